@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"ralph/internal/config"
+	"ralph/internal/worktree"
+	"ralph/store"
+)
+
+// app is what every command has: where to print, and where it was started.
+type app struct {
+	in      io.Reader
+	out     io.Writer
+	err     io.Writer
+	environ []string
+	chdir   string // -C
+	json    bool   // --json
+}
+
+// A project is a directory with a queue of tasks.
+type project struct {
+	root   string // where ralph.yaml is, or the top of the git work tree
+	state  string // where the database and the transcripts are
+	git    bool
+	config config.Loaded
+}
+
+// Names of files that ralph owns.
+const (
+	configName   = "ralph.yaml"
+	plainState   = ".ralph" // the state of a project without git
+	databaseName = "ralph.db"
+)
+
+// dir is the directory that the command works from.
+func (a *app) dir() (string, error) {
+	dir := a.chdir
+	if dir == "" {
+		dir = "."
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", usage(fmt.Errorf("directory %s: %w", dir, errors.Unwrap(err)))
+	}
+	if !info.IsDir() {
+		return "", usage(fmt.Errorf("%s is not a directory", dir))
+	}
+	return dir, nil
+}
+
+// project finds the project upwards from the directory and reads its configuration.
+func (a *app) project(ctx context.Context) (*project, error) {
+	p, err := a.locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !p.git {
+		if _, err := os.Stat(p.root); err != nil {
+			return nil, err
+		}
+	}
+	p.config, err = a.loadConfig(p.root)
+	return p, err
+}
+
+// locate finds the project without reading its configuration. In a git
+// repository no `ralph init` is needed; elsewhere it is what makes a project.
+func (a *app) locate(ctx context.Context) (*project, error) {
+	dir, err := a.dir()
+	if err != nil {
+		return nil, err
+	}
+	top, common, err := worktree.Find(ctx, dir)
+	if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
+		return nil, err
+	}
+	p := &project{git: err == nil}
+	for d := dir; ; d = filepath.Dir(d) {
+		if exists(filepath.Join(d, configName)) || exists(filepath.Join(d, plainState, databaseName)) {
+			p.root = d
+			break
+		}
+		if d == top || d == filepath.Dir(d) {
+			break
+		}
+	}
+	if p.root == "" {
+		if !p.git {
+			return nil, usage(fmt.Errorf("no project in %s or above: there is no git repository and no %s; run `ralph init` there", dir, configName))
+		}
+		p.root = top
+	}
+	p.state = filepath.Join(common, "ralph")
+	// A project that began without git keeps its state where it is (decision 5).
+	if plain := filepath.Join(p.root, plainState); !p.git || exists(filepath.Join(plain, databaseName)) {
+		p.state = plain
+	}
+	return p, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (a *app) loadConfig(root string) (config.Loaded, error) {
+	userFile := ""
+	if dir, err := os.UserConfigDir(); err == nil {
+		userFile = filepath.Join(dir, "ralph", "config.yaml")
+	}
+	return config.Load(config.Sources{ProjectDir: root, UserFile: userFile, Environ: a.environ})
+}
+
+// open opens the project's database.
+func (p *project) open(ctx context.Context) (*store.DB, error) {
+	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{})
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w: ralph keeps its state there and must be able to write it", err)
+	}
+	return db, err
+}
+
+// write runs f in a transaction on the project's database.
+func (a *app) write(ctx context.Context, f func(tx *store.Tx) error) error {
+	return a.with(ctx, func(_ *project, db *store.DB) error { return db.Tx(ctx, f) })
+}
+
+// read runs f on one moment of the project's database.
+func (a *app) read(ctx context.Context, f func(tx *store.Tx) error) error {
+	return a.with(ctx, func(_ *project, db *store.DB) error { return db.View(ctx, f) })
+}
+
+// with opens the project's database for f.
+func (a *app) with(ctx context.Context, f func(p *project, db *store.DB) error) error {
+	p, err := a.project(ctx)
+	if err != nil {
+		return err
+	}
+	db, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(p, db), db.Close())
+}
+
+// print writes v as JSON with --json, and as human text otherwise.
+func (a *app) print(v any, human func(w io.Writer) error) error {
+	if a.json {
+		enc := json.NewEncoder(a.out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	}
+	return human(a.out)
+}
+
+// person is the name under which people comment and answer.
+func (a *app) person() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "human"
+}

@@ -1,0 +1,78 @@
+// Command ralph works through a queue of tasks with a coding agent while nobody
+// watches. See `ralph help`.
+//
+// Each file is a command, named as one types it. It holds no rules: those are in
+// the packages that it wires together.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"ralph"
+	"ralph/internal/config"
+	"ralph/internal/proc"
+	"ralph/loop"
+)
+
+func main() { os.Exit(run()) }
+
+// run is main with a status instead of an exit, for test scripts.
+func run() int {
+	// The supervisor of a session is this same program; it must start fast and
+	// needs nothing of what follows.
+	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
+		return proc.Supervise(os.Args[2:])
+	}
+	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, environ: os.Environ()}
+	err := newRoot(a).ExecuteContext(context.Background())
+	return report(a, err)
+}
+
+// A statusError is an error with an exit status of its own.
+type statusError struct {
+	status int
+	err    error // nil: what there is to say has been said
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.err }
+
+// usage marks an error as one of usage or configuration.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &statusError{ralph.ExitUsage, err}
+}
+
+// report prints an error in one line and returns the exit status (unattended,
+// "Ending a run"). It is the only place where errors become statuses.
+func report(a *app, err error) int {
+	if err == nil {
+		return ralph.ExitOK
+	}
+	var status *statusError
+	if errors.As(err, &status) {
+		if status.err != nil {
+			fmt.Fprintln(a.err, "ralph:", status.err)
+		}
+		return status.status
+	}
+	fmt.Fprintln(a.err, "ralph:", err)
+	var field *ralph.FieldError
+	var bad *config.Error
+	switch {
+	case errors.As(err, &field), errors.As(err, &bad), errors.Is(err, ralph.ErrNotFound), errors.Is(err, ralph.ErrConflict), errors.Is(err, loop.ErrLocked):
+		return ralph.ExitUsage
+	}
+	return ralph.ExitFailure
+}

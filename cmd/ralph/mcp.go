@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"ralph/mcpserver"
+	"ralph/signals"
+	"ralph/store"
+)
+
+func newMCP(a *app) *cobra.Command {
+	var names string
+	cmd := &cobra.Command{
+		Use:    "mcp",
+		Short:  "Serve the tools with which an agent signals, on stdio",
+		Hidden: true,
+		Long: `Serve the eight signalling tools on stdin and stdout. It is started by the agent;
+environment variables say which session it serves: RALPH_TASK_ID, RALPH_SESSION_ID
+and RALPH_DB_PATH, and optionally RALPH_DISCIPLINE and RALPH_AGENT_TASK_ID.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), a, names) },
+	}
+	cmd.Flags().StringVar(&names, "tool-names", "dotted", "dotted (ralph.signal.done) or underscore (ralph_signal_done), for clients that refuse dots")
+	return cmd
+}
+
+// serveMCP serves until the agent closes stdin. Every reason not to start is an
+// error of usage, so that the agent reports the server as failed.
+func serveMCP(ctx context.Context, a *app, names string) error {
+	s, err := mcpserver.Env(os.Getenv)
+	if err != nil {
+		return usage(err)
+	}
+	options := mcpserver.Options{Version: version()}
+	switch names {
+	case "dotted":
+	case "underscore":
+		options.Underscore = true
+	default:
+		return usage(fieldError("--tool-names", names, "dotted", "underscore"))
+	}
+	path, err := filepath.Abs(s.DBPath)
+	if err != nil {
+		return usage(err)
+	}
+	db, err := store.Open(ctx, path, store.Options{MustExist: true})
+	if err != nil {
+		return usage(err)
+	}
+	defer db.Close()
+	if err := db.View(ctx, func(tx *store.Tx) error { return tx.CheckSession(s.TaskID, s.SessionID) }); err != nil {
+		return usage(err)
+	}
+	options.Say = func(ctx context.Context, p signals.Payload) (int64, error) {
+		return db.Say(ctx, s.TaskID, s.SessionID, s.Author(), s.AgentTaskID, p)
+	}
+	return mcpserver.Serve(ctx, mcpserver.New(options), os.Stdin, os.Stdout)
+}

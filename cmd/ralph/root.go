@@ -1,0 +1,83 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// Groups of `ralph help`: what people do.
+const (
+	groupSetUp = "setup"
+	groupQueue = "queue"
+	groupRun   = "run"
+	groupAsk   = "decide"
+	groupLook  = "look"
+	groupKeep  = "keep"
+)
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ralph",
+		Short: "Work through a queue of tasks with a coding agent, and check what it says",
+		Long: `ralph works through a queue of tasks with a coding agent while nobody watches. It
+picks the next task, tells the agent what is known, launches it, reads what it
+signals, checks its claims, decides what happens to the task, and goes on.
+
+Exit statuses: 0 all done; 1 ralph itself failed; 2 usage or configuration error;
+3 a task failed; 4 something waits for people; 5 a limit was reached; 6 the agent
+cannot be used; 130 stopped.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetIn(a.in)
+	root.PersistentFlags().StringVarP(&a.chdir, "directory", "C", "", "work as if started in `DIR`")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
+	// Wrong flags and arguments are errors of usage, exit status 2.
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.AddGroup(
+		&cobra.Group{ID: groupSetUp, Title: "Set up:"},
+		&cobra.Group{ID: groupQueue, Title: "Fill the queue:"},
+		&cobra.Group{ID: groupRun, Title: "Run:"},
+		&cobra.Group{ID: groupAsk, Title: "Decide:"},
+		&cobra.Group{ID: groupLook, Title: "Look back:"},
+		&cobra.Group{ID: groupKeep, Title: "Keep:"},
+	)
+	root.SetHelpCommandGroupID(groupKeep)
+	root.SetCompletionCommandGroupID(groupKeep)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add(groupSetUp, newInit(a), newDoctor(a), newConfig(a), newDemo(a), newVersion(a))
+	add(groupQueue, newTask(a), newFeature(a), newDiscipline(a))
+	add(groupRun, newRun(a), newStop(a), newPause(a), newResume(a), newStatus(a))
+	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newResolve(a))
+	add(groupLook, newTimeline(a), newSession(a), newPrompt(a))
+	root.AddCommand(newMCP(a), newScriptedAgent(a))
+	checkArguments(root)
+	return root
+}
+
+// checkArguments makes wrong numbers of arguments and unknown subcommands errors
+// of usage, for every command.
+func checkArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return usage(check(cmd, args)) }
+	}
+	for _, c := range cmd.Commands() {
+		checkArguments(c)
+	}
+}
+
+// noun is a command that only has subcommands.
+func noun(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(commands...)
+	return cmd
+}

@@ -1,0 +1,86 @@
+// Package config reads the configuration of a project: ralph.yaml and what goes
+// under and over it, into one plain struct (unattended, "Crash safety").
+//
+// It never writes, never starts anything, and never asks the environment of the
+// process: what may be read is named by [Sources]. It knows no meaning of a key
+// beyond its type and its bounds.
+//
+// It guarantees that a [Loaded] without an error is complete and valid, that no
+// limit in it is absent, zero or negative, and that whatever is wrong is refused
+// with file, line and column. One struct tag documents a key: from it come
+// [Keys], [Schema] and docs/configuration.md.
+package config
+
+import "time"
+
+// Config is the whole configuration. The tags of a field say how the key is
+// called (json), what it means (doc), its built-in default in the form that an
+// environment variable has (default), the accepted values (enum), the smallest
+// number (min), and whether a list may have empty items (blank).
+type Config struct {
+	Agent             Agent         `json:"agent"`
+	Limits            Limits        `json:"limits"`
+	Verify            Verify        `json:"verify" shorthand:"commands"`
+	MaxVerifyFailures int           `json:"max_verify_failures" default:"3" min:"1" doc:"A task fails after so many claims of being done that verification refused."`
+	StuckLimit        int           `json:"stuck_limit" default:"3" min:"1" doc:"A task fails after so many stuck sessions in a row."`
+	ClosingReminders  int           `json:"closing_reminders" default:"1" min:"0" doc:"How often a session that ends without a closing verb is reminded of it."`
+	EscalationModel   string        `json:"escalation_model" default:"opus" doc:"The model for a task that was stuck twice; none switches it off."`
+	Suggestions       string        `json:"suggestions" default:"review" enum:"review|auto_approve" doc:"Whether tasks that an agent suggests wait for a person (review) or enter the queue at once (auto_approve)."`
+	ShutdownGrace     time.Duration `json:"shutdown_grace" default:"30s" doc:"What the session in progress is given to end when ralph is told to stop."`
+	Stagnation        Stagnation    `json:"stagnation"`
+	Prompt            Prompt        `json:"prompt"`
+	Backoff           Backoff       `json:"backoff"`
+}
+
+// Agent says how the coding agent is launched (unattended, "Launching the agent").
+type Agent struct {
+	Command         []string          `json:"command" default:"[claude]" min:"1" doc:"The agent's program, with first arguments if it needs any."`
+	ExtraArgs       []string          `json:"extra_args" default:"[]" blank:"ok" doc:"Arguments appended to those that ralph gives."`
+	Model           string            `json:"model" doc:"The model of sessions for which neither task nor discipline names one; empty leaves it to the agent."`
+	PermissionMode  string            `json:"permission_mode" default:"acceptEdits" enum:"default|acceptEdits|bypassPermissions|dontAsk|plan|auto" doc:"The agent's own permission mode."`
+	AllowedTools    []string          `json:"allowed_tools" default:"[Bash]" doc:"Tools allowed without asking, beside ralph's own."`
+	DisallowedTools []string          `json:"disallowed_tools" default:"[]" doc:"Tools refused, beside those that make no sense without a person."`
+	SettingSources  []string          `json:"setting_sources" default:"[project, local]" enum:"user|project|local" doc:"Which of the agent's settings files are read; without user, a person's own hooks and plugins stay out."`
+	Env             map[string]string `json:"env" default:"{}" doc:"Variables added to the agent's environment. Their values are not shown by ralph."`
+	EnvPass         []string          `json:"env_pass" default:"[]" doc:"Variables passed on to the agent beside the usual ones; a trailing * stands for any ending."`
+	ExitGrace       time.Duration     `json:"exit_grace" default:"15s" doc:"How long the agent's process may live on after its result."`
+	KillGrace       time.Duration     `json:"kill_grace" default:"5s" doc:"How long a process may live on between SIGINT and SIGKILL."`
+}
+
+// Limits bound a run and its sessions (unattended, "Limits"). None can be
+// switched off.
+type Limits struct {
+	MaxSessions      int           `json:"max_sessions" default:"100" min:"1" doc:"Sessions per run."`
+	MaxTasks         int           `json:"max_tasks" default:"100" min:"1" doc:"Tasks per run."`
+	MaxDuration      time.Duration `json:"max_duration" default:"12h" doc:"Wall time of a run."`
+	MaxCostUSD       float64       `json:"max_cost_usd" default:"50" doc:"Cost of a run in USD."`
+	SessionTimeout   time.Duration `json:"session_timeout" default:"45m" doc:"Wall time of a session."`
+	SessionTurns     int           `json:"session_turns" default:"200" min:"1" doc:"Turns of a session."`
+	SessionCostUSD   float64       `json:"session_cost_usd" default:"10" doc:"Cost of a session in USD."`
+	Attempts         int           `json:"attempts" default:"10" min:"1" doc:"Sessions per task, after which it fails."`
+	StagnantSessions int           `json:"stagnant_sessions" default:"5" min:"1" doc:"A run ends after so many sessions in a row that changed nothing."`
+}
+
+// Verify says how the claim that a task is done is checked (pipeline, "Verification").
+type Verify struct {
+	Commands         []string      `json:"commands" default:"[]" doc:"Shell commands that must all pass before a task counts as done."`
+	Timeout          time.Duration `json:"timeout" default:"10m" doc:"What each command is given."`
+	InSessionRetries int           `json:"in_session_retries" default:"2" min:"0" doc:"How often a failure is told to the agent in the same session before it ends."`
+}
+
+// Stagnation says what counts as a change beside the work tree (pipeline, "Stagnation").
+type Stagnation struct {
+	Files []string `json:"files" default:"[progress.txt, learnings.txt]" doc:"Files, relative to the project, that count even where git ignores them."`
+}
+
+// Prompt bounds what a session is told at its start.
+type Prompt struct {
+	MaxTokens int `json:"max_tokens" default:"24000" min:"2000" doc:"Size of a prompt, in estimated tokens."`
+}
+
+// Backoff says how an agent that cannot work now is waited for (pipeline, "Agent errors").
+type Backoff struct {
+	Initial time.Duration `json:"initial" default:"30s" doc:"The first wait; each further one is twice as long."`
+	Max     time.Duration `json:"max" default:"15m" doc:"The longest wait."`
+	Tries   int           `json:"tries" default:"8" min:"1" doc:"The run ends after so many waits in a row."`
+}

@@ -1,0 +1,278 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"ralph/internal/config"
+)
+
+var update = flag.Bool("update", false, "write the golden files and the generated documents anew")
+
+// load reads a project's ralph.yaml with that text, in an environment.
+func load(t *testing.T, text string, environ ...string) (config.Loaded, error) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, config.FileName), text)
+	return config.Load(config.Sources{ProjectDir: dir, Environ: environ})
+}
+
+func mustLoad(t *testing.T, text string, environ ...string) config.Loaded {
+	t.Helper()
+	l, err := load(t, text, environ...)
+	if err != nil {
+		t.Fatalf("Load(%q): %v", text, err)
+	}
+	return l
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// golden compares with a file, or writes it with -update.
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		write(t, path, string(got))
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is stale: run `go test ./internal/config -update` and read the difference\ngot:\n%s", path, got)
+	}
+}
+
+func TestEveryKeyIsDocumented(t *testing.T) {
+	seen := map[string]string{}
+	for _, k := range config.Keys() {
+		if !regexp.MustCompile(`^[a-z_]+(\.[a-z_]+)?$`).MatchString(k.Name) {
+			t.Errorf("key %q is not in lower case with underscores", k.Name)
+		}
+		if !regexp.MustCompile(`^[A-Z].*\.$`).MatchString(k.Description) {
+			t.Errorf("%s: description %q is not a sentence", k.Name, k.Description)
+		}
+		if k.Default == "" && k.Name != "agent.model" {
+			t.Errorf("%s has no default", k.Name)
+		}
+		if k.Type == "" {
+			t.Errorf("%s has no type", k.Name)
+		}
+		if other := seen[k.Env]; other != "" {
+			t.Errorf("%s and %s have the same variable %s", k.Name, other, k.Env)
+		}
+		seen[k.Env] = k.Name
+	}
+}
+
+func TestDefaultsAreWhatTheirDocumentationSays(t *testing.T) {
+	l := mustLoad(t, "")
+	for i, v := range l.Values() {
+		if k := config.Keys()[i]; v != (config.Value{Key: k.Name, Value: k.Default, Source: "default"}) {
+			t.Errorf("got %+v, documented is %q", v, k.Default)
+		}
+	}
+}
+
+func TestDocumentationIsFresh(t *testing.T) {
+	golden(t, "../../docs/configuration.md", documentation())
+	schema, err := config.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "../../docs/ralph.schema.json", schema)
+}
+
+// documentation is docs/configuration.md.
+func documentation() []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Configuration
+
+<!-- Generated from internal/config by "go test ./internal/config -update". Do not edit. -->
+
+` + "`ralph.yaml`" + ` in the project's root. Each value comes from the first of these that sets it:
+
+1. a flag of the command,
+2. the environment variable in the table,
+3. ` + "`ralph.yaml`" + `,
+4. ` + "`~/.config/ralph/config.yaml`" + ` (the system's directory for configuration),
+5. the built-in default.
+
+What is set replaces the value below as a whole, lists and maps too. ` + "`ralph config`" + ` shows every value
+and where it came from. Unknown keys, wrong types and values out of bounds are refused with line and
+column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warned of.
+
+- A duration is a number with a unit, or several: ` + "`90s`, `45m`, `1h30m`" + `; from 1ms to 8784h.
+- A list may be written as a single text, for a list of one. In a variable it is ` + "`[a, b]`" + ` or a single text.
+- A map in a variable is ` + "`{NAME: value}`" + `.
+- A variable that is empty counts as unset. ` + "`[]`" + ` is an empty list.
+- Numbers are at most 1000000000; those in USD, and all limits, are greater than 0: nothing is unlimited.
+- ` + "`verify:`" + ` with a list is short for ` + "`verify.commands`" + `.
+- The file is at most 64 KiB of UTF-8. Anchors and aliases work; merge keys and tags do not.
+
+[ralph.schema.json](ralph.schema.json) is the JSON Schema of the file.
+
+| Key | Type | Default | Meaning | Environment variable |
+|---|---|---|---|---|
+`)
+	for _, k := range config.Keys() {
+		meaning := k.Description
+		if k.Accepted != nil {
+			meaning += " One of `" + strings.Join(k.Accepted, "`, `") + "`."
+		}
+		def := "empty"
+		if k.Default != "" {
+			def = "`" + k.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `%s` |\n", k.Name, k.Type, def, meaning, k.Env)
+	}
+	return b.Bytes()
+}
+
+// validator checks YAML against the schema.
+func validator(t testing.TB) func(text string) error {
+	t.Helper()
+	b, err := config.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(text string) error {
+		var doc any
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+			return err
+		}
+		if doc == nil {
+			doc = map[string]any{} // nothing is set
+		}
+		return resolved.Validate(doc)
+	}
+}
+
+func TestSchemaAgreesWithLoad(t *testing.T) {
+	validate := validator(t)
+	tests := []struct {
+		name, text string
+		valid      bool
+	}{
+		{"an empty file", "", true},
+		{"the starter", string(config.Starter([]string{"go test ./..."})), true},
+		{"every default", allDefaults(), true},
+		{"a list as shorthand", "verify: [make test]", true},
+		{"one text as shorthand", "verify: make test", true},
+		{"a group without keys", "limits:\n", true},
+		{"numbers as variables", "agent: {env: {A: 1, B: true, C: x, D: 1.5}}", true},
+		{"an unknown key", "limit: {}", false},
+		{"an unknown key in a group", "limits: {max: 1}", false},
+		{"zero sessions", "limits: {max_sessions: 0}", false},
+		{"no cost", "limits: {max_cost_usd: 0}", false},
+		{"too many", "limits: {max_sessions: 1000000001}", false},
+		{"a duration without a unit", "limits: {session_timeout: 45}", false},
+		{"a duration in words", "limits: {session_timeout: an hour}", false},
+		{"an empty command", "agent: {command: []}", false},
+		{"an unknown mode", "agent: {permission_mode: yolo}", false},
+		{"an unknown item", "agent: {setting_sources: [users]}", false},
+		{"a small prompt", "prompt: {max_tokens: 1999}", false},
+		{"text for a group", "prompt: x", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := validate(tt.text); (err == nil) != tt.valid {
+				t.Errorf("schema says %v", err)
+			}
+			if _, err := load(t, tt.text); (err == nil) != tt.valid {
+				t.Errorf("Load says %v", err)
+			}
+		})
+	}
+}
+
+// allDefaults is a ralph.yaml that sets every key to its default.
+func allDefaults() string {
+	var b strings.Builder
+	group := ""
+	for _, k := range config.Keys() {
+		parent, name, nested := strings.Cut(k.Name, ".")
+		if !nested {
+			fmt.Fprintf(&b, "%s: %s\n", k.Name, k.Default)
+			continue
+		}
+		if parent != group {
+			fmt.Fprintf(&b, "%s:\n", parent)
+			group = parent
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", name, orEmpty(k.Default))
+	}
+	return b.String()
+}
+
+func orEmpty(s string) string {
+	if s == "" {
+		return `""`
+	}
+	return s
+}
+
+func TestStarter(t *testing.T) {
+	awkward := []string{"go test ./...", "make -j4 lint && make test", "a: b # c", "- x", "yes", "true", "12", `echo "ü\n"`, "line\nbreak", "*x", "{a}"}
+	t.Run("is short and friendly", func(t *testing.T) {
+		golden(t, "testdata/starter.yaml", config.Starter([]string{"go build ./...", "go test ./... && go vet ./..."}))
+		golden(t, "testdata/starter_empty.yaml", config.Starter(nil))
+	})
+	t.Run("has the commands exactly", func(t *testing.T) {
+		l := mustLoad(t, string(config.Starter(awkward)))
+		if got := l.Verify.Commands; fmt.Sprintf("%q", got) != fmt.Sprintf("%q", awkward) {
+			t.Errorf("got %q, want %q", got, awkward)
+		}
+	})
+	t.Run("changes nothing else", func(t *testing.T) {
+		for _, v := range mustLoad(t, string(config.Starter(awkward))).Values() {
+			if v.Source != "default" && v.Key != "verify.commands" {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+	t.Run("is valid and changes nothing when its settings are uncommented", func(t *testing.T) {
+		text := regexp.MustCompile(`(?m)^# ( *[a-z_]+:.*|  - .*)$`).ReplaceAllString(string(config.Starter(nil)), "$1")
+		l, defaults := mustLoad(t, text), mustLoad(t, "")
+		set := 0
+		for i, v := range l.Values() {
+			if v.Source == "default" {
+				continue
+			}
+			set++
+			if d := defaults.Values()[i]; v.Value != d.Value && v.Key != "verify.commands" {
+				t.Errorf("%s is %s, the default is %s", v.Key, v.Value, d.Value)
+			}
+		}
+		if set != 9 {
+			t.Errorf("%d settings, want 9", set)
+		}
+	})
+}

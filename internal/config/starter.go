@@ -1,0 +1,40 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Starter is the ralph.yaml that `ralph init` writes: the commands that verify
+// the project, and as comments what people change most, with its defaults.
+// Without commands, their place is a comment too.
+func Starter(verify []string) []byte {
+	var b strings.Builder
+	b.WriteString(`# Settings of ralph for this project. A line that is commented out shows the
+# default; "ralph config" lists every key, its value and where it came from.
+
+# Commands that must all pass before a task counts as done.
+`)
+	if len(verify) == 0 {
+		b.WriteString("# verify:\n#   - make test\n")
+	} else {
+		b.WriteString("verify:\n")
+	}
+	for _, command := range verify {
+		fmt.Fprintf(&b, "  - %s\n", flow(command))
+	}
+	b.WriteString("\n# A run ends cleanly when it reaches one of its limits; none can be switched off.\n")
+	commented(&b, "limits", "max_sessions", "max_duration", "max_cost_usd", "session_timeout", "session_cost_usd")
+	b.WriteString("\n# The agent works without a person to ask: allow it what your project needs.\n")
+	commented(&b, "agent", "command", "permission_mode", "allowed_tools")
+	return []byte(b.String())
+}
+
+// commented writes keys of a group with their defaults, as comments.
+func commented(b *strings.Builder, group string, names ...string) {
+	fmt.Fprintf(b, "# %s:\n", group)
+	for _, name := range names {
+		f, _ := fieldNamed(group + "." + name)
+		fmt.Fprintf(b, "#   %-30s # %s\n", name+": "+f.fallback, strings.TrimSuffix(f.doc, "."))
+	}
+}

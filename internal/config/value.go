@@ -1,0 +1,202 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Bounds of every setting. They are far from any use; they keep sums of
+// settings from overflowing and a wait of nothing from becoming a busy loop.
+const (
+	maxNumber   = 1_000_000_000
+	minDuration = time.Millisecond
+	maxDuration = 366 * 24 * time.Hour
+)
+
+// durationPattern is what the schema accepts, and hence all that is accepted here.
+const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+
+var (
+	durationForm = regexp.MustCompile(durationPattern)
+	// What YAML takes for text without quotes, wherever it stands.
+	plainForm = regexp.MustCompile(`^[A-Za-z/][\w./*=-]*( [\w./*=-]+)*$|^\./[\w./*=-]+$`)
+	reserved  = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off|y|n)$`)
+)
+
+// A misfit is a value that a setting cannot have, and the part that is to blame.
+type misfit struct {
+	at  ast.Node
+	err error
+}
+
+// parseText reads a value as an environment variable has it. Lists and maps are
+// YAML in flow style; a text that does not begin a list is a list of itself.
+func (f field) parseText(text string) (any, error) {
+	switch f.typ {
+	case typeDuration:
+		return parseDuration(text)
+	case typeList:
+		if !strings.HasPrefix(strings.TrimSpace(text), "[") {
+			return []string{text}, nil
+		}
+	case typeMap:
+	default:
+		return f.parseScalar(text)
+	}
+	node, problem := parseYAML([]byte(text))
+	if problem != nil {
+		return nil, errors.New(problem.Problem)
+	}
+	r := reader{anchors: map[string]ast.Node{}}
+	v, bad := r.value(f, node)
+	return v, bad.err
+}
+
+func (f field) parseScalar(text string) (any, error) {
+	switch kinds[f.typ] {
+	case "whole number":
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("must be a whole number, not %s", quoted(text))
+		}
+		return n, nil
+	case "USD":
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("must be a number, not %s", quoted(text))
+		}
+		return n, nil
+	}
+	return text, nil
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || !durationForm.MatchString(text) {
+		return 0, fmt.Errorf(`must be a duration such as "90s", "45m" or "1h30m", not %s`, quoted(text))
+	}
+	return d, nil
+}
+
+// quoted is a value as an error repeats it.
+func quoted(text string) string { return strconv.Quote(printable(text, maxQuoted)) }
+
+// check tells whether a setting can have a value. For a list, the index says
+// which item is wrong; it is -1 otherwise.
+func (f field) check(v any) (index int, err error) {
+	switch v := v.(type) {
+	case int:
+		return -1, checkNumber(float64(v), v < f.min, fmt.Sprintf("at least %d", f.min))
+	case float64:
+		return -1, checkNumber(v, v <= 0, "greater than 0")
+	case time.Duration:
+		if v < minDuration || v > maxDuration {
+			return -1, fmt.Errorf("must be from %s to %s", formatDuration(minDuration), formatDuration(maxDuration))
+		}
+	case string:
+		return -1, f.checkText(v)
+	case []string:
+		if len(v) < f.min {
+			return -1, errors.New("must not be empty")
+		}
+		for i, item := range v {
+			if strings.TrimSpace(item) == "" && !f.blank {
+				return i, errors.New("must not have an empty item")
+			}
+			if err := f.checkText(item); err != nil {
+				return i, err
+			}
+		}
+	case map[string]string:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if name == "" || strings.ContainsAny(name, "= \t\n") || f.checkText(name) != nil {
+				return -1, fmt.Errorf("%s cannot be the name of a variable", quoted(name))
+			}
+			if err := f.checkText(v[name]); err != nil {
+				return -1, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return -1, nil
+}
+
+func checkNumber(n float64, small bool, least string) error {
+	switch {
+	case small || math.IsNaN(n):
+		return fmt.Errorf("must be %s", least)
+	case n > maxNumber:
+		return fmt.Errorf("must be at most %d", maxNumber)
+	}
+	return nil
+}
+
+func (f field) checkText(s string) error {
+	if f.enum != nil && !slices.Contains(f.enum, s) {
+		return fmt.Errorf("must be one of %s, not %s", strings.Join(f.enum, ", "), quoted(s))
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+		return errors.New("has a control character")
+	}
+	return nil
+}
+
+// format is a value in the form that parseText reads. The values of maps are
+// hidden: they may be passwords.
+func format(v any) string {
+	switch v := v.(type) {
+	case time.Duration:
+		return formatDuration(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []string:
+		items := make([]string, len(v))
+		for i, item := range v {
+			items[i] = flow(item)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case map[string]string:
+		items := slices.Sorted(maps.Keys(v))
+		for i, name := range items {
+			items[i] = flow(name) + ": ***"
+		}
+		return "{" + strings.Join(items, ", ") + "}"
+	}
+	return fmt.Sprint(v)
+}
+
+// formatDuration is Go's form without its trailing zeros: "45m", not "45m0s".
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// flow is a text as an item of a YAML list, quoted only if it must be.
+func flow(s string) string {
+	if plainForm.MatchString(s) && !reserved.MatchString(s) {
+		return s
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil { // cannot be: every string has a JSON form
+		return strconv.Quote(s)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

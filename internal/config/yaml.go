@@ -1,0 +1,431 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds of a file. The time of the YAML parser grows with the cube of the
+// nesting, and no setting nests deeper than a list in a group.
+const (
+	maxFile = 64 << 10 // bytes
+	maxNest = 16       // brackets within brackets
+)
+
+// A setting is a value with its source.
+type setting struct {
+	value  any
+	source string
+}
+
+// A reader collects the settings of one file, and all that is wrong with it.
+type reader struct {
+	name     string // the file as people know it
+	lines    []string
+	anchors  map[string]ast.Node
+	settings map[string]setting
+	problems []*Error
+}
+
+// readFile reads the settings of a file. A file that does not exist has none.
+func readFile(path, name string) (map[string]setting, []*Error) {
+	r := reader{name: name, anchors: map[string]ast.Node{}, settings: map[string]setting{}}
+	data, err := readBounded(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, []*Error{{Source: name, Problem: err.Error(), Err: err}}
+	}
+	data = normalize(data)
+	r.lines = strings.Split(string(data), "\n")
+	node, problem := parseYAML(data)
+	if problem != nil {
+		problem.Source = name
+		if problem.Line > 0 {
+			r.locate(problem, problem.Line, problem.Column)
+		}
+		return nil, []*Error{problem}
+	}
+	r.group("", node, 1, 1)
+	return r.settings, r.problems
+}
+
+// readBounded reads a regular file of bounded size.
+func readBounded(path string) (data []byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, reason(err)
+	}
+	// Opening a named pipe would wait for its writer.
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is not a regular file; remove it or put a file there")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, reason(err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, reason(err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("is larger than %d KiB, which no configuration needs", maxFile>>10)
+	}
+	return data, nil
+}
+
+// reason is what the operating system said, without the path: it is told already.
+func reason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return fmt.Errorf("cannot be read: %w", path.Err)
+	}
+	return err
+}
+
+// normalize drops a byte order mark and makes every line end in "\n" alone:
+// the YAML parser counts others wrongly.
+func normalize(data []byte) []byte {
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	return bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
+}
+
+// parseYAML reads a single document; nil if it is empty. The error has a
+// place and a problem only.
+func parseYAML(data []byte) (ast.Node, *Error) {
+	if !utf8.Valid(data) {
+		good := 0
+		for good < len(data) {
+			r, size := utf8.DecodeRune(data[good:])
+			if r == utf8.RuneError && size == 1 {
+				break
+			}
+			good += size
+		}
+		line := bytes.Count(data[:good], []byte("\n")) + 1
+		column := utf8.RuneCount(data[bytes.LastIndexByte(data[:good], '\n')+1:good]) + 1
+		return nil, &Error{Line: line, Column: column, Problem: "is not UTF-8 text; save the file as UTF-8"}
+	}
+	tokens := lexer.Tokenize(string(data))
+	if t := tooDeep(tokens); t != nil {
+		return nil, &Error{Line: t.Position.Line, Column: t.Position.Column, Problem: "brackets are nested too deeply"}
+	}
+	file, err := parser.Parse(tokens, 0)
+	if err != nil {
+		return nil, syntaxError(err)
+	}
+	var body ast.Node
+	for _, doc := range file.Docs {
+		if _, directive := doc.Body.(*ast.DirectiveNode); doc.Body == nil || directive {
+			continue
+		}
+		if body != nil {
+			at := start(doc.Body).Position
+			return nil, &Error{Line: at.Line, Column: at.Column, Problem: "a second document begins here; there may be only one"}
+		}
+		body = doc.Body
+	}
+	return body, nil
+}
+
+func syntaxError(err error) *Error {
+	var bad yaml.Error
+	if !errors.As(err, &bad) {
+		return &Error{Problem: notYAML(err.Error())}
+	}
+	e := &Error{Problem: notYAML(bad.GetMessage())}
+	if t := bad.GetToken(); t != nil && t.Position != nil {
+		e.Line, e.Column = t.Position.Line, t.Position.Column
+	}
+	return e
+}
+
+func notYAML(message string) string {
+	return "is not YAML: " + printable(strings.ReplaceAll(message, "\t", `\t`), maxShown)
+}
+
+// tooDeep is the bracket that goes beyond the bound, if there is one.
+func tooDeep(tokens token.Tokens) *token.Token {
+	depth := 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			if depth++; depth > maxNest {
+				return t
+			}
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		}
+	}
+	return nil
+}
+
+// group reads the keys of a mapping: those of the file if path is empty.
+func (r *reader) group(path string, node ast.Node, line, column int) {
+	node, ok := r.resolved(path, node)
+	if !ok || node == nil || node.Type() == ast.NullType {
+		return // if null, all of its keys are commented out
+	}
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		if short := groups[path]; short != "" {
+			f, _ := fieldNamed(short)
+			r.leaf(f, node, line, column)
+			return
+		}
+		r.problem(path, start(node), `must hold keys, each in a line of its own such as "key: value"`)
+		return
+	}
+	for pairs := m.MapRange(); pairs.Next(); {
+		r.pair(path, pairs.Key(), pairs.Value())
+	}
+}
+
+// pair reads one key of a mapping with its value.
+func (r *reader) pair(path string, key ast.MapKeyNode, value ast.Node) {
+	at := start(key)
+	name, ok := key.(*ast.StringNode)
+	switch {
+	case key.IsMergeKey():
+		r.problem(path, at, "merge keys (<<) are not supported; write the keys out")
+		return
+	case !ok:
+		r.problem(path, at, "a key must be plain text")
+		return
+	}
+	full := name.Value
+	if path != "" {
+		full = path + "." + full
+	}
+	f, isField := fieldNamed(full)
+	_, isGroup := groups[full]
+	parent, child, dotted := strings.Cut(name.Value, ".")
+	switch {
+	case dotted && isField:
+		r.problem(full, at, fmt.Sprintf("must be written in two lines: %s: and, indented below it, %s:", parent, child))
+	case isField:
+		r.leaf(f, value, at.Position.Line, at.Position.Column)
+	case isGroup:
+		r.group(full, value, at.Position.Line, at.Position.Column)
+	default:
+		r.problem(printable(full, maxQuoted), at, "is not a key of the configuration"+didYouMean(near(full)))
+	}
+}
+
+// leaf reads the value of a setting whose key is at line and column.
+func (r *reader) leaf(f field, node ast.Node, line, column int) {
+	if _, twice := r.settings[f.name]; twice {
+		r.problems = append(r.problems, r.locate(&Error{Key: f.name, Problem: "is set a second time here"}, line, column))
+		return
+	}
+	node, ok := r.resolved(f.name, node)
+	if !ok {
+		return
+	}
+	if node == nil || node.Type() == ast.NullType {
+		// What is not there has no place of its own.
+		r.problems = append(r.problems, r.locate(&Error{Key: f.name, Problem: "has no value; give it one or remove the key"}, line, column))
+		return
+	}
+	v, bad := r.value(f, node)
+	if bad.err != nil {
+		r.problem(f.name, start(bad.at), bad.err.Error())
+		return
+	}
+	r.settings[f.name] = setting{v, fmt.Sprintf("%s:%d", r.name, line)}
+}
+
+// value reads what a setting is given in YAML and checks it.
+func (r *reader) value(f field, node ast.Node) (any, misfit) {
+	v, items, bad := r.decode(f, node)
+	if bad.err != nil {
+		return nil, bad
+	}
+	i, err := f.check(v)
+	if i >= 0 {
+		node = items[i]
+	}
+	return v, misfit{node, err}
+}
+
+// decode makes a node a Go value of the setting's type. For a list, items are
+// the nodes of its items.
+func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad misfit) {
+	switch f.typ {
+	case typeList:
+		items = []ast.Node{node}
+		if list, ok := node.(*ast.SequenceNode); ok {
+			items = list.Values
+		}
+		texts := make([]string, len(items))
+		for i, item := range items {
+			text, ok := plainText(r.resolve(item))
+			if !ok {
+				return nil, nil, misfit{item, errors.New("must be a list of texts; put what YAML takes for something else in quotes")}
+			}
+			texts[i] = text
+		}
+		return texts, items, misfit{}
+	case typeMap:
+		m, bad := r.variables(node)
+		return m, nil, bad
+	}
+	text, ok := plainText(node)
+	var err error
+	switch {
+	case f.typ == typeDuration && ok:
+		v, err = parseDuration(text)
+	case f.typ == typeDuration:
+		err = errors.New(`must be a duration such as "90s", "45m" or "1h30m"`)
+	case kinds[f.typ] == "text" && ok:
+		v = text
+	case kinds[f.typ] == "text":
+		err = errors.New("must be text; put it in quotes if it is meant so")
+	case kinds[f.typ] == "whole number":
+		v, err = wholeNumber(node)
+	default:
+		v, err = number(node)
+	}
+	return v, nil, misfit{node, err}
+}
+
+// variables reads a map of texts; numbers and the like stand for how they are written.
+func (r *reader) variables(node ast.Node) (map[string]string, misfit) {
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		return nil, misfit{node, errors.New("must hold names with values")}
+	}
+	vars := map[string]string{}
+	for pairs := m.MapRange(); pairs.Next(); {
+		name, ok := pairs.Key().(*ast.StringNode)
+		if !ok {
+			return nil, misfit{pairs.Key(), errors.New("the name of a variable must be plain text")}
+		}
+		if _, twice := vars[name.Value]; twice {
+			return nil, misfit{name, fmt.Errorf("%s is set twice", quoted(name.Value))}
+		}
+		value := r.resolve(pairs.Value())
+		text, ok := plainText(value)
+		if scalar, is := value.(ast.ScalarNode); !ok && is && value.Type() != ast.NullType {
+			text, ok = scalar.GetToken().Value, true
+		}
+		if !ok {
+			return nil, misfit{name, fmt.Errorf("%s must have a text as its value", quoted(name.Value))}
+		}
+		vars[name.Value] = text
+	}
+	return vars, misfit{}
+}
+
+// resolved is the node that a setting's value stands for. It is false, and noted
+// as a problem, if that is nothing.
+func (r *reader) resolved(key string, node ast.Node) (ast.Node, bool) {
+	target := r.resolve(node)
+	if target == nil && node != nil {
+		r.problem(key, start(node), "refers to an anchor (&name) that is not defined before it")
+		return nil, false
+	}
+	return target, true
+}
+
+// resolve is the node that an anchor or an alias stands for. It is nil for an
+// alias of nothing, and for one within what it stands for.
+func (r *reader) resolve(node ast.Node) ast.Node {
+	var anchors []string
+	for {
+		switch n := node.(type) {
+		case *ast.AnchorNode:
+			name := n.Name.GetToken().Value
+			r.anchors[name] = n.Value
+			node = n.Value
+		case *ast.AliasNode:
+			name := n.Value.GetToken().Value
+			if slices.Contains(anchors, name) {
+				return nil
+			}
+			anchors = append(anchors, name)
+			node = r.anchors[name]
+		default:
+			return node
+		}
+	}
+}
+
+// plainText is the value of a node that YAML takes for text.
+func plainText(node ast.Node) (string, bool) {
+	switch n := node.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return n.Value.Value, true
+	}
+	return "", false
+}
+
+func wholeNumber(node ast.Node) (int, error) {
+	if n, ok := node.(*ast.IntegerNode); ok {
+		switch v := n.Value.(type) {
+		case int64:
+			return int(max(v, -maxNumber-1)), nil
+		case uint64:
+			return int(min(v, maxNumber+1)), nil
+		}
+	}
+	return 0, errors.New("must be a whole number")
+}
+
+func number(node ast.Node) (float64, error) {
+	if n, ok := node.(*ast.FloatNode); ok {
+		return n.Value, nil
+	}
+	n, err := wholeNumber(node)
+	if err != nil {
+		return 0, errors.New("must be a number")
+	}
+	return float64(n), nil
+}
+
+// start is the first token of a node; that of a mapping is its first key's.
+func start(node ast.Node) *token.Token {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return start(n.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return start(n.Key)
+	}
+	return node.GetToken()
+}
+
+func (r *reader) problem(key string, at *token.Token, text string) {
+	r.problems = append(r.problems, r.locate(&Error{Key: key, Problem: text}, at.Position.Line, at.Position.Column))
+}
+
+// locate gives an error its place, within the file whatever the parser said.
+func (r *reader) locate(e *Error, line, column int) *Error {
+	e.Source = r.name
+	e.Line = max(1, min(line, len(r.lines)))
+	text := r.lines[e.Line-1]
+	e.Column = max(1, min(column, utf8.RuneCountInString(text)+1))
+	if e.Key != secretKey {
+		e.Text = text
+	}
+	return e
+}

@@ -1,0 +1,7 @@
+package proc
+
+// ParseStat is parseStat for other packages' tests.
+func ParseStat(stat string) (pid, parent int, start uint64, state byte, command string, err error) {
+	p, err := parseStat(stat)
+	return p.pid, p.parent, p.start, p.state, p.command, err
+}

@@ -1,0 +1,25 @@
+//go:build unix
+
+package proc
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// closeOnExec keeps from the command what the supervisor has open: its pipes,
+// and what ralph was started with (locks, sockets of systemd).
+func closeOnExec() error {
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return fmt.Errorf("list the open files: %w", err)
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return nil
+}

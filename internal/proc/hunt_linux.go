@@ -1,0 +1,131 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// adoptsOrphans tells that becomeSubreaper works here.
+const adoptsOrphans = true
+
+// freezeRounds bounds the looks for new processes before the killing starts,
+// in case some cannot be stopped.
+const freezeRounds = 100
+
+// A hunt finds and kills processes, and remembers them.
+type hunt struct {
+	find    func() ([]process, error)
+	command int // process id that is no leftover
+	seen    map[identity]bool
+	prey    []process
+}
+
+// newHunt hunts all descendants of this process, a supervisor.
+func newHunt(leader int) *hunt {
+	find := func() ([]process, error) {
+		all, err := processes()
+		return descendants(all, os.Getpid()), err
+	}
+	return &hunt{find: find, command: leader, seen: map[identity]bool{}}
+}
+
+// strike stops what is found, looks again until nothing new turns up, and then
+// kills all of it: what is stopped can start nothing and restart nothing. The
+// error says why some could not be signalled.
+func (h *hunt) strike() error {
+	var caught []process
+	stopped := map[identity]bool{}
+	for range freezeRounds {
+		found, err := h.find()
+		if err != nil {
+			return err
+		}
+		before := len(caught)
+		for _, p := range found {
+			if p.dead() || stopped[p.identity] {
+				continue
+			}
+			stopped[p.identity] = true
+			// If it cannot be stopped, it cannot be killed, which is reported below.
+			_ = p.signal(syscall.SIGSTOP)
+			h.note(p)
+			caught = append(caught, p)
+		}
+		if len(caught) == before {
+			break
+		}
+	}
+	var errs []error
+	for _, p := range caught {
+		if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, fmt.Errorf("process %d: %w", p.pid, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// note remembers p, with its command line while there still is one.
+func (h *hunt) note(p process) {
+	if h.seen[p.identity] {
+		return
+	}
+	h.seen[p.identity] = true
+	if line := commandLine(p.pid); line != "" {
+		p.command = line
+	}
+	h.prey = append(h.prey, p)
+}
+
+// leftovers lists what was hunted, the command itself excepted.
+func (h *hunt) leftovers() []Leftover {
+	var list []Leftover
+	for _, p := range h.prey {
+		if p.pid != h.command {
+			list = append(list, Leftover{p.pid, p.command})
+		}
+	}
+	return list
+}
+
+// alive lists what was hunted and lives.
+func (h *hunt) alive() []process {
+	var list []process
+	for _, p := range h.prey {
+		if now, err := readProcess(p.pid); err == nil && now.identity == p.identity && !now.dead() {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// survivors says in words what could not be killed, and why.
+func (h *hunt) survivors(cause error) string {
+	var names []string
+	for _, p := range h.alive() {
+		names = append(names, fmt.Sprintf("%d (%s)", p.pid, p.command))
+	}
+	text := "not all processes could be killed"
+	if len(names) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	if cause != nil {
+		text += ": " + cause.Error()
+	}
+	return text
+}
+
+// becomeSubreaper makes orphaned descendants this process's children.
+func becomeSubreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the reaper of the command's orphans: %w", err)
+	}
+	return nil
+}
+
+// executable is this program even after its file was replaced or removed.
+func executable() (string, error) { return "/proc/self/exe", nil }

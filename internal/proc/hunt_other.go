@@ -1,0 +1,45 @@
+//go:build unix && !linux
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// adoptsOrphans tells that there is no subreaper here.
+const adoptsOrphans = false
+
+// A hunt kills the process group of the command, for want of a subreaper.
+type hunt struct{ group int }
+
+func newHunt(leader int) *hunt { return &hunt{leader} }
+
+func (h *hunt) strike() error {
+	if err := syscall.Kill(-h.group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("process group %d: %w", h.group, err)
+	}
+	return nil
+}
+
+func (h *hunt) leftovers() []Leftover { return nil }
+
+func (h *hunt) survivors(cause error) string {
+	text := fmt.Sprintf("not all processes of group %d could be killed", h.group)
+	if cause != nil {
+		text += ": " + cause.Error()
+	}
+	return text
+}
+
+// Sweep cannot find processes by their environment here; the error is
+// [errors.ErrUnsupported].
+func Sweep(string) ([]Leftover, error) {
+	return nil, fmt.Errorf("find processes by their environment: %w", errors.ErrUnsupported)
+}
+
+func becomeSubreaper() error { return nil }
+
+func executable() (string, error) { return os.Executable() }

@@ -1,0 +1,149 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// A Process is a command in a job object. The job ends all of its processes
+// when its last handle is closed, which Windows does at ralph's death, so there
+// is no supervisor. What the command starts before it is in the job, in its
+// first instants, escapes.
+type Process struct {
+	cmd   *exec.Cmd
+	grace time.Duration
+
+	mu   sync.Mutex // guards what follows
+	job  windows.Handle
+	done bool
+	kill *time.Timer // set by the first interrupt
+}
+
+// Start starts a command in a job object. The error names the program; it is
+// [exec.ErrNotFound] or [fs.ErrNotExist] as elsewhere. Whoever starts a process
+// must call Wait.
+func Start(spec Spec) (*Process, error) {
+	path, dir, err := spec.resolve()
+	if err != nil {
+		return nil, err
+	}
+	job, err := newJob()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	p := &Process{job: job, grace: spec.KillGrace, cmd: &exec.Cmd{
+		Path: path, Args: spec.Args, Dir: dir, Env: append([]string{}, spec.Env...),
+		SysProcAttr: &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP},
+	}}
+	// A nil *os.File must not become a Reader that is not nil.
+	if spec.Stdin != nil {
+		p.cmd.Stdin = spec.Stdin
+	}
+	if spec.Stdout != nil {
+		p.cmd.Stdout = spec.Stdout
+	}
+	if spec.Stderr != nil {
+		p.cmd.Stderr = spec.Stderr
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), windows.CloseHandle(job))
+	}
+	if err := p.enter(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.cmd.Process.Kill(), p.cmd.Wait(), windows.CloseHandle(job))
+	}
+	return p, nil
+}
+
+// newJob makes a job object that dies with its last handle.
+func newJob() (windows.Handle, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return 0, fmt.Errorf("create a job object: %w", err)
+	}
+	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
+		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE},
+	}
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("limit a job object: %w", err), windows.CloseHandle(job))
+	}
+	return job, nil
+}
+
+// enter puts the command into the job.
+func (p *Process) enter() error {
+	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid()))
+	if err != nil {
+		return fmt.Errorf("open the process: %w", err)
+	}
+	return errors.Join(windows.AssignProcessToJobObject(p.job, h), windows.CloseHandle(h))
+}
+
+// Pid returns the process id of the command, which is also that of its group.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Interrupt sends a Ctrl-Break to the command's process group, the only way
+// there is; everything is killed after Spec.KillGrace. Once all is gone it
+// returns [os.ErrProcessDone].
+func (p *Process) Interrupt() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done {
+		return os.ErrProcessDone
+	}
+	if p.kill == nil {
+		// An error means that it has ended already, which Wait says.
+		p.kill = time.AfterFunc(p.grace, func() { _ = p.Kill() })
+	}
+	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(p.Pid()))
+}
+
+// InterruptGroup is Interrupt.
+func (p *Process) InterruptGroup() error { return p.Interrupt() }
+
+// Kill kills the command and all that it started. It does not wait; see Wait.
+// Once all is gone it returns [os.ErrProcessDone].
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done {
+		return os.ErrProcessDone
+	}
+	return windows.TerminateJobObject(p.job, 1)
+}
+
+// Wait returns when the command, and all that it started, is told to end.
+// Exit.Leftovers is empty: they are killed without being listed.
+func (p *Process) Wait() (Exit, error) {
+	err := p.cmd.Wait()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = true
+	if p.kill != nil {
+		p.kill.Stop()
+	}
+	err = errors.Join(err, windows.TerminateJobObject(p.job, 1), windows.CloseHandle(p.job))
+	return Exit{Code: p.cmd.ProcessState.ExitCode()}, err
+}
+
+// Sweep is not needed here, since a job dies with ralph. The error is
+// [errors.ErrUnsupported].
+func Sweep(string) ([]Leftover, error) {
+	return nil, fmt.Errorf("find processes by their environment: %w", errors.ErrUnsupported)
+}
+
+// Supervise is not used here. It returns 2, the status of wrong usage.
+func Supervise() int { return 2 }

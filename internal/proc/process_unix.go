@@ -1,0 +1,220 @@
+//go:build unix
+
+package proc
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+)
+
+// A Process is a command that was started. Its methods may be called from
+// several goroutines, Wait from one.
+type Process struct {
+	name       string
+	marker     string
+	pid        int
+	supervisor *exec.Cmd
+	events     *os.File
+	decoder    *gob.Decoder
+
+	mu      sync.Mutex // guards what follows
+	orders  *os.File
+	encoder *gob.Encoder
+}
+
+// Start starts a command under a supervisor and returns when it runs. The
+// error names the program. It is [exec.ErrNotFound] if there is no such
+// program, [fs.ErrPermission] if it may not be executed, and [fs.ErrNotExist]
+// if the working directory, or the interpreter of a script, is missing.
+// Whoever starts a process must call Wait.
+func Start(spec Spec) (*Process, error) {
+	path, dir, err := spec.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if os.Getenv(supervisorEnv) != "" {
+		// Without this, a main that ignores SuperviseArg starts itself for ever.
+		return nil, fmt.Errorf("start %s: this process is a supervisor, whose main must call proc.Supervise first", path)
+	}
+	orders, ordersW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	defer orders.Close()
+	eventsR, events, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), ordersW.Close())
+	}
+	defer events.Close()
+	p := &Process{
+		name: spec.Args[0], marker: spec.Marker,
+		orders: ordersW, encoder: gob.NewEncoder(ordersW),
+		events: eventsR, decoder: gob.NewDecoder(eventsR),
+	}
+	if err := p.supervise(spec, orders, events); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the supervisor of %s: %w", path, err), p.close())
+	}
+	// Ours are closed before the first event is read, or the loss of the
+	// supervisor would not be seen as the end of the events.
+	if err := errors.Join(orders.Close(), events.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
+	}
+	errno, err := p.request(request{path, spec.Args, dir, spec.Env, spec.KillGrace})
+	if err != nil {
+		_, err = p.lost(err) // the command may have been started already
+		return nil, fmt.Errorf("start %w", err)
+	}
+	if errno != 0 {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", path, refusal(path, errno)), p.abandon())
+	}
+	return p, nil
+}
+
+// supervise starts the supervisor. It is in a session of its own, out of reach
+// of the terminal's signals.
+func (p *Process) supervise(spec Spec, orders, events *os.File) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	self, err := executable()
+	if err != nil {
+		return err
+	}
+	p.supervisor = &exec.Cmd{
+		Path:        self,
+		Args:        []string{os.Args[0], SuperviseArg},
+		Dir:         "/", // keep no work tree busy
+		Env:         append(os.Environ(), supervisorEnv+"=1"),
+		Stderr:      os.Stderr, // for the trace of a crash; it says nothing else
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		ExtraFiles:  []*os.File{orders, events, null, null, null},
+	}
+	for i, f := range []*os.File{spec.Stdin, spec.Stdout, spec.Stderr} {
+		if f != nil {
+			p.supervisor.ExtraFiles[stdinFD-ordersFD+i] = f
+		}
+	}
+	return p.supervisor.Start()
+}
+
+// request has the supervisor start the command. The number says why it could
+// not be started, the error that the supervisor does not answer.
+func (p *Process) request(r request) (syscall.Errno, error) {
+	if err := p.encoder.Encode(r); err != nil {
+		return 0, err
+	}
+	var s started
+	if err := p.decoder.Decode(&s); err != nil {
+		return 0, err
+	}
+	p.pid = s.Pid
+	return s.Errno, nil
+}
+
+// refusal is the error for a program that was found but cannot be executed.
+func refusal(path string, errno syscall.Errno) error {
+	err := &fs.PathError{Op: "exec", Path: path, Err: errno}
+	if errno == syscall.ENOENT {
+		return fmt.Errorf("%w (is there the interpreter that its first line names?)", err)
+	}
+	return err
+}
+
+// Pid returns the process id of the command, which is also that of its group.
+func (p *Process) Pid() int { return p.pid }
+
+// Interrupt sends SIGINT to the command, but not to its children, so that it
+// can end by itself; everything is killed after Spec.KillGrace. Once all is
+// gone it returns [os.ErrProcessDone].
+func (p *Process) Interrupt() error { return p.send(interruptLeader) }
+
+// InterruptGroup is Interrupt for the command's whole process group, which is
+// what a terminal does and what shells expect.
+func (p *Process) InterruptGroup() error { return p.send(interruptGroup) }
+
+// Kill kills the command and all that it started. It does not wait; see Wait.
+// Once all is gone it returns [os.ErrProcessDone].
+func (p *Process) Kill() error { return p.send(killAll) }
+
+func (p *Process) send(o order) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// An agent may have stopped the supervisor with all else that it could
+	// find; one that is stopped does not obey.
+	err := p.supervisor.Process.Signal(syscall.SIGCONT)
+	if err == nil {
+		err = p.encoder.Encode(o)
+	}
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// Wait returns when the command, and all that it started, is gone. The error
+// is [ErrSupervisorLost] if the supervisor was killed: then the processes were
+// found by Spec.Marker, or may still run if there is none. Any other error
+// names processes that could not be killed; Exit is valid nevertheless.
+func (p *Process) Wait() (Exit, error) {
+	var e ended
+	if err := p.decoder.Decode(&e); err != nil {
+		return p.lost(err)
+	}
+	// The supervisor's work is done, and it need not take its time to exit.
+	if err := p.abandon(); err != nil {
+		return e.Exit, fmt.Errorf("%s: %w", p.name, err)
+	}
+	if e.Survivors != "" {
+		return e.Exit, fmt.Errorf("%s: %s", p.name, e.Survivors)
+	}
+	return e.Exit, nil
+}
+
+// lost does the work of a supervisor that was killed.
+func (p *Process) lost(cause error) (Exit, error) {
+	exit := Exit{Code: -1}
+	err := fmt.Errorf("%s: %w", p.name, ErrSupervisorLost)
+	if !errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF) && !errors.Is(cause, syscall.EPIPE) {
+		err = fmt.Errorf("%w (%w)", err, cause)
+	}
+	if e := p.abandon(); e != nil {
+		err = errors.Join(err, e)
+	}
+	if p.marker == "" {
+		return exit, fmt.Errorf("%w; what it started may still run", err)
+	}
+	leftovers, e := Sweep(p.marker)
+	exit.Leftovers = leftovers
+	if e != nil {
+		err = errors.Join(err, e)
+	}
+	return exit, err
+}
+
+// abandon makes an end of the supervisor and lets go of it.
+func (p *Process) abandon() error {
+	err := p.supervisor.Process.Kill()
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	var killed *exec.ExitError // which it is, or it was faster
+	if e := p.supervisor.Wait(); e != nil && !errors.As(e, &killed) {
+		err = errors.Join(err, e)
+	}
+	return errors.Join(err, p.close())
+}
+
+func (p *Process) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.orders.Close(), p.events.Close())
+}

@@ -1,0 +1,146 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// An identity tells a process from a later one with the same id.
+type identity struct {
+	pid   int
+	start uint64 // clock ticks from the boot to its start
+}
+
+// A process is what /proc/PID/stat says.
+type process struct {
+	identity
+	parent  int
+	state   byte
+	command string
+	noEnv   bool // it has no environment at the moment, as while it executes a program
+}
+
+// dead tells whether it has ended and only waits to be reaped.
+func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' }
+
+// signal signals the process, and never another one that has got its id:
+// FindProcess holds on to whichever has it now (by a pidfd), and if that one
+// started when p did, it is p.
+func (p process) signal(sig syscall.Signal) error {
+	handle, err := os.FindProcess(p.pid)
+	if err != nil {
+		return err
+	}
+	now, err := readProcess(p.pid)
+	if err != nil || now.identity != p.identity {
+		return errors.Join(os.ErrProcessDone, handle.Release())
+	}
+	return errors.Join(handle.Signal(sig), handle.Release())
+}
+
+// pids lists the ids of all processes.
+func pids() ([]int, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list the processes: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list the processes: %w", err)
+	}
+	var list []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			list = append(list, pid)
+		}
+	}
+	return list, nil
+}
+
+// processes lists all processes.
+func processes() ([]process, error) {
+	ids, err := pids()
+	if err != nil {
+		return nil, err
+	}
+	var list []process
+	for _, pid := range ids {
+		if p, err := readProcess(pid); err == nil { // else it has just ended
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+func readProcess(pid int) (process, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, err
+	}
+	return parseStat(string(stat))
+}
+
+// parseStat reads the text of /proc/PID/stat, see proc_pid_stat(5).
+func parseStat(stat string) (process, error) {
+	// The name is in parentheses and may itself contain them, and blanks.
+	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
+	if open < 0 || end < open {
+		return process{}, fmt.Errorf("no name in the process state %q", stat)
+	}
+	fields := strings.Fields(stat[end+1:])
+	const state, parent, flags, start, envEnd = 3 - 3, 4 - 3, 9 - 3, 22 - 3, 51 - 3 // numbered as in the manual
+	if len(fields) <= start || len(fields[state]) != 1 {
+		return process{}, fmt.Errorf("too few fields in the process state %q", stat)
+	}
+	p := process{state: fields[state][0], command: "[" + stat[open+1:end] + "]"}
+	var errs [4]error
+	p.pid, errs[0] = strconv.Atoi(strings.TrimSpace(stat[:open]))
+	p.parent, errs[1] = strconv.Atoi(fields[parent])
+	p.start, errs[2] = strconv.ParseUint(fields[start], 10, 64)
+	bits, err := strconv.ParseUint(fields[flags], 10, 32)
+	errs[3] = err
+	const kernelThread = 0x00200000 // PF_KTHREAD: it never has one
+	p.noEnv = bits&kernelThread == 0 && len(fields) > envEnd && fields[envEnd] == "0"
+	return p, errors.Join(errs[:]...)
+}
+
+// descendants lists the children of root, their children and so on, parents
+// first.
+func descendants(all []process, root int) []process {
+	children := map[int][]process{}
+	for _, p := range all {
+		children[p.parent] = append(children[p.parent], p)
+	}
+	list := children[root]
+	// A list that was not taken at one moment may have a cycle.
+	seen := map[int]bool{root: true}
+	var found []process
+	for len(list) > 0 {
+		p := list[0]
+		list = list[1:]
+		if seen[p.pid] {
+			continue
+		}
+		seen[p.pid] = true
+		found = append(found, p)
+		list = append(list, children[p.pid]...)
+	}
+	return found
+}
+
+// commandLine returns the arguments of a process separated by blanks, or ""
+// if it has none (any more).
+func commandLine(pid int) string {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil {
+		return ""
+	}
+	line = bytes.TrimRight(line[:min(len(line), 1024)], "\x00")
+	return strings.ToValidUTF8(string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})), "�")
+}

@@ -1,0 +1,99 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// A Result is what a command that was [Run] left.
+type Result struct {
+	// Output is standard output and standard error in the order in which they
+	// were written: all of it, or its beginning and its end with a line between
+	// them that says how much was left out.
+	Output  string
+	Cut     int64 // bytes that are not in Output
+	Exit    Exit
+	Stopped bool // ctx ended before the command did
+}
+
+// Run runs a command, such as one that verifies a task, to its end. When ctx
+// ends, its process group is interrupted and killed after spec.KillGrace.
+// maxOutput is the size of Result.Output in bytes, not counting the line about
+// what was left out; all of the output also goes to whole, unless that is nil.
+// Spec.Stdout and Spec.Stderr are not used.
+//
+// A command that fails, or that ctx ends, is no error. Errors are those of
+// [Start] and [Process.Wait] and of writing to whole; the Result holds what is
+// known in any case.
+func Run(ctx context.Context, spec Spec, maxOutput int, whole io.Writer) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return Result{}, fmt.Errorf("run %v: %w", spec.Args, err)
+	}
+	defer r.Close()
+	defer w.Close()
+	spec.Stdout, spec.Stderr = w, w
+	p, err := Start(spec)
+	if err != nil {
+		return Result{}, err
+	}
+	// From here on the command's processes alone hold it open.
+	closed := w.Close()
+	out := newClip(maxOutput)
+	read := make(chan error, 1)
+	go func() { read <- drain(r, out, whole) }()
+
+	var result Result
+	result.Exit, result.Stopped, err = waitOrStop(ctx, p)
+	if err != nil {
+		// A process that could not be killed may keep the pipe open for ever.
+		err = errors.Join(err, r.SetReadDeadline(time.Now().Add(time.Second)))
+	}
+	err = errors.Join(err, <-read, closed)
+	result.Output, result.Cut = out.text()
+	return result, err
+}
+
+// waitOrStop waits for p and interrupts it when ctx ends.
+func waitOrStop(ctx context.Context, p *Process) (exit Exit, stopped bool, err error) {
+	stop := make(chan error, 1)
+	unhook := context.AfterFunc(ctx, func() { stop <- p.InterruptGroup() })
+	exit, err = p.Wait()
+	if unhook() {
+		return exit, false, err
+	}
+	interrupted := <-stop
+	if errors.Is(interrupted, os.ErrProcessDone) {
+		return exit, false, err
+	}
+	return exit, true, errors.Join(err, interrupted)
+}
+
+// drain reads all, so that the command never waits for its output to be taken.
+func drain(r io.Reader, out *clip, whole io.Writer) error {
+	if whole == nil {
+		_, err := io.Copy(out, r)
+		return late(err)
+	}
+	_, err := io.Copy(io.MultiWriter(out, whole), r)
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	_, rest := io.Copy(out, r)
+	return errors.Join(fmt.Errorf("keep the output: %w", err), late(rest))
+}
+
+// late drops the error of the deadline, whose cause has been reported.
+func late(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}

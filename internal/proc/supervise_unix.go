@@ -1,0 +1,232 @@
+//go:build unix
+
+package proc
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// settleTime is what children have to end by themselves after the command
+	// did, like the servers whose standard input has just been closed.
+	settleTime = 250 * time.Millisecond
+
+	// patience is how long a process may take to die of SIGKILL.
+	patience = 10 * time.Second
+
+	// pause is the time between two rounds of killing if nothing died.
+	pause = 5 * time.Millisecond
+)
+
+// A supervisor is the process between ralph and a command. One goroutine does
+// all of its work, so a child's process id stays valid until that reaps it.
+type supervisor struct {
+	orders   <-chan order // closed when ralph is gone
+	child    <-chan os.Signal
+	leader   int
+	grace    time.Duration
+	hunt     *hunt
+	exit     Exit
+	ended    bool // the leader is, and exit says how
+	deserted bool // it has no child left
+}
+
+// Supervise is the main function of a supervisor; the result is its exit
+// status. It is called by main for [SuperviseArg] only.
+func Supervise() int {
+	if os.Getenv(supervisorEnv) == "" {
+		fmt.Fprintf(os.Stderr, "%s is for ralph's own use\n", SuperviseArg)
+		return 2
+	}
+	if err := supervise(); err != nil {
+		fmt.Fprintf(os.Stderr, "supervisor: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func supervise() error {
+	// All signals are caught, and none is heeded: only ralph decides when the
+	// supervisor ends. Ignoring them would make the command ignore them too, and
+	// so would those that ralph was started with (SIGINT by "ralph &" in sh).
+	signal.Notify(make(chan os.Signal, 1))
+	child := make(chan os.Signal, 1)
+	signal.Notify(child, syscall.SIGCHLD)
+	if err := errors.Join(closeOnExec(), becomeSubreaper()); err != nil {
+		return err
+	}
+
+	var r request
+	decoder := gob.NewDecoder(os.NewFile(ordersFD, "orders"))
+	if err := decoder.Decode(&r); err != nil {
+		return fmt.Errorf("read the request: %w", err)
+	}
+	encoder := gob.NewEncoder(os.NewFile(eventsFD, "events"))
+	leader, err := start(r)
+	var errno syscall.Errno
+	if err != nil && !errors.As(err, &errno) {
+		return err
+	}
+	// If ralph cannot be told, it is gone: the orders say so too.
+	told := encoder.Encode(started{leader, errno})
+	if err != nil {
+		return told
+	}
+	s := &supervisor{orders: readOrders(decoder), child: child, leader: leader, grace: r.KillGrace, hunt: newHunt(leader)}
+	survivors := s.run()
+	if told == nil {
+		told = encoder.Encode(ended{s.exit, survivors})
+	}
+	if errors.Is(told, syscall.EPIPE) {
+		return nil // ralph is gone, and so is all the rest
+	}
+	return told
+}
+
+// start starts the command in a process group of its own, and lets go of its
+// streams: only the command's processes shall hold them.
+func start(r request) (int, error) {
+	pid, err := syscall.ForkExec(r.Path, r.Args, &syscall.ProcAttr{
+		Dir:   r.Dir,
+		Env:   r.Env,
+		Files: []uintptr{stdinFD, stdoutFD, stderrFD},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	for _, fd := range []int{stdinFD, stdoutFD, stderrFD} {
+		// An error would be about the caller's data, which the caller still holds.
+		_ = syscall.Close(fd)
+	}
+	return pid, err
+}
+
+// readOrders turns the pipe into a channel that is closed at its end.
+func readOrders(decoder *gob.Decoder) <-chan order {
+	orders := make(chan order)
+	go func() {
+		defer close(orders)
+		for {
+			var o order
+			if decoder.Decode(&o) != nil {
+				return
+			}
+			orders <- o
+		}
+	}()
+	return orders
+}
+
+// run supervises until nothing is left. It returns what could not be killed,
+// in words.
+func (s *supervisor) run() (survivors string) {
+	if s.attend() {
+		s.settle()
+	}
+	if s.deserted && adoptsOrphans {
+		return ""
+	}
+	last := time.Now()
+	for {
+		err := s.hunt.strike()
+		if err != nil && !s.ended {
+			// The least that can be done; the id is taken while the leader is not reaped.
+			_ = syscall.Kill(-s.leader, syscall.SIGKILL)
+		}
+		reaped := s.reap()
+		if s.deserted {
+			break
+		}
+		if reaped {
+			last = time.Now()
+		}
+		if time.Since(last) > patience {
+			survivors = s.hunt.survivors(err)
+			break
+		}
+		select {
+		case <-s.child:
+		case <-time.After(pause):
+		}
+	}
+	s.exit.Leftovers = s.hunt.leftovers()
+	return survivors
+}
+
+// attend waits for the command to end and obeys. It returns false if
+// everything is to be killed at once.
+func (s *supervisor) attend() bool {
+	var grace <-chan time.Time
+	for !s.ended {
+		select {
+		case <-s.child:
+			s.reap()
+		case <-grace:
+			return false
+		case o, ok := <-s.orders:
+			if !ok || o == killAll {
+				return false
+			}
+			target := s.leader
+			if o == interruptGroup {
+				target = -s.leader
+			}
+			// An error means that it has ended, which the next SIGCHLD says.
+			_ = syscall.Kill(target, syscall.SIGINT)
+			if grace == nil {
+				grace = time.After(s.grace)
+			}
+		}
+	}
+	return true
+}
+
+// settle gives the command's children a moment to end by themselves.
+func (s *supervisor) settle() {
+	enough := time.After(settleTime)
+	for !s.deserted {
+		select {
+		case <-s.child:
+			s.reap()
+		case <-enough:
+			return
+		case o, ok := <-s.orders:
+			if !ok || o == killAll {
+				return
+			}
+		}
+	}
+}
+
+// reap collects the children that have ended, adopted ones too, and returns
+// whether there was one. Where orphans are adopted, having no child proves that
+// there is no descendant either.
+func (s *supervisor) reap() (any bool) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil: // ECHILD
+			s.deserted = true
+			return any
+		case pid == 0:
+			return any
+		}
+		any = true
+		if pid == s.leader && !s.ended {
+			s.ended = true
+			s.exit.Code = status.ExitStatus() // -1 if it was a signal
+			if status.Signaled() {
+				s.exit.Signal = unix.SignalName(status.Signal())
+			}
+		}
+	}
+}

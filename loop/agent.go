@@ -1,0 +1,97 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"ralph"
+)
+
+// An Agent works on one task and returns when it, and all that it started, has
+// ended. Package loop/claude has the one that ralph ships.
+//
+// When ctx ends the agent is stopped: asked first, killed after its grace
+// period. An error means that ralph could not run it at all (not installed, no
+// permission, disk full); an agent that runs and fails is a Report.
+type Agent interface {
+	Work(ctx context.Context, a Assignment) (Report, error)
+	// Salvage reads what a session's folder still tells of it, after a crash: what
+	// it cost and said. The ending is the caller's to judge.
+	Salvage(logDir string) (Report, error)
+}
+
+// An Assignment is everything that an agent is handed for one session.
+type Assignment struct {
+	SessionID  string // a UUID; the agent's own session id too
+	TaskID     int64
+	Discipline string // the name under which it signals; "" for none
+	Prompt     string
+	Model      string  // "" leaves it to the agent
+	MaxTurns   int     // limit of this session
+	MaxCost    float64 // limit of this session in USD
+	Dir        string  // the project's root: where the agent works
+	LogDir     string  // where its transcript and standard error are kept; exists
+
+	// Say is what people tell the agent while it works. It is never closed; the
+	// agent stops reading when it ends.
+	Say <-chan Message
+	// TurnEnded is called when the agent has ended its turn and waits on its open
+	// stdin. What it returns is told to the agent in the same conversation; ""
+	// ends the session. It may take minutes (a verification runs in it).
+	TurnEnded func(ctx context.Context) (string, error)
+	// Seen is called, one call at a time, for everything that the agent is seen to
+	// do. It must not block.
+	Seen func(Event)
+}
+
+// A Message is something that a person says to a running session.
+type Message struct {
+	Text      string
+	Delivered func() // called once it has been handed to the agent
+}
+
+// EventKind says what an agent was seen to do.
+type EventKind string
+
+// The kinds of agent events.
+const (
+	SeenStart  EventKind = "start"  // the agent is up: Text is its version, Model its model
+	SeenText   EventKind = "text"   // it said something
+	SeenTool   EventKind = "tool"   // it called a tool
+	SeenResult EventKind = "result" // a tool answered
+	SeenUsage  EventKind = "usage"  // tokens and cost so far
+	SeenOther  EventKind = "other"  // anything else; only that it is alive
+)
+
+// An Event is one thing that an agent was seen to do.
+type Event struct {
+	Kind   EventKind
+	Text   string          // what it said; the start of a tool's answer
+	Tool   string          // a tool's name, as the model sees it
+	Input  json.RawMessage // a tool's input
+	Failed bool            // the tool answered with an error
+	Model  string
+	Tokens ralph.Tokens
+	Cost   float64 // USD so far, as far as it is known
+}
+
+// A Report is what is known of a session's process after it has ended.
+type Report struct {
+	Ending     ralph.Ending
+	Reason     string    // one sentence for people: what happened, in the agent's words where it has any
+	ResetAt    time.Time // when a rate limit ends; zero if that is not known
+	Exit       *int      // nil if it was killed
+	Model      string    // the one that it says it used
+	Version    string    // the agent's version
+	CostUSD    float64
+	CostKnown  bool // false: no result was seen and CostUSD is what the streamed usage comes to
+	Tokens     ralph.Tokens
+	Turns      int
+	ToolCalls  int
+	LastWords  string   // the end of what it said last
+	StderrTail string   // the end of its standard error
+	Denials    []string // refused permissions: tool and command
+	Leftovers  []string // processes that outlived it and had to be killed
+	Unreadable int      // lines of its output that were no events; they are in the transcript
+}

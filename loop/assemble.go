@@ -1,0 +1,130 @@
+package loop
+
+import (
+	"path/filepath"
+	"slices"
+
+	"ralph"
+	"ralph/prompt"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// reasonsShown is how many earlier stuck sessions are told of.
+const reasonsShown = 5
+
+// BuildPrompt is what the next session of a task would be told. The same
+// database and the same configuration give the same bytes.
+func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
+	d, err := l.promptData(tx, t)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	return prompt.Build(d), nil
+}
+
+func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error) {
+	// Each retry after "prompt is too long" has half the budget of the one before.
+	d = prompt.Data{ToolPrefix: l.ToolPrefix, Project: filepath.Base(l.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
+	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, addKnowledge, addDependencies, addAnswers, addContinuation, addTimeline} {
+		if err := step(tx, t, &d); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
+	if d.Verify, err = l.verifyCommands(tx, t); err != nil || t.Discipline == "" {
+		return err
+	}
+	d.Discipline, err = tx.Discipline(t.Discipline)
+	return err
+}
+
+func addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
+	if d.ProjectLearnings, err = tx.LearningsFor(t, ralph.ScopeProject); err != nil {
+		return err
+	}
+	if t.Feature != "" {
+		f, err := tx.Feature(t.Feature)
+		if err != nil {
+			return err
+		}
+		d.FeatureName, d.FeatureText, d.FeatureHuman = f.Name, f.Description, f.Learnings
+		if d.FeatureLearnings, err = tx.LearningsFor(t, ralph.ScopeFeature); err != nil {
+			return err
+		}
+	}
+	own, err := tx.LearningsFor(t, ralph.ScopeTask)
+	d.FeatureLearnings = append(d.FeatureLearnings, own...)
+	return err
+}
+
+func addDependencies(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
+	for _, id := range t.DependsOn {
+		on, err := tx.Task(id)
+		if err != nil {
+			return err
+		}
+		summary, err := tx.DoneSummary(id)
+		if err != nil {
+			return err
+		}
+		d.DependsOn = append(d.DependsOn, prompt.Dependency{ID: id, Title: on.Title, Status: on.Status, Summary: summary})
+	}
+	return nil
+}
+
+func addAnswers(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
+	last, err := tx.LastSessionEnd(t.ID)
+	if err != nil {
+		return err
+	}
+	answers, err := tx.Answers(t)
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		d.Answers = append(d.Answers, prompt.Answer{Question: a.Question, Answer: a.Answer, Author: a.By, At: a.At,
+			New: !a.At.Before(last.Time), Own: a.TaskID == t.ID, TaskID: a.TaskID})
+	}
+	return nil
+}
+
+// addContinuation tells where the last session stood: its own words where it
+// closed with a signal, and what refused its done.
+func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
+	s, ok, err := tx.LastJudged(t.ID)
+	if err != nil || !ok {
+		return err
+	}
+	said, err := tx.SessionSignals(s.ID)
+	if err != nil {
+		return err
+	}
+	c := &prompt.Continuation{Attempt: s.Attempt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
+		Failed: slices.DeleteFunc(slices.Clone(s.Verify), func(c ralph.Check) bool { return c.Passed })}
+	switch p := signals.Closing(said).(type) {
+	case signals.Partial:
+		c.Summary, c.Remaining = p.Summary, p.Remaining
+	case signals.Done:
+		c.Summary = p.Summary
+	}
+	d.LastSession = c
+	if t.StuckCount > 0 {
+		d.Stuck, err = tx.StuckReasons(t.ID, min(t.StuckCount, reasonsShown))
+	}
+	return err
+}
+
+func addTimeline(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
+	if d.Flags, err = tx.Flags(t); err != nil {
+		return err
+	}
+	if d.Comments, err = tx.Discussion(t.ID); err != nil {
+		return err
+	}
+	d.Files, err = tx.TouchedFiles(t.ID)
+	return err
+}

@@ -1,0 +1,127 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"ralph"
+	"ralph/store"
+)
+
+// Backoff says how long an agent that cannot work now is left alone.
+type Backoff struct {
+	Initial time.Duration // after the first error
+	Max     time.Duration // at most
+	Tries   int           // errors in a row after which the run ends
+}
+
+// longestReset is how far ahead a reset time is believed: the longest usage
+// window is a week.
+const longestReset = 8 * 24 * time.Hour
+
+// A pause is what an agent error leads to: a wait, or the end of the run.
+type pause struct {
+	until  time.Time
+	reason string
+	end    *end
+}
+
+// afterError decides what an agent error leads to (pipeline, "Agent errors").
+// failures counts the errors in a row that were waited for, this one included;
+// repeats counts those of this class; jitter is between 0 and 1.
+func afterError(report Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64) pause {
+	stop := func(format string, args ...any) pause {
+		return pause{end: &end{ralph.ExitAgent, fmt.Sprintf(format, args...)}}
+	}
+	switch report.Ending {
+	case ralph.AuthFailed:
+		return stop("the agent's credentials were refused: %s", report.Reason)
+	case ralph.Billing:
+		return stop("the agent's account has no credit: %s", report.Reason)
+	case ralph.MCPFailed:
+		if repeats < 2 {
+			return pause{}
+		}
+		return stop("ralph's tools did not reach the agent, twice in a row: %s", report.Reason)
+	case ralph.NoWork:
+		if repeats < 2 {
+			return pause{}
+		}
+		return stop("the agent did nothing at all, twice in a row: %s", report.Reason)
+	case ralph.RateLimited, ralph.Overloaded, ralph.Network:
+	default:
+		return pause{}
+	}
+	what := map[ralph.Ending]string{ralph.RateLimited: "rate limit", ralph.Overloaded: "the service is overloaded", ralph.Network: "the service was not reached"}[report.Ending]
+	if noWait {
+		return stop("%s, and --no-wait: %s", what, report.Reason)
+	}
+	if report.Ending != ralph.RateLimited && failures > b.Tries {
+		return stop("%s, %d times in a row: %s", what, failures, report.Reason)
+	}
+	wait := b.Max
+	if shift := failures - 1; shift < 20 {
+		wait = min(b.Max, b.Initial<<shift)
+	}
+	until := now.Add(wait/2 + time.Duration(jitter*float64(wait/2)))
+	// A reset time that has passed already was not the whole truth.
+	if r := report.ResetAt; r.After(now) && r.Before(now.Add(longestReset)) {
+		until = r.Add(time.Second)
+	}
+	return pause{until: until, reason: what + ": " + report.Reason}
+}
+
+// afterAgent notes what a session tells of the agent, for this run and the next.
+func (r *runner) afterAgent(ctx context.Context, report Report) (*end, error) {
+	if report.Ending == r.last {
+		r.repeats++
+	} else {
+		r.last, r.repeats = report.Ending, 1
+	}
+	var p pause
+	err := r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		state, err := tx.AgentState()
+		if err != nil {
+			return err
+		}
+		if !report.Ending.AgentError() {
+			if report.Ending == ralph.Interrupted || report.Ending == ralph.Lost || state == (store.AgentState{}) {
+				return nil
+			}
+			return tx.SetAgentState(store.AgentState{})
+		}
+		p = afterError(report, state.Failures+1, r.repeats, r.NoWait, r.Backoff, time.Now(), rand.Float64())
+		if p.until.IsZero() {
+			return nil
+		}
+		return tx.SetAgentState(store.AgentState{WaitUntil: ralph.At(p.until), Reason: p.reason, Failures: state.Failures + 1})
+	})
+	return p.end, err
+}
+
+// waitForAgent waits as long as the database says that no session should start,
+// this run's word or an earlier one's. It reports whether it waited at all.
+func (r *runner) waitForAgent(ctx context.Context) (waited bool, e *end, err error) {
+	var state store.AgentState
+	if err := r.Store.View(ctx, func(tx *store.Tx) (err error) {
+		state, err = tx.AgentState()
+		return err
+	}); err != nil {
+		return false, nil, err
+	}
+	left := time.Until(state.WaitUntil.Time)
+	if left <= 0 {
+		return false, nil, nil
+	}
+	if r.NoWait {
+		return false, &end{ralph.ExitAgent, fmt.Sprintf("no session before %s, and --no-wait: %s", state.WaitUntil, state.Reason)}, nil
+	}
+	if err := r.state(ctx, "waiting", state.Reason, state.WaitUntil.Time); err != nil {
+		return false, nil, err
+	}
+	// In short steps: people may stop, pause or resume meanwhile, and the clock may jump.
+	r.sleep(ctx, min(left, pollWaiting))
+	return true, nil, nil
+}

@@ -1,0 +1,184 @@
+package claude
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"ralph"
+)
+
+// A death is how the process ended, besides what it said.
+type death struct {
+	stopped bool   // ralph stopped it in the middle of its work
+	code    int    // exit status; -1 if a signal ended it or nobody knows
+	signal  string // what ended it, as "SIGKILL"
+	stderr  string // the end of its standard error
+	server  string // the end of the standard error of ralph's MCP server
+	mute    bool   // ralph stopped it because it had closed its output
+}
+
+// crashed says that it did not end of its own will.
+func (d death) crashed() bool { return d.signal != "" || d.code > 128 || d.code < 0 }
+
+func (d death) String() string {
+	if d.mute {
+		return "the agent closed its output and did not end"
+	}
+	if d.signal != "" {
+		return "the agent was killed by " + d.signal
+	}
+	if d.code < 0 {
+		return "the agent is gone, and how it ended is unknown"
+	}
+	return fmt.Sprintf("the agent exited with status %d", d.code)
+}
+
+// classify says how a session ended and why, in one sentence. The classes are
+// tried in the order of the table of agent errors (pipeline, "Agent errors") and
+// by structure only: what is said in prose, and a result's subtype "success",
+// count for nothing. The time is when a rate limit ends, if that is known.
+func classify(h *history, d death) (ralph.Ending, string, time.Time) {
+	if d.stopped {
+		return ralph.Interrupted, "stopped by ralph", time.Time{}
+	}
+	completed := h.last != nil && !h.last.IsError && (!h.turnOpen || h.over)
+	if !completed {
+		if ending := h.apiClass(); ending != "" {
+			var reset time.Time
+			if ending == ralph.RateLimited {
+				reset = h.resetAt
+			}
+			return ending, h.why(d), reset
+		}
+	}
+	if h.mcpError != "" {
+		return ralph.MCPFailed, sentence(h.mcpError, tail(strings.TrimSpace(d.server), maxReason/2)), time.Time{}
+	}
+	if h.limitReached() {
+		return ralph.TimedOut, h.why(d), time.Time{}
+	}
+	ending, reason := h.otherwise(d, completed)
+	return ending, reason, time.Time{}
+}
+
+// otherwise is for what no class of errors fits.
+func (h *history) otherwise(d death, completed bool) (ralph.Ending, string) {
+	_, cost, _ := h.usage()
+	idle := h.toolCalls == 0 && cost == 0
+	failed := h.last != nil && h.last.IsError && !h.turnOpen
+	switch {
+	case failed && strings.HasPrefix(h.last.TerminalReason, "aborted"):
+		return ralph.Interrupted, "the agent was interrupted"
+	case !completed && !failed && d.crashed():
+		return ralph.Lost, sentence(d.String(), lastLine(d.stderr))
+	case idle:
+		return ralph.NoWork, h.why(d)
+	case completed:
+		return ralph.Finished, "the agent ended its turn"
+	case failed:
+		return ralph.Lost, h.why(d)
+	}
+	return ralph.Lost, sentence(d.String()+" in the middle of its work", lastLine(d.stderr))
+}
+
+// apiClass is the class of the service's error that ended the conversation; ""
+// if there is none.
+func (h *history) apiClass() ralph.Ending {
+	code, terminal := 0, ""
+	if h.last != nil && !h.turnOpen {
+		code, terminal = status(h.last.APIErrorStatus), h.last.TerminalReason
+	}
+	if code == 0 && h.apiError == "" && h.retrying {
+		code = h.retry // it ended while it tried again
+	}
+	switch {
+	case h.rejected, h.apiError == "rate_limit", code == 429:
+		return ralph.RateLimited
+	case h.unreached(code):
+		return ralph.Network
+	case h.apiError == "server_error", h.apiError == "overloaded", code >= 500:
+		return ralph.Overloaded
+	case h.apiError == "authentication_failed", code == 401, code == 403:
+		return ralph.AuthFailed
+	case h.apiError == "billing_error", code == 402:
+		return ralph.Billing
+	case terminal == "prompt_too_long", code == 413:
+		return ralph.PromptTooLong
+	}
+	return ""
+}
+
+// unreached says that the service gave no answer, or none that is its own: a
+// refused connection is a "server_error" without a status, and so is the last
+// of the attempts before it; a cut stream is "unknown" without a status.
+func (h *history) unreached(code int) bool {
+	if code == 408 {
+		return true
+	}
+	if code != 0 {
+		return false
+	}
+	switch h.apiError {
+	case "":
+		return h.retrying
+	case "unknown":
+		return true
+	case "server_error":
+		return h.retrying && h.retry == 0
+	}
+	return false
+}
+
+// limitReached says that the session came to its own limit of turns or cost
+// (decision 7). A used-up budget shows in nothing but the subtype.
+func (h *history) limitReached() bool {
+	if h.overTurns {
+		return true
+	}
+	if h.last == nil || !h.last.IsError || h.turnOpen {
+		return false
+	}
+	return h.last.TerminalReason == "max_turns" || strings.HasPrefix(h.last.Subtype, "error_max_")
+}
+
+// why is the agent's own account of what went wrong, as far as it has one.
+func (h *history) why(d death) string {
+	if h.overTurns {
+		return fmt.Sprintf("reached the limit of turns after %d", h.turns)
+	}
+	if h.apiText != "" {
+		return sentence(h.apiText)
+	}
+	if h.last != nil && !h.turnOpen {
+		if s := sentence(strings.Join(append([]string{h.last.Result}, h.last.Errors...), " ")); s != "" {
+			return s
+		}
+	}
+	if h.retrying {
+		return sentence(d.String()+" while it tried to reach the service again", lastLine(d.stderr))
+	}
+	for _, s := range []string{lastLine(d.stderr), h.rubbish, h.lastWords} {
+		if s != "" {
+			return sentence(d.String(), s)
+		}
+	}
+	return d.String() + " without having said anything"
+}
+
+// sentence joins what is not empty by colons, on one line of limited length.
+func sentence(parts ...string) string {
+	var all []string
+	for _, p := range parts {
+		if p = strings.Join(strings.Fields(p), " "); p != "" {
+			all = append(all, p)
+		}
+	}
+	return head(strings.Join(all, ": "), maxReason)
+}
+
+// lastLine is the last line of s that is not blank.
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
+}

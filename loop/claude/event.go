@@ -1,0 +1,167 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"time"
+)
+
+// An event is one line of the agent's stream-json output, as far as ralph looks
+// at it. Which fields are set depends on Type; unknown types, subtypes and
+// fields are normal, and a field of an unexpected JSON type counts as absent.
+type event struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+
+	// system/init
+	Version string      `json:"claude_code_version"`
+	Model   string      `json:"model"`
+	Tools   []string    `json:"tools"`
+	Servers []mcpServer `json:"mcp_servers"`
+
+	// system/api_retry; the status is null if there was no answer
+	RetryStatus *float64 `json:"error_status"`
+
+	// assistant and user
+	Message  message `json:"message"`
+	Error    string  `json:"error"`    // of a synthetic assistant message: "rate_limit", …
+	IsReplay bool    `json:"isReplay"` // one of ralph's own messages, as it reaches the model
+
+	RateLimit rateLimit `json:"rate_limit_info"`
+
+	// result
+	IsError        bool                  `json:"is_error"`
+	APIErrorStatus *float64              `json:"api_error_status"`
+	TerminalReason string                `json:"terminal_reason"`
+	Result         string                `json:"result"`
+	Errors         []string              `json:"errors"`
+	Turns          float64               `json:"num_turns"`      // of this turn of the conversation
+	CostUSD        *float64              `json:"total_cost_usd"` // of the whole conversation
+	Usage          usage                 `json:"usage"`          // of this turn of the conversation
+	ModelUsage     map[string]modelUsage `json:"modelUsage"`
+	Denials        []denial              `json:"permission_denials"`
+}
+
+type mcpServer struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	Error  string `json:"error"`
+}
+
+type message struct {
+	ID      string  `json:"id"`
+	Model   string  `json:"model"`
+	Content content `json:"content"`
+	Usage   usage   `json:"usage"`
+}
+
+// synthetic says that the CLI and not a model wrote the message.
+func (m message) synthetic() bool { return m.Model == "<synthetic>" }
+
+type block struct {
+	Type      string          `json:"type"` // "text", "thinking", "tool_use", "tool_result", …
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	IsError   bool            `json:"is_error"`
+	Content   content         `json:"content"`
+}
+
+// content is a list of blocks, or a text that stands for a list of one.
+type content []block
+
+// UnmarshalJSON takes both forms and makes nothing of any other.
+func (c *content) UnmarshalJSON(b []byte) error {
+	*c = nil
+	if len(b) > 0 && b[0] == '"' {
+		var text string
+		if json.Unmarshal(b, &text) == nil {
+			*c = content{{Type: "text", Text: text}}
+		}
+		return nil
+	}
+	var blocks []block
+	if tolerant(json.Unmarshal(b, &blocks)) == nil {
+		*c = blocks
+	}
+	return nil
+}
+
+// text is what the blocks say, a line each.
+func (c content) text() string {
+	var texts []string
+	for _, b := range c {
+		if b.Type == "text" && b.Text != "" {
+			texts = append(texts, b.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+type usage struct {
+	Input         float64 `json:"input_tokens"`
+	Output        float64 `json:"output_tokens"`
+	CacheRead     float64 `json:"cache_read_input_tokens"`
+	CacheCreation float64 `json:"cache_creation_input_tokens"`
+}
+
+type modelUsage struct {
+	ContextWindow float64 `json:"contextWindow"`
+}
+
+type rateLimit struct {
+	Status        string  `json:"status"` // "allowed", "allowed_warning" or "rejected"
+	ResetsAt      float64 `json:"resetsAt"`
+	OverageStatus string  `json:"overageStatus"`
+	UsingOverage  bool    `json:"isUsingOverage"`
+}
+
+// rejected says that nothing more is served. A window that is used up is no
+// limit while requests go on at extra cost.
+func (l rateLimit) rejected() bool {
+	return l.Status == "rejected" && !l.UsingOverage && !strings.HasPrefix(l.OverageStatus, "allowed")
+}
+
+// resetTime is when the limit ends; zero if that is not known.
+func (l rateLimit) resetTime() time.Time {
+	if l.ResetsAt < 1 || l.ResetsAt > math.MaxInt32*16 {
+		return time.Time{}
+	}
+	return time.Unix(int64(l.ResetsAt), 0).UTC()
+}
+
+type denial struct {
+	Tool  string          `json:"tool_name"`
+	ID    string          `json:"tool_use_id"`
+	Input json.RawMessage `json:"tool_input"`
+}
+
+// parse reads one line of the agent's output. The second result is false if the
+// line is no JSON object, which is worth counting and never fatal.
+func parse(line []byte) (event, bool) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] != '{' {
+		return event{}, false
+	}
+	var e event
+	if tolerant(json.Unmarshal(line, &e)) != nil {
+		return event{}, false
+	}
+	return e, true
+}
+
+// tolerant forgives a value of an unexpected type: the decoder has skipped it
+// and read all the rest.
+func tolerant(err error) error {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		return nil
+	}
+	return err
+}

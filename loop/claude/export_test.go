@@ -1,0 +1,40 @@
+package claude
+
+import (
+	"io"
+
+	"ralph/loop"
+)
+
+// A Death is how a process ended; see death.
+type Death struct {
+	Stopped bool
+	Code    int
+	Signal  string
+	Stderr  string
+}
+
+// Read reads a stream to its end as a session does, and classifies it.
+func Read(r io.Reader, spool io.Writer, tools []string, d Death) (loop.Report, error) {
+	h := &history{tools: tools}
+	if err := h.read(r, spool); err != nil {
+		return loop.Report{}, err
+	}
+	return h.report(death{stopped: d.Stopped, code: d.Code, signal: d.Signal, stderr: d.Stderr}), nil
+}
+
+// Squeeze is a line as it is kept in memory if strings are cut to limit.
+func Squeeze(line []byte, limit int) []byte {
+	s := squeezer{max: limit}
+	s.add(line)
+	return s.out
+}
+
+// IsEvent tells whether a line is an event.
+func IsEvent(line []byte) bool {
+	_, ok := parse(line)
+	return ok
+}
+
+// UserMessage is what is written to the agent's stdin.
+func UserMessage(texts ...string) string { return string(userMessage(texts)) }

@@ -1,0 +1,319 @@
+package claude
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"ralph"
+	"ralph/loop"
+)
+
+// Bounds of what is remembered of a conversation, however long it lasts.
+const (
+	maxSeenText = 500  // bytes of a tool's answer in an event
+	maxWords    = 2000 // bytes of the last words
+	maxReason   = 400  // bytes of a reason
+	maxInput    = 200  // bytes of a refused tool's input
+	maxDenials  = 100
+	maxOpen     = 1000 // tool calls without an answer
+)
+
+// A history is what was seen of one conversation. It grows by the events, in
+// order, and is bounded.
+type history struct {
+	tools []string // the tools that the server ralph must have, as the model sees them
+
+	version  string
+	model    string
+	started  bool   // an init was seen
+	mcpError string // what the first init lacks
+
+	last      *event // the last result
+	turnOpen  bool   // something was seen since then
+	toolCalls int
+	turns     int // of the turns with a result
+	tokens    ralph.Tokens
+	costUSD   float64 // of the turns with a result
+
+	// The turn since the last result.
+	message  string // the id of the last message
+	messages int
+	streamed ralph.Tokens
+	written  int64 // bytes of what the model wrote
+
+	// Errors that no answer of the model has followed.
+	apiError string // "rate_limit", …
+	apiText  string
+	retrying bool
+	retry    int // HTTP status of the last failed request; 0 if there was no answer
+	rejected bool
+	resetAt  time.Time
+
+	lastWords  string
+	denials    []string
+	denied     []string          // ids of the calls in denials
+	open       map[string]string // tool call → tool
+	unreadable int
+	rubbish    string // the last line that was no event
+
+	over      bool // the conversation is: what comes after its last result changes nothing
+	overTurns bool // ralph ended it at its limit of turns
+}
+
+// add takes in an event and returns what people may see of it.
+func (h *history) add(e event) []loop.Event {
+	switch e.Type {
+	case "system":
+		return h.addSystem(e)
+	case "assistant":
+		return h.addAssistant(e)
+	case "user":
+		return h.addUser(e)
+	case "result":
+		return h.addResult(e)
+	case "rate_limit_event":
+		h.rejected = e.RateLimit.rejected()
+		if h.rejected {
+			h.resetAt = e.RateLimit.resetTime()
+		}
+	}
+	return []loop.Event{{Kind: loop.SeenOther}}
+}
+
+// addUnreadable takes in a line that is no event.
+func (h *history) addUnreadable(line []byte) []loop.Event {
+	text := head(strings.TrimSpace(string(line[:min(len(line), maxSeenText)])), maxSeenText)
+	if text == "" {
+		return nil
+	}
+	h.unreadable++
+	h.rubbish = text
+	return []loop.Event{{Kind: loop.SeenOther, Text: text}}
+}
+
+func (h *history) addSystem(e event) []loop.Event {
+	switch e.Subtype {
+	case "api_retry":
+		h.retrying, h.retry = true, status(e.RetryStatus)
+	case "init":
+		// The later ones start the further turns of the same conversation.
+		if h.started {
+			h.turnOpen = true
+			break
+		}
+		h.started = true
+		h.version, h.model = e.Version, e.Model
+		h.mcpError = h.lacks(e)
+		return []loop.Event{{Kind: loop.SeenStart, Text: e.Version, Model: e.Model}}
+	}
+	return []loop.Event{{Kind: loop.SeenOther}}
+}
+
+// lacks says what is missing of ralph's server and its tools.
+func (h *history) lacks(e event) string {
+	i := slices.IndexFunc(e.Servers, func(s mcpServer) bool { return s.Name == serverName })
+	if i < 0 {
+		return "the agent did not load the MCP server " + serverName
+	}
+	if s := e.Servers[i]; s.Status != "connected" {
+		return strings.TrimSuffix(fmt.Sprintf("the MCP server %s is %q: %s", serverName, s.Status, s.Error), ": ")
+	}
+	var missing []string
+	for _, t := range h.tools {
+		if !slices.Contains(e.Tools, t) {
+			missing = append(missing, t)
+		}
+	}
+	if len(missing) > 0 {
+		return "the MCP server " + serverName + " lacks " + strings.Join(missing, ", ")
+	}
+	return ""
+}
+
+func (h *history) addAssistant(e event) []loop.Event {
+	h.turnOpen = true
+	if e.Error != "" {
+		h.apiError, h.apiText = e.Error, head(e.Message.Content.text(), maxReason)
+		return []loop.Event{{Kind: loop.SeenText, Text: h.apiText, Failed: true}}
+	}
+	if !e.Message.synthetic() {
+		// The model answers: whatever stood in the way is over.
+		h.apiError, h.apiText, h.retrying, h.rejected = "", "", false, false
+	}
+	events := make([]loop.Event, 0, len(e.Message.Content)+1)
+	for _, b := range e.Message.Content {
+		events = append(events, h.addBlock(b))
+	}
+	if e.Message.ID != "" && e.Message.ID != h.message {
+		h.message = e.Message.ID
+		h.messages++
+		h.streamed = sum(h.streamed, tokens(e.Message.Usage))
+	}
+	return append(events, h.usageEvent(e.Message.Model))
+}
+
+func (h *history) addBlock(b block) loop.Event {
+	h.written += int64(len(b.Text) + len(b.Thinking) + len(b.Input))
+	switch b.Type {
+	case "text":
+		if strings.TrimSpace(b.Text) != "" {
+			h.lastWords = tail(b.Text, maxWords)
+		}
+		return loop.Event{Kind: loop.SeenText, Text: b.Text}
+	case "tool_use":
+		h.toolCalls++
+		if len(h.open) >= maxOpen {
+			h.open = nil
+		}
+		if h.open == nil {
+			h.open = map[string]string{}
+		}
+		h.open[b.ID] = b.Name
+		return loop.Event{Kind: loop.SeenTool, Tool: b.Name, Input: b.Input}
+	}
+	return loop.Event{Kind: loop.SeenOther}
+}
+
+func (h *history) addUser(e event) []loop.Event {
+	h.turnOpen = true
+	var events []loop.Event
+	for _, b := range e.Message.Content {
+		if b.Type != "tool_result" {
+			continue
+		}
+		events = append(events, loop.Event{
+			Kind: loop.SeenResult, Tool: h.open[b.ToolUseID],
+			Text: head(b.Content.text(), maxSeenText), Failed: b.IsError,
+		})
+		delete(h.open, b.ToolUseID)
+	}
+	if events == nil {
+		return []loop.Event{{Kind: loop.SeenOther}}
+	}
+	return events
+}
+
+func (h *history) addResult(e event) []loop.Event {
+	if !h.over {
+		h.last = &e
+	}
+	h.turnOpen = false
+	h.turns += int(count(e.Turns))
+	window := h.tokens.ContextWindow
+	h.tokens = sum(h.tokens, tokens(e.Usage))
+	h.tokens.ContextWindow = e.contextWindow(h.model, window)
+	if e.CostUSD != nil && *e.CostUSD > h.costUSD { // it is cumulative and never falls
+		h.costUSD = *e.CostUSD
+	}
+	h.message, h.messages, h.streamed, h.written = "", 0, ralph.Tokens{}, 0
+	for _, d := range e.Denials {
+		if slices.Contains(h.denied, d.ID) || len(h.denied) >= maxDenials {
+			continue
+		}
+		h.denied = append(h.denied, d.ID)
+		h.denials = append(h.denials, d.String())
+	}
+	return []loop.Event{h.usageEvent(h.model)}
+}
+
+// contextWindow is that of the session's model, not of a helper for titles.
+func (e event) contextWindow(model string, before int64) int64 {
+	if u, ok := e.ModelUsage[model]; ok {
+		return count(u.ContextWindow)
+	}
+	window := before
+	for _, u := range e.ModelUsage {
+		window = max(window, count(u.ContextWindow))
+	}
+	return window
+}
+
+func (h *history) usageEvent(model string) loop.Event {
+	t, cost, _ := h.usage()
+	return loop.Event{Kind: loop.SeenUsage, Model: model, Tokens: t, Cost: cost}
+}
+
+// usage is what the conversation has used so far: what the results say and, for
+// a turn without one, what was streamed. In the latter case the cost is an
+// estimate, and known is false: what the model writes is counted as a token for
+// four bytes, since the stream has only the beginning of each message's usage.
+func (h *history) usage() (t ralph.Tokens, costUSD float64, known bool) {
+	if h.messages == 0 {
+		return h.tokens, h.costUSD, h.last != nil && h.last.CostUSD != nil
+	}
+	streamed := h.streamed
+	streamed.Output = max(streamed.Output, h.written/4)
+	return sum(h.tokens, streamed), h.costUSD + estimate(h.model, streamed), false
+}
+
+// String is the tool and what it was to do.
+func (d denial) String() string {
+	var input struct {
+		Command  string `json:"command"`
+		FilePath string `json:"file_path"`
+		URL      string `json:"url"`
+	}
+	what := head(string(d.Input), maxInput)
+	if tolerant(json.Unmarshal(d.Input, &input)) == nil {
+		for _, s := range []string{input.URL, input.FilePath, input.Command} {
+			if s != "" {
+				what = head(s, maxInput)
+			}
+		}
+	}
+	return strings.TrimSuffix(d.Tool+": "+strings.Join(strings.Fields(what), " "), ": ")
+}
+
+func tokens(u usage) ralph.Tokens {
+	return ralph.Tokens{
+		Input: count(u.Input), Output: count(u.Output),
+		CacheRead: count(u.CacheRead), CacheCreation: count(u.CacheCreation),
+	}
+}
+
+// sum adds up; the context window is a's.
+func sum(a, b ralph.Tokens) ralph.Tokens {
+	a.Input += b.Input
+	a.Output += b.Output
+	a.CacheRead += b.CacheRead
+	a.CacheCreation += b.CacheCreation
+	return a
+}
+
+// count is a number of the stream, made harmless.
+func count(f float64) int64 { return int64(min(max(f, 0), 1e12)) }
+
+// status is an HTTP status; 0 if there is none.
+func status(f *float64) int {
+	if f == nil {
+		return 0
+	}
+	return int(count(*f))
+}
+
+// head is the beginning of s in at most n bytes, and a copy.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return strings.Clone(s)
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// tail is the end of s in at most n bytes, and a copy.
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return strings.Clone(s)
+	}
+	i := len(s) - n
+	for i < len(s) && !utf8.RuneStart(s[i]) {
+		i++
+	}
+	return "…" + s[i:]
+}

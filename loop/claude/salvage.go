@@ -1,0 +1,53 @@
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"ralph/loop"
+)
+
+// Salvage reads the transcript of a session whose end ralph did not see; see
+// [loop.Agent]. A session that never printed anything has an empty report.
+func (a *Agent) Salvage(logDir string) (loop.Report, error) {
+	f, err := os.Open(filepath.Join(logDir, TranscriptFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return loop.Report{}, nil
+	}
+	if err != nil {
+		return loop.Report{}, fmt.Errorf("transcript: %w", err)
+	}
+	defer f.Close()
+	h := history{tools: toolNames()}
+	if err := h.read(f, io.Discard); err != nil {
+		return loop.Report{}, fmt.Errorf("transcript: %w", err)
+	}
+	stderr, err := fileTail(filepath.Join(logDir, StderrFile))
+	if err != nil {
+		return loop.Report{}, fmt.Errorf("standard error of the agent: %w", err)
+	}
+	return h.report(death{code: -1, stderr: stderr}), nil
+}
+
+// read takes in a whole stream.
+func (h *history) read(r io.Reader, spool io.Writer) error {
+	lines := newLineReader(r, spool)
+	for {
+		line, err := lines.next()
+		if e, ok := parse(line); ok {
+			h.add(e)
+		} else {
+			h.addUnreadable(line)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

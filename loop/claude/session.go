@@ -1,0 +1,347 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"ralph/internal/proc"
+	"ralph/loop"
+)
+
+// drainWait is how long output is still read after the process is gone, in case
+// something that could not be killed holds it open.
+const drainWait = 2 * time.Second
+
+// A phase is where a conversation stands.
+type phase int
+
+const (
+	working phase = iota // the agent has the word
+	asking               // its turn has ended and TurnEnded is being called
+	closing              // it is over, and the process is to end
+)
+
+// A session is one running process and its conversation. Only run touches its
+// fields; the goroutines that it starts talk to it by channels.
+type session struct {
+	options Options
+	task    loop.Assignment
+	logs    *logs
+	process *proc.Process
+	stdin   *os.File
+	stdout  *os.File
+	stderr  *os.File
+
+	history history
+	phase   phase
+	stopped bool // ralph ended it before its conversation was over
+	failure error
+
+	outbox   []loop.Message // not yet handed to the writer
+	writing  []loop.Message // in the writer's hands
+	deaf     bool           // the agent reads no more, or stdin is closed
+	sent     int            // messages handed to the writer
+	replayed int            // messages that the agent has shown to be with the model
+
+	turnOver bool             // the last event is a result
+	grace    <-chan time.Time // the process has to be gone
+	followUp <-chan time.Time // the next turn has to have begun
+
+	mute   bool // it was stopped because it had closed its output
+	exit   proc.Exit
+	undead error // what could not be killed, or the loss of the supervisor
+	ended  bool
+}
+
+// A verdict is what TurnEnded returned.
+type verdict struct {
+	text string
+	err  error
+}
+
+// run holds the conversation until the process and all that it started is gone,
+// its output is read and no call of TurnEnded is under way.
+func (s *session) run(ctx context.Context) error {
+	lines := make(chan reading)
+	feed := make(chan []byte)
+	fed := make(chan error, 1)
+	verdicts := make(chan verdict, 1)
+	exits := make(chan error, 1)
+	var work sync.WaitGroup
+	work.Go(func() { defer close(lines); s.read(lines) })
+	work.Go(func() { s.logs.stderr.keep(s.stderr) })
+	work.Go(func() { s.write(feed, fed) })
+	work.Go(func() { var err error; s.exit, err = s.process.Wait(); exits <- err })
+	turns, cancelTurns := context.WithCancel(ctx)
+	defer cancelTurns()
+
+	ask := func() {
+		s.phase, s.turnOver, s.followUp = asking, false, nil
+		work.Go(func() { verdicts <- s.askLoop(turns) })
+	}
+
+	done := ctx.Done()
+	for !s.ended || lines != nil || s.phase == asking || s.writing != nil {
+		var out chan<- []byte
+		var next []byte
+		if s.mayWrite() {
+			out, next = feed, userMessage(texts(s.outbox))
+		}
+		select {
+		case <-done:
+			done = nil
+			s.stop()
+		case r, open := <-lines:
+			if !open {
+				lines = nil
+				s.outputEnded()
+				break
+			}
+			s.hear(r)
+		case m := <-s.task.Say:
+			s.outbox = append(s.outbox, m)
+		case out <- next:
+			s.handedOver()
+		case err := <-fed:
+			s.wrote(err)
+		case v := <-verdicts:
+			s.answer(v)
+		case <-s.grace:
+			s.grace = nil
+			s.mute = lines == nil
+			s.interrupt()
+		case <-s.followUp:
+			s.followUp = nil
+			s.turnOver, s.replayed = true, s.sent
+			ask()
+		case s.undead = <-exits:
+			s.processEnded()
+		}
+		if s.phase == working && s.turnOver && s.settled() {
+			ask()
+		}
+	}
+	close(feed)
+	work.Wait()
+	return errors.Join(s.failure, s.stdout.Close(), s.stderr.Close())
+}
+
+// mayWrite tells whether there is something to say and the agent may be told.
+func (s *session) mayWrite() bool {
+	return s.phase == working && s.writing == nil && !s.deaf && len(s.outbox) > 0
+}
+
+func texts(messages []loop.Message) []string {
+	list := make([]string, len(messages))
+	for i, m := range messages {
+		list[i] = m.Text
+	}
+	return list
+}
+
+// wrote is called when a message has been written, or cannot be.
+func (s *session) wrote(err error) {
+	messages := s.writing
+	s.writing = nil
+	if err != nil {
+		// It has closed its stdin or is gone, which its end will say.
+		s.deaf = true
+		return
+	}
+	for _, m := range messages {
+		if m.Delivered != nil {
+			m.Delivered()
+		}
+	}
+}
+
+// hear takes in a line.
+func (s *session) hear(r reading) {
+	var seen []loop.Event
+	if r.ok {
+		seen = s.history.add(r.event)
+	} else {
+		seen = s.history.addUnreadable(r.line)
+	}
+	if s.task.Seen != nil {
+		for _, e := range seen {
+			s.task.Seen(e)
+		}
+	}
+	if r.err != nil {
+		s.failure = errors.Join(s.failure, r.err)
+		s.stop()
+	}
+	if s.phase != working {
+		return
+	}
+	if s.history.turnOpen {
+		s.turnOver, s.followUp = false, nil
+	}
+	if r.event.IsReplay {
+		s.replayed++
+	}
+	if s.history.mcpError != "" {
+		// Without its tools it could only spend money.
+		s.close()
+		s.interrupt()
+		return
+	}
+	if r.event.Type != "result" {
+		return
+	}
+	if r.event.IsError {
+		s.close()
+		return
+	}
+	s.turnOver, s.followUp = true, time.After(s.options.ExitGrace)
+}
+
+// handedOver is called when the writer has taken the outbox.
+func (s *session) handedOver() {
+	s.writing, s.outbox = s.outbox, nil
+	s.sent++
+	if s.turnOver {
+		// After a result it starts another turn, unless the agent has lost it.
+		s.turnOver, s.followUp = false, time.After(s.options.ExitGrace)
+	}
+}
+
+// settled tells whether the agent has nothing left to hear. A message that came
+// too late for a turn has the next one to itself; where the agent does not show
+// what reaches the model, none is expected.
+func (s *session) settled() bool {
+	heard := s.replayed == 0 || s.replayed >= s.sent
+	return s.deaf || s.writing == nil && len(s.outbox) == 0 && heard
+}
+
+// askLoop asks what comes after the agent's turn.
+func (s *session) askLoop(ctx context.Context) verdict {
+	if s.task.TurnEnded == nil {
+		return verdict{}
+	}
+	text, err := s.task.TurnEnded(ctx)
+	return verdict{text, err}
+}
+
+// answer goes on with the conversation, or ends it.
+func (s *session) answer(v verdict) {
+	s.phase = working
+	s.history.over = true
+	switch {
+	case s.stopped:
+		s.phase = closing
+	case v.err != nil:
+		s.failure = errors.Join(s.failure, v.err)
+		s.stop()
+	case s.deaf || s.ended || s.writing != nil:
+		s.close() // it cannot be told anything any more
+	case v.text == "" && len(s.outbox) == 0:
+		s.close()
+	case s.task.MaxTurns > 0 && s.history.turns >= s.task.MaxTurns:
+		// The CLI counts the turns of each message anew.
+		s.history.overTurns = true
+		s.close()
+	default:
+		s.history.over = false
+		if v.text != "" {
+			s.outbox = append([]loop.Message{{Text: v.text}}, s.outbox...)
+		}
+	}
+}
+
+// close ends the conversation: the agent has ExitGrace to go.
+func (s *session) close() {
+	s.phase = closing
+	s.followUp = nil
+	s.shut()
+	if s.grace == nil && !s.ended {
+		s.grace = time.After(s.options.ExitGrace)
+	}
+}
+
+// shut closes stdin, which also wakes the writer.
+func (s *session) shut() {
+	s.deaf = true
+	// A second time it is closed already; an error of a pipe's close is no loss.
+	_ = s.stdin.Close()
+}
+
+// stop ends the session before its time.
+func (s *session) stop() {
+	if s.phase != closing {
+		s.stopped = true
+	}
+	if s.phase == working {
+		s.phase = closing
+	}
+	s.followUp = nil
+	s.interrupt()
+}
+
+// interrupt has the process end now, and killed after KillGrace.
+func (s *session) interrupt() {
+	if err := s.process.Interrupt(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		// Without its supervisor there is nobody to interrupt it: Wait will clean up.
+		s.failure = errors.Join(s.failure, fmt.Errorf("interrupt the agent: %w", err), s.process.Kill())
+	}
+}
+
+// outputEnded is called at the end of stdout. A process that lives on without
+// it can tell nothing more.
+func (s *session) outputEnded() {
+	if s.phase == working {
+		s.history.over = s.turnOver
+		s.close()
+	}
+}
+
+// processEnded is called when the process, and all that it started, is gone.
+func (s *session) processEnded() {
+	s.ended = true
+	s.grace, s.followUp = nil, nil
+	s.shut()
+	deadline := time.Now().Add(drainWait)
+	if err := errors.Join(s.stdout.SetReadDeadline(deadline), s.stderr.SetReadDeadline(deadline)); err != nil {
+		s.failure = errors.Join(s.failure, err)
+	}
+}
+
+// report is what is known after the end.
+func (s *session) report() loop.Report {
+	d := death{
+		stopped: s.stopped, mute: s.mute, code: s.exit.Code, signal: s.exit.Signal,
+		stderr: s.logs.stderr.tail(),
+	}
+	var err error
+	if d.server, err = fileTail(mcpLog(s.task)); err != nil {
+		d.server = err.Error() // it is only to explain a failure
+	}
+	r := s.history.report(d)
+	if code := s.exit.Code; code >= 0 {
+		r.Exit = &code
+	}
+	for _, l := range s.exit.Leftovers {
+		r.Leftovers = append(r.Leftovers, fmt.Sprintf("%d: %s", l.Pid, strings.TrimSpace(l.Command)))
+	}
+	if s.undead != nil {
+		r.Leftovers = append(r.Leftovers, s.undead.Error())
+	}
+	return r
+}
+
+// report is what the conversation and its end come to.
+func (h *history) report(d death) loop.Report {
+	r := loop.Report{
+		Model: h.model, Version: h.version, Turns: h.turns + h.messages, ToolCalls: h.toolCalls, LastWords: h.lastWords,
+		StderrTail: d.stderr, Denials: h.denials, Unreadable: h.unreadable,
+	}
+	r.Ending, r.Reason, r.ResetAt = classify(h, d)
+	r.Tokens, r.CostUSD, r.CostKnown = h.usage()
+	return r
+}

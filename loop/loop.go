@@ -1,0 +1,306 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"time"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A Loop works through the queue of one project. Its fields are set before Run
+// and not changed after.
+type Loop struct {
+	Store *store.DB
+	Agent Agent
+	Tree  *worktree.Tree
+	Dir   string // the project's root
+	State string // the folder of its state
+	Log   *slog.Logger
+
+	Limits  ralph.Limits
+	Rules   signals.Rules
+	Backoff Backoff
+
+	Verification Verification
+	PromptTokens int    // the budget of a prompt
+	ToolPrefix   string // how the agent sees ralph's tools
+
+	Model            string        // of `--model`; wins over every other
+	ConfigModel      string        // of the configuration; used where nothing else is said
+	EscalationModel  string        // from the second attempt after a stuck one; "" switches it off
+	ClosingReminders int           // how often a missing closing verb is asked for
+	ShutdownGrace    time.Duration // what a session in progress is given when the run is stopped
+	StagnationFiles  []string      // files that count as a change, relative to the root
+
+	Task   int64           // work on this one alone; 0 for the queue
+	NoWait bool            // end the run instead of waiting for the agent
+	Stop   <-chan struct{} // closed when no further session is wanted
+}
+
+// A Result is how a run ended.
+type Result struct {
+	RunID   int64
+	Status  int      // exit status
+	Reasons []string // every reason that applies, the deciding one first
+}
+
+// end is one reason to end a run, with the exit status that belongs to it.
+type end struct {
+	status int
+	reason string
+}
+
+// Run works until no task is left that it could work on, a limit is reached, the
+// agent cannot be used, or it is stopped. When ctx ends the session in progress
+// is stopped at once. It leaves no goroutine and no process behind.
+//
+// The error is for what ralph itself could not do; the database is then left as
+// it is, and the next run reconciles it.
+func (l *Loop) Run(ctx context.Context) (Result, error) {
+	if err := l.recover(ctx); err != nil {
+		return Result{Status: ralph.ExitFailure}, fmt.Errorf("recover what an earlier run left: %w", err)
+	}
+	var run ralph.Run
+	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		run, err = tx.StartRun(os.Getpid(), l.Limits)
+		return err
+	})
+	if err != nil {
+		return Result{Status: ralph.ExitFailure}, err
+	}
+	r := &runner{Loop: l, id: run.ID, started: time.Now(), worked: map[int64]bool{}}
+	ends, err := r.work(ctx)
+	if err != nil {
+		ends = []end{{ralph.ExitFailure, err.Error()}}
+	}
+	result := Result{RunID: run.ID}
+	statuses := make([]int, len(ends))
+	for i, e := range ends {
+		statuses[i] = e.status
+	}
+	result.Status = ralph.ExitStatus(statuses...)
+	for _, e := range ends {
+		if e.status == result.Status {
+			result.Reasons = append([]string{e.reason}, result.Reasons...)
+		} else {
+			result.Reasons = append(result.Reasons, e.reason)
+		}
+	}
+	// The end of a run is recorded even if it was told to stop.
+	closing := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		return tx.EndRun(run.ID, result.Status, result.Reasons[0])
+	})
+	return result, errors.Join(err, closing)
+}
+
+// runner is what one run remembers. All that must survive it is in the database.
+type runner struct {
+	*Loop
+	id       int64
+	started  time.Time
+	sessions int
+	cost     float64
+	worked   map[int64]bool // tasks that had a session in this run
+	stagnant int            // sessions in a row that left nothing behind
+	repeats  int            // of the agent error before, in a row
+	last     ralph.Ending
+}
+
+// work is the loop: look, wait or pick, work, settle.
+func (r *runner) work(ctx context.Context) ([]end, error) {
+	for {
+		if stop, err := r.stopped(ctx); stop != nil || err != nil {
+			return r.withRest(ctx, stop, err)
+		}
+		if e := r.limit(); e != nil {
+			return r.withRest(ctx, e, nil)
+		}
+		if waited, e, err := r.waitForAgent(ctx); waited || e != nil || err != nil {
+			if e != nil || err != nil {
+				return r.withRest(ctx, e, err)
+			}
+			continue
+		}
+		task, ok, err := r.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return r.rest(ctx)
+		}
+		if !r.worked[task.ID] && len(r.worked) >= r.Limits.MaxTasks {
+			return r.withRest(ctx, &end{ralph.ExitLimit, fmt.Sprintf("the limit of %d tasks per run is reached", r.Limits.MaxTasks)}, nil)
+		}
+		e, err := r.session(ctx, task)
+		if e != nil || err != nil {
+			return r.withRest(ctx, e, err)
+		}
+	}
+}
+
+// limit is the first limit of the run that is reached.
+func (r *runner) limit() *end {
+	limit := func(format string, args ...any) *end {
+		return &end{ralph.ExitLimit, fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case r.sessions >= r.Limits.MaxSessions:
+		return limit("the limit of %d sessions per run is reached", r.Limits.MaxSessions)
+	case time.Since(r.started) >= seconds(r.Limits.MaxSeconds):
+		return limit("the limit of %s per run is reached", seconds(r.Limits.MaxSeconds))
+	case r.cost >= r.Limits.MaxCostUSD:
+		return limit("the limit of $%.2f per run is reached ($%.2f spent)", r.Limits.MaxCostUSD, r.cost)
+	case r.stagnant >= r.Limits.StagnantMaximum:
+		return limit("%d sessions in a row changed nothing", r.stagnant)
+	}
+	return nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// next is the task to work on; ok is false if there is none now.
+func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error) {
+	for {
+		err = r.Store.View(ctx, func(tx *store.Tx) error {
+			if r.Task != 0 {
+				task, err = tx.Task(r.Task)
+				ok = task.Status == ralph.Pending
+				return err
+			}
+			task, ok, err = tx.Next()
+			return err
+		})
+		if err != nil || !ok || task.Attempts < r.Limits.Attempts {
+			return task, ok, err
+		}
+		// The limit was lowered, or used up while the task waited for a person.
+		r.worked[task.ID] = true
+		err = r.Store.Tx(ctx, func(tx *store.Tx) error {
+			return tx.Move(task.ID, ralph.Failed, ralph.Loop, fmt.Sprintf("all of its %d attempts are used up", r.Limits.Attempts))
+		})
+		if err != nil {
+			return task, false, err
+		}
+	}
+}
+
+// session works on one task and judges what the run makes of it.
+func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
+	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
+		return nil, err
+	}
+	r.worked[task.ID] = true
+	r.sessions++
+	s, err := r.open(ctx, r.id, task)
+	if err != nil {
+		return nil, err
+	}
+	report, err := s.run(ctx, r.started.Add(seconds(r.Limits.MaxSeconds)))
+	if err != nil {
+		return r.unusable(ctx, s, err)
+	}
+	d, cost, err := s.settle(ctx, report)
+	if err != nil {
+		return nil, fmt.Errorf("settle session %s of TASK-%d: %w", s.row.ID, task.ID, err)
+	}
+	r.cost += cost
+	switch {
+	case d.Stagnant:
+		r.stagnant++
+	case !report.Ending.AgentError() && report.Ending != ralph.Interrupted && report.Ending != ralph.Lost:
+		r.stagnant = 0
+	}
+	return r.afterAgent(ctx, report)
+}
+
+// unusable settles a session whose agent could not be run at all.
+func (r *runner) unusable(ctx context.Context, s *session, cause error) (*end, error) {
+	report := Report{Ending: ralph.NoWork, Reason: cause.Error(), CostKnown: true}
+	if _, _, err := s.settle(ctx, report); err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	if errors.Is(cause, exec.ErrNotFound) || errors.Is(cause, fs.ErrNotExist) || errors.Is(cause, fs.ErrPermission) {
+		return &end{ralph.ExitAgent, cause.Error()}, nil
+	}
+	return nil, cause
+}
+
+// stopped reports whether somebody asked the run to end, and sits out a pause.
+func (r *runner) stopped(ctx context.Context) (*end, error) {
+	for {
+		if ctx.Err() != nil || closed(r.Stop) {
+			return &end{ralph.ExitStopped, "stopped by a signal"}, nil
+		}
+		control, err := r.control(ctx)
+		if err != nil {
+			return nil, err
+		}
+		switch control {
+		case ralph.ControlStop, ralph.ControlStopNow:
+			return &end{ralph.ExitStopped, "stopped by `ralph stop`"}, nil
+		case ralph.ControlPause:
+			if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
+				return nil, err
+			}
+			if e := r.limit(); e != nil {
+				return e, nil
+			}
+			r.sleep(ctx, pollWaiting)
+		default:
+			return nil, nil
+		}
+	}
+}
+
+// control is what `ralph stop|pause|resume` asked for.
+func (r *runner) control(ctx context.Context) (control string, err error) {
+	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		run, err := tx.Run(r.id)
+		control = run.Control
+		return err
+	})
+	return control, err
+}
+
+// state notes what the run is doing, if that is news.
+func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
+	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		run, err := tx.Run(r.id)
+		if err != nil || (run.State == state && run.StateReason == reason && run.WaitUntil == ralph.At(until)) {
+			return err
+		}
+		return tx.SetRunState(r.id, state, reason, until)
+	})
+}
+
+// pollWaiting is how often a waiting run looks for what people ask of it.
+const pollWaiting = time.Second
+
+// sleep waits for d, or until the run is to stop.
+func (r *runner) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-r.Stop:
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

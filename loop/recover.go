@@ -1,0 +1,105 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+
+	"ralph"
+	"ralph/internal/proc"
+	"ralph/store"
+)
+
+// recover settles the sessions that an earlier run left without an end: its
+// process, or the machine, stopped. What they signalled is processed, once; what
+// they left running is killed; their tasks go back to the queue.
+//
+// The caller holds the project's lock, so nobody works on them any more.
+func (l *Loop) recover(ctx context.Context) error {
+	var lost []ralph.Session
+	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		lost, err = tx.OpenSessions()
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, row := range lost {
+		if row.Origin != "loop" {
+			continue
+		}
+		if err := l.recoverOne(ctx, row); err != nil {
+			return fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, err)
+		}
+	}
+	return nil
+}
+
+func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
+	s := &session{Loop: l, row: row}
+	killed, err := proc.Sweep("RALPH_SESSION_ID=" + row.ID)
+	if err != nil {
+		return fmt.Errorf("processes that it left: %w", err)
+	}
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		if s.task, err = tx.Task(row.TaskID); err != nil {
+			return err
+		}
+		if s.verify, err = l.verifyCommands(tx, s.task); err != nil {
+			return err
+		}
+		var snapshot struct{}
+		_, err = tx.Beginning(row.ID, &snapshot, &s.reference)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.logDir(), 0o700); err != nil {
+		return err
+	}
+	report, err := l.Agent.Salvage(s.logDir())
+	if err != nil {
+		l.Log.Warn("the transcript of a lost session cannot be read", "session", row.ID, "error", err)
+	}
+	report.Ending, report.Reason = ralph.Lost, "lost: ralph or its machine stopped while it was running"
+	for _, k := range killed {
+		report.Leftovers = append(report.Leftovers, k.String())
+	}
+	d, _, err := s.settle(ctx, report)
+	if err == nil {
+		l.Log.Info("settled a lost session", "session", row.ID, "task", row.TaskID, "status", string(d.Status), "reason", d.StatusReason)
+	}
+	return err
+}
+
+// ErrLocked says that another run has the project.
+var ErrLocked = errors.New("another run is active in this project")
+
+// Lock takes the project for one run. It dies with its holder; the error wraps
+// [ErrLocked] and says who holds it.
+func Lock(state string) (unlock func() error, err error) {
+	path := filepath.Join(state, "run.lock")
+	lock := flock.New(path)
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock of the run: %w", err)
+	}
+	if !ok {
+		holder, err := os.ReadFile(path)
+		if err != nil {
+			holder = []byte("a process that cannot be told")
+		}
+		return nil, fmt.Errorf("%w (%s); stop it with `ralph stop` first", ErrLocked, holder)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this machine"
+	}
+	if err := os.WriteFile(path, fmt.Appendf(nil, "process %d on %s", os.Getpid(), host), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock of the run: %w", err), lock.Unlock())
+	}
+	return lock.Unlock, nil
+}

@@ -1,0 +1,78 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"ralph"
+	"ralph/store"
+)
+
+// rest says how a run ends that has nothing left to work on.
+func (r *runner) rest(ctx context.Context) ([]end, error) {
+	ends, err := r.leftOver(ctx)
+	if err != nil || len(ends) > 0 {
+		return ends, err
+	}
+	return []end{{ralph.ExitOK, "nothing is left to do"}}, nil
+}
+
+// withRest adds what else is to be said of the queue to a reason for ending.
+func (r *runner) withRest(ctx context.Context, e *end, err error) ([]end, error) {
+	if err != nil {
+		return nil, err
+	}
+	ends, err := r.leftOver(ctx)
+	return append([]end{*e}, ends...), err
+}
+
+// leftOver finds the tasks that failed in this run or hold back its queue, and
+// those that wait for people (decision 6). Proposals and questions that hold
+// nothing back are no reason.
+func (r *runner) leftOver(ctx context.Context) ([]end, error) {
+	var tasks []ralph.Task
+	var inbox []store.InboxItem
+	err := r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
+		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}}); err != nil {
+			return err
+		}
+		inbox, err = tx.Inbox()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return judgeRest(tasks, inbox, r.worked, r.Task), nil
+}
+
+// judgeRest is the decision behind leftOver. Of all tasks it is given those that
+// failed, are blocked or need input; only one of them counts if the run was for one.
+func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) []end {
+	holds := map[int64]bool{} // failed tasks that another one depends on
+	for _, i := range inbox {
+		if i.Kind == "dependency" && (only == 0 || i.TaskID == only) {
+			holds[i.Comment] = true
+		}
+	}
+	var failed, waiting []string
+	for _, t := range tasks {
+		switch {
+		case only != 0 && t.ID != only && !holds[t.ID]:
+		case t.Status == ralph.Failed:
+			if worked[t.ID] || holds[t.ID] || t.ID == only {
+				failed = append(failed, fmt.Sprintf("TASK-%d", t.ID))
+			}
+		default:
+			waiting = append(waiting, fmt.Sprintf("TASK-%d", t.ID))
+		}
+	}
+	var ends []end
+	if len(failed) > 0 {
+		ends = append(ends, end{ralph.ExitFailed, "failed: " + strings.Join(failed, ", ")})
+	}
+	if len(waiting) > 0 {
+		ends = append(ends, end{ralph.ExitWaiting, "waiting for people: " + strings.Join(waiting, ", ") + " (see `ralph inbox`)"})
+	}
+	return ends
+}

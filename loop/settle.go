@@ -1,0 +1,106 @@
+package loop
+
+import (
+	"context"
+	"os"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// settle reads what the session left behind, decides, and writes the decision
+// down, in one transaction. It returns what the session was charged.
+func (s *session) settle(ctx context.Context, report Report) (d signals.Decision, cost float64, err error) {
+	s.take(report)
+	// What was said is settled even if ctx has ended meanwhile; only the
+	// verification, which may take long, ends with it.
+	keep := context.WithoutCancel(ctx)
+	if err := s.compare(keep); err != nil {
+		return d, 0, err
+	}
+	unchecked, err := s.checkClaim(ctx)
+	if err != nil {
+		return d, 0, err
+	}
+	if err := s.takeChanges(keep); err != nil {
+		return d, 0, err
+	}
+	err = s.Store.Tx(keep, func(tx *store.Tx) error {
+		f, err := tx.Facts(s.row.ID)
+		if err != nil {
+			return err
+		}
+		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.row.Ending, report.Reason, s.changed.any(), s.Rules
+		f.Verify = s.row.Verify
+		if unchecked {
+			f.Void, f.EndingWhy = true, "the run was stopped before the claim could be checked"
+		}
+		d = signals.Decide(f)
+		return tx.Apply(s.row, d)
+	})
+	if err != nil {
+		return d, 0, err
+	}
+	return d, s.row.CostUSD, os.RemoveAll(s.scratch())
+}
+
+// take notes what the agent reported. A session without any word on its cost is
+// charged its own limit: an unknown cost is never taken for zero (decision 18).
+func (s *session) take(r Report) {
+	s.row.Ending, s.row.Turns, s.row.Tokens, s.row.Exit = r.Ending, r.Turns, r.Tokens, r.Exit
+	s.row.LastWords, s.row.StderrTail, s.row.Denials, s.row.Leftovers = r.LastWords, r.StderrTail, r.Denials, r.Leftovers
+	if r.Model != "" {
+		s.row.Model = r.Model
+	}
+	s.row.CostUSD, s.row.CostKnown = r.CostUSD, r.CostKnown
+	if !r.CostKnown && r.CostUSD <= 0 {
+		s.row.CostUSD = s.Limits.SessionCostUSD
+	}
+}
+
+// checkClaim verifies a done that the agent's last turn has not been verified
+// for yet. A claim that could not be checked, because the run is stopped at once,
+// is not judged.
+func (s *session) checkClaim(ctx context.Context) (unchecked bool, err error) {
+	var closing signals.Payload
+	if err := s.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		said, err := tx.SessionSignals(s.row.ID)
+		closing = signals.Closing(said)
+		return err
+	}); err != nil {
+		return false, err
+	}
+	if closing == nil || closing.Verb() != ralph.VerbDone || len(s.verify) == 0 {
+		return false, nil
+	}
+	if !s.checked {
+		if s.checks, err = s.Verification.run(ctx, s.Dir, s.logDir(), s.row.ID, s.verify); err != nil {
+			return false, err
+		}
+	}
+	s.row.Verify = s.checks
+	return ctx.Err() != nil && !s.checked, nil
+}
+
+// takeChanges notes what the session changed since its start, whatever it did with git.
+func (s *session) takeChanges(ctx context.Context) error {
+	var before worktree.Snapshot
+	var started hashes
+	if err := s.Store.View(ctx, func(tx *store.Tx) error {
+		_, err := tx.Beginning(s.row.ID, &before, &started)
+		return err
+	}); err != nil {
+		return err
+	}
+	after, err := s.Tree.Snapshot(ctx, s.scratch())
+	if err != nil {
+		return err
+	}
+	if s.row.Files, s.row.Commits, err = s.Tree.Changes(ctx, before, after, s.scratch()); err != nil {
+		return err
+	}
+	s.row.Unchanged = s.changed.missing()
+	return nil
+}

@@ -1,0 +1,122 @@
+// Package migrations brings a database to the shape that this ralph needs.
+//
+// Each database has a folder of plain SQL files that could be pasted into its
+// shell: forward only, applied in the order of their names, each name recorded
+// once applied. It never opens, locks or backs up a database; store does that
+// around it. Either all that is missing is applied or nothing.
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+//go:embed sqlite/*.sql
+var files embed.FS
+
+// ErrTooNew says that the database was written by a newer ralph.
+var ErrTooNew = errors.New("the database was written by a newer ralph; use that version or a newer one")
+
+// catalogues say, for each dialect, how many tables have the name of ours.
+var catalogues = map[string]string{
+	"sqlite": `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`,
+}
+
+// Names are the migrations of a dialect ("sqlite"), in the order of application.
+func Names(dialect string) ([]string, error) {
+	entries, err := fs.ReadDir(files, dialect)
+	if err != nil {
+		return nil, fmt.Errorf("migrations for %s: %w", dialect, err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// Pending are the migrations that the database lacks. It fails with [ErrTooNew]
+// if the database has one that is not known here.
+func Pending(ctx context.Context, db *sql.DB, dialect string) ([]string, error) {
+	names, err := Names(dialect)
+	if err != nil {
+		return nil, err
+	}
+	applied, err := appliedNames(ctx, db, dialect)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range applied {
+		if !slices.Contains(names, a) {
+			return nil, fmt.Errorf("migration %s is not known here: %w", a, ErrTooNew)
+		}
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(applied, n) }), nil
+}
+
+// Up applies what is missing, in one transaction, and records now as its time.
+// The caller keeps every other process away meanwhile.
+func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string, err error) {
+	pending, err := Pending(ctx, db, dialect)
+	if err != nil || len(pending) == 0 {
+		return nil, err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	defer func() {
+		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
+			err = errors.Join(err, rollback)
+		}
+	}()
+	if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL)`); err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	for _, name := range pending {
+		text, err := files.ReadFile(dialect + "/" + name)
+		if err != nil {
+			return nil, fmt.Errorf("migration %s: %w", name, err)
+		}
+		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+			return nil, fmt.Errorf("migration %s: %w", name, err)
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO schema_migrations (name, applied) VALUES ($1, $2)`, name, now); err != nil {
+			return nil, fmt.Errorf("migration %s: %w", name, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	return pending, nil
+}
+
+// appliedNames are the recorded migrations; none if the table is not there yet.
+func appliedNames(ctx context.Context, db *sql.DB, dialect string) ([]string, error) {
+	var there int
+	if err := db.QueryRowContext(ctx, catalogues[dialect]).Scan(&there); err != nil {
+		return nil, err
+	}
+	if there == 0 {
+		return nil, nil
+	}
+	rows, err := db.QueryContext(ctx, `SELECT name FROM schema_migrations ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var n string
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		names = append(names, n)
+	}
+	return names, rows.Err()
+}

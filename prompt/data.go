@@ -1,0 +1,72 @@
+package prompt
+
+import "ralph"
+
+// Data is all that a prompt may show. It arrives ranked and complete: no
+// section asks for more. Slices are in the order in which they are shown,
+// unless the section sorts them itself.
+type Data struct {
+	ToolPrefix string // how the model sees ralph's tools: "mcp__ralph__ralph_signal_"
+	Project    string // name of the project's directory
+	Commit     string // the project's wishes on commits, one sentence; "" for the default
+
+	Discipline       ralph.Discipline // zero if the task has none
+	ProjectLearnings []ralph.Learning // scope project, best first; people's are moved to the front
+	FeatureName      string
+	FeatureText      string           // the feature's description
+	FeatureHuman     string           // the feature's human-written learnings
+	FeatureLearnings []ralph.Learning // scope feature and task, best first; people's are moved to the front
+
+	Task        ralph.Task
+	Verify      []string           // every command that will be run on a `done`: the project's, the feature's, the task's
+	DependsOn   []Dependency       // ascending ids
+	Answers     []Answer           // latest first; new ones are moved to the front
+	LastSession *Continuation      // nil for a fresh task
+	Stuck       []StuckSession     // earlier stuck sessions, oldest first
+	Flags       []ralph.Comment    // latest first; blocking ones are moved to the front
+	Comments    []ralph.Comment    // people's and agents' plain comments with their replies, oldest first
+	Files       []ralph.FileChange // newest first
+	MaxTokens   int                // the budget in tokens as EstimateTokens counts them; it is taken literally, also if zero
+}
+
+// A Dependency is a task that this one depends on, and how it ended.
+type Dependency struct {
+	ID      int64
+	Title   string
+	Status  ralph.Status
+	Summary string     // of its accepted `done`; "" if there is none
+	Author  string     // who wrote the summary: a discipline's name, or "agent"
+	At      ralph.Time // when it was written
+}
+
+// An Answer is what a person answered to an ask.
+type Answer struct {
+	Question string
+	Answer   string
+	Author   string // who answered
+	At       ralph.Time
+	New      bool  // answered since the task's last session
+	Own      bool  // asked by this task; else by another of the same feature
+	TaskID   int64 // who asked
+}
+
+// A Continuation is what the last session left.
+type Continuation struct {
+	Attempt   int
+	Author    string     // a discipline's name, or "agent"
+	At        ralph.Time // when it ended
+	Ending    ralph.Ending
+	Verb      ralph.Verb // "" if it did not close
+	Summary   string
+	Remaining string
+	Reason    string        // how it ended, in one sentence
+	Failed    []ralph.Check // verification that refused its done
+}
+
+// A StuckSession is an earlier session that made no progress.
+type StuckSession struct {
+	Attempt int
+	Author  string // a discipline's name, or "agent"
+	At      ralph.Time
+	Reason  string
+}

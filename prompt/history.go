@@ -1,0 +1,135 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+
+	"ralph"
+)
+
+// maxQuestion is how long a question may be, in bytes, to be repeated on the
+// line of its answer.
+const maxQuestion = 500
+
+// answers are what people answered, new ones first. They are never shortened.
+func answers(d Data) section {
+	s := section{name: "answers", head: "## Answers\n\n"}
+	isNew := group{head: "Given since this task's last session:\n\n"}
+	isOld := group{head: "Given earlier:\n\n"}
+	for _, a := range d.Answers {
+		into := &isOld
+		if a.New {
+			into = &isNew
+		}
+		into.items = append(into.items, item{text: answered(a)})
+	}
+	s.groups = []group{isNew, isOld}
+	return s
+}
+
+// answered is one answer. The line `ANSWER to your question "…": …` has the exact
+// words of both, which is possible only while nothing in the question can be
+// taken for the end of it; any other question is fenced by itself, as its agent's.
+func answered(a Answer) string {
+	other := ""
+	if !a.Own {
+		other = fmt.Sprintf("asked by TASK-%d of the same feature", a.TaskID)
+	}
+	label := func(parts ...string) string { return by(a.Author, ralph.ByHuman, a.At, append(parts, other)...) }
+	question := clean(a.Question)
+	if len(question) <= maxQuestion && !strings.Contains(question, "\n") && !strings.Contains(question, `":`) {
+		return fence(label(), fmt.Sprintf(`ANSWER to your question "%s": %s`, question, clean(a.Answer)))
+	}
+	return "ANSWER to your question that is quoted first:\n\n" +
+		fence(by("", ralph.ByAgent, ralph.Time{}, "question", other), question) +
+		fence(label("ANSWER to this question"), a.Answer)
+}
+
+// continuation is what earlier sessions left to go on from. What remains is
+// never shortened.
+func continuation(d Data) section {
+	s := section{name: "continuation", head: "## Where earlier sessions stopped\n\n"}
+	if d.LastSession != nil {
+		s.groups = append(s.groups, lastSession(*d.LastSession, d.Stuck), refused(d.LastSession.Failed))
+	}
+	s.groups = append(s.groups, stuck(d.Stuck))
+	return s
+}
+
+func lastSession(c Continuation, stuck []StuckSession) group {
+	var g group
+	add := func(q quotation, rank int) {
+		g.items = append(g.items, item{text: q.text, cut: q.cut, class: lastSummary, rank: rank})
+	}
+	label := func(what string) string { return by(c.Author, ralph.ByAgent, c.At, what) }
+	g.items = append(g.items, item{text: ended(c)})
+	// A stuck session's reason stands below, with those before it.
+	if len(stuck) == 0 || stuck[len(stuck)-1].Attempt != c.Attempt {
+		add(quote(label("why it ended"), c.Reason), 1)
+	}
+	add(quote(label("summary"), c.Summary), 0)
+	if clean(c.Remaining) != "" {
+		g.items = append(g.items, item{text: "Go on from what it says remains:\n\n" + fence(label("remaining"), c.Remaining)})
+	}
+	return g
+}
+
+// endings says in words how a session ended.
+var endings = map[ralph.Ending]string{
+	ralph.Finished:    "ended its turn",
+	ralph.TimedOut:    "reached a limit of time, turns or cost",
+	ralph.Interrupted: "was interrupted by ralph",
+	ralph.Lost:        "was lost in a crash",
+}
+
+func ended(c Continuation) string {
+	how, known := endings[c.Ending]
+	if !known {
+		how = "was ended by a failure of the agent, which was not the task's fault"
+	}
+	verb := "without a closing signal"
+	if c.Verb != "" {
+		verb = "after it had signalled " + word(string(c.Verb), nameMarks)
+	}
+	line := fmt.Sprintf("The last session (attempt %d) %s, %s.", c.Attempt, how, verb)
+	if c.Ending != ralph.Finished {
+		line += " Look at what it left in the work tree before you go on."
+	}
+	return line + "\n\n"
+}
+
+// refused is why a done was not accepted: every command that failed, with the
+// end of its output as long as there is room for it.
+func refused(failed []ralph.Check) group {
+	g := group{head: "Its `done` was refused: ralph ran these commands and they failed. Find out why and mend it before you signal `done` again.\n\n"}
+	for i, c := range failed {
+		command := "$ " + clean(c.Command)
+		if why := clean(c.Error); why != "" {
+			command += "\n" + why
+		}
+		label := fmt.Sprintf("failed command, exit status %d", c.Exit)
+		if c.Exit < 0 {
+			label = "failed command, without an exit status"
+		}
+		what := fence(label, command)
+		output := quoteEnd("the end of its output", c.Tail)
+		if output.text == "" {
+			g.items = append(g.items, item{text: what})
+			continue
+		}
+		g.items = append(g.items, item{text: what + output.text, short: what, cut: output.cut, class: failedOutput, rank: i})
+	}
+	return g
+}
+
+func stuck(all []StuckSession) group {
+	g := group{head: "Sessions before this one got stuck, for these reasons. Do not repeat what they tried: take a *different* approach.\n\n"}
+	if len(all) == 1 {
+		g.head = "A session before this one got stuck, for this reason. Do not repeat what it tried: take a *different* approach.\n\n"
+	}
+	for i, s := range all {
+		q := quote(by(s.Author, ralph.ByAgent, s.At, fmt.Sprintf("stuck in attempt %d", s.Attempt)), s.Reason)
+		g.items = append(g.items, item{text: q.text, cut: q.cut, class: stuckReasons, rank: len(all) - i})
+	}
+	return g
+}

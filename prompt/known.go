@@ -1,0 +1,209 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+
+	"ralph"
+)
+
+// learnings are what is known: the project's, then the feature's, in each what
+// people wrote before what agents learned.
+func learnings(d Data) section {
+	s := section{name: "learnings", head: "## What is known\n\n"}
+	s.groups = append(s.groups, known("Of the project:\n\n", d.ProjectLearnings))
+	of := known("Of the feature:\n\n", d.FeatureLearnings)
+	if q := quote(by("", ralph.ByHuman, ralph.Time{}), d.FeatureHuman); q.text != "" {
+		of.items = append([]item{{text: q.text, cut: q.cut, class: peoplesLearnings}}, of.items...)
+	}
+	s.groups = append(s.groups, of)
+	return s
+}
+
+func known(head string, all []ralph.Learning) group {
+	g := group{head: head}
+	for i, l := range first(all, func(l ralph.Learning) bool { return l.Origin == ralph.ByHuman }) {
+		it := learned(l)
+		it.rank = i
+		g.items = append(g.items, it)
+	}
+	return g
+}
+
+func learned(l ralph.Learning) item {
+	parts := []string{tag(l.Kind)}
+	if l.TaskID != 0 {
+		parts = append(parts, fmt.Sprintf("from TASK-%d", l.TaskID))
+	}
+	if l.TimesSeen > 1 {
+		parts = append(parts, fmt.Sprintf("learned %d times", l.TimesSeen))
+	}
+	at := l.LastSeen
+	if at.IsZero() {
+		at = l.Created
+	}
+	text := l.Text
+	if clean(l.Rationale) != "" {
+		text += "\nRationale: " + l.Rationale
+	}
+	q := quote(by(l.Author, l.Origin, at, parts...), text)
+	c := agentLearnings
+	if l.Origin == ralph.ByHuman {
+		c = peoplesLearnings
+	}
+	return item{text: q.text, cut: q.cut, class: c}
+}
+
+// problems are the flags, blocking ones first.
+func problems(d Data) section {
+	blocking := group{head: "Blocking: these keep the task from being completed while they hold.\n\n"}
+	other := group{head: "Others, the latest first:\n\n"}
+	for i, c := range d.Flags {
+		f := readFlag(c)
+		parts := []string{"flag", tag(f.Severity), tag(f.Category)}
+		if c.TaskID != d.Task.ID {
+			parts = append(parts, fmt.Sprintf("from TASK-%d", c.TaskID))
+		}
+		q := quote(by(c.Author, c.AuthorKind, c.Created, parts...), f.What)
+		it := item{text: q.text, cut: q.cut, rank: i}
+		switch f.Severity {
+		case "blocking":
+			it.class = blockingFlags
+			blocking.items = append(blocking.items, it)
+			continue
+		case "info":
+			it.class = infoFlags
+		default:
+			it.class = warningFlags
+		}
+		other.items = append(other.items, it)
+	}
+	return section{name: "problems", head: "## Known problems\n\n", groups: []group{blocking, other}}
+}
+
+// A flag is the part of a flag's payload that is shown.
+type flag struct {
+	What     string `json:"what"`
+	Severity string `json:"severity"`
+	Category string `json:"category"`
+}
+
+// readFlag reads a flag's payload. One that cannot be read, or says nothing, is
+// shown by its body, and as a warning.
+func readFlag(c ralph.Comment) flag {
+	var f flag
+	if err := json.Unmarshal(c.Payload, &f); err != nil || clean(f.What) == "" {
+		return flag{What: c.Body}
+	}
+	return f
+}
+
+// comments are what was said on the task, oldest first, each reply under what
+// it replies to. The oldest are left out first; a reply names its comment, and
+// so can stand without it.
+func comments(d Data) section {
+	thread := threads(d.Comments)
+	g := group{items: make([]item, len(thread))}
+	for i, c := range thread {
+		g.items[i] = said(c)
+	}
+	youngest := make([]int, len(thread))
+	for i := range youngest {
+		youngest[i] = i
+	}
+	sort.SliceStable(youngest, func(i, j int) bool {
+		a, b := thread[youngest[i]].Created, thread[youngest[j]].Created
+		return a.After(b.Time)
+	})
+	for rank, i := range youngest {
+		g.items[i].rank = rank
+	}
+	return section{name: "comments", head: "## Comments on this task\n\n", groups: []group{g}}
+}
+
+// threads puts each reply behind what it replies to. One whose comment is not
+// there stands by itself.
+func threads(all []ralph.Comment) []ralph.Comment {
+	top := map[int64]bool{}
+	for _, c := range all {
+		if c.ParentID == nil {
+			top[c.ID] = true
+		}
+	}
+	replies := map[int64][]ralph.Comment{}
+	var roots []ralph.Comment
+	for _, c := range all {
+		switch {
+		case c.ParentID == nil:
+			roots = append(roots, c)
+		case top[*c.ParentID]:
+			replies[*c.ParentID] = append(replies[*c.ParentID], c)
+		default:
+			c.ParentID = nil
+			roots = append(roots, c)
+		}
+	}
+	sorted := make([]ralph.Comment, 0, len(all))
+	for _, c := range roots {
+		sorted = append(append(sorted, c), replies[c.ID]...)
+		delete(replies, c.ID) // once, should two comments claim one id
+	}
+	return sorted
+}
+
+// said is one comment, and what was decided on it.
+func said(c ralph.Comment) item {
+	place := fmt.Sprintf("comment %d", c.ID)
+	if c.ParentID != nil {
+		place = fmt.Sprintf("reply to comment %d", *c.ParentID)
+	}
+	kind := ""
+	if c.Kind != ralph.Note {
+		kind = tag(string(c.Kind))
+	}
+	text := c.Body
+	if clean(c.Rationale) != "" {
+		text += "\nRationale: " + c.Rationale
+	}
+	q := quote(by(c.Author, c.AuthorKind, c.Created, place, kind), text)
+	if clean(c.Decision) != "" {
+		resolver := "resolved"
+		if c.ResolvedBy != "" {
+			resolver += " by " + word(c.ResolvedBy, nameMarks)
+		}
+		if !c.ResolvedAt.IsZero() {
+			resolver += ", " + date(c.ResolvedAt)
+		}
+		decision := quote(resolver, c.Decision)
+		q.text += decision.text
+		q.cut += decision.cut
+	}
+	if c.ParentID != nil {
+		q.text = indent(q.text)
+	}
+	return item{text: q.text, cut: q.cut, class: plainComments}
+}
+
+// files are what earlier sessions changed, newest first: lines of one fence.
+func files(d Data) section {
+	s := section{name: "files", head: "## Files\n\n"}
+	if len(d.Files) == 0 {
+		return s
+	}
+	g := group{items: make([]item, len(d.Files))}
+	longest := 0
+	for i, f := range d.Files {
+		line := fmt.Sprintf("+%d −%d %s", f.Added, f.Removed, word(f.Path, pathMarks))
+		if f.Status != "" && f.Status != "modified" {
+			line += " " + word(f.Status, nameMarks)
+		}
+		longest = max(longest, longestRun(line))
+		g.items[i] = item{text: line + "\n", class: fileLines, rank: i}
+	}
+	mark := fenceMark(longest)
+	g.head = "Changed by earlier sessions, the latest first, with lines added and removed:\n\n" + mark + " files\n"
+	g.foot = mark + "\n\n"
+	s.groups = []group{g}
+	return s
+}

@@ -1,0 +1,83 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+
+	"ralph"
+)
+
+// discipline is how work of the task's kind is done. It is never shortened.
+func discipline(d Data) section {
+	s := section{name: "discipline", head: "## Discipline\n\n"}
+	if clean(d.Discipline.Instructions) == "" {
+		return s
+	}
+	label := "instructions"
+	if d.Discipline.Name != "" {
+		label += " of the discipline " + word(d.Discipline.Name, nameMarks)
+	}
+	s.groups = []group{{items: []item{{text: fence(label, d.Discipline.Instructions)}}}}
+	return s
+}
+
+// task is what is to be done. It is never shortened, but for what the tasks
+// that it depends on were closed with.
+func task(d Data) section {
+	t := d.Task
+	s := section{name: "task", head: fmt.Sprintf("## Your task: TASK-%d %s\n\n", t.ID, oneLine(t.Title))}
+	var text []item
+	add := func(s string) { text = append(text, item{text: s}) }
+	if t.Origin == ralph.ByAgent {
+		add("An agent suggested this task.\n\n")
+	}
+	if clean(t.Description) == "" {
+		add("It has no description: its title is what is to be done.\n\n")
+	} else {
+		add(fence("description", t.Description))
+	}
+	if len(t.Acceptance) > 0 {
+		add("It is done when all of this holds:\n\n" + fence("acceptance criteria", numbered(t.Acceptance)))
+	}
+	if d.FeatureName != "" {
+		add("It belongs to the feature " + word(d.FeatureName, nameMarks) + ".\n\n")
+		if clean(d.FeatureText) != "" {
+			add(fence("description of the feature", d.FeatureText))
+		}
+	}
+	s.groups = []group{{items: text}}
+	if len(d.DependsOn) > 0 {
+		s.groups = append(s.groups, dependencies(d.DependsOn))
+	}
+	return s
+}
+
+// numbered is a list as text. Its lines are not indented, so that a criterion of
+// several lines stays what it is, to the byte.
+func numbered(criteria []string) string {
+	lines := make([]string, len(criteria))
+	for i, c := range criteria {
+		lines[i] = fmt.Sprintf("%d. %s", i+1, clean(c))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func dependencies(all []Dependency) group {
+	g := group{head: "It depends on:\n\n"}
+	for i, dep := range all {
+		line := fmt.Sprintf("- TASK-%d %s, which is %s", dep.ID, title(dep.Title), word(string(dep.Status), nameMarks))
+		summary := quote(by(dep.Author, ralph.ByAgent, dep.At, "summary"), dep.Summary)
+		if summary.text == "" {
+			g.items = append(g.items, item{text: line + ".\n\n"})
+			continue
+		}
+		g.items = append(g.items, item{
+			text: line + ":\n\n" + summary.text, short: line + ".\n\n",
+			cut: summary.cut, class: dependencySummaries, rank: len(all) - i,
+		})
+	}
+	return g
+}
+
+// title is another task's title within a line of ralph's.
+func title(s string) string { return word(oneLine(s), nameMarks+" ,;:+/#'()") }

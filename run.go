@@ -1,0 +1,98 @@
+package ralph
+
+import "encoding/json"
+
+// Exit statuses of ralph (unattended, "Ending a run").
+const (
+	ExitOK      = 0   // every task completed, or nothing to do
+	ExitFailure = 1   // ralph itself failed
+	ExitUsage   = 2   // usage or configuration error
+	ExitFailed  = 3   // ended with failed tasks
+	ExitWaiting = 4   // what is left waits for people
+	ExitLimit   = 5   // a limit of the run was reached, or it stagnated
+	ExitAgent   = 6   // the agent cannot be used
+	ExitStopped = 130 // stopped by a signal or by `ralph stop`
+)
+
+// exitOrder is what wins when several apply (decision 6).
+var exitOrder = []int{ExitFailure, ExitStopped, ExitAgent, ExitLimit, ExitFailed, ExitWaiting, ExitOK}
+
+// ExitStatus is the one status of a run to which all of those apply.
+func ExitStatus(applying ...int) int {
+	for _, s := range exitOrder {
+		for _, a := range applying {
+			if a == s {
+				return s
+			}
+		}
+	}
+	return ExitOK
+}
+
+// Controls of a run: what `ralph stop|pause|resume` ask of it.
+const (
+	ControlNone    = ""         // go on
+	ControlPause   = "pause"    // start no session until resumed
+	ControlStop    = "stop"     // end after the session in progress, within the grace period
+	ControlStopNow = "stop_now" // stop the session in progress too
+)
+
+// A Run is one `ralph run` from start to end.
+type Run struct {
+	ID          int64   `json:"id"`
+	PID         int     `json:"pid"`
+	StartedAt   Time    `json:"started_at"`
+	EndedAt     Time    `json:"ended_at"`
+	Control     string  `json:"control"`
+	State       string  `json:"state"` // "running", "waiting", "paused" or "ended"
+	StateReason string  `json:"state_reason"`
+	WaitUntil   Time    `json:"wait_until"` // when a wait ends; null if nothing is waited for
+	Limits      Limits  `json:"limits"`
+	Sessions    int     `json:"sessions"` // launched so far
+	Tasks       int     `json:"tasks"`    // distinct tasks worked on so far
+	CostUSD     float64 `json:"cost_usd"`
+	ExitStatus  *int    `json:"exit_status"` // null while it runs
+	Reason      string  `json:"reason"`      // one sentence: why it ended
+}
+
+// Limits bound a run and its sessions. Durations are in seconds; no limit is
+// ever zero: every default is finite.
+type Limits struct {
+	MaxSessions     int     `json:"max_sessions"`
+	MaxTasks        int     `json:"max_tasks"`
+	MaxSeconds      float64 `json:"max_seconds"`
+	MaxCostUSD      float64 `json:"max_cost_usd"`
+	SessionSeconds  float64 `json:"session_seconds"`
+	SessionTurns    int     `json:"session_turns"`
+	SessionCostUSD  float64 `json:"session_cost_usd"`
+	Attempts        int     `json:"attempts"`
+	StagnantMaximum int     `json:"stagnant_sessions"`
+}
+
+// Types of events (discussion, "Events").
+const (
+	EventTaskCreated       = "task.created"
+	EventTaskUpdated       = "task.updated"
+	EventTaskStatusChanged = "task.status_changed"
+	EventCommentAdded      = "task.comment.added"
+	EventCommentResolved   = "task.comment.resolved"
+	EventSignal            = "task.signal"
+	EventSessionStarted    = "session.started"
+	EventSessionState      = "session.state"
+	EventSessionEnded      = "session.ended"
+	EventRunStarted        = "run.started"
+	EventRunWaiting        = "run.waiting"
+	EventRunEnded          = "run.ended"
+)
+
+// An Event is one entry of the append-only log of what happened. It is written
+// in the transaction that makes it true.
+type Event struct {
+	ID        int64           `json:"id"`
+	Type      string          `json:"type"`
+	TaskID    int64           `json:"task_id,omitempty"`
+	SessionID string          `json:"session_id,omitempty"`
+	RunID     int64           `json:"run_id,omitempty"`
+	Created   Time            `json:"created"`
+	Payload   json.RawMessage `json:"payload"`
+}

@@ -1,0 +1,123 @@
+package ralph
+
+// A Phase is what a session is doing, as far as that is known (sessions, "states").
+type Phase string
+
+// The phases. PhaseDone and PhaseFailed are set by ralph at the end, never by an agent.
+const (
+	PhaseIdle         Phase = "idle"
+	PhaseAnalyzing    Phase = "analyzing"
+	PhaseImplementing Phase = "implementing"
+	PhaseTesting      Phase = "testing"
+	PhaseCommitting   Phase = "committing"
+	PhaseReviewing    Phase = "reviewing"
+	PhaseDone         Phase = "done"
+	PhaseFailed       Phase = "failed"
+)
+
+// A PhaseChange is one entry of a session's history.
+type PhaseChange struct {
+	State     Phase          `json:"state"`
+	Timestamp Time           `json:"timestamp"`
+	Metadata  map[string]any `json:"metadata,omitempty"`
+	Source    string         `json:"source"` // "reported" by the agent, "observed" by ralph
+}
+
+// An Ending is how a session's process came to its end, whatever was signalled.
+type Ending string
+
+// The endings. Those after Lost are agent errors (pipeline, "Agent errors"):
+// never the task's fault.
+const (
+	Finished    Ending = "finished"    // the agent ended its turn
+	TimedOut    Ending = "timed_out"   // a limit of the session: time, turns or cost
+	Interrupted Ending = "interrupted" // ralph stopped it
+	Lost        Ending = "lost"        // its process is gone without an end: a crash
+
+	RateLimited   Ending = "rate_limited"    // a usage window or a 429
+	Overloaded    Ending = "overloaded"      // the service is at capacity
+	Network       Ending = "network"         // the service was not reached
+	AuthFailed    Ending = "auth"            // credentials were refused
+	Billing       Ending = "billing"         // no credit
+	PromptTooLong Ending = "prompt_too_long" // the prompt is longer than the model takes
+	MCPFailed     Ending = "mcp_failed"      // ralph's tools were not there
+	NoWork        Ending = "no_work"         // no tool call, no cost
+)
+
+// Endings lists every ending.
+var Endings = []Ending{Finished, TimedOut, Interrupted, Lost, RateLimited, Overloaded, Network, AuthFailed, Billing, PromptTooLong, MCPFailed, NoWork}
+
+// AgentError reports whether the agent, not the session, failed.
+func (e Ending) AgentError() bool {
+	switch e {
+	case RateLimited, Overloaded, Network, AuthFailed, Billing, PromptTooLong, MCPFailed, NoWork:
+		return true
+	}
+	return false
+}
+
+// Outcomes of a session.
+const (
+	OutcomeSuccess = "success" // done was accepted, or partial left something behind
+	OutcomeFailure = "failure" // everything else that is not a timeout
+	OutcomeTimeout = "timeout" // a limit of the session ended it
+)
+
+// Tokens are what a session used, from the agent's own report.
+type Tokens struct {
+	Input         int64 `json:"input"`
+	Output        int64 `json:"output"`
+	CacheRead     int64 `json:"cache_read"`
+	CacheCreation int64 `json:"cache_creation"`
+	ContextWindow int64 `json:"context_window"` // of the model, 0 if not reported
+}
+
+// A FileChange is a file that differs between a session's start and its end.
+type FileChange struct {
+	Path    string `json:"path"` // slash-separated, relative to the project's root
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Status  string `json:"status"` // "added", "modified", "deleted" or "renamed"
+}
+
+// A Check is one verification command and what came of it.
+type Check struct {
+	Command string  `json:"command"`
+	Exit    int     `json:"exit"` // -1 if it was stopped or could not be started
+	Seconds float64 `json:"seconds"`
+	Passed  bool    `json:"passed"`
+	Tail    string  `json:"tail"`  // the end of its output
+	Error   string  `json:"error"` // why it was stopped or could not be started
+}
+
+// A Session is one run of the agent on one task.
+type Session struct {
+	ID          string        `json:"id"` // a UUID, also the agent's own session id
+	TaskID      int64         `json:"task_id"`
+	Attempt     int           `json:"attempt"` // counts from 1 per task, every session included
+	Origin      string        `json:"origin"`  // "loop" or "human"
+	State       Phase         `json:"current_state"`
+	History     []PhaseChange `json:"state_history"`
+	Ending      Ending        `json:"ending"` // "" while it runs
+	Outcome     string        `json:"outcome"`
+	Reason      string        `json:"outcome_reason"` // one sentence: why it ended as it did
+	ClosingVerb Verb          `json:"closing_verb"`
+	StartedAt   Time          `json:"started_at"`
+	CompletedAt Time          `json:"completed_at"`
+	CostUSD     float64       `json:"cost_usd"`
+	CostKnown   bool          `json:"cost_known"` // false: cost_usd is what it was charged for want of a report
+	Tokens      Tokens        `json:"tokens"`
+	Turns       int           `json:"turns"`
+	Files       []FileChange  `json:"files"`
+	Commits     []string      `json:"commits"`
+	Verify      []Check       `json:"verify"`
+	Exit        *int          `json:"exit"` // the agent's exit status, null if it was killed or lost
+	Model       string        `json:"model"`
+	Unchanged   []string      `json:"unchanged"`   // the parts that are as they were before: "definitions", "files", "head", "work_tree"
+	LastWords   string        `json:"last_words"`  // what the agent said last
+	StderrTail  string        `json:"stderr_tail"` // the end of its standard error
+	Denials     []string      `json:"permission_denials"`
+	Leftovers   []string      `json:"leftovers"` // processes that had to be killed after its end
+	RunID       int64         `json:"run_id"`
+	Decision    string        `json:"decision"` // what the rules made of it, as JSON
+}

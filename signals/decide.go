@@ -1,0 +1,433 @@
+package signals
+
+import (
+	"fmt"
+	"strings"
+
+	"ralph"
+)
+
+// Said is one recorded signal of a session.
+type Said struct {
+	ID       int64 // of its comment
+	Payload  Payload
+	Answered bool // an ask that a person has answered meanwhile
+}
+
+// Facts are all that a decision may depend on. What has to be looked up in the
+// database is looked up before and stands here as a value.
+type Facts struct {
+	Task        ralph.Task   // as it is while the session is being settled
+	Ending      ralph.Ending // how the process ended
+	EndingWhy   string       // in one sentence, for people
+	Said        []Said       // in the order in which it was said
+	Changed     bool         // the stagnation hashes before and after differ
+	Verify      []ralph.Check
+	Void        bool   // its closing verb does not count: its contract was changed, or the claim could not be checked
+	CancelledBy string // who called the task off while it was worked on; "" for nobody
+
+	OpenQuestions int // blocking questions of earlier sessions that nobody has answered
+	OpenBlockers  int // unresolved blockers from before
+	Unfinished    int // dependencies that have not completed
+
+	Upstream map[int64]Upstream // for each blocked(upstream_task): what its text names
+	Known    []ralph.Learning   // what may be repeated by a learned of this session
+	Titles   map[string]bool    // NormalTitle of open tasks and proposals, of those that matter here
+	Features map[string]bool    // names of the features that exist
+
+	Rules Rules
+}
+
+// Upstream is what the text of a blocked(upstream_task) was found to name.
+type Upstream struct {
+	Matches   []int64 // tasks it could mean
+	Completed bool    // the only match has already completed
+	Cycle     bool    // depending on the only match would close a circle
+}
+
+// Rules are the numbers of the rules that a project can set.
+type Rules struct {
+	StuckLimit     int  // stuck sessions after which a task fails
+	VerifyFailures int  // refused claims after which a task fails
+	Attempts       int  // sessions after which a task fails
+	AutoApprove    bool // suggested tasks enter the queue at once
+}
+
+// promptTries is how often the budget of a prompt is halved before its task fails.
+const promptTries = 2
+
+// A Decision is what becomes of a session and its task. It is data: stored with
+// the session, printed by `ralph session show`, and applied in one transaction.
+type Decision struct {
+	Closing  ralph.Verb // the verb that was judged; inferred stuck included; "" if none was
+	Inferred bool       // no closing verb was given and stuck was inferred
+	Accepted bool       // done was claimed and the claim holds
+	Verified bool       // it holds because commands passed, not for want of commands
+
+	Status         ralph.Status
+	Mover          ralph.Mover
+	StatusReason   string
+	Attempts       int // the task's counters from now on
+	StuckCount     int
+	VerifyFailures int
+	PromptTooLong  int
+
+	Outcome string // of the session
+	Reason  string // why the session ended as it did, in one sentence
+
+	Stagnant  bool       // the session counts and left nothing behind
+	Holds     []Hold     // comments that hold the task back from now on
+	DependsOn []int64    // tasks that it depends on from now on
+	Learn     []Learn    // learnings to add or to raise
+	Propose   []Proposal // tasks to propose
+	Announce  []int64    // blocking flags
+}
+
+// A Hold is a question or blocker that holds the task back until it is settled.
+type Hold struct {
+	Comment int64
+	Why     string // what ralph made of it, for a blocker that names no single task; "" otherwise
+}
+
+// A Learn is a learning to store. Into is the known one that it repeats, or 0.
+type Learn struct {
+	Comment   int64
+	Into      int64
+	Text      string
+	Kind      string
+	Scope     string
+	Rationale string
+}
+
+// A Proposal is a task that an agent suggests.
+type Proposal struct {
+	Comment     int64
+	Title       string
+	Description string
+	Feature     string
+	Status      ralph.Status // proposed, or pending where the project approves by itself
+}
+
+// Decide is the one place where the rules of docs/pipeline.md are. The order of
+// its steps is the order of the rules there.
+func Decide(f Facts) Decision {
+	d := Decision{
+		Status: ralph.Pending, Mover: ralph.Verdict,
+		Attempts: f.Task.Attempts, StuckCount: f.Task.StuckCount, VerifyFailures: f.Task.VerifyFailures,
+		Outcome: ralph.OutcomeFailure,
+	}
+	d.Learn = learnings(f)
+	if counts(f) {
+		d.Attempts++
+	}
+	closing, why := verdict(f, &d)
+	d.StatusReason, d.Reason = why, why
+
+	d.Stagnant = stagnant(f, d)
+	d.Propose = proposals(f)
+	d.Announce = announcements(f)
+	if !d.Accepted { // rule 6: with done every ask and blocked is informational
+		held := holdBack(f, &d)
+		exhausted(f, &d, held)
+		d.Outcome = outcome(f, d, closing)
+	}
+	cancelled(f, &d)
+	return d
+}
+
+// Closing is the closing verb of a session: the last of done, partial and stuck
+// (rule 1). It is nil if none was given.
+func Closing(said []Said) Payload {
+	for i := len(said) - 1; i >= 0; i-- {
+		if said[i].Payload.Verb().Closes() {
+			return said[i].Payload
+		}
+	}
+	return nil
+}
+
+// counts reports whether the session was one that the task and the agent had to
+// themselves: not cut short by ralph, by a crash or by an agent that could not work.
+func counts(f Facts) bool {
+	return !f.Ending.AgentError() && f.Ending != ralph.Interrupted && f.Ending != ralph.Lost && !f.Void
+}
+
+// verdict applies rules 1 to 4: which verb closed the session and what the task
+// comes to by it, before anything that is open is looked at.
+func verdict(f Facts, d *Decision) (Payload, string) {
+	closing := Closing(f.Said)
+	if f.Void {
+		closing = nil
+	}
+	if closing == nil && (f.Ending == ralph.Finished || f.Ending == ralph.TimedOut) && !f.Void {
+		closing, d.Inferred = Stuck{Reason: inferred(f)}, true
+	}
+	if closing == nil {
+		return nil, unjudged(f, d)
+	}
+	d.Closing = closing.Verb()
+	switch c := closing.(type) {
+	case Done:
+		return closing, judgeDone(f, d, c)
+	case Partial:
+		if f.Changed || taughtNew(d.Learn) {
+			d.StuckCount = 0
+			return closing, "partial: " + firstLine(c.Remaining)
+		}
+		return closing, stuckOnce(f, d, "partial without any change: "+firstLine(c.Summary))
+	case Stuck:
+		return closing, stuckOnce(f, d, "stuck: "+firstLine(c.Reason))
+	}
+	return closing, ""
+}
+
+// inferred is the reason of a stuck that nobody signalled (rule 1).
+func inferred(f Facts) string {
+	if f.Ending == ralph.TimedOut {
+		return f.EndingWhy
+	}
+	return "session ended without closing signal"
+}
+
+// unjudged is rule 1's other half: interrupted, lost or stopped by an agent
+// error, and nothing was claimed. The task goes back and no counter moves, but
+// for a prompt that stays too long.
+func unjudged(f Facts, d *Decision) string {
+	if f.Ending != ralph.PromptTooLong {
+		return f.EndingWhy
+	}
+	d.PromptTooLong = f.Task.PromptTooLong + 1
+	if d.PromptTooLong <= promptTries {
+		return "the prompt is too long for the agent; it is tried again with half the budget"
+	}
+	d.Status = ralph.Failed
+	return fmt.Sprintf("the prompt is too long for the agent, even after its budget was halved %d times; shorten the task's description or split it", promptTries)
+}
+
+// judgeDone is rule 2: a claim, checked.
+func judgeDone(f Facts, d *Decision, c Done) string {
+	var failed []string
+	for _, check := range f.Verify {
+		if !check.Passed {
+			failed = append(failed, "`"+firstLine(check.Command)+"` "+how(check))
+		}
+	}
+	if len(failed) == 0 {
+		d.Accepted, d.Verified = true, len(f.Verify) > 0
+		d.Status, d.Outcome, d.StuckCount, d.VerifyFailures = ralph.Completed, ralph.OutcomeSuccess, 0, 0
+		if !d.Verified {
+			return "done (nothing is configured to verify it): " + firstLine(c.Summary)
+		}
+		return "done and verified: " + firstLine(c.Summary)
+	}
+	d.VerifyFailures++
+	why := "done was refused: " + strings.Join(failed, ", ")
+	if d.VerifyFailures >= f.Rules.VerifyFailures {
+		d.Status = ralph.Failed
+		return fmt.Sprintf("%s; refused %d times", why, d.VerifyFailures)
+	}
+	return why
+}
+
+// how says in a few words how a check failed.
+func how(c ralph.Check) string {
+	if c.Error != "" {
+		return c.Error
+	}
+	return fmt.Sprintf("exits %d", c.Exit)
+}
+
+// stuckOnce is rule 4, also for what rules 1 and 3 count as stuck.
+func stuckOnce(f Facts, d *Decision, why string) string {
+	d.StuckCount++
+	if d.StuckCount >= f.Rules.StuckLimit {
+		d.Status = ralph.Failed
+		return fmt.Sprintf("%s (stuck %d times)", why, d.StuckCount)
+	}
+	return why
+}
+
+// holdBack is rule 5: what was asked and what blocks holds the task back, and
+// outranks failed. It reports whether anything does.
+func holdBack(f Facts, d *Decision) bool {
+	questions, blockers, dependencies := f.OpenQuestions, f.OpenBlockers, f.Unfinished
+	for _, s := range f.Said {
+		switch p := s.Payload.(type) {
+		case Ask:
+			if p.IsBlocking() && !s.Answered {
+				d.Holds = append(d.Holds, Hold{Comment: s.ID})
+				questions++
+			}
+		case Blocked:
+			task, why := upstream(f, s.ID, p)
+			switch {
+			case task == 0 && why == "":
+				// It names a task that has completed meanwhile: nothing is left to wait for.
+			case task != 0:
+				d.DependsOn = append(d.DependsOn, task)
+				dependencies++
+			default:
+				d.Holds = append(d.Holds, Hold{Comment: s.ID, Why: why})
+				blockers++
+			}
+		}
+	}
+	waiting := ralph.Waiting(questions, blockers, dependencies)
+	if waiting == ralph.Pending {
+		return false
+	}
+	d.Status, d.StatusReason = waiting, WaitingReason(questions, blockers, dependencies)+"; "+d.StatusReason
+	return true
+}
+
+// upstream says which task a blocker waits for, or why none can be told.
+func upstream(f Facts, comment int64, b Blocked) (task int64, why string) {
+	if b.Kind != "upstream_task" {
+		return 0, "waits for something outside"
+	}
+	u := f.Upstream[comment]
+	switch {
+	case len(u.Matches) == 0:
+		return 0, fmt.Sprintf("no task matches %q", firstLine(b.On))
+	case len(u.Matches) > 1:
+		return 0, fmt.Sprintf("several tasks match %q: %s", firstLine(b.On), taskList(u.Matches))
+	case u.Matches[0] == f.Task.ID:
+		return 0, fmt.Sprintf("%q is this task itself", firstLine(b.On))
+	case u.Completed:
+		return 0, ""
+	case u.Cycle:
+		return 0, fmt.Sprintf("TASK-%d depends on this task already; waiting for it would never end (a cycle)", u.Matches[0])
+	}
+	return u.Matches[0], ""
+}
+
+func taskList(ids []int64) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = fmt.Sprintf("TASK-%d", id)
+	}
+	return strings.Join(names, ", ")
+}
+
+// WaitingReason says what a task waits for; "" if nothing holds it back.
+func WaitingReason(questions, blockers, dependencies int) string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{questions, "an answer"}, {blockers, "a blocker to be resolved"}, {dependencies, "a task that it depends on"}} {
+		if p.n > 0 {
+			parts = append(parts, p.what)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "waits for " + strings.Join(parts, " and ")
+}
+
+// exhausted fails a task that would be tried again without an attempt left.
+func exhausted(f Facts, d *Decision, held bool) {
+	if d.Status == ralph.Pending && !held && d.Attempts >= f.Rules.Attempts {
+		d.Status = ralph.Failed
+		d.StatusReason = fmt.Sprintf("%d attempts without success; last: %s", d.Attempts, d.StatusReason)
+	}
+}
+
+// cancelled gives a person's word the last say.
+func cancelled(f Facts, d *Decision) {
+	if f.CancelledBy != "" {
+		d.Status, d.Mover = ralph.Cancelled, ralph.Person
+		d.StatusReason = "cancelled by " + f.CancelledBy + " while it was worked on"
+	}
+}
+
+// outcome sums a session up whose done was not accepted.
+func outcome(f Facts, d Decision, closing Payload) string {
+	if f.Ending == ralph.TimedOut {
+		return ralph.OutcomeTimeout
+	}
+	if _, ok := closing.(Partial); ok && d.StuckCount == 0 {
+		return ralph.OutcomeSuccess
+	}
+	return ralph.OutcomeFailure
+}
+
+// stagnant reports whether the session counts as one that left nothing behind:
+// an agent that could not work is not idle, and a verified done is work.
+func stagnant(f Facts, d Decision) bool {
+	return counts(f) && !f.Changed && !d.Verified && !taughtNew(d.Learn)
+}
+
+// announcements is rule 7's last part: blocking flags are told to people at once.
+func announcements(f Facts) []int64 {
+	var ids []int64
+	for _, s := range f.Said {
+		if flag, ok := s.Payload.(Flag); ok && flag.Severity == "blocking" {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// proposals is rule 9: new tasks, unless an open one has that title already.
+func proposals(f Facts) []Proposal {
+	taken := map[string]bool{}
+	var out []Proposal
+	for _, s := range f.Said {
+		p, ok := s.Payload.(Suggest)
+		if !ok || p.Kind != "new_task" {
+			continue
+		}
+		title := ProposedTitle(p)
+		key := NormalTitle(title)
+		if f.Titles[key] || taken[key] {
+			continue
+		}
+		taken[key] = true
+		out = append(out, proposal(f, s.ID, title, p))
+	}
+	return out
+}
+
+func proposal(f Facts, comment int64, title string, p Suggest) Proposal {
+	q := Proposal{Comment: comment, Title: title, Status: ralph.Proposed,
+		Description: strings.TrimSpace(p.What) + "\n\nWhy: " + strings.TrimSpace(p.Why)}
+	switch {
+	case p.Feature == "":
+		q.Feature = f.Task.Feature
+	case f.Features[p.Feature]:
+		q.Feature = p.Feature
+	default:
+		q.Description += "\n\nFeature (there is none of that name): " + p.Feature
+	}
+	if f.Rules.AutoApprove {
+		q.Status = ralph.Pending
+	}
+	return q
+}
+
+// titleLimit keeps proposed titles to what fits a line of `ralph task list`.
+const titleLimit = 120
+
+// ProposedTitle makes a title of what an agent proposes: its first line, cut.
+func ProposedTitle(p Suggest) string {
+	line := []rune(firstLine(p.What))
+	if len(line) > titleLimit {
+		return strings.TrimSpace(string(line[:titleLimit-1])) + "…"
+	}
+	return string(line)
+}
+
+// NormalTitle is what two titles are compared by: letters and digits, lower case.
+func NormalTitle(title string) string { return strings.Join(words(title), " ") }
+
+// firstLine is the first line that has text, for reasons of one line.
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}

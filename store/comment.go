@@ -1,0 +1,275 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ralph"
+	"ralph/signals"
+)
+
+const commentColumns = `
+	c.id, c.task_id, coalesce(c.session_id, ''), c.author, c.author_kind, coalesce(c.kind, ''), coalesce(c.signal_verb, ''),
+	coalesce(c.signal_payload, 'null'), c.signal_answered, c.body, c.parent_id, c.created, c.resolved_at, c.resolved_by,
+	c.decision, c.rationale, c.holding, c.hold_reason, c.delivered_at`
+
+func scanComment(row scanner) (ralph.Comment, error) {
+	var c ralph.Comment
+	var holding int
+	err := row.Scan(&c.ID, &c.TaskID, &c.SessionID, &c.Author, &c.AuthorKind, &c.Kind, &c.Verb,
+		column(&c.Payload), &c.Answer, &c.Body, &c.ParentID, &c.Created, &c.ResolvedAt, &c.ResolvedBy,
+		&c.Decision, &c.Rationale, &holding, &c.HoldReason, &c.Delivered)
+	c.Holding = holding == 1
+	return c, err
+}
+
+// Comment is one comment or signal.
+func (tx *Tx) Comment(id int64) (ralph.Comment, error) {
+	c, err := scanComment(tx.row(`SELECT `+commentColumns+` FROM task_comments c WHERE c.id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, fmt.Errorf("comment %d: %w", id, ralph.ErrNotFound)
+	}
+	return c, err
+}
+
+// A CommentFilter narrows a timeline; the zero value is all of a task's.
+type CommentFilter struct {
+	Verbs      []ralph.Verb // only these signals
+	Session    string       // only this session's
+	NoSignals  bool         // only what is no signal
+	NoComments bool         // only signals
+}
+
+// Timeline is a task's comments and signals, oldest first.
+func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
+	where, args := []string{"c.task_id = $1"}, []any{task}
+	if len(f.Verbs) > 0 {
+		marks := make([]string, len(f.Verbs))
+		for i, v := range f.Verbs {
+			args = append(args, string(v))
+			marks[i] = fmt.Sprintf("$%d", len(args))
+		}
+		where = append(where, "c.signal_verb IN ("+strings.Join(marks, ", ")+")")
+	}
+	if f.Session != "" {
+		args = append(args, f.Session)
+		where = append(where, fmt.Sprintf("c.session_id = $%d", len(args)))
+	}
+	if f.NoSignals {
+		where = append(where, "c.signal_verb IS NULL")
+	}
+	if f.NoComments {
+		where = append(where, "c.signal_verb IS NOT NULL")
+	}
+	return all(tx, scanComment, `SELECT `+commentColumns+` FROM task_comments c WHERE `+strings.Join(where, " AND ")+` ORDER BY c.created, c.id`, args...)
+}
+
+// Say stores one signal of a session, in a transaction of its own: when it
+// returns, the signal survives a crash. The error wraps [ralph.ErrNotFound] for
+// an unknown session and [ralph.ErrConflict] for one that has been settled.
+func (db *DB) Say(ctx context.Context, task int64, session, author, agentTask string, p signals.Payload) (id int64, err error) {
+	payload, err := json.Marshal(p)
+	if err != nil {
+		return 0, err
+	}
+	err = db.Tx(ctx, func(tx *Tx) error {
+		if err := tx.CheckSession(task, session); err != nil {
+			return err
+		}
+		id, err = tx.insert(`
+			INSERT INTO task_comments (task_id, session_id, author, author_kind, agent_task_id, signal_verb, signal_payload, body, created)
+			VALUES ($1, $2, $3, 'agent', $4, $5, $6, $7, $8) RETURNING id`,
+			task, session, author, agentTask, string(p.Verb()), string(payload), p.Body(), tx.now.String())
+		if err != nil {
+			return err
+		}
+		return tx.record(ralph.Event{Type: ralph.EventSignal, TaskID: task, SessionID: session},
+			map[string]any{"verb": p.Verb(), "commentId": id, "payload": json.RawMessage(payload)})
+	})
+	return id, err
+}
+
+// CheckSession reports why a session takes no signals: it is unknown, another
+// task's, or settled.
+func (tx *Tx) CheckSession(task int64, session string) error {
+	var owner int64
+	var completed string
+	err := tx.row(`SELECT task_id, completed_at FROM sessions WHERE id = $1`, session).Scan(&owner, &completed)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("session %s: %w", session, ralph.ErrNotFound)
+	case err != nil:
+		return err
+	case owner != task:
+		return fmt.Errorf("session %s of TASK-%d: %w", session, task, ralph.ErrNotFound)
+	case completed != "":
+		return fmt.Errorf("session %s has ended and takes no more signals: %w", session, ralph.ErrConflict)
+	}
+	return nil
+}
+
+// SessionSignals are a session's signals in the order in which they were given.
+func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
+	comments, err := all(tx, scanComment, `
+		SELECT `+commentColumns+` FROM task_comments c
+		WHERE c.session_id = $1 AND c.signal_verb IS NOT NULL ORDER BY c.created, c.id`, session)
+	if err != nil {
+		return nil, err
+	}
+	said := make([]signals.Said, 0, len(comments))
+	for _, c := range comments {
+		p, err := signals.Parse(c.Verb, c.Payload)
+		if err != nil {
+			return nil, fmt.Errorf("comment %d: %w", c.ID, err)
+		}
+		said = append(said, signals.Said{ID: c.ID, Payload: p, Answered: c.Answer != nil})
+	}
+	return said, nil
+}
+
+// AddComment adds a comment that is no signal. A person's comment is new
+// information for its task. A blocker holds the task back until it is resolved.
+// Replies go one level deep and stay on their parent's task.
+func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
+	if _, err := tx.Task(c.TaskID); err != nil {
+		return 0, err
+	}
+	if err := tx.checkComment(c); err != nil {
+		return 0, err
+	}
+	holding := 0
+	if c.Kind == ralph.Blocker {
+		holding = 1
+	}
+	var session any
+	if c.SessionID != "" {
+		session = c.SessionID
+	}
+	id, err := tx.insert(`
+		INSERT INTO task_comments (task_id, session_id, author, author_kind, kind, rationale, body, parent_id, holding, created)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
+		c.TaskID, session, c.Author, string(c.AuthorKind), string(c.Kind), c.Rationale, c.Body, c.ParentID, holding, tx.now.String())
+	if err != nil {
+		return 0, err
+	}
+	if err := tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: c.TaskID},
+		map[string]any{"taskId": c.TaskID, "commentId": id, "kind": c.Kind, "authorKind": c.AuthorKind, "authorId": c.Author}); err != nil {
+		return 0, err
+	}
+	if c.AuthorKind == ralph.ByHuman {
+		if err := tx.Renew(c.TaskID); err != nil {
+			return 0, err
+		}
+	}
+	return id, tx.Derive(c.TaskID)
+}
+
+func (tx *Tx) checkComment(c ralph.Comment) error {
+	known := false
+	accepted := make([]string, len(ralph.CommentKinds))
+	for i, k := range ralph.CommentKinds {
+		known, accepted[i] = known || k == c.Kind, string(k)
+	}
+	if !known {
+		return &ralph.FieldError{Field: fmt.Sprintf("kind %q", c.Kind), Problem: "is not one of the accepted values", Accepted: accepted}
+	}
+	if err := ralph.CheckText("text", c.Body, true); err != nil {
+		return err
+	}
+	if err := ralph.CheckText("rationale", c.Rationale, c.Kind.NeedsRationale()); err != nil {
+		return err
+	}
+	if c.ParentID == nil {
+		return nil
+	}
+	parent, err := tx.Comment(*c.ParentID)
+	switch {
+	case err != nil:
+		return err
+	case parent.TaskID != c.TaskID:
+		return fmt.Errorf("comment %d is not on TASK-%d: %w", parent.ID, c.TaskID, ralph.ErrConflict)
+	case parent.ParentID != nil:
+		return fmt.Errorf("comment %d is a reply itself, and replies go one level deep; propose a change of the task instead: %w", parent.ID, ralph.ErrConflict)
+	}
+	return nil
+}
+
+// Answer stores a person's answer to an ask and adds it as a reply below.
+func (tx *Tx) Answer(comment int64, answer, author string) error {
+	if err := ralph.CheckText("answer", answer, true); err != nil {
+		return err
+	}
+	c, err := tx.Comment(comment)
+	if err != nil {
+		return err
+	}
+	if c.Verb != ralph.VerbAsk {
+		return fmt.Errorf("comment %d is not a question of an agent; reply to it with `ralph comment %d TEXT`: %w", comment, c.TaskID, ralph.ErrConflict)
+	}
+	if c.Answer != nil {
+		return fmt.Errorf("comment %d is answered already (%q): %w", comment, *c.Answer, ralph.ErrConflict)
+	}
+	if _, err := tx.exec(`UPDATE task_comments SET signal_answered = $1, answered_at = $2, answered_by = $3, holding = 0 WHERE id = $4`,
+		answer, tx.now.String(), author, comment); err != nil {
+		return err
+	}
+	_, err = tx.AddComment(ralph.Comment{TaskID: c.TaskID, Author: author, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: answer, ParentID: &comment})
+	return err
+}
+
+// Resolve settles a blocker, a question or a suggestion with a person's words.
+func (tx *Tx) Resolve(comment int64, decision, by string) error {
+	if err := ralph.CheckText("decision", decision, true); err != nil {
+		return err
+	}
+	c, err := tx.Comment(comment)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Verb == ralph.VerbAsk:
+		return fmt.Errorf("comment %d is a question of an agent: answer it with `ralph answer %d TEXT`: %w", comment, comment, ralph.ErrConflict)
+	case !c.ResolvedAt.IsZero():
+		return fmt.Errorf("comment %d is resolved already (%q): %w", comment, c.Decision, ralph.ErrConflict)
+	}
+	if _, err := tx.exec(`UPDATE task_comments SET resolved_at = $1, resolved_by = $2, decision = $3, holding = 0 WHERE id = $4`,
+		tx.now.String(), by, decision, comment); err != nil {
+		return err
+	}
+	if err := tx.record(ralph.Event{Type: ralph.EventCommentResolved, TaskID: c.TaskID},
+		map[string]any{"taskId": c.TaskID, "commentId": comment, "decision": decision}); err != nil {
+		return err
+	}
+	if c.Holding {
+		if err := tx.Renew(c.TaskID); err != nil {
+			return err
+		}
+	}
+	return tx.Derive(c.TaskID)
+}
+
+// Blockers are the open blockers of a task.
+func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
+	return all(tx, scanComment, `
+		SELECT `+commentColumns+` FROM task_comments c
+		WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' ORDER BY c.id`, task)
+}
+
+// Undelivered are what people said on a task after a moment and no session was
+// handed yet, oldest first.
+func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
+	return all(tx, scanComment, `
+		SELECT `+commentColumns+` FROM task_comments c
+		WHERE c.task_id = $1 AND c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human' AND c.created >= $2
+		ORDER BY c.id`, task, since.String())
+}
+
+// MarkDelivered notes that a session was handed a comment.
+func (tx *Tx) MarkDelivered(comment int64, session string) error {
+	_, err := tx.exec(`UPDATE task_comments SET delivered_at = $1, session_id = coalesce(session_id, $2) WHERE id = $3`, tx.now.String(), session, comment)
+	return err
+}

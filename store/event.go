@@ -1,0 +1,75 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"ralph"
+)
+
+// record appends an event, in the transaction that makes it true.
+func (tx *Tx) record(e ralph.Event, payload any) error {
+	text, err := json.Marshal(payload)
+	if err != nil {
+		return fmt.Errorf("event %s: %w", e.Type, err)
+	}
+	_, err = tx.exec(`
+		INSERT INTO events (type, task_id, session_id, run_id, payload, created)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
+		e.Type, nullID(e.TaskID), e.SessionID, nullID(e.RunID), string(text), tx.now.String())
+	return err
+}
+
+// nullID is NULL for no id.
+func nullID(id int64) any {
+	if id == 0 {
+		return nil
+	}
+	return id
+}
+
+// Events are the events after an id, oldest first, at most limit of them.
+func (tx *Tx) Events(after int64, limit int) ([]ralph.Event, error) {
+	return all(tx, scanEvent, `
+		SELECT id, type, coalesce(task_id, 0), session_id, coalesce(run_id, 0), payload, created
+		FROM events WHERE id > $1 ORDER BY id LIMIT $2`, after, limit)
+}
+
+// LastEvent is the id of the newest event, 0 if there is none.
+func (tx *Tx) LastEvent() (int64, error) {
+	var id int64
+	err := tx.row(`SELECT coalesce(max(id), 0) FROM events`).Scan(&id)
+	return id, err
+}
+
+func scanEvent(row scanner) (ralph.Event, error) {
+	var e ralph.Event
+	err := row.Scan(&e.ID, &e.Type, &e.TaskID, &e.SessionID, &e.RunID, column(&e.Payload), &e.Created)
+	return e, err
+}
+
+// text is v as a JSON text for a column; a nil slice is an empty list.
+func text(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if string(b) == "null" {
+		return "[]", err
+	}
+	return string(b), err
+}
+
+// column reads a JSON text into dest.
+func column(dest any) *jsonColumn { return &jsonColumn{dest} }
+
+type jsonColumn struct{ dest any }
+
+// Scan implements sql.Scanner.
+func (c *jsonColumn) Scan(value any) error {
+	s, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("JSON column holds %T, not text", value)
+	}
+	if err := json.Unmarshal([]byte(s), c.dest); err != nil {
+		return fmt.Errorf("stored JSON: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+
+	"ralph"
+)
+
+// An InboxItem is one thing that waits for a person, with the command that settles it.
+type InboxItem struct {
+	Kind    string     `json:"kind"` // question, blocker, dependency, proposal, suggestion, nack, failed
+	TaskID  int64      `json:"task_id"`
+	Title   string     `json:"title"`
+	Comment int64      `json:"comment_id"` // of a dependency: the task it waits for; 0 where it is the task itself
+	Text    string     `json:"text"`
+	Holding bool       `json:"holding"` // the task cannot go on without it
+	Created ralph.Time `json:"created"`
+	Command string     `json:"command"`
+
+	Options   []string `json:"options,omitempty"`
+	Preferred string   `json:"preferred,omitempty"`
+}
+
+// inboxQueries list the kinds in the order in which they are shown: what holds
+// work back first. Each gives task, title, comment, text, holding, created.
+var inboxQueries = []struct{ kind, command, query string }{
+	{"question", "ralph answer {comment} TEXT", `
+		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), c.holding, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL
+			AND (c.holding = 1 OR t.status NOT IN ('completed', 'cancelled', 'rejected')) ORDER BY c.holding DESC, c.id`},
+	{"blocker", "ralph resolve {comment} DECISION", `
+		SELECT t.id, t.title, c.id, coalesce(json_extract(c.signal_payload, '$.on'), c.body) || CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END, 1, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' ORDER BY c.id`},
+	{"dependency", "ralph task retry {comment}, or ralph task unblock {task} --on {comment}", `
+		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
+		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on
+		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending') ORDER BY t.id, u.id`},
+	{"failed", "ralph task retry {task}, or ralph task cancel {task}", `
+		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
+	{"proposal", "ralph suggestion approve {task}, edit or reject", `
+		SELECT t.id, t.title, 0, t.description, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
+	{"suggestion", "ralph resolve {comment} DECISION", `
+		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.kind') || ': ' || json_extract(c.signal_payload, '$.what'), 0, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND json_extract(c.signal_payload, '$.kind') <> 'new_task' ORDER BY c.id`},
+	{"nack", "ralph resolve {comment} --approve or --refuse", `
+		SELECT t.id, t.title, c.id, c.body || ' (' || c.rationale || ')', 0, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
+}
+
+// Inbox lists all that waits for a person.
+func (tx *Tx) Inbox() ([]InboxItem, error) {
+	inbox := []InboxItem{}
+	for _, q := range inboxQueries {
+		items, err := all(tx, func(row scanner) (InboxItem, error) {
+			i := InboxItem{Kind: q.kind}
+			var holding int
+			err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
+			i.Holding = holding == 1
+			i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
+			return i, err
+		}, q.query)
+		if err != nil {
+			return nil, err
+		}
+		inbox = append(inbox, items...)
+	}
+	return inbox, nil
+}

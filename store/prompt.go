@@ -1,0 +1,127 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+
+	"ralph"
+)
+
+// promptRows bounds each list that goes into a prompt: the budget of a prompt
+// has no room for more, and reading stays flat as the history grows.
+const promptRows = 200
+
+// An AnsweredAsk is a question of an agent with a person's answer.
+type AnsweredAsk struct {
+	TaskID   int64
+	Question string
+	Answer   string
+	By       string
+	At       ralph.Time
+}
+
+// Answers are what people answered to a task's asks and to those of the other
+// tasks of its feature, latest first.
+func (tx *Tx) Answers(t ralph.Task) ([]AnsweredAsk, error) {
+	return all(tx, func(row scanner) (a AnsweredAsk, err error) {
+		return a, row.Scan(&a.TaskID, &a.Question, &a.Answer, &a.By, &a.At)
+	}, `
+		SELECT c.task_id, json_extract(c.signal_payload, '$.question'), c.signal_answered, c.answered_by, c.answered_at
+		FROM task_comments c
+		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NOT NULL
+			AND (c.task_id = $1 OR c.task_id IN (SELECT id FROM tasks WHERE feature_id = (SELECT feature_id FROM tasks WHERE id = $1)))
+		ORDER BY c.answered_at DESC, c.id DESC LIMIT $2`, t.ID, promptRows)
+}
+
+// Flags are the known problems that a task's prompt shows (rule 7): all of its
+// own, and the warning and blocking ones of its feature's other tasks that
+// nobody has resolved. Blocking ones come first, then the latest.
+func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
+	return all(tx, scanComment, `
+		SELECT `+commentColumns+` FROM task_comments c
+		WHERE c.signal_verb = 'flag' AND c.resolved_at = ''
+			AND (c.task_id = $1
+				OR json_extract(c.signal_payload, '$.severity') <> 'info'
+					AND c.task_id IN (SELECT id FROM tasks WHERE feature_id = (SELECT feature_id FROM tasks WHERE id = $1)))
+		ORDER BY CASE WHEN json_extract(c.signal_payload, '$.severity') = 'blocking' THEN 0 ELSE 1 END, c.created DESC, c.id DESC
+		LIMIT $2`, t.ID, promptRows)
+}
+
+// Discussion is what was said on a task that is no signal and no answer, oldest
+// first; of more than a prompt has room for, the latest.
+func (tx *Tx) Discussion(task int64) ([]ralph.Comment, error) {
+	return all(tx, scanComment, `
+		SELECT * FROM (
+			SELECT `+commentColumns+` FROM task_comments c
+			LEFT JOIN task_comments p ON p.id = c.parent_id
+			WHERE c.task_id = $1 AND c.kind IS NOT NULL AND coalesce(p.signal_verb, '') <> 'ask'
+			ORDER BY c.id DESC LIMIT $2) AS latest
+		ORDER BY 1`, task, promptRows)
+}
+
+// LastJudged is the task's latest session that said or did something to go on
+// from: agent errors, interruptions and losses without a word are passed over.
+func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
+	s, err = scanSession(tx.row(`
+		SELECT `+sessionColumns+` FROM sessions s
+		WHERE s.task_id = $1 AND s.completed_at <> '' AND (s.closing_verb IS NOT NULL OR s.ending IN ('finished', 'timed_out'))
+		ORDER BY s.started_at DESC, s.id LIMIT 1`, task))
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, false, nil
+	}
+	return s, err == nil, err
+}
+
+// StuckReasons are why the latest sessions of a task were stuck, oldest first.
+func (tx *Tx) StuckReasons(task int64, n int) ([]string, error) {
+	return all(tx, func(row scanner) (reason string, err error) {
+		return reason, row.Scan(&reason)
+	}, `
+		SELECT outcome_reason FROM (
+			SELECT outcome_reason, started_at FROM sessions
+			WHERE task_id = $1 AND closing_verb IN ('stuck', 'partial') AND outcome <> 'success'
+			ORDER BY started_at DESC LIMIT $2) AS latest
+		ORDER BY started_at`, task, n)
+}
+
+// LastSessionEnd is when a task's latest session ended; zero if it had none.
+func (tx *Tx) LastSessionEnd(task int64) (t ralph.Time, err error) {
+	err = tx.row(`SELECT coalesce(max(completed_at), '') FROM sessions WHERE task_id = $1`, task).Scan(&t)
+	return t, err
+}
+
+// DoneSummary is the summary with which a task was completed; "" if it was not.
+func (tx *Tx) DoneSummary(task int64) (string, error) {
+	var summary string
+	err := tx.row(`
+		SELECT json_extract(signal_payload, '$.summary') FROM task_comments
+		WHERE task_id = $1 AND signal_verb = 'done' ORDER BY created DESC, id DESC LIMIT 1`, task).Scan(&summary)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return summary, err
+}
+
+// TouchedFiles are the files that the sessions of a task and of its dependencies
+// changed, each once, the latest change first.
+func (tx *Tx) TouchedFiles(task int64) ([]ralph.FileChange, error) {
+	lists, err := all(tx, func(row scanner) (files []ralph.FileChange, err error) {
+		return files, row.Scan(column(&files))
+	}, `
+		SELECT files FROM sessions
+		WHERE files <> '[]' AND (task_id = $1 OR task_id IN (SELECT depends_on FROM task_dependencies WHERE task_id = $1))
+		ORDER BY started_at DESC, id LIMIT $2`, task, promptRows)
+	if err != nil {
+		return nil, err
+	}
+	seen, touched := map[string]bool{}, []ralph.FileChange{}
+	for _, files := range lists {
+		for _, f := range files {
+			if !seen[f.Path] {
+				seen[f.Path] = true
+				touched = append(touched, f)
+			}
+		}
+	}
+	return touched, nil
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ralph"
+)
+
+const sessionColumns = `
+	s.id, s.task_id, s.attempt, s.origin, s.current_state, s.state_history, s.ending, coalesce(s.outcome, ''), s.outcome_reason,
+	coalesce(s.closing_verb, ''), s.started_at, s.completed_at, s.cost_usd, s.cost_known, s.tokens, s.turns, s.files, s.commits,
+	s.verify, s.exit_status, s.model, s.unchanged, s.last_words, s.stderr_tail, s.denials, s.leftovers, coalesce(s.run_id, 0), s.decision`
+
+func scanSession(row scanner) (ralph.Session, error) {
+	var s ralph.Session
+	var known int
+	err := row.Scan(&s.ID, &s.TaskID, &s.Attempt, &s.Origin, &s.State, column(&s.History), &s.Ending, &s.Outcome, &s.Reason,
+		&s.ClosingVerb, &s.StartedAt, &s.CompletedAt, &s.CostUSD, &known, column(&s.Tokens), &s.Turns, column(&s.Files), column(&s.Commits),
+		column(&s.Verify), &s.Exit, &s.Model, column(&s.Unchanged), &s.LastWords, &s.StderrTail, column(&s.Denials), column(&s.Leftovers), &s.RunID, &s.Decision)
+	s.CostKnown = known == 1
+	return s, err
+}
+
+// Session is the session with that id, or the only one whose id begins with it.
+func (tx *Tx) Session(id string) (ralph.Session, error) {
+	if len(id) < 4 || strings.ContainsAny(id, "%_") {
+		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q", id), Problem: "is not a session id; see `ralph session list`"}
+	}
+	list, err := all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.id LIKE $1 ORDER BY s.id LIMIT 2`, strings.ToLower(id)+"%")
+	switch {
+	case err != nil:
+		return ralph.Session{}, err
+	case len(list) == 0:
+		return ralph.Session{}, fmt.Errorf("session %s: %w", id, ralph.ErrNotFound)
+	case len(list) > 1:
+		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q", id), Problem: "matches several sessions; give more of it"}
+	}
+	return list[0], nil
+}
+
+// A SessionFilter narrows a list of sessions; the zero value is all of them.
+type SessionFilter struct {
+	Task    int64
+	Run     int64
+	Outcome string
+	Limit   int // the newest so many; 0 is no limit
+}
+
+// Sessions lists sessions, newest first.
+func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
+	where, args := []string{"1 = 1"}, []any{}
+	add := func(clause string, v any) {
+		args = append(args, v)
+		where = append(where, fmt.Sprintf(clause, len(args)))
+	}
+	if f.Task != 0 {
+		add("s.task_id = $%d", f.Task)
+	}
+	if f.Run != 0 {
+		add("s.run_id = $%d", f.Run)
+	}
+	if f.Outcome != "" {
+		add("s.outcome = $%d", f.Outcome)
+	}
+	query := `SELECT ` + sessionColumns + ` FROM sessions s WHERE ` + strings.Join(where, " AND ") + ` ORDER BY s.started_at DESC, s.id`
+	if f.Limit > 0 {
+		args = append(args, f.Limit)
+		query += fmt.Sprintf(" LIMIT $%d", len(args))
+	}
+	return all(tx, scanSession, query, args...)
+}
+
+// OpenSessions are the sessions that have not been settled, oldest first.
+func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
+	return all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.completed_at = '' ORDER BY s.started_at`)
+}
+
+// A Start is what is known of a session when it begins.
+type Start struct {
+	ID           string
+	Task         int64
+	Run          int64
+	Model        string
+	CostLimitUSD float64 // what it is charged if it ends without any word on its cost
+	Snapshot     any     // where the work tree stands; kept as JSON
+	Hashes       any     // the stagnation hashes, kept as JSON
+}
+
+// StartSession takes a pending task and opens a session on it, in one step:
+// nobody else can have taken it meanwhile, or the error wraps [ralph.ErrConflict].
+func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
+	t, err := tx.Task(s.Task)
+	if err != nil {
+		return ralph.Session{}, err
+	}
+	if t.Status != ralph.Pending {
+		return ralph.Session{}, fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
+	}
+	if err := tx.Move(t.ID, ralph.InProgress, ralph.Loop, "a session works on it"); err != nil {
+		return ralph.Session{}, err
+	}
+	if _, err := tx.exec(`UPDATE tasks SET claimed_by = $1 WHERE id = $2`, s.ID, t.ID); err != nil {
+		return ralph.Session{}, err
+	}
+	snapshot, err := json.Marshal(s.Snapshot)
+	if err != nil {
+		return ralph.Session{}, err
+	}
+	hashes, err := json.Marshal(s.Hashes)
+	if err != nil {
+		return ralph.Session{}, err
+	}
+	history, err := text([]ralph.PhaseChange{{State: ralph.PhaseIdle, Timestamp: tx.now, Metadata: map[string]any{"action": "session_created"}, Source: "observed"}})
+	if err != nil {
+		return ralph.Session{}, err
+	}
+	_, err = tx.exec(`
+		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at)
+		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10)`,
+		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String())
+	if err != nil {
+		return ralph.Session{}, err
+	}
+	session, err := tx.Session(s.ID)
+	if err != nil {
+		return session, err
+	}
+	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
+		return session, err
+	}
+	return session, tx.record(ralph.Event{Type: ralph.EventSessionStarted, TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
+		map[string]any{"title": t.Title, "attempt": session.Attempt, "model": s.Model})
+}
+
+// Beginning reads back what StartSession kept of the work tree and the hashes,
+// and what the session is charged if its cost stays unknown.
+func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, err error) {
+	err = tx.row(`SELECT snapshot_before, hashes_before, cost_limit_usd FROM sessions WHERE id = $1`, id).
+		Scan(column(snapshot), column(hashes), &costLimitUSD)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("session %s: %w", id, ralph.ErrNotFound)
+	}
+	return costLimitUSD, err
+}
+
+// RequestStop asks for a running session to be stopped: "cancel" because its
+// task was called off, "contract" because what was asked of it was changed.
+func (tx *Tx) RequestStop(session, why, by string) error {
+	_, err := tx.exec(`UPDATE sessions SET stop_request = $1, stop_by = $2 WHERE id = $3 AND completed_at = '' AND stop_request <> 'cancel'`, why, by, session)
+	return err
+}
+
+// StopRequest is what [Tx.RequestStop] asked for; "" if nothing.
+func (tx *Tx) StopRequest(session string) (why, by string, err error) {
+	err = tx.row(`SELECT stop_request, stop_by FROM sessions WHERE id = $1`, session).Scan(&why, &by)
+	return why, by, err
+}
+
+// PeopleEdited reports whether a person changed the definition of the session's
+// task or feature while it ran; such a change is not the session's.
+func (tx *Tx) PeopleEdited(session string) (bool, error) {
+	var edited int
+	err := tx.row(`SELECT people_edited FROM sessions WHERE id = $1`, session).Scan(&edited)
+	return edited == 1, err
+}

@@ -1,0 +1,274 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// Facts reads all that the database knows for deciding on a session. How its
+// process ended, what it changed and what the verification said is added by the caller.
+func (tx *Tx) Facts(session string) (signals.Facts, error) {
+	f := signals.Facts{}
+	s, err := tx.Session(session)
+	if err != nil {
+		return f, err
+	}
+	if f.Task, err = tx.Task(s.TaskID); err != nil {
+		return f, err
+	}
+	if f.Said, err = tx.SessionSignals(s.ID); err != nil {
+		return f, err
+	}
+	if f.OpenQuestions, f.OpenBlockers, f.Unfinished, err = tx.Open(s.TaskID); err != nil {
+		return f, err
+	}
+	request, by, err := tx.StopRequest(s.ID)
+	if err != nil {
+		return f, err
+	}
+	f.Void = request == "contract"
+	if request == "cancel" {
+		f.CancelledBy = by
+	}
+	return f, tx.lookUps(&f)
+}
+
+// lookUps answers what the signals of a session make it necessary to ask.
+func (tx *Tx) lookUps(f *signals.Facts) error {
+	f.Upstream, f.Titles, f.Features = map[int64]signals.Upstream{}, map[string]bool{}, map[string]bool{}
+	scopes := map[string]bool{}
+	for _, said := range f.Said {
+		var err error
+		switch p := said.Payload.(type) {
+		case signals.Blocked:
+			f.Upstream[said.ID], err = tx.upstream(f.Task.ID, p.On)
+		case signals.Learned:
+			scopes[p.EffectiveScope()] = true
+			scopes[ralph.ScopeTask] = true // what a featureless task learns for its feature is kept for the task
+		case signals.Suggest:
+			err = tx.proposalFacts(f, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, scope := range []string{ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask} {
+		if !scopes[scope] {
+			continue
+		}
+		known, err := tx.LearningsFor(f.Task, scope)
+		if err != nil {
+			return err
+		}
+		f.Known = append(f.Known, known...)
+	}
+	return nil
+}
+
+// proposalFacts finds out whether a suggested title is taken and its feature exists.
+func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
+	title := signals.NormalTitle(signals.ProposedTitle(p))
+	var n int
+	if err := tx.row(`SELECT count(*) FROM tasks WHERE normal_title = $1 AND status NOT IN ('completed', 'failed', 'rejected', 'cancelled')`, title).Scan(&n); err != nil {
+		return err
+	}
+	f.Titles[title] = n > 0
+	if err := tx.row(`SELECT count(*) FROM features WHERE name = $1`, p.Feature).Scan(&n); err != nil {
+		return err
+	}
+	f.Features[p.Feature] = n > 0
+	return nil
+}
+
+// taskReference finds "#12", "task 12" and "TASK-12" in what an agent waits for.
+var taskReference = regexp.MustCompile(`(?i)(?:#|\btask[ -]#?)(\d+)\b`)
+
+// upstream finds the tasks that a text names: by number, by exact title, or by a
+// title that contains it or that it contains, where there is only one (rule 5).
+func (tx *Tx) upstream(task int64, on string) (signals.Upstream, error) {
+	ids, err := tx.namedTasks(on)
+	if err != nil {
+		return signals.Upstream{}, err
+	}
+	u := signals.Upstream{Matches: ids}
+	if len(ids) != 1 || ids[0] == task {
+		return u, nil
+	}
+	match, err := tx.Task(ids[0])
+	if err != nil {
+		return u, err
+	}
+	u.Completed = match.Status == ralph.Completed
+	u.Cycle, err = tx.WouldCycle(task, ids[0])
+	return u, err
+}
+
+func (tx *Tx) namedTasks(on string) ([]int64, error) {
+	seen, ids := map[int64]bool{}, []int64{}
+	for _, m := range taskReference.FindAllStringSubmatch(on, -1) {
+		id, err := strconv.ParseInt(m[1], 10, 64)
+		if err != nil || seen[id] {
+			continue // a number too long for an id names no task
+		}
+		seen[id] = true
+		found, err := all(tx, scanID, `SELECT id FROM tasks WHERE id = $1`, id)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, found...)
+	}
+	if len(ids) > 0 {
+		return ids, nil
+	}
+	name := signals.NormalTitle(on)
+	if name == "" {
+		return nil, nil
+	}
+	exact, err := all(tx, scanID, `SELECT id FROM tasks WHERE normal_title = $1 AND status NOT IN ('rejected', 'cancelled') ORDER BY id LIMIT 9`, name)
+	if err != nil || len(exact) > 0 {
+		return exact, err
+	}
+	return all(tx, scanID, `
+		SELECT id FROM tasks
+		WHERE status NOT IN ('rejected', 'cancelled')
+			AND (' ' || normal_title || ' ' LIKE $1 OR $2 LIKE '% ' || normal_title || ' %')
+		ORDER BY id LIMIT 9`, "% "+name+" %", " "+name+" ")
+}
+
+// Apply carries a decision out, once: the second time the session has been
+// settled already and the error wraps [ralph.ErrConflict] (rule 10). The session
+// brings what is known of its process, changes and checks.
+func (tx *Tx) Apply(s ralph.Session, d signals.Decision) error {
+	if err := tx.CheckSession(s.TaskID, s.ID); err != nil {
+		return err
+	}
+	t, err := tx.Task(s.TaskID)
+	if err != nil {
+		return err
+	}
+	for _, h := range d.Holds {
+		if _, err := tx.exec(`UPDATE task_comments SET holding = 1, hold_reason = $1 WHERE id = $2`, h.Why, h.Comment); err != nil {
+			return err
+		}
+	}
+	for _, on := range d.DependsOn {
+		if err := tx.AddDependency(t.ID, on, "signal"); err != nil {
+			return err
+		}
+	}
+	author, err := tx.sessionAuthor(s.ID)
+	if err != nil {
+		return err
+	}
+	for _, l := range d.Learn {
+		if err := tx.learn(t, author, l); err != nil {
+			return err
+		}
+	}
+	for _, p := range d.Propose {
+		if err := tx.propose(p); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.exec(`UPDATE tasks SET attempts = $1, stuck_count = $2, verify_failures = $3, prompt_too_long = $4, claimed_by = '' WHERE id = $5`,
+		d.Attempts, d.StuckCount, d.VerifyFailures, d.PromptTooLong, t.ID); err != nil {
+		return err
+	}
+	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
+		return err
+	}
+	return tx.closeSession(s, d)
+}
+
+// sessionAuthor is the name under which a session signals.
+func (tx *Tx) sessionAuthor(id string) (string, error) {
+	var discipline string
+	err := tx.row(`SELECT discipline FROM sessions WHERE id = $1`, id).Scan(&discipline)
+	if discipline == "" {
+		discipline = "agent"
+	}
+	return discipline, err
+}
+
+// propose adds a suggested task (rule 9).
+func (tx *Tx) propose(p signals.Proposal) error {
+	id, err := tx.AddTask(ralph.Task{Title: p.Title, Description: p.Description, Feature: p.Feature,
+		Status: p.Status, Origin: ralph.ByAgent, Priority: ralph.DefaultPriority}, "signal")
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(`UPDATE tasks SET source_comment = $1 WHERE id = $2`, p.Comment, id)
+	return err
+}
+
+// closeSession writes what is known of the session and closes it: from now on
+// its calls are refused (decision 4).
+func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
+	state := ralph.PhaseFailed
+	if d.Outcome == ralph.OutcomeSuccess {
+		state = ralph.PhaseDone
+	}
+	s.History = append(s.History, ralph.PhaseChange{State: state, Timestamp: tx.now, Metadata: map[string]any{"error": d.Reason}, Source: "observed"})
+	if state == ralph.PhaseDone {
+		s.History[len(s.History)-1].Metadata = nil
+	}
+	decision, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	columns := make([]string, 0, 9)
+	for _, v := range []any{s.History, s.Tokens, s.Denials, s.Leftovers, s.Unchanged, s.Files, s.Commits, s.Verify} {
+		c, err := text(v)
+		if err != nil {
+			return err
+		}
+		columns = append(columns, c)
+	}
+	known := 0
+	if s.CostKnown {
+		known = 1
+	}
+	_, err = tx.exec(`
+		UPDATE sessions
+		SET current_state = $1, state_history = $2, tokens = $3, denials = $4, leftovers = $5, unchanged = $6, files = $7, commits = $8, verify = $9,
+			ending = $10, outcome = $11, outcome_reason = $12, closing_verb = $13, model = $14, turns = $15, cost_usd = $16, cost_known = $17,
+			exit_status = $18, last_words = $19, stderr_tail = $20, decision = $21, updated_at = $22, completed_at = $22
+		WHERE id = $23`,
+		string(state), columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], columns[6], columns[7],
+		string(s.Ending), d.Outcome, d.Reason, nullText(string(d.Closing)), s.Model, s.Turns, s.CostUSD, known,
+		s.Exit, s.LastWords, s.StderrTail, string(decision), tx.now.String(), s.ID)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventSessionEnded, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, map[string]any{
+		"ending": s.Ending, "outcome": d.Outcome, "closing_verb": d.Closing, "reason": d.Reason, "cost_usd": s.CostUSD,
+		"turns": s.Turns, "seconds": tx.now.Sub(s.StartedAt.Time).Seconds(), "status": d.Status, "status_reason": d.StatusReason,
+		"files": len(s.Files), "announce": d.Announce, "leftovers": s.Leftovers,
+	})
+}
+
+// nullText is NULL for "".
+func nullText(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// Decided reads the decision back that a session was settled with.
+func Decided(s ralph.Session) (signals.Decision, error) {
+	var d signals.Decision
+	if strings.TrimSpace(s.Decision) == "" {
+		return d, fmt.Errorf("session %s has not been settled: %w", s.ID, ralph.ErrConflict)
+	}
+	return d, json.Unmarshal([]byte(s.Decision), &d)
+}

@@ -1,0 +1,222 @@
+// Package store keeps what ralph knows in a database, and is the only place
+// with SQL.
+//
+// Every change is one transaction: it either happened, durably, with its events,
+// or it did not. Several processes use one database at once; none of them sees
+// "database is locked". The store applies decisions and never makes any: the
+// rules are in package signals and in ralph.Moves, which it holds callers to.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"ralph"
+	"ralph/migrations"
+)
+
+// A DB is an open database. It may be used by several goroutines at once.
+type DB struct {
+	path    string
+	write   *sql.DB // one connection; its transactions take the write lock when they begin
+	read    *sql.DB // read-only connections
+	dialect dialect
+	now     func() time.Time
+}
+
+// Options of Open; the zero value is right for everything but tests.
+type Options struct {
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// MustExist refuses to create or migrate: for processes that serve a database
+	// which another one looks after.
+	MustExist bool
+}
+
+// Open opens the database file, creating and migrating it if need be. Before a
+// migration a copy is left beside it, in the folder "backups". A database of a
+// newer ralph is refused with [migrations.ErrTooNew].
+func Open(ctx context.Context, path string, opts Options) (*DB, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if _, err := os.Stat(path); err != nil {
+		if opts.MustExist || !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("database %s: %w", path, err)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, fmt.Errorf("database %s: %w", path, err)
+		}
+	}
+	db := &DB{path: path, dialect: sqlite, now: opts.Now}
+	var err error
+	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path)); err != nil {
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
+	db.write.SetMaxOpenConns(1)
+	if db.read, err = sql.Open(db.dialect.driver, db.dialect.readDSN(path)); err != nil {
+		return nil, errors.Join(fmt.Errorf("database %s: %w", path, err), db.write.Close())
+	}
+	if err := db.prepare(ctx, opts.MustExist); err != nil {
+		return nil, errors.Join(fmt.Errorf("database %s: %w", path, err), db.Close())
+	}
+	return db, nil
+}
+
+// Path is the database's file.
+func (db *DB) Path() string { return db.path }
+
+// Close closes the database. What was written is durable already.
+func (db *DB) Close() error { return errors.Join(db.write.Close(), db.read.Close()) }
+
+// prepare brings the database to this ralph's shape.
+func (db *DB) prepare(ctx context.Context, mustExist bool) error {
+	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
+	if err != nil || len(pending) == 0 {
+		return db.dialect.explain(err)
+	}
+	if mustExist {
+		return fmt.Errorf("it lacks %d migrations: run any ralph command in the project once", len(pending))
+	}
+	// SQLite's own waiting does not cover the change to WAL, and two processes must
+	// not migrate at once: a lock beside the file that dies with its holder.
+	lock := flock.New(db.path + ".migrate")
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("lock for the migration: %w", err)
+	}
+	err = db.migrate(ctx)
+	return errors.Join(db.dialect.explain(err), lock.Unlock())
+}
+
+// migrate runs under the lock; another process may have been faster.
+func (db *DB) migrate(ctx context.Context) error {
+	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
+	if err != nil || len(pending) == 0 {
+		return err
+	}
+	if err := db.backupBeforeMigration(ctx); err != nil {
+		return fmt.Errorf("backup before the migration: %w", err)
+	}
+	if err := db.dialect.setUp(ctx, db.write); err != nil {
+		return err
+	}
+	_, err = migrations.Up(ctx, db.write, db.dialect.name, ralph.At(db.now()).String())
+	return err
+}
+
+// backupBeforeMigration copies a database that has something in it.
+func (db *DB) backupBeforeMigration(ctx context.Context) error {
+	info, err := os.Stat(db.path)
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	dir := filepath.Join(filepath.Dir(db.path), "backups")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("before-migration-%s.db", db.now().UTC().Format("20060102T150405.000000000"))
+	return db.Backup(ctx, filepath.Join(dir, name))
+}
+
+// Backup writes a consistent copy of the live database to a file that must not exist yet.
+func (db *DB) Backup(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("%s exists already", path)
+	}
+	return db.dialect.backup(ctx, db.write, path)
+}
+
+// Check verifies the database's integrity and that it is as durable as it must
+// be. It reports the first problem.
+func (db *DB) Check(ctx context.Context) error { return db.dialect.check(ctx, db.write) }
+
+// A Tx is one transaction with one time for all that it writes. It holds its
+// context because it lives for one call of [DB.Tx] or [DB.View].
+type Tx struct {
+	*sql.Tx
+	ctx context.Context
+	now ralph.Time
+}
+
+// Now is the time of the transaction.
+func (tx *Tx) Now() ralph.Time { return tx.now }
+
+// Tx runs f in a transaction that may write. It is committed, durably, if f
+// returns nil. f must not wait for anything but the database.
+func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
+	return db.run(ctx, db.write, nil, f)
+}
+
+// View runs f in a transaction that only reads, and sees one moment of the database.
+func (db *DB) View(ctx context.Context, f func(tx *Tx) error) error {
+	return db.run(ctx, db.read, &sql.TxOptions{ReadOnly: true}, f)
+}
+
+func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func(tx *Tx) error) (err error) {
+	inner, err := pool.BeginTx(ctx, opts)
+	if err != nil {
+		return db.dialect.explain(err)
+	}
+	defer func() {
+		if rollback := inner.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
+			err = errors.Join(err, rollback)
+		}
+	}()
+	if err := f(&Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now())}); err != nil {
+		return db.dialect.explain(err)
+	}
+	return db.dialect.explain(inner.Commit())
+}
+
+// exec runs a statement; the number of rows it changed is often the answer.
+func (tx *Tx) exec(query string, args ...any) (int64, error) {
+	res, err := tx.ExecContext(tx.ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// row runs a query for one row.
+func (tx *Tx) row(query string, args ...any) *sql.Row {
+	return tx.QueryRowContext(tx.ctx, query, args...)
+}
+
+// insert runs an INSERT … RETURNING id.
+func (tx *Tx) insert(query string, args ...any) (int64, error) {
+	var id int64
+	err := tx.row(query, args...).Scan(&id)
+	return id, err
+}
+
+// A scanner is a row that can be read: *sql.Row and *sql.Rows.
+type scanner interface{ Scan(dest ...any) error }
+
+// all reads every row of a query with scan.
+func all[T any](tx *Tx, scan func(scanner) (T, error), query string, args ...any) (list []T, err error) {
+	rows, err := tx.QueryContext(tx.ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	list = []T{}
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// scanID reads one id.
+func scanID(row scanner) (id int64, err error) { return id, row.Scan(&id) }

@@ -1,0 +1,397 @@
+package store
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ralph"
+	"ralph/signals"
+)
+
+const taskColumns = `
+	t.id, t.title, t.status, t.status_reason, t.priority,
+	coalesce((SELECT f.name FROM features f WHERE f.id = t.feature_id), ''),
+	coalesce((SELECT d.name FROM disciplines d WHERE d.id = t.discipline_id), ''),
+	t.origin,
+	coalesce((SELECT json_group_array(td.depends_on ORDER BY td.depends_on) FROM task_dependencies td WHERE td.task_id = t.id), '[]'),
+	t.attempts, t.stuck_count, t.created, t.updated, t.completed_at,
+	t.description, t.acceptance, t.verify, t.model, t.external_id, t.verify_failures, t.prompt_too_long, t.claimed_by`
+
+func scanTask(row scanner) (ralph.Task, error) {
+	var t ralph.Task
+	err := row.Scan(&t.ID, &t.Title, &t.Status, &t.StatusReason, &t.Priority, &t.Feature, &t.Discipline, &t.Origin,
+		column(&t.DependsOn), &t.Attempts, &t.StuckCount, &t.Created, &t.Updated, &t.CompletedAt,
+		&t.Description, column(&t.Acceptance), column(&t.Verify), &t.Model, &t.ExternalID, &t.VerifyFailures, &t.PromptTooLong, &t.ClaimedBy)
+	return t, err
+}
+
+// Task is one task. The error wraps [ralph.ErrNotFound] if there is none.
+func (tx *Tx) Task(id int64) (ralph.Task, error) {
+	t, err := scanTask(tx.row(`SELECT `+taskColumns+` FROM tasks t WHERE t.id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return t, fmt.Errorf("TASK-%d: %w", id, ralph.ErrNotFound)
+	}
+	return t, err
+}
+
+// A TaskFilter narrows a list of tasks; the zero value is all of them.
+type TaskFilter struct {
+	Statuses []ralph.Status
+	Feature  string
+	Limit    int // 0 is no limit
+}
+
+// queueOrder is decision 12: priority, then what `task move` set, then tasks
+// with attempts before fresh ones, then age.
+const queueOrder = `t.priority, t.rank, CASE WHEN t.attempts > 0 THEN 0 ELSE 1 END, t.id`
+
+// Tasks lists tasks in the order of the queue.
+func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
+	where, args := []string{"1 = 1"}, []any{}
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	if len(f.Statuses) > 0 {
+		marks := make([]string, len(f.Statuses))
+		for i, s := range f.Statuses {
+			marks[i] = arg(string(s))
+		}
+		where = append(where, "t.status IN ("+strings.Join(marks, ", ")+")")
+	}
+	if f.Feature != "" {
+		where = append(where, "t.feature_id = (SELECT id FROM features WHERE name = "+arg(f.Feature)+")")
+	}
+	limit := ""
+	if f.Limit > 0 {
+		limit = " LIMIT " + arg(f.Limit)
+	}
+	return all(tx, scanTask, `SELECT `+taskColumns+` FROM tasks t WHERE `+strings.Join(where, " AND ")+` ORDER BY `+queueOrder+limit, args...)
+}
+
+// Counts are the numbers of tasks by status.
+func (tx *Tx) Counts() (map[ralph.Status]int, error) {
+	type count struct {
+		status ralph.Status
+		n      int
+	}
+	list, err := all(tx, func(row scanner) (c count, err error) {
+		return c, row.Scan(&c.status, &c.n)
+	}, `SELECT status, count(*) FROM tasks GROUP BY status`)
+	counts := map[ralph.Status]int{}
+	for _, c := range list {
+		counts[c.status] = c.n
+	}
+	return counts, err
+}
+
+// AddTask adds a task, pending or proposed, and what it depends on. Its id,
+// times and status reason are set by the store. Feature and discipline must exist.
+func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
+	if err := checkTask(t); err != nil {
+		return 0, err
+	}
+	if t.Status == "" {
+		t.Status = ralph.Pending
+	}
+	if t.Origin == "" {
+		t.Origin = ralph.ByHuman
+	}
+	feature, discipline, err := tx.belongs(t)
+	if err != nil {
+		return 0, err
+	}
+	acceptance, verify, err := lists(t)
+	if err != nil {
+		return 0, err
+	}
+	id, err := tx.insert(`
+		INSERT INTO tasks (feature_id, discipline_id, title, normal_title, description, acceptance, verify, priority,
+			status, origin, model, external_id, created, updated)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)
+		RETURNING id`,
+		feature, discipline, t.Title, signals.NormalTitle(t.Title), t.Description, acceptance, verify, t.Priority,
+		string(t.Status), string(t.Origin), t.Model, t.ExternalID, tx.now.String())
+	if err != nil {
+		return 0, err
+	}
+	if err := tx.record(ralph.Event{Type: ralph.EventTaskCreated, TaskID: id}, map[string]any{"title": t.Title, "status": t.Status, "origin": t.Origin}); err != nil {
+		return 0, err
+	}
+	for _, on := range t.DependsOn {
+		if err := tx.AddDependency(id, on, source); err != nil {
+			return 0, err
+		}
+	}
+	return id, tx.Derive(id)
+}
+
+// UpdateTask changes what a person may edit: title, description, acceptance,
+// verification, priority, feature, discipline and model.
+func (tx *Tx) UpdateTask(t ralph.Task) error {
+	if err := checkTask(t); err != nil {
+		return err
+	}
+	feature, discipline, err := tx.belongs(t)
+	if err != nil {
+		return err
+	}
+	acceptance, verify, err := lists(t)
+	if err != nil {
+		return err
+	}
+	n, err := tx.exec(`
+		UPDATE tasks
+		SET feature_id = $1, discipline_id = $2, title = $3, normal_title = $4, description = $5,
+			acceptance = $6, verify = $7, priority = $8, model = $9, updated = $10
+		WHERE id = $11`,
+		feature, discipline, t.Title, signals.NormalTitle(t.Title), t.Description,
+		acceptance, verify, t.Priority, t.Model, tx.now.String(), t.ID)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return fmt.Errorf("TASK-%d: %w", t.ID, ralph.ErrNotFound)
+	}
+	if _, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, t.ID); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: t.ID}, map[string]any{"title": t.Title})
+}
+
+// checkTask reports the first thing that is wrong with what a person gave.
+func checkTask(t ralph.Task) error {
+	if err := ralph.CheckTitle("title", t.Title); err != nil {
+		return err
+	}
+	if err := ralph.CheckText("description", t.Description, false); err != nil {
+		return err
+	}
+	for _, a := range t.Acceptance {
+		if err := ralph.CheckText("acceptance criterion", a, true); err != nil {
+			return err
+		}
+	}
+	if err := CheckCommands(t.Verify); err != nil {
+		return err
+	}
+	return ralph.CheckPriority("priority", t.Priority)
+}
+
+// CheckCommands reports the first verification command that cannot be one.
+func CheckCommands(commands []string) error {
+	for _, c := range commands {
+		if err := ralph.CheckText("verification command", c, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// belongs finds the ids of the feature and discipline that a task names; NULL for none.
+func (tx *Tx) belongs(t ralph.Task) (feature, discipline any, err error) {
+	if t.Feature != "" {
+		f, err := tx.Feature(t.Feature)
+		if err != nil {
+			return nil, nil, err
+		}
+		feature = f.ID
+	}
+	if t.Discipline != "" {
+		d, err := tx.Discipline(t.Discipline)
+		if err != nil {
+			return nil, nil, err
+		}
+		discipline = d.ID
+	}
+	return feature, discipline, nil
+}
+
+func lists(t ralph.Task) (acceptance, verify string, err error) {
+	if acceptance, err = text(t.Acceptance); err != nil {
+		return "", "", err
+	}
+	verify, err = text(t.Verify)
+	return acceptance, verify, err
+}
+
+// Move changes a task's status as [ralph.Moves] allows; the error wraps
+// [ralph.ErrConflict] otherwise. Completed sets completed_at, every other status
+// clears it. Dependents of a task that ended, or began again, are derived anew.
+func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) error {
+	t, err := tx.Task(id)
+	if err != nil {
+		return err
+	}
+	if !ralph.CanMove(t.Status, to, by) {
+		return fmt.Errorf("TASK-%d is %s and cannot become %s: %w", id, t.Status, to, ralph.ErrConflict)
+	}
+	completed := ""
+	if to == ralph.Completed {
+		completed = tx.now.String()
+	}
+	if _, err := tx.exec(`UPDATE tasks SET status = $1, status_reason = $2, completed_at = $3, updated = $4 WHERE id = $5`,
+		string(to), reason, completed, tx.now.String(), id); err != nil {
+		return err
+	}
+	if t.Status == to {
+		return nil
+	}
+	err = tx.record(ralph.Event{Type: ralph.EventTaskStatusChanged, TaskID: id}, map[string]any{"from": t.Status, "to": to, "reason": reason})
+	if err != nil || !(to.Ended() || t.Status.Ended()) {
+		return err
+	}
+	return tx.deriveDependents(id)
+}
+
+// deriveDependents looks again at every task that waits for this one.
+func (tx *Tx) deriveDependents(id int64) error {
+	waiting, err := all(tx, scanID, `
+		SELECT d.task_id FROM task_dependencies d JOIN tasks t ON t.id = d.task_id
+		WHERE d.depends_on = $1 AND t.status IN ('pending', 'blocked', 'needs_input') ORDER BY d.task_id`, id)
+	if err != nil {
+		return err
+	}
+	for _, w := range waiting {
+		if err := tx.Derive(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open counts what holds a task back: unanswered blocking questions, unresolved
+// blockers, and dependencies that have not completed.
+func (tx *Tx) Open(id int64) (questions, blockers, unfinished int, err error) {
+	err = tx.row(`
+		SELECT coalesce(sum(CASE WHEN signal_verb = 'ask' THEN 1 ELSE 0 END), 0),
+			coalesce(sum(CASE WHEN signal_verb = 'ask' THEN 0 ELSE 1 END), 0)
+		FROM task_comments WHERE task_id = $1 AND holding = 1`, id).Scan(&questions, &blockers)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	err = tx.row(`
+		SELECT count(*) FROM task_dependencies d JOIN tasks t ON t.id = d.depends_on
+		WHERE d.task_id = $1 AND t.status <> 'completed'`, id).Scan(&unfinished)
+	return questions, blockers, unfinished, err
+}
+
+// Derive sets the status of a task that waits or is queued to what follows from
+// what is open (decision 14). A task that is worked on or has ended stays as it is.
+func (tx *Tx) Derive(id int64) error {
+	t, err := tx.Task(id)
+	if err != nil {
+		return err
+	}
+	if t.Status != ralph.Pending && t.Status != ralph.NeedsInput && t.Status != ralph.Blocked {
+		return nil
+	}
+	questions, blockers, unfinished, err := tx.Open(id)
+	if err != nil {
+		return err
+	}
+	to := ralph.Waiting(questions, blockers, unfinished)
+	if to == t.Status {
+		return nil
+	}
+	return tx.Move(id, to, ralph.Derived, signals.WaitingReason(questions, blockers, unfinished))
+}
+
+// Definitions is a digest of what a task and its feature ask for, without
+// statuses, times, sessions and comments (pipeline, "Stagnation").
+func (tx *Tx) Definitions(id int64) (string, error) {
+	t, err := tx.Task(id)
+	if err != nil {
+		return "", err
+	}
+	var f ralph.Feature
+	if t.Feature != "" {
+		if f, err = tx.Feature(t.Feature); err != nil {
+			return "", err
+		}
+	}
+	definition, err := json.Marshal([]any{t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Discipline, t.Model, t.DependsOn,
+		f.Name, f.Description, f.Learnings, f.Verify})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(definition)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Renew notes new information on a task (rule 5): its stuck count and verify
+// failures start again. A failed task is not revived by it.
+func (tx *Tx) Renew(id int64) error {
+	_, err := tx.exec(`UPDATE tasks SET stuck_count = 0, verify_failures = 0, updated = $1 WHERE id = $2`, tx.now.String(), id)
+	return err
+}
+
+// Retry puts an ended task back into the queue with every counter at zero.
+func (tx *Tx) Retry(id int64, reason string) error {
+	if err := tx.Move(id, ralph.Pending, ralph.Person, reason); err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE tasks SET stuck_count = 0, verify_failures = 0, attempts = 0, prompt_too_long = 0 WHERE id = $1`, id); err != nil {
+		return err
+	}
+	return tx.Derive(id)
+}
+
+// Next is the first task of the queue, ok is false if there is none (picking).
+func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
+	t, err = scanTask(tx.row(`SELECT ` + taskColumns + ` FROM tasks t WHERE t.status = 'pending' ORDER BY ` + queueOrder + ` LIMIT 1`))
+	if errors.Is(err, sql.ErrNoRows) {
+		return t, false, nil
+	}
+	return t, err == nil, err
+}
+
+// MoveRank puts a task directly before or after another one in the queue, giving
+// it the other's priority. What stands in front of that place keeps its order.
+func (tx *Tx) MoveRank(id, other int64, after bool) error {
+	if id == other {
+		return &ralph.FieldError{Field: fmt.Sprintf("TASK-%d", id), Problem: "cannot be moved relative to itself"}
+	}
+	if _, err := tx.Task(id); err != nil {
+		return err
+	}
+	o, err := tx.Task(other)
+	if err != nil {
+		return err
+	}
+	queue, err := all(tx, scanID, `SELECT t.id FROM tasks t WHERE t.priority = $1 AND t.status IN ('proposed', 'pending', 'in_progress', 'needs_input', 'blocked', 'failed') ORDER BY `+queueOrder, o.Priority)
+	if err != nil {
+		return err
+	}
+	var front []int64
+	for _, q := range queue {
+		if q == id {
+			continue
+		}
+		if q == other && !after {
+			front = append(front, id)
+		}
+		front = append(front, q)
+		if q == other {
+			break
+		}
+	}
+	if after {
+		front = append(front, id)
+	}
+	// Ranks below zero go before everything that was never moved, which has rank 0.
+	if _, err := tx.exec(`UPDATE tasks SET rank = 0, priority = $1, updated = $2 WHERE id = $3`, o.Priority, tx.now.String(), id); err != nil {
+		return err
+	}
+	for i, q := range front {
+		if _, err := tx.exec(`UPDATE tasks SET rank = $1 WHERE id = $2`, i-len(front), q); err != nil {
+			return err
+		}
+	}
+	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: id}, map[string]any{"priority": o.Priority, "moved": other})
+}
