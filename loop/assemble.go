@@ -71,7 +71,7 @@ func addDependencies(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 		if err != nil {
 			return err
 		}
-		d.DependsOn = append(d.DependsOn, prompt.Dependency{ID: id, Title: on.Title, Status: on.Status, Summary: summary})
+		d.DependsOn = append(d.DependsOn, prompt.Dependency{ID: id, Title: on.Title, Status: on.Status, Summary: summary, Author: author(on), At: on.CompletedAt})
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	if err != nil {
 		return err
 	}
-	c := &prompt.Continuation{Attempt: s.Attempt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
+	c := &prompt.Continuation{Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
 		Failed: slices.DeleteFunc(slices.Clone(s.Verify), func(c ralph.Check) bool { return c.Passed })}
 	switch p := signals.Closing(said).(type) {
 	case signals.Partial:
@@ -112,10 +112,27 @@ func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 		c.Summary = p.Summary
 	}
 	d.LastSession = c
-	if t.StuckCount > 0 {
-		d.Stuck, err = tx.StuckReasons(t.ID, min(t.StuckCount, reasonsShown))
+	return addStuck(tx, t, d)
+}
+
+// addStuck tells why the latest sessions got no further.
+func addStuck(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
+	if t.StuckCount == 0 {
+		return nil
+	}
+	stuck, err := tx.StuckSessions(t.ID, min(t.StuckCount, reasonsShown))
+	for _, s := range stuck {
+		d.Stuck = append(d.Stuck, prompt.StuckSession{Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Reason: s.Reason})
 	}
 	return err
+}
+
+// author is the name under which a task's sessions speak.
+func author(t ralph.Task) string {
+	if t.Discipline != "" {
+		return t.Discipline
+	}
+	return "agent"
 }
 
 func addTimeline(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {

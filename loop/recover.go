@@ -41,7 +41,7 @@ func (l *Loop) recover(ctx context.Context) error {
 func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
 	s := &session{Loop: l, row: row}
 	killed, err := proc.Sweep("RALPH_SESSION_ID=" + row.ID)
-	if err != nil {
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("processes that it left: %w", err)
 	}
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -66,7 +66,7 @@ func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
 	}
 	report.Ending, report.Reason = ralph.Lost, "lost: ralph or its machine stopped while it was running"
 	for _, k := range killed {
-		report.Leftovers = append(report.Leftovers, k.String())
+		report.Leftovers = append(report.Leftovers, fmt.Sprintf("%d %s", k.Pid, k.Command))
 	}
 	d, _, err := s.settle(ctx, report)
 	if err == nil {

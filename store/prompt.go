@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"slices"
 
 	"ralph"
 )
@@ -72,16 +73,14 @@ func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
 	return s, err == nil, err
 }
 
-// StuckReasons are why the latest sessions of a task were stuck, oldest first.
-func (tx *Tx) StuckReasons(task int64, n int) ([]string, error) {
-	return all(tx, func(row scanner) (reason string, err error) {
-		return reason, row.Scan(&reason)
-	}, `
-		SELECT outcome_reason FROM (
-			SELECT outcome_reason, started_at FROM sessions
-			WHERE task_id = $1 AND closing_verb IN ('stuck', 'partial') AND outcome <> 'success'
-			ORDER BY started_at DESC LIMIT $2) AS latest
-		ORDER BY started_at`, task, n)
+// StuckSessions are the latest sessions of a task that were stuck, oldest first.
+func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
+	list, err := all(tx, scanSession, `
+		SELECT `+sessionColumns+` FROM sessions s
+		WHERE s.task_id = $1 AND s.closing_verb IN ('stuck', 'partial') AND s.outcome <> 'success'
+		ORDER BY s.started_at DESC LIMIT $2`, task, n)
+	slices.Reverse(list)
+	return list, err
 }
 
 // LastSessionEnd is when a task's latest session ended; zero if it had none.

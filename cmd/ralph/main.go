@@ -24,7 +24,7 @@ func run() int {
 	// The supervisor of a session is this same program; it must start fast and
 	// needs nothing of what follows.
 	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		return proc.Supervise(os.Args[2:])
+		return proc.Supervise()
 	}
 	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, environ: os.Environ()}
 	err := newRoot(a).ExecuteContext(context.Background())

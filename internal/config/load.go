@@ -60,7 +60,7 @@ type Value struct {
 // The error joins an [Error] for each thing that is wrong.
 func Load(s Sources) (Loaded, error) {
 	l := Loaded{sources: map[string]string{}}
-	var problems []*Error
+	var problems []error
 	for _, f := range fields {
 		if err := l.setText(f, sourceDefault, f.fallback); err != nil {
 			return Loaded{}, err
@@ -90,7 +90,7 @@ func Load(s Sources) (Loaded, error) {
 }
 
 // environment takes the settings of the environment.
-func (l *Loaded) environment(environ []string) (problems []*Error) {
+func (l *Loaded) environment(environ []string) (problems []error) {
 	vars := map[string]string{}
 	for _, entry := range environ {
 		if name, value, ok := strings.Cut(entry, "="); ok && strings.HasPrefix(name, envPrefix) {
@@ -103,9 +103,8 @@ func (l *Loaded) environment(environ []string) (problems []*Error) {
 		if value == "" {
 			continue
 		}
-		var bad *Error
-		if err := l.setText(f, f.env(), value); errors.As(err, &bad) {
-			problems = append(problems, bad)
+		if err := l.setText(f, f.env(), value); err != nil {
+			problems = append(problems, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
@@ -207,13 +206,9 @@ func homely(path string, environ []string) string {
 }
 
 // join makes the problems one error, bounded in size.
-func join(problems []*Error) error {
-	var errs []error
-	for _, p := range problems[:min(maxProblems, len(problems))] {
-		errs = append(errs, p)
-	}
+func join(problems []error) error {
 	if more := len(problems) - maxProblems; more > 0 {
-		errs = append(errs, fmt.Errorf("and %d more", more))
+		problems = append(problems[:maxProblems], fmt.Errorf("and %d more", more))
 	}
-	return errors.Join(errs...)
+	return errors.Join(problems...)
 }

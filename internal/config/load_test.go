@@ -179,7 +179,7 @@ func TestVariablesOfTheAgent(t *testing.T) {
 	if v, _ := l.Get("agent.env"); v.Value != "{DEBUG: ***, EMPTY: ***, PORT: ***, TOKEN: ***, V: ***}" {
 		t.Errorf("shown as %s", v.Value)
 	}
-	for _, text := range []string{"agent:\n  env: {A: [s3cret]}", "agent:\n  env: {A: \"s3cret\\0\"}", "agent:\n  env: s3cret"} {
+	for _, text := range []string{"agent:\n  env:\n    A: 1\n    A: s3cret", "agent: {env: {A: s3cret}, modle: x}", "agent:\n  env:\n    A: s3cret: x", "agent:\n  env: {A: [s3cret]}", "agent:\n  env: {A: \"s3cret\\0\"}", "agent:\n  env: s3cret"} {
 		if _, err := load(t, text); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: error %v", text, err)
 		}
@@ -328,7 +328,7 @@ func TestErrors(t *testing.T) {
 		fmt.Fprintf(&b, "=== %.60q\n%s\n\n", text, refusal(t, text))
 	}
 	for _, variable := range []string{
-		"RALPH_LIMITS_MAX_SESSIONS=0", "RALPH_LIMITS_MAX_SESSIONS=ten", "RALPH_LIMITS_MAX_COST_USD=inf", "RALPH_LIMITS_MAX_COST_USD=x", "RALPH_LIMITS_SESSION_TIMEOUT=5",
+		"RALPH_LIMITS_MAX_SESSIONS=0", "RALPH_LIMITS_MAX_SESSIONS=ten", "RALPH_LIMITS_MAX_COST_USD=inf", "RALPH_LIMITS_MAX_COST_USD=nan", "RALPH_LIMITS_MAX_COST_USD=x", "RALPH_LIMITS_SESSION_TIMEOUT=5",
 		"RALPH_AGENT_PERMISSION_MODE=x", "RALPH_VERIFY_COMMANDS=[a", "RALPH_VERIFY_COMMANDS=[1]", "RALPH_AGENT_ENV=x", "RALPH_AGENT_ENV={A: [s]}", "RALPH_VERIFY_COMMANDS= ",
 	} {
 		fmt.Fprintf(&b, "=== %s\n%s\n\n", variable, refusal(t, "", variable))

@@ -37,7 +37,7 @@ func Arguments(version string, o Options, a loop.Assignment) []string {
 		"--setting-sources", o.SettingSources,
 		"--permission-mode", o.PermissionMode,
 		"--allowedTools", strings.Join(append([]string{"mcp__" + serverName}, o.AllowedTools...), ","),
-		"--disallowedTools", disallowed,
+		"--disallowedTools", strings.Join(append([]string{disallowed}, o.DisallowedTools...), ","),
 	}
 	add := func(flag string, values ...string) {
 		if has(version, flag) {

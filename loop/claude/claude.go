@@ -45,6 +45,8 @@ type Options struct {
 	PermissionMode string   // default "acceptEdits"
 	AllowedTools   []string // beside ralph's own; default Bash, WebFetch, WebSearch
 
+	DisallowedTools []string // beside those that make no sense without a person
+
 	Env     map[string]string // added to the environment (agent.env)
 	Environ []string          // what the allow-list chooses from; default os.Environ()
 
@@ -168,3 +170,6 @@ func (a *Agent) Work(ctx context.Context, task loop.Assignment) (loop.Report, er
 	}
 	return report, err
 }
+
+// Command is the program and its first arguments.
+func (a *Agent) Command() []string { return a.options.Command }

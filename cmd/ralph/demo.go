@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+)
+
+// A demo shows what ralph does on a small project of its own. Everything it
+// does, it does with ralph's commands, in processes of their own.
+type demo struct {
+	self    string // this program
+	home    string // where the project and the script are
+	dir     string // the project
+	claude  bool   // with the real agent
+	environ []string
+	out     io.Writer
+	err     io.Writer
+}
+
+func newDemo(a *app) *cobra.Command {
+	var agent, dir string
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show what ralph does, on a small project of its own",
+		Long: `Make a small project in a temporary directory, fill its queue with five tasks, and
+run ralph on it: with a scripted agent that takes seconds and costs nothing, or
+with claude. Needs git and sh. Exit status 1 means that something did not end as
+it should have.`,
+		Example: "  ralph demo\n  ralph demo --agent claude --keep",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if agent != "scripted" && agent != "claude" {
+				return usage(fieldError("--agent", agent, "scripted", "claude"))
+			}
+			return runDemo(cmd.Context(), a, agent == "claude", dir, keep)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&agent, "agent", "scripted", "scripted or claude, which costs money")
+	f.StringVar(&dir, "dir", "", "make the project in `DIR`, which must be new or empty, and keep it")
+	f.BoolVar(&keep, "keep", false, "keep the project")
+	return cmd
+}
+
+func runDemo(ctx context.Context, a *app, claude bool, dir string, keep bool) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	home, err := demoHome(dir)
+	if err != nil {
+		return err
+	}
+	d := &demo{self: self, home: home, dir: filepath.Join(home, "calc"), claude: claude, environ: demoEnviron(a.environ), out: a.out, err: a.err}
+	keep = keep || dir != "" || claude
+	defer func() {
+		if keep || err != nil {
+			fmt.Fprintf(a.out, "\nThe project is kept in %s: look at it with\n  ralph -C %s task list\n", d.dir, d.dir)
+			return
+		}
+		err = os.RemoveAll(home)
+	}()
+	if err := d.setUp(ctx); err != nil {
+		return err
+	}
+	if err := d.play(ctx); err != nil {
+		return err
+	}
+	return d.summarize(ctx)
+}
+
+// demoHome makes the directory of the demo.
+func demoHome(dir string) (string, error) {
+	if dir == "" {
+		return os.MkdirTemp("", "ralph-demo-")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		err = usage(fmt.Errorf("%s is not empty: name a new directory", dir))
+	}
+	return dir, err
+}
+
+// demoEnviron is the environment without what would lead git or ralph elsewhere.
+func demoEnviron(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return strings.HasPrefix(name, "RALPH_") || slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}, name)
+	})
+}
+
+// setUp makes the project and fills the queue.
+func (d *demo) setUp(ctx context.Context) error {
+	d.title("A project with a calculator, its test, and five tasks")
+	if err := os.Mkdir(d.dir, 0o755); err != nil {
+		return err
+	}
+	files := map[string]string{
+		filepath.Join(d.dir, "calc.sh"):  demoCalc,
+		filepath.Join(d.dir, "test.sh"):  demoTest,
+		filepath.Join(d.dir, configName): demoConfig(d),
+		d.script():                       demoScript,
+	}
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{
+		{"init", "-q"}, {"config", "user.name", "Ralph's demo"}, {"config", "user.email", "demo@localhost"}, {"config", "commit.gpgsign", "false"},
+		{"add", "-A"}, {"commit", "-q", "-m", "A calculator that can add"},
+	} {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir, cmd.Env = d.dir, d.environ
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
+		}
+	}
+	for _, t := range demoTasks {
+		if err := d.show(ctx, append([]string{"task", "add", t.title}, t.args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) script() string { return filepath.Join(d.home, "agent.script") }
+
+// play runs the queue, answers what was asked, and runs it again.
+func (d *demo) play(ctx context.Context) error {
+	d.title("The first run, as if you slept")
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	d.title("The morning: what waits for you?")
+	if err := d.show(ctx, "inbox"); err != nil {
+		return err
+	}
+	questions, err := d.questions(ctx)
+	if err != nil || len(questions) == 0 {
+		return err
+	}
+	for _, id := range questions {
+		if err := d.show(ctx, "answer", id, demoAnswer); err != nil {
+			return err
+		}
+	}
+	d.title("The second run, with your answer")
+	return d.run(ctx)
+}
+
+// run runs the queue. That a task failed or waits for people is no error here.
+func (d *demo) run(ctx context.Context) error {
+	err := d.show(ctx, "run")
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && slices.Contains([]int{ralph.ExitTaskFailed, ralph.ExitWaiting, ralph.ExitLimit}, exit.ExitCode()) {
+		return nil
+	}
+	return err
+}
+
+// questions are the comments that ask something and have no answer.
+func (d *demo) questions(ctx context.Context) ([]string, error) {
+	tasks, err := d.tasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, t := range tasks {
+		var shown struct {
+			Comments []struct {
+				ID       any    `json:"id"`
+				Verb     string `json:"signal_verb"`
+				Answered any    `json:"signal_answered"`
+			} `json:"comments"`
+		}
+		if err := d.read(ctx, &shown, "task", "show", fmt.Sprint(t.ID)); err != nil {
+			return nil, err
+		}
+		for _, c := range shown.Comments {
+			if c.Verb == string(ralph.VerbAsk) && (c.Answered == nil || c.Answered == false) {
+				ids = append(ids, fmt.Sprint(c.ID))
+			}
+		}
+	}
+	return ids, nil
+}
+
+// demoTask is a task as `ralph task list --json` shows it.
+type demoTask struct {
+	ID     any          `json:"id"`
+	Title  string       `json:"title"`
+	Status ralph.Status `json:"status"`
+	Reason string       `json:"status_reason"`
+}
+
+func (d *demo) tasks(ctx context.Context) (tasks []demoTask, err error) {
+	return tasks, d.read(ctx, &tasks, "task", "list")
+}
+
+// summarize compares what became of the tasks with what should have.
+func (d *demo) summarize(ctx context.Context) error {
+	d.title("What happened")
+	tasks, err := d.tasks(ctx)
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, expected := range demoTasks {
+		i := slices.IndexFunc(tasks, func(t demoTask) bool { return t.Title == expected.title })
+		if i < 0 {
+			return fmt.Errorf("the task %q is gone", expected.title)
+		}
+		t := tasks[i]
+		if d.claude {
+			fmt.Fprintf(d.out, "  %-8s %s\n", t.Status, t.Title)
+			continue
+		}
+		fmt.Fprintf(d.out, "  %-8s %-20s %s\n", t.Status, t.Title, expected.story)
+		if t.Status != expected.status {
+			wrong = append(wrong, fmt.Sprintf("%q is %s (%s) and should be %s", t.Title, t.Status, t.Reason, expected.status))
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("the demo did not end as it should: %s", strings.Join(wrong, "; "))
+	}
+	if !d.claude {
+		fmt.Fprintf(d.out, "\nThe agent was a script. The same with claude: ralph demo --agent claude\n")
+	}
+	return nil
+}
+
+func (d *demo) title(text string) { fmt.Fprintf(d.out, "\n== %s ==\n\n", text) }
+
+// show runs one of ralph's commands as a person would, and shows it.
+func (d *demo) show(ctx context.Context, args ...string) error {
+	fmt.Fprintf(d.out, "$ ralph %s\n", strings.Join(quoted(args), " "))
+	cmd := d.command(ctx, args...)
+	cmd.Stdout, cmd.Stderr = d.out, d.err
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("ralph %s: %w", args[0], err)
+	}
+	return nil
+}
+
+// read runs one of ralph's commands for what it prints as JSON.
+func (d *demo) read(ctx context.Context, v any, args ...string) error {
+	cmd := d.command(ctx, append(args, "--json")...)
+	cmd.Stderr = d.err
+	output, err := cmd.Output()
+	if err == nil {
+		dec := json.NewDecoder(strings.NewReader(string(output)))
+		dec.UseNumber()
+		err = dec.Decode(v)
+	}
+	if err != nil {
+		return fmt.Errorf("ralph %s --json: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, d.self, append([]string{"-C", d.dir}, args...)...)
+	// A terminal sends Ctrl-C to it as well; it ends in its own time.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Env = d.environ
+	return cmd
+}
+
+// quoted quotes arguments for a person to read.
+func quoted(args []string) []string {
+	var list []string
+	for _, arg := range args {
+		if arg == "" || strings.ContainsAny(arg, " \t\n\"'$*?;&|<>()[]\\`#~") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		list = append(list, arg)
+	}
+	return list
+}

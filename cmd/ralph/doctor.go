@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+)
+
+// A finding is one thing that doctor looked at.
+type finding struct {
+	Check string `json:"check"`
+	OK    bool   `json:"ok"`
+	Found string `json:"found"`
+	Mend  string `json:"mend,omitempty"` // what to do; "" if nothing
+}
+
+func newDoctor(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "doctor",
+		Short:   "Check that a run can work here, and say how to mend what cannot",
+		Example: "  ralph doctor",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings := examine(cmd.Context(), a)
+			err := a.print(findings, func(w io.Writer) error { return sayFindings(w, findings) })
+			for _, f := range findings {
+				if !f.OK {
+					return errors.Join(err, &statusError{status: ralph.ExitFailure})
+				}
+			}
+			return err
+		},
+	}
+}
+
+func sayFindings(w io.Writer, findings []finding) error {
+	for _, f := range findings {
+		mark := "ok  "
+		if !f.OK {
+			mark = "FAIL"
+		}
+		if _, err := fmt.Fprintf(w, "%s %-16s %s\n", mark, f.Check, f.Found); err != nil {
+			return err
+		}
+		if f.Mend != "" {
+			if _, err := fmt.Fprintf(w, "     %-16s → %s\n", "", f.Mend); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// examine looks at everything that a run needs.
+func examine(ctx context.Context, a *app) []finding {
+	findings := []finding{lookForGit()}
+	p, err := a.project(ctx)
+	if err != nil {
+		return append(findings, finding{"project", false, err.Error(), "run `ralph init` in the project, or mend ralph.yaml as it says"})
+	}
+	findings = append(findings, finding{Check: "configuration", OK: true, Found: filepath.Join(p.root, configName)})
+	for _, w := range p.config.Warnings {
+		findings = append(findings, finding{"environment", true, w, ""})
+	}
+	db, err := p.open(ctx)
+	if err != nil {
+		return append(findings, finding{"database", false, err.Error(), "see above; copies are in the folder backups beside the database"})
+	}
+	defer db.Close()
+	if err := db.Check(ctx); err != nil {
+		findings = append(findings, finding{"database", false, err.Error(), "restore a copy from the folder backups beside it"})
+	} else {
+		findings = append(findings, finding{"database", true, db.Path(), ""})
+	}
+	agent, err := newAgent(a, p, db)
+	if err != nil {
+		return append(findings, finding{"agent", false, err.Error(), ""})
+	}
+	version, err := agent.Version(ctx, p.root)
+	switch {
+	case err != nil:
+		findings = append(findings, finding{"agent", false, err.Error(), "npm install -g @anthropic-ai/claude-code, or set agent.command in ralph.yaml"})
+	case version == "":
+		findings = append(findings, finding{"agent", false, strings.Join(agent.Command(), " ") + " does not answer to --version", "set agent.command in ralph.yaml"})
+	default:
+		findings = append(findings, finding{"agent", true, strings.Join(agent.Command(), " ") + ", " + version, ""})
+	}
+	findings = append(findings, credentials(a), permissions(p))
+	return append(findings, stopHook(p)...)
+}
+
+func lookForGit() finding {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return finding{"git", false, "no git program in PATH", "install git; without it the files that a session changed are not known"}
+	}
+	return finding{"git", true, path, ""}
+}
+
+// credentials tells what can be seen of them; whether they are valid only a
+// session tells.
+func credentials(a *app) finding {
+	env := map[string]bool{}
+	for _, e := range a.environ {
+		name, value, _ := strings.Cut(e, "=")
+		env[name] = value != ""
+	}
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"} {
+		if env[name] {
+			return finding{"credentials", true, name + " is set", ""}
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err == nil && exists(filepath.Join(home, ".claude", ".credentials.json")) {
+		return finding{"credentials", true, "claude is logged in (" + filepath.Join(home, ".claude", ".credentials.json") + ")", ""}
+	}
+	return finding{"credentials", true, "none can be seen", "log in with `claude`, or set ANTHROPIC_API_KEY (a keychain cannot be seen from here)"}
+}
+
+func permissions(p *project) finding {
+	mode := p.config.Agent.PermissionMode
+	switch {
+	case mode == "bypassPermissions" && os.Geteuid() == 0 && os.Getenv("IS_SANDBOX") == "":
+		return finding{"permissions", false, "bypassPermissions as root, which claude refuses", "run ralph as another user, or set agent.permission_mode: acceptEdits"}
+	case mode == "plan" || mode == "default":
+		return finding{"permissions", false, mode + ": edits would be refused, for want of a person to ask", "set agent.permission_mode: acceptEdits"}
+	}
+	return finding{"permissions", true, mode + ", with " + strings.Join(append([]string{"mcp__ralph"}, p.config.Agent.AllowedTools...), ", ") + " allowed", ""}
+}
+
+// stopHook names what another loop left behind: it would keep the agent from ending.
+func stopHook(p *project) []finding {
+	path := filepath.Join(p.root, ".claude", "ralph-loop.local.md")
+	if !exists(path) {
+		return nil
+	}
+	return []finding{{"foreign loop", false, path + " makes the agent go on for ever", "remove it"}}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/store"
+)
+
+// progress shows a run as its events appear in the database: a line each, for
+// people or as JSON.
+type progress struct {
+	store *store.DB
+	out   io.Writer
+	json  bool
+	after int64
+}
+
+// pollEvents is how often new events are looked for.
+const pollEvents = 150 * time.Millisecond
+
+// follow shows events until over is closed, and then those that are left.
+func (p *progress) follow(over <-chan struct{}) error {
+	tick := time.NewTicker(pollEvents)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return p.show()
+		case <-tick.C:
+			if err := p.show(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// show prints what is new.
+func (p *progress) show() error {
+	for {
+		var events []ralph.Event
+		if err := p.store.View(context.Background(), func(tx *store.Tx) (err error) {
+			events, err = tx.Events(p.after, 500)
+			return err
+		}); err != nil {
+			return err
+		}
+		for _, e := range events {
+			p.after = e.ID
+			if err := p.one(e); err != nil {
+				return err
+			}
+		}
+		if len(events) == 0 {
+			return nil
+		}
+	}
+}
+
+// one prints one event. The last line of JSON is the run's end with its fields at
+// the top (command line, "run --format json").
+func (p *progress) one(e ralph.Event) error {
+	if !p.json {
+		if line := describe(e); line != "" {
+			_, err := fmt.Fprintf(p.out, "%s  %s\n", e.Created.Local().Format("15:04:05"), line)
+			return err
+		}
+		return nil
+	}
+	if e.Type != ralph.EventRunEnded {
+		return json.NewEncoder(p.out).Encode(e)
+	}
+	flat := map[string]any{}
+	if err := json.Unmarshal(e.Payload, &flat); err != nil {
+		return err
+	}
+	flat["id"], flat["type"], flat["run_id"], flat["created"] = e.ID, e.Type, e.RunID, e.Created
+	return json.NewEncoder(p.out).Encode(flat)
+}
+
+// describe is an event in one line for people; "" for those of no interest.
+func describe(e ralph.Event) string {
+	var d struct {
+		Title, Reason, Verb, From, To, Outcome, Status, Model string
+		StatusReason                                          string `json:"status_reason"`
+		Attempt                                               int
+		Seconds                                               float64
+		Cost                                                  float64 `json:"cost_usd"`
+		Until                                                 ralph.Time
+		Payload                                               map[string]any
+	}
+	if err := json.Unmarshal(e.Payload, &d); err != nil {
+		return ""
+	}
+	switch e.Type {
+	case ralph.EventSessionStarted:
+		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)", e.TaskID, d.Title, d.Attempt, e.SessionID)
+	case ralph.EventSignal:
+		for _, field := range []string{"summary", "reason", "question", "what", "text", "on"} {
+			if s, ok := d.Payload[field].(string); ok {
+				return fmt.Sprintf("    %s: %s", d.Verb, oneLine(s, 100))
+			}
+		}
+	case ralph.EventSessionEnded:
+		return fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)", e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.Cost))
+	case ralph.EventRunWaiting:
+		return fmt.Sprintf("… waiting until %s (%s from now): %s", d.Until.Local().Format("Jan 2 15:04:05"), time.Until(d.Until.Time).Round(time.Second), oneLine(d.Reason, 200))
+	}
+	return ""
+}
+
+// oneLine cuts text to one line of at most n characters without control characters.
+func oneLine(s string, n int) string {
+	runes := []rune(s)
+	for i, r := range runes {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			runes[i] = ' '
+		}
+	}
+	if len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return string(runes)
+}
+
+// summary says what a run came to: per task what happened and why, what waits
+// for people, cost and time.
+func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result) error {
+	var run ralph.Run
+	var inbox []store.InboxItem
+	type line struct {
+		task     ralph.Task
+		sessions int
+		cost     float64
+	}
+	var order []int64
+	lines := map[int64]*line{}
+	err := db.View(ctx, func(tx *store.Tx) (err error) {
+		if run, err = tx.Run(result.RunID); err != nil {
+			return err
+		}
+		if inbox, err = tx.Inbox(); err != nil {
+			return err
+		}
+		sessions, err := tx.Sessions(store.SessionFilter{Run: run.ID})
+		if err != nil {
+			return err
+		}
+		for i := len(sessions) - 1; i >= 0; i-- {
+			s := sessions[i]
+			if lines[s.TaskID] == nil {
+				t, err := tx.Task(s.TaskID)
+				if err != nil {
+					return err
+				}
+				lines[s.TaskID], order = &line{task: t}, append(order, s.TaskID)
+			}
+			lines[s.TaskID].sessions++
+			lines[s.TaskID].cost += s.CostUSD
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, id := range order {
+		l := lines[id]
+		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%d sessions, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), l.sessions, dollars(l.cost))
+	}
+	if len(inbox) > 0 {
+		fmt.Fprintf(w, "\nwaiting for you (%d, see `ralph inbox`):\n", len(inbox))
+		for _, i := range inbox[:min(len(inbox), 10)] {
+			fmt.Fprintf(w, "  %s TASK-%d: %s\n    %s\n", i.Kind, i.TaskID, oneLine(i.Text, 120), i.Command)
+		}
+	}
+	fmt.Fprintf(w, "\n%d sessions on %d tasks, %s, %s\n", run.Sessions, run.Tasks, dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
+	for i, r := range result.Reasons {
+		prefix := "ended: "
+		if i > 0 {
+			prefix = "  also: "
+		}
+		fmt.Fprintf(w, "%s%s\n", prefix, r)
+	}
+	_, err = fmt.Fprintf(w, "exit status %d\n", result.Status)
+	return err
+}

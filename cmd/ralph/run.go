@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/loop/claude"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// toolPrefix is how Claude shows ralph's tools to the model.
+const toolPrefix = "mcp__ralph__ralph_signal_"
+
+// runOptions are the flags of `ralph run` that are no configuration.
+type runOptions struct {
+	task   string
+	model  string
+	dryRun bool
+	noWait bool
+	format string
+}
+
+func newRun(a *app) *cobra.Command {
+	var o runOptions
+	// Flags that override a key of the configuration, by the key's name.
+	keys := map[string]string{
+		"max-sessions": "limits.max_sessions", "max-tasks": "limits.max_tasks", "max-duration": "limits.max_duration",
+		"max-cost": "limits.max_cost_usd", "session-timeout": "limits.session_timeout",
+	}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Work through the queue",
+		Long: `Work through the queue until nothing is left that can be worked on, a limit is
+reached, the agent cannot be used, or it is stopped. Ctrl-C once ends after the
+session in progress (which is given shutdown_grace), twice at once.
+
+Exit statuses: 0 everything is done; 1 ralph itself failed; 2 usage or
+configuration error; 3 a task failed; 4 what is left waits for people; 5 a limit
+of the run was reached; 6 the agent cannot be used; 130 stopped.`,
+		Example: "  ralph run --max-cost 5 --max-duration 8h\n  ralph run --task 12 --model opus\n  ralph run --dry-run",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set := map[string]string{}
+			for name, key := range keys {
+				if f := cmd.Flags().Lookup(name); f.Changed {
+					set[key] = f.Value.String()
+				}
+			}
+			return runQueue(cmd.Context(), a, o, set)
+		},
+	}
+	f := cmd.Flags()
+	f.String("max-sessions", "", "end after `N` sessions")
+	f.String("max-tasks", "", "end after sessions on `N` tasks")
+	f.String("max-duration", "", "end after this `TIME`, such as 8h")
+	f.String("max-cost", "", "end when this much is spent, in `USD`")
+	f.String("session-timeout", "", "stop a session after this `TIME`, such as 45m")
+	f.StringVar(&o.task, "task", "", "work on this task alone")
+	f.StringVar(&o.model, "model", "", "use this model for every session")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
+	f.BoolVar(&o.noWait, "no-wait", false, "end instead of waiting for the agent (rate limits)")
+	f.StringVar(&o.format, "format", "text", "text or json (one event a line)")
+	return cmd
+}
+
+func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) error {
+	if o.format != "text" && o.format != "json" {
+		return usage(fieldError("--format", o.format, "text", "json"))
+	}
+	p, err := a.project(ctx)
+	if err != nil {
+		return err
+	}
+	for key, value := range set {
+		if err := p.config.Set(key, "flag", value); err != nil {
+			return usage(err)
+		}
+	}
+	db, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	l, err := newLoop(ctx, a, p, db)
+	if err != nil {
+		return err
+	}
+	l.Model, l.NoWait = o.model, o.noWait
+	if o.task != "" {
+		if l.Task, err = ralph.ParseTaskID(o.task); err != nil {
+			return usage(err)
+		}
+		if err := db.View(ctx, func(tx *store.Tx) error { _, err := tx.Task(l.Task); return err }); err != nil {
+			return err
+		}
+	}
+	if o.dryRun {
+		return plan(ctx, a.out, l)
+	}
+	if err := preflight(ctx, p, l); err != nil {
+		return err
+	}
+	unlock, err := loop.Lock(p.state)
+	if err != nil {
+		return err
+	}
+	status, err := drive(ctx, a, o, l)
+	if err = errors.Join(err, unlock()); err != nil {
+		return err
+	}
+	if status != ralph.ExitOK {
+		return &statusError{status: status}
+	}
+	return nil
+}
+
+// preflight finds what would stop the first session, before one is opened.
+func preflight(ctx context.Context, p *project, l *loop.Loop) error {
+	agent, ok := l.Agent.(*claude.Agent)
+	if !ok {
+		return nil
+	}
+	if os.Geteuid() == 0 && p.config.Agent.PermissionMode == "bypassPermissions" && os.Getenv("IS_SANDBOX") == "" {
+		return usage(errors.New("agent.permission_mode is bypassPermissions, which claude refuses as root: run ralph as another user, or use acceptEdits"))
+	}
+	if _, err := agent.Version(ctx, p.root); err != nil {
+		return &statusError{ralph.ExitAgent, fmt.Errorf("the agent cannot be used: %w", err)}
+	}
+	return nil
+}
+
+// drive runs the loop with its progress on the screen, and stops it on signals:
+// the first ends it after the session in progress, the second at once.
+func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error) {
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupts)
+	stop := make(chan struct{})
+	l.Stop = stop
+	now, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan struct{})
+	signals := make(chan struct{})
+	go func() {
+		defer close(signals)
+		for n := 0; ; n++ {
+			select {
+			case <-over:
+				return
+			case <-interrupts:
+			}
+			if n == 0 {
+				close(stop)
+				if o.format == "text" {
+					fmt.Fprintf(a.err, "ralph: ending after the session in progress (at most %s); once more to stop it now\n", l.ShutdownGrace)
+				}
+			} else {
+				cancel()
+			}
+		}
+	}()
+	var from int64
+	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { from, err = tx.LastEvent(); return err }); err != nil {
+		return 0, err
+	}
+	progress := &progress{store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from}
+	if !progress.json {
+		if err := plan(ctx, a.out, l); err != nil {
+			return 0, err
+		}
+	}
+	shown := make(chan error)
+	go func() { shown <- progress.follow(over) }()
+	result, err := l.Run(now)
+	close(over)
+	<-signals
+	err = errors.Join(err, <-shown)
+	if err != nil || progress.json {
+		return result.Status, err
+	}
+	return result.Status, summary(context.WithoutCancel(ctx), a.out, l.Store, result)
+}
+
+// newLoop wires a loop from the project's configuration. It starts nothing.
+func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop, error) {
+	tree, err := worktree.Open(ctx, p.root, plainState)
+	if err != nil {
+		return nil, err
+	}
+	c := p.config.Config
+	agent, err := newAgent(a, p, db)
+	if err != nil {
+		return nil, err
+	}
+	escalation := c.EscalationModel
+	if escalation == "none" {
+		escalation = ""
+	}
+	return &loop.Loop{
+		Store: db, Agent: agent, Tree: tree, Dir: p.root, State: p.state,
+		Log: slog.New(slog.NewTextHandler(a.err, nil)),
+		Limits: ralph.Limits{
+			MaxSessions: c.Limits.MaxSessions, MaxTasks: c.Limits.MaxTasks, MaxSeconds: c.Limits.MaxDuration.Seconds(),
+			MaxCostUSD: c.Limits.MaxCostUSD, SessionSeconds: c.Limits.SessionTimeout.Seconds(), SessionTurns: c.Limits.SessionTurns,
+			SessionCostUSD: c.Limits.SessionCostUSD, Attempts: c.Limits.Attempts, StagnantMaximum: c.Limits.StagnantSessions,
+		},
+		Rules: signals.Rules{StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
+			AutoApprove: c.Suggestions == "auto_approve"},
+		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
+		Verification: loop.Verification{Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
+			InSessionRetries: c.Verify.InSessionRetries, Env: withoutProtocol(a.environ)},
+		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
+		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
+		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
+	}, nil
+}
+
+func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := p.config.Agent
+	env := map[string]string{}
+	for _, entry := range withoutProtocol(a.environ) {
+		name, value, _ := strings.Cut(entry, "=")
+		for _, pattern := range c.EnvPass {
+			if prefix, open := strings.CutSuffix(pattern, "*"); name == pattern || open && strings.HasPrefix(name, prefix) {
+				env[name] = value
+			}
+		}
+	}
+	maps.Copy(env, c.Env)
+	return claude.New(claude.Options{
+		Command: c.Command, ExtraArgs: c.ExtraArgs, MCPCommand: []string{self, "mcp"}, Database: db.Path(),
+		SettingSources: strings.Join(c.SettingSources, ","), PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,
+		DisallowedTools: c.DisallowedTools, Env: env, Environ: a.environ, ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
+	}), nil
+}
+
+// withoutProtocol is an environment without ralph's own variables: a verification
+// that runs ralph must not take itself for a session.
+func withoutProtocol(environ []string) []string {
+	var kept []string
+	for _, e := range environ {
+		if !strings.HasPrefix(e, "RALPH_") {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// plan says what a run would do.
+func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
+	var queue []ralph.Task
+	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		queue, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
+		return err
+	}); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "queue: %d pending", len(queue))
+	for i, t := range queue {
+		if l.Task != 0 && t.ID != l.Task {
+			continue
+		}
+		if i < 5 || t.ID == l.Task {
+			fmt.Fprintf(w, "\n  TASK-%d %s", t.ID, t.Title)
+		}
+	}
+	if len(queue) > 5 && l.Task == 0 {
+		fmt.Fprintf(w, "\n  and %d more", len(queue)-5)
+	}
+	lim := l.Limits
+	fmt.Fprintf(w, "\nlimits: %d sessions, %d tasks, %s, $%.2f; a session: %s, %d turns, $%.2f\n", lim.MaxSessions, lim.MaxTasks,
+		time.Duration(lim.MaxSeconds*float64(time.Second)), lim.MaxCostUSD, time.Duration(lim.SessionSeconds*float64(time.Second)), lim.SessionTurns, lim.SessionCostUSD)
+	agent := "agent: " + strings.Join(agentCommand(l), " ")
+	if len(l.Verification.Commands) == 0 {
+		_, err := fmt.Fprintf(w, "%s\nverification: none for the project (set verify in ralph.yaml)\n", agent)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s\nverification: %s\n", agent, strings.Join(l.Verification.Commands, "; "))
+	return err
+}
+
+func agentCommand(l *loop.Loop) []string {
+	if agent, ok := l.Agent.(*claude.Agent); ok {
+		return agent.Command()
+	}
+	return nil
+}
+
+// dollars is an amount for people.
+func dollars(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', 2, 64) }

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"ralph/internal/scripted"
+)
+
+// newScriptedAgent is the stand-in for claude with which `ralph demo` and the
+// tests run.
+func newScriptedAgent(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:                "scripted-agent [CLAUDE'S ARGUMENTS]",
+		Short:              "Behave as claude does, after a script",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer stop()
+			if status := scripted.Main(ctx, args, a.in, a.out, a.err, os.Getenv); status != 0 {
+				return &statusError{status: status}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,57 @@
+package ralph_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// imports says which of ralph's packages each package may import. It is a
+// statement of policy: read it, and docs/architecture.md, before you change it to
+// make a build pass.
+var imports = map[string][]string{
+	"ralph":                   {},
+	"ralph/signals":           {"ralph"},
+	"ralph/prompt":            {"ralph", "ralph/signals"},
+	"ralph/migrations":        {},
+	"ralph/store":             {"ralph", "ralph/signals", "ralph/migrations"},
+	"ralph/mcpserver":         {"ralph", "ralph/signals"},
+	"ralph/internal/proc":     {},
+	"ralph/internal/worktree": {"ralph"},
+	"ralph/internal/config":   {"ralph"},
+	"ralph/internal/scripted": {},
+	"ralph/loop":              {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},
+	"ralph/loop/claude":       {"ralph", "ralph/loop", "ralph/internal/proc"},
+	"ralph/cmd/ralph": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
+		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/scripted"},
+}
+
+// pure packages think; they may not reach out.
+var pure = []string{"ralph", "ralph/signals", "ralph/prompt"}
+
+// outside is what reaching out takes.
+var outside = []string{"os", "net", "net/http", "database/sql", "log", "log/slog", "context", "sync", "os/exec"}
+
+func TestImportsPointOneWay(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}: {{join .Imports " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		name, list, _ := strings.Cut(strings.TrimSpace(line), ":")
+		allowed, known := imports[name]
+		if !known {
+			t.Errorf("%s is not in the table of imports", name)
+			continue
+		}
+		for _, i := range strings.Fields(list) {
+			if (i == "ralph" || strings.HasPrefix(i, "ralph/")) && !slices.Contains(allowed, i) {
+				t.Errorf("%s may not import %s", name, i)
+			}
+			if slices.Contains(pure, name) && slices.Contains(outside, i) {
+				t.Errorf("%s is pure and may not import %s", name, i)
+			}
+		}
+	}
+}

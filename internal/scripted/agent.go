@@ -1,0 +1,218 @@
+package scripted
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// agent is one conversation.
+type agent struct {
+	options  options
+	events   *events
+	sessions []*mcp.ClientSession
+	servers  []serverStatus
+	tools    []tool
+}
+
+// An exit ends the program in the middle of a turn, with this status.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// converse answers messages until there are no more, and returns the exit
+// status. choose picks the turns for the first of them.
+func (a *agent) converse(ctx context.Context, lines <-chan line, choose func(prompt string) ([]Turn, error)) (int, error) {
+	var turns []Turn
+	for first := true; ; {
+		text, message, err := next(ctx, lines)
+		switch {
+		case err != nil:
+			return 0, err
+		case ctx.Err() != nil:
+			return 1, a.events.interrupted()
+		case message == nil:
+			return 0, nil
+		}
+		if first {
+			first = false
+			if turns, err = choose(text); err != nil {
+				return 0, err
+			}
+			if err := a.connect(ctx); err != nil {
+				return 0, err
+			}
+		}
+		turn := Turn{{Verb: "say", Arg: "There is nothing for me to do."}}
+		if len(turns) > 0 {
+			turn, turns = turns[0], turns[1:]
+		}
+		err = a.play(ctx, turn, message)
+		var status exit
+		if errors.As(err, &status) {
+			return int(status), nil
+		}
+		if ctx.Err() != nil {
+			return 1, a.events.interrupted()
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// next waits for a message of the user. There is none at the end of stdin and
+// when ctx ends.
+func next(ctx context.Context, lines <-chan line) (text string, message json.RawMessage, err error) {
+	for {
+		var l line
+		var ok bool
+		select {
+		case <-ctx.Done():
+			return "", nil, nil
+		case l, ok = <-lines:
+		}
+		if !ok || l.err != nil {
+			return "", nil, l.err
+		}
+		if strings.TrimSpace(l.text) == "" {
+			continue
+		}
+		var m struct {
+			Type    string          `json:"type"`
+			Message json.RawMessage `json:"message"`
+		}
+		if err := json.Unmarshal([]byte(l.text), &m); err != nil {
+			return "", nil, fmt.Errorf("a line of stdin is no message: %w", err)
+		}
+		if m.Type == "user" && m.Message != nil {
+			text, err := textOf(m.Message)
+			return text, m.Message, err
+		}
+	}
+}
+
+// textOf is what a message says.
+func textOf(message json.RawMessage) (string, error) {
+	var m struct {
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(message, &m); err != nil {
+		return "", fmt.Errorf("a message of the user: %w", err)
+	}
+	var text string
+	if json.Unmarshal(m.Content, &text) == nil {
+		return text, nil
+	}
+	var blocks []struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(m.Content, &blocks); err != nil {
+		return "", fmt.Errorf("the content of a user's message: %w", err)
+	}
+	var texts []string
+	for _, b := range blocks {
+		texts = append(texts, b.Text)
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// play plays a turn.
+func (a *agent) play(ctx context.Context, turn Turn, message json.RawMessage) error {
+	if len(turn) > 0 && turn[0].Verb == "silent" {
+		a.events.muted = true
+	}
+	if err := a.events.init(a.servers, a.tools); err != nil {
+		return err
+	}
+	if a.options.replay {
+		if err := a.events.replay(message); err != nil {
+			return err
+		}
+	}
+	for _, s := range turn {
+		if err := a.step(ctx, s); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return a.events.result()
+}
+
+func (a *agent) step(ctx context.Context, s Step) error {
+	switch s.Verb {
+	case "say":
+		return a.events.say(s.Arg)
+	case "write":
+		return a.write(s.Arg, s.Text)
+	case "run":
+		return a.shell(ctx, s.Arg)
+	case "call":
+		return a.call(ctx, s.Arg, s.Text)
+	case "spawn":
+		return a.spawn(s.Arg)
+	}
+	return a.misbehave(ctx, s)
+}
+
+// misbehave does what no agent should.
+func (a *agent) misbehave(ctx context.Context, s Step) error {
+	n, err := strconv.Atoi(s.Arg)
+	if err != nil {
+		n = 0 // only steps whose number has been checked use it
+	}
+	switch s.Verb {
+	case "exit":
+		return exit(n)
+	case "kill":
+		p, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = p.Kill()
+		}
+		if err != nil {
+			return err
+		}
+		<-ctx.Done() // it is on its way
+	case "hang":
+		<-ctx.Done()
+	case "silent":
+		a.events.muted = true
+	case "garbage":
+		return a.events.raw([]byte("TypeError: undefined is not a function\n    at main (cli.js:1:1)\n[1,2]\n"))
+	case "flood":
+		return a.events.say(strings.Repeat("x", n))
+	case "ratelimit":
+		return a.rateLimit(time.Now().Add(time.Duration(n) * time.Second))
+	case "error":
+		return a.fail("API Error: "+s.Arg, s.Arg, statuses[s.Arg], "completed")
+	case "promptTooLong":
+		return a.fail("Prompt is too long", "invalid_request", 400, "prompt_too_long")
+	}
+	return nil
+}
+
+// statuses are the HTTP statuses of API errors; others have none.
+var statuses = map[string]any{"authentication_failed": 401, "billing_error": 400, "server_error": 500, "overloaded": 529, "rate_limit": 429}
+
+// fail ends the program as claude ends after an error of the service.
+func (a *agent) fail(text, class string, status any, terminal string) error {
+	return errors.Join(a.events.apiError(text, class, status, terminal), exit(1))
+}
+
+func (a *agent) rateLimit(reset time.Time) error {
+	if err := a.events.print(object{"type": "rate_limit_event", "rate_limit_info": object{
+		"status": "rejected", "resetsAt": reset.Unix(), "rateLimitType": "five_hour", "overageStatus": "rejected", "isUsingOverage": false,
+	}}); err != nil {
+		return err
+	}
+	return a.fail("You've hit your limit · resets "+reset.UTC().Format("3:04pm")+" (UTC)", "rate_limit", 429, "completed")
+}

@@ -1,0 +1,154 @@
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func newID() string { return uuid.NewString() }
+
+// What a step costs: made-up, but of the usual size.
+const (
+	stepInput   = 1200 // tokens
+	stepOutput  = 50   // tokens
+	turnCostUSD = 0.01
+	window      = 200_000 // tokens of context
+)
+
+// object is an object of JSON.
+type object = map[string]any
+
+// events prints the events of a session.
+type events struct {
+	out     io.Writer
+	options options
+	muted   bool
+	began   time.Time // of the turn
+	steps   int       // of the turn
+	all     int       // steps of the session
+	turns   int       // of the session
+	said    string    // last in the turn
+}
+
+func newEvents(out io.Writer, o options) *events { return &events{out: out, options: o} }
+
+// print prints an event of the session.
+func (e *events) print(event object) error {
+	event["session_id"], event["uuid"] = e.options.session, newID()
+	b, err := json.Marshal(event)
+	if err != nil {
+		return err
+	}
+	return e.raw(append(b, '\n'))
+}
+
+func (e *events) raw(b []byte) error {
+	if e.muted {
+		return nil
+	}
+	_, err := e.out.Write(b)
+	return err
+}
+
+// init begins a turn.
+func (e *events) init(servers []serverStatus, tools []tool) error {
+	e.began, e.steps, e.said = time.Now(), 0, ""
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	names := append([]string{}, builtin...)
+	for _, t := range tools {
+		names = append(names, t.shown)
+	}
+	return e.print(object{
+		"type": "system", "subtype": "init", "cwd": dir, "tools": names, "mcp_servers": servers, "model": e.options.model,
+		"permissionMode": e.options.mode, "apiKeySource": "none", "claude_code_version": "2.1.197", "output_style": "default",
+		"slash_commands": []string{}, "agents": []string{}, "skills": []string{}, "plugins": []string{},
+	})
+}
+
+// replay shows a message of the user as it reaches the model.
+func (e *events) replay(message json.RawMessage) error {
+	return e.print(object{"type": "user", "message": message, "parent_tool_use_id": nil, "isReplay": true})
+}
+
+func (e *events) assistant(block object) error {
+	e.steps++
+	e.all++
+	return e.print(object{"type": "assistant", "parent_tool_use_id": nil, "message": object{
+		"id": fmt.Sprintf("msg_%d", e.all), "type": "message", "role": "assistant", "model": e.options.model, "content": []object{block},
+		"stop_reason": nil, "stop_sequence": nil, "usage": tokens(stepInput, 1),
+	}})
+}
+
+func (e *events) say(text string) error {
+	e.said = text
+	return e.assistant(object{"type": "text", "text": text})
+}
+
+// toolUse shows the call of a tool; its id goes with the result.
+func (e *events) toolUse(name string, input any) (id string, err error) {
+	id = fmt.Sprintf("toolu_msg_%d_0", e.all+1)
+	return id, e.assistant(object{"type": "tool_use", "id": id, "name": name, "input": input})
+}
+
+func (e *events) toolResult(id string, content any, isError bool) error {
+	block := object{"type": "tool_result", "tool_use_id": id, "content": content}
+	if isError {
+		block["is_error"] = true
+	}
+	return e.print(object{
+		"type": "user", "parent_tool_use_id": nil, "timestamp": time.Now().UTC().Format(time.RFC3339Nano),
+		"message": object{"role": "user", "content": []object{block}}, "tool_use_result": content,
+	})
+}
+
+// result ends a turn.
+func (e *events) result() error {
+	e.turns++
+	return e.end(object{"subtype": "success", "is_error": false, "api_error_status": nil, "result": e.said, "stop_reason": "end_turn", "terminal_reason": "completed"})
+}
+
+// interrupted ends a turn, or what comes after one, because of SIGINT.
+func (e *events) interrupted() error {
+	return e.end(object{"subtype": "error_during_execution", "is_error": true, "api_error_status": nil, "errors": []string{}, "stop_reason": nil, "terminal_reason": "aborted_tools"})
+}
+
+// apiError ends a turn with an error of the service. The status is nil if there
+// was none; class is the "error" of the message, "" for none.
+func (e *events) apiError(text, class string, status any, terminal string) error {
+	message := object{"type": "assistant", "parent_tool_use_id": nil, "message": object{
+		"id": newID(), "type": "message", "role": "assistant", "model": "<synthetic>", "content": []object{{"type": "text", "text": text}},
+		"stop_reason": "stop_sequence", "stop_sequence": "", "usage": tokens(0, 0),
+	}}
+	if class != "" {
+		message["error"] = class
+	}
+	if err := e.print(message); err != nil {
+		return err
+	}
+	return e.end(object{"subtype": "success", "is_error": true, "api_error_status": status, "result": text, "stop_reason": "stop_sequence", "terminal_reason": terminal})
+}
+
+func (e *events) end(result object) error {
+	cost := turnCostUSD * float64(e.turns)
+	result["type"], result["num_turns"], result["total_cost_usd"] = "result", max(e.steps, 1), cost
+	result["usage"], result["permission_denials"] = tokens(stepInput*e.steps, stepOutput*e.steps), []object{}
+	ms := time.Since(e.began).Milliseconds()
+	result["duration_ms"], result["duration_api_ms"] = ms, ms
+	result["modelUsage"] = object{e.options.model: object{
+		"inputTokens": stepInput * e.all, "outputTokens": stepOutput * e.all, "cacheReadInputTokens": 0, "cacheCreationInputTokens": 0,
+		"webSearchRequests": 0, "costUSD": cost, "contextWindow": window, "maxOutputTokens": 32_000,
+	}}
+	return e.print(result)
+}
+
+func tokens(input, output int) object {
+	return object{"input_tokens": input, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": output, "service_tier": "standard"}
+}

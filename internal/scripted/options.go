@@ -1,0 +1,73 @@
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// options are the flags of claude that matter here.
+type options struct {
+	version   bool
+	replay    bool
+	mcpConfig string
+	session   string
+	model     string
+	mode      string
+}
+
+// parseOptions takes "--flag value" and "--flag=value", and skips the rest.
+func parseOptions(args []string) options {
+	o := options{model: "scripted", session: newID(), mode: "default"}
+	values := map[string]*string{
+		"--mcp-config": &o.mcpConfig, "--session-id": &o.session, "--model": &o.model, "--permission-mode": &o.mode,
+	}
+	for i := 0; i < len(args); i++ {
+		name, value, inline := strings.Cut(args[i], "=")
+		switch name {
+		case "--version", "-v":
+			o.version = true
+		case "--replay-user-messages":
+			o.replay = true
+		}
+		target := values[name]
+		if target == nil {
+			continue
+		}
+		if !inline && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		*target = value
+	}
+	return o
+}
+
+// A server is an entry of --mcp-config.
+type server struct {
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+}
+
+// servers reads --mcp-config: JSON, or the name of a file with it.
+func (o options) servers() (map[string]server, error) {
+	if o.mcpConfig == "" {
+		return nil, nil
+	}
+	text := []byte(o.mcpConfig)
+	if !strings.HasPrefix(strings.TrimSpace(o.mcpConfig), "{") {
+		var err error
+		if text, err = os.ReadFile(o.mcpConfig); err != nil {
+			return nil, fmt.Errorf("--mcp-config: %w", err)
+		}
+	}
+	var c struct {
+		Servers map[string]server `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("--mcp-config: %w", err)
+	}
+	return c.Servers, nil
+}

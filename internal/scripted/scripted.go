@@ -1,0 +1,171 @@
+// Package scripted is a program that behaves as `claude -p` does with
+// stream-json input and output, and does what a script says instead of asking a
+// model. Tests and `ralph demo` run ralph with it.
+//
+// It speaks the protocol of version 2.1.197: it takes a user message a line from
+// stdin, starts the MCP servers of --mcp-config, prints the events of its
+// session, and ends with status 0 when stdin does. SIGINT ends it with a result
+// that says so. Flags that it does not know are ignored.
+//
+// It never reaches a network, and costs a made-up cent a turn. It guarantees
+// that its tool calls are real ones: files are written, commands run, and
+// signals reach ralph's MCP server.
+//
+// # Scripts
+//
+// The script is the file that the variable RALPH_SCRIPT names, or claude.script
+// in the working directory. Without one, the agent says that it did nothing. A
+// line is a step or a condition; empty lines and those that begin with # are
+// skipped.
+//
+//	task TITLE      begins a block for tasks with TITLE in their title; * is any task
+//	session N       … if this is the Nth session of the task
+//	when TEXT       … if the prompt contains TEXT
+//	turn            what follows answers the next message of the same session
+//
+// The first block whose conditions all hold is played. A message for which it
+// has no turn left gets an answer without any work. Sessions are counted in a
+// file beside the script, named as it with ".sessions" at its end, if the script
+// has the word session in it. Steps are:
+//
+//	say TEXT              say something
+//	write PATH "CONTENT"  write a file; the content is a Go string literal
+//	run COMMAND           run a shell command
+//	call TOOL JSON        call a tool of an MCP server
+//	done JSON             call ralph's tool of this name; so for all eight verbs
+//	spawn COMMAND         leave a process behind, in a session of its own
+//
+// And these, with which an agent goes wrong:
+//
+//	exit N                exit in the middle of the turn
+//	kill                  be killed by SIGKILL
+//	hang                  do nothing more, not even when stdin closes
+//	silent                print nothing from here on, no init if it comes first
+//	garbage               print lines that are not JSON
+//	flood BYTES           say something very long
+//	ratelimit SECONDS     reach a usage limit that ends in so many seconds
+//	error CLASS           an API error, such as authentication_failed,
+//	                      billing_error, server_error or overloaded
+//	promptTooLong         the prompt does not fit the model
+package scripted
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Version is what the agent answers to --version.
+const Version = "2.1.197 (scripted agent)"
+
+// defaultScript is the script in the working directory.
+const defaultScript = "claude.script"
+
+// maxLine is the longest line of input, in bytes.
+const maxLine = 64 << 20
+
+// Main is the program: args are those of claude, without its name. It returns
+// the exit status. When ctx ends it behaves as claude does on SIGINT.
+func Main(ctx context.Context, args []string, in io.Reader, out, errw io.Writer, getenv func(string) string) int {
+	o := parseOptions(args)
+	if o.version {
+		fmt.Fprintln(out, Version)
+		return 0
+	}
+	status, err := run(ctx, o, in, out, getenv)
+	if err != nil {
+		fmt.Fprintln(errw, "scripted agent:", err)
+		return 1
+	}
+	return status
+}
+
+func run(ctx context.Context, o options, in io.Reader, out io.Writer, getenv func(string) string) (int, error) {
+	path := getenv("RALPH_SCRIPT")
+	named := path != ""
+	if !named {
+		path = defaultScript
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) && !named {
+		text, err = []byte("task *\nsay There is no script: I did nothing.\n"), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	script, err := Parse(string(text))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	a := &agent{options: o, events: newEvents(out, o)}
+	defer a.close()
+	return a.converse(ctx, readLines(ctx, in), func(prompt string) ([]Turn, error) {
+		n := 1
+		if script.counts() {
+			var err error
+			if n, err = countSession(path+".sessions", prompt); err != nil {
+				return nil, err
+			}
+		}
+		return script.Select(prompt, n), nil
+	})
+}
+
+// A line is what was read from stdin.
+type line struct {
+	text string
+	err  error
+}
+
+// readLines reads lines until stdin or ctx ends.
+func readLines(ctx context.Context, in io.Reader) <-chan line {
+	lines := make(chan line)
+	go func() {
+		defer close(lines)
+		scan := bufio.NewScanner(in)
+		scan.Buffer(nil, maxLine)
+		for scan.Scan() {
+			select {
+			case lines <- line{text: scan.Text()}:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err := scan.Err(); err != nil {
+			select {
+			case lines <- line{err: fmt.Errorf("read stdin: %w", err)}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return lines
+}
+
+// countSession notes a session of the prompt's task, and tells how many there
+// have been.
+func countSession(path, prompt string) (int, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	title := taskLine(prompt)
+	_, err = fmt.Fprintln(f, title)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for l := range strings.Lines(string(text)) {
+		if strings.TrimSuffix(l, "\n") == title {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,155 @@
+package scripted
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// builtin are the agent's own tools.
+var builtin = []string{"Bash", "Write"}
+
+// notInName is what claude replaces in the names of tools.
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// A tool is one of an MCP server.
+type tool struct {
+	shown   string // to the model, as mcp__ralph__ralph_signal_done
+	name    string // to the server
+	session *mcp.ClientSession
+}
+
+type serverStatus struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // "connected" or "failed"
+	Error  string `json:"error,omitempty"`
+}
+
+// connect starts the MCP servers. One that fails is reported and left out.
+func (a *agent) connect(ctx context.Context) error {
+	servers, err := a.options.servers()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		status := serverStatus{Name: name, Status: "connected"}
+		if err := a.start(ctx, name, servers[name]); err != nil {
+			status.Status, status.Error = "failed", err.Error()
+		}
+		a.servers = append(a.servers, status)
+	}
+	return nil
+}
+
+func (a *agent) start(ctx context.Context, name string, s server) error {
+	// Not bound to ctx: closing the session lets the server end in order.
+	cmd := exec.Command(s.Command, s.Args...)
+	cmd.Env = os.Environ()
+	for k, v := range s.Env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "claude-code", Version: Version}, nil)
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		return err
+	}
+	a.sessions = append(a.sessions, session)
+	for t, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		a.tools = append(a.tools, tool{"mcp__" + name + "__" + notInName.ReplaceAllString(t.Name, "_"), t.Name, session})
+	}
+	return nil
+}
+
+// close ends the MCP servers.
+func (a *agent) close() {
+	for _, s := range a.sessions {
+		// What a server says at its end changes nothing for this session.
+		_ = s.Close()
+	}
+	a.sessions = nil
+}
+
+// find finds a tool by the name that the server gives it, the name that the
+// model sees, or one of ralph's verbs.
+func (a *agent) find(name string) (tool, bool) {
+	i := slices.IndexFunc(a.tools, func(t tool) bool {
+		return t.name == name || t.shown == name || strings.HasSuffix(t.shown, "_signal_"+name)
+	})
+	if i < 0 {
+		return tool{shown: name}, false
+	}
+	return a.tools[i], true
+}
+
+// call calls a tool and shows it.
+func (a *agent) call(ctx context.Context, name, input string) error {
+	t, ok := a.find(name)
+	id, err := a.events.toolUse(t.shown, json.RawMessage(input))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return a.events.toolResult(id, "Error: No such tool available: "+name, true)
+	}
+	result, err := t.session.CallTool(ctx, &mcp.CallToolParams{Name: t.name, Arguments: json.RawMessage(input)})
+	if err != nil {
+		return a.events.toolResult(id, err.Error(), true)
+	}
+	return a.events.toolResult(id, result.Content, result.IsError)
+}
+
+// shell runs a command and shows it.
+func (a *agent) shell(ctx context.Context, command string) error {
+	id, err := a.events.toolUse("Bash", map[string]string{"command": command})
+	if err != nil {
+		return err
+	}
+	output, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
+	text := string(output)
+	if err != nil {
+		text = fmt.Sprintf("%s\n%s", err, text)
+	}
+	return a.events.toolResult(id, text, err != nil)
+}
+
+// write writes a file and shows it.
+func (a *agent) write(path, content string) error {
+	id, err := a.events.toolUse("Write", map[string]string{"file_path": path, "content": content})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		return a.events.toolResult(id, err.Error(), true)
+	}
+	return a.events.toolResult(id, "File created successfully at: "+path, false)
+}
+
+// spawn leaves a process behind.
+func (a *agent) spawn(command string) error {
+	id, err := a.events.toolUse("Bash", map[string]any{"command": command, "run_in_background": true})
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("sh", "-c", command)
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return a.events.toolResult(id, err.Error(), true)
+	}
+	text := fmt.Sprintf("started as process %d", cmd.Process.Pid)
+	// Nobody waits for it: it is to outlive this process.
+	if err := cmd.Process.Release(); err != nil {
+		return err
+	}
+	return a.events.toolResult(id, text, false)
+}

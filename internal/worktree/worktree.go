@@ -1,0 +1,355 @@
+// Package worktree tells what a session changed in a project's work tree,
+// whatever the agent did with git meanwhile: commits, amends, resets, switches of
+// branch. It also finds a project's git directories.
+//
+// It never touches the repository: not its index, refs, objects or
+// configuration. The agent can write that configuration, so nothing in it that
+// would run a program (hooks, monitors, filters, external diffs) is obeyed.
+//
+// A directory without git works too: its content is known by a digest, its
+// changed files are not.
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5"
+
+	"ralph"
+)
+
+// ErrNoRepo says that a directory is in no git work tree.
+var ErrNoRepo = errors.New("not in a git repository")
+
+// A Tree is a project's work tree.
+type Tree struct {
+	root    string
+	git     string // git directory of this work tree, "" for a project without git
+	common  string // git directory shared by all work trees
+	exclude []string
+}
+
+// A Snapshot is where a work tree stood at one moment.
+type Snapshot struct {
+	Head    string            `json:"head"`    // commit, "" before the first one
+	Branch  string            `json:"branch"`  // full ref name, "" if detached
+	Content string            `json:"content"` // what is in the work tree: committed, uncommitted and untracked, without ignored files
+	Refs    map[string]string `json:"refs"`    // ref name to commit
+	Logged  []string          `json:"logged"`  // commits that only the logs of the refs still know
+}
+
+// Find returns the top of the work tree around dir and the git directory that
+// all its work trees share. The error wraps [ErrNoRepo] if there is none.
+func Find(ctx context.Context, dir string) (top, common string, err error) {
+	out, err := run(ctx, dir, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
+	if errors.Is(err, exec.ErrNotFound) {
+		return findWithoutGit(dir)
+	}
+	if err != nil {
+		if strings.Contains(err.Error(), "dubious ownership") {
+			return "", "", err
+		}
+		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) != 2 {
+		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
+	}
+	return lines[0], lines[1], nil
+}
+
+// findWithoutGit is Find on a machine that has no git program.
+func findWithoutGit(dir string) (top, common string, err error) {
+	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
+	}
+	tree, err := repo.Worktree()
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
+	}
+	top = tree.Filesystem.Root()
+	return top, filepath.Join(top, ".git"), nil
+}
+
+// Open opens the work tree of a project. Paths in exclude, relative to the root,
+// never count: what ralph itself keeps there.
+func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
+	t := &Tree{root: root, exclude: exclude}
+	if _, err := exec.LookPath("git"); err != nil {
+		return t, nil
+	}
+	_, common, err := Find(ctx, root)
+	if errors.Is(err, ErrNoRepo) {
+		return t, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.common = common
+	out, err := run(ctx, root, nil, "rev-parse", "--absolute-git-dir")
+	if err != nil {
+		return nil, err
+	}
+	t.git = strings.TrimSpace(string(out))
+	return t, nil
+}
+
+// Snapshot notes where the work tree stands. What it needs for comparing later
+// is kept in the folder scratch, which the caller removes when it is done.
+func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
+	if t.git == "" {
+		digest, err := t.digest(ctx)
+		return Snapshot{Content: digest}, err
+	}
+	s := Snapshot{Refs: map[string]string{}}
+	if out, err := run(ctx, t.root, nil, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil {
+		s.Head = strings.TrimSpace(string(out))
+	}
+	if out, err := run(ctx, t.root, nil, "symbolic-ref", "--quiet", "HEAD"); err == nil {
+		s.Branch = strings.TrimSpace(string(out))
+	}
+	refs, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname) %(objectname)")
+	if err != nil {
+		return s, err
+	}
+	for line := range strings.Lines(string(refs)) {
+		if name, id, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			s.Refs[name] = id
+		}
+	}
+	logged, err := run(ctx, t.root, nil, "rev-list", "--reflog", "--not", "--all")
+	if err != nil {
+		return s, err
+	}
+	s.Logged = strings.Fields(string(logged))
+	s.Content, err = t.writeTree(ctx, scratch)
+	return s, err
+}
+
+// writeTree puts the content of the work tree into a tree object of the scratch
+// folder, by way of an index of its own.
+func (t *Tree) writeTree(ctx context.Context, scratch string) (string, error) {
+	objects := filepath.Join(scratch, "objects")
+	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
+		return "", err
+	}
+	index := filepath.Join(scratch, "index")
+	if err := copyIndex(filepath.Join(t.git, "index"), index); err != nil {
+		return "", err
+	}
+	// A split index refers to a file beside it.
+	shared, err := filepath.Glob(filepath.Join(t.git, "sharedindex.*"))
+	if err != nil {
+		return "", err
+	}
+	for _, s := range shared {
+		if err := copyIndex(s, filepath.Join(scratch, filepath.Base(s))); err != nil {
+			return "", err
+		}
+	}
+	env := t.environment(scratch)
+	add := []string{"add", "-A", "--ignore-errors", "--", "."}
+	for _, e := range t.exclude {
+		add = append(add, ":(exclude,literal)"+e)
+	}
+	filters, err := t.noFilters(ctx)
+	if err != nil {
+		return "", err
+	}
+	// An untracked repository without a commit, or an unreadable file, makes add
+	// complain about that file and go on with the others.
+	if _, err := run(ctx, t.root, env, append(slices.Clip(filters), add...)...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || ctx.Err() != nil {
+			return "", err
+		}
+	}
+	out, err := run(ctx, t.root, env, append(slices.Clip(filters), "write-tree")...)
+	if err != nil {
+		return "", fmt.Errorf("state of the work tree: %w", err)
+	}
+	id := strings.TrimSpace(string(out))
+	prefix, err := run(ctx, t.root, nil, "rev-parse", "--show-prefix")
+	if err != nil {
+		return "", err
+	}
+	p := strings.TrimSuffix(strings.TrimRight(string(prefix), "\n"), "/")
+	if p == "" {
+		return id, nil
+	}
+	// A project below the top: only its own folder counts.
+	out, err = run(ctx, t.root, env, "rev-parse", "--verify", "--quiet", id+":"+p)
+	if err != nil {
+		// The folder has no file yet.
+		out, err = run(ctx, t.root, env, "hash-object", "-t", "tree", "-w", "--stdin")
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// noFilters are the options that keep every configured filter from running.
+func (t *Tree) noFilters(ctx context.Context) ([]string, error) {
+	out, err := run(ctx, t.root, nil, "config", "--name-only", "-z", "--get-regexp", `^filter\.`)
+	if err != nil {
+		return nil, ctx.Err() // exit status 1: there are none
+	}
+	var options []string
+	for _, key := range bytes.Split(out, []byte{0}) {
+		name := string(key)
+		switch {
+		case strings.HasSuffix(name, ".clean"), strings.HasSuffix(name, ".smudge"), strings.HasSuffix(name, ".process"):
+			options = append(options, "-c", name+"=")
+		case strings.HasSuffix(name, ".required"):
+			options = append(options, "-c", name+"=false")
+		}
+	}
+	return options, nil
+}
+
+// environment has git use an index and objects of the scratch folder.
+func (t *Tree) environment(scratch string) []string {
+	return []string{
+		"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"),
+		"GIT_OBJECT_DIRECTORY=" + filepath.Join(scratch, "objects"),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(t.common, "objects"),
+	}
+}
+
+func copyIndex(from, to string) error {
+	b, err := os.ReadFile(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // before the first `git add` there is none
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}
+
+// Changes are the files that differ between two snapshots, by path, and the
+// commits that were made between them, amended and reset ones included.
+func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch string) ([]ralph.FileChange, []string, error) {
+	if t.git == "" || before.Content == "" {
+		return []ralph.FileChange{}, []string{}, nil
+	}
+	commits, err := t.commits(ctx, before)
+	if err != nil {
+		return nil, nil, err
+	}
+	if before.Content == after.Content {
+		return []ralph.FileChange{}, commits, nil
+	}
+	env := t.environment(scratch)
+	diff := func(format string) ([]byte, error) {
+		return run(ctx, t.root, env, "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", format, before.Content, after.Content)
+	}
+	statuses, err := diff("--name-status")
+	if err != nil {
+		return nil, nil, err
+	}
+	numbers, err := diff("--numstat")
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := parseChanges(statuses, numbers)
+	return files, commits, err
+}
+
+// commits are those that are reachable now, also by the logs of the refs, and
+// were not before.
+func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
+	args := []string{"rev-list", "--reflog", "--all", "--not"}
+	ids := append([]string{before.Head}, before.Logged...)
+	for _, id := range before.Refs {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		if id != "" {
+			args = append(args, id)
+		}
+	}
+	out, err := run(ctx, t.root, nil, args...)
+	if err != nil {
+		return nil, fmt.Errorf("commits of the session: %w", err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// statusNames are git's letters in words.
+var statusNames = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'T': "modified", 'C': "added"}
+
+// parseChanges reads `diff-tree -z` in its two formats. Both list the same files
+// in the same order; a rename has two paths.
+func parseChanges(statuses, numbers []byte) ([]ralph.FileChange, error) {
+	files := []ralph.FileChange{}
+	at := map[string]int{}
+	fields := strings.Split(strings.TrimSuffix(string(statuses), "\x00"), "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		status := fields[i]
+		if status == "" {
+			return nil, fmt.Errorf("git diff-tree: no status before %q", fields[i+1])
+		}
+		if (status[0] == 'R' || status[0] == 'C') && i+2 < len(fields) {
+			i++
+		}
+		at[fields[i+1]] = len(files)
+		files = append(files, ralph.FileChange{Path: fields[i+1], Status: statusNames[status[0]]})
+	}
+	fields = strings.Split(strings.TrimSuffix(string(numbers), "\x00"), "\x00")
+	for i := 0; i < len(fields); i++ {
+		parts := strings.SplitN(fields[i], "\t", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		path := parts[2]
+		if path == "" && i+2 < len(fields) { // a rename: the old path and the new one follow
+			path = fields[i+2]
+			i += 2
+		}
+		if n, ok := at[path]; ok {
+			files[n].Added, files[n].Removed = count(parts[0]), count(parts[1])
+		}
+	}
+	slices.SortFunc(files, func(a, b ralph.FileChange) int { return strings.Compare(a.Path, b.Path) })
+	return files, nil
+}
+
+// count reads a number of lines; a binary file has "-", which counts as none.
+func count(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// run runs git in dir, deaf to what the environment and an agent's configuration
+// would have it run. The error carries what git said.
+func run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
+	safe := []string{"--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+		"-c", "core.untrackedCache=false", "-c", "advice.addEmbeddedRepo=false", "-c", "core.quotePath=false", "-c", "core.compression=0",
+		"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false", "-c", "gc.auto=0"}
+	cmd := exec.CommandContext(ctx, "git", append(safe, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") }),
+		append([]string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0"}, env...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(errs.String()))
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,186 @@
+// Package mcpserver serves the tools with which an agent signals.
+//
+// A call is checked, stored and confirmed; what it leads to is decided later, by
+// signals.Decide. The server reads nothing to the agent, edits no task and
+// merges nothing. When a call is answered, what it said is durable.
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// Options of New.
+type Options struct {
+	Version    string
+	Underscore bool // ralph_signal_done instead of ralph.signal.done, for clients that refuse dots
+	// Say stores a signal durably and returns the id of its comment.
+	Say func(ctx context.Context, p signals.Payload) (int64, error)
+}
+
+// A tool is one verb as an agent sees it.
+type tool struct {
+	payload     signals.Payload
+	description string
+}
+
+// tools are the frozen interface: the eight verbs, the closing ones first.
+var tools = []tool{
+	{signals.Done{}, "Signal that the task is fully complete and tested. It closes the session; ralph then checks the claim by running the verification. Call exactly one of done, partial and stuck, as the last thing you do."},
+	{signals.Partial{}, "Signal that progress was made but the task couldn't be fully completed. The remaining work will be picked up in a future session. It closes the session."},
+	{signals.Stuck{}, "Signal that you cannot make meaningful progress on this task. It closes the session."},
+	{signals.Ask{}, "Ask a question that you need answered to do this task well. If `blocking: true`, you should also call `partial` to pause the task until the question is answered. Nobody answers during this session."},
+	{signals.Flag{}, "Report a problem you discovered during this task."},
+	{signals.Learned{}, "Record knowledge that will be useful for future tasks on this project."},
+	{signals.Suggest{}, "Recommend an action that should be taken but is outside the scope of your current task."},
+	{signals.Blocked{}, "Report that you cannot complete part of your task because something outside your control is missing or broken. Then call partial or stuck."},
+}
+
+// enums are the accepted values of fields, by verb and field.
+var enums = map[ralph.Verb]map[string][]string{
+	ralph.VerbFlag:    {"severity": signals.Severities, "category": signals.Categories},
+	ralph.VerbLearned: {"kind": signals.LearnedKinds, "scope": signals.Scopes},
+	ralph.VerbSuggest: {"kind": signals.SuggestKinds},
+	ralph.VerbBlocked: {"kind": signals.BlockedKinds},
+}
+
+const instructions = "These tools are how you speak to ralph, which runs you unattended. Close the session with exactly one of done, partial or stuck; " +
+	"call the others whenever there is something to say."
+
+// New is a server with exactly the eight tools. It panics if a tool's schema
+// cannot be made, which only a change of this package can cause.
+func New(o Options) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: o.Version},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
+	prefix := "ralph.signal."
+	if o.Underscore {
+		prefix = "ralph_signal_"
+	}
+	for _, t := range tools {
+		schema, err := Schema(t.payload)
+		if err != nil {
+			panic(err)
+		}
+		no := false
+		server.AddTool(&mcp.Tool{Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
+			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}}, handler(o, t.payload.Verb()))
+	}
+	return server
+}
+
+// Schema is what a verb's calls look like: every field with its description, the
+// accepted values, and nothing else.
+func Schema(p signals.Payload) (*jsonschema.Schema, error) {
+	schema, err := jsonschema.ForType(reflect.TypeOf(p), &jsonschema.ForOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", p.Verb(), err)
+	}
+	for name, field := range schema.Properties {
+		// Pointers and slices come out as "null or …", which would invite null.
+		if len(field.Types) == 2 {
+			field.Type, field.Types = field.Types[1], nil
+		}
+		for _, v := range enums[p.Verb()][name] {
+			field.Enum = append(field.Enum, v)
+		}
+	}
+	return schema, nil
+}
+
+// handler stores one verb's calls. Everything that is wrong with a call is a tool
+// error, which the model can read and mend.
+func handler(o Options, verb ralph.Verb) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+		defer func() {
+			// A panic would end the process and with it the session's only way to speak.
+			if r := recover(); r != nil {
+				result, err = failure(fmt.Errorf("internal error: %v", r)), nil
+			}
+		}()
+		raw := req.Params.Arguments
+		if len(raw) == 0 {
+			raw = json.RawMessage("{}")
+		}
+		payload, err := signals.Parse(verb, raw)
+		if err != nil {
+			return failure(err), nil
+		}
+		// The client may close its end right after the call; what it said counts.
+		id, err := o.Say(context.WithoutCancel(ctx), payload)
+		if err != nil {
+			return failure(err), nil
+		}
+		said := fmt.Sprintf("Recorded %s as comment %d.", verb, id)
+		if verb.Closes() {
+			said += " It closes this session: end your work now. If you call another closing verb, the last one counts."
+		}
+		return text(said), nil
+	}
+}
+
+func text(s string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+}
+
+func failure(err error) *mcp.CallToolResult {
+	r := text("Not recorded: " + err.Error())
+	r.IsError = true
+	return r
+}
+
+// Serve serves on a pair of streams until the client closes its end.
+func Serve(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser) error {
+	err := server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// A Session says which session a server serves.
+type Session struct {
+	TaskID      int64
+	SessionID   string
+	DBPath      string
+	Discipline  string // "" if the task has none
+	AgentTaskID string
+}
+
+// Author is the name under which the session speaks.
+func (s Session) Author() string {
+	if s.Discipline == "" {
+		return "agent"
+	}
+	return s.Discipline
+}
+
+// Env reads the session from the environment variables RALPH_TASK_ID,
+// RALPH_SESSION_ID and RALPH_DB_PATH, and, optionally, RALPH_DISCIPLINE and
+// RALPH_AGENT_TASK_ID. The error names the variable that is missing or wrong.
+func Env(getenv func(string) string) (Session, error) {
+	s := Session{SessionID: getenv("RALPH_SESSION_ID"), DBPath: getenv("RALPH_DB_PATH"),
+		Discipline: getenv("RALPH_DISCIPLINE"), AgentTaskID: getenv("RALPH_AGENT_TASK_ID")}
+	for _, v := range []string{"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_DB_PATH"} {
+		if strings.TrimSpace(getenv(v)) == "" {
+			return s, fmt.Errorf("the environment variable %s is not set; ralph sets it when it starts the agent", v)
+		}
+	}
+	id, err := strconv.ParseInt(getenv("RALPH_TASK_ID"), 10, 64)
+	if err != nil || id <= 0 {
+		return s, fmt.Errorf("the environment variable RALPH_TASK_ID is %q, which is no task id", getenv("RALPH_TASK_ID"))
+	}
+	s.TaskID = id
+	return s, nil
+}

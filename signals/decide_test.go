@@ -1,0 +1,177 @@
+package signals_test
+
+import (
+	"testing"
+
+	"ralph"
+	"ralph/signals"
+)
+
+var (
+	yes, no = true, false
+
+	done    = signals.Done{Summary: "it works"}
+	partial = signals.Partial{Summary: "half", Remaining: "the rest"}
+	stuck   = signals.Stuck{Reason: "no idea"}
+	ask     = signals.Ask{Question: "red or blue?", Blocking: &yes}
+	mention = signals.Ask{Question: "nice?", Blocking: &no}
+	outside = signals.Blocked{On: "a password", Kind: "external"}
+	up      = signals.Blocked{On: "#7", Kind: "upstream_task"}
+	lesson  = signals.Learned{Text: "the cache lives in /var", Kind: "discovery", Scope: "project"}
+)
+
+var rules = signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}
+
+func say(payloads ...signals.Payload) []signals.Said {
+	var said []signals.Said
+	for i, p := range payloads {
+		said = append(said, signals.Said{ID: int64(i + 1), Payload: p})
+	}
+	return said
+}
+
+func TestDecide(t *testing.T) {
+	red, green := []ralph.Check{{Command: "make test", Exit: 1}}, []ralph.Check{{Command: "make test", Passed: true}}
+	one := func(id int64) map[int64]signals.Upstream {
+		return map[int64]signals.Upstream{1: {Matches: []int64{id}}}
+	}
+	tests := []struct {
+		name   string
+		facts  signals.Facts
+		status ralph.Status
+		stuck  int
+	}{
+		{"done is accepted where nothing checks it", signals.Facts{Ending: ralph.Finished, Said: say(done)}, ralph.Completed, 0},
+		{"done is accepted when the verification passes", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green}, ralph.Completed, 0},
+		{"done is refused when the verification fails", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Pending, 0},
+		{"the third refused done fails the task", signals.Facts{Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Failed, 0},
+		{"a done of a lost session is judged", signals.Facts{Ending: ralph.Lost, Said: say(done), Verify: green}, ralph.Completed, 0},
+		{"a done of a timed out session is judged", signals.Facts{Ending: ralph.TimedOut, Said: say(done), Verify: green}, ralph.Completed, 0},
+		{"a void done counts for nothing", signals.Facts{Ending: ralph.Interrupted, Said: say(done), Void: true}, ralph.Pending, 0},
+		{"the last closing verb wins", signals.Facts{Ending: ralph.Finished, Said: say(stuck, done)}, ralph.Completed, 0},
+		{"a stuck after a done wins too", signals.Facts{Ending: ralph.Finished, Said: say(done, stuck)}, ralph.Pending, 1},
+		{"no closing verb is stuck", signals.Facts{Ending: ralph.Finished, Changed: true}, ralph.Pending, 1},
+		{"a timeout without closing verb is stuck", signals.Facts{Ending: ralph.TimedOut, EndingWhy: "timed out after 45m0s"}, ralph.Pending, 1},
+		{"the third stuck fails the task", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(stuck)}, ralph.Failed, 3},
+		{"an interrupted session moves no counter", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Interrupted}, ralph.Pending, 2},
+		{"a rate limit moves no counter", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.RateLimited}, ralph.Pending, 2},
+		{"a stuck of a session that then hit an agent error is judged", signals.Facts{Ending: ralph.Overloaded, Said: say(stuck)}, ralph.Pending, 1},
+		{"partial with a change clears the stuck count", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(partial), Changed: true}, ralph.Pending, 0},
+		{"partial without a change counts as stuck", signals.Facts{Ending: ralph.Finished, Said: say(partial)}, ralph.Pending, 1},
+		{"partial that taught something new is no stuck", signals.Facts{Ending: ralph.Finished, Said: say(lesson, partial)}, ralph.Pending, 0},
+		{"partial that repeats what is known is stuck", signals.Facts{Ending: ralph.Finished, Said: say(lesson, partial),
+			Known: []ralph.Learning{{ID: 4, Text: "The cache lives in /var.", Scope: "project"}}}, ralph.Pending, 1},
+		{"a blocking question parks the task", signals.Facts{Ending: ralph.Finished, Said: say(ask, partial), Changed: true}, ralph.NeedsInput, 0},
+		{"a question that was answered meanwhile does not", signals.Facts{Ending: ralph.Finished, Said: []signals.Said{{ID: 1, Payload: ask, Answered: true}, {ID: 2, Payload: partial}}, Changed: true}, ralph.Pending, 0},
+		{"a question that is not blocking does not", signals.Facts{Ending: ralph.Finished, Said: say(mention, partial), Changed: true}, ralph.Pending, 0},
+		{"with done a question is informational", signals.Facts{Ending: ralph.Finished, Said: say(ask, done)}, ralph.Completed, 0},
+		{"a question acts when the done is refused", signals.Facts{Ending: ralph.Finished, Said: say(ask, done), Verify: red}, ralph.NeedsInput, 0},
+		{"a question acts in a session that was lost", signals.Facts{Ending: ralph.Lost, Said: say(ask)}, ralph.NeedsInput, 0},
+		{"an open question outranks failed", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(ask, stuck)}, ralph.NeedsInput, 3},
+		{"something outside blocks", signals.Facts{Ending: ralph.Finished, Said: say(outside, stuck)}, ralph.Blocked, 1},
+		{"an upstream task blocks", signals.Facts{Ending: ralph.Finished, Said: say(up, stuck), Upstream: one(7)}, ralph.Blocked, 1},
+		{"an upstream task that has completed does not", signals.Facts{Ending: ralph.Finished, Said: say(up, stuck), Upstream: map[int64]signals.Upstream{1: {Matches: []int64{7}, Completed: true}}}, ralph.Pending, 1},
+		{"an upstream that nobody knows blocks until a person says", signals.Facts{Ending: ralph.Finished, Said: say(up, stuck)}, ralph.Blocked, 1},
+		{"with done a blocker is informational", signals.Facts{Ending: ralph.Finished, Said: say(outside, done)}, ralph.Completed, 0},
+		{"a question goes before a blocker", signals.Facts{Ending: ralph.Finished, Said: say(outside, ask, stuck)}, ralph.NeedsInput, 1},
+		{"the last attempt fails the task", signals.Facts{Task: ralph.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(partial), Changed: true}, ralph.Failed, 0},
+		{"an agent error is no attempt", signals.Facts{Task: ralph.Task{Attempts: 9}, Ending: ralph.Overloaded}, ralph.Pending, 0},
+		{"a prompt that is too long is tried again", signals.Facts{Task: ralph.Task{PromptTooLong: 1}, Ending: ralph.PromptTooLong}, ralph.Pending, 0},
+		{"a prompt that stays too long fails the task", signals.Facts{Task: ralph.Task{PromptTooLong: 2}, Ending: ralph.PromptTooLong}, ralph.Failed, 0},
+		{"a person who cancels has the last word", signals.Facts{Ending: ralph.Interrupted, Said: say(done), CancelledBy: "ann"}, ralph.Cancelled, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.facts.Rules = rules
+			d := signals.Decide(tt.facts)
+			if d.Status != tt.status || d.StuckCount != tt.stuck {
+				t.Errorf("got %s with stuck count %d, want %s with %d (%s)", d.Status, d.StuckCount, tt.status, tt.stuck, d.StatusReason)
+			}
+		})
+	}
+}
+
+// TestEveryDecision walks all sessions of up to three signals with every ending,
+// counter and check, and holds what is true of every decision.
+func TestEveryDecision(t *testing.T) {
+	payloads := []signals.Payload{done, partial, stuck, ask, mention, outside, up, lesson}
+	var sessions [][]signals.Payload
+	sessions = append(sessions, nil)
+	for from, n := 0, 0; n < 3; n++ {
+		end := len(sessions)
+		for _, s := range sessions[from:end] {
+			for _, p := range payloads {
+				sessions = append(sessions, append(append([]signals.Payload{}, s...), p))
+			}
+		}
+		from = end
+	}
+	checks := [][]ralph.Check{nil, {{Passed: true}}, {{Passed: true}, {Exit: 1}}}
+	walked := 0
+	for _, s := range sessions {
+		for _, ending := range ralph.Endings {
+			for counter := range 4 {
+				for _, check := range checks {
+					f := signals.Facts{Ending: ending, Said: say(s...), Changed: counter%2 == 0, Verify: check, Rules: rules,
+						Task: ralph.Task{ID: 1, Status: ralph.InProgress, StuckCount: min(counter, 2), VerifyFailures: min(counter, 2), Attempts: counter * 3}}
+					hold(t, f, signals.Decide(f))
+					walked++
+				}
+			}
+		}
+	}
+	if walked < 50_000 {
+		t.Errorf("walked only %d cases", walked)
+	}
+}
+
+func hold(t *testing.T, f signals.Facts, d signals.Decision) {
+	t.Helper()
+	closing := signals.Closing(f.Said)
+	claimed := closing != nil && closing.Verb() == ralph.VerbDone
+	red := len(f.Verify) == 2
+	for _, wrong := range []struct {
+		is   bool
+		what string
+	}{
+		{!ralph.CanMove(ralph.InProgress, d.Status, d.Mover), "the status is a move that the table does not have"},
+		{d.Accepted != (d.Status == ralph.Completed), "completed without an accepted claim, or the reverse"},
+		{d.Accepted && (!claimed || red), "accepted without a claim that holds"},
+		{d.Attempts < f.Task.Attempts || d.Attempts > f.Task.Attempts+1, "attempts jump"},
+		{d.StuckCount > f.Task.StuckCount+1, "the stuck count jumps"},
+		{f.Ending.AgentError() && d.Attempts != f.Task.Attempts, "an agent error counts as an attempt"},
+		{f.Ending.AgentError() && closing == nil && d.StuckCount != f.Task.StuckCount, "an agent error counts as stuck"},
+		{d.Status == ralph.NeedsInput != (len(d.Holds) > 0 && hasAsk(f)) && !d.Accepted, "needs_input without a question"},
+	} {
+		if wrong.is {
+			t.Fatalf("%s: %+v → %+v", wrong.what, f, d)
+		}
+	}
+}
+
+func hasAsk(f signals.Facts) bool {
+	for _, s := range f.Said {
+		if a, ok := s.Payload.(signals.Ask); ok && a.IsBlocking() {
+			return true
+		}
+	}
+	return false
+}
+
+func TestNearTellsRepetitionFromContradiction(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Tests need Redis on port 6379", "tests need redis on port 6379.", true},
+		{"Tests need Redis on port 6379", "Tests need Redis on port 6380", false},
+		{"The API allows anonymous access to reports", "The API never allows anonymous access to reports", false},
+		{"You must run make generate first", "You mustn't run make generate first", false},
+		{"Use tabs", "Deploy on Fridays", false},
+		{"", "anything", false},
+	} {
+		if got := signals.Near(tt.a, tt.b); got != tt.want {
+			t.Errorf("Near(%q, %q) = %t, want %t", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
