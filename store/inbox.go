@@ -1,10 +1,12 @@
 package store
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
 	"ralph"
+	"ralph/signals"
 )
 
 // An InboxItem is one thing that waits for a person, with the command that settles it.
@@ -69,5 +71,26 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 		}
 		inbox = append(inbox, items...)
 	}
-	return inbox, nil
+	return inbox, tx.addOptions(inbox)
+}
+
+// addOptions adds what an agent offered as answers to its questions.
+func (tx *Tx) addOptions(inbox []InboxItem) error {
+	for i := range inbox {
+		if inbox[i].Kind != "question" {
+			continue
+		}
+		c, err := tx.Comment(inbox[i].Comment)
+		if err != nil {
+			return err
+		}
+		p, err := signals.Parse(c.Verb, c.Payload)
+		if err != nil {
+			return fmt.Errorf("comment %d: %w", c.ID, err)
+		}
+		if ask, ok := p.(signals.Ask); ok {
+			inbox[i].Options, inbox[i].Preferred = ask.Options, ask.Preferred
+		}
+	}
+	return nil
 }

@@ -173,7 +173,7 @@ func (d *demo) play(ctx context.Context) error {
 func (d *demo) run(ctx context.Context) error {
 	err := d.show(ctx, "run")
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && slices.Contains([]int{ralph.ExitTaskFailed, ralph.ExitWaiting, ralph.ExitLimit}, exit.ExitCode()) {
+	if errors.As(err, &exit) && slices.Contains([]int{ralph.ExitFailed, ralph.ExitWaiting, ralph.ExitLimit}, exit.ExitCode()) {
 		return nil
 	}
 	return err
@@ -189,16 +189,16 @@ func (d *demo) questions(ctx context.Context) ([]string, error) {
 	for _, t := range tasks {
 		var shown struct {
 			Comments []struct {
-				ID       any    `json:"id"`
-				Verb     string `json:"signal_verb"`
-				Answered any    `json:"signal_answered"`
+				ID     int64      `json:"id"`
+				Verb   ralph.Verb `json:"signal_verb"`
+				Answer *string    `json:"signal_answered"`
 			} `json:"comments"`
 		}
 		if err := d.read(ctx, &shown, "task", "show", fmt.Sprint(t.ID)); err != nil {
 			return nil, err
 		}
 		for _, c := range shown.Comments {
-			if c.Verb == string(ralph.VerbAsk) && (c.Answered == nil || c.Answered == false) {
+			if c.Verb == ralph.VerbAsk && c.Answer == nil {
 				ids = append(ids, fmt.Sprint(c.ID))
 			}
 		}
@@ -208,7 +208,7 @@ func (d *demo) questions(ctx context.Context) ([]string, error) {
 
 // demoTask is a task as `ralph task list --json` shows it.
 type demoTask struct {
-	ID     any          `json:"id"`
+	ID     int64        `json:"id"`
 	Title  string       `json:"title"`
 	Status ralph.Status `json:"status"`
 	Reason string       `json:"status_reason"`
@@ -233,10 +233,10 @@ func (d *demo) summarize(ctx context.Context) error {
 		}
 		t := tasks[i]
 		if d.claude {
-			fmt.Fprintf(d.out, "  %-8s %s\n", t.Status, t.Title)
+			fmt.Fprintf(d.out, "  %-10s %s\n", t.Status, t.Title)
 			continue
 		}
-		fmt.Fprintf(d.out, "  %-8s %-20s %s\n", t.Status, t.Title, expected.story)
+		fmt.Fprintf(d.out, "  %-10s  %-20s  %s\n", t.Status, t.Title, expected.story)
 		if t.Status != expected.status {
 			wrong = append(wrong, fmt.Sprintf("%q is %s (%s) and should be %s", t.Title, t.Status, t.Reason, expected.status))
 		}
@@ -269,9 +269,7 @@ func (d *demo) read(ctx context.Context, v any, args ...string) error {
 	cmd.Stderr = d.err
 	output, err := cmd.Output()
 	if err == nil {
-		dec := json.NewDecoder(strings.NewReader(string(output)))
-		dec.UseNumber()
-		err = dec.Decode(v)
+		err = json.Unmarshal(output, v)
 	}
 	if err != nil {
 		return fmt.Errorf("ralph %s --json: %w", strings.Join(args, " "), err)

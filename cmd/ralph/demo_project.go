@@ -16,15 +16,15 @@ var demoTasks = []struct {
 	story  string
 }{
 	{"Write the manual", []string{"-d", "Write MANUAL with a line for each operation, multiplication too: it must exist first.", "--verify", "grep mul MANUAL"},
-		ralph.StatusDone, "waited for multiplication, and went on by itself"},
+		ralph.Completed, "waited for multiplication, and went on by itself"},
 	{"Add multiplication", []string{"-d", "calc.sh mul A B prints the product.", "--verify", `test "$(sh calc.sh mul 6 7)" = 42`},
-		ralph.StatusDone, "done at once"},
+		ralph.Completed, "done at once"},
 	{"Add subtraction", []string{"-d", "calc.sh sub A B prints the difference.", "--verify", `test "$(sh calc.sh sub 9 2)" = 7`},
-		ralph.StatusDone, "refused by its test, and mended in the same session"},
+		ralph.Completed, "refused by its test, and mended in the same session"},
 	{"Add division", []string{"-d", "calc.sh div A B prints the quotient. Ask what division by zero shall do.", "--verify", `test "$(sh calc.sh div 8 2)" = 4`},
-		ralph.StatusDone, "asked, was parked while others went on, and had your answer"},
+		ralph.Completed, "asked, was parked while others went on, and had your answer"},
 	{"Add square root", []string{"-d", "calc.sh sqrt A prints the square root.", "--verify", `test "$(sh calc.sh sqrt 9)" = 3`},
-		ralph.StatusFailed, "the agent said three times that it was done, and it was not"},
+		ralph.Failed, "said in three sessions that it was done, and was not"},
 }
 
 // demoAnswer answers the question about division. The script wants to see it in
@@ -82,14 +82,14 @@ done {"summary":"Wrote MANUAL."}
 say The manual is written.
 
 task Add multiplication
-run sed 's|^# more|mul) echo $((a * b)) ;;\n&|' calc.sh >calc.new && mv calc.new calc.sh
+run awk '/^# more/ { print "mul) echo $((a * b)) ;;" } 1' calc.sh >calc.new && mv calc.new calc.sh
 run git commit -q -a -m "Add multiplication"
 learned {"text":"Operations of calc.sh are cases above the line that begins with # more.","kind":"convention","scope":"project"}
 done {"summary":"Added mul."}
 say Multiplication works.
 
 task Add subtraction
-run sed 's|^# more|sub) echo $((a + b)) ;;\n&|' calc.sh >calc.new && mv calc.new calc.sh
+run awk '/^# more/ { print "sub) echo $((a + b)) ;;" } 1' calc.sh >calc.new && mv calc.new calc.sh
 run git commit -q -a -m "Add subtraction"
 done {"summary":"Added sub."}
 say Subtraction works.
@@ -102,7 +102,7 @@ say Now subtraction works.
 
 task Add division
 when exit with status 3
-run sed 's|^# more|div) [ "$b" != 0 ] \|\| { echo "division by zero" >\&2; exit 3; }; echo $((a / b)) ;;\n&|' calc.sh >calc.new && mv calc.new calc.sh
+run awk '/^# more/ { print "div) [ $b != 0 ] || { echo division by zero >&2; exit 3; }; echo $((a / b)) ;;" } 1' calc.sh >calc.new && mv calc.new calc.sh
 run git commit -q -a -m "Add division"
 done {"summary":"Added div; division by zero is an error, as was answered."}
 say Division works.

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/store"
+)
+
+func newFeature(a *app) *cobra.Command {
+	return noun("feature", "Group tasks that belong together", newFeaturePut(a, false), newFeaturePut(a, true), newFeatureList(a), newFeatureShow(a),
+		&cobra.Command{
+			Use: "remove NAME", Short: "Remove a feature; its tasks stay", Example: "  ralph feature remove login", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return a.write(cmd.Context(), func(tx *store.Tx) error { return tx.RemoveFeature(args[0]) })
+			},
+		})
+}
+
+func newFeaturePut(a *app, edit bool) *cobra.Command {
+	var n ralph.Feature
+	use, short := "add NAME", "Add a feature"
+	if edit {
+		use, short = "edit NAME", "Change a feature; what is not given stays"
+	}
+	cmd := &cobra.Command{
+		Use: use, Short: short, Example: "  ralph feature " + use[:len(use)-5] + " login -d \"Logging in\" --verify \"go test ./login/...\"", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if n.Description, err = a.text("description", n.Description); err != nil {
+				return err
+			}
+			if n.Learnings, err = a.text("learnings", n.Learnings); err != nil {
+				return err
+			}
+			return a.write(cmd.Context(), func(tx *store.Tx) error {
+				f := n
+				f.Name = args[0]
+				if edit {
+					if f, err = tx.Feature(args[0]); err != nil {
+						return err
+					}
+					if cmd.Flags().Changed("description") {
+						f.Description = n.Description
+					}
+					if cmd.Flags().Changed("learnings") {
+						f.Learnings = n.Learnings
+					}
+					if cmd.Flags().Changed("verify") {
+						f.Verify = n.Verify
+					}
+				}
+				return tx.PutFeature(f)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&n.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
+	cmd.Flags().StringVar(&n.Learnings, "learnings", "", "what its tasks should know: `TEXT`, @FILE or -")
+	cmd.Flags().StringArrayVar(&n.Verify, "verify", nil, "a shell command that must pass for its tasks (repeatable)")
+	return cmd
+}
+
+func newFeatureList(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List features", Example: "  ralph feature list", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list []ralph.Feature
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Features(); return err }); err != nil {
+				return err
+			}
+			return a.print(list, func(w io.Writer) error {
+				for _, f := range list {
+					if _, err := fmt.Fprintf(w, "%-20s %s\n", f.Name, oneLine(f.Description, 100)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func newFeatureShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show a feature and its tasks", Example: "  ralph feature show login", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var v struct {
+				ralph.Feature
+				Tasks []ralph.Task `json:"tasks"`
+			}
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
+				if v.Feature, err = tx.Feature(args[0]); err != nil {
+					return err
+				}
+				v.Tasks, err = tx.Tasks(store.TaskFilter{Feature: args[0]})
+				return err
+			}); err != nil {
+				return err
+			}
+			return a.print(v, func(w io.Writer) error {
+				fmt.Fprintf(w, "%s\n%s\n%s\n", v.Name, printable(v.Description), printable(v.Learnings))
+				for _, c := range v.Verify {
+					fmt.Fprintf(w, "verify  %s\n", c)
+				}
+				for _, t := range v.Tasks {
+					if _, err := fmt.Fprintf(w, "TASK-%-5d %-11s %s\n", t.ID, t.Status, oneLine(t.Title, 100)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/store"
+)
+
+func newStop(a *app) *cobra.Command {
+	var now bool
+	cmd := control(a, "stop", "End the run after the session in progress", func() string {
+		if now {
+			return ralph.ControlStopNow
+		}
+		return ralph.ControlStop
+	})
+	cmd.Flags().BoolVar(&now, "now", false, "stop the session in progress too")
+	return cmd
+}
+
+func newPause(a *app) *cobra.Command {
+	return control(a, "pause", "Start no further session until `ralph resume`", func() string { return ralph.ControlPause })
+}
+
+func newResume(a *app) *cobra.Command {
+	return control(a, "resume", "Go on after `ralph pause`", func() string { return ralph.ControlNone })
+}
+
+func control(a *app, use, short string, what func() string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: "  ralph " + use, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.write(cmd.Context(), func(tx *store.Tx) error { return tx.Control(what()) }); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(a.out, "%s: the run has been told\n", use)
+			return err
+		},
+	}
+}

@@ -1,0 +1,512 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/store"
+)
+
+func newTask(a *app) *cobra.Command {
+	return noun("task", "Add, list, show and change tasks",
+		newTaskAdd(a), newTaskList(a), newTaskShow(a), newTaskEdit(a), newTaskMove(a),
+		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskGraph(a))
+}
+
+// taskFlags are what `task add` and `task edit` share.
+func taskFlags(cmd *cobra.Command, t *ralph.Task) {
+	f := cmd.Flags()
+	f.StringVarP(&t.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
+	f.StringVar(&t.Feature, "feature", "", "the feature it belongs to")
+	f.StringVar(&t.Discipline, "discipline", "", "how it is to be worked on")
+	f.IntVar(&t.Priority, "priority", ralph.DefaultPriority, "0 (highest) to 4 (lowest)")
+	f.StringArrayVar(&t.Acceptance, "accept", nil, "an acceptance criterion (repeatable)")
+	f.StringArrayVar(&t.Verify, "verify", nil, "a shell command that must pass (repeatable)")
+	f.StringVar(&t.Model, "model", "", "the model to use")
+}
+
+// text reads a text argument: itself, @FILE, or - for standard input.
+func (a *app) text(field, arg string) (string, error) {
+	switch {
+	case arg == "-":
+		b, err := io.ReadAll(io.LimitReader(a.in, ralph.MaxText+1))
+		return string(b), err
+	case strings.HasPrefix(arg, "@"):
+		f, err := os.Open(arg[1:])
+		if err != nil {
+			return "", usage(fmt.Errorf("%s: %w", field, err))
+		}
+		b, err := io.ReadAll(io.LimitReader(f, ralph.MaxText+1))
+		return string(b), errors.Join(err, f.Close())
+	}
+	return arg, nil
+}
+
+func newTaskAdd(a *app) *cobra.Command {
+	var t ralph.Task
+	var depends []string
+	cmd := &cobra.Command{
+		Use:     "add TITLE",
+		Short:   "Add a task",
+		Example: "  ralph task add \"Reject empty URLs\" -d @spec.md --accept \"an empty URL is an error\" --verify \"go test ./...\"",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			t.Title = args[0]
+			if err := ralph.CheckTitle("title", t.Title); err != nil {
+				return err
+			}
+			if t.Description, err = a.text("description", t.Description); err != nil {
+				return err
+			}
+			for _, d := range depends {
+				id, err := ralph.ParseTaskID(d)
+				if err != nil {
+					return err
+				}
+				t.DependsOn = append(t.DependsOn, id)
+			}
+			var added ralph.Task
+			err = a.write(cmd.Context(), func(tx *store.Tx) error {
+				id, err := tx.AddTask(t, "human")
+				if err != nil {
+					return err
+				}
+				added, err = tx.Task(id)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(added, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "TASK-%d added: %s\n", added.ID, added.Title)
+				return err
+			})
+		},
+	}
+	taskFlags(cmd, &t)
+	cmd.Flags().StringArrayVar(&depends, "depends-on", nil, "a task `ID` that must be completed first (repeatable)")
+	return cmd
+}
+
+func newTaskList(a *app) *cobra.Command {
+	var statuses []string
+	var f store.TaskFilter
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List tasks in the order of the queue",
+		Example: "  ralph task list --status pending --status failed",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, s := range statuses {
+				if !slices.Contains(ralph.Statuses, ralph.Status(s)) {
+					var accepted []string
+					for _, k := range ralph.Statuses {
+						accepted = append(accepted, string(k))
+					}
+					return fieldError("--status", s, accepted...)
+				}
+				f.Statuses = append(f.Statuses, ralph.Status(s))
+			}
+			var tasks []ralph.Task
+			err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
+				if f.Feature != "" {
+					if _, err := tx.Feature(f.Feature); err != nil {
+						return err
+					}
+				}
+				tasks, err = tx.Tasks(f)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(tasks, func(w io.Writer) error {
+				for _, t := range tasks {
+					if _, err := fmt.Fprintf(w, "TASK-%-5d %-11s P%d  %s\n", t.ID, t.Status, t.Priority, oneLine(t.Title, 100)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&statuses, "status", nil, "only tasks of this status (repeatable)")
+	cmd.Flags().StringVar(&f.Feature, "feature", "", "only tasks of this feature")
+	return cmd
+}
+
+// taskView is what `task show --json` prints.
+type taskView struct {
+	ralph.Task
+	Description string          `json:"description"`
+	Acceptance  []string        `json:"acceptance"`
+	Verify      []string        `json:"verify"`
+	Model       string          `json:"model"`
+	ExternalID  string          `json:"external_id"`
+	Comments    []ralph.Comment `json:"comments"`
+	Sessions    []ralph.Session `json:"sessions"`
+	Receipt     receipt         `json:"receipt"`
+}
+
+// receipt sums up what a task took.
+type receipt struct {
+	Attempts int           `json:"attempts"`
+	Sessions int           `json:"sessions"`
+	Seconds  float64       `json:"seconds"`
+	CostUSD  float64       `json:"cost_usd"`
+	Tokens   ralph.Tokens  `json:"tokens"`
+	Verify   []ralph.Check `json:"verify"` // of the latest session
+	Why      string        `json:"why"`
+}
+
+func newReceipt(t ralph.Task, sessions []ralph.Session) receipt {
+	r := receipt{Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason}
+	for _, s := range sessions {
+		if !s.CompletedAt.IsZero() {
+			r.Seconds += s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
+		}
+		r.CostUSD += s.CostUSD
+		r.Tokens.Input += s.Tokens.Input
+		r.Tokens.Output += s.Tokens.Output
+		r.Tokens.CacheRead += s.Tokens.CacheRead
+		r.Tokens.CacheCreation += s.Tokens.CacheCreation
+	}
+	if len(sessions) > 0 {
+		r.Verify = sessions[0].Verify
+	}
+	return r
+}
+
+func newTaskShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show a task with its sessions, comments and receipt",
+		Example: "  ralph task show 12 --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := ralph.ParseTaskID(args[0])
+			if err != nil {
+				return err
+			}
+			var v taskView
+			err = a.read(cmd.Context(), func(tx *store.Tx) (err error) {
+				if v.Task, err = tx.Task(id); err != nil {
+					return err
+				}
+				if v.Comments, err = tx.Timeline(id, store.CommentFilter{}); err != nil {
+					return err
+				}
+				v.Sessions, err = tx.Sessions(store.SessionFilter{Task: id})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			v.Description, v.Acceptance, v.Verify, v.Model, v.ExternalID = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model, v.Task.ExternalID
+			v.Receipt = newReceipt(v.Task, v.Sessions)
+			return a.print(v, func(w io.Writer) error { return sayTask(w, v) })
+		},
+	}
+}
+
+func sayTask(w io.Writer, v taskView) error {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-12s %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(&b, "TASK-%d  %s\n", v.ID, oneLine(v.Title, ralph.MaxTitle))
+	line("status", string(v.Status)+"  "+oneLine(v.StatusReason, 400))
+	line("priority", fmt.Sprint(v.Priority))
+	line("feature", v.Feature)
+	line("discipline", v.Discipline)
+	for _, d := range v.DependsOn {
+		line("depends on", fmt.Sprintf("TASK-%d", d))
+	}
+	for _, c := range v.Acceptance {
+		line("accept", c)
+	}
+	for _, c := range v.Verify {
+		line("verify", c)
+	}
+	line("receipt", fmt.Sprintf("%d attempts, %d sessions, %.0f s, %s", v.Receipt.Attempts, v.Receipt.Sessions, v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
+	for _, c := range v.Receipt.Verify {
+		line("checked", fmt.Sprintf("%s: exit %d in %.1f s", oneLine(c.Command, 80), c.Exit, c.Seconds))
+	}
+	if v.Description != "" {
+		fmt.Fprintf(&b, "\n%s\n", printable(v.Description))
+	}
+	for i := len(v.Sessions) - 1; i >= 0; i-- {
+		s := v.Sessions[i]
+		fmt.Fprintf(&b, "\nsession %.8s  %s  %s\n", s.ID, s.Outcome, oneLine(s.Reason, 300))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printable is text without characters that would steer a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func newTaskEdit(a *app) *cobra.Command {
+	var n ralph.Task
+	var title string
+	var clearAccept, clearVerify bool
+	cmd := &cobra.Command{
+		Use:     "edit ID",
+		Short:   "Change a task; what is not given stays",
+		Example: "  ralph task edit 12 --priority 0 --accept \"also with IPv6\"",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := ralph.ParseTaskID(args[0])
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().NFlag() == 0 {
+				return usage(errors.New("nothing to change: give at least one of the flags of `ralph task edit --help`"))
+			}
+			if n.Description, err = a.text("description", n.Description); err != nil {
+				return err
+			}
+			given := func(name string) bool { return cmd.Flags().Changed(name) }
+			var t ralph.Task
+			err = a.write(cmd.Context(), func(tx *store.Tx) (err error) {
+				if t, err = tx.Task(id); err != nil {
+					return err
+				}
+				for _, f := range []struct {
+					name string
+					set  func()
+				}{
+					{"title", func() { t.Title = title }}, {"description", func() { t.Description = n.Description }},
+					{"feature", func() { t.Feature = n.Feature }}, {"discipline", func() { t.Discipline = n.Discipline }},
+					{"priority", func() { t.Priority = n.Priority }}, {"model", func() { t.Model = n.Model }},
+					{"clear-accept", func() { t.Acceptance = nil }}, {"clear-verify", func() { t.Verify = nil }},
+					{"accept", func() { t.Acceptance = n.Acceptance }}, {"verify", func() { t.Verify = n.Verify }},
+				} {
+					if given(f.name) {
+						f.set()
+					}
+				}
+				if err := tx.UpdateTask(t); err != nil {
+					return err
+				}
+				contract := given("accept") || given("verify") || given("clear-accept") || given("clear-verify") || given("description") || given("title")
+				if t.Status == ralph.InProgress && contract {
+					return tx.RequestStop(t.ClaimedBy, "contract", a.person())
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(t, func(w io.Writer) error { _, err := fmt.Fprintf(w, "TASK-%d changed\n", id); return err })
+		},
+	}
+	taskFlags(cmd, &n)
+	cmd.Flags().StringVar(&title, "title", "", "the title")
+	cmd.Flags().BoolVar(&clearAccept, "clear-accept", false, "drop the acceptance criteria")
+	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false, "drop the verification commands")
+	return cmd
+}
+
+// change is a command that changes one task and says so.
+func (a *app) change(use, short, example string, change func(tx *store.Tx, t ralph.Task) (said string, err error)) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := ralph.ParseTaskID(args[0])
+			if err != nil {
+				return err
+			}
+			var said string
+			var t ralph.Task
+			err = a.write(cmd.Context(), func(tx *store.Tx) (err error) {
+				if t, err = tx.Task(id); err != nil {
+					return err
+				}
+				if said, err = change(tx, t); err != nil {
+					return err
+				}
+				t, err = tx.Task(id)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(t, func(w io.Writer) error { _, err := fmt.Fprintf(w, "TASK-%d %s\n", id, said); return err })
+		},
+	}
+}
+
+func newTaskMove(a *app) *cobra.Command {
+	var before, after string
+	cmd := a.change("move ID", "Put a task directly before or after another one", "  ralph task move 12 --before 7", func(tx *store.Tx, t ralph.Task) (string, error) {
+		if (before == "") == (after == "") {
+			return "", usage(errors.New("give one of --before and --after"))
+		}
+		other, err := ralph.ParseTaskID(before + after)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("moved next to TASK-%d", other), tx.MoveRank(t.ID, other, after != "")
+	})
+	cmd.Flags().StringVar(&before, "before", "", "the task `ID` to go before")
+	cmd.Flags().StringVar(&after, "after", "", "the task `ID` to go after")
+	return cmd
+}
+
+func newTaskRetry(a *app) *cobra.Command {
+	return a.change("retry ID", "Put an ended task back into the queue, every counter at zero", "  ralph task retry 12", func(tx *store.Tx, t ralph.Task) (string, error) {
+		return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
+	})
+}
+
+func newTaskCancel(a *app) *cobra.Command {
+	return a.change("cancel ID", "Call a task off", "  ralph task cancel 12", func(tx *store.Tx, t ralph.Task) (string, error) {
+		return cancelTask(tx, t, a.person())
+	})
+}
+
+// cancelTask calls a task off; one that is worked on has its session stopped first.
+func cancelTask(tx *store.Tx, t ralph.Task, by string) (string, error) {
+	if t.Status == ralph.InProgress {
+		return "is being stopped and then cancelled", tx.RequestStop(t.ClaimedBy, "cancel", by)
+	}
+	if t.Status.Ended() && t.Status != ralph.Failed {
+		return "", fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
+	}
+	return "is cancelled", tx.Move(t.ID, ralph.Cancelled, ralph.Person, "cancelled by "+by)
+}
+
+func newTaskBlock(a *app) *cobra.Command {
+	var reason, on string
+	cmd := a.change("block ID", "Hold a task back, for a reason or for another task", "  ralph task block 12 --reason \"waits for the contract\"\n  ralph task block 12 --on 7", func(tx *store.Tx, t ralph.Task) (string, error) {
+		if (reason == "") == (on == "") {
+			return "", usage(errors.New("give one of --reason and --on"))
+		}
+		if on != "" {
+			other, err := ralph.ParseTaskID(on)
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("waits for TASK-%d", other), tx.AddDependency(t.ID, other, "human")
+		}
+		id, err := tx.AddComment(ralph.Comment{TaskID: t.ID, Author: a.person(), AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: reason, Rationale: reason})
+		return fmt.Sprintf("is blocked; resolve it with `ralph resolve %d DECISION`", id), err
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why it must wait")
+	cmd.Flags().StringVar(&on, "on", "", "the task `ID` that it waits for")
+	return cmd
+}
+
+func newTaskUnblock(a *app) *cobra.Command {
+	var on string
+	cmd := a.change("unblock ID", "Resolve a task's blockers and drop dependencies that will not complete", "  ralph task unblock 12\n  ralph task unblock 12 --on 7", func(tx *store.Tx, t ralph.Task) (string, error) {
+		if on != "" {
+			other, err := ralph.ParseTaskID(on)
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("no longer waits for TASK-%d", other), tx.DropDependency(t.ID, other)
+		}
+		blockers, err := tx.Blockers(t.ID)
+		if err != nil {
+			return "", err
+		}
+		dead, err := tx.Dead(t.ID)
+		if err != nil {
+			return "", err
+		}
+		if len(blockers)+len(dead) == 0 {
+			return "", fmt.Errorf("TASK-%d has no open blocker and no failed dependency: %w", t.ID, ralph.ErrConflict)
+		}
+		for _, b := range blockers {
+			if err := tx.Resolve(b.ID, "unblocked by "+a.person(), a.person()); err != nil {
+				return "", err
+			}
+		}
+		for _, d := range dead {
+			if err := tx.DropDependency(t.ID, d.ID); err != nil {
+				return "", err
+			}
+		}
+		return "is unblocked", nil
+	})
+	cmd.Flags().StringVar(&on, "on", "", "only the dependency on this task `ID`")
+	return cmd
+}
+
+func newTaskGraph(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:     "graph",
+		Short:   "Show what depends on what",
+		Example: "  ralph task graph --format mermaid",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"text", "dot", "mermaid"}, format) {
+				return fieldError("--format", format, "text", "dot", "mermaid")
+			}
+			var tasks []ralph.Task
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
+				tasks, err = tx.Tasks(store.TaskFilter{})
+				return err
+			}); err != nil {
+				return err
+			}
+			slices.SortFunc(tasks, func(x, y ralph.Task) int { return int(x.ID - y.ID) })
+			_, err := io.WriteString(a.out, drawGraph(tasks, format))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text, dot or mermaid")
+	return cmd
+}
+
+func drawGraph(tasks []ralph.Task, format string) string {
+	var b strings.Builder
+	label := func(t ralph.Task) string { return fmt.Sprintf("TASK-%d %s (%s)", t.ID, oneLine(t.Title, 60), t.Status) }
+	switch format {
+	case "dot":
+		b.WriteString("digraph tasks {\n")
+		for _, t := range tasks {
+			fmt.Fprintf(&b, "  %d [label=%q];\n", t.ID, label(t))
+			for _, d := range t.DependsOn {
+				fmt.Fprintf(&b, "  %d -> %d;\n", t.ID, d)
+			}
+		}
+		b.WriteString("}\n")
+	case "mermaid":
+		b.WriteString("graph TD\n")
+		for _, t := range tasks {
+			fmt.Fprintf(&b, "  t%d[\"%s\"]\n", t.ID, strings.ReplaceAll(label(t), `"`, "#quot;"))
+			for _, d := range t.DependsOn {
+				fmt.Fprintf(&b, "  t%d --> t%d\n", t.ID, d)
+			}
+		}
+	default:
+		for _, t := range tasks {
+			b.WriteString(label(t) + "\n")
+			for _, d := range t.DependsOn {
+				fmt.Fprintf(&b, "  needs TASK-%d\n", d)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/store"
+)
+
+func newTimeline(a *app) *cobra.Command {
+	var f store.CommentFilter
+	var verbs []string
+	cmd := &cobra.Command{
+		Use: "timeline TASK", Short: "Show what was said on a task, by people and agents, in order",
+		Example: "  ralph timeline 12 --verb ask --verb flag", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := ralph.ParseTaskID(args[0])
+			if err != nil {
+				return err
+			}
+			if f.NoSignals && f.NoComments {
+				return usage(errors.New("--signals and --no-signals exclude each other"))
+			}
+			for _, v := range verbs {
+				if !slices.Contains(ralph.Verbs, ralph.Verb(v)) {
+					return fieldError("--verb", v, "done", "partial", "stuck", "ask", "flag", "learned", "suggest", "blocked")
+				}
+				f.Verbs = append(f.Verbs, ralph.Verb(v))
+			}
+			var comments []ralph.Comment
+			err = a.read(cmd.Context(), func(tx *store.Tx) error {
+				if _, err := tx.Task(id); err != nil {
+					return err
+				}
+				if f.Session != "" {
+					s, err := tx.Session(f.Session)
+					if err != nil {
+						return err
+					}
+					f.Session = s.ID
+				}
+				comments, err = tx.Timeline(id, f)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(comments, func(w io.Writer) error { return sayTimeline(w, comments) })
+		},
+	}
+	cmd.Flags().BoolVar(&f.NoComments, "signals", false, "only agents' signals")
+	cmd.Flags().BoolVar(&f.NoSignals, "no-signals", false, "only comments")
+	cmd.Flags().StringArrayVar(&verbs, "verb", nil, "only signals of this verb (repeatable)")
+	cmd.Flags().StringVar(&f.Session, "session", "", "only this session's")
+	return cmd
+}
+
+// sayTimeline prints a card for each signal and a bubble for each comment, as
+// their verb says, never their text.
+func sayTimeline(w io.Writer, comments []ralph.Comment) error {
+	for _, c := range comments {
+		indent, head := "", string(c.Kind)
+		if c.ParentID != nil {
+			indent = "    "
+		}
+		if c.Verb != "" {
+			head = fmt.Sprintf("[%s] session %.8s", c.Verb, c.SessionID)
+		}
+		fmt.Fprintf(w, "%s%d  %s  %s  %s\n", indent, c.ID, c.Created.Local().Format("2006-01-02 15:04:05"), oneLine(c.Author, 40), head)
+		for line := range strings.Lines(printable(c.Body)) {
+			fmt.Fprintf(w, "%s  | %s\n", indent, strings.TrimRight(line, "\n"))
+		}
+		if !c.ResolvedAt.IsZero() {
+			fmt.Fprintf(w, "%s  resolved by %s: %s\n", indent, c.ResolvedBy, oneLine(c.Decision, 200))
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
