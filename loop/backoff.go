@@ -55,10 +55,7 @@ func afterError(report Report, failures, repeats int, noWait bool, b Backoff, no
 		return pause{}
 	}
 	what := map[ralph.Ending]string{ralph.RateLimited: "rate limit", ralph.Overloaded: "the service is overloaded", ralph.Network: "the service was not reached"}[report.Ending]
-	if noWait {
-		return stop("%s, and --no-wait: %s", what, report.Reason)
-	}
-	if report.Ending != ralph.RateLimited && failures > b.Tries {
+	if !noWait && report.Ending != ralph.RateLimited && failures > b.Tries {
 		return stop("%s, %d times in a row: %s", what, failures, report.Reason)
 	}
 	wait := b.Max
@@ -70,7 +67,11 @@ func afterError(report Report, failures, repeats int, noWait bool, b Backoff, no
 	if r := report.ResetAt; r.After(now) && r.Before(now.Add(longestReset)) {
 		until = r.Add(time.Second)
 	}
-	return pause{until: until, reason: what + ": " + report.Reason}
+	p := pause{until: until, reason: what + ": " + report.Reason}
+	if noWait {
+		p.end = &end{ralph.ExitAgent, p.reason + ", and --no-wait"}
+	}
+	return p
 }
 
 // afterAgent notes what a session tells of the agent, for this run and the next.

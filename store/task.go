@@ -333,6 +333,13 @@ func (tx *Tx) Renew(id int64) error {
 
 // Retry puts an ended task back into the queue with every counter at zero.
 func (tx *Tx) Retry(id int64, reason string) error {
+	t, err := tx.Task(id)
+	if err != nil {
+		return err
+	}
+	if !t.Status.Ended() {
+		return fmt.Errorf("TASK-%d is %s, and only an ended task can be retried: %w", id, t.Status, ralph.ErrConflict)
+	}
 	if err := tx.Move(id, ralph.Pending, ralph.Person, reason); err != nil {
 		return err
 	}
