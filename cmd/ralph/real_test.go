@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"ralph/internal/messagesapi"
+)
+
+// claudeVersion is the version of the CLI that was measured; another one can be
+// tried with RALPH_TEST_CLAUDE_VERSION.
+const claudeVersion = "2.1.197"
+
+// realClaude is the real CLI, from RALPH_TEST_CLAUDE or installed once with npm.
+// Without npm the test is skipped, unless RALPH_REQUIRE_CLAUDE is set.
+func realClaude(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("RALPH_TEST_CLAUDE"); path != "" {
+		return path
+	}
+	path, err := installClaude(t.Context())
+	if err != nil {
+		if os.Getenv("RALPH_REQUIRE_CLAUDE") != "" {
+			t.Fatal("the real claude is required here: ", err)
+		}
+		t.Skip("skipped without the real claude: ", err)
+	}
+	return path
+}
+
+func installClaude(ctx context.Context) (path string, err error) {
+	version := claudeVersion
+	if v := os.Getenv("RALPH_TEST_CLAUDE_VERSION"); v != "" {
+		version = v
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "ralph-test", "claude-"+version)
+	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	path = filepath.Join(dir, "node_modules", "@anthropic-ai", "claude-code-"+runtime.GOOS+"-"+arch, "claude")
+	if exists(path) {
+		return path, nil
+	}
+	if _, err := exec.LookPath("npm"); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	lock := flock.New(filepath.Join(dir, "install.lock"))
+	if err := lock.Lock(); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(limited, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, "@anthropic-ai/claude-code@"+version)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", errors.Join(err, errors.New(string(out)))
+	}
+	if !exists(path) {
+		return "", errors.New(path + " was not installed")
+	}
+	return path, nil
+}
+
+// A stage is a project, ralph's binary, the real CLI and a model that follows a script.
+type stage struct {
+	t     *testing.T
+	dir   string
+	ralph string
+	api   *messagesapi.Server
+}
+
+func newStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
+	t.Helper()
+	claude := realClaude(t)
+	s := &stage{t: t, dir: t.TempDir(), ralph: filepath.Join(t.TempDir(), "ralph"), api: messagesapi.New(answer)}
+	t.Cleanup(s.api.Close)
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.ralph, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("agent: {command: ["+claude+"], exit_grace: 5s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", s.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return s
+}
+
+// run runs ralph and wants an exit status.
+func (s *stage) run(status int, args ...string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), s.ralph, args...)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.t.TempDir(), "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"ANTHROPIC_BASE_URL=" + s.api.URL, "ANTHROPIC_API_KEY=fake",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com"}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		s.t.Fatalf("ralph %s: exit status %d, want %d\n%s", strings.Join(args, " "), got, status, out)
+	}
+	return string(out)
+}
+
+func (s *stage) has(text string, parts ...string) {
+	s.t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			s.t.Errorf("%q is not in\n%s", p, text)
+		}
+	}
+}
+
+func say(verb string, input map[string]any) messagesapi.Tool {
+	return messagesapi.Tool{Name: toolPrefix + verb, Input: input}
+}
+
+func tools(use ...messagesapi.Tool) messagesapi.Turn { return messagesapi.Turn{Tools: use} }
+
+// TestRealTwoTasks: two tasks end to end, and what the first learned is in the
+// prompt of the second; files that the session committed are listed.
+func TestRealTwoTasks(t *testing.T) {
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		switch n {
+		case 0:
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "echo hi > hi.txt && git add hi.txt && git commit -qm hi", "description": "commit"}})
+		case 1:
+			return tools(say("learned", map[string]any{"text": "the cache lives in /var/cache", "kind": "discovery", "scope": "project"}))
+		case 2, 4:
+			return tools(say("done", map[string]any{"summary": "did it"}))
+		}
+		return messagesapi.Turn{Text: "Finished."}
+	})
+	s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
+	s.run(0, "task", "add", "Second")
+	out := s.run(0, "run")
+	s.has(out, "TASK-1 → completed: done and verified", "TASK-2 → completed")
+	s.has(s.run(0, "task", "show", "1", "--json"), `"path": "hi.txt"`)
+	if requests := s.api.Requests(); len(requests) < 5 || !strings.Contains(requests[4].Text, "the cache lives in /var/cache") {
+		t.Errorf("the learning is not in the second prompt (%d requests)", len(requests))
+	}
+}
+
+// TestRealPromiseIsNotBelieved: text is never taken for a result.
+func TestRealPromiseIsNotBelieved(t *testing.T) {
+	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn {
+		return messagesapi.Turn{Text: "<promise>COMPLETE</promise> rate limit 429 overloaded"}
+	})
+	s.run(0, "task", "add", "Promise")
+	out := s.run(3, "run")
+	s.has(out, "stuck 3 times")
+	if n := len(s.api.Requests()); n != 6 {
+		t.Errorf("the model was asked %d times, want 6: three sessions, each reminded once", n)
+	}
+}
+
+// TestRealRefusedDone: the failure is told in the same conversation and mended there.
+func TestRealRefusedDone(t *testing.T) {
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		switch {
+		case n == 0:
+			return tools(say("done", map[string]any{"summary": "claimed"}))
+		case n == 2:
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "touch made", "description": "make it"}})
+		case n == 3:
+			return tools(say("done", map[string]any{"summary": "mended"}))
+		}
+		return messagesapi.Turn{Text: "Finished."}
+	})
+	s.run(0, "task", "add", "Make", "--verify", "test -f made")
+	s.has(s.run(0, "run"), "done and verified: mended", "1 sessions on 1 tasks")
+	if r := s.api.Requests(); !strings.Contains(r[2].Text, "does not hold") {
+		t.Error("the model was not told of the refusal")
+	}
+}
+
+// TestRealAsk: a blocking question parks its task; its answer is in the next prompt.
+func TestRealAsk(t *testing.T) {
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		switch n {
+		case 0:
+			return tools(say("ask", map[string]any{"question": "red or blue?", "blocking": true}),
+				say("partial", map[string]any{"summary": "looked", "remaining": "paint"}))
+		case 2:
+			return tools(say("done", map[string]any{"summary": "painted"}))
+		}
+		return messagesapi.Turn{Text: "Finished."}
+	})
+	s.run(0, "task", "add", "Paint")
+	s.has(s.run(4, "run"), "needs_input")
+	s.run(0, "answer", "1", "blue, of course")
+	s.has(s.run(0, "run"), "TASK-1 → completed")
+	s.has(s.api.Requests()[2].Text, `ANSWER to your question "red or blue?": blue, of course`)
+}
+
+// TestRealErrors: an agent that cannot work ends the run with 6 and costs the
+// task nothing.
+func TestRealErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		turn messagesapi.Turn
+		says string
+	}{
+		{"rate limit", messagesapi.Turn{Status: 429, Kind: "rate_limit_error", Text: "too many tokens"}, "rate limit"},
+		{"credentials", messagesapi.Turn{Status: 401, Kind: "authentication_error", Text: "token expired"}, "credentials were refused"},
+		{"no credit", messagesapi.Turn{Status: 400, Kind: "invalid_request_error", Text: "Your credit balance is too low to access the Anthropic API"}, "no credit"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn { return tt.turn })
+			s.run(0, "task", "add", "Try")
+			s.has(s.run(6, "run", "--no-wait"), tt.says)
+			s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`, `"stuck_count": 0`, `"status": "pending"`)
+		})
+	}
+}
+
+// TestRealHang: a model that never answers is a timeout, and nothing stays alive.
+func TestRealHang(t *testing.T) {
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		if n == 0 {
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "setsid sleep 76543 >/dev/null 2>&1 & echo started", "description": "escape"}})
+		}
+		return messagesapi.Turn{Hang: true}
+	})
+	s.run(0, "task", "add", "Hang")
+	s.has(s.run(5, "run", "--session-timeout", "6s", "--max-sessions", "1"), "timed out after 6s")
+	if out, err := exec.CommandContext(t.Context(), "pgrep", "-f", "sleep 76543").Output(); err == nil {
+		t.Errorf("still alive: %s", out)
+	}
+}
