@@ -94,7 +94,7 @@ func parseStat(stat string) (process, error) {
 		return process{}, fmt.Errorf("no name in the process state %q", stat)
 	}
 	fields := strings.Fields(stat[end+1:])
-	const state, parent, flags, start, envEnd = 3 - 3, 4 - 3, 9 - 3, 22 - 3, 51 - 3 // numbered as in the manual
+	const state, parent, flags, start, envEnd = 0, 1, 6, 19, 48 // the numbers of the manual, less 3
 	if len(fields) <= start || len(fields[state]) != 1 {
 		return process{}, fmt.Errorf("too few fields in the process state %q", stat)
 	}
