@@ -20,7 +20,7 @@ var imports = map[string][]string{
 	"ralph/internal/proc":        {},
 	"ralph/internal/worktree":    {"ralph"},
 	"ralph/internal/config":      {"ralph"},
-	"ralph/internal/scripted":    {},
+	"ralph/internal/scripted":    {"ralph"},
 	"ralph/internal/messagesapi": {},
 	"ralph/loop":                 {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},
 	"ralph/loop/claude":          {"ralph", "ralph/loop", "ralph/internal/proc"},

@@ -245,3 +245,51 @@ func TestRealHang(t *testing.T) {
 		t.Errorf("still alive: %s", out)
 	}
 }
+
+// TestRealSteering: what a person says during a session reaches it.
+func TestRealSteering(t *testing.T) {
+	binary := make(chan string, 1)
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		switch n {
+		case 0:
+			path := <-binary
+			wait := path + ` comment 1 'use green paint' && until ` + path + ` timeline 1 --json | grep -q '"delivered_at": "2'; do :; done`
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": wait, "description": "a person speaks"}})
+		case 1:
+			return tools(say("done", map[string]any{"summary": "painted"}))
+		}
+		return messagesapi.Turn{Text: "Finished."}
+	})
+	binary <- s.ralph
+	s.run(0, "task", "add", "Paint")
+	s.has(s.run(0, "run"), "TASK-1 → completed")
+	heard := false
+	for _, r := range s.api.Requests() {
+		heard = heard || strings.Contains(r.Text, "use green paint")
+	}
+	if !heard {
+		t.Error("the comment did not reach the model")
+	}
+}
+
+// TestRealMCPBroken: without ralph's tools a session is stopped at once, tried
+// again once, and the run ends.
+func TestRealMCPBroken(t *testing.T) {
+	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn { return messagesapi.Turn{Text: "Hello."} })
+	s.run(0, "task", "add", "Try")
+	// A database that is gone is what the server cannot start without.
+	wrapper := filepath.Join(s.dir, "wrapper.sh")
+	config, err := os.ReadFile(filepath.Join(s.dir, "ralph.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claude := strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(string(config), "]", 2)[0], "agent: {command: ["), "]")
+	script := "#!/bin/bash\nexec " + claude + " \"${@//ralph.db/nothing.db}\"\n"
+	if err := errors.Join(os.WriteFile(wrapper, []byte(script), 0o700),
+		os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("agent: {command: ["+wrapper+"]}\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	out := s.run(6, "run")
+	s.has(out, "twice in a row", "2 sessions on 1 tasks")
+	s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`)
+}
