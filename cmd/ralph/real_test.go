@@ -293,3 +293,13 @@ func TestRealMCPBroken(t *testing.T) {
 	s.has(out, "twice in a row", "2 sessions on 1 tasks")
 	s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`)
 }
+
+// TestRealPromptTooLong: the budget is halved twice, then the task fails and the
+// run goes on.
+func TestRealPromptTooLong(t *testing.T) {
+	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn {
+		return messagesapi.Turn{Status: 400, Kind: "invalid_request_error", Text: "prompt is too long: 250000 tokens > 200000 maximum"}
+	})
+	s.run(0, "task", "add", "Long")
+	s.has(s.run(3, "run"), "even after its budget was halved 2 times", "3 sessions on 1 tasks")
+}

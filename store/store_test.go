@@ -1,0 +1,244 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"ralph"
+	"ralph/migrations"
+	"ralph/signals"
+	"ralph/store"
+)
+
+func open(t *testing.T, path string) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// write runs f in a transaction that must succeed.
+func write(t *testing.T, db *store.DB, f func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.Tx(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// working is a database with one task that a session works on.
+func working(t *testing.T) (*store.DB, ralph.Session) {
+	t.Helper()
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	var s ralph.Session
+	write(t, db, func(tx *store.Tx) error {
+		id, err := tx.AddTask(ralph.Task{Title: "A", Priority: 2}, "human")
+		if err != nil {
+			return err
+		}
+		run, err := tx.StartRun(1, ralph.Limits{})
+		if err != nil {
+			return err
+		}
+		s, err = tx.StartSession(store.Start{ID: "11111111-1111-4111-8111-111111111111", Task: id, Run: run.ID})
+		return err
+	})
+	return db, s
+}
+
+func TestASessionIsSettledOnce(t *testing.T) {
+	db, s := working(t)
+	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Learned{Text: "x is y", Kind: "discovery"}); err != nil {
+		t.Fatal(err)
+	}
+	settle := func(tx *store.Tx) error {
+		f, err := tx.Facts(s.ID)
+		if err != nil {
+			return err
+		}
+		f.Ending, f.Rules = ralph.Finished, signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}
+		return tx.Apply(s, signals.Decide(f))
+	}
+	write(t, db, settle)
+	if err := db.Tx(t.Context(), settle); !errors.Is(err, ralph.ErrConflict) {
+		t.Errorf("the second time: %v, want ErrConflict", err)
+	}
+	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Done{Summary: "late"}); !errors.Is(err, ralph.ErrConflict) {
+		t.Errorf("a signal after the end: %v, want ErrConflict", err)
+	}
+	write(t, db, func(tx *store.Tx) error {
+		task, err := tx.Task(s.TaskID)
+		if task.StuckCount != 1 || task.Attempts != 1 || task.Status != ralph.Pending {
+			t.Errorf("got %+v", task)
+		}
+		learned, lerr := tx.LearningsFor(task, ralph.ScopeTask)
+		if len(learned) != 1 || learned[0].TimesSeen != 1 {
+			t.Errorf("got learnings %+v", learned)
+		}
+		return errors.Join(err, lerr)
+	})
+}
+
+func TestASignalOfAnUnknownSessionIsRefused(t *testing.T) {
+	db, s := working(t)
+	for _, tt := range []struct {
+		task    int64
+		session string
+	}{{s.TaskID, "nobody"}, {s.TaskID + 1, s.ID}} {
+		if _, err := db.Say(t.Context(), tt.task, tt.session, "agent", "", signals.Done{Summary: "x"}); !errors.Is(err, ralph.ErrNotFound) {
+			t.Errorf("task %d, session %s: %v, want ErrNotFound", tt.task, tt.session, err)
+		}
+	}
+}
+
+func TestSeveralProcessesSignalAtOnce(t *testing.T) {
+	db, s := working(t)
+	const writers, each = 8, 25
+	var group sync.WaitGroup
+	errs := make(chan error, writers*each)
+	for range writers {
+		other := open(t, db.Path()) // pools of its own, as another process has
+		group.Go(func() {
+			for range each {
+				_, err := other.Say(context.Background(), s.TaskID, s.ID, "agent", "", signals.Flag{What: "x", Severity: "info", Category: "bug"})
+				errs <- err
+			}
+		})
+	}
+	group.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, db, func(tx *store.Tx) error {
+		said, err := tx.SessionSignals(s.ID)
+		if len(said) != writers*each {
+			t.Errorf("got %d signals, want %d", len(said), writers*each)
+		}
+		return err
+	})
+}
+
+func TestTheDatabaseHoldsTheRulesToo(t *testing.T) {
+	db, s := working(t)
+	raw, err := sql.Open("sqlite3", "file:"+db.Path()+"?_foreign_keys=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	for _, tt := range []struct{ verb, payload any }{
+		{"done", `{}`}, {"done", `{"summary":" "}`}, {"done", `{"summary":7}`}, {"done", `not json`}, {"done", nil}, {"shout", `{}`},
+		{"ask", `{"question":"x"}`}, {"flag", `{"what":"x","severity":"urgent","category":"bug"}`}, {nil, nil},
+		{"learned", `{"text":"x","kind":"rumour"}`}, {"blocked", `{"on":"x","kind":"magic"}`}, {"suggest", `{"what":"x","kind":"split"}`},
+	} {
+		if _, err := raw.ExecContext(t.Context(), `INSERT INTO task_comments (task_id, session_id, author, signal_verb, signal_payload, body) VALUES (?, ?, 'agent', ?, ?, 'x')`,
+			s.TaskID, s.ID, tt.verb, tt.payload); err == nil {
+			t.Errorf("%v %v was taken", tt.verb, tt.payload)
+		}
+	}
+	if _, err := raw.ExecContext(t.Context(), `INSERT INTO task_comments (task_id, session_id, author, signal_verb, signal_payload, body) VALUES (?, ?, 'agent', 'learned', '{"text":"x","kind":"decision"}', 'x')`,
+		s.TaskID, s.ID); err != nil {
+		t.Error(err)
+	}
+	var verb, text string
+	if err := raw.QueryRowContext(t.Context(), `SELECT verb, text FROM task_signals`).Scan(&verb, &text); err != nil || verb != "learned" || text != "x" {
+		t.Errorf("the view gives %q, %q, %v", verb, text, err)
+	}
+}
+
+func TestANewerDatabaseIsRefusedAndAMigrationIsBackedUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	db := open(t, path)
+	if err := db.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	raw, err := sql.Open("sqlite3", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ('9999_future.sql', '')`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, migrations.ErrTooNew) {
+		t.Errorf("got %v, want ErrTooNew", err)
+	}
+
+	older := filepath.Join(t.TempDir(), "ralph.db")
+	other, err := sql.Open("sqlite3", "file:"+older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.ExecContext(t.Context(), `CREATE TABLE keepsake (x TEXT)`); err != nil {
+		t.Fatal(err)
+	}
+	open(t, older)
+	if copies, err := filepath.Glob(filepath.Join(filepath.Dir(older), "backups", "*.db")); err != nil || len(copies) != 1 {
+		t.Errorf("got backups %v, %v", copies, err)
+	}
+}
+
+func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), path, store.Options{}); err == nil || !strings.Contains(err.Error(), "not a database") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBlockersAndDependenciesDeriveTheStatus(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	want := func(id int64, status ralph.Status) {
+		t.Helper()
+		write(t, db, func(tx *store.Tx) error {
+			task, err := tx.Task(id)
+			if task.Status != status {
+				t.Errorf("TASK-%d is %s, want %s", id, task.Status, status)
+			}
+			return err
+		})
+	}
+	write(t, db, func(tx *store.Tx) error {
+		_, err := tx.AddTask(ralph.Task{Title: "A"}, "human")
+		if err != nil {
+			return err
+		}
+		_, err = tx.AddTask(ralph.Task{Title: "B", DependsOn: []int64{1}}, "human")
+		return err
+	})
+	want(2, ralph.Blocked)
+	write(t, db, func(tx *store.Tx) error {
+		if err := tx.Move(1, ralph.InProgress, ralph.Loop, ""); err != nil {
+			return err
+		}
+		return tx.Move(1, ralph.Completed, ralph.Verdict, "")
+	})
+	want(2, ralph.Pending)
+	write(t, db, func(tx *store.Tx) error {
+		_, err := tx.AddComment(ralph.Comment{TaskID: 2, Author: "ann", AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: "wait", Rationale: "why"})
+		return err
+	})
+	want(2, ralph.Blocked)
+	write(t, db, func(tx *store.Tx) error { return tx.Resolve(1, "go on", "ann") })
+	want(2, ralph.Pending)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Move(2, ralph.Completed, ralph.Person, "") }); !errors.Is(err, ralph.ErrConflict) {
+		t.Errorf("a move that the table does not have: %v", err)
+	}
+}
