@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -83,8 +85,11 @@ var ErrLocked = errors.New("another run is active in this project")
 func Lock(state string) (unlock func() error, err error) {
 	path := filepath.Join(state, "run.lock")
 	lock := flock.New(path)
-	ok, err := lock.TryLock()
-	if err != nil {
+	// Those who only look whether a run is active hold the lock for an instant.
+	brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	ok, err := lock.TryLockContext(brief, 20*time.Millisecond)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("lock of the run: %w", err)
 	}
 	if !ok {
@@ -102,4 +107,23 @@ func Lock(state string) (unlock func() error, err error) {
 		return nil, errors.Join(fmt.Errorf("lock of the run: %w", err), lock.Unlock())
 	}
 	return lock.Unlock, nil
+}
+
+// Active reports whether a run has the project now. Unlike a run's row, the lock
+// on which it goes does not outlive a run that was killed.
+func Active(state string) (bool, error) {
+	path := filepath.Join(state, "run.lock")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	lock := flock.New(path)
+	// Shared, so that those who only look do not see each other.
+	ok, err := lock.TryRLock()
+	if err != nil {
+		return false, fmt.Errorf("lock of the run: %w", err)
+	}
+	if !ok {
+		return true, nil
+	}
+	return false, lock.Unlock()
 }

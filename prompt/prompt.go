@@ -29,9 +29,9 @@ type Prompt struct {
 
 // A SectionSize is how much of a prompt one section takes.
 type SectionSize struct {
-	Name   string
-	Bytes  int
-	Tokens int // as EstimateTokens counts
+	Name   string `json:"name"`
+	Bytes  int    `json:"bytes"`
+	Tokens int    `json:"tokens"` // as EstimateTokens counts
 }
 
 // sections makes the sections of a prompt in their order: what changes least

@@ -37,7 +37,7 @@ func newPrompt(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := map[string]any{"text": built.Text, "sections": built.Sections, "left_out": built.LeftOut}
+			v := map[string]any{"text": built.Text, "sections": built.Sections, "left_out": append([]string{}, built.LeftOut...)}
 			return a.print(v, func(w io.Writer) error {
 				if _, err := io.WriteString(w, built.Text); err != nil {
 					return err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/store"
 )
 
@@ -27,13 +28,15 @@ func newStatus(a *app) *cobra.Command {
 		Use: "status", Short: "Say what is going on", Example: "  ralph status --json", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var v statusView
-			err := a.read(cmd.Context(), func(tx *store.Tx) error {
+			var now ralph.Time
+			look := func(tx *store.Tx) error {
+				now = tx.Now()
 				run, ok, err := tx.LastRun()
 				if err != nil {
 					return err
 				}
 				if ok {
-					v.Run, v.Running = &run, run.EndedAt.IsZero()
+					v.Run = &run
 				}
 				if v.Sessions, err = tx.OpenSessions(); err != nil {
 					return err
@@ -51,21 +54,34 @@ func newStatus(a *app) *cobra.Command {
 					v.Agent, v.Until = agent.Reason, agent.WaitUntil
 				}
 				return err
+			}
+			err := a.with(cmd.Context(), func(p *project, db *store.DB) error {
+				if err := db.View(cmd.Context(), look); err != nil {
+					return err
+				}
+				active, err := loop.Active(p.state)
+				v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
+				return err
 			})
 			if err != nil {
 				return err
 			}
-			return a.print(v, func(w io.Writer) error { return sayStatus(w, v) })
+			return a.print(v, func(w io.Writer) error { return sayStatus(w, v, now) })
 		},
 	}
 }
 
-func sayStatus(w io.Writer, v statusView) error {
+func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
 	switch {
 	case v.Run == nil:
 		fmt.Fprintln(w, "no run yet")
 	case v.Running:
 		fmt.Fprintf(w, "running since %s (process %d), %s %s\n", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID, v.Run.State, oneLine(v.Run.StateReason, 200))
+		if until := v.Run.WaitUntil; !until.IsZero() {
+			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))
+		}
+	case v.Run.EndedAt.IsZero():
+		fmt.Fprintf(w, "not running; the last run (process %d) was lost: `ralph run` takes up what it left\n", v.Run.PID)
 	default:
 		fmt.Fprintf(w, "not running; the last run ended %s: %s\n", v.Run.EndedAt.Local().Format("Jan 2 15:04"), oneLine(v.Run.Reason, 200))
 	}
@@ -82,9 +98,21 @@ func sayStatus(w io.Writer, v statusView) error {
 	}
 	if r := v.Run; r != nil {
 		l := r.Limits
-		fmt.Fprintf(w, "spent %s of %s, %d of %d sessions, %d of %d tasks, %s at most\n", dollars(r.CostUSD), dollars(l.MaxCostUSD),
-			r.Sessions, l.MaxSessions, r.Tasks, l.MaxTasks, time.Duration(l.MaxSeconds*float64(time.Second)))
+		fmt.Fprintf(w, "spent %s of %s, %d of %d sessions, %d of %d tasks, %s of %s\n", dollars(r.CostUSD), dollars(l.MaxCostUSD),
+			r.Sessions, l.MaxSessions, r.Tasks, l.MaxTasks, took(*r, v.Running, now), time.Duration(l.MaxSeconds*float64(time.Second)))
 	}
 	_, err := fmt.Fprintf(w, "%d waiting for you\n", v.Waiting)
 	return err
+}
+
+// took is how long a run has lasted; of a lost one nobody knows.
+func took(r ralph.Run, running bool, now ralph.Time) string {
+	end := r.EndedAt
+	switch {
+	case running:
+		end = now
+	case end.IsZero():
+		return "an unknown time"
+	}
+	return end.Sub(r.StartedAt.Time).Round(time.Second).String()
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/store"
 )
 
@@ -33,11 +35,23 @@ func control(a *app, use, short string, what func() string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: "  ralph " + use, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.write(cmd.Context(), func(tx *store.Tx) error { return tx.Control(what()) }); err != nil {
+			err := a.with(cmd.Context(), func(p *project, db *store.DB) error {
+				active, err := loop.Active(p.state)
+				if err != nil {
+					return err
+				}
+				if !active {
+					return fmt.Errorf("no run is active: %w", ralph.ErrConflict)
+				}
+				return db.Tx(cmd.Context(), func(tx *store.Tx) error { return tx.Control(what()) })
+			})
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(a.out, "%s: the run has been told\n", use)
-			return err
+			return a.print(map[string]string{"control": what()}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: the run has been told\n", use)
+				return err
+			})
 		},
 	}
 }

@@ -33,6 +33,24 @@ func newSuggestion(a *app) *cobra.Command {
 	reject.Flags().StringVar(&reason, "reason", "", "why")
 	edit := newTaskEdit(a)
 	edit.Short, edit.Example = "Change a suggested task before approving it", "  ralph suggestion edit 14 --title \"Verify the audit chain\""
+	change := edit.RunE
+	edit.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := ralph.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		err = a.read(cmd.Context(), func(tx *store.Tx) error {
+			t, err := tx.Task(id)
+			if err != nil {
+				return err
+			}
+			return proposed(t)
+		})
+		if err != nil {
+			return err
+		}
+		return change(cmd, args)
+	}
 	return noun("suggestion", "Decide on the tasks that agents suggest", newSuggestionList(a), approve, edit, reject)
 }
 
