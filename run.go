@@ -62,11 +62,24 @@ type Limits struct {
 	MaxTasks        int     `json:"max_tasks"`
 	MaxSeconds      float64 `json:"max_seconds"`
 	MaxCostUSD      float64 `json:"max_cost_usd"`
+	MaxDayCostUSD   float64 `json:"max_cost_per_day_usd"` // from midnight to midnight, over all runs
 	SessionSeconds  float64 `json:"session_seconds"`
+	IdleSeconds     float64 `json:"idle_seconds"` // of a session
 	SessionTurns    int     `json:"session_turns"`
 	SessionCostUSD  float64 `json:"session_cost_usd"`
 	Attempts        int     `json:"attempts"`
 	StagnantMaximum int     `json:"stagnant_sessions"`
+
+	Usage map[string]int `json:"usage"` // of a subscription's windows, by name, in percent
+}
+
+// A UsageWindow is how far an account's allowance for a span of time is used, as
+// the agent told last.
+type UsageWindow struct {
+	Name        string  `json:"name"`        // "five_hour", "seven_day", "seven_day_opus", …
+	Utilization float64 `json:"utilization"` // 0 to 1
+	ResetsAt    Time    `json:"resets_at"`
+	Seen        Time    `json:"seen"` // when the agent told
 }
 
 // Types of events (discussion, "Events").
@@ -80,6 +93,8 @@ const (
 	EventSessionStarted    = "session.started"
 	EventSessionState      = "session.state"
 	EventSessionEnded      = "session.ended"
+	EventPermissionAsked   = "permission.asked"
+	EventPermissionDecided = "permission.decided"
 	EventRunStarted        = "run.started"
 	EventRunWaiting        = "run.waiting"
 	EventRunEnded          = "run.ended"

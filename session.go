@@ -88,6 +88,10 @@ type Check struct {
 	Passed  bool    `json:"passed"`
 	Tail    string  `json:"tail"`  // the end of its output
 	Error   string  `json:"error"` // why it was stopped or could not be started
+
+	// Tests by name, where the command reported them (go test -json, JUnit XML):
+	Failures []string `json:"failures,omitempty"` // those that fail and did not before the task was begun
+	Excused  []string `json:"excused,omitempty"`  // those that fail and did so before (decision 1)
 }
 
 // A Session is one run of the agent on one task.

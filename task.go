@@ -172,6 +172,7 @@ var Moves = []Move{
 	{InProgress, Cancelled, Person, "the task is called off; its session is stopped first"},
 
 	{NeedsInput, Pending, Derived, "the last open question is answered"},
+	{NeedsInput, Completed, Person, "`ralph resolve --approve`: a verified done may change protected files"},
 	{NeedsInput, Blocked, Derived, "the last open question is answered and a blocker is left"},
 	{NeedsInput, Cancelled, Person, "the task is called off"},
 

@@ -89,9 +89,10 @@ type Report struct {
 	Tokens     ralph.Tokens
 	Turns      int
 	ToolCalls  int
-	LastWords  string   // the end of what it said last
-	StderrTail string   // the end of its standard error
-	Denials    []string // refused permissions: tool and command
-	Leftovers  []string // processes that outlived it and had to be killed
-	Unreadable int      // lines of its output that were no events; they are in the transcript
+	LastWords  string              // the end of what it said last
+	StderrTail string              // the end of its standard error
+	Denials    []string            // refused permissions: tool and command
+	Leftovers  []string            // processes that outlived it and had to be killed
+	Usage      []ralph.UsageWindow // as far as it told of them
+	Unreadable int                 // lines of its output that were no events; they are in the transcript
 }

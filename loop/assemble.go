@@ -35,11 +35,34 @@ func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error)
 }
 
 func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
-	if d.Verify, err = l.verifyCommands(tx, t); err != nil || t.Discipline == "" {
+	c, err := l.verifyCommands(tx, t)
+	if err != nil {
 		return err
+	}
+	d.Verify, d.Protect = c.all(), l.Verification.Protect
+	var before []outcome
+	if _, err := tx.Baseline(t.ID, &before); err != nil {
+		return err
+	}
+	for _, b := range before {
+		if !b.Check.Passed && slices.Contains(c.shared, b.Check.Command) {
+			d.FailedBefore = append(d.FailedBefore, failedBefore(b, l.Verification.Strict))
+		}
+	}
+	if t.Discipline == "" {
+		return nil
 	}
 	d.Discipline, err = tx.Discipline(t.Discipline)
 	return err
+}
+
+// failedBefore tells of a command that failed before the task was begun.
+func failedBefore(b outcome, strict bool) prompt.FailedBefore {
+	f := prompt.FailedBefore{Command: b.Check.Command}
+	if b.Tests != nil {
+		f.Tests, f.Excused = b.Tests.Failed(), !strict
+	}
+	return f
 }
 
 func addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
@@ -105,7 +128,7 @@ func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	}
 	c := &prompt.Continuation{Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
 		Failed: slices.DeleteFunc(slices.Clone(s.Verify), func(c ralph.Check) bool { return c.Passed })}
-	switch p := signals.Closing(said).(type) {
+	switch p := signals.Closing(said).Payload.(type) {
 	case signals.Partial:
 		c.Summary, c.Remaining = p.Summary, p.Remaining
 	case signals.Done:

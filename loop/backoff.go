@@ -87,6 +87,11 @@ func (r *runner) afterAgent(ctx context.Context, report Report) (*end, error) {
 		if err != nil {
 			return err
 		}
+		for _, w := range report.Usage {
+			if err := tx.KeepUsage(w); err != nil {
+				return err
+			}
+		}
 		if !report.Ending.AgentError() {
 			if report.Ending == ralph.Interrupted || report.Ending == ralph.Lost || state == (store.AgentState{}) {
 				return nil
@@ -106,13 +111,20 @@ func (r *runner) afterAgent(ctx context.Context, report Report) (*end, error) {
 // this run's word or an earlier one's. It reports whether it waited at all.
 func (r *runner) waitForAgent(ctx context.Context) (waited bool, e *end, err error) {
 	var state store.AgentState
+	now := time.Now()
 	if err := r.Store.View(ctx, func(tx *store.Tx) (err error) {
-		state, err = tx.AgentState()
+		if state, err = tx.AgentState(); err != nil {
+			return err
+		}
+		windows, err := tx.UsageWindows()
+		if until, why := usedUp(windows, r.Limits.Usage, now); until.After(state.WaitUntil.Time) {
+			state.WaitUntil, state.Reason = ralph.At(until), why
+		}
 		return err
 	}); err != nil {
 		return false, nil, err
 	}
-	left := time.Until(state.WaitUntil.Time)
+	left := state.WaitUntil.Sub(now)
 	if left <= 0 {
 		return false, nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"sync"
 	"time"
 
 	"ralph"
@@ -121,8 +122,8 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		if stop, err := r.stopped(ctx); stop != nil || err != nil {
 			return r.withRest(ctx, stop, err)
 		}
-		if e := r.limit(); e != nil {
-			return r.withRest(ctx, e, nil)
+		if e, err := r.limit(ctx); e != nil || err != nil {
+			return r.withRest(ctx, e, err)
 		}
 		if waited, e, err := r.waitForAgent(ctx); waited || e != nil || err != nil {
 			if e != nil || err != nil {
@@ -145,24 +146,6 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return r.withRest(ctx, e, err)
 		}
 	}
-}
-
-// limit is the first limit of the run that is reached.
-func (r *runner) limit() *end {
-	limit := func(format string, args ...any) *end {
-		return &end{ralph.ExitLimit, fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case r.sessions >= r.Limits.MaxSessions:
-		return limit("the limit of %d sessions per run is reached", r.Limits.MaxSessions)
-	case time.Since(r.started) >= seconds(r.Limits.MaxSeconds):
-		return limit("the limit of %s per run is reached", seconds(r.Limits.MaxSeconds))
-	case r.cost >= r.Limits.MaxCostUSD:
-		return limit("the limit of $%.2f per run is reached ($%.2f spent)", r.Limits.MaxCostUSD, r.cost)
-	case r.stagnant >= r.Limits.StagnantMaximum:
-		return limit("%d sessions in a row changed nothing", r.stagnant)
-	}
-	return nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -198,9 +181,16 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
 		return nil, err
 	}
+	if err := r.takeBaseline(ctx, task); err != nil || ctx.Err() != nil || closed(r.Stop) {
+		return nil, err
+	}
 	r.worked[task.ID] = true
 	r.sessions++
-	s, err := r.open(ctx, r.id, task)
+	spent, err := r.spent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.open(ctx, r.id, task, allowance(r.Limits, spent))
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +210,28 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		r.stagnant = 0
 	}
 	return r.afterAgent(ctx, report)
+}
+
+// takeBaseline is [Loop.baseline], given up when the run is to stop.
+func (r *runner) takeBaseline(ctx context.Context, task ralph.Task) error {
+	work, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-r.Stop:
+			cancel()
+		case <-work.Done():
+		}
+	})
+	err := r.baseline(work, task)
+	stopped := work.Err() != nil
+	cancel()
+	watch.Wait()
+	if stopped {
+		return nil // what it was doing has no result, and there is no session to tell of it
+	}
+	return err
 }
 
 // unusable settles a session whose agent could not be run at all.
@@ -251,8 +263,8 @@ func (r *runner) stopped(ctx context.Context) (*end, error) {
 			if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
 				return nil, err
 			}
-			if e := r.limit(); e != nil {
-				return e, nil
+			if e, err := r.limit(ctx); e != nil || err != nil {
+				return e, err
 			}
 			r.sleep(ctx, pollWaiting)
 		default:

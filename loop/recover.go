@@ -50,11 +50,11 @@ func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
 		if s.task, err = tx.Task(row.TaskID); err != nil {
 			return err
 		}
-		if s.verify, err = l.verifyCommands(tx, s.task); err != nil {
+		if err = s.prepare(tx); err != nil {
 			return err
 		}
 		var snapshot struct{}
-		_, err = tx.Beginning(row.ID, &snapshot, &s.reference)
+		s.maxCost, err = tx.Beginning(row.ID, &snapshot, &s.reference)
 		return err
 	}); err != nil {
 		return err

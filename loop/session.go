@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,6 +19,7 @@ import (
 // Why a session was stopped before its end: the cause of its context.
 var (
 	errTimeout   = errors.New("its time is up")
+	errIdle      = errors.New("it was idle")
 	errRunLimit  = errors.New("the run's time is up")
 	errRunStop   = errors.New("the run was stopped")
 	errCancelled = errors.New("its task was cancelled")
@@ -27,29 +29,36 @@ var (
 // A session is one run of the agent on one task, from claim to verdict.
 type session struct {
 	*Loop
-	row       ralph.Session // as it is in the database, and what is learned of it
-	task      ralph.Task
-	verify    []string // commands that check a done
-	prompt    string
-	reference hashes // what the work tree is compared with at the end
-	changed   parts  // what is known to have changed already
-	checks    []ralph.Check
-	checked   bool // checks are of the agent's last turn
-	reminded  int
-	retried   int
-	clock     *clock
+	row        ralph.Session // as it is in the database, and what is learned of it
+	task       ralph.Task
+	verify     commands
+	before     []outcome // the baseline
+	prompt     string
+	reference  hashes // what the work tree is compared with at the end
+	changed    parts  // what is known to have changed already
+	checks     []ralph.Check
+	protected  []string // protected files that are not as people left them
+	checked    bool     // checks and protected are of the agent's last turn
+	reminded   int
+	retried    int
+	doubted    int64 // the done that the agent was asked to confirm
+	clock      *clock
+	idle       *idleness
+	permission bool    // a person is asked whether it may use a tool
+	held       bool    // its clock stands still for that
+	maxCost    float64 // what the session may spend, in USD
 }
 
 // open claims the task and records the session, before anything is launched: a
 // crash from here on leaves a session that the next run finds.
-func (l *Loop) open(ctx context.Context, run int64, task ralph.Task) (*session, error) {
-	s := &session{Loop: l, task: task, row: ralph.Session{ID: uuid.NewString(), TaskID: task.ID}}
+func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost float64) (*session, error) {
+	s := &session{Loop: l, task: task, maxCost: maxCost, row: ralph.Session{ID: uuid.NewString(), TaskID: task.ID}}
 	if err := os.MkdirAll(s.logDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("folder of the session's transcript: %w", err)
 	}
 	var discipline ralph.Discipline
 	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if s.verify, err = l.verifyCommands(tx, task); err != nil {
+		if err = s.prepare(tx); err != nil {
 			return err
 		}
 		if task.Discipline != "" {
@@ -71,13 +80,24 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task) (*session, 
 	if err != nil {
 		return nil, fmt.Errorf("state of the work tree: %w", err)
 	}
+	protected, err := digestProtected(l.Dir, l.Verification.Protect)
+	if err != nil {
+		return nil, err
+	}
 	model := l.chooseModel(task, discipline)
 	err = l.Store.Tx(ctx, func(tx *store.Tx) error {
 		if s.reference, err = l.hash(tx, task.ID, snapshot); err != nil {
 			return err
 		}
+		known, err := l.protectedFiles(tx)
+		if err != nil {
+			return err
+		}
+		if err := tx.KeepProtectedFiles(welcome(known, protected)); err != nil {
+			return err
+		}
 		s.row, err = tx.StartSession(store.Start{ID: s.row.ID, Task: task.ID, Run: run, Model: model,
-			CostLimitUSD: l.Limits.SessionCostUSD, Snapshot: snapshot, Hashes: s.reference})
+			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference})
 		return err
 	})
 	return s, err
@@ -112,6 +132,7 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	limit := seconds(s.Limits.SessionSeconds)
 	s.clock = newClock(limit, func() { stop(errTimeout) })
 	defer s.clock.pause()
+	s.idle = newIdleness(seconds(s.Limits.IdleSeconds), s.content)
 	say := make(chan Message)
 	watched := make(chan struct{})
 	go func() {
@@ -119,9 +140,9 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 		s.watch(work, stop, say, deadline)
 	}()
 	report, err := s.Agent.Work(work, Assignment{
-		SessionID: s.row.ID, TaskID: s.row.TaskID, Discipline: s.task.Discipline, Prompt: s.prompt, Model: s.Model,
-		MaxTurns: s.Limits.SessionTurns, MaxCost: s.Limits.SessionCostUSD, Dir: s.Dir, LogDir: s.logDir(),
-		Say: say, TurnEnded: s.turnEnded,
+		SessionID: s.row.ID, TaskID: s.row.TaskID, Discipline: s.task.Discipline, Prompt: s.prompt, Model: s.row.Model,
+		MaxTurns: s.Limits.SessionTurns, MaxCost: s.maxCost, Dir: s.Dir, LogDir: s.logDir(),
+		Say: say, TurnEnded: s.turnEnded, Seen: func(Event) { s.idle.event() },
 	})
 	cause := context.Cause(work)
 	stop(nil)
@@ -129,12 +150,22 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	return withCause(report, cause, limit), nil
+	return withCause(report, cause, limit, s.idle.limit), nil
 }
+
+// content is the digest of the work tree.
+func (s *session) content(ctx context.Context) (string, error) {
+	snapshot, err := s.Tree.Snapshot(ctx, s.idleScratch())
+	return snapshot.Content, err
+}
+
+// idleScratch is [session.scratch] for those looks at the work tree that are taken
+// while the session's own may be under way.
+func (s *session) idleScratch() string { return s.scratch() + "-idle" }
 
 // withCause says why an interrupted session was: a session that had ended by
 // itself when it was to be stopped has ended by itself.
-func withCause(report Report, cause error, limit time.Duration) Report {
+func withCause(report Report, cause error, limit, idle time.Duration) Report {
 	if report.Ending != ralph.Interrupted || cause == nil {
 		return report
 	}
@@ -142,10 +173,22 @@ func withCause(report Report, cause error, limit time.Duration) Report {
 	if errors.Is(cause, context.Canceled) {
 		report.Reason = "interrupted: the run was stopped at once"
 	}
-	if errors.Is(cause, errTimeout) {
+	switch {
+	case errors.Is(cause, errTimeout):
 		report.Ending, report.Reason = ralph.TimedOut, "timed out after "+limit.String()
+	case errors.Is(cause, errIdle):
+		report.Ending, report.Reason = ralph.TimedOut, "timed out: idle for "+idle.String()+", without an event, a signal, CPU use or a change in the work tree"
 	}
 	return report
+}
+
+// prepare reads how the session's done is checked.
+func (s *session) prepare(tx *store.Tx) (err error) {
+	if s.verify, err = s.verifyCommands(tx, s.task); err != nil {
+		return err
+	}
+	_, err = tx.Baseline(s.task.ID, &s.before)
+	return err
 }
 
 // turnEnded is told when the agent waits on its open stdin, and says what it is
@@ -155,62 +198,111 @@ func (s *session) turnEnded(ctx context.Context) (string, error) {
 	s.clock.pause()
 	defer s.clock.resume()
 	s.checked = false
-	var closing signals.Payload
-	if err := s.Store.View(ctx, func(tx *store.Tx) error {
-		said, err := tx.SessionSignals(s.row.ID)
-		closing = signals.Closing(said)
-		return err
-	}); err != nil {
+	closing, err := s.closing(ctx)
+	if err != nil {
 		return "", err
 	}
-	if closing == nil {
+	if closing.Payload == nil {
 		if s.reminded >= s.ClosingReminders {
 			return "", nil
 		}
 		s.reminded++
 		return reminder, nil
 	}
-	if closing.Verb() != ralph.VerbDone || len(s.verify) == 0 {
+	if closing.Payload.Verb() != ralph.VerbDone {
 		return "", nil
 	}
 	if err := s.check(ctx); err != nil || ctx.Err() != nil {
 		return "", err
 	}
-	if passed(s.checks) || s.retried >= s.Verification.InSessionRetries {
-		s.checked = true
-		return "", nil
-	}
-	s.retried++
-	return refusal(s.checks), nil
+	return s.objection(closing.ID), nil
 }
 
-// check runs the verification, and keeps what it changes itself from counting as
-// the session's doing (decision 19).
+// objection is what the agent is told about a done that has just been checked; ""
+// if there is nothing more to say to it.
+func (s *session) objection(done int64) string {
+	refused := !passed(s.checks) || len(s.protected) > 0 && !s.Rules.ReviewProtect
+	switch {
+	case refused && s.retried < s.Verification.InSessionRetries:
+		s.retried++
+		return refusal(s.checks, s.protected)
+	case !refused && len(s.checks) == 0 && !s.changed.workTree && s.doubted == 0:
+		s.doubted = done
+		return confirmation
+	}
+	s.checked = true
+	return ""
+}
+
+// closing is the session's closing signal so far; its payload is nil if there is
+// none.
+func (s *session) closing(ctx context.Context) (closing signals.Said, err error) {
+	err = s.Store.View(ctx, func(tx *store.Tx) error {
+		said, err := tx.SessionSignals(s.row.ID)
+		closing = signals.Closing(said)
+		return err
+	})
+	return closing, err
+}
+
+// check looks at protected files and runs the verification, and keeps what that
+// changes itself from counting as the session's doing (decision 19).
 func (s *session) check(ctx context.Context) error {
-	if err := s.compare(ctx); err != nil {
-		return err
-	}
-	checks, err := s.Verification.run(ctx, s.Dir, s.logDir(), s.row.ID, s.verify)
+	now, err := s.compare(ctx)
 	if err != nil {
 		return err
 	}
-	s.checks = checks
-	after, err := s.now(ctx)
+	if err := s.checkProtected(ctx); err != nil {
+		return err
+	}
+	s.checks = nil
+	if len(s.verify.all()) == 0 {
+		return nil
+	}
+	results, err := s.Verification.run(ctx, job{dir: s.Dir, marker: "RALPH_SESSION_ID=" + s.row.ID, log: s.verifyLog()}, s.verify.all())
 	if err != nil {
 		return err
 	}
-	s.reference = after
-	return nil
+	for _, r := range results {
+		s.checks = append(s.checks, judge(r, s.before, s.verify.shared, s.Verification.Strict))
+	}
+	if ctx.Err() != nil {
+		return nil // commands that were stopped say nothing of the work tree
+	}
+	if err := s.keep(ctx, now.WorkTree, results); err != nil {
+		return err
+	}
+	s.reference, err = s.now(ctx)
+	return err
+}
+
+// checkProtected finds the protected files that are not as people left them.
+func (s *session) checkProtected(ctx context.Context) error {
+	now, err := digestProtected(s.Dir, s.Verification.Protect)
+	if err != nil {
+		return err
+	}
+	return s.Store.View(ctx, func(tx *store.Tx) error {
+		known, err := s.protectedFiles(tx)
+		if err != nil {
+			return err
+		}
+		waiting, err := tx.UnderReview()
+		s.protected = slices.DeleteFunc(tampered(known, now), func(path string) bool {
+			// Another task's change that a person is to decide on is not this one's.
+			return s.Rules.ReviewProtect && waiting[path] && known[path].Seen == now[path]
+		})
+		return err
+	})
 }
 
 // compare notes which parts differ from the reference.
-func (s *session) compare(ctx context.Context) error {
+func (s *session) compare(ctx context.Context) (hashes, error) {
 	now, err := s.now(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		s.changed = s.changed.or(now.differ(s.reference))
 	}
-	s.changed = s.changed.or(now.differ(s.reference))
-	return nil
+	return now, err
 }
 
 // now takes the hashes.

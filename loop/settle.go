@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"ralph"
@@ -17,7 +18,7 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	// What was said is settled even if ctx has ended meanwhile; only the
 	// verification, which may take long, ends with it.
 	keep := context.WithoutCancel(ctx)
-	if err := s.compare(keep); err != nil {
+	if _, err := s.compare(keep); err != nil {
 		return d, 0, err
 	}
 	unchecked, err := s.checkClaim(ctx)
@@ -27,15 +28,27 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	if err := s.takeChanges(keep); err != nil {
 		return d, 0, err
 	}
+	protected, err := digestProtected(s.Dir, s.Verification.Protect)
+	if err != nil {
+		return d, 0, err
+	}
 	err = s.Store.Tx(keep, func(tx *store.Tx) error {
 		f, err := tx.Facts(s.row.ID)
 		if err != nil {
 			return err
 		}
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.row.Ending, report.Reason, s.changed.any(), s.Rules
-		f.Verify = s.row.Verify
+		f.Verify, f.Protected, f.Untouched = s.row.Verify, s.protected, !s.changed.workTree
+		f.Confirmed = s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
 		if unchecked {
 			f.Void, f.EndingWhy = true, "the run was stopped before the claim could be checked"
+		}
+		known, err := s.protectedFiles(tx)
+		if err != nil {
+			return err
+		}
+		if err := tx.KeepProtectedFiles(farewell(known, protected)); err != nil {
+			return err
 		}
 		d = signals.Decide(f)
 		return tx.Apply(s.row, d)
@@ -43,7 +56,7 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	if err != nil {
 		return d, 0, err
 	}
-	return d, s.row.CostUSD, os.RemoveAll(s.scratch())
+	return d, s.row.CostUSD, errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch()))
 }
 
 // take notes what the agent reported. A session without any word on its cost is
@@ -56,7 +69,7 @@ func (s *session) take(r Report) {
 	}
 	s.row.CostUSD, s.row.CostKnown = r.CostUSD, r.CostKnown
 	if !r.CostKnown && r.CostUSD <= 0 {
-		s.row.CostUSD = s.Limits.SessionCostUSD
+		s.row.CostUSD = s.maxCost
 	}
 }
 
@@ -64,24 +77,20 @@ func (s *session) take(r Report) {
 // for yet. A claim that could not be checked, because the run is stopped at once,
 // is not judged.
 func (s *session) checkClaim(ctx context.Context) (unchecked bool, err error) {
-	var closing signals.Payload
-	if err := s.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		said, err := tx.SessionSignals(s.row.ID)
-		closing = signals.Closing(said)
-		return err
-	}); err != nil {
+	closing, err := s.closing(context.WithoutCancel(ctx))
+	if err != nil || closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone {
 		return false, err
 	}
-	if closing == nil || closing.Verb() != ralph.VerbDone || len(s.verify) == 0 {
-		return false, nil
-	}
 	if !s.checked {
-		if s.checks, err = s.Verification.run(ctx, s.Dir, s.logDir(), s.row.ID, s.verify); err != nil {
+		if ctx.Err() != nil {
+			return len(s.verify.all()) > 0, s.checkProtected(context.WithoutCancel(ctx))
+		}
+		if err := s.check(ctx); err != nil {
 			return false, err
 		}
 	}
 	s.row.Verify = s.checks
-	return ctx.Err() != nil && !s.checked, nil
+	return ctx.Err() != nil && !s.checked && len(s.checks) > 0, nil
 }
 
 // takeChanges notes what the session changed since its start, whatever it did with git.

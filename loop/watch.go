@@ -19,6 +19,8 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 	defer tick.Stop()
 	end := time.NewTimer(time.Until(deadline))
 	defer end.Stop()
+	look := time.NewTicker(s.idle.interval())
+	defer look.Stop()
 	stopping := s.Stop
 	var grace <-chan time.Time
 	drain := func() {
@@ -38,8 +40,17 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		case <-stopping:
 			stopping = nil
 			drain()
+		case <-look.C:
+			idle, err := s.idle.over(ctx, time.Now(), s.clock.paused())
+			if err != nil && ctx.Err() == nil {
+				s.Log.Warn("it cannot be told whether the session is idle", "session", s.row.ID, "error", err)
+			}
+			if idle {
+				stop(errIdle)
+			}
 		case <-tick.C:
 			asked, comments, err := s.asked(ctx)
+			s.waitsForPermission()
 			switch {
 			case err != nil:
 				// The database is busy or the session is being stopped; the next look will tell.
@@ -70,6 +81,9 @@ func (s *session) asked(ctx context.Context) (request string, comments []ralph.C
 				return err
 			}
 			request = run.Control
+		}
+		if s.permission, err = tx.AsksPermission(s.row.ID); err != nil {
+			return err
 		}
 		comments, err = tx.Undelivered(s.row.TaskID, s.row.StartedAt)
 		return err
@@ -105,35 +119,52 @@ func (s *session) delivered(comment int64) {
 	}
 }
 
+// waitsForPermission stops the session's clock while a person is asked whether it
+// may use a tool (decision 18).
+func (s *session) waitsForPermission() {
+	switch {
+	case s.permission && !s.held:
+		s.clock.pause()
+	case !s.permission && s.held:
+		s.clock.resume()
+	}
+	s.held = s.permission
+}
+
 // A clock runs a session's time down, except while ralph itself takes time
-// (decision 18).
+// (decision 18). Each pause has its resume; it stands still until the last one.
 type clock struct {
-	mu      sync.Mutex
-	left    time.Duration
-	since   time.Time
-	timer   *time.Timer
-	running bool
+	mu    sync.Mutex
+	left  time.Duration
+	since time.Time
+	timer *time.Timer
+	holds int // pauses that have not been resumed
 }
 
 // newClock starts a clock that calls ring once when d is used up.
 func newClock(d time.Duration, ring func()) *clock {
-	return &clock{left: d, since: time.Now(), timer: time.AfterFunc(d, ring), running: true}
+	return &clock{left: d, since: time.Now(), timer: time.AfterFunc(d, ring)}
+}
+
+func (c *clock) paused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holds > 0
 }
 
 func (c *clock) pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running && c.timer.Stop() {
+	if c.holds++; c.holds == 1 && c.timer.Stop() {
 		c.left -= time.Since(c.since)
 	}
-	c.running = false
 }
 
 func (c *clock) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.running {
-		c.since, c.running = time.Now(), true
+	if c.holds--; c.holds == 0 {
+		c.since = time.Now()
 		c.timer.Reset(max(c.left, time.Millisecond))
 	}
 }

@@ -28,6 +28,9 @@ type Options struct {
 	Underscore bool // ralph_signal_done instead of ralph.signal.done, for clients that refuse dots
 	// Say stores a signal durably and returns the id of its comment.
 	Say func(ctx context.Context, p signals.Payload) (int64, error)
+	// Permit answers the agent's program whether a tool may be used, and says why
+	// not. It may take as long as a person does. nil leaves the tool out.
+	Permit func(ctx context.Context, tool string, input json.RawMessage) (allow bool, why string, err error)
 }
 
 // A tool is one verb as an agent sees it.
@@ -76,6 +79,9 @@ func New(o Options) *mcp.Server {
 		no := false
 		server.AddTool(&mcp.Tool{Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}}, handler(o, t.payload.Verb()))
+	}
+	if o.Permit != nil {
+		addPermission(server, o)
 	}
 	return server
 }

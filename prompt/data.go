@@ -17,16 +17,26 @@ type Data struct {
 	FeatureHuman     string           // the feature's human-written learnings
 	FeatureLearnings []ralph.Learning // scope feature and task, best first; people's are moved to the front
 
-	Task        ralph.Task
-	Verify      []string           // every command that will be run on a `done`: the project's, the feature's, the task's
-	DependsOn   []Dependency       // ascending ids
-	Answers     []Answer           // latest first; new ones are moved to the front
-	LastSession *Continuation      // nil for a fresh task
-	Stuck       []StuckSession     // earlier stuck sessions, oldest first
-	Flags       []ralph.Comment    // latest first; blocking ones are moved to the front
-	Comments    []ralph.Comment    // people's and agents' plain comments with their replies, oldest first
-	Files       []ralph.FileChange // newest first
-	MaxTokens   int                // the budget in tokens as EstimateTokens counts them; it is taken literally, also if zero
+	Task         ralph.Task
+	Verify       []string           // every command that will be run on a `done`: the project's, the feature's, the task's
+	Protect      []string           // globs of the files that must not be changed
+	FailedBefore []FailedBefore     // commands that failed before the task was begun
+	DependsOn    []Dependency       // ascending ids
+	Answers      []Answer           // latest first; new ones are moved to the front
+	LastSession  *Continuation      // nil for a fresh task
+	Stuck        []StuckSession     // earlier stuck sessions, oldest first
+	Flags        []ralph.Comment    // latest first; blocking ones are moved to the front
+	Comments     []ralph.Comment    // people's and agents' plain comments with their replies, oldest first
+	Files        []ralph.FileChange // newest first
+	MaxTokens    int                // the budget in tokens as EstimateTokens counts them; it is taken literally, also if zero
+}
+
+// FailedBefore is a command of the verification that failed before the task's
+// first session.
+type FailedBefore struct {
+	Command string
+	Tests   []string // by name, where it reports them
+	Excused bool     // those tests may go on failing; else the command must pass all the same
 }
 
 // A Dependency is a task that this one depends on, and how it ended.

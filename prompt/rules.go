@@ -93,14 +93,51 @@ func verbs(d Data) string {
 // checks names the commands with which a done is checked.
 func checks(d Data) string {
 	if len(d.Verify) == 0 {
-		return "## How `done` is checked\n\nralph has no command to check a `done` with. Check the work yourself, and say in its summary what you ran and what came of it.\n\n"
+		return "## How `done` is checked\n\nralph has no command to check a `done` with. Check the work yourself, and say in its summary what you ran and what came of it.\n\n" + protect(d)
 	}
 	lines := make([]string, len(d.Verify))
 	for i, command := range d.Verify {
 		lines[i] = "$ " + clean(command)
 	}
 	return "## How `done` is checked\n\nralph checks `done` by running the commands below; each must exit with status 0. Run them yourself first.\n\n" +
-		fence("commands, from the project's configuration and the task", strings.Join(lines, "\n"))
+		fence("commands, from the project's configuration and the task", strings.Join(lines, "\n")) + failedBefore(d) + protect(d)
+}
+
+// failedBefore tells what the agent did not break, and whether it has to mend it.
+func failedBefore(d Data) string {
+	var b strings.Builder
+	for _, f := range d.FailedBefore {
+		what := "It must pass all the same."
+		if f.Excused {
+			what = "These tests may go on failing; no other may:"
+		}
+		text := "$ " + clean(f.Command)
+		for i, name := range f.Tests {
+			if i == testsNamed {
+				text += fmt.Sprintf("\n- and %d more", len(f.Tests)-i)
+				break
+			}
+			text += "\n- " + clean(name)
+		}
+		b.WriteString("\nThis command failed before the task was begun. " + what + "\n\n" + fence("failed before", text))
+	}
+	return b.String()
+}
+
+// testsNamed is how many of the tests that failed before are named.
+const testsNamed = 50
+
+// protect names the files that must stay as they are.
+func protect(d Data) string {
+	if len(d.Protect) == 0 {
+		return ""
+	}
+	lines := make([]string, len(d.Protect))
+	for i, pattern := range d.Protect {
+		lines[i] = clean(pattern)
+	}
+	return "\nDo not change, add or delete files that match these patterns; a `done` with such a change does not hold:\n\n" +
+		fence("protected files, from the project's configuration", strings.Join(lines, "\n"))
 }
 
 // tool is a verb's tool by the name that the model knows, as code.

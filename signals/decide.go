@@ -22,9 +22,12 @@ type Facts struct {
 	EndingWhy   string       // in one sentence, for people
 	Said        []Said       // in the order in which it was said
 	Changed     bool         // the stagnation hashes before and after differ
+	Untouched   bool         // the work tree is as it was before the session
+	Confirmed   bool         // asked about a done without any change, the agent said done again
 	Verify      []ralph.Check
-	Void        bool   // its closing verb does not count: its contract was changed, or the claim could not be checked
-	CancelledBy string // who called the task off while it was worked on; "" for nobody
+	Protected   []string // protected files that are not as people left them
+	Void        bool     // its closing verb does not count: its contract was changed, or the claim could not be checked
+	CancelledBy string   // who called the task off while it was worked on; "" for nobody
 
 	OpenQuestions int // blocking questions of earlier sessions that nobody has answered
 	OpenBlockers  int // unresolved blockers from before
@@ -51,6 +54,7 @@ type Rules struct {
 	VerifyFailures int  // refused claims after which a task fails
 	Attempts       int  // sessions after which a task fails
 	AutoApprove    bool // suggested tasks enter the queue at once
+	ReviewProtect  bool // a change of protected files waits for a person, instead of being refused
 }
 
 // promptTries is how often the budget of a prompt is halved before its task fails.
@@ -76,6 +80,7 @@ type Decision struct {
 	Reason  string // why the session ended as it did, in one sentence
 
 	Stagnant  bool       // the session counts and left nothing behind
+	Review    []string   // protected files whose change a person has to approve before the task is completed
 	Holds     []Hold     // comments that hold the task back from now on
 	DependsOn []int64    // tasks that it depends on from now on
 	Learn     []Learn    // learnings to add or to raise
@@ -135,15 +140,15 @@ func Decide(f Facts) Decision {
 	return d
 }
 
-// Closing is the closing verb of a session: the last of done, partial and stuck
-// (rule 1). It is nil if none was given.
-func Closing(said []Said) Payload {
+// Closing is the closing signal of a session: the last of done, partial and stuck
+// (rule 1). Its payload is nil if none was given.
+func Closing(said []Said) Said {
 	for i := len(said) - 1; i >= 0; i-- {
 		if said[i].Payload.Verb().Closes() {
-			return said[i].Payload
+			return said[i]
 		}
 	}
-	return nil
+	return Said{}
 }
 
 // counts reports whether the session was one that the task and the agent had to
@@ -155,7 +160,7 @@ func counts(f Facts) bool {
 // verdict applies rules 1 to 4: which verb closed the session and what the task
 // comes to by it, before anything that is open is looked at.
 func verdict(f Facts, d *Decision) (Payload, string) {
-	closing := Closing(f.Said)
+	closing := Closing(f.Said).Payload
 	if f.Void {
 		closing = nil
 	}
@@ -206,19 +211,24 @@ func unjudged(f Facts, d *Decision) string {
 
 // judgeDone is rule 2: a claim, checked.
 func judgeDone(f Facts, d *Decision, c Done) string {
+	if f.Untouched && len(f.Verify) == 0 && !f.Confirmed {
+		why := "done without any change, and not confirmed: " + firstLine(c.Summary)
+		if !counts(f) {
+			return why // it could not be asked
+		}
+		return stuckOnce(f, d, why)
+	}
 	var failed []string
 	for _, check := range f.Verify {
 		if !check.Passed {
 			failed = append(failed, "`"+firstLine(check.Command)+"` "+how(check))
 		}
 	}
+	if len(f.Protected) > 0 && !f.Rules.ReviewProtect {
+		failed = append(failed, "protected files were changed ("+fileList(f.Protected)+")")
+	}
 	if len(failed) == 0 {
-		d.Accepted, d.Verified = true, len(f.Verify) > 0
-		d.Status, d.Outcome, d.StuckCount, d.VerifyFailures = ralph.Completed, ralph.OutcomeSuccess, 0, 0
-		if !d.Verified {
-			return "done (nothing is configured to verify it): " + firstLine(c.Summary)
-		}
-		return "done and verified: " + firstLine(c.Summary)
+		return accept(f, d, c)
 	}
 	d.VerifyFailures++
 	why := "done was refused: " + strings.Join(failed, ", ")
@@ -229,10 +239,63 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	return why
 }
 
+// accept is what a claim that holds leads to. Where it rests on changed protected
+// files, a person has the last word.
+func accept(f Facts, d *Decision, c Done) string {
+	d.Accepted, d.Verified = true, len(f.Verify) > 0
+	d.Status, d.Outcome, d.StuckCount, d.VerifyFailures = ralph.Completed, ralph.OutcomeSuccess, 0, 0
+	why := "done (nothing is configured to verify it"
+	if d.Verified {
+		why = "done and verified"
+	}
+	var notes []string
+	if f.Untouched {
+		notes = append(notes, "no changes")
+	}
+	switch n := excused(f.Verify); {
+	case n == 1:
+		notes = append(notes, "1 test fails as before")
+	case n > 1:
+		notes = append(notes, fmt.Sprintf("%d tests fail as before", n))
+	}
+	switch {
+	case !d.Verified:
+		why = strings.Join(append([]string{why}, notes...), "; ") + ")"
+	case len(notes) > 0:
+		why += " (" + strings.Join(notes, "; ") + ")"
+	}
+	if len(f.Protected) > 0 {
+		d.Status, d.Review = ralph.NeedsInput, f.Protected
+		why = "waits for approval of changed protected files (" + fileList(f.Protected) + "); " + why
+	}
+	return why + ": " + firstLine(c.Summary)
+}
+
+// excused counts the tests that fail and did so before the task was begun.
+func excused(checks []ralph.Check) (n int) {
+	for _, c := range checks {
+		n += len(c.Excused)
+	}
+	return n
+}
+
+// filesNamed is how many files a reason names.
+const filesNamed = 5
+
+func fileList(files []string) string {
+	if n := len(files) - filesNamed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(files[:filesNamed], ", "), n)
+	}
+	return strings.Join(files, ", ")
+}
+
 // how says in a few words how a check failed.
 func how(c ralph.Check) string {
-	if c.Error != "" {
+	switch {
+	case c.Error != "":
 		return c.Error
+	case len(c.Failures) > 0:
+		return fmt.Sprintf("exits %d (%s)", c.Exit, fileList(c.Failures))
 	}
 	return fmt.Sprintf("exits %d", c.Exit)
 }

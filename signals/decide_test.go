@@ -43,6 +43,15 @@ func TestDecide(t *testing.T) {
 	}{
 		{"done is accepted where nothing checks it", signals.Facts{Ending: ralph.Finished, Said: say(done)}, ralph.Completed, 0},
 		{"done is accepted when the verification passes", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green}, ralph.Completed, 0},
+		{"done that verified without a change is accepted", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Untouched: true}, ralph.Completed, 0},
+		{"done without a change and without verification is not believed", signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true}, ralph.Pending, 1},
+		{"done without a change is accepted when it is confirmed", signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true, Confirmed: true}, ralph.Completed, 0},
+		{"a lost session that could not confirm moves no counter", signals.Facts{Ending: ralph.Lost, Said: say(done), Untouched: true}, ralph.Pending, 0},
+		{"done with changed protected files is refused", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Protected: []string{"ci.sh"}}, ralph.Pending, 0},
+		{"done with changed protected files waits for a person where they are reviewed", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green,
+			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true}}, ralph.NeedsInput, 0},
+		{"a red verification is refused before anything is reviewed", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red,
+			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true}}, ralph.Pending, 0},
 		{"done is refused when the verification fails", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Pending, 0},
 		{"the third refused done fails the task", signals.Facts{Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Failed, 0},
 		{"a done of a lost session is judged", signals.Facts{Ending: ralph.Lost, Said: say(done), Verify: green}, ralph.Completed, 0},
@@ -82,7 +91,9 @@ func TestDecide(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			review := tt.facts.Rules.ReviewProtect
 			tt.facts.Rules = rules
+			tt.facts.Rules.ReviewProtect = review
 			d := signals.Decide(tt.facts)
 			if d.Status != tt.status || d.StuckCount != tt.stuck {
 				t.Errorf("got %s with stuck count %d, want %s with %d (%s)", d.Status, d.StuckCount, tt.status, tt.stuck, d.StatusReason)
@@ -112,22 +123,28 @@ func TestEveryDecision(t *testing.T) {
 		for _, ending := range ralph.Endings {
 			for counter := range 4 {
 				for _, check := range checks {
-					f := signals.Facts{Ending: ending, Said: say(s...), Changed: counter%2 == 0, Verify: check, Rules: rules,
-						Task: ralph.Task{ID: 1, Status: ralph.InProgress, StuckCount: min(counter, 2), VerifyFailures: min(counter, 2), Attempts: counter * 3}}
-					hold(t, f, signals.Decide(f))
-					walked++
+					for flags := range 8 {
+						f := signals.Facts{Ending: ending, Said: say(s...), Changed: counter%2 == 0, Verify: check, Rules: rules,
+							Untouched: flags&1 != 0, Confirmed: flags&1 != 0 && counter > 1,
+							Task: ralph.Task{ID: 1, Status: ralph.InProgress, StuckCount: min(counter, 2), VerifyFailures: min(counter, 2), Attempts: counter * 3}}
+						if f.Rules.ReviewProtect = flags&4 != 0; flags&2 != 0 {
+							f.Protected = []string{"ci.sh"}
+						}
+						hold(t, f, signals.Decide(f))
+						walked++
+					}
 				}
 			}
 		}
 	}
-	if walked < 50_000 {
+	if walked < 400_000 {
 		t.Errorf("walked only %d cases", walked)
 	}
 }
 
 func hold(t *testing.T, f signals.Facts, d signals.Decision) {
 	t.Helper()
-	closing := signals.Closing(f.Said)
+	closing := signals.Closing(f.Said).Payload
 	claimed := closing != nil && closing.Verb() == ralph.VerbDone
 	red := len(f.Verify) == 2
 	for _, wrong := range []struct {
@@ -135,8 +152,11 @@ func hold(t *testing.T, f signals.Facts, d signals.Decision) {
 		what string
 	}{
 		{!ralph.CanMove(ralph.InProgress, d.Status, d.Mover), "the status is a move that the table does not have"},
-		{d.Accepted != (d.Status == ralph.Completed), "completed without an accepted claim, or the reverse"},
+		{d.Accepted != (d.Status == ralph.Completed || len(d.Review) > 0), "completed without an accepted claim, or the reverse"},
 		{d.Accepted && (!claimed || red), "accepted without a claim that holds"},
+		{d.Accepted && f.Untouched && !f.Confirmed && f.Verify == nil, "accepted without a change, a check or a confirmation"},
+		{d.Status == ralph.Completed && len(f.Protected) > 0, "completed with changed protected files that nobody approved"},
+		{len(d.Review) > 0 && d.Status != ralph.NeedsInput, "a review that does not wait"},
 		{d.Attempts < f.Task.Attempts || d.Attempts > f.Task.Attempts+1, "attempts jump"},
 		{d.StuckCount > f.Task.StuckCount+1, "the stuck count jumps"},
 		{f.Ending.AgentError() && d.Attempts != f.Task.Attempts, "an agent error counts as an attempt"},

@@ -256,7 +256,7 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
 	return all(tx, scanComment, `
 		SELECT `+commentColumns+` FROM task_comments c
-		WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' ORDER BY c.id`, task)
+		WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' ORDER BY c.id`, task)
 }
 
 // Undelivered are what people said on a task after a moment and no session was

@@ -183,6 +183,14 @@ func (tx *Tx) Apply(s ralph.Session, d signals.Decision) error {
 	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
 		return err
 	}
+	if len(d.Review) > 0 {
+		if err := tx.addReview(s, d.Review); err != nil {
+			return err
+		}
+	}
+	if err := tx.closePermissions(s.ID); err != nil {
+		return err
+	}
 	return tx.closeSession(s, d)
 }
 

@@ -269,8 +269,8 @@ func (tx *Tx) deriveDependents(id int64) error {
 // blockers, and dependencies that have not completed.
 func (tx *Tx) Open(id int64) (questions, blockers, unfinished int, err error) {
 	err = tx.row(`
-		SELECT coalesce(sum(CASE WHEN signal_verb = 'ask' THEN 1 ELSE 0 END), 0),
-			coalesce(sum(CASE WHEN signal_verb = 'ask' THEN 0 ELSE 1 END), 0)
+		SELECT coalesce(sum(CASE WHEN signal_verb = 'ask' OR kind = 'question' THEN 1 ELSE 0 END), 0),
+			coalesce(sum(CASE WHEN signal_verb = 'ask' OR kind = 'question' THEN 0 ELSE 1 END), 0)
 		FROM task_comments WHERE task_id = $1 AND holding = 1`, id).Scan(&questions, &blockers)
 	if err != nil {
 		return 0, 0, 0, err

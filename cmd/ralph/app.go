@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 
 	"ralph/internal/config"
 	"ralph/internal/worktree"
@@ -40,6 +41,16 @@ const (
 	plainState   = ".ralph" // the state of a project without git
 	databaseName = "ralph.db"
 )
+
+// getenv is a variable of the environment that the program was started with.
+func (a *app) getenv(name string) string {
+	for _, entry := range a.environ {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
 
 // dir is the directory that the command works from.
 func (a *app) dir() (string, error) {

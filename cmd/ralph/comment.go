@@ -121,8 +121,8 @@ func newResolve(a *app) *cobra.Command {
 			return a.settle(cmd, id, func(tx *store.Tx) error { return a.resolve(tx, id, decision, approve, refuse) })
 		},
 	}
-	cmd.Flags().BoolVar(&approve, "approve", false, "a nack: cancel the task")
-	cmd.Flags().BoolVar(&refuse, "refuse", false, "a nack: keep the task")
+	cmd.Flags().BoolVar(&approve, "approve", false, "a proposal to cancel: cancel the task; a review: accept the change of protected files")
+	cmd.Flags().BoolVar(&refuse, "refuse", false, "a proposal to cancel: keep the task; a review: send it back")
 	return cmd
 }
 
@@ -131,14 +131,24 @@ func (a *app) resolve(tx *store.Tx, id int64, decision string, approve, refuse b
 	if err != nil {
 		return err
 	}
-	if c.Kind != ralph.Nack {
+	review, err := tx.Review(id)
+	if err != nil {
+		return err
+	}
+	if c.Kind != ralph.Nack && len(review) == 0 {
 		if approve || refuse {
-			return usage(fmt.Errorf("comment %d proposes no cancellation: resolve it with words", id))
+			return usage(fmt.Errorf("comment %d proposes no cancellation and no change of protected files: resolve it with words", id))
 		}
 		return tx.Resolve(id, decision, a.person())
 	}
 	if approve == refuse {
-		return usage(errors.New("a proposal to cancel needs one of --approve and --refuse"))
+		return usage(errors.New("what waits for approval needs one of --approve and --refuse"))
+	}
+	switch {
+	case len(review) > 0 && approve:
+		return tx.ApproveReview(id, decision, a.person())
+	case len(review) > 0:
+		return tx.RefuseReview(id, decision, a.person())
 	}
 	word := "approved"
 	if refuse {

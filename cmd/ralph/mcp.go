@@ -58,5 +58,8 @@ func serveMCP(ctx context.Context, a *app, names string) error {
 	options.Say = func(ctx context.Context, p signals.Payload) (int64, error) {
 		return db.Say(ctx, s.TaskID, s.SessionID, s.Author(), s.AgentTaskID, p)
 	}
+	if options.Permit, err = permitter(db, s.TaskID, s.SessionID, os.Getenv(permissionsVariable)); err != nil {
+		return usage(err)
+	}
 	return mcpserver.Serve(ctx, mcpserver.New(options), os.Stdin, os.Stdout)
 }

@@ -100,6 +100,19 @@ func newStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesap
 	return s
 }
 
+// configure adds to ralph.yaml.
+func (s *stage) configure(text string) {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.dir, "ralph.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(text + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // run runs ralph and wants an exit status.
 func (s *stage) run(status int, args ...string) string {
 	s.t.Helper()
@@ -143,7 +156,7 @@ func TestRealTwoTasks(t *testing.T) {
 			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "echo hi > hi.txt && git add hi.txt && git commit -qm hi", "description": "commit"}})
 		case 1:
 			return tools(say("learned", map[string]any{"text": "the cache lives in /var/cache", "kind": "discovery", "scope": "project"}))
-		case 2, 4:
+		case 2, 4, 6: // the last one confirms a done without a change
 			return tools(say("done", map[string]any{"summary": "did it"}))
 		}
 		return messagesapi.Turn{Text: "Finished."}
@@ -193,21 +206,55 @@ func TestRealRefusedDone(t *testing.T) {
 
 // TestRealAsk: a blocking question parks its task; its answer is in the next prompt.
 func TestRealAsk(t *testing.T) {
+	dir := make(chan string, 1)
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 		switch n {
 		case 0:
 			return tools(say("ask", map[string]any{"question": "red or blue?", "blocking": true}),
 				say("partial", map[string]any{"summary": "looked", "remaining": "paint"}))
 		case 2:
+			return tools(messagesapi.Tool{Name: "Write", Input: map[string]any{"file_path": filepath.Join(<-dir, "paint.txt"), "content": "blue"}})
+		case 3:
 			return tools(say("done", map[string]any{"summary": "painted"}))
 		}
 		return messagesapi.Turn{Text: "Finished."}
 	})
+	dir <- s.dir
 	s.run(0, "task", "add", "Paint")
 	s.has(s.run(4, "run"), "needs_input")
 	s.run(0, "answer", "1", "blue, of course")
 	s.has(s.run(0, "run"), "TASK-1 → completed")
 	s.has(s.api.Requests()[2].Text, `ANSWER to your question "red or blue?": blue, of course`)
+}
+
+// TestRealPermissions: the CLI asks ralph, a refusal reaches the model with its
+// reason and is listed, and the built-in rules hold.
+func TestRealPermissions(t *testing.T) {
+	outside := filepath.Join("/usr", "ralph-real-test.txt")
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		switch n {
+		case 0:
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "cd . && sudo -n id", "description": "be root"}})
+		case 1:
+			return tools(messagesapi.Tool{Name: "Write", Input: map[string]any{"file_path": outside, "content": "x"}})
+		case 2:
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "echo fine > fine.txt", "description": "work"}})
+		case 3:
+			return tools(say("done", map[string]any{"summary": "did what I could"}))
+		}
+		return messagesapi.Turn{Text: "Finished."}
+	})
+	s.run(0, "task", "add", "Reach out")
+	s.has(s.run(0, "run"), "TASK-1 → completed")
+	if exists(outside) || !exists(filepath.Join(s.dir, "fine.txt")) {
+		t.Error("the rules did not hold, or refused what they should not")
+	}
+	s.has(s.api.Requests()[1].Text, "denied by ralph (root)")
+	s.has(s.api.Requests()[2].Text, "denied by ralph (outside)")
+	sessions := s.run(0, "session", "list", "--json")
+	s.has(sessions, "sudo -n id")
+	id := strings.SplitN(strings.SplitN(sessions, `"id": "`, 2)[1], `"`, 2)[0]
+	s.has(s.run(0, "permission", "list", "--session", id), "deny  (root)", "deny  (outside)", "fine.txt")
 }
 
 // TestRealErrors: an agent that cannot work ends the run with 6 and costs the
@@ -251,7 +298,7 @@ func TestRealSteering(t *testing.T) {
 		switch n {
 		case 0:
 			path := <-binary
-			wait := path + ` comment 1 'use green paint' && until ` + path + ` timeline 1 --json | grep -q '"delivered_at": "2'; do :; done`
+			wait := `echo green > paint.txt && ` + path + ` comment 1 'use green paint' && until ` + path + ` timeline 1 --json | grep -q '"delivered_at": "2'; do :; done`
 			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": wait, "description": "a person speaks"}})
 		case 1:
 			return tools(say("done", map[string]any{"summary": "painted"}))
@@ -259,6 +306,8 @@ func TestRealSteering(t *testing.T) {
 		return messagesapi.Turn{Text: "Finished."}
 	})
 	binary <- s.ralph
+	// An agent has no business with ralph's commands; here it stands for a person.
+	s.configure("permissions: {guards: false}")
 	s.run(0, "task", "add", "Paint")
 	s.has(s.run(0, "run"), "TASK-1 → completed")
 	heard := false

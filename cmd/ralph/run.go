@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/config"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/claude"
@@ -26,6 +28,23 @@ import (
 
 // toolPrefix is how Claude shows ralph's tools to the model.
 const toolPrefix = "mcp__ralph__ralph_signal_"
+
+// limitFlags are the flags that override a limit of the configuration, for one
+// run (unattended, "Limits").
+var limitFlags = []struct{ flag, key, usage string }{
+	{"max-sessions", "limits.max_sessions", "end after `N` sessions"},
+	{"max-tasks", "limits.max_tasks", "end after sessions on `N` tasks"},
+	{"max-duration", "limits.max_duration", "end after this `TIME`, such as 8h"},
+	{"max-cost", "limits.max_cost_usd", "end when this much is spent, in `USD`"},
+	{"max-cost-per-day", "limits.max_cost_per_day_usd", "end when this much is spent since midnight, over all runs, in `USD`"},
+	{"usage", "limits.usage", "wait, or end, when a usage window is used so far: `{five_hour: 80%}`"},
+	{"stagnant-sessions", "limits.stagnant_sessions", "end after `N` sessions in a row that changed nothing"},
+	{"attempts", "limits.attempts", "fail a task after `N` sessions"},
+	{"session-timeout", "limits.session_timeout", "stop a session after this `TIME`, such as 45m"},
+	{"session-idle", "limits.idle_timeout", "stop a session after this `TIME` without a sign of life"},
+	{"session-turns", "limits.session_turns", "end a session after `N` turns"},
+	{"session-cost", "limits.session_cost_usd", "end a session when it has spent this much, in `USD`"},
+}
 
 // runOptions are the flags of `ralph run` that are no configuration.
 type runOptions struct {
@@ -38,11 +57,6 @@ type runOptions struct {
 
 func newRun(a *app) *cobra.Command {
 	var o runOptions
-	// Flags that override a key of the configuration, by the key's name.
-	keys := map[string]string{
-		"max-sessions": "limits.max_sessions", "max-tasks": "limits.max_tasks", "max-duration": "limits.max_duration",
-		"max-cost": "limits.max_cost_usd", "session-timeout": "limits.session_timeout",
-	}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Work through the queue",
@@ -57,20 +71,18 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set := map[string]string{}
-			for name, key := range keys {
-				if f := cmd.Flags().Lookup(name); f.Changed {
-					set[key] = f.Value.String()
+			for _, l := range limitFlags {
+				if f := cmd.Flags().Lookup(l.flag); f.Changed {
+					set[l.key] = f.Value.String()
 				}
 			}
 			return runQueue(cmd.Context(), a, o, set)
 		},
 	}
 	f := cmd.Flags()
-	f.String("max-sessions", "", "end after `N` sessions")
-	f.String("max-tasks", "", "end after sessions on `N` tasks")
-	f.String("max-duration", "", "end after this `TIME`, such as 8h")
-	f.String("max-cost", "", "end when this much is spent, in `USD`")
-	f.String("session-timeout", "", "stop a session after this `TIME`, such as 45m")
+	for _, l := range limitFlags {
+		f.String(l.flag, "", l.usage+" ("+l.key+")")
+	}
 	f.StringVar(&o.task, "task", "", "work on this task alone")
 	f.StringVar(&o.model, "model", "", "use this model for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
@@ -214,21 +226,28 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 	}
 	return &loop.Loop{
 		Store: db, Agent: agent, Tree: tree, Dir: p.root, State: p.state,
-		Log: slog.New(slog.NewTextHandler(a.err, nil)),
-		Limits: ralph.Limits{
-			MaxSessions: c.Limits.MaxSessions, MaxTasks: c.Limits.MaxTasks, MaxSeconds: c.Limits.MaxDuration.Seconds(),
-			MaxCostUSD: c.Limits.MaxCostUSD, SessionSeconds: c.Limits.SessionTimeout.Seconds(), SessionTurns: c.Limits.SessionTurns,
-			SessionCostUSD: c.Limits.SessionCostUSD, Attempts: c.Limits.Attempts, StagnantMaximum: c.Limits.StagnantSessions,
-		},
+		Log:    slog.New(slog.NewTextHandler(a.err, nil)),
+		Limits: limits(c.Limits),
 		Rules: signals.Rules{StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
-			AutoApprove: c.Suggestions == "auto_approve"},
+			AutoApprove: c.Suggestions == "auto_approve", ReviewProtect: c.Verify.ProtectMode == "review"},
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Verification: loop.Verification{Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
-			InSessionRetries: c.Verify.InSessionRetries, Env: withoutProtocol(a.environ)},
+			InSessionRetries: c.Verify.InSessionRetries, Env: withoutProtocol(a.environ),
+			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
 		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
 	}, nil
+}
+
+// limits are those of a run, by the configuration.
+func limits(c config.Limits) ralph.Limits {
+	return ralph.Limits{
+		MaxSessions: c.MaxSessions, MaxTasks: c.MaxTasks, MaxSeconds: c.MaxDuration.Seconds(),
+		MaxCostUSD: c.MaxCostUSD, MaxDayCostUSD: c.MaxCostPerDayUSD, Usage: c.Usage,
+		SessionSeconds: c.SessionTimeout.Seconds(), IdleSeconds: c.IdleTimeout.Seconds(), SessionTurns: c.SessionTurns,
+		SessionCostUSD: c.SessionCostUSD, Attempts: c.Attempts, StagnantMaximum: c.StagnantSessions,
+	}
 }
 
 func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
@@ -247,11 +266,29 @@ func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
 		}
 	}
 	maps.Copy(env, c.Env)
+	permissions, err := askRalph(a, p)
+	if err != nil {
+		return nil, usage(err)
+	}
 	return claude.New(claude.Options{
 		Command: c.Command, ExtraArgs: c.ExtraArgs, MCPCommand: []string{self, "mcp"}, Database: db.Path(),
 		SettingSources: strings.Join(c.SettingSources, ","), PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,
-		DisallowedTools: c.DisallowedTools, Env: env, Environ: a.environ, ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
+		DisallowedTools: c.DisallowedTools, Permissions: permissions, Env: env, Environ: a.environ, ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
 	}), nil
+}
+
+// askRalph are the rules by which ralph answers the agent's questions; "" in the
+// modes in which the agent asks nobody.
+func askRalph(a *app, p *project) (string, error) {
+	rules, err := permissionRules(p.config.Permissions, p, a.getenv("TMPDIR"), a.getenv("HOME"))
+	if err != nil {
+		return "", err
+	}
+	if mode := p.config.Agent.PermissionMode; mode != "default" && mode != "acceptEdits" {
+		return "", nil
+	}
+	b, err := json.Marshal(rules)
+	return string(b), err
 }
 
 // withoutProtocol is an environment without ralph's own variables: a verification
@@ -288,8 +325,8 @@ func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 		fmt.Fprintf(w, "\n  and %d more", len(queue)-5)
 	}
 	lim := l.Limits
-	fmt.Fprintf(w, "\nlimits: %d sessions, %d tasks, %s, $%.2f; a session: %s, %d turns, $%.2f\n", lim.MaxSessions, lim.MaxTasks,
-		time.Duration(lim.MaxSeconds*float64(time.Second)), lim.MaxCostUSD, time.Duration(lim.SessionSeconds*float64(time.Second)), lim.SessionTurns, lim.SessionCostUSD)
+	fmt.Fprintf(w, "\nlimits: %d sessions, %d tasks, %s, $%.2f, $%.2f a day; a session: %s, idle %s, %d turns, $%.2f\n", lim.MaxSessions, lim.MaxTasks,
+		span(lim.MaxSeconds), lim.MaxCostUSD, lim.MaxDayCostUSD, span(lim.SessionSeconds), span(lim.IdleSeconds), lim.SessionTurns, lim.SessionCostUSD)
 	agent := "agent: " + strings.Join(agentCommand(l), " ")
 	if len(l.Verification.Commands) == 0 {
 		_, err := fmt.Fprintf(w, "%s\nverification: none for the project (set verify in ralph.yaml)\n", agent)
@@ -304,6 +341,11 @@ func agentCommand(l *loop.Loop) []string {
 		return agent.Command()
 	}
 	return nil
+}
+
+// span is a duration in seconds for people.
+func span(seconds float64) string {
+	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
 }
 
 // dollars is an amount for people.

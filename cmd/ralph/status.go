@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +23,9 @@ type statusView struct {
 	Waiting  int                  `json:"waiting_for_people"`
 	Agent    string               `json:"agent_wait"` // why no session starts now, "" if one may
 	Until    ralph.Time           `json:"agent_wait_until"`
+	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, else of the next one
+	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
+	Windows  []ralph.UsageWindow  `json:"usage_windows"`
 }
 
 func newStatus(a *app) *cobra.Command {
@@ -49,6 +54,12 @@ func newStatus(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if v.Windows, err = tx.UsageWindows(); err != nil {
+					return err
+				}
+				if v.Today, err = tx.CostSince(loop.Midnight(now.Time)); err != nil {
+					return err
+				}
 				agent, err := tx.AgentState()
 				if agent.WaitUntil.After(tx.Now().Time) {
 					v.Agent, v.Until = agent.Reason, agent.WaitUntil
@@ -61,6 +72,9 @@ func newStatus(a *app) *cobra.Command {
 				}
 				active, err := loop.Active(p.state)
 				v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
+				if v.Limits = limits(p.config.Limits); v.Running {
+					v.Limits = v.Run.Limits
+				}
 				return err
 			})
 			if err != nil {
@@ -96,12 +110,47 @@ func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
 			fmt.Fprintf(w, "%6d %s\n", n, s)
 		}
 	}
-	if r := v.Run; r != nil {
-		l := r.Limits
-		fmt.Fprintf(w, "spent %s of %s, %d of %d sessions, %d of %d tasks, %s of %s\n", dollars(r.CostUSD), dollars(l.MaxCostUSD),
-			r.Sessions, l.MaxSessions, r.Tasks, l.MaxTasks, took(*r, v.Running, now), time.Duration(l.MaxSeconds*float64(time.Second)))
+	fmt.Fprintf(w, "%d waiting for you\n", v.Waiting)
+	return sayLimits(w, v, now)
+}
+
+// sayLimits has a line for each limit: what is used, and how much may be.
+func sayLimits(w io.Writer, v statusView, now ralph.Time) error {
+	l := v.Limits
+	var r ralph.Run
+	elapsed := "0s"
+	if v.Running {
+		r, elapsed = *v.Run, took(*v.Run, true, now)
+		fmt.Fprintln(w, "limits of this run:")
+	} else {
+		fmt.Fprintln(w, "limits of the next run:")
 	}
-	_, err := fmt.Fprintf(w, "%d waiting for you\n", v.Waiting)
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "  %-20s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("sessions", "%d of %d", r.Sessions, l.MaxSessions)
+	line("tasks", "%d of %d", r.Tasks, l.MaxTasks)
+	line("time", "%s of %s", elapsed, span(l.MaxSeconds))
+	line("cost", "%s of %s", dollars(r.CostUSD), dollars(l.MaxCostUSD))
+	line("cost today", "%s of %s", dollars(v.Today), dollars(l.MaxDayCostUSD))
+	line("without a change", "%d sessions in a row", l.StagnantMaximum)
+	for _, name := range slices.Sorted(maps.Keys(l.Usage)) {
+		used := "unknown"
+		for _, u := range v.Windows {
+			if u.Name == name && u.ResetsAt.After(now.Time) {
+				used = fmt.Sprintf("%.0f%% (reset %s)", u.Utilization*100, u.ResetsAt.Local().Format("Jan 2 15:04"))
+			}
+		}
+		line("usage "+name, "%s of %d%%", used, l.Usage[name])
+	}
+	line("attempts of a task", "%d", l.Attempts)
+	line("time of a session", "%s, idle %s", span(l.SessionSeconds), span(l.IdleSeconds))
+	line("turns of a session", "%d", l.SessionTurns)
+	line("cost of a session", "%s", dollars(l.SessionCostUSD))
+	if v.Run == nil || v.Running {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "the last run: %d sessions on %d tasks, %s in %s\n", v.Run.Sessions, v.Run.Tasks, dollars(v.Run.CostUSD), took(*v.Run, false, now))
 	return err
 }
 

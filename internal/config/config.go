@@ -30,15 +30,20 @@ type Config struct {
 	Stagnation        Stagnation    `json:"stagnation"`
 	Prompt            Prompt        `json:"prompt"`
 	Backoff           Backoff       `json:"backoff"`
+	Permissions       Permissions   `json:"permissions"`
+	Git               Git           `json:"git"`
 }
+
+// Percentages are whole numbers from 0 to 100 by name.
+type Percentages map[string]int
 
 // Agent says how the coding agent is launched (unattended, "Launching the agent").
 type Agent struct {
 	Command         []string          `json:"command" default:"[claude]" min:"1" doc:"The agent's program, with first arguments if it needs any."`
 	ExtraArgs       []string          `json:"extra_args" default:"[]" blank:"ok" doc:"Arguments appended to those that ralph gives."`
 	Model           string            `json:"model" doc:"The model of sessions for which neither task nor discipline names one; empty leaves it to the agent."`
-	PermissionMode  string            `json:"permission_mode" default:"acceptEdits" enum:"default|acceptEdits|bypassPermissions|dontAsk|plan|auto" doc:"The agent's own permission mode."`
-	AllowedTools    []string          `json:"allowed_tools" default:"[Bash]" doc:"Tools allowed without asking, beside ralph's own."`
+	PermissionMode  string            `json:"permission_mode" default:"default" enum:"default|acceptEdits|bypassPermissions|dontAsk|plan|auto" doc:"The agent's own permission mode. In default it asks ralph, which answers by the rules of permissions."`
+	AllowedTools    []string          `json:"allowed_tools" default:"[]" doc:"Tools that the agent may use without asking, beside ralph's own; the rules of permissions do not see them."`
 	DisallowedTools []string          `json:"disallowed_tools" default:"[]" doc:"Tools refused, beside those that make no sense without a person."`
 	SettingSources  []string          `json:"setting_sources" default:"[project, local]" enum:"user|project|local" doc:"Which of the agent's settings files are read; without user, a person's own hooks and plugins stay out."`
 	Env             map[string]string `json:"env" default:"{}" doc:"Variables added to the agent's environment. Their values are not shown by ralph."`
@@ -54,11 +59,14 @@ type Limits struct {
 	MaxTasks         int           `json:"max_tasks" default:"100" min:"1" doc:"Tasks per run."`
 	MaxDuration      time.Duration `json:"max_duration" default:"12h" doc:"Wall time of a run."`
 	MaxCostUSD       float64       `json:"max_cost_usd" default:"50" doc:"Cost of a run in USD."`
+	MaxCostPerDayUSD float64       `json:"max_cost_per_day_usd" default:"100" doc:"Cost of a day, from midnight to midnight, over all runs, in USD."`
 	SessionTimeout   time.Duration `json:"session_timeout" default:"45m" doc:"Wall time of a session."`
+	IdleTimeout      time.Duration `json:"idle_timeout" default:"10m" doc:"A session is stopped after this time without an event, a signal, CPU use of its processes or a change in the work tree."`
 	SessionTurns     int           `json:"session_turns" default:"200" min:"1" doc:"Turns of a session."`
 	SessionCostUSD   float64       `json:"session_cost_usd" default:"10" doc:"Cost of a session in USD."`
 	Attempts         int           `json:"attempts" default:"10" min:"1" doc:"Sessions per task, after which it fails."`
 	StagnantSessions int           `json:"stagnant_sessions" default:"5" min:"1" doc:"A run ends after so many sessions in a row that changed nothing."`
+	Usage            Percentages   `json:"usage" default:"{five_hour: 80%, seven_day: 90%}" doc:"How far a subscription's usage windows may be used before no further session starts until they are reset. Windows that the agent does not tell of have no effect."`
 }
 
 // Verify says how the claim that a task is done is checked (pipeline, "Verification").
@@ -66,6 +74,28 @@ type Verify struct {
 	Commands         []string      `json:"commands" default:"[]" doc:"Shell commands that must all pass before a task counts as done."`
 	Timeout          time.Duration `json:"timeout" default:"10m" doc:"What each command is given."`
 	InSessionRetries int           `json:"in_session_retries" default:"2" min:"0" doc:"How often a failure is told to the agent in the same session before it ends."`
+	Baseline         string        `json:"baseline" default:"new-failures" enum:"new-failures|strict" doc:"Whether named tests of the project's and the feature's commands that failed before a task was begun are excused (new-failures) or refused too (strict)."`
+	JUnit            []string      `json:"junit" default:"[]" doc:"Files, relative to the project, into which commands write their tests as JUnit XML; globs, ** for any folders. The output of go test -json is understood without."`
+	Protect          []string      `json:"protect" default:"[ralph.yaml]" doc:"Files, relative to the project, that a session must not change; globs, ** for any folders."`
+	ProtectMode      string        `json:"protect_mode" default:"refuse" enum:"refuse|review" doc:"What a done with changed protected files comes to: it is refused, or it waits for a person's approval (review)."`
+}
+
+// Permissions are the rules by which an agent's questions for permission are
+// answered (docs/permissions.md).
+type Permissions struct {
+	Allow      []string      `json:"allow" default:"[]" doc:"What an agent may do although a built-in rule denies it, such as Bash(sudo apt-get *)."`
+	Ask        []string      `json:"ask" default:"[]" doc:"What waits for a person's word."`
+	Deny       []string      `json:"deny" default:"[]" doc:"What is denied."`
+	Default    string        `json:"default" default:"allow" enum:"allow|ask|deny" doc:"The answer where no rule matches."`
+	Guards     bool          `json:"guards" default:"true" doc:"Whether the built-in rules deny what a project's work does not need."`
+	Writable   []string      `json:"writable" default:"[]" doc:"Folders beside the project and the temporary directory that an agent may write to."`
+	AskTimeout time.Duration `json:"ask_timeout" default:"30m" doc:"How long a person is waited for before a question for permission is denied."`
+}
+
+// Git says what ralph does with the repository (docs/git.md).
+type Git struct {
+	Commit   string `json:"commit" default:"off" enum:"off|task" doc:"Whether what a completed task left uncommitted is committed (task)."`
+	Snapshot bool   `json:"snapshot" default:"true" doc:"Whether a person's uncommitted files are saved before each session, for ralph snapshot restore."`
 }
 
 // Stagnation says what counts as a change beside the work tree (pipeline, "Stagnation").

@@ -14,7 +14,7 @@ import (
 // A Key describes one setting.
 type Key struct {
 	Name        string   // its path: "limits.max_sessions"
-	Type        string   // "text", "whole number", "USD", "duration", "list" or "map"
+	Type        string   // "text", "whole number", "USD", "true or false", "duration", "list", "map" or "percentages"
 	Default     string   // in the form of Value.Value
 	Description string   // one sentence or two
 	Env         string   // the variable that sets it: "RALPH_LIMITS_MAX_SESSIONS"
@@ -35,14 +35,17 @@ var (
 	typeDuration = reflect.TypeFor[time.Duration]()
 	typeList     = reflect.TypeFor[[]string]()
 	typeMap      = reflect.TypeFor[map[string]string]()
+	typePercents = reflect.TypeFor[Percentages]()
 
 	kinds = map[reflect.Type]string{
 		reflect.TypeFor[string]():  "text",
 		reflect.TypeFor[int]():     "whole number",
 		reflect.TypeFor[float64](): "USD",
+		reflect.TypeFor[bool]():    "true or false",
 		typeDuration:               "duration",
 		typeList:                   "list",
 		typeMap:                    "map",
+		typePercents:               "percentages",
 	}
 )
 

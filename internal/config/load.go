@@ -25,7 +25,7 @@ const (
 // "*" stands for all that begin so.
 var protocol = []string{
 	"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_DB_PATH", "RALPH_DISCIPLINE", "RALPH_AGENT_TASK_ID",
-	"RALPH_SUPERVISOR", "RALPH_MCP_STDERR", "RALPH_REQUIRE_CLAUDE", "RALPH_TEST_*",
+	"RALPH_SUPERVISOR", "RALPH_MCP_STDERR", "RALPH_PERMISSIONS", "RALPH_REQUIRE_CLAUDE", "RALPH_TEST_*",
 }
 
 // Sources say what a configuration is read from.

@@ -61,29 +61,19 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Config{
-		Agent: config.Agent{
-			Command: []string{"claude"}, ExtraArgs: []string{}, PermissionMode: "acceptEdits", AllowedTools: []string{"Bash"}, DisallowedTools: []string{},
-			SettingSources: []string{"project", "local"}, Env: map[string]string{}, EnvPass: []string{}, ExitGrace: 15 * time.Second, KillGrace: 5 * time.Second,
-		},
-		Limits: config.Limits{
-			MaxSessions: 100, MaxTasks: 100, MaxDuration: 12 * time.Hour, MaxCostUSD: 50, SessionTimeout: 45 * time.Minute,
-			SessionTurns: 200, SessionCostUSD: 10, Attempts: 10, StagnantSessions: 5,
-		},
-		Verify:            config.Verify{Commands: []string{}, Timeout: 10 * time.Minute, InSessionRetries: 2},
-		MaxVerifyFailures: 3, StuckLimit: 3, ClosingReminders: 1, EscalationModel: "opus", Suggestions: "review", ShutdownGrace: 30 * time.Second,
-		Stagnation: config.Stagnation{Files: []string{"progress.txt", "learnings.txt"}},
-		Prompt:     config.Prompt{MaxTokens: 24000},
-		Backoff:    config.Backoff{Initial: 30 * time.Second, Max: 15 * time.Minute, Tries: 8},
+	// The rest is in the golden documentation.
+	want := config.Limits{
+		MaxSessions: 100, MaxTasks: 100, MaxDuration: 12 * time.Hour, MaxCostUSD: 50, MaxCostPerDayUSD: 100, SessionTimeout: 45 * time.Minute, IdleTimeout: 10 * time.Minute,
+		SessionTurns: 200, SessionCostUSD: 10, Attempts: 10, StagnantSessions: 5, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
 	}
-	if diff := cmp.Diff(want, l.Config); diff != "" {
+	if diff := cmp.Diff(want, l.Limits); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // TestEveryVariable sets each key by its variable, and reads it back.
 func TestEveryVariable(t *testing.T) {
-	samples := map[string]string{"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "list": "[make test, \"a: b\"]", "map": "{A: ***}"}
+	samples := map[string]string{"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "list": "[make test, \"a: b\"]", "map": "{A: ***}"}
 	for _, k := range config.Keys() {
 		sample := samples[k.Type]
 		if k.Accepted != nil {

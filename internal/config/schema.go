@@ -69,8 +69,15 @@ func (f field) schema() (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.typ == typeDuration {
+	switch f.typ {
+	case typeDuration:
 		v = f.fallback
+	case typePercents:
+		shown := map[string]string{}
+		for name, n := range v.(Percentages) {
+			shown[name] = fmt.Sprintf("%d%%", n)
+		}
+		v = shown
 	}
 	s.Default, err = json.Marshal(v)
 	return s, err
@@ -97,6 +104,10 @@ func (f field) valueSchema() *jsonschema.Schema {
 			list.MinItems = &f.min
 		}
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{list, text}}
+	case "true or false":
+		return &jsonschema.Schema{Type: "boolean"}
+	case "percentages":
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "string", Pattern: percentForm}}
 	case "map":
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Types: []string{"string", "number", "boolean"}}}
 	}

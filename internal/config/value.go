@@ -50,7 +50,7 @@ func (f field) parseText(text string) (any, error) {
 		if !strings.HasPrefix(strings.TrimSpace(text), "[") {
 			return []string{text}, nil
 		}
-	case typeMap:
+	case typeMap, typePercents:
 	default:
 		return f.parseScalar(text)
 	}
@@ -77,8 +77,34 @@ func (f field) parseScalar(text string) (any, error) {
 			return nil, fmt.Errorf("must be a number, not %s", quoted(text))
 		}
 		return n, nil
+	case "true or false":
+		if text != "true" && text != "false" {
+			return nil, fmt.Errorf("must be true or false, not %s", quoted(text))
+		}
+		return text == "true", nil
 	}
 	return text, nil
+}
+
+// percentForm is what the schema accepts as a percentage.
+const percentForm = `^(100|[1-9]?[0-9])%$`
+
+var percents = regexp.MustCompile(percentForm)
+
+// parsePercents reads a map of percentages.
+func parsePercents(texts map[string]string) (Percentages, error) {
+	p := Percentages{}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if !percents.MatchString(texts[name]) {
+			return nil, fmt.Errorf(`%s: must be a percentage from "0%%" to "100%%", not %s`, quoted(name), quoted(texts[name]))
+		}
+		n, err := strconv.Atoi(strings.TrimSuffix(texts[name], "%"))
+		if err != nil {
+			return nil, err
+		}
+		p[name] = n
+	}
+	return p, nil
 }
 
 func parseDuration(text string) (time.Duration, error) {
@@ -102,7 +128,7 @@ func (f field) check(v any) (index int, err error) {
 		return -1, checkNumber(v, v <= 0, "greater than 0")
 	case time.Duration:
 		if v < minDuration || v > maxDuration {
-			return -1, fmt.Errorf("must be from %s to %s", formatDuration(minDuration), formatDuration(maxDuration))
+			return -1, fmt.Errorf("must be from %s to %s", FormatDuration(minDuration), FormatDuration(maxDuration))
 		}
 	case string:
 		return -1, f.checkText(v)
@@ -116,6 +142,12 @@ func (f field) check(v any) (index int, err error) {
 			}
 			if err := f.checkText(item); err != nil {
 				return i, err
+			}
+		}
+	case Percentages:
+		for name := range v {
+			if err := f.checkText(name); err != nil {
+				return -1, fmt.Errorf("%s: %w", quoted(name), err)
 			}
 		}
 	case map[string]string:
@@ -156,7 +188,7 @@ func (f field) checkText(s string) error {
 func format(v any) string {
 	switch v := v.(type) {
 	case time.Duration:
-		return formatDuration(v)
+		return FormatDuration(v)
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case []string:
@@ -165,6 +197,12 @@ func format(v any) string {
 			items[i] = flow(item)
 		}
 		return "[" + strings.Join(items, ", ") + "]"
+	case Percentages:
+		items := slices.Sorted(maps.Keys(v))
+		for i, name := range items {
+			items[i] = fmt.Sprintf("%s: %d%%", flow(name), v[name])
+		}
+		return "{" + strings.Join(items, ", ") + "}"
 	case map[string]string:
 		items := slices.Sorted(maps.Keys(v))
 		for i, name := range items {
@@ -175,8 +213,8 @@ func format(v any) string {
 	return fmt.Sprint(v)
 }
 
-// formatDuration is Go's form without its trailing zeros: "45m", not "45m0s".
-func formatDuration(d time.Duration) string {
+// FormatDuration is a duration as a configuration has it: Go's form without its trailing zeros: "45m", not "45m0s".
+func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -132,6 +132,13 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 	case typeMap:
 		m, bad := r.variables(node)
 		return m, nil, bad
+	case typePercents:
+		m, bad := r.variables(node)
+		if bad.err != nil {
+			return nil, nil, bad
+		}
+		p, err := parsePercents(m)
+		return p, nil, misfit{node, err}
 	}
 	text, ok := plainText(node)
 	var err error
@@ -144,6 +151,13 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 		v = text
 	case kinds[f.typ] == "text":
 		err = errors.New("must be text; put it in quotes if it is meant so")
+	case kinds[f.typ] == "true or false":
+		b, is := node.(*ast.BoolNode)
+		if !is {
+			err = errors.New("must be true or false")
+			break
+		}
+		v = b.Value
 	case kinds[f.typ] == "whole number":
 		v, err = wholeNumber(node)
 	default:

@@ -153,13 +153,15 @@ func (a *agent) step(ctx context.Context, s Step) error {
 	case "say":
 		return a.events.say(s.Arg)
 	case "write":
-		return a.write(s.Arg, s.Text)
+		return a.write(ctx, s.Arg, s.Text)
 	case "run":
 		return a.shell(ctx, s.Arg)
 	case "call":
 		return a.call(ctx, s.Arg, s.Text)
 	case "spawn":
 		return a.spawn(s.Arg)
+	case "usage":
+		return a.usage(s.Arg)
 	}
 	return a.misbehave(ctx, s)
 }
@@ -206,6 +208,23 @@ var statuses = map[string]any{"authentication_failed": 401, "billing_error": 400
 // fail ends the program as claude ends after an error of the service.
 func (a *agent) fail(text, class string, status any, terminal string) error {
 	return errors.Join(a.events.apiError(text, class, status, terminal), exit(1))
+}
+
+// usage tells how far a usage window is used, as the service does before it is
+// used up.
+func (a *agent) usage(arg string) error {
+	fields := strings.Fields(arg)
+	percent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return err
+	}
+	seconds, err := strconv.Atoi(fields[2])
+	if err != nil {
+		return err
+	}
+	return a.events.print(object{"type": "rate_limit_event", "rate_limit_info": object{
+		"status": "allowed_warning", "resetsAt": time.Now().Unix() + int64(seconds), "rateLimitType": fields[0], "utilization": float64(percent) / 100, "isUsingOverage": false,
+	}})
 }
 
 func (a *agent) rateLimit(reset time.Time) error {

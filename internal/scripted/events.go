@@ -33,6 +33,7 @@ type events struct {
 	all     int       // steps of the session
 	turns   int       // of the session
 	said    string    // last in the turn
+	denials []object  // refused permissions of the session
 }
 
 func newEvents(out io.Writer, o options) *events { return &events{out: out, options: o} }
@@ -139,7 +140,7 @@ func (e *events) apiError(text, class string, status any, terminal string) error
 func (e *events) end(result object) error {
 	cost := turnCostUSD * float64(e.turns)
 	result["type"], result["num_turns"], result["total_cost_usd"] = "result", max(e.steps, 1), cost
-	result["usage"], result["permission_denials"] = tokens(stepInput*e.steps, stepOutput*e.steps), []object{}
+	result["usage"], result["permission_denials"] = tokens(stepInput*e.steps, stepOutput*e.steps), append([]object{}, e.denials...)
 	ms := time.Since(e.began).Milliseconds()
 	result["duration_ms"], result["duration_api_ms"] = ms, ms
 	result["modelUsage"] = object{e.options.model: object{

@@ -15,6 +15,9 @@ type options struct {
 	session   string
 	model     string
 	mode      string
+
+	permissionTool string // of an MCP server, as the model sees it; "" if nobody is asked
+	allowed        string // tools for which nobody is asked
 }
 
 // parseOptions takes "--flag value" and "--flag=value", and skips the rest.
@@ -22,6 +25,7 @@ func parseOptions(args []string) options {
 	o := options{model: "scripted", session: newID(), mode: "default"}
 	values := map[string]*string{
 		"--mcp-config": &o.mcpConfig, "--session-id": &o.session, "--model": &o.model, "--permission-mode": &o.mode,
+		"--permission-prompt-tool": &o.permissionTool, "--allowedTools": &o.allowed,
 	}
 	for i := 0; i < len(args); i++ {
 		name, value, inline := strings.Cut(args[i], "=")

@@ -109,6 +109,16 @@ func parseStep(verb, rest string) (Step, error) {
 		if n, err := strconv.Atoi(step.Arg); err != nil || n < 0 {
 			return step, fmt.Errorf("ratelimit needs seconds, not %q", rest)
 		}
+	case "usage":
+		fields := strings.Fields(rest)
+		if len(fields) != 3 {
+			return step, fmt.Errorf("usage needs a window, percent and seconds, not %q", rest)
+		}
+		for _, f := range fields[1:] {
+			if _, err := strconv.Atoi(f); err != nil {
+				return step, fmt.Errorf("usage needs percent and seconds as numbers, not %q", f)
+			}
+		}
 	case "write":
 		path, quoted, _ := strings.Cut(rest, " ")
 		content, err := strconv.Unquote(strings.TrimSpace(quoted))

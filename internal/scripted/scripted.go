@@ -34,6 +34,10 @@
 //	call TOOL JSON        call a tool of an MCP server
 //	done JSON             call ralph's tool of this name; so for all eight verbs
 //	spawn COMMAND         leave a process behind, in a session of its own
+//	usage WINDOW PERCENT SECONDS
+//	                      tell how far a usage window is used, and when it is reset
+//
+// Before it writes or runs something it asks the tool of --permission-prompt-tool.
 //
 // And these, with which an agent goes wrong:
 //

@@ -111,8 +111,12 @@ func (a *agent) call(ctx context.Context, name, input string) error {
 
 // shell runs a command and shows it.
 func (a *agent) shell(ctx context.Context, command string) error {
-	id, err := a.events.toolUse("Bash", map[string]string{"command": command})
+	input := map[string]string{"command": command}
+	id, err := a.events.toolUse("Bash", input)
 	if err != nil {
+		return err
+	}
+	if ok, err := a.permitted(ctx, "Bash", id, input); !ok || err != nil {
 		return err
 	}
 	output, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
@@ -124,9 +128,13 @@ func (a *agent) shell(ctx context.Context, command string) error {
 }
 
 // write writes a file and shows it.
-func (a *agent) write(path, content string) error {
-	id, err := a.events.toolUse("Write", map[string]string{"file_path": path, "content": content})
+func (a *agent) write(ctx context.Context, path, content string) error {
+	input := map[string]string{"file_path": path, "content": content}
+	id, err := a.events.toolUse("Write", input)
 	if err != nil {
+		return err
+	}
+	if ok, err := a.permitted(ctx, "Write", id, input); !ok || err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {

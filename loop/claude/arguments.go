@@ -14,6 +14,10 @@ import (
 // serverName is what ralph's MCP server is called in the agent's configuration.
 const serverName = "ralph"
 
+// permissionTool is the tool of ralph's server that answers the agent's questions
+// for permission, as the agent knows it.
+const permissionTool = "mcp__" + serverName + "__ralph_permission"
+
 // disallowed are the tools that make no sense without a person, or after the
 // end of the session (unattended, "Launching the agent").
 const disallowed = "AskUserQuestion,CronCreate,CronDelete,CronList,EnterPlanMode,ExitPlanMode,Monitor,ScheduleWakeup,Workflow"
@@ -45,6 +49,9 @@ func Arguments(version string, o Options, a loop.Assignment) []string {
 		}
 	}
 	add("--replay-user-messages")
+	if o.Permissions != "" {
+		add("--permission-prompt-tool", permissionTool)
+	}
 	if a.Model != "" {
 		add("--model", a.Model)
 	}
@@ -97,6 +104,9 @@ func mcpConfig(o Options, a loop.Assignment) string {
 		"RALPH_SESSION_ID": a.SessionID,
 		"RALPH_DB_PATH":    o.Database,
 		"RALPH_DISCIPLINE": a.Discipline,
+	}
+	if o.Permissions != "" {
+		env["RALPH_PERMISSIONS"] = o.Permissions
 	}
 	if runtime.GOOS != "windows" {
 		// The agent keeps the server's standard error to itself, and that is where

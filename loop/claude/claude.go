@@ -43,6 +43,7 @@ type Options struct {
 	Database       string   // path of ralph's database, for that server
 	SettingSources string   // default "project,local": a user's own hooks and plugins do not leak in
 	PermissionMode string   // default "acceptEdits"
+	Permissions    string   // rules for ralph's permission tool, as `ralph mcp` takes them; "" if the agent asks nobody
 	AllowedTools   []string // beside ralph's own; default Bash, WebFetch, WebSearch
 
 	DisallowedTools []string // beside those that make no sense without a person

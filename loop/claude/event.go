@@ -116,10 +116,12 @@ type modelUsage struct {
 }
 
 type rateLimit struct {
-	Status        string  `json:"status"` // "allowed", "allowed_warning" or "rejected"
-	ResetsAt      float64 `json:"resetsAt"`
-	OverageStatus string  `json:"overageStatus"`
-	UsingOverage  bool    `json:"isUsingOverage"`
+	Status        string   `json:"status"` // "allowed", "allowed_warning" or "rejected"
+	ResetsAt      float64  `json:"resetsAt"`
+	Type          string   `json:"rateLimitType"` // "five_hour", "seven_day", …
+	Utilization   *float64 `json:"utilization"`   // 0 to 1; often absent
+	OverageStatus string   `json:"overageStatus"`
+	UsingOverage  bool     `json:"isUsingOverage"`
 }
 
 // rejected says that nothing more is served. A window that is used up is no

@@ -52,6 +52,7 @@ type history struct {
 	retry    int // HTTP status of the last failed request; 0 if there was no answer
 	rejected bool
 	resetAt  time.Time
+	usages   map[string]ralph.UsageWindow
 
 	lastWords  string
 	denials    []string
@@ -77,11 +78,26 @@ func (h *history) add(e event) []loop.Event {
 		return h.addResult(e)
 	case "rate_limit_event":
 		h.rejected = e.RateLimit.rejected()
+		h.addUsage(e.RateLimit)
 		if h.rejected {
 			h.resetAt = e.RateLimit.resetTime()
 		}
 	}
 	return []loop.Event{{Kind: loop.SeenOther}}
+}
+
+// maxWindows bounds the usage windows that are remembered; there are about six.
+const maxWindows = 20
+
+// addUsage notes how far a usage window is used, where that is told (decision 15).
+func (h *history) addUsage(l rateLimit) {
+	if l.Type == "" || l.Utilization == nil || *l.Utilization < 0 || len(h.usages) >= maxWindows {
+		return
+	}
+	if h.usages == nil {
+		h.usages = map[string]ralph.UsageWindow{}
+	}
+	h.usages[head(l.Type, 100)] = ralph.UsageWindow{Name: head(l.Type, 100), Utilization: *l.Utilization, ResetsAt: ralph.At(l.resetTime())}
 }
 
 // addUnreadable takes in a line that is no event.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -343,5 +345,8 @@ func (h *history) report(d death) loop.Report {
 	}
 	r.Ending, r.Reason, r.ResetAt = classify(h, d)
 	r.Tokens, r.CostUSD, r.CostKnown = h.usage()
+	for _, name := range slices.Sorted(maps.Keys(h.usages)) {
+		r.Usage = append(r.Usage, h.usages[name])
+	}
 	return r
 }

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package proc
+
+import (
+	"errors"
+	"time"
+)
+
+// CPUTime is not known here.
+func CPUTime() (time.Duration, error) { return 0, errors.ErrUnsupported }

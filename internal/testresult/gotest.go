@@ -1,0 +1,105 @@
+package testresult
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// maxLine is how long an event of `go test -json` may be, in bytes; a longer line
+// is output.
+const maxLine = 1 << 20
+
+// A goEvent is one line of `go test -json`, see `go doc test2json`.
+type goEvent struct {
+	Action  string
+	Package string
+	Test    string
+}
+
+// A goPackage is what was told of a package.
+type goPackage struct {
+	open   map[string]bool // tests that have begun and not ended
+	failed bool            // one of its tests failed
+	ended  bool
+}
+
+// ParseGoJSON reads the output of `go test -json`, other lines between its events
+// included. It returns nil if there is no event of a test in it. The error is the
+// reader's.
+func ParseGoJSON(r io.Reader) (*Results, error) {
+	results := &Results{}
+	packages := map[string]*goPackage{}
+	lines := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := readLine(lines)
+		var e goEvent
+		if bytes.HasPrefix(line, []byte("{")) && json.Unmarshal(line, &e) == nil && e.Package != "" {
+			take(results, packages, e)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(packages) == 0 {
+		return nil, nil
+	}
+	for name, p := range packages {
+		for test := range p.open {
+			results.add(name+"."+test, Failed) // it never ended
+		}
+		if !p.ended {
+			results.Broken = "the output ends before package " + name + " does"
+		}
+	}
+	return results, nil
+}
+
+// take takes in an event.
+func take(results *Results, packages map[string]*goPackage, e goEvent) {
+	p := packages[e.Package]
+	if p == nil {
+		p = &goPackage{open: map[string]bool{}}
+		packages[e.Package] = p
+	}
+	status := map[string]Status{"pass": Passed, "fail": Failed, "skip": Skipped}[e.Action]
+	switch {
+	case e.Action == "run":
+		p.open[e.Test] = true
+	case status == "":
+	case e.Test != "":
+		delete(p.open, e.Test)
+		p.failed = p.failed || status == Failed
+		results.add(e.Package+"."+e.Test, status)
+	default:
+		p.ended = true
+		if status == Failed && !p.failed && len(p.open) == 0 {
+			// It does not build, or ended in a way that is no test's.
+			results.add(e.Package, Failed)
+		}
+	}
+}
+
+// readLine reads a line without its end; nil for one that is too long for an event.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line)+len(part) > maxLine {
+			long, line = true, nil
+		}
+		if !long {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		return bytes.TrimRight(line, "\r\n"), err
+	}
+}

@@ -1,0 +1,147 @@
+package testresult
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// maxReport is how large a JUnit report may be, in bytes.
+const maxReport = 64 << 20
+
+// A suite is a <testsuite> that is being read.
+type suite struct {
+	name     string
+	told     int // failures and errors by its attributes
+	failures int // by its test cases
+}
+
+// ParseJUnit reads a report as JUnit and most test runners write it. A report that
+// is none, or that contradicts itself, comes back as broken; the error is the
+// reader's.
+func ParseJUnit(r io.Reader) (*Results, error) {
+	results := &Results{}
+	limited := &io.LimitedReader{R: r, N: maxReport + 1}
+	d := xml.NewDecoder(limited)
+	var suites []suite
+	seen := false
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var syntax *xml.SyntaxError
+		switch {
+		case limited.N == 0:
+			results.Broken = fmt.Sprintf("the JUnit report is larger than %d MiB", maxReport>>20)
+			return results, nil
+		case errors.As(err, &syntax):
+			results.Broken = "the JUnit report is no XML: " + syntax.Error()
+			return results, nil
+		case err != nil && token == nil && !isReading(err):
+			results.Broken = "the JUnit report cannot be read: " + err.Error()
+			return results, nil
+		case err != nil:
+			return nil, err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			switch t.Name.Local {
+			case "testsuite":
+				seen = true
+				suites = append(suites, suite{name: attribute(t, "name"), told: number(t, "failures") + number(t, "errors")})
+			case "testsuites":
+				seen = true
+			case "testcase":
+				status, err := testcase(d)
+				if err != nil {
+					results.Broken = "the JUnit report is cut short: " + err.Error()
+					return results, nil
+				}
+				name := caseName(t, suites)
+				if status == Failed {
+					for i := range suites {
+						suites[i].failures++
+					}
+				}
+				results.add(name, status)
+			}
+		case xml.EndElement:
+			if t.Name.Local == "testsuite" && len(suites) > 0 {
+				s := suites[len(suites)-1]
+				suites = suites[:len(suites)-1]
+				if s.told > s.failures {
+					results.Broken = fmt.Sprintf("the suite %s counts %d failures and names %d", s.name, s.told, s.failures)
+				}
+			}
+		}
+	}
+	if !seen {
+		results.Broken = "the file is no JUnit report"
+	}
+	return results, nil
+}
+
+// isReading tells an error of the reader from one of the decoder, which has no
+// type of its own for unknown encodings.
+func isReading(err error) bool { return !strings.HasPrefix(err.Error(), "xml: ") }
+
+// testcase reads the rest of a <testcase>.
+func testcase(d *xml.Decoder) (Status, error) {
+	status := Passed
+	for depth := 1; depth > 0; {
+		token, err := d.Token()
+		if err != nil {
+			return "", err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if depth == 1 {
+				switch t.Name.Local {
+				case "failure", "error":
+					status = Failed
+				case "skipped":
+					if status == Passed {
+						status = Skipped
+					}
+				}
+			}
+			depth++
+		case xml.EndElement:
+			depth--
+		}
+	}
+	return status, nil
+}
+
+// caseName is "class.name", or with the suite's name where there is no class.
+func caseName(t xml.StartElement, suites []suite) string {
+	class := attribute(t, "classname")
+	if class == "" && len(suites) > 0 {
+		class = suites[len(suites)-1].name
+	}
+	if class == "" {
+		return attribute(t, "name")
+	}
+	return class + "." + attribute(t, "name")
+}
+
+func attribute(t xml.StartElement, name string) string {
+	for _, a := range t.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+func number(t xml.StartElement, name string) int {
+	n, err := strconv.Atoi(attribute(t, name))
+	if err != nil {
+		return 0 // absent, which is allowed
+	}
+	return n
+}

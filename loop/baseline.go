@@ -1,0 +1,186 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"ralph"
+	"ralph/internal/testresult"
+	"ralph/store"
+)
+
+// An outcome is what a verification command said: its exit status, and its tests
+// by name where it reported them.
+type outcome struct {
+	Check ralph.Check         `json:"check"`
+	Tests *testresult.Results `json:"tests,omitempty"`
+}
+
+// baseline has the project's and the feature's commands run before the first
+// session of a task, or takes what they said of the same work tree before
+// (pipeline, "Verification"). It does nothing for a task that has been worked on.
+func (l *Loop) baseline(ctx context.Context, task ralph.Task) error {
+	var shared []string
+	begun := false
+	err := l.Store.View(ctx, func(tx *store.Tx) error {
+		c, err := l.verifyCommands(tx, task)
+		if err != nil {
+			return err
+		}
+		shared = c.shared
+		earlier, err := tx.Sessions(store.SessionFilter{Task: task.ID, Limit: 1})
+		begun = len(earlier) > 0
+		return err
+	})
+	if err != nil || begun || len(shared) == 0 {
+		return err
+	}
+	dir := filepath.Join(l.State, "baseline")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	snapshot, err := l.Tree.Snapshot(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("state of the work tree: %w", err)
+	}
+	results := make([]outcome, 0, len(shared))
+	for _, command := range shared {
+		result, err := l.known(ctx, snapshot.Content, command, dir)
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil // a command that was stopped says nothing
+		}
+		results = append(results, result)
+	}
+	if err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetBaseline(task.ID, results) }); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// known is what a command says of a state of the work tree.
+func (l *Loop) known(ctx context.Context, content, command, dir string) (result outcome, err error) {
+	ok := false
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		ok, err = tx.Verification(content, command, &result)
+		return err
+	}); err != nil || ok {
+		return result, err
+	}
+	results, err := l.Verification.run(ctx, job{dir: l.Dir, marker: "RALPH_SESSION_ID=baseline-" + filepath.Base(l.State), log: filepath.Join(dir, "verify.log")}, []string{command})
+	if err != nil || ctx.Err() != nil {
+		return result, err
+	}
+	return results[0], l.keep(ctx, content, results)
+}
+
+// keep remembers what commands said of a state of the work tree.
+func (l *Loop) keep(ctx context.Context, content string, results []outcome) error {
+	return l.Store.Tx(ctx, func(tx *store.Tx) error {
+		for _, r := range results {
+			if err := tx.KeepVerification(content, r.Check.Command, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// judge compares what a command says now with the baseline. Only a command of the
+// project or the feature that reports its tests by name is ever excused, and only
+// for tests that failed before (decision 1).
+func judge(now outcome, before []outcome, shared []string, strict bool) ralph.Check {
+	c := now.Check
+	if now.Tests == nil || c.Passed {
+		return c
+	}
+	c.Failures = now.Tests.Failed()
+	if strict || c.Error != "" {
+		return c
+	}
+	for _, command := range shared {
+		if command != c.Command {
+			continue
+		}
+		for _, b := range before {
+			if b.Check.Command == command && b.Tests != nil {
+				d := testresult.Compare(b.Tests, now.Tests)
+				c.Failures, c.Excused, c.Passed = d.New, d.Known, d.Excused
+			}
+		}
+	}
+	return c
+}
+
+// tests reads what a command reported of its tests: as go test -json on its
+// output, which is in the log from begin on, or as JUnit XML in the files that it
+// has written since it was started. It is nil if it reported none.
+func (v Verification) tests(dir string, log *os.File, begin int64, cut bool, since time.Time) (*testresult.Results, error) {
+	end, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	results, err := testresult.ParseGoJSON(io.NewSectionReader(log, begin, end-begin))
+	if err != nil {
+		return nil, err
+	}
+	if results != nil && cut {
+		results.Broken = "its output is longer than ralph keeps"
+	}
+	files, err := v.reports(dir, since)
+	for _, f := range files {
+		found, err := readReport(f)
+		if err != nil {
+			return nil, err
+		}
+		if results == nil {
+			results = found
+		} else {
+			results.Merge(found)
+		}
+	}
+	return results, err
+}
+
+// reports are the files of JUnit XML that have been written since a moment. What
+// is older is of another run and tells nothing.
+func (v Verification) reports(dir string, since time.Time) (files []string, err error) {
+	for _, pattern := range v.JUnit {
+		matches, err := doublestar.FilepathGlob(filepath.Join(escapeGlob(dir), filepath.FromSlash(pattern)), doublestar.WithFilesOnly())
+		if err != nil {
+			return nil, fmt.Errorf("verify.junit %q: %w", pattern, err)
+		}
+		for _, m := range matches {
+			// A file system may keep whole seconds only.
+			if info, err := os.Stat(m); err == nil && !info.ModTime().Before(since.Truncate(time.Second)) && !slices.Contains(files, m) {
+				files = append(files, m)
+			}
+		}
+	}
+	return files, nil
+}
+
+// escapeGlob makes a path a pattern of itself.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `{`, `\{`).Replace(path)
+}
+
+func readReport(path string) (results *testresult.Results, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return testresult.ParseJUnit(f)
+}

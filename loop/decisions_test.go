@@ -1,0 +1,104 @@
+package loop_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/store"
+)
+
+func TestProtectedFiles(t *testing.T) {
+	type files = map[string]string
+	for _, tt := range []struct {
+		name          string
+		before, after files // at the start and at the end of the session
+		known         []store.ProtectedFile
+		want          []string
+	}{
+		{"nothing is tampered with where nothing changed", files{"a": "1"}, files{"a": "1"}, nil, nil},
+		{"a change counts", files{"a": "1"}, files{"a": "2"}, nil, []string{"a"}},
+		{"a removal counts", files{"a": "1"}, files{}, nil, []string{"a"}},
+		{"a new file counts", files{}, files{"a": "1"}, nil, []string{"a"}},
+		{"what an earlier session changed counts as long as it is there", files{"a": "2"}, files{"a": "2"}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "2"}}, []string{"a"}},
+		{"what is put back does not count", files{"a": "2"}, files{"a": "1"}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "2"}}, nil},
+		{"what people changed between sessions does not count", files{"a": "3"}, files{"a": "3"}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "2"}}, nil},
+		{"what people removed between sessions does not count", files{}, files{}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "1"}}, nil},
+		{"what an earlier session added and people let be counts", files{"a": "2"}, files{"a": "2"}, []store.ProtectedFile{{Path: "a", Approved: "", Seen: "2"}}, []string{"a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			known := map[string]store.ProtectedFile{}
+			keep := func(list []store.ProtectedFile) {
+				for _, p := range list {
+					known[p.Path] = p
+				}
+			}
+			keep(tt.known)
+			keep(loop.Welcome(known, tt.before))
+			if got := loop.Tampered(known, tt.after); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			// The next session starts from what this one left: nothing is forgiven by that.
+			keep(loop.Farewell(known, tt.after))
+			keep(loop.Welcome(known, tt.after))
+			if got := loop.Tampered(known, tt.after); !slices.Equal(got, tt.want) {
+				t.Errorf("in the next session: got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLimitsOfARun(t *testing.T) {
+	limits := ralph.Limits{MaxSessions: 3, MaxSeconds: 60, MaxCostUSD: 5, MaxDayCostUSD: 8, StagnantMaximum: 2, SessionCostUSD: 4}
+	for want, s := range map[string]loop.Spending{
+		"": loop.Spend(2, 1, 59*time.Second, 4.99, 7.99),
+		"the limit of 3 sessions per run is reached":                                        loop.Spend(3, 0, 0, 0, 0),
+		"the limit of 1m0s per run is reached":                                              loop.Spend(0, 0, time.Minute, 0, 0),
+		"the limit of $5.00 per run is reached ($5.20 spent)":                               loop.Spend(0, 0, 0, 5.2, 0),
+		"the limit of $8.00 per day is reached ($8.00 spent since midnight, over all runs)": loop.Spend(0, 0, 0, 0, 8),
+		"2 sessions in a row changed nothing":                                               loop.Spend(0, 2, 0, 0, 0),
+	} {
+		if got := loop.Reached(limits, s); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, tt := range []struct{ run, day, want float64 }{{0, 0, 4}, {3, 3, 2}, {0, 7.5, 0.5}} {
+		if got := loop.Allowance(limits, loop.Spend(0, 0, 0, tt.run, tt.day)); got != tt.want {
+			t.Errorf("spent %g and %g: may spend %g, want %g", tt.run, tt.day, got, tt.want)
+		}
+	}
+}
+
+func TestUsageWindows(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	soon, later := now.Add(time.Hour), now.Add(50*time.Hour)
+	limits := map[string]int{"five_hour": 80, "seven_day": 90}
+	window := func(name string, used float64, reset time.Time) ralph.UsageWindow {
+		return ralph.UsageWindow{Name: name, Utilization: used, ResetsAt: ralph.At(reset)}
+	}
+	for _, tt := range []struct {
+		name    string
+		windows []ralph.UsageWindow
+		until   time.Time
+	}{
+		{"none is known", nil, time.Time{}},
+		{"below its limit", []ralph.UsageWindow{window("five_hour", 0.79, soon)}, time.Time{}},
+		{"at its limit", []ralph.UsageWindow{window("five_hour", 0.8, soon)}, soon},
+		{"reset meanwhile", []ralph.UsageWindow{window("five_hour", 1, now.Add(-time.Second))}, time.Time{}},
+		{"without a reset time", []ralph.UsageWindow{window("five_hour", 1, time.Time{})}, time.Time{}},
+		{"the one that is reset last counts", []ralph.UsageWindow{window("five_hour", 1, soon), window("seven_day", 0.95, later)}, later},
+		{"a window of one model is bounded as its family", []ralph.UsageWindow{window("seven_day_opus", 0.95, later)}, later},
+		{"a window without a limit", []ralph.UsageWindow{window("overage", 1, later)}, time.Time{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			until, why := loop.UsedUp(tt.windows, limits, now)
+			if diff := cmp.Diff(tt.until, until); diff != "" || (why == "") != until.IsZero() {
+				t.Errorf("%s%q", diff, why)
+			}
+		})
+	}
+}

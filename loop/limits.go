@@ -1,0 +1,94 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/store"
+)
+
+// spending is what a run's limits are compared with.
+type spending struct {
+	sessions int
+	stagnant int // sessions in a row that left nothing behind
+	elapsed  time.Duration
+	run, day float64 // USD
+}
+
+// reached is the first limit of the run that is reached; "" if none is.
+func reached(l ralph.Limits, s spending) string {
+	switch {
+	case s.sessions >= l.MaxSessions:
+		return fmt.Sprintf("the limit of %d sessions per run is reached", l.MaxSessions)
+	case s.elapsed >= seconds(l.MaxSeconds):
+		return fmt.Sprintf("the limit of %s per run is reached", seconds(l.MaxSeconds))
+	case s.run >= l.MaxCostUSD:
+		return fmt.Sprintf("the limit of $%.2f per run is reached ($%.2f spent)", l.MaxCostUSD, s.run)
+	case s.day >= l.MaxDayCostUSD:
+		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)", l.MaxDayCostUSD, s.day)
+	case s.stagnant >= l.StagnantMaximum:
+		return fmt.Sprintf("%d sessions in a row changed nothing", s.stagnant)
+	}
+	return ""
+}
+
+// allowance is what the next session may spend: its own limit, or what the run's
+// and the day's leave.
+func allowance(l ralph.Limits, s spending) float64 {
+	return min(l.SessionCostUSD, l.MaxCostUSD-s.run, l.MaxDayCostUSD-s.day)
+}
+
+// Midnight is when the day of a moment began, where ralph runs.
+func Midnight(now time.Time) time.Time {
+	y, m, d := now.Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, now.Location())
+}
+
+// spent is what counts against the limits now.
+func (r *runner) spent(ctx context.Context) (s spending, err error) {
+	now := time.Now()
+	s = spending{sessions: r.sessions, stagnant: r.stagnant, elapsed: now.Sub(r.started), run: r.cost}
+	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		s.day, err = tx.CostSince(Midnight(now))
+		return err
+	})
+	return s, err
+}
+
+// limit is the limit of the run that is reached, if one is.
+func (r *runner) limit(ctx context.Context) (*end, error) {
+	s, err := r.spent(ctx)
+	if why := reached(r.Limits, s); err == nil && why != "" {
+		return &end{ralph.ExitLimit, why}, nil
+	}
+	return nil, err
+}
+
+// usedUp finds the usage window that is used further than its limit allows and
+// is reset last (decision 15). A window without a reset time ahead has no effect.
+func usedUp(windows []ralph.UsageWindow, limits map[string]int, now time.Time) (until time.Time, why string) {
+	for _, w := range windows {
+		percent, ok := usageLimit(w.Name, limits)
+		if !ok || w.Utilization*100 < float64(percent) || !w.ResetsAt.After(now) || !w.ResetsAt.After(until) {
+			continue
+		}
+		until = w.ResetsAt.Time
+		why = fmt.Sprintf("usage limit: the window %s is used to %.0f%%, and limits.usage allows %d%%", w.Name, w.Utilization*100, percent)
+	}
+	return until, why
+}
+
+// usageLimit is the limit of a window. One for seven_day is also one for
+// seven_day_opus and the like, unless that has its own.
+func usageLimit(window string, limits map[string]int) (percent int, ok bool) {
+	for name := window; name != ""; {
+		if percent, ok = limits[name]; ok {
+			return percent, true
+		}
+		name = name[:max(strings.LastIndexByte(name, '_'), 0)]
+	}
+	return 0, false
+}

@@ -1,0 +1,21 @@
+package ralph
+
+// A Permission is an agent's question whether it may use a tool, and what it was
+// told (unattended, "The agent's processes").
+type Permission struct {
+	ID        int64  `json:"id"`
+	TaskID    int64  `json:"task_id"`
+	SessionID string `json:"session_id"`
+	Tool      string `json:"tool"`
+	Input     string `json:"input"`      // the beginning of the tool's input, as JSON text
+	Decision  string `json:"decision"`   // "allow", "deny", or "ask" while a person is waited for
+	Rule      string `json:"rule"`       // the rule that decided; "" for the default or a person
+	Reason    string `json:"reason"`     // what the agent was told
+	DecidedBy string `json:"decided_by"` // a person's name; "" for the rules
+	Created   Time   `json:"created"`
+	DecidedAt Time   `json:"decided_at"` // null while a person is waited for
+}
+
+// MaxPermissionInput is how much of a tool's input is kept with the question
+// whether it may be used, in bytes.
+const MaxPermissionInput = 2 << 10
