@@ -16,9 +16,11 @@ const FileName = "ralph.yaml"
 const (
 	envPrefix     = "RALPH_"
 	sourceDefault = "default"
-	secretKey     = "agent.env" // whose values are never repeated
-	maxProblems   = 10          // told at once
+	maxProblems   = 10 // told at once
 )
+
+// secretKeys are those whose values are never repeated.
+var secretKeys = []string{"agent.env", "notify.receivers"}
 
 // protocol are the variables by which ralph's own processes talk to one
 // another, and those of its tests. They configure nothing; a name that ends in
@@ -49,7 +51,7 @@ type Loaded struct {
 // A Value is one setting as people see it.
 type Value struct {
 	Key    string `json:"key"`
-	Value  string `json:"value"`  // as in YAML, lists as [a, b]; the values of agent.env are hidden
+	Value  string `json:"value"`  // as in YAML, lists as [a, b]; the values of agent.env and the url of a receiver are hidden
 	Source string `json:"source"` // "default", "ralph.yaml:12", "RALPH_AGENT_MODEL", "flag --model"
 }
 
@@ -179,7 +181,7 @@ func (l Loaded) Values() []Value {
 	list := make([]Value, len(fields))
 	for i, f := range fields {
 		v := reflect.ValueOf(l.Config).FieldByIndex(f.index).Interface()
-		list[i] = Value{f.name, format(v), l.sources[f.name]}
+		list[i] = Value{f.name, f.format(v), l.sources[f.name]}
 	}
 	return list
 }
