@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"ralph"
+	"ralph/internal/notify"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/claude"
@@ -34,6 +36,8 @@ type runOptions struct {
 	dryRun bool
 	noWait bool
 	format string
+
+	notifier *notify.Notifier
 }
 
 func newRun(a *app) *cobra.Command {
@@ -102,6 +106,9 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	l.Model, l.NoWait = o.model, o.noWait
+	if o.notifier, err = newNotifier(a, p, db); err != nil {
+		return err
+	}
 	if o.task != "" {
 		if l.Task, err = ralph.ParseTaskID(o.task); err != nil {
 			return usage(err)
@@ -185,12 +192,14 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 			return 0, err
 		}
 	}
-	shown := make(chan error)
-	go func() { shown <- progress.follow(over) }()
+	o.notifier.From, o.notifier.Over = from, over
+	var beside errgroup.Group
+	beside.Go(func() error { return progress.follow(over) })
+	beside.Go(func() error { return o.notifier.Run(ctx) })
 	result, err := l.Run(now)
 	close(over)
 	<-signals
-	err = errors.Join(err, <-shown)
+	err = errors.Join(err, beside.Wait())
 	if err != nil || progress.json {
 		return result.Status, err
 	}
@@ -224,7 +233,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 			AutoApprove: c.Suggestions == "auto_approve"},
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Verification: loop.Verification{Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
-			InSessionRetries: c.Verify.InSessionRetries, Env: withoutProtocol(a.environ)},
+			InSessionRetries: c.Verify.InSessionRetries, Env: withoutSecrets(a.environ, c.Notify)},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
 		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
@@ -238,7 +247,7 @@ func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
 	}
 	c := p.config.Agent
 	env := map[string]string{}
-	for _, entry := range withoutProtocol(a.environ) {
+	for _, entry := range withoutSecrets(a.environ, p.config.Notify) {
 		name, value, _ := strings.Cut(entry, "=")
 		for _, pattern := range c.EnvPass {
 			if prefix, open := strings.CutSuffix(pattern, "*"); name == pattern || open && strings.HasPrefix(name, prefix) {
