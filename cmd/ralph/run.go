@@ -195,7 +195,12 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	o.notifier.From, o.notifier.Over = from, over
 	var beside errgroup.Group
 	beside.Go(func() error { return progress.follow(over) })
-	beside.Go(func() error { return o.notifier.Run(ctx) })
+	beside.Go(func() error {
+		if err := o.notifier.Run(ctx); err != nil { // the work does not depend on it
+			l.Log.Error("nobody is notified", "error", err)
+		}
+		return nil
+	})
 	result, err := l.Run(now)
 	close(over)
 	<-signals

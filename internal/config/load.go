@@ -110,11 +110,16 @@ func (l *Loaded) environment(environ []string) (problems []error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		if !isProtocol(name) {
+		if !isProtocol(name) && !l.names(name) {
 			l.Warnings = append(l.Warnings, printable(name, maxQuoted)+" sets no key of the configuration"+didYouMean(nearVariables(name)))
 		}
 	}
 	return problems
+}
+
+// names reports whether a setting says that a variable holds something.
+func (l *Loaded) names(variable string) bool {
+	return slices.ContainsFunc(l.Notify.Receivers, func(r Receiver) bool { return variable == r.URLEnv || variable == r.SecretEnv })
 }
 
 func isProtocol(name string) bool {

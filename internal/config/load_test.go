@@ -207,6 +207,9 @@ notify:
 	if v, _ := l.Get("notify.receivers"); v.Value != `[{url: ***, preset: generic, events: [task.failed]}, {url: ***, preset: ntfy, secret_env: TOKEN}, {command: [say, a b], preset: generic}]` {
 		t.Errorf("shown as %s", v.Value)
 	}
+	if l := mustLoad(t, "notify: [{url_env: RALPH_HOOK, secret_env: RALPH_KEY}]", "RALPH_HOOK=x", "RALPH_KEY=y", "RALPH_OTHER=z"); len(l.Warnings) != 1 {
+		t.Errorf("warned: %q", l.Warnings)
+	}
 	for _, text := range []string{"notify: [{url: s3cret, preset: x}]", "notify:\n  - url: s3cret\n    preset: x\n", "notify:\n  - preset: slack\n    url: [s3cret]\n",
 		"notify: [{url: s3cret}\n", "notify:\n  - url: s3cret\n    url: s3cret\n", "notify:\n  - url:\n      s3cret: 1\n", "{agent: {modle: x}, notify: [{url: s3cret}]}"} {
 		if _, err := load(t, text); err == nil || strings.Contains(err.Error(), "s3cret") {
