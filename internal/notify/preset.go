@@ -63,18 +63,20 @@ func discord(n Notification, u *url.URL) (*url.URL, []byte, error) {
 }
 
 func telegram(n Notification, u *url.URL) (*url.URL, []byte, error) {
-	target := *u
-	query := target.Query()
-	chat := query.Get("chat_id")
-	if chat == "" || !strings.HasSuffix(target.Path, "/sendMessage") {
+	target, query := *u, u.Query()
+	if query.Get("chat_id") == "" || !strings.HasSuffix(target.Path, "/sendMessage") {
 		return nil, nil, errors.New("must be https://api.telegram.org/bot<TOKEN>/sendMessage?chat_id=<CHAT> for telegram")
 	}
-	query.Del("chat_id")
-	target.RawQuery = query.Encode()
+	target.RawQuery = ""
 	title, rest := message(n)
-	body, err := json.Marshal(map[string]any{
-		"chat_id": chat, "text": strings.TrimSpace(clip(title+"\n"+rest, 4096, utf16Size)), "link_preview_options": map[string]any{"is_disabled": true},
-	})
+	fields := map[string]any{
+		"text":                 strings.TrimSpace(clip(title+"\n"+rest, 4096, utf16Size)),
+		"link_preview_options": map[string]any{"is_disabled": true},
+	}
+	for name := range query {
+		fields[name] = query.Get(name) // chat_id, message_thread_id, disable_notification
+	}
+	body, err := json.Marshal(fields)
 	return &target, body, err
 }
 
