@@ -15,10 +15,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"ralph"
-	"ralph/internal/notify"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/claude"
@@ -37,7 +35,7 @@ type runOptions struct {
 	noWait bool
 	format string
 
-	notifier *notify.Notifier
+	beside bystanders
 }
 
 func newRun(a *app) *cobra.Command {
@@ -46,6 +44,7 @@ func newRun(a *app) *cobra.Command {
 	keys := map[string]string{
 		"max-sessions": "limits.max_sessions", "max-tasks": "limits.max_tasks", "max-duration": "limits.max_duration",
 		"max-cost": "limits.max_cost_usd", "session-timeout": "limits.session_timeout",
+		"metrics-addr": "metrics.addr",
 	}
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -75,6 +74,7 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 	f.String("max-duration", "", "end after this `TIME`, such as 8h")
 	f.String("max-cost", "", "end when this much is spent, in `USD`")
 	f.String("session-timeout", "", "stop a session after this `TIME`, such as 45m")
+	f.String("metrics-addr", "", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469")
 	f.StringVar(&o.task, "task", "", "work on this task alone")
 	f.StringVar(&o.model, "model", "", "use this model for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
@@ -106,7 +106,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	l.Model, l.NoWait = o.model, o.noWait
-	if o.notifier, err = newNotifier(a, p, db); err != nil {
+	if o.beside, err = newBystanders(a, p, db); err != nil {
 		return err
 	}
 	if o.task != "" {
@@ -127,7 +127,12 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err != nil {
 		return err
 	}
+	// Under the lock: of two runs the second is told of the first, not of its port.
+	if err := o.beside.listen(p.config.Metrics.Addr); err != nil {
+		return errors.Join(err, unlock())
+	}
 	status, err := drive(ctx, a, o, l)
+	o.beside.close()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
@@ -192,19 +197,14 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 			return 0, err
 		}
 	}
-	o.notifier.From, o.notifier.Over = from, over
-	var beside errgroup.Group
-	beside.Go(func() error { return progress.follow(over) })
-	beside.Go(func() error {
-		if err := o.notifier.Run(ctx); err != nil { // the work does not depend on it
-			l.Log.Error("nobody is notified", "error", err)
-		}
-		return nil
-	})
+	leave := o.beside.start(ctx, from, over)
+	shown := make(chan error)
+	go func() { shown <- progress.follow(over) }()
 	result, err := l.Run(now)
 	close(over)
 	<-signals
-	err = errors.Join(err, beside.Wait())
+	err = errors.Join(err, <-shown)
+	leave()
 	if err != nil || progress.json {
 		return result.Status, err
 	}
