@@ -1,7 +1,9 @@
 package store
 
 import (
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"ralph"
@@ -40,6 +42,25 @@ func (tx *Tx) LastEvent() (int64, error) {
 	var id int64
 	err := tx.row(`SELECT coalesce(max(id), 0) FROM events`).Scan(&id)
 	return id, err
+}
+
+// ReaderPosition is the last event that a reader has dealt with; ok is false if
+// it never began.
+func (tx *Tx) ReaderPosition(reader string) (event int64, ok bool, err error) {
+	err = tx.row(`SELECT position FROM event_readers WHERE reader = $1`, reader).Scan(&event)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	return event, err == nil, err
+}
+
+// SetReaderPosition notes the last event that a reader has dealt with.
+func (tx *Tx) SetReaderPosition(reader string, event int64) error {
+	_, err := tx.exec(`
+		INSERT INTO event_readers (reader, position, updated) VALUES ($1, $2, $3)
+		ON CONFLICT (reader) DO UPDATE SET position = excluded.position, updated = excluded.updated`,
+		reader, event, tx.now.String())
+	return err
 }
 
 func scanEvent(row scanner) (ralph.Event, error) {

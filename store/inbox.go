@@ -62,6 +62,15 @@ var inboxQueries = []struct{ kind, command, query string }{
 		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
 }
 
+// InboxKinds lists the kinds of things that wait for people.
+func InboxKinds() []string {
+	kinds := make([]string, len(inboxQueries))
+	for i, q := range inboxQueries {
+		kinds[i] = q.kind
+	}
+	return kinds
+}
+
 // Inbox lists all that waits for a person.
 func (tx *Tx) Inbox() ([]InboxItem, error) {
 	inbox := []InboxItem{}

@@ -23,9 +23,14 @@ func scanRun(row scanner) (ralph.Run, error) {
 // StartRun opens a run. The caller holds the project's lock, so an older run
 // that has no end was lost; it is given one.
 func (tx *Tx) StartRun(pid int, limits ralph.Limits) (ralph.Run, error) {
-	if _, err := tx.exec(`UPDATE runs SET ended_at = $1, state = 'ended', control = '', exit_status = $2, reason = 'its process was lost' WHERE ended_at = ''`,
-		tx.now.String(), ralph.ExitFailure); err != nil {
+	lost, err := all(tx, scanID, `SELECT id FROM runs WHERE ended_at = '' ORDER BY id`)
+	if err != nil {
 		return ralph.Run{}, err
+	}
+	for _, id := range lost {
+		if err := tx.EndRun(id, ralph.ExitFailure, "its process was lost"); err != nil {
+			return ralph.Run{}, err
+		}
 	}
 	text, err := text(limits)
 	if err != nil {
@@ -65,7 +70,13 @@ func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error
 		state, reason, ralph.At(until).String(), id); err != nil || state != "waiting" {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventRunWaiting, RunID: id}, map[string]any{"reason": reason, "until": ralph.At(until)})
+	// Windows of the day are waited for too: only the agent's unavailability is news.
+	agent, err := tx.AgentState()
+	if err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventRunWaiting, RunID: id},
+		map[string]any{"reason": reason, "until": ralph.At(until), "agent": !until.IsZero() && agent.WaitUntil.Equal(ralph.At(until).Time)})
 }
 
 // Control asks something of the run that has not ended: one of ralph.Control….

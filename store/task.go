@@ -242,7 +242,16 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 	if t.Status == to {
 		return nil
 	}
-	err = tx.record(ralph.Event{Type: ralph.EventTaskStatusChanged, TaskID: id}, map[string]any{"from": t.Status, "to": to, "reason": reason})
+	change := map[string]any{"from": t.Status, "to": to, "reason": reason}
+	if to == ralph.Blocked {
+		// Those who are told must know whether a person is waited for or only another task.
+		_, blockers, unfinished, err := tx.Open(id)
+		if err != nil {
+			return err
+		}
+		change["blockers"], change["unfinished"] = blockers, unfinished
+	}
+	err = tx.record(ralph.Event{Type: ralph.EventTaskStatusChanged, TaskID: id}, change)
 	if err != nil || !(to.Ended() || t.Status.Ended()) {
 		return err
 	}

@@ -53,7 +53,7 @@ cannot be used; 130 stopped.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupSetUp, newInit(a), newDoctor(a), newConfig(a), newDemo(a), newVersion(a))
+	add(groupSetUp, newInit(a), newDoctor(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a))
 	add(groupQueue, newTask(a), newFeature(a), newDiscipline(a))
 	add(groupRun, newRun(a), newStop(a), newPause(a), newResume(a), newStatus(a))
 	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newResolve(a), newPermission(a))

@@ -29,9 +29,12 @@ import (
 // toolPrefix is how Claude shows ralph's tools to the model.
 const toolPrefix = "mcp__ralph__ralph_signal_"
 
+// A limitFlag overrides a key of the configuration.
+type limitFlag struct{ flag, key, usage string }
+
 // limitFlags are the flags that override a limit of the configuration, for one
 // run (unattended, "Limits").
-var limitFlags = []struct{ flag, key, usage string }{
+var limitFlags = []limitFlag{
 	{"max-sessions", "limits.max_sessions", "end after `N` sessions"},
 	{"max-tasks", "limits.max_tasks", "end after sessions on `N` tasks"},
 	{"max-duration", "limits.max_duration", "end after this `TIME`, such as 8h"},
@@ -53,6 +56,8 @@ type runOptions struct {
 	dryRun bool
 	noWait bool
 	format string
+
+	beside bystanders
 }
 
 func newRun(a *app) *cobra.Command {
@@ -71,7 +76,7 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set := map[string]string{}
-			for _, l := range limitFlags {
+			for _, l := range append(limitFlags[:len(limitFlags):len(limitFlags)], limitFlag{"metrics-addr", "metrics.addr", ""}) {
 				if f := cmd.Flags().Lookup(l.flag); f.Changed {
 					set[l.key] = f.Value.String()
 				}
@@ -83,6 +88,7 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 	for _, l := range limitFlags {
 		f.String(l.flag, "", l.usage+" ("+l.key+")")
 	}
+	f.String("metrics-addr", "", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469")
 	f.StringVar(&o.task, "task", "", "work on this task alone")
 	f.StringVar(&o.model, "model", "", "use this model for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
@@ -114,6 +120,9 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	l.Model, l.NoWait = o.model, o.noWait
+	if o.beside, err = newBystanders(a, p, db); err != nil {
+		return err
+	}
 	if o.task != "" {
 		if l.Task, err = ralph.ParseTaskID(o.task); err != nil {
 			return usage(err)
@@ -132,7 +141,12 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err != nil {
 		return err
 	}
+	// Under the lock: of two runs the second is told of the first, not of its port.
+	if err := o.beside.listen(p.config.Metrics.Addr); err != nil {
+		return errors.Join(err, unlock())
+	}
 	status, err := drive(ctx, a, o, l)
+	o.beside.close()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
@@ -197,12 +211,14 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 			return 0, err
 		}
 	}
+	leave := o.beside.start(ctx, from, over)
 	shown := make(chan error)
 	go func() { shown <- progress.follow(over) }()
 	result, err := l.Run(now)
 	close(over)
 	<-signals
 	err = errors.Join(err, <-shown)
+	leave()
 	if err != nil || progress.json {
 		return result.Status, err
 	}
@@ -232,7 +248,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 			AutoApprove: c.Suggestions == "auto_approve", ReviewProtect: c.Verify.ProtectMode == "review"},
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Verification: loop.Verification{Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
-			InSessionRetries: c.Verify.InSessionRetries, Env: withoutProtocol(a.environ),
+			InSessionRetries: c.Verify.InSessionRetries, Env: withoutSecrets(a.environ, c.Notify),
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
 		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
@@ -257,7 +273,7 @@ func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
 	}
 	c := p.config.Agent
 	env := map[string]string{}
-	for _, entry := range withoutProtocol(a.environ) {
+	for _, entry := range withoutSecrets(a.environ, p.config.Notify) {
 		name, value, _ := strings.Cut(entry, "=")
 		for _, pattern := range c.EnvPass {
 			if prefix, open := strings.CutSuffix(pattern, "*"); name == pattern || open && strings.HasPrefix(name, prefix) {

@@ -16,7 +16,9 @@ import "time"
 // Config is the whole configuration. The tags of a field say how the key is
 // called (json), what it means (doc), its built-in default in the form that an
 // environment variable has (default), the accepted values (enum), the smallest
-// number (min), and whether a list may have empty items (blank).
+// number, or length of a list or text (min), whether a list may have empty items
+// (blank), of which keys each map of a list has exactly one (one), and whether the
+// value is hidden because it may be a password (secret).
 type Config struct {
 	Agent             Agent         `json:"agent"`
 	Limits            Limits        `json:"limits"`
@@ -32,6 +34,8 @@ type Config struct {
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
 	Git               Git           `json:"git"`
+	Notify            Notify        `json:"notify" shorthand:"receivers"`
+	Metrics           Metrics       `json:"metrics"`
 }
 
 // Percentages are whole numbers from 0 to 100 by name.
@@ -113,4 +117,28 @@ type Backoff struct {
 	Initial time.Duration `json:"initial" default:"30s" doc:"The first wait; each further one is twice as long."`
 	Max     time.Duration `json:"max" default:"15m" doc:"The longest wait."`
 	Tries   int           `json:"tries" default:"8" min:"1" doc:"The run ends after so many waits in a row."`
+}
+
+// Notify says who is told what happens while nobody watches (unattended,
+// "Notifications and observation").
+type Notify struct {
+	Receivers []Receiver    `json:"receivers" default:"[]" one:"url|url_env|command" doc:"Who is told of events: a list of maps with the keys below, each with one of url, url_env and command."`
+	Tries     int           `json:"tries" default:"6" min:"1" doc:"How often a delivery is tried, with growing waits between; then it is dropped."`
+	Timeout   time.Duration `json:"timeout" default:"10s" doc:"What each try is given, of a command too."`
+	Drain     time.Duration `json:"drain" default:"5s" doc:"What deliveries are given at the end of a run; the next run delivers what is left."`
+}
+
+// A Receiver is told of events, by a request to a URL or by a command.
+type Receiver struct {
+	URL       string   `json:"url" min:"1" secret:"yes" doc:"Where to send events by POST. It is not shown by ralph."`
+	URLEnv    string   `json:"url_env" min:"1" doc:"The environment variable that holds the URL, where that is a secret."`
+	Command   []string `json:"command" min:"1" doc:"A program with its arguments; it gets the event as JSON on standard input and its type in RALPH_EVENT."`
+	Preset    string   `json:"preset" default:"generic" enum:"generic|slack|discord|telegram|ntfy" doc:"The form of what is sent; generic is Standard Webhooks."`
+	Events    []string `json:"events" min:"1" enum:"question.asked|task.failed|task.blocked|task.completed|flag.blocking|run.ended|limit.reached|agent.unavailable" doc:"The events to tell of; all if it is absent."`
+	SecretEnv string   `json:"secret_env" min:"1" doc:"The environment variable that holds the signing secret (whsec_…), for ntfy the access token."`
+}
+
+// Metrics says where a run can be observed.
+type Metrics struct {
+	Addr string `json:"addr" doc:"Address of /metrics and /healthz during a run, such as 127.0.0.1:9469; an address without a host is on the loopback interface, empty switches it off."`
 }

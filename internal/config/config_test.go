@@ -71,7 +71,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		if !regexp.MustCompile(`^[A-Z].*\.$`).MatchString(k.Description) {
 			t.Errorf("%s: description %q is not a sentence", k.Name, k.Description)
 		}
-		if k.Default == "" && k.Name != "agent.model" {
+		if k.Default == "" && k.Name != "agent.model" && k.Name != "metrics.addr" {
 			t.Errorf("%s has no default", k.Name)
 		}
 		if k.Type == "" {
@@ -81,6 +81,11 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			t.Errorf("%s and %s have the same variable %s", k.Name, other, k.Env)
 		}
 		seen[k.Env] = k.Name
+		for _, item := range k.Items {
+			if item.Type == "" || !regexp.MustCompile(`^[A-Z].*\.$`).MatchString(item.Description) {
+				t.Errorf("%s of %s has type %q and description %q", item.Name, k.Name, item.Type, item.Description)
+			}
+		}
 	}
 }
 
@@ -123,10 +128,10 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 
 - A duration is a number with a unit, or several: ` + "`90s`, `45m`, `1h30m`" + `; from 1ms to 8784h.
 - A list may be written as a single text, for a list of one. In a variable it is ` + "`[a, b]`" + ` or a single text.
-- A map in a variable is ` + "`{NAME: value}`" + `.
+- A map in a variable is ` + "`{NAME: value}`" + `, a list of maps ` + "`[{key: value}, {key: value}]`" + `.
 - A variable that is empty counts as unset. ` + "`[]`" + ` is an empty list.
 - Numbers are at most 1000000000; those in USD, and all limits, are greater than 0: nothing is unlimited.
-- ` + "`verify:`" + ` with a list is short for ` + "`verify.commands`" + `.
+- ` + "`verify:`" + ` with a list is short for ` + "`verify.commands`" + `, ` + "`notify:`" + ` with a list for ` + "`notify.receivers`" + `.
 - The file is at most 64 KiB of UTF-8. Anchors and aliases work; merge keys and tags do not.
 
 [ralph.schema.json](ralph.schema.json) is the JSON Schema of the file.
@@ -144,6 +149,23 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 			def = "`" + k.Default + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `%s` |\n", k.Name, k.Type, def, meaning, k.Env)
+	}
+	for _, k := range config.Keys() {
+		if k.Items == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "\nEach map of `%s`:\n\n| Key | Type | Default | Meaning |\n|---|---|---|---|\n", k.Name)
+		for _, item := range k.Items {
+			meaning := item.Description
+			if item.Accepted != nil {
+				meaning += " One of `" + strings.Join(item.Accepted, "`, `") + "`."
+			}
+			def := "absent"
+			if item.Default != "" {
+				def = "`" + item.Default + "`"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", item.Name, item.Type, def, meaning)
+		}
 	}
 	return b.Bytes()
 }
@@ -200,6 +222,15 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		{"an unknown item", "agent: {setting_sources: [users]}", false},
 		{"a small prompt", "prompt: {max_tokens: 1999}", false},
 		{"text for a group", "prompt: x", false},
+		{"a list of maps as shorthand", "notify: [{url: http://localhost/, events: [task.failed]}, {command: [cat]}]", true},
+		{"a list of maps", "notify: {receivers: [{url_env: HOOK, preset: slack}], drain: 1s}", true},
+		{"an unknown key in a map", "notify: [{url: x, urls: y}]", false},
+		{"neither of what a map needs", "notify: [{preset: slack}]", false},
+		{"two of what a map needs", "notify: [{url: x, command: [y]}]", false},
+		{"an empty text in a map", "notify: [{url: ''}]", false},
+		{"an unknown item in a map", "notify: [{url: x, events: [task.started]}]", false},
+		{"a map instead of a list of maps", "notify: {receivers: {url: x}}", false},
+		{"a text instead of a map", "notify: [x]", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,20 +14,30 @@ import (
 // A Key describes one setting.
 type Key struct {
 	Name        string   // its path: "limits.max_sessions"
-	Type        string   // "text", "whole number", "USD", "true or false", "duration", "list", "map" or "percentages"
+	Type        string   // "text", "whole number", "USD", "true or false", "duration", "list", "map", "percentages" or "list of maps"
 	Default     string   // in the form of Value.Value
 	Description string   // one sentence or two
 	Env         string   // the variable that sets it: "RALPH_LIMITS_MAX_SESSIONS"
 	Accepted    []string // the accepted values, of a list of its items; nil if any
+	Items       []Key    // of a list of maps, the keys of each; they have no variable
 }
 
 // Keys lists every setting in the order of the documentation.
 func Keys() []Key {
 	list := make([]Key, len(fields))
 	for i, f := range fields {
-		list[i] = Key{f.name, kinds[f.typ], f.fallback, f.doc, f.env(), slices.Clone(f.enum)}
+		list[i] = f.key()
+		list[i].Env = f.env()
 	}
 	return list
+}
+
+func (f field) key() Key {
+	k := Key{Name: f.name, Type: f.kind(), Default: f.fallback, Description: f.doc, Accepted: slices.Clone(f.enum)}
+	for _, sub := range f.items {
+		k.Items = append(k.Items, sub.key())
+	}
+	return k
 }
 
 // Types that a setting can have, with their names for people.
@@ -59,6 +69,29 @@ type field struct {
 	enum     []string
 	min      int
 	blank    bool
+	secret   bool
+	items    []field  // of a list of maps, the keys of each
+	one      []string // of a list of maps, the keys of which each has exactly one
+}
+
+// kindRecords is the name of a list of maps for people.
+const kindRecords = "list of maps"
+
+// kind is the name of a setting's type for people.
+func (f field) kind() string {
+	if f.items != nil {
+		return kindRecords
+	}
+	return kinds[f.typ]
+}
+
+// item is a key of the maps of a list.
+func (f field) item(name string) (field, bool) {
+	i := slices.IndexFunc(f.items, func(sub field) bool { return sub.name == name })
+	if i < 0 {
+		return field{}, false
+	}
+	return f.items[i], true
 }
 
 // fields are the leaves of Config in order.
@@ -76,7 +109,11 @@ func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 			list = append(list, leaves(f.Type, name+".", at)...)
 			continue
 		}
-		leaf := field{name: name, index: at, typ: f.Type, fallback: f.Tag.Get("default"), doc: f.Tag.Get("doc"), blank: f.Tag.Get("blank") == "ok"}
+		leaf := field{name: name, index: at, typ: f.Type, fallback: f.Tag.Get("default"), doc: f.Tag.Get("doc"),
+			blank: f.Tag.Get("blank") == "ok", secret: f.Tag.Get("secret") == "yes"}
+		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+			leaf.items, leaf.one = leaves(f.Type.Elem(), "", nil), strings.Split(f.Tag.Get("one"), "|")
+		}
 		if enum := f.Tag.Get("enum"); enum != "" {
 			leaf.enum = strings.Split(enum, "|")
 		}
@@ -137,8 +174,12 @@ func near(name string) []string {
 	}
 	var found []candidate
 	for _, key := range append(slices.Sorted(maps.Keys(groups)), names()...) {
-		far := min(distance(name, key), distance(last(name), last(key)))
-		if far <= min(2, len(last(name))/2) && key != name {
+		whole, part := distance(name, key), distance(last(name), last(key))
+		far := 2 * min(whole, part)
+		if whole > part {
+			far++ // the same word in another group is the less likely one
+		}
+		if far/2 <= min(2, len(last(name))/2) && key != name {
 			found = append(found, candidate{key, far})
 		}
 	}

@@ -16,9 +16,11 @@ const FileName = "ralph.yaml"
 const (
 	envPrefix     = "RALPH_"
 	sourceDefault = "default"
-	secretKey     = "agent.env" // whose values are never repeated
-	maxProblems   = 10          // told at once
+	maxProblems   = 10 // told at once
 )
+
+// secretKeys are those whose values are never repeated.
+var secretKeys = []string{"agent.env", "notify.receivers"}
 
 // protocol are the variables by which ralph's own processes talk to one
 // another, and those of its tests. They configure nothing; a name that ends in
@@ -49,7 +51,7 @@ type Loaded struct {
 // A Value is one setting as people see it.
 type Value struct {
 	Key    string `json:"key"`
-	Value  string `json:"value"`  // as in YAML, lists as [a, b]; the values of agent.env are hidden
+	Value  string `json:"value"`  // as in YAML, lists as [a, b]; the values of agent.env and the url of a receiver are hidden
 	Source string `json:"source"` // "default", "ralph.yaml:12", "RALPH_AGENT_MODEL", "flag --model"
 }
 
@@ -108,11 +110,16 @@ func (l *Loaded) environment(environ []string) (problems []error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		if !isProtocol(name) {
+		if !isProtocol(name) && !l.names(name) {
 			l.Warnings = append(l.Warnings, printable(name, maxQuoted)+" sets no key of the configuration"+didYouMean(nearVariables(name)))
 		}
 	}
 	return problems
+}
+
+// names reports whether a setting says that a variable holds something.
+func (l *Loaded) names(variable string) bool {
+	return slices.ContainsFunc(l.Notify.Receivers, func(r Receiver) bool { return variable == r.URLEnv || variable == r.SecretEnv })
 }
 
 func isProtocol(name string) bool {
@@ -179,7 +186,7 @@ func (l Loaded) Values() []Value {
 	list := make([]Value, len(fields))
 	for i, f := range fields {
 		v := reflect.ValueOf(l.Config).FieldByIndex(f.index).Interface()
-		list[i] = Value{f.name, format(v), l.sources[f.name]}
+		list[i] = Value{f.name, f.format(v), l.sources[f.name]}
 	}
 	return list
 }

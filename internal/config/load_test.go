@@ -73,7 +73,8 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 
 // TestEveryVariable sets each key by its variable, and reads it back.
 func TestEveryVariable(t *testing.T) {
-	samples := map[string]string{"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "list": "[make test, \"a: b\"]", "map": "{A: ***}"}
+	samples := map[string]string{"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
+		"list of maps": "[{url: ***, preset: generic}]"}
 	for _, k := range config.Keys() {
 		sample := samples[k.Type]
 		if k.Accepted != nil {
@@ -170,6 +171,36 @@ func TestVariablesOfTheAgent(t *testing.T) {
 		t.Errorf("shown as %s", v.Value)
 	}
 	for _, text := range []string{"agent:\n  env:\n    A: 1\n    A: s3cret", "agent: {env: {A: s3cret}, modle: x}", "agent:\n  env:\n    A: s3cret: x", "agent:\n  env: {A: [s3cret]}", "agent:\n  env: {A: \"s3cret\\0\"}", "agent:\n  env: s3cret"} {
+		if _, err := load(t, text); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+}
+
+func TestReceivers(t *testing.T) {
+	l := mustLoad(t, `
+notify:
+  - url: &hook https://example.com/s3cret
+    events: task.failed
+  - {url: *hook, preset: ntfy, secret_env: TOKEN}
+  - command: [say, "a b"]
+`)
+	want := []config.Receiver{
+		{URL: "https://example.com/s3cret", Preset: "generic", Events: []string{"task.failed"}},
+		{URL: "https://example.com/s3cret", Preset: "ntfy", SecretEnv: "TOKEN"},
+		{Command: []string{"say", "a b"}, Preset: "generic"},
+	}
+	if diff := cmp.Diff(want, l.Notify.Receivers); diff != "" {
+		t.Error(diff)
+	}
+	if v, _ := l.Get("notify.receivers"); v.Value != `[{url: ***, preset: generic, events: [task.failed]}, {url: ***, preset: ntfy, secret_env: TOKEN}, {command: [say, a b], preset: generic}]` {
+		t.Errorf("shown as %s", v.Value)
+	}
+	if l := mustLoad(t, "notify: [{url_env: RALPH_HOOK, secret_env: RALPH_KEY}]", "RALPH_HOOK=x", "RALPH_KEY=y", "RALPH_OTHER=z"); len(l.Warnings) != 1 {
+		t.Errorf("warned: %q", l.Warnings)
+	}
+	for _, text := range []string{"notify: [{url: s3cret, preset: x}]", "notify:\n  - url: s3cret\n    preset: x\n", "notify:\n  - preset: slack\n    url: [s3cret]\n",
+		"notify: [{url: s3cret}\n", "notify:\n  - url: s3cret\n    url: s3cret\n", "notify:\n  - url:\n      s3cret: 1\n", "{agent: {modle: x}, notify: [{url: s3cret}]}"} {
 		if _, err := load(t, text); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: error %v", text, err)
 		}
@@ -306,6 +337,10 @@ func TestErrors(t *testing.T) {
 		"prompt: {max_tokens: 1999}\n", "closing_reminders: -1\n", "stuck_limit: 0\n",
 		"agent: {command: []}\n", "agent: {command: ['']}\n", "agent:\n  permission_mode: yolo\n", "agent:\n  setting_sources:\n    - project\n    - users\n", "suggestions: approve\n",
 		"verify: ['']\n", "agent: {model: \"a\\e[31m\"}\n", "agent: {env: {\"A=B\": x}}\n", "agent: {env: {A: \"\\0\"}}\n",
+		// lists of maps
+		"notify: x\n", "notify: [x]\n", "notify:\n  - url:\n", "notify:\n  - uri: x\n", "notify:\n  - preset: slack\n", "notify:\n  - url_env: A\n    command: [b]\n",
+		"notify:\n  - url_env: A\n    preset: slak\n", "notify:\n  - url_env: A\n    events:\n      - task.failed\n      - failed\n", "notify:\n  - url_env: 5\n", "notify:\n  - 1: 5\n",
+		"notify:\n  - <<: {url: x}\n", "notify:\n  - url_env: A\n    command: []\n", "notify:\n  - *x\n", "notify:\n  - url: ''\n", "notify:\n  - url_env: A\n    url_env: B\n",
 		// YAML
 		"limits:\n\tattempts: 1\n", "verify: [a, b\n", "verify: 'a\n", "verify: a: b\n", "a: 1\n---\nb: 2\n", "verify: *x\n", "verify: &x [*x]\n", "verify: &x *x\n",
 		"x: " + strings.Repeat("[", 40), "agent: {model: \xff}\n", "verify: @a\n", "agent:\n  - x\n model: y\n",
@@ -319,7 +354,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, variable := range []string{
 		"RALPH_LIMITS_MAX_SESSIONS=0", "RALPH_LIMITS_MAX_SESSIONS=ten", "RALPH_LIMITS_MAX_COST_USD=inf", "RALPH_LIMITS_MAX_COST_USD=nan", "RALPH_LIMITS_MAX_COST_USD=x", "RALPH_LIMITS_SESSION_TIMEOUT=5",
-		"RALPH_AGENT_PERMISSION_MODE=x", "RALPH_VERIFY_COMMANDS=[a", "RALPH_VERIFY_COMMANDS=[1]", "RALPH_AGENT_ENV=x", "RALPH_AGENT_ENV={A: [s]}", "RALPH_VERIFY_COMMANDS= ",
+		"RALPH_AGENT_PERMISSION_MODE=x", "RALPH_NOTIFY_RECEIVERS=https://example.com", "RALPH_NOTIFY_RECEIVERS=[{url: x, preset: y}]", "RALPH_VERIFY_COMMANDS=[a", "RALPH_VERIFY_COMMANDS=[1]", "RALPH_AGENT_ENV=x", "RALPH_AGENT_ENV={A: [s]}", "RALPH_VERIFY_COMMANDS= ",
 	} {
 		fmt.Fprintf(&b, "=== %s\n%s\n\n", variable, refusal(t, "", variable))
 	}

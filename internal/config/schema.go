@@ -90,7 +90,13 @@ func (f field) valueSchema() *jsonschema.Schema {
 		text.Enum = append(text.Enum, v)
 	}
 	highest := float64(maxNumber)
-	switch kinds[f.typ] {
+	switch f.kind() {
+	case kindRecords:
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "array", Items: f.recordSchema()}}}
+	case "text":
+		if f.min > 0 {
+			text.MinLength = &f.min
+		}
 	case "duration":
 		text.Pattern = durationPattern
 	case "whole number":
@@ -112,4 +118,18 @@ func (f field) valueSchema() *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Types: []string{"string", "number", "boolean"}}}
 	}
 	return text
+}
+
+// recordSchema is what each map of a list of maps can be.
+func (f field) recordSchema() *jsonschema.Schema {
+	record := object("")
+	for _, sub := range f.items {
+		s := sub.valueSchema()
+		s.Description = sub.doc
+		add(record, sub.name, s)
+	}
+	for _, name := range f.one {
+		record.OneOf = append(record.OneOf, &jsonschema.Schema{Required: []string{name}})
+	}
+	return record
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,7 +53,9 @@ func (f field) parseText(text string) (any, error) {
 		}
 	case typeMap, typePercents:
 	default:
-		return f.parseScalar(text)
+		if f.items == nil {
+			return f.parseScalar(text)
+		}
 	}
 	node, problem := parseYAML([]byte(text))
 	if problem != nil {
@@ -64,7 +67,7 @@ func (f field) parseText(text string) (any, error) {
 }
 
 func (f field) parseScalar(text string) (any, error) {
-	switch kinds[f.typ] {
+	switch f.kind() {
 	case "whole number":
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -131,6 +134,9 @@ func (f field) check(v any) (index int, err error) {
 			return -1, fmt.Errorf("must be from %s to %s", FormatDuration(minDuration), FormatDuration(maxDuration))
 		}
 	case string:
+		if len(v) < f.min {
+			return -1, errors.New("must not be empty")
+		}
 		return -1, f.checkText(v)
 	case []string:
 		if len(v) < f.min {
@@ -183,9 +189,15 @@ func (f field) checkText(s string) error {
 	return nil
 }
 
-// format is a value in the form that parseText reads. The values of maps are
-// hidden: they may be passwords.
-func format(v any) string {
+// format is a value in the form that parseText reads. The values of maps, and what
+// is marked as secret, are hidden: they may be passwords.
+func (f field) format(v any) string {
+	if f.secret {
+		return "***"
+	}
+	if f.items != nil {
+		return f.formatRecords(reflect.ValueOf(v))
+	}
 	switch v := v.(type) {
 	case time.Duration:
 		return FormatDuration(v)
@@ -211,6 +223,27 @@ func format(v any) string {
 		return "{" + strings.Join(items, ", ") + "}"
 	}
 	return fmt.Sprint(v)
+}
+
+// formatRecords is a list of maps with what is set in each.
+func (f field) formatRecords(list reflect.Value) string {
+	records := make([]string, list.Len())
+	for i := range records {
+		var pairs []string
+		for _, sub := range f.items {
+			v := list.Index(i).FieldByIndex(sub.index)
+			if v.IsZero() {
+				continue
+			}
+			text := sub.format(v.Interface())
+			if sub.kind() == "text" && !sub.secret {
+				text = flow(text)
+			}
+			pairs = append(pairs, sub.name+": "+text)
+		}
+		records[i] = "{" + strings.Join(pairs, ", ") + "}"
+	}
+	return "[" + strings.Join(records, ", ") + "]"
 }
 
 // FormatDuration is a duration as a configuration has it: Go's form without its trailing zeros: "45m", not "45m0s".

@@ -140,6 +140,10 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 		p, err := parsePercents(m)
 		return p, nil, misfit{node, err}
 	}
+	if f.items != nil {
+		list, bad := r.records(f, node)
+		return list, nil, bad
+	}
 	text, ok := plainText(node)
 	var err error
 	switch {
@@ -147,18 +151,18 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 		v, err = parseDuration(text)
 	case f.typ == typeDuration:
 		err = errors.New(`must be a duration such as "90s", "45m" or "1h30m"`)
-	case kinds[f.typ] == "text" && ok:
+	case f.kind() == "text" && ok:
 		v = text
-	case kinds[f.typ] == "text":
+	case f.kind() == "text":
 		err = errors.New("must be text; put it in quotes if it is meant so")
-	case kinds[f.typ] == "true or false":
+	case f.kind() == "true or false":
 		b, is := node.(*ast.BoolNode)
 		if !is {
 			err = errors.New("must be true or false")
 			break
 		}
 		v = b.Value
-	case kinds[f.typ] == "whole number":
+	case f.kind() == "whole number":
 		v, err = wholeNumber(node)
 	default:
 		v, err = number(node)
@@ -276,8 +280,9 @@ func (r *reader) problem(key string, at *token.Token, text string) {
 	r.problems = append(r.problems, r.locate(&Error{Key: key, Problem: text}, at.Position.Line, at.Position.Column))
 }
 
-// envKey is where variables of the agent may begin, whose values may be secret.
-var envKey = regexp.MustCompile(`(^|[\s{,"'])env["']?\s*:`)
+// secretLine is where what may be secret may begin: variables of the agent, the
+// URL of a receiver.
+var secretLine = regexp.MustCompile(`(^|[\s{,"'])(env|url)["']?\s*:`)
 
 // locate gives an error its place, within the file whatever the parser said,
 // and the line itself unless that may hold a secret.
@@ -290,7 +295,7 @@ func (r *reader) locate(e *Error, line, column int) *Error {
 	if e.Key == "" { // it is not known which setting the line belongs to
 		first = 0
 	}
-	if e.Key != secretKey && !slices.ContainsFunc(r.lines[first:e.Line], envKey.MatchString) {
+	if !slices.Contains(secretKeys, e.Key) && !slices.ContainsFunc(r.lines[first:e.Line], secretLine.MatchString) {
 		e.Text = text
 	}
 	return e

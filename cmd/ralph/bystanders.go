@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+
+	"ralph/internal/metrics"
+	"ralph/internal/notify"
+	"ralph/loop"
+	"ralph/store"
+)
+
+// bystanders are those who watch a run and on whom its work does not depend: the
+// notifier, and the server of metrics where one is wanted.
+type bystanders struct {
+	log      *slog.Logger
+	notifier *notify.Notifier
+	metrics  *metrics.Server
+	listener net.Listener // nil if no metrics are wanted
+}
+
+// newBystanders makes them from the project's configuration. It starts nothing.
+func newBystanders(a *app, p *project, db *store.DB) (b bystanders, err error) {
+	b.log = slog.New(slog.NewTextHandler(a.err, nil))
+	if b.notifier, err = newNotifier(a, p, db); err != nil {
+		return b, err
+	}
+	b.metrics = &metrics.Server{Store: db, Version: version(), Log: b.log,
+		Active: func() (bool, error) { return loop.Active(p.state) }}
+	return b, nil
+}
+
+// listen takes the address of the metrics; "" is none.
+func (b *bystanders) listen(addr string) (err error) {
+	if addr != "" {
+		b.listener, err = metrics.Listen(addr)
+	}
+	return usage(err)
+}
+
+// close gives the address back, also where nothing was started.
+func (b bystanders) close() {
+	if b.listener == nil {
+		return
+	}
+	if err := b.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		b.log.Warn("the address of the metrics", "error", err)
+	}
+}
+
+// start starts them for a run whose events come after from and which ends when
+// over is closed. leave waits for their end; what is wrong with them is logged.
+func (b bystanders) start(ctx context.Context, from int64, over <-chan struct{}) (leave func()) {
+	serving, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	b.notifier.From, b.notifier.Over = from, over
+	running.Go(func() {
+		if err := b.notifier.Run(ctx); err != nil {
+			b.log.Error("nobody is notified", "error", err)
+		}
+	})
+	if b.listener != nil {
+		running.Go(func() {
+			if err := b.metrics.Serve(serving, b.listener); err != nil {
+				b.log.Error("no metrics are served", "error", err)
+			}
+		})
+	}
+	return func() {
+		stop()
+		running.Wait()
+	}
+}

@@ -1,0 +1,154 @@
+package notify
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A Preset is the form of what is sent.
+type Preset string
+
+// The presets.
+const (
+	Generic  Preset = "generic"  // Standard Webhooks
+	Slack    Preset = "slack"    // incoming webhook
+	Discord  Preset = "discord"  // webhook
+	Telegram Preset = "telegram" // sendMessage of the Bot API
+	Ntfy     Preset = "ntfy"     // a topic of ntfy.sh or of an own server
+)
+
+// A form makes the body of a request, and the address where it goes. Every text
+// in it was written by an agent or on its behalf: none may call for people
+// (@channel) or pass for markup.
+type form func(n Notification, u *url.URL) (target *url.URL, body []byte, err error)
+
+var presets = map[Preset]form{Generic: generic, Slack: slack, Discord: discord, Telegram: telegram, Ntfy: ntfy}
+
+func presetNames() []string {
+	var names []string
+	for _, p := range slices.Sorted(maps.Keys(presets)) {
+		names = append(names, string(p))
+	}
+	return names
+}
+
+func generic(n Notification, u *url.URL) (*url.URL, []byte, error) {
+	body, err := json.Marshal(n)
+	return u, body, err
+}
+
+func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
+	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
+	title, rest := message(n)
+	// Slack recommends at most 4000 characters; escaping may make five of one.
+	text := "*" + escape(title) + "*\n" + escape(clip(rest, 3000, utf16Size))
+	body, err := json.Marshal(map[string]any{"text": strings.TrimSpace(text), "unfurl_links": false})
+	return u, body, err
+}
+
+func discord(n Notification, u *url.URL) (*url.URL, []byte, error) {
+	title, rest := message(n)
+	body, err := json.Marshal(map[string]any{
+		"content":          strings.TrimSpace(clip("**"+title+"**\n"+rest, 2000, utf16Size)),
+		"allowed_mentions": map[string]any{"parse": []string{}},
+	})
+	return u, body, err
+}
+
+func telegram(n Notification, u *url.URL) (*url.URL, []byte, error) {
+	target, query := *u, u.Query()
+	if query.Get("chat_id") == "" || !strings.HasSuffix(target.Path, "/sendMessage") {
+		return nil, nil, errors.New("must be https://api.telegram.org/bot<TOKEN>/sendMessage?chat_id=<CHAT> for telegram")
+	}
+	target.RawQuery = ""
+	title, rest := message(n)
+	fields := map[string]any{
+		"text":                 strings.TrimSpace(clip(title+"\n"+rest, 4096, utf16Size)),
+		"link_preview_options": map[string]any{"is_disabled": true},
+	}
+	for name := range query {
+		fields[name] = query.Get(name) // chat_id, message_thread_id, disable_notification
+	}
+	body, err := json.Marshal(fields)
+	return &target, body, err
+}
+
+// ntfyLooks are the priority (3 is normal) and the emoji of each type.
+var ntfyLooks = map[Type]struct {
+	priority int
+	tag      string
+}{
+	QuestionAsked: {4, "question"}, TaskFailed: {4, "x"}, TaskBlocked: {4, "no_entry"}, TaskCompleted: {3, "white_check_mark"},
+	FlagBlocking: {4, "triangular_flag_on_post"}, RunEnded: {3, "checkered_flag"}, LimitReached: {4, "hourglass"},
+	AgentUnavailable: {4, "warning"}, typeTest: {3, "test_tube"},
+}
+
+func ntfy(n Notification, u *url.URL) (*url.URL, []byte, error) {
+	target := *u
+	root, topic := "", ""
+	if i := strings.LastIndexByte(target.Path, '/'); i >= 0 {
+		root, topic = target.Path[:i+1], target.Path[i+1:]
+	}
+	if topic == "" {
+		return nil, nil, errors.New("must be https://ntfy.sh/<TOPIC>, or a topic of an own server, for ntfy")
+	}
+	target.Path, target.RawPath = root, ""
+	title, rest := message(n)
+	if rest == "" {
+		rest = title
+	}
+	look := ntfyLooks[n.Type]
+	body, err := json.Marshal(map[string]any{
+		// A longer message would become an attachment.
+		"topic": topic, "title": title, "message": clip(rest, 4000, byteSize), "priority": look.priority, "tags": []string{look.tag},
+	})
+	return &target, body, err
+}
+
+// message is a notification as plain text: a line, and what is below it.
+func message(n Notification) (title, rest string) {
+	title = printable(n.Data.Title)
+	if n.Data.Project != "" {
+		title = "[" + printable(n.Data.Project) + "] " + title
+	}
+	rest = strings.TrimSpace(printable(n.Data.Text))
+	if n.Data.Command != "" {
+		rest += "\n→ " + n.Data.Command
+	}
+	return title, strings.TrimSpace(rest)
+}
+
+// printable is a text without control characters, line ends apart.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// Sizes of a character, for clip.
+func byteSize(r rune) int  { return utf8.RuneLen(r) }
+func utf16Size(r rune) int { return utf16.RuneLen(r) }
+
+// clip cuts a text to a size, with "…" where something is left out.
+func clip(s string, limit int, size func(rune) int) string {
+	used, room := 0, 0 // room is where the mark would still fit
+	for i, r := range s {
+		if used+size('…') <= limit {
+			room = i
+		}
+		if used += size(r); used > limit {
+			return s[:room] + "…"
+		}
+	}
+	return s
+}

@@ -1,0 +1,188 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// maxAnswer is how much of an answer is read, and shown of one that is no success.
+const (
+	maxAnswer = 4 << 10
+	maxShown  = 200
+)
+
+// client is what carries requests. Redirects are not followed: they would carry
+// what is signed to somebody else.
+func (n *Notifier) client() *http.Client {
+	transport := n.Transport
+	if transport == nil {
+		transport = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// send tells the receiver once. Errors say what came of it without the URL or the
+// secret; they wrap what package backoff knows where trying again is of no use,
+// or should wait.
+func (l *line) send(ctx context.Context, note Notification) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.Timeout, errTimeout(l.Timeout))
+	defer cancel()
+	if len(l.to.Command) > 0 {
+		return l.runCommand(ctx, note)
+	}
+	return l.post(ctx, note)
+}
+
+func errTimeout(d time.Duration) error { return fmt.Errorf("took longer than %s", d) }
+
+// post sends a request.
+func (l *line) post(ctx context.Context, note Notification) error {
+	req, err := l.request(ctx, note)
+	if err != nil {
+		return backoff.Permanent(errors.New(l.to.scrub(err.Error())))
+	}
+	resp, err := l.client.Do(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		var inURL *url.Error
+		if errors.As(err, &inURL) { // its text has the URL
+			err = inURL.Err
+		}
+		return errors.New(l.to.scrub(err.Error()))
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		answer = nil // the status says what there is to know
+	}
+	return l.judge(resp, answer)
+}
+
+// request makes the request for a notification.
+func (l *line) request(ctx context.Context, note Notification) (*http.Request, error) {
+	u, err := url.Parse(l.to.URL)
+	if err != nil {
+		return nil, err
+	}
+	target, body, err := presets[l.to.Preset](note, u)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "ralph")
+	switch {
+	case l.to.Preset == Ntfy && l.to.Secret != "":
+		req.Header.Set("Authorization", "Bearer "+l.to.Secret)
+	case l.to.Preset == Generic:
+		return req, sign(req.Header, l.to.Secret, note.ID, time.Now(), body)
+	}
+	return req, nil
+}
+
+// secretPrefix begins every signing secret.
+const secretPrefix = "whsec_"
+
+// key is the key in a signing secret.
+func key(secret string) ([]byte, error) {
+	text, ok := strings.CutPrefix(secret, secretPrefix)
+	k, err := base64.StdEncoding.DecodeString(text)
+	if !ok || err != nil || len(k) < 24 || len(k) > 64 {
+		return nil, errNoKey
+	}
+	return k, nil
+}
+
+// sign sets the headers of Standard Webhooks 1.0; without a secret all but the
+// signature. The time is that of the attempt, so that receivers can refuse what
+// is replayed later.
+func sign(h http.Header, secret, id string, now time.Time, body []byte) error {
+	timestamp := strconv.FormatInt(now.Unix(), 10)
+	h.Set("webhook-id", id)
+	h.Set("webhook-timestamp", timestamp)
+	if secret == "" {
+		return nil
+	}
+	k, err := key(secret)
+	if err != nil {
+		return err
+	}
+	mac := hmac.New(sha256.New, k)
+	mac.Write([]byte(id + "." + timestamp + "."))
+	mac.Write(body)
+	h.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return nil
+}
+
+// again are the refusals after which trying again may help: proxies and gateways
+// answer so while a receiver is being replaced.
+var again = []int{http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests}
+
+// judge makes an answer an error, unless it is a success.
+func (l *line) judge(resp *http.Response, answer []byte) error {
+	code := resp.StatusCode
+	if code >= 200 && code < 300 {
+		return nil
+	}
+	text := fmt.Sprintf("answered %d %s", code, http.StatusText(code))
+	if shown := clip(oneLine(strings.ToValidUTF8(printable(string(answer)), "")), maxShown, byteSize); shown != "" && code >= 400 {
+		text += ": " + shown
+	}
+	err := errors.New(l.to.scrub(text))
+	switch {
+	case code < 400:
+		return backoff.Permanent(fmt.Errorf("%w, a redirect, which is not followed: give the address that it leads to", err))
+	case code < 500 && !slices.Contains(again, code):
+		return backoff.Permanent(err)
+	}
+	if wait, ok := retryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
+		return &later{err, &backoff.RetryAfterError{Duration: wait}}
+	}
+	return err
+}
+
+// later is an error after which the receiver wants to be left alone for a while.
+type later struct {
+	error
+	wait *backoff.RetryAfterError
+}
+
+// Unwrap gives package backoff the wait.
+func (l *later) Unwrap() []error { return []error{l.error, l.wait} }
+
+// retryAfter reads the header: seconds or a date. The wait is bounded, and not so
+// short that trying again would be pointless.
+func retryAfter(header string, now time.Time) (time.Duration, bool) {
+	if header == "" {
+		return 0, false
+	}
+	var wait time.Duration
+	if seconds, err := strconv.ParseFloat(strings.TrimSpace(header), 64); err == nil && !math.IsNaN(seconds) {
+		wait = time.Duration(min(max(seconds, 0), longest.Seconds()) * float64(time.Second))
+	} else if at, err := http.ParseTime(header); err == nil {
+		wait = at.Sub(now)
+	} else {
+		return 0, false
+	}
+	return min(max(wait, firstWait/2), longest), true
+}

@@ -1,0 +1,117 @@
+package store_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/store"
+)
+
+// last is the newest event with its payload.
+func last(t *testing.T, db *store.DB) (e ralph.Event, payload map[string]any) {
+	t.Helper()
+	write(t, db, func(tx *store.Tx) error {
+		id, err := tx.LastEvent()
+		if err != nil {
+			return err
+		}
+		events, err := tx.Events(id-1, 1)
+		if err != nil {
+			return err
+		}
+		e = events[0]
+		return json.Unmarshal(e.Payload, &payload)
+	})
+	return e, payload
+}
+
+func TestTheEventOfABlockedTaskSaysWhatItWaitsFor(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	write(t, db, func(tx *store.Tx) error {
+		for _, task := range []ralph.Task{{Title: "A", Priority: 2}, {Title: "B", Priority: 2, DependsOn: []int64{1}}} {
+			if _, err := tx.AddTask(task, "human"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if e, p := last(t, db); e.Type != ralph.EventTaskStatusChanged || e.TaskID != 2 || p["blockers"] != 0.0 || p["unfinished"] != 1.0 {
+		t.Errorf("a dependency: got %+v %v", e, p)
+	}
+	write(t, db, func(tx *store.Tx) error {
+		_, err := tx.AddComment(ralph.Comment{TaskID: 1, Author: "x", AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: "b", Rationale: "r"})
+		return err
+	})
+	if e, p := last(t, db); e.Type != ralph.EventTaskStatusChanged || e.TaskID != 1 || p["blockers"] != 1.0 || p["unfinished"] != 0.0 {
+		t.Errorf("a blocker: got %+v %v", e, p)
+	}
+}
+
+func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	until := time.Now().Add(time.Hour)
+	write(t, db, func(tx *store.Tx) error {
+		run, err := tx.StartRun(1, ralph.Limits{})
+		if err != nil {
+			return err
+		}
+		return tx.SetRunState(run.ID, "waiting", "the window opens", until)
+	})
+	if e, p := last(t, db); e.Type != ralph.EventRunWaiting || p["agent"] != false {
+		t.Errorf("a window: got %+v %v", e, p)
+	}
+	write(t, db, func(tx *store.Tx) error {
+		if err := tx.SetAgentState(store.AgentState{WaitUntil: ralph.At(until), Reason: "rate limit", Failures: 1}); err != nil {
+			return err
+		}
+		return tx.SetRunState(1, "waiting", "rate limit", until)
+	})
+	if e, p := last(t, db); e.Type != ralph.EventRunWaiting || p["agent"] != true {
+		t.Errorf("the agent: got %+v %v", e, p)
+	}
+}
+
+func TestALostRunEndsWithAnEventWhenTheNextBegins(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	var events []ralph.Event
+	write(t, db, func(tx *store.Tx) (err error) {
+		for range 2 {
+			if _, err := tx.StartRun(1, ralph.Limits{}); err != nil {
+				return err
+			}
+		}
+		events, err = tx.Events(0, 9)
+		return err
+	})
+	if len(events) != 3 || events[1].Type != ralph.EventRunEnded || events[1].RunID != 1 || events[2].Type != ralph.EventRunStarted || events[2].RunID != 2 {
+		t.Errorf("got %+v", events)
+	}
+}
+
+func TestAReaderResumesWhereItStood(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	db := open(t, path)
+	write(t, db, func(tx *store.Tx) error {
+		if _, ok, err := tx.ReaderPosition("a"); ok || err != nil {
+			t.Errorf("a reader that never began: %v, %v", ok, err)
+		}
+		for _, at := range []int64{5, 7} {
+			if err := tx.SetReaderPosition("a", at); err != nil {
+				return err
+			}
+		}
+		return tx.SetReaderPosition("b", 0)
+	})
+	again := open(t, path)
+	write(t, again, func(tx *store.Tx) error {
+		for reader, want := range map[string]int64{"a": 7, "b": 0} {
+			if at, ok, err := tx.ReaderPosition(reader); at != want || !ok || err != nil {
+				t.Errorf("%s: got %d, %v, %v", reader, at, ok, err)
+			}
+		}
+		return nil
+	})
+}
