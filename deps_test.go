@@ -19,6 +19,7 @@ var imports = map[string][]string{
 	"ralph/mcpserver":            {"ralph", "ralph/signals"},
 	"ralph/internal/proc":        {},
 	"ralph/internal/worktree":    {"ralph"},
+	"ralph/internal/schedule":    {},
 	"ralph/internal/config":      {"ralph"},
 	"ralph/internal/scripted":    {"ralph"},
 	"ralph/internal/messagesapi": {},
