@@ -20,6 +20,7 @@ var imports = map[string][]string{
 	"ralph/internal/proc":        {},
 	"ralph/internal/worktree":    {"ralph"},
 	"ralph/internal/schedule":    {},
+	"ralph/internal/sdnotify":    {},
 	"ralph/internal/config":      {"ralph"},
 	"ralph/internal/scripted":    {"ralph"},
 	"ralph/internal/messagesapi": {},
