@@ -26,10 +26,12 @@ var imports = map[string][]string{
 	"ralph/internal/messagesapi": {},
 	"ralph/internal/permission":  {"ralph"},
 	"ralph/internal/testresult":  {},
-	"ralph/loop":                 {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult"},
-	"ralph/loop/claude":          {"ralph", "ralph/loop", "ralph/internal/proc"},
+	"ralph/loop": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult",
+		"ralph/internal/schedule"},
+	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc"},
 	"ralph/cmd/ralph": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
-		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/scripted"},
+		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/scripted",
+		"ralph/internal/schedule", "ralph/internal/sdnotify"},
 }
 
 // pure packages think; they may not reach out.

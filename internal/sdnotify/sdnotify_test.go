@@ -103,7 +103,7 @@ func TestTheWatchdogStarvesWhenTheLoopHangs(t *testing.T) {
 		go n.Run(ctx)
 		synctest.Wait()
 		time.Sleep(10 * time.Second) // from here on no beat falls on a tick
-		for range 40 { // 20 minutes of work in steps of 30 s
+		for range 40 {               // 20 minutes of work in steps of 30 s
 			n.Beat(time.Minute)
 			time.Sleep(30 * time.Second)
 		}
