@@ -22,16 +22,21 @@ type progress struct {
 	json  bool
 	after int64
 
+	poll    time.Duration
 	batches bool // one run follows the other: each end is worth a line
 	journal bool // the output is systemd's journal, which has times of its own
 }
 
-// pollEvents is how often new events are looked for.
-const pollEvents = 150 * time.Millisecond
+// How often new events are looked for: somebody may be watching a run, hardly a
+// daemon, which is to cost nothing while it waits.
+const (
+	pollEvents = 150 * time.Millisecond
+	pollDaemon = time.Second
+)
 
 // follow shows events until over is closed, and then those that are left.
 func (p *progress) follow(over <-chan struct{}) error {
-	tick := time.NewTicker(pollEvents)
+	tick := time.NewTicker(p.poll)
 	defer tick.Stop()
 	for {
 		select {

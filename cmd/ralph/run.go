@@ -246,7 +246,10 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 		return 0, err
 	}
 	progress := &progress{store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
-		batches: !l.Schedule.IsZero(), journal: sdnotify.Journalled(a.out)}
+		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: sdnotify.Journalled(a.out)}
+	if l.Daemon {
+		progress.poll = pollDaemon
+	}
 	if !progress.json {
 		if err := plan(ctx, a.out, l); err != nil {
 			return 0, err
