@@ -21,6 +21,7 @@ var imports = map[string][]string{
 	"ralph/internal/worktree":    {"ralph"},
 	"ralph/internal/schedule":    {},
 	"ralph/internal/sdnotify":    {},
+	"ralph/internal/service":     {"ralph/internal/proc"},
 	"ralph/internal/config":      {"ralph"},
 	"ralph/internal/scripted":    {"ralph"},
 	"ralph/internal/messagesapi": {},
@@ -31,7 +32,7 @@ var imports = map[string][]string{
 	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc"},
 	"ralph/cmd/ralph": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/scripted",
-		"ralph/internal/schedule", "ralph/internal/sdnotify"},
+		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service"},
 }
 
 // pure packages think; they may not reach out.
