@@ -212,5 +212,11 @@ func (m Manager) Hint(tool string, args ...string) string {
 	if !m.System {
 		tool += " --user"
 	}
-	return strings.Join(append([]string{tool}, args...), " ")
+	for _, arg := range args {
+		if strings.Contains(arg, `\`) {
+			arg = "'" + arg + "'"
+		}
+		tool += " " + arg
+	}
+	return tool
 }

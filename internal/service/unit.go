@@ -67,6 +67,11 @@ func (u Unit) Text() (string, error) {
 			return "", fmt.Errorf("%q cannot stand in a unit of systemd: it has control characters or is not UTF-8", s)
 		}
 	}
+	for _, s := range []string{u.Name, u.EnvFile, u.User} {
+		if strings.HasSuffix(s, `\`) {
+			return "", fmt.Errorf("%q cannot stand in a unit of systemd: a backslash at its end joins it with the next line", s)
+		}
+	}
 	// systemd refuses them in a program's path, quoted or not.
 	if strings.ContainsAny(u.Binary, "\"'\\") {
 		return "", fmt.Errorf("systemd starts no program whose path has quotes or backslashes: move %s", u.Binary)
