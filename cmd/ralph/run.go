@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -210,6 +211,10 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	over := make(chan struct{})
 	stopping := func() {}
 	if l.Daemon {
+		// Go ends with status 2 when it panics or systemd's watchdog aborts it, which
+		// would pass for a wrong configuration, and not be started anew. This has it die
+		// of the signal, after the same report.
+		debug.SetTraceback("crash")
 		systemd, err := sdnotify.New(l.Log)
 		if err != nil {
 			return 0, usage(err)
