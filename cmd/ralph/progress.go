@@ -85,7 +85,7 @@ func (p *progress) one(e ralph.Event) error {
 		}
 		before := e.Created.Local().Format("15:04:05") + "  "
 		if p.journal {
-			before = sdnotify.Prefix(slog.LevelInfo)
+			before = sdnotify.Prefix(level(e))
 		}
 		_, err := fmt.Fprintf(p.out, "%s%s\n", before, line)
 		return err
@@ -133,6 +133,18 @@ func describe(e ralph.Event) string {
 		return fmt.Sprintf("… waiting until %s (%s from now): %s", d.Until.Local().Format("Jan 2 15:04:05"), time.Until(d.Until.Time).Round(time.Second), oneLine(d.Reason, 200))
 	}
 	return ""
+}
+
+// level is how much an event matters to somebody who reads what went wrong only.
+func level(e ralph.Event) slog.Level {
+	var d struct{ Status ralph.Status }
+	if err := json.Unmarshal(e.Payload, &d); err == nil && e.Type == ralph.EventSessionEnded {
+		switch d.Status {
+		case ralph.Failed, ralph.Blocked, ralph.NeedsInput:
+			return slog.LevelWarn
+		}
+	}
+	return slog.LevelInfo
 }
 
 // describeEnd is the end of a batch in one line.
