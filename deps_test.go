@@ -19,6 +19,9 @@ var imports = map[string][]string{
 	"ralph/mcpserver":            {"ralph", "ralph/signals"},
 	"ralph/internal/proc":        {},
 	"ralph/internal/worktree":    {"ralph"},
+	"ralph/internal/schedule":    {},
+	"ralph/internal/sdnotify":    {},
+	"ralph/internal/service":     {"ralph/internal/proc"},
 	"ralph/internal/config":      {"ralph"},
 	"ralph/internal/scripted":    {"ralph"},
 	"ralph/internal/messagesapi": {},
@@ -26,10 +29,12 @@ var imports = map[string][]string{
 	"ralph/internal/testresult":  {},
 	"ralph/internal/metrics":     {"ralph", "ralph/store"},
 	"ralph/internal/notify":      {"ralph", "ralph/store", "ralph/internal/proc"},
-	"ralph/loop":                 {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult"},
-	"ralph/loop/claude":          {"ralph", "ralph/loop", "ralph/internal/proc"},
+	"ralph/loop": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult",
+		"ralph/internal/schedule"},
+	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc"},
 	"ralph/cmd/ralph": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
-		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/scripted", "ralph/internal/notify", "ralph/internal/metrics"},
+		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/scripted",
+		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics"},
 }
 
 // pure packages think; they may not reach out.

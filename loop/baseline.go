@@ -78,6 +78,7 @@ func (l *Loop) known(ctx context.Context, content, command, dir string) (result 
 	}); err != nil || ok {
 		return result, err
 	}
+	l.beat(stepTime + l.Verification.Timeout)
 	results, err := l.Verification.run(ctx, job{dir: l.Dir, marker: "RALPH_SESSION_ID=baseline-" + filepath.Base(l.State), log: filepath.Join(dir, "verify.log")}, []string{command})
 	if err != nil || ctx.Err() != nil {
 		return result, err

@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
 	"ralph"
+	"ralph/internal/schedule"
 	"ralph/internal/worktree"
 	"ralph/signals"
 	"ralph/store"
@@ -45,6 +47,13 @@ type Loop struct {
 	Task   int64           // work on this one alone; 0 for the queue
 	NoWait bool            // end the run instead of waiting for the agent
 	Stop   <-chan struct{} // closed when no further session is wanted
+
+	Daemon   bool             // wait for new tasks and answers instead of ending
+	Schedule schedule.Cron    // when batches begin; see Serve
+	Between  schedule.Between // the window in which sessions may begin
+	Heart    Heart            // nil if nobody watches
+
+	begins time.Time // when the batch begins; set by Serve
 }
 
 // A Result is how a run ended.
@@ -114,11 +123,13 @@ type runner struct {
 	stagnant int            // sessions in a row that left nothing behind
 	repeats  int            // of the agent error before, in a row
 	last     ralph.Ending
+	seen     int64 // the newest event when a daemon last looked for work
 }
 
 // work is the loop: look, wait or pick, work, settle.
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	for {
+		r.beat(stepTime)
 		if stop, err := r.stopped(ctx); stop != nil || err != nil {
 			return r.withRest(ctx, stop, err)
 		}
@@ -134,6 +145,16 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		task, ok, err := r.next(ctx)
 		if err != nil {
 			return nil, err
+		}
+		waited, err := r.waitForOpening(ctx, ok)
+		if err == nil && !waited && !ok {
+			waited, err = r.waitForWork(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if waited {
+			continue
 		}
 		if !ok {
 			return r.rest(ctx)
@@ -184,6 +205,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err := r.takeBaseline(ctx, task); err != nil || ctx.Err() != nil || closed(r.Stop) {
 		return nil, err
 	}
+	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, task.Title))
 	r.worked[task.ID] = true
 	r.sessions++
 	spent, err := r.spent(ctx)
@@ -285,6 +307,11 @@ func (r *runner) control(ctx context.Context) (control string, err error) {
 
 // state notes what the run is doing, if that is news.
 func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
+	text := strings.TrimSpace(state + " " + reason)
+	if !until.IsZero() {
+		text += " until " + until.Local().Format("Jan 2 15:04:05")
+	}
+	r.says(text)
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		run, err := tx.Run(r.id)
 		if err != nil || (run.State == state && run.StateReason == reason && run.WaitUntil == ralph.At(until)) {
@@ -299,6 +326,7 @@ const pollWaiting = time.Second
 
 // sleep waits for d, or until the run is to stop.
 func (r *runner) sleep(ctx context.Context, d time.Duration) {
+	r.beat(stepTime)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -259,6 +259,7 @@ func (s *session) check(ctx context.Context) error {
 	if len(s.verify.all()) == 0 {
 		return nil
 	}
+	s.beat(stepTime + time.Duration(len(s.verify.all()))*s.Verification.Timeout)
 	results, err := s.Verification.run(ctx, job{dir: s.Dir, marker: "RALPH_SESSION_ID=" + s.row.ID, log: s.verifyLog()}, s.verify.all())
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 				stop(errIdle)
 			}
 		case <-tick.C:
+			s.beat(stepTime)
 			asked, comments, err := s.asked(ctx)
 			s.waitsForPermission()
 			switch {

@@ -9,11 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/proc"
+	"ralph/internal/sdnotify"
 	"ralph/loop"
 )
 
@@ -60,14 +62,18 @@ func report(a *app, err error) int {
 	if err == nil {
 		return ralph.ExitOK
 	}
+	name := "ralph:"
+	if sdnotify.Journalled(a.err) {
+		name = sdnotify.Prefix(slog.LevelError) + name
+	}
 	var status *statusError
 	if errors.As(err, &status) {
 		if status.err != nil {
-			fmt.Fprintln(a.err, "ralph:", status.err)
+			fmt.Fprintln(a.err, name, status.err)
 		}
 		return status.status
 	}
-	fmt.Fprintln(a.err, "ralph:", err)
+	fmt.Fprintln(a.err, name, err)
 	var field *ralph.FieldError
 	var bad *config.Error
 	switch {

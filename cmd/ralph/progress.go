@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"ralph"
+	"ralph/internal/sdnotify"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -19,14 +21,22 @@ type progress struct {
 	out   io.Writer
 	json  bool
 	after int64
+
+	poll    time.Duration
+	batches bool // one run follows the other: each end is worth a line
+	journal bool // the output is systemd's journal, which has times of its own
 }
 
-// pollEvents is how often new events are looked for.
-const pollEvents = 150 * time.Millisecond
+// How often new events are looked for: somebody may be watching a run, hardly a
+// daemon, which is to cost nothing while it waits.
+const (
+	pollEvents = 150 * time.Millisecond
+	pollDaemon = time.Second
+)
 
 // follow shows events until over is closed, and then those that are left.
 func (p *progress) follow(over <-chan struct{}) error {
-	tick := time.NewTicker(pollEvents)
+	tick := time.NewTicker(p.poll)
 	defer tick.Stop()
 	for {
 		select {
@@ -66,11 +76,19 @@ func (p *progress) show() error {
 // the top (command line, "run --format json").
 func (p *progress) one(e ralph.Event) error {
 	if !p.json {
-		if line := describe(e); line != "" {
-			_, err := fmt.Fprintf(p.out, "%s  %s\n", e.Created.Local().Format("15:04:05"), line)
-			return err
+		line := describe(e)
+		if p.batches && e.Type == ralph.EventRunEnded {
+			line = describeEnd(e)
 		}
-		return nil
+		if line == "" {
+			return nil
+		}
+		before := e.Created.Local().Format("15:04:05") + "  "
+		if p.journal {
+			before = sdnotify.Prefix(level(e))
+		}
+		_, err := fmt.Fprintf(p.out, "%s%s\n", before, line)
+		return err
 	}
 	if e.Type != ralph.EventRunEnded {
 		return json.NewEncoder(p.out).Encode(e)
@@ -109,9 +127,38 @@ func describe(e ralph.Event) string {
 	case ralph.EventSessionEnded:
 		return fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)", e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.Cost))
 	case ralph.EventRunWaiting:
+		if d.Until.IsZero() {
+			return "… waiting " + oneLine(d.Reason, 200)
+		}
 		return fmt.Sprintf("… waiting until %s (%s from now): %s", d.Until.Local().Format("Jan 2 15:04:05"), time.Until(d.Until.Time).Round(time.Second), oneLine(d.Reason, 200))
 	}
 	return ""
+}
+
+// level is how much an event matters to somebody who reads what went wrong only.
+func level(e ralph.Event) slog.Level {
+	var d struct{ Status ralph.Status }
+	if err := json.Unmarshal(e.Payload, &d); err == nil && e.Type == ralph.EventSessionEnded {
+		switch d.Status {
+		case ralph.Failed, ralph.Blocked, ralph.NeedsInput:
+			return slog.LevelWarn
+		}
+	}
+	return slog.LevelInfo
+}
+
+// describeEnd is the end of a batch in one line.
+func describeEnd(e ralph.Event) string {
+	var d struct {
+		Status          int `json:"exit_status"`
+		Reason          string
+		Sessions, Tasks int
+		Cost            float64 `json:"cost_usd"`
+	}
+	if err := json.Unmarshal(e.Payload, &d); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("● batch ended: %s (%d sessions on %d tasks, %s, status %d)", oneLine(d.Reason, 200), d.Sessions, d.Tasks, dollars(d.Cost), d.Status)
 }
 
 // oneLine cuts text to one line of at most n characters without control characters.

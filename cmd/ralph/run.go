@@ -10,6 +10,8 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +21,8 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/schedule"
+	"ralph/internal/sdnotify"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/claude"
@@ -58,6 +62,9 @@ type runOptions struct {
 	format string
 
 	beside bystanders
+	daemon   bool
+	schedule string
+	between  string
 }
 
 func newRun(a *app) *cobra.Command {
@@ -69,11 +76,19 @@ func newRun(a *app) *cobra.Command {
 reached, the agent cannot be used, or it is stopped. Ctrl-C once ends after the
 session in progress (which is given shutdown_grace), twice at once.
 
+A daemon waits for new tasks and answers instead of ending. With --schedule it
+works in batches: each begins when the schedule says, is a run of its own with its
+limits, and ends when nothing is left to do. With --between sessions begin only
+within that window of the day; one in progress at its end goes on to its own.
+Times are those of this machine unless a zone is named. The limits of a run do not
+count the time for which it waited like this.
+
 Exit statuses: 0 everything is done; 1 ralph itself failed; 2 usage or
 configuration error; 3 a task failed; 4 what is left waits for people; 5 a limit
 of the run was reached; 6 the agent cannot be used; 130 stopped.`,
-		Example: "  ralph run --max-cost 5 --max-duration 8h\n  ralph run --task 12 --model opus\n  ralph run --dry-run",
-		Args:    cobra.NoArgs,
+		Example: "  ralph run --max-cost 5 --max-duration 8h\n  ralph run --task 12 --model opus\n  ralph run --dry-run\n" +
+			"  ralph run --between 22:00-06:00\n  ralph run --schedule '0 22 * * 1-5' --max-cost 20",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set := map[string]string{}
 			for _, l := range append(limitFlags[:len(limitFlags):len(limitFlags)], limitFlag{"metrics-addr", "metrics.addr", ""}) {
@@ -93,6 +108,9 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 	f.StringVar(&o.model, "model", "", "use this model for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&o.noWait, "no-wait", false, "end instead of waiting for the agent (rate limits)")
+	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")
+	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches, which begin as this `CRON` says: '0 22 * * 1-5', @daily, or 'CRON_TZ=Europe/Berlin 0 22 * * *'")
+	f.StringVar(&o.between, "between", "", "begin sessions only within this `WINDOW` of the day: 22:00-06:00, or '22:00-06:00 Europe/Berlin'")
 	f.StringVar(&o.format, "format", "text", "text or json (one event a line)")
 	return cmd
 }
@@ -122,6 +140,9 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	l.Model, l.NoWait = o.model, o.noWait
 	if o.beside, err = newBystanders(a, p, db); err != nil {
 		return err
+	}
+	if err := o.setTimes(l); err != nil {
+		return usage(err)
 	}
 	if o.task != "" {
 		if l.Task, err = ralph.ParseTaskID(o.task); err != nil {
@@ -156,6 +177,25 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	return nil
 }
 
+// setTimes says when the loop works, and whether it ends by itself.
+func (o runOptions) setTimes(l *loop.Loop) (err error) {
+	l.Daemon = o.daemon || o.schedule != ""
+	if l.Daemon && o.task != "" {
+		return errors.New("--task is for a run that ends: leave out --daemon and --schedule, or --task")
+	}
+	if o.schedule != "" {
+		if l.Schedule, err = schedule.ParseCron(o.schedule, time.Local); err != nil {
+			return fmt.Errorf("--schedule: %w", err)
+		}
+	}
+	if o.between != "" {
+		if l.Between, err = schedule.ParseBetween(o.between, time.Local); err != nil {
+			return fmt.Errorf("--between: %w", err)
+		}
+	}
+	return nil
+}
+
 // preflight finds what would stop the first session, before one is opened.
 func preflight(ctx context.Context, p *project, l *loop.Loop) error {
 	agent, ok := l.Agent.(*claude.Agent)
@@ -182,6 +222,23 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	now, cancel := context.WithCancel(ctx)
 	defer cancel()
 	over := make(chan struct{})
+	stopping := func() {}
+	if l.Daemon {
+		// Go ends with status 2 when it panics or systemd's watchdog aborts it, which
+		// would pass for a wrong configuration, and not be started anew. This has it die
+		// of the signal, after the same report.
+		debug.SetTraceback("crash")
+		systemd, err := sdnotify.New(l.Log)
+		if err != nil {
+			return 0, usage(err)
+		}
+		alive, end := context.WithCancel(ctx)
+		watched := make(chan struct{})
+		go func() { defer close(watched); systemd.Run(alive) }()
+		defer func() { end(); <-watched }()
+		l.Heart, stopping = systemd, systemd.Stopping
+		systemd.Ready()
+	}
 	signals := make(chan struct{})
 	go func() {
 		defer close(signals)
@@ -193,6 +250,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 			}
 			if n == 0 {
 				close(stop)
+				stopping()
 				if o.format == "text" {
 					fmt.Fprintf(a.err, "ralph: ending after the session in progress (at most %s); once more to stop it now\n", l.ShutdownGrace)
 				}
@@ -205,7 +263,11 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { from, err = tx.LastEvent(); return err }); err != nil {
 		return 0, err
 	}
-	progress := &progress{store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from}
+	progress := &progress{store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
+		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: sdnotify.Journalled(a.out)}
+	if l.Daemon {
+		progress.poll = pollDaemon
+	}
 	if !progress.json {
 		if err := plan(ctx, a.out, l); err != nil {
 			return 0, err
@@ -214,7 +276,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	leave := o.beside.start(ctx, from, over)
 	shown := make(chan error)
 	go func() { shown <- progress.follow(over) }()
-	result, err := l.Run(now)
+	result, err := l.Serve(now)
 	close(over)
 	<-signals
 	err = errors.Join(err, <-shown)
@@ -242,7 +304,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 	}
 	return &loop.Loop{
 		Store: db, Agent: agent, Tree: tree, Dir: p.root, State: p.state,
-		Log:    slog.New(slog.NewTextHandler(a.err, nil)),
+		Log:    newLog(a),
 		Limits: limits(c.Limits),
 		Rules: signals.Rules{StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
 			AutoApprove: c.Suggestions == "auto_approve", ReviewProtect: c.Verify.ProtectMode == "review"},
@@ -264,6 +326,14 @@ func limits(c config.Limits) ralph.Limits {
 		SessionSeconds: c.SessionTimeout.Seconds(), IdleSeconds: c.IdleTimeout.Seconds(), SessionTurns: c.SessionTurns,
 		SessionCostUSD: c.SessionCostUSD, Attempts: c.Attempts, StagnantMaximum: c.StagnantSessions,
 	}
+}
+
+// newLog is the log of a run: lines for a terminal, or for systemd's journal.
+func newLog(a *app) *slog.Logger {
+	if sdnotify.Journalled(a.err) {
+		return slog.New(sdnotify.NewHandler(a.err))
+	}
+	return slog.New(slog.NewTextHandler(a.err, nil))
 }
 
 func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
@@ -307,17 +377,22 @@ func askRalph(a *app, p *project) (string, error) {
 	return string(b), err
 }
 
-// withoutProtocol is an environment without ralph's own variables: a verification
-// that runs ralph must not take itself for a session.
+// withoutProtocol is an environment without ralph's own variables and systemd's: a
+// verification that runs ralph must not take itself for a session, and one that
+// starts a server must not take itself for the service.
 func withoutProtocol(environ []string) []string {
 	var kept []string
 	for _, e := range environ {
-		if !strings.HasPrefix(e, "RALPH_") {
+		name, _, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, "RALPH_") && !slices.Contains(protocol, name) {
 			kept = append(kept, e)
 		}
 	}
 	return kept
 }
+
+// protocol is what systemd tells a service alone.
+var protocol = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"}
 
 // plan says what a run would do.
 func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {

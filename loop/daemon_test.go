@@ -1,0 +1,276 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ralph"
+	"ralph/internal/schedule"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// worker is an agent that takes a while over a task and then says that it is done.
+type worker struct {
+	db    *store.DB
+	takes time.Duration
+
+	mu      sync.Mutex
+	started []string // day and time of each session's start
+}
+
+func (w *worker) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+	w.mu.Lock()
+	w.started = append(w.started, time.Now().UTC().Format("02 15:04"))
+	w.mu.Unlock()
+	select {
+	case <-time.After(w.takes):
+	case <-ctx.Done():
+		return loop.Report{Ending: ralph.Interrupted, CostKnown: true}, nil
+	}
+	_, err := w.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
+	return loop.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, err
+}
+
+func (w *worker) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+
+// heart notes when a beat comes later than was promised.
+type heart struct {
+	mu       sync.Mutex
+	promised time.Time
+	late     []string
+	statuses []string
+}
+
+func (h *heart) Beat(within time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := time.Now(); !h.promised.IsZero() && now.After(h.promised) {
+		h.late = append(h.late, fmt.Sprintf("%s late at %s", now.Sub(h.promised), now))
+	}
+	h.promised = time.Now().Add(within)
+}
+
+func (h *heart) Status(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.statuses); n == 0 || h.statuses[n-1] != text {
+		h.statuses = append(h.statuses, text)
+	}
+}
+
+// A bench is a loop with a worker, in a bubble where time begins on 2000-01-01 at
+// midnight UTC.
+type bench struct {
+	*loop.Loop
+	worker *worker
+	heart  *heart
+	stop   chan struct{}
+}
+
+func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		tree, err := worktree.Open(t.Context(), dir, ".ralph")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &bench{worker: &worker{db: db, takes: 10 * time.Minute}, heart: &heart{}, stop: make(chan struct{})}
+		b.Loop = &loop.Loop{Store: db, Agent: b.worker, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Limits: ralph.Limits{MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100},
+			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000, Stop: b.stop, Heart: b.heart}
+		f(t, b)
+	})
+}
+
+func (b *bench) add(t *testing.T, titles ...string) {
+	t.Helper()
+	for _, title := range titles {
+		err := b.Store.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.AddTask(ralph.Task{Title: title, Priority: 2}, "human")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// serve runs the loop; the returned function waits for its end.
+func (b *bench) serve(t *testing.T) (wait func() loop.Result) {
+	t.Helper()
+	ended := make(chan loop.Result)
+	go func() {
+		result, err := b.Serve(context.WithoutCancel(t.Context()))
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- result
+	}()
+	return func() loop.Result { return <-ended }
+}
+
+// stopAt stops the loop at a time of the bubble's first day.
+func (b *bench) stopAt(after time.Duration) { time.AfterFunc(after, func() { close(b.stop) }) }
+
+func (b *bench) expect(t *testing.T, result loop.Result, status int, starts ...string) {
+	t.Helper()
+	if result.Status != status {
+		t.Errorf("status %d (%s), want %d", result.Status, strings.Join(result.Reasons, "; "), status)
+	}
+	if !slices.Equal(b.worker.started, starts) {
+		t.Errorf("sessions began %q, want %q", b.worker.started, starts)
+	}
+	if len(b.heart.late) > 0 {
+		t.Errorf("the loop promised to get on and did not: %q", b.heart.late)
+	}
+}
+
+func window(t *testing.T, s string) schedule.Between {
+	t.Helper()
+	b, err := schedule.ParseBetween(s, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func cron(t *testing.T, s string) schedule.Cron {
+	t.Helper()
+	c, err := schedule.ParseCron(s, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestSessionsBeginOnlyWithinTheWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Between, b.Limits.MaxSeconds = window(t, "02:00-02:25"), 5400
+		b.add(t, "one", "two", "three", "four")
+		b.stopAt(5 * time.Hour)
+		// Longer than the limit of a run before the window, and after it.
+		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 02:00", "01 02:10", "01 02:20")
+		if last := b.heart.statuses[len(b.heart.statuses)-1]; !strings.HasPrefix(last, "waiting for the window 02:00-02:25 until Jan 2 ") {
+			t.Errorf("the last status is %q", last)
+		}
+	})
+}
+
+func TestARunEndsWithItsWorkWhateverTheWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Between = window(t, "23:55-00:05")
+		b.add(t, "one")
+		b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00")
+		if time.Now().Hour() != 0 {
+			t.Errorf("it ended at %s", time.Now())
+		}
+	})
+}
+
+func TestADaemonTakesUpWhatComesLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon = true
+		wait := b.serve(t)
+		time.Sleep(3*time.Hour + 30*time.Second) // longer than the limit of a run
+		b.add(t, "one")
+		time.Sleep(time.Hour)
+		b.add(t, "two")
+		time.Sleep(time.Hour)
+		close(b.stop)
+		b.expect(t, wait(), ralph.ExitStopped, "01 03:00", "01 04:00")
+		want := []string{"waiting for new tasks and answers", "running", "on TASK-1 one", "waiting for new tasks and answers", "running", "on TASK-2 two", "waiting for new tasks and answers"}
+		if !slices.Equal(b.heart.statuses, want) {
+			t.Errorf("it said %q, want %q", b.heart.statuses, want)
+		}
+	})
+}
+
+func TestADaemonStillHasLimits(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon, b.Limits.MaxCostUSD = true, 2
+		b.add(t, "one", "two", "three")
+		b.expect(t, b.serve(t)(), ralph.ExitLimit, "01 00:00", "01 00:10")
+	})
+}
+
+func TestBatchesBeginOnScheduleEachWithItsOwnLimits(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon, b.Schedule, b.Limits.MaxSessions = true, cron(t, "30 * * * *"), 2
+		b.add(t, "one", "two", "three")
+		b.stopAt(3 * time.Hour)
+		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 00:30", "01 00:40", "01 01:30")
+		var statuses []int
+		err := b.Store.View(t.Context(), func(tx *store.Tx) error {
+			for id := int64(1); ; id++ {
+				run, err := tx.Run(id)
+				if err != nil {
+					return nil
+				}
+				statuses = append(statuses, *run.ExitStatus)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// One that its limit ended, one that had done all, an empty one, and the one that was stopped while it waited.
+		if want := []int{ralph.ExitLimit, ralph.ExitOK, ralph.ExitOK, ralph.ExitStopped}; !slices.Equal(statuses, want) {
+			t.Errorf("the batches ended with %v, want %v", statuses, want)
+		}
+	})
+}
+
+func TestABatchWaitsForTheWindowToo(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon, b.Schedule, b.Between = true, cron(t, "*/15 * * * *"), window(t, "01:05-01:20")
+		b.add(t, "one", "two", "three")
+		b.stopAt(2 * time.Hour)
+		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 01:05", "01 01:15")
+	})
+}
+
+func TestADaemonCanBePausedAndStoppedFromElsewhere(t *testing.T) {
+	for _, plan := range []string{"daemon", "schedule", "window"} {
+		t.Run(plan, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				switch plan {
+				case "schedule":
+					b.Schedule = cron(t, "@daily")
+				case "window":
+					b.Between = window(t, "12:00-13:00")
+					b.add(t, "one")
+				}
+				b.Daemon = true
+				wait := b.serve(t)
+				for _, control := range []string{ralph.ControlPause, ralph.ControlNone, ralph.ControlStop} {
+					time.Sleep(90 * time.Second)
+					if err := b.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.Control(control) }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				asked := time.Now()
+				b.expect(t, wait(), ralph.ExitStopped)
+				if took := time.Since(asked); took > 2*time.Second {
+					t.Errorf("it ended after %s", took)
+				}
+			})
+		})
+	}
+}
