@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +38,9 @@ func (w *worker) Work(ctx context.Context, a loop.Assignment) (loop.Report, erro
 	case <-time.After(w.takes):
 	case <-ctx.Done():
 		return loop.Report{Ending: ralph.Interrupted, CostKnown: true}, nil
+	}
+	if err := os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600); err != nil {
+		return loop.Report{}, err
 	}
 	_, err := w.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
 	return loop.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, err
