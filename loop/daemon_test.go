@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +21,8 @@ import (
 	"ralph/store"
 )
 
-// worker is an agent that takes a while over a task and then says that it is done.
+// worker is an agent that takes a while over a task, makes a file, and says that it
+// is done.
 type worker struct {
 	db    *store.DB
 	takes time.Duration
@@ -37,6 +39,9 @@ func (w *worker) Work(ctx context.Context, a loop.Assignment) (loop.Report, erro
 	case <-time.After(w.takes):
 	case <-ctx.Done():
 		return loop.Report{Ending: ralph.Interrupted, CostKnown: true}, nil
+	}
+	if err := os.WriteFile(filepath.Join(a.Dir, fmt.Sprintf("made-%d", a.TaskID)), nil, 0o600); err != nil {
+		return loop.Report{}, err
 	}
 	_, err := w.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
 	return loop.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, err
