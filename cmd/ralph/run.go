@@ -61,7 +61,7 @@ type runOptions struct {
 	noWait bool
 	format string
 
-	beside bystanders
+	beside   bystanders
 	daemon   bool
 	schedule string
 	between  string
