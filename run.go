@@ -90,6 +90,7 @@ const (
 	EventCommentAdded      = "task.comment.added"
 	EventCommentResolved   = "task.comment.resolved"
 	EventSignal            = "task.signal"
+	EventTaskCommitted     = "task.committed"
 	EventSessionStarted    = "session.started"
 	EventSessionState      = "session.state"
 	EventSessionEnded      = "session.ended"

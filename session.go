@@ -121,7 +121,9 @@ type Session struct {
 	LastWords   string        `json:"last_words"`  // what the agent said last
 	StderrTail  string        `json:"stderr_tail"` // the end of its standard error
 	Denials     []string      `json:"permission_denials"`
-	Leftovers   []string      `json:"leftovers"` // processes that had to be killed after its end
+	Leftovers   []string      `json:"leftovers"`   // processes that had to be killed after its end
+	SnapshotID  int64         `json:"snapshot_id"` // of the uncommitted files before it, for `ralph snapshot restore`; 0 if none was needed
+	Gone        []string      `json:"gone"`        // those of them that it removed
 	RunID       int64         `json:"run_id"`
 	Decision    string        `json:"decision"` // what the rules made of it, as JSON
 }

@@ -42,6 +42,8 @@ type Loop struct {
 	EscalationModel  string        // from the second attempt after a stuck one; "" switches it off
 	ClosingReminders int           // how often a missing closing verb is asked for
 	ShutdownGrace    time.Duration // what a session in progress is given when the run is stopped
+	Snapshots        bool          // people's uncommitted files are saved before each session
+	CommitTasks      bool          // what a completed task left uncommitted is committed
 	StagnationFiles  []string      // files that count as a change, relative to the root
 
 	Task   int64           // work on this one alone; 0 for the queue
@@ -225,6 +227,16 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		return nil, fmt.Errorf("settle session %s of TASK-%d: %w", s.row.ID, task.ID, err)
 	}
 	r.cost += cost
+	if r.CommitTasks && d.Status == ralph.Completed {
+		closing, err := s.closing(context.WithoutCancel(ctx))
+		if err == nil {
+			err = r.commitTask(context.WithoutCancel(ctx), s, closing.Payload)
+		}
+		if err != nil {
+			// The task is done all the same, and its files are where they were.
+			r.Log.Warn("what the task left could not be committed", "task", task.ID, "error", err)
+		}
+	}
 	switch {
 	case d.Stagnant:
 		r.stagnant++

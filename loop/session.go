@@ -80,6 +80,10 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost flo
 	if err != nil {
 		return nil, fmt.Errorf("state of the work tree: %w", err)
 	}
+	uncommitted, err := l.saveWork(ctx, s, snapshot)
+	if err != nil {
+		return nil, fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task.ID, err)
+	}
 	protected, err := digestProtected(l.Dir, l.Verification.Protect)
 	if err != nil {
 		return nil, err
@@ -97,7 +101,7 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost flo
 			return err
 		}
 		s.row, err = tx.StartSession(store.Start{ID: s.row.ID, Task: task.ID, Run: run, Model: model,
-			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference})
+			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference, Uncommitted: uncommitted})
 		return err
 	})
 	return s, err

@@ -32,6 +32,9 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	if err != nil {
 		return d, 0, err
 	}
+	if err := s.lostWork(keep); err != nil {
+		return d, 0, err
+	}
 	err = s.Store.Tx(keep, func(tx *store.Tx) error {
 		f, err := tx.Facts(s.row.ID)
 		if err != nil {

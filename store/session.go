@@ -13,14 +13,16 @@ import (
 const sessionColumns = `
 	s.id, s.task_id, s.attempt, s.origin, s.current_state, s.state_history, s.ending, coalesce(s.outcome, ''), s.outcome_reason,
 	coalesce(s.closing_verb, ''), s.started_at, s.completed_at, s.cost_usd, s.cost_known, s.tokens, s.turns, s.files, s.commits,
-	s.verify, s.exit_status, s.model, s.unchanged, s.last_words, s.stderr_tail, s.denials, s.leftovers, coalesce(s.run_id, 0), s.decision`
+	s.verify, s.exit_status, s.model, s.unchanged, s.last_words, s.stderr_tail, s.denials, s.leftovers, coalesce(s.run_id, 0), s.decision,
+	s.snapshot_id, s.gone`
 
 func scanSession(row scanner) (ralph.Session, error) {
 	var s ralph.Session
 	var known int
 	err := row.Scan(&s.ID, &s.TaskID, &s.Attempt, &s.Origin, &s.State, column(&s.History), &s.Ending, &s.Outcome, &s.Reason,
 		&s.ClosingVerb, &s.StartedAt, &s.CompletedAt, &s.CostUSD, &known, column(&s.Tokens), &s.Turns, column(&s.Files), column(&s.Commits),
-		column(&s.Verify), &s.Exit, &s.Model, column(&s.Unchanged), &s.LastWords, &s.StderrTail, column(&s.Denials), column(&s.Leftovers), &s.RunID, &s.Decision)
+		column(&s.Verify), &s.Exit, &s.Model, column(&s.Unchanged), &s.LastWords, &s.StderrTail, column(&s.Denials), column(&s.Leftovers), &s.RunID, &s.Decision,
+		&s.SnapshotID, column(&s.Gone))
 	s.CostKnown = known == 1
 	return s, err
 }
@@ -88,6 +90,35 @@ type Start struct {
 	CostLimitUSD float64 // what it is charged if it ends without any word on its cost
 	Snapshot     any     // where the work tree stands; kept as JSON
 	Hashes       any     // the stagnation hashes, kept as JSON
+	Uncommitted  Uncommitted
+}
+
+// Uncommitted are the files that were not committed when a session began.
+type Uncommitted struct {
+	Files    []string // relative to the project's root
+	Snapshot int64    // the saved state that has them, 0 if there is none
+}
+
+// Uncommitted reads what a session found.
+func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
+	err = tx.row(`SELECT uncommitted, snapshot_id FROM sessions WHERE id = $1`, session).Scan(column(&u.Files), &u.Snapshot)
+	return u, err
+}
+
+// AddCommit notes a commit that ralph made of a session's work.
+func (tx *Tx) AddCommit(session, commit string) error {
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	list, err := text(append(s.Commits, commit))
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE sessions SET commits = $1 WHERE id = $2`, list, session); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventTaskCommitted, TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, map[string]any{"commit": commit})
 }
 
 // StartSession takes a pending task and opens a session on it, in one step:
@@ -114,14 +145,18 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err != nil {
 		return ralph.Session{}, err
 	}
+	uncommitted, err := text(s.Uncommitted.Files)
+	if err != nil {
+		return ralph.Session{}, err
+	}
 	history, err := text([]ralph.PhaseChange{{State: ralph.PhaseIdle, Timestamp: tx.now, Metadata: map[string]any{"action": "session_created"}, Source: "observed"}})
 	if err != nil {
 		return ralph.Session{}, err
 	}
 	_, err = tx.exec(`
-		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at)
-		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10)`,
-		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String())
+		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at, uncommitted, snapshot_id)
+		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10, $11, $12)`,
+		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String(), uncommitted, s.Uncommitted.Snapshot)
 	if err != nil {
 		return ralph.Session{}, err
 	}

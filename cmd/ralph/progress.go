@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"ralph"
@@ -111,6 +112,10 @@ func describe(e ralph.Event) string {
 		Cost                                                  float64 `json:"cost_usd"`
 		Until                                                 ralph.Time
 		Payload                                               map[string]any
+		Gone                                                  []string
+		Snapshot                                              int64 `json:"snapshot_id"`
+		Permission                                            int64 `json:"permissionId"`
+		Tool, Input, Commit                                   string
 	}
 	if err := json.Unmarshal(e.Payload, &d); err != nil {
 		return ""
@@ -125,7 +130,15 @@ func describe(e ralph.Event) string {
 			}
 		}
 	case ralph.EventSessionEnded:
-		return fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)", e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.Cost))
+		line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)", e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.Cost))
+		if n := len(d.Gone); n > 0 {
+			line += fmt.Sprintf("\n          ! %d files that you had not committed are gone (%s): `ralph snapshot restore %d`", n, oneLine(strings.Join(d.Gone, ", "), 100), d.Snapshot)
+		}
+		return line
+	case ralph.EventTaskCommitted:
+		return fmt.Sprintf("    committed %.12s", d.Commit)
+	case ralph.EventPermissionAsked:
+		return fmt.Sprintf("    ? may it use %s %s: `ralph permission allow %d` or deny", d.Tool, oneLine(d.Input, 100), d.Permission)
 	case ralph.EventRunWaiting:
 		if d.Until.IsZero() {
 			return "… waiting " + oneLine(d.Reason, 200)

@@ -315,6 +315,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
 		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
+		Snapshots: c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
 	}, nil
 }
 

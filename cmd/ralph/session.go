@@ -117,10 +117,13 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	for _, list := range []struct {
 		name  string
 		items []string
-	}{{"commit", s.Commits}, {"refused", s.Denials}, {"killed", s.Leftovers}, {"unchanged", s.Unchanged}} {
+	}{{"commit", s.Commits}, {"refused", s.Denials}, {"killed", s.Leftovers}, {"unchanged", s.Unchanged}, {"gone", s.Gone}} {
 		for _, i := range list.items {
 			fmt.Fprintf(w, "%-9s %s\n", list.name, oneLine(i, 200))
 		}
+	}
+	if len(s.Gone) > 0 {
+		fmt.Fprintf(w, "files that were not committed are gone; bring them back: ralph snapshot restore %d\n", s.SnapshotID)
 	}
 	if s.LastWords != "" {
 		fmt.Fprintf(w, "last words: %s\n", oneLine(s.LastWords, 500))

@@ -267,7 +267,8 @@ func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch stri
 // commits are those that are reachable now, also by the logs of the refs, and
 // were not before.
 func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
-	args := []string{"rev-list", "--reflog", "--all", "--not"}
+	// What ralph itself has saved is no commit of a session.
+	args := []string{"rev-list", "--reflog", "--exclude=" + savedRefs + "*", "--all", "--not"}
 	ids := append([]string{before.Head}, before.Logged...)
 	for _, id := range before.Refs {
 		ids = append(ids, id)
@@ -333,9 +334,17 @@ func count(s string) int {
 	return n
 }
 
+// exitError is what git says with its exit status.
+type exitError = exec.ExitError
+
 // run runs git in dir, deaf to what the environment and an agent's configuration
 // would have it run. The error carries what git said.
 func run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
+	return runInput(ctx, dir, env, "", args...)
+}
+
+// runInput is run with something on standard input.
+func runInput(ctx context.Context, dir string, env []string, input string, args ...string) ([]byte, error) {
 	safe := []string{"--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
 		"-c", "core.untrackedCache=false", "-c", "advice.addEmbeddedRepo=false", "-c", "core.quotePath=false", "-c", "core.compression=0",
 		"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false", "-c", "gc.auto=0"}
@@ -344,12 +353,20 @@ func run(ctx context.Context, dir string, env []string, args ...string) ([]byte,
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") }),
 		append([]string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0"}, env...)...)
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(errs.String()))
+		return nil, fmt.Errorf("git %s: %w: %s", subcommand(args), err, strings.TrimSpace(errs.String()))
 	}
 	return out.Bytes(), nil
+}
+
+// subcommand is the command of git's, without the options before it.
+func subcommand(args []string) string {
+	for len(args) > 2 && args[0] == "-c" {
+		args = args[2:]
+	}
+	return args[0]
 }

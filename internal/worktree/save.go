@@ -1,0 +1,358 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ralph"
+)
+
+// savedRefs is where saved states are, out of reach of branches, stashes and
+// `git gc`. Nothing pushes them but a push of all refs (`--mirror`).
+const savedRefs = "refs/ralph/snapshots/"
+
+// Bounds of what is saved of files that git ignores: a person's .env, not a build.
+const (
+	maxIgnoredFile  = 1 << 20 // bytes
+	maxIgnoredFiles = 1000
+	savedKept       = 100 // states; the oldest are dropped
+)
+
+// A Saved is a state of the uncommitted files that was kept.
+type Saved struct {
+	ID      int64      `json:"id"`
+	Commit  string     `json:"commit"`
+	Created ralph.Time `json:"created"`
+	Message string     `json:"message"` // why it was saved
+	Files   int        `json:"files"`   // that were not committed
+}
+
+// Save keeps what is not committed, untracked files and small ignored ones
+// included, as a commit that a ref of ralph's own holds. s is the snapshot that was
+// just taken. It touches neither the index, the work tree nor a branch. ok is false
+// if there is nothing to keep, or nothing that has changed since the last time.
+func (t *Tree) Save(ctx context.Context, s Snapshot, scratch, message string) (saved Saved, ok bool, err error) {
+	if t.git == "" {
+		return Saved{}, false, nil
+	}
+	ignored, mark, err := t.ignored(ctx)
+	if err != nil {
+		return Saved{}, false, err
+	}
+	parent, tree := s.Head, ""
+	if parent != "" {
+		if tree, err = t.id(ctx, nil, parent+"^{tree}"); err != nil {
+			return Saved{}, false, err
+		}
+	}
+	top, err := t.topContent(ctx, scratch)
+	if err != nil {
+		return Saved{}, false, err
+	}
+	if (top == tree || tree == "" && top == emptyTree) && len(ignored) == 0 {
+		return Saved{}, false, nil
+	}
+	key := "Ralph-Content: " + s.Content + "." + mark
+	list, err := t.SavedStates(ctx)
+	if err != nil {
+		return Saved{}, false, err
+	}
+	next := int64(1)
+	if len(list) > 0 {
+		next = list[0].ID + 1
+		text, err := run(ctx, t.root, nil, "log", "-1", "--format=%B", list[0].Commit)
+		if err != nil || strings.Contains(string(text), key) {
+			return Saved{}, false, err
+		}
+	}
+	commit, err := t.keep(ctx, scratch, parent, message+"\n\n"+key+"\n", ignored)
+	if err != nil {
+		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
+	}
+	if _, err := run(ctx, t.root, nil, "update-ref", savedRefs+strconv.FormatInt(next, 10), commit); err != nil {
+		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
+	}
+	for _, old := range list[min(len(list), savedKept-1):] {
+		if _, err := run(ctx, t.root, nil, "update-ref", "-d", savedRefs+strconv.FormatInt(old.ID, 10)); err != nil {
+			return Saved{}, false, err
+		}
+	}
+	return Saved{ID: next, Commit: commit, Created: ralph.At(time.Now()), Message: message}, true, nil
+}
+
+// emptyTree is git's id of a tree without files.
+const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+// topContent is the tree of everything below the top of the work tree, of which
+// the project may be a part. The scratch folder has it from the last snapshot.
+func (t *Tree) topContent(ctx context.Context, scratch string) (string, error) {
+	out, err := run(ctx, t.root, t.environment(scratch), "write-tree")
+	return strings.TrimSpace(string(out)), err
+}
+
+// keep makes a commit of the work tree, in the repository's own objects.
+func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignored []string) (string, error) {
+	index := filepath.Join(scratch, "save-index")
+	if err := copyIndex(filepath.Join(t.git, "index"), index); err != nil {
+		return "", err
+	}
+	defer os.Remove(index)
+	env := []string{"GIT_INDEX_FILE=" + index, "GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost"}
+	filters, err := t.noFilters(ctx)
+	if err != nil {
+		return "", err
+	}
+	add := append(slices.Clip(filters), "add", "-A", "--ignore-errors", "--", ".")
+	for _, e := range t.exclude {
+		add = append(add, ":(exclude,literal)"+e)
+	}
+	if _, err := run(ctx, t.root, env, add...); err != nil {
+		var exit *exitError
+		if !errors.As(err, &exit) || ctx.Err() != nil {
+			return "", err
+		}
+	}
+	if len(ignored) > 0 {
+		force := append(slices.Clip(filters), "add", "-f", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+		if _, err := runInput(ctx, t.root, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(ignored, "\x00"), force...); err != nil {
+			var exit *exitError
+			if !errors.As(err, &exit) || ctx.Err() != nil {
+				return "", err
+			}
+		}
+	}
+	tree, err := run(ctx, t.root, env, append(slices.Clip(filters), "write-tree")...)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", "-F", "-"}
+	if parent != "" {
+		args = append(args, "-p", parent)
+	}
+	out, err := runInput(ctx, t.root, env, message, append(args, strings.TrimSpace(string(tree)))...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// ignored lists small files that git ignores, relative to the root, and a mark of
+// their state. Folders that are ignored as a whole are left out.
+func (t *Tree) ignored(ctx context.Context) (files []string, mark string, err error) {
+	out, err := run(ctx, t.root, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.New()
+	for _, name := range strings.Split(string(out), "\x00") {
+		if name == "" || strings.HasSuffix(name, "/") || len(files) == maxIgnoredFiles || t.excludes(name) {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(t.root, name))
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile {
+			continue // gone meanwhile, or nothing to keep
+		}
+		files = append(files, name)
+		fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+	}
+	return files, hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+func (t *Tree) excludes(name string) bool {
+	return slices.ContainsFunc(t.exclude, func(e string) bool { return name == e || strings.HasPrefix(name, e+"/") })
+}
+
+// id is the object that a name stands for.
+func (t *Tree) id(ctx context.Context, env []string, name string) (string, error) {
+	out, err := run(ctx, t.root, env, "rev-parse", "--verify", "--quiet", name)
+	return strings.TrimSpace(string(out)), err
+}
+
+// SavedStates lists what [Tree.Save] kept, newest first.
+func (t *Tree) SavedStates(ctx context.Context) ([]Saved, error) {
+	list := []Saved{}
+	if t.git == "" {
+		return list, nil
+	}
+	out, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:subject)", savedRefs)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\x00", 4)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("git for-each-ref: unexpected %q", line)
+		}
+		id, err := strconv.ParseInt(strings.TrimPrefix(f[0], savedRefs), 10, 64)
+		if err != nil {
+			continue // not one of ralph's
+		}
+		seconds, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Saved{ID: id, Commit: f[1], Created: ralph.At(time.Unix(seconds, 0)), Message: f[3]})
+	}
+	slices.SortFunc(list, func(a, b Saved) int { return int(b.ID - a.ID) })
+	return list, nil
+}
+
+// SavedFiles are the files of a saved state that were not committed then: added or
+// modified, relative to the root.
+func (t *Tree) SavedFiles(ctx context.Context, s Saved) ([]string, error) {
+	base := emptyTree
+	if parent, err := t.id(ctx, nil, s.Commit+"^"); err == nil {
+		base = parent
+	}
+	out, err := run(ctx, t.root, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "--relative", "--no-commit-id", base, s.Commit)
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+}
+
+// ErrNoSaved says that there is no saved state of that number.
+var ErrNoSaved = errors.New("no such snapshot")
+
+// Saved is one saved state. The error wraps [ErrNoSaved] if there is none.
+func (t *Tree) Saved(ctx context.Context, id int64) (Saved, error) {
+	list, err := t.SavedStates(ctx)
+	if err != nil {
+		return Saved{}, err
+	}
+	for _, s := range list {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return Saved{}, fmt.Errorf("snapshot %d: %w; see `ralph snapshot list`", id, ErrNoSaved)
+}
+
+// Restore writes files of a saved state back into the work tree; the index and the
+// branch stay as they are. What stands in their place is overwritten: save first.
+func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	filters, err := t.noFilters(ctx)
+	if err != nil {
+		return err
+	}
+	// A folder that became a file, or the reverse, would be in the way.
+	for _, f := range files {
+		if err := t.clear(f); err != nil {
+			return err
+		}
+	}
+	_, err = runInput(ctx, t.root, []string{"GIT_LITERAL_PATHSPECS=1"}, strings.Join(files, "\x00"),
+		append(slices.Clip(filters), "restore", "--source="+s.Commit, "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")...)
+	return err
+}
+
+// clear removes a file that stands where a folder of path has to be.
+func (t *Tree) clear(path string) error {
+	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+		full := filepath.Join(t.root, dir)
+		if info, err := os.Lstat(full); err == nil && !info.IsDir() {
+			return os.Remove(full)
+		}
+	}
+	return nil
+}
+
+// Missing are those of some files that are not in the work tree any more.
+func (t *Tree) Missing(files []string) ([]string, error) {
+	var missing []string
+	for _, f := range files {
+		_, err := os.Lstat(filepath.Join(t.root, f))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, f)
+		case err != nil && !strings.Contains(err.Error(), "not a directory"):
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// Uncommitted are the files of a snapshot that differ from its commit, relative to
+// the root.
+func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]string, error) {
+	if t.git == "" {
+		return nil, nil
+	}
+	base := emptyTree
+	if s.Head != "" {
+		base = s.Head
+	}
+	top, err := t.topContent(ctx, scratch)
+	if err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--relative", "--no-commit-id", base, top)
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+}
+
+// Commit commits what the work tree has of some files, and nothing else: other
+// uncommitted and staged work stays as it is. Hooks are not run and nothing is
+// signed. It returns the new commit, "" if there was nothing to commit.
+func (t *Tree) Commit(ctx context.Context, files []string, message string) (string, error) {
+	if t.git == "" || len(files) == 0 {
+		return "", nil
+	}
+	literal := []string{"GIT_LITERAL_PATHSPECS=1"}
+	status, err := run(ctx, t.root, nil, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
+	if err != nil {
+		return "", err
+	}
+	prefix, err := run(ctx, t.root, nil, "rev-parse", "--show-prefix")
+	if err != nil {
+		return "", err
+	}
+	var changed []string
+	for _, entry := range bytes.Split(status, []byte{0}) {
+		if len(entry) < 4 {
+			continue
+		}
+		name, below := strings.CutPrefix(string(entry[3:]), strings.TrimSuffix(string(prefix), "\n"))
+		if below && slices.Contains(files, name) {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
+		return "", nil
+	}
+	paths := strings.Join(changed, "\x00")
+	from := []string{"--pathspec-from-file=-", "--pathspec-file-nul"}
+	if _, err := runInput(ctx, t.root, literal, paths, append([]string{"add", "-A"}, from...)...); err != nil {
+		return "", err
+	}
+	env := literal
+	if _, err := run(ctx, t.root, nil, "var", "GIT_COMMITTER_IDENT"); err != nil {
+		env = append(env, "GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost")
+	}
+	file, err := os.CreateTemp("", "ralph-message-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(message)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", err
+	}
+	if _, err := runInput(ctx, t.root, env, paths, append([]string{"-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}, from...)...); err != nil {
+		return "", err
+	}
+	return t.id(ctx, nil, "HEAD")
+}

@@ -1,0 +1,111 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// maxUncommitted bounds how many uncommitted files a session remembers.
+const maxUncommitted = 10_000
+
+// saveWork keeps what people have not committed before a session may touch it, and
+// notes which files that are (unattended, "Git").
+func (l *Loop) saveWork(ctx context.Context, s *session, snapshot worktree.Snapshot) (found store.Uncommitted, err error) {
+	if !l.Snapshots && !l.CommitTasks {
+		return found, nil
+	}
+	if found.Files, err = l.Tree.Uncommitted(ctx, snapshot, s.scratch()); err != nil {
+		return found, err
+	}
+	found.Files = found.Files[:min(len(found.Files), maxUncommitted)]
+	if !l.Snapshots {
+		return found, nil
+	}
+	saved, ok, err := l.Tree.Save(ctx, snapshot, s.scratch(), fmt.Sprintf("before attempt on TASK-%d, session %.8s", s.task.ID, s.row.ID))
+	if err != nil || !ok {
+		return found, err
+	}
+	found.Snapshot = saved.ID
+	return found, nil
+}
+
+// lostWork finds the saved files that a session has removed.
+func (s *session) lostWork(ctx context.Context) error {
+	var found store.Uncommitted
+	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		found, err = tx.Uncommitted(s.row.ID)
+		return err
+	}); err != nil || found.Snapshot == 0 {
+		return err
+	}
+	saved, err := s.Tree.Saved(ctx, found.Snapshot)
+	if err != nil {
+		return nil // it has been dropped since; there is nothing to point to
+	}
+	files, err := s.Tree.SavedFiles(ctx, saved)
+	if err != nil {
+		return err
+	}
+	s.row.SnapshotID = found.Snapshot
+	s.row.Gone, err = s.Tree.Missing(files)
+	return err
+}
+
+// commitTask commits what a completed task's sessions left uncommitted. Files that
+// were not committed before its first session hold a person's work too and are
+// left alone.
+func (l *Loop) commitTask(ctx context.Context, s *session, closing signals.Payload) (err error) {
+	var sessions []ralph.Session
+	var mine store.Uncommitted // people's, that is
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		if sessions, err = tx.Sessions(store.SessionFilter{Task: s.task.ID}); err != nil {
+			return err
+		}
+		mine, err = tx.Uncommitted(sessions[len(sessions)-1].ID)
+		return err
+	}); err != nil {
+		return err
+	}
+	var files, left []string
+	for _, earlier := range sessions {
+		for _, f := range earlier.Files {
+			list := &files
+			if slices.Contains(mine.Files, f.Path) {
+				list = &left
+			}
+			if !slices.Contains(*list, f.Path) {
+				*list = append(*list, f.Path)
+			}
+		}
+	}
+	id, err := l.Tree.Commit(ctx, files, commitMessage(s, closing))
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		l.Log.Warn("files that were not committed before the task are left uncommitted", "task", s.task.ID, "files", strings.Join(left, ", "))
+	}
+	if id == "" {
+		return nil
+	}
+	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddCommit(s.row.ID, id) })
+}
+
+// commitMessage names the task, in the trailers so that programs find it.
+func commitMessage(s *session, closing signals.Payload) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", strings.Join(strings.Fields(s.task.Title), " "))
+	if done, ok := closing.(signals.Done); ok {
+		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(done.Summary))
+	}
+	fmt.Fprintf(&b, "Ralph-Task: TASK-%d\nRalph-Session: %s\n", s.task.ID, s.row.ID)
+	return b.String()
+}
