@@ -11,7 +11,9 @@
 // The supervisor adopts every orphan among the command's descendants, so none
 // gets out of its sight. It kills what is left when the command ends, when it
 // is told to, and when the pipe of orders closes, which the kernel does at
-// ralph's death, whatever the cause. It is finished when it has no child left.
+// ralph's death, whatever the cause. It is finished when it has no child left,
+// which the kernel tells: nothing that the command started is alive then, not
+// even as a zombie, whatever it did to its name, environment, session and files.
 // The command's standard streams are handed through and never copied.
 //
 // If the supervisor itself is killed, [Process.Wait] finds the command's

@@ -2,12 +2,9 @@ package proc
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -110,8 +107,8 @@ const (
 
 // classify looks at one process; the process is valid for a carrier.
 func classify(pid int, marker string) (kind, process) {
-	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if errors.Is(err, fs.ErrPermission) {
+	environ, err := readMemory(pid, "environ")
+	if err != nil {
 		return other, process{}
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
