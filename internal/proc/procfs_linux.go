@@ -22,11 +22,16 @@ type identity struct {
 type process struct {
 	identity
 	parent  int
-	state   byte // of the main thread
-	threads int  // 1 if it is dead: the main thread stays until it is reaped
-	command string
-	noEnv   bool // it has no environment at the moment, as while it executes a program
+	group   int
+	state   byte   // of the main thread
+	threads int    // 1 if it is dead: the main thread stays until it is reaped
+	name    string // of the program, at most 15 bytes
+	command string // its command line, or else its name
+	noEnv   bool   // it has no environment at the moment, as while it executes a program
 }
+
+// String names it for people.
+func (p process) String() string { return fmt.Sprintf("%d (%s)", p.pid, p.command) }
 
 // dead tells whether it has ended and only waits to be reaped.
 func (p process) dead() bool { return p.ended() && p.threads <= 1 }
@@ -128,17 +133,18 @@ func parseStat(stat string) (process, error) {
 		return process{}, fmt.Errorf("no name in the process state %q", stat)
 	}
 	fields := strings.Fields(stat[end+1:])
-	const state, parent, flags, threads, start, envEnd = 0, 1, 6, 17, 19, 48 // the numbers of the manual, less 3
+	const state, parent, group, flags, threads, start, envEnd = 0, 1, 2, 6, 17, 19, 48 // the numbers of the manual, less 3
 	if len(fields) <= start || len(fields[state]) != 1 {
 		return process{}, fmt.Errorf("too few fields in the process state %q", stat)
 	}
-	p := process{state: fields[state][0], command: "[" + stat[open+1:end] + "]"}
-	var errs [5]error
+	p := process{state: fields[state][0], name: stat[open+1 : end], command: "[" + stat[open+1:end] + "]"}
+	var errs [6]error
 	p.pid, errs[0] = strconv.Atoi(strings.TrimSpace(stat[:open]))
 	p.parent, errs[1] = strconv.Atoi(fields[parent])
 	p.start, errs[2] = strconv.ParseUint(fields[start], 10, 64)
 	bits, err := strconv.ParseUint(fields[flags], 10, 32)
 	errs[3] = err
+	p.group, errs[5] = strconv.Atoi(fields[group])
 	p.threads, errs[4] = strconv.Atoi(fields[threads])
 	const kernelThread = 0x00200000 // PF_KTHREAD: it never has one
 	p.noEnv = bits&kernelThread == 0 && len(fields) > envEnd && fields[envEnd] == "0"
