@@ -15,6 +15,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"ralph/internal/messagesapi"
+	"ralph/internal/sandbox"
 )
 
 // claudeVersion is the version of the CLI that was measured; another one can be
@@ -292,6 +293,38 @@ func TestRealHang(t *testing.T) {
 	s.has(s.run(5, "run", "--session-timeout", "6s", "--max-sessions", "1"), "timed out after 6s")
 	wantGone(t, escape)
 	s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
+}
+
+// TestRealSandbox: the agent works in a sandbox, keeps its own state, and
+// nothing gets out.
+func TestRealSandbox(t *testing.T) {
+	if _, err := sandbox.Available(t.Context(), os.Getenv("PATH"), true); err != nil {
+		t.Skip("skipped without a sandbox: ", err)
+	}
+	escape := fmt.Sprintf("sleep 76544.%d", os.Getpid())
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		switch n {
+		case 0:
+			script := "cat /proc/1/comm > where.txt; git add where.txt && git commit -qm where; setsid " + escape + " >/dev/null 2>&1 & test -w /usr || echo read-only"
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": script, "description": "look around"}})
+		case 1:
+			return tools(say("done", map[string]any{"summary": "looked"}))
+		}
+		return messagesapi.Turn{Text: "Finished."}
+	})
+	config, err := os.OpenFile(filepath.Join(s.dir, "ralph.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = config.WriteString("sandbox: bwrap\n")
+	if err := errors.Join(err, config.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.run(0, "task", "add", "Look", "--verify", "grep bwrap where.txt && git log -1 --format=%s | grep where")
+	s.has(s.run(0, "run"), "TASK-1 → completed: done and verified")
+	wantGone(t, escape)
+	s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
+	s.has(s.api.Requests()[1].Text, "read-only")
 }
 
 // TestRealSteering: what a person says during a session reaches it.

@@ -9,11 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // leaf is the cgroup into which Contain moves this process: one that has
 // processes of its own cannot hand out memory and processes to others.
 const leaf = "ralph-run"
+
+// delegated is how ralph gets a cgroup of which it may dispose.
+const delegated = "run it as a service, or by `systemd-run --user --scope -p Delegate=yes`"
 
 // Contain finds out what can hold commands here. On Linux that is a cgroup of
 // version 2 for each, where this process may create one below its own: in a
@@ -97,9 +102,13 @@ func cgroupMount(mountinfo string) (mount, root string) {
 
 // probe tells whether a cgroup can be made below parent that can be killed.
 func probe(parent string) error {
+	// A process can be put below parent by who may move it away from there.
+	if err := unix.Access(filepath.Join(parent, "cgroup.procs"), unix.W_OK); err != nil {
+		return fmt.Errorf("no cgroup can be used (%s): %w", delegated, err)
+	}
 	dir, err := os.MkdirTemp(parent, "ralph-probe.*")
 	if err != nil {
-		return fmt.Errorf("no cgroup can be made (start ralph with `systemd-run --user --scope -p Delegate=yes`): %w", err)
+		return fmt.Errorf("no cgroup can be made (%s): %w", delegated, err)
 	}
 	_, err = os.Stat(filepath.Join(dir, "cgroup.kill"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +133,7 @@ func delegate(parent string) error {
 		return err
 	}
 	if err = enable(parent, controls); errors.Is(err, syscall.EBUSY) {
-		return fmt.Errorf("ralph is not alone in its cgroup (start it with `systemd-run --user --scope -p Delegate=yes`): %w", err)
+		return fmt.Errorf("ralph is not alone in its cgroup (%s): %w", delegated, err)
 	}
 	return err
 }
