@@ -18,6 +18,7 @@ var imports = map[string][]string{
 	"ralph/store":                {"ralph", "ralph/signals", "ralph/migrations"},
 	"ralph/mcpserver":            {"ralph", "ralph/signals"},
 	"ralph/internal/proc":        {},
+	"ralph/internal/sandbox":     {"ralph/internal/proc"},
 	"ralph/internal/worktree":    {"ralph"},
 	"ralph/internal/schedule":    {},
 	"ralph/internal/sdnotify":    {},
@@ -34,7 +35,7 @@ var imports = map[string][]string{
 	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc"},
 	"ralph/cmd/ralph": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/scripted",
-		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics"},
+		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox"},
 }
 
 // pure packages think; they may not reach out.

@@ -24,6 +24,8 @@ type Verification struct {
 	Strict           bool          // tests that failed before the task was begun are refused too
 	JUnit            []string      // globs of the files into which commands write JUnit XML, relative to the root
 	Protect          []string      // globs of the files that a session must not change, relative to the root
+	Wrapper          []string      // what starts the commands, such as a sandbox; nil is none
+	Containment      proc.Containment
 }
 
 // verifyTail is how much of a failed command's output is quoted, in bytes.
@@ -108,6 +110,7 @@ func (v Verification) one(ctx context.Context, j job, command string, log *os.Fi
 	whole := &bounded{to: log, left: maxVerifyLog - begin}
 	result, err := proc.Run(limited, proc.Spec{
 		Args: []string{"/bin/sh", "-c", command}, Dir: j.dir, Marker: j.marker, Env: append(slices.Clone(v.Env), j.marker),
+		Wrapper: v.Wrapper, Containment: v.Containment,
 	}, verifyTail, whole)
 	check := ralph.Check{Command: command, Exit: result.Exit.Code, Seconds: time.Since(started).Round(time.Millisecond).Seconds(), Tail: result.Output}
 	switch {
@@ -121,6 +124,14 @@ func (v Verification) one(ctx context.Context, j job, command string, log *os.Fi
 		check.Exit, check.Error = -1, "was ended by signal "+result.Exit.Signal
 	}
 	check.Passed = check.Exit == 0
+	if reached := result.Exit.Reached; !check.Passed && len(reached) > 0 {
+		check.Error = strings.TrimPrefix(check.Error+"; ", "; ") + strings.Join(reached, "; ")
+	}
+	for _, l := range result.Exit.Leftovers {
+		if _, err := fmt.Fprintf(log, "killed what it left running: %d %s\n", l.Pid, l.Command); err != nil {
+			return outcome{}, err
+		}
+	}
 	tests, err := v.tests(j.dir, log, begin, whole.cut, started)
 	if err != nil {
 		return outcome{}, fmt.Errorf("tests of %s: %w", command, err)

@@ -33,6 +33,7 @@ type project struct {
 	state  string // where the database and the transcripts are
 	git    bool
 	config config.Loaded
+	held   confinement // set for a run
 }
 
 // Names of files that ralph owns.

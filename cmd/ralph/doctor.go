@@ -95,6 +95,7 @@ func examine(ctx context.Context, a *app) []finding {
 		findings = append(findings, finding{"agent", true, strings.Join(agent.Command(), " ") + ", " + version, ""})
 	}
 	findings = append(findings, credentials(a), permissions(p))
+	findings = append(findings, lookAtConfinement(ctx, a, p)...)
 	return append(findings, stopHook(p)...)
 }
 

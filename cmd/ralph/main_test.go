@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ralph/internal/proc"
+	"ralph/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
@@ -22,6 +24,13 @@ func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
+		Condition: func(cond string) (bool, error) {
+			if cond != "sandbox" {
+				return false, fmt.Errorf("no condition %q", cond)
+			}
+			_, err := sandbox.Available(t.Context(), os.Getenv("PATH"), true)
+			return err == nil, nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/.home")
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/.home/.config")

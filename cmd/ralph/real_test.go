@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"ralph/internal/messagesapi"
+	"ralph/internal/sandbox"
 )
 
 // claudeVersion is the version of the CLI that was measured; another one can be
@@ -280,15 +282,49 @@ func TestRealErrors(t *testing.T) {
 
 // TestRealHang: a model that never answers is a timeout, and nothing stays alive.
 func TestRealHang(t *testing.T) {
+	escape := fmt.Sprintf("sleep 76543.%d", os.Getpid())
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 		if n == 0 {
-			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "setsid sleep 76543 >/dev/null 2>&1 & echo started", "description": "escape"}})
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "setsid " + escape + " >/dev/null 2>&1 & echo started", "description": "escape"}})
 		}
 		return messagesapi.Turn{Hang: true}
 	})
 	s.run(0, "task", "add", "Hang")
 	s.has(s.run(5, "run", "--session-timeout", "6s", "--max-sessions", "1"), "timed out after 6s")
-	wantGone(t, "sleep 76543")
+	wantGone(t, escape)
+	s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
+}
+
+// TestRealSandbox: the agent works in a sandbox, keeps its own state, and
+// nothing gets out.
+func TestRealSandbox(t *testing.T) {
+	if _, err := sandbox.Available(t.Context(), os.Getenv("PATH"), true); err != nil {
+		t.Skip("skipped without a sandbox: ", err)
+	}
+	escape := fmt.Sprintf("sleep 76544.%d", os.Getpid())
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		switch n {
+		case 0:
+			script := "cat /proc/1/comm > where.txt; git add where.txt && git commit -qm where; setsid " + escape + " >/dev/null 2>&1 & test -w /usr || echo read-only"
+			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": script, "description": "look around"}})
+		case 1:
+			return tools(say("done", map[string]any{"summary": "looked"}))
+		}
+		return messagesapi.Turn{Text: "Finished."}
+	})
+	config, err := os.OpenFile(filepath.Join(s.dir, "ralph.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = config.WriteString("sandbox: bwrap\n")
+	if err := errors.Join(err, config.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.run(0, "task", "add", "Look", "--verify", "grep bwrap where.txt && git log -1 --format=%s | grep where")
+	s.has(s.run(0, "run"), "TASK-1 → completed: done and verified")
+	wantGone(t, escape)
+	s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
+	s.has(s.api.Requests()[1].Text, "read-only")
 }
 
 // TestRealSteering: what a person says during a session reaches it.
@@ -351,24 +387,13 @@ func TestRealPromptTooLong(t *testing.T) {
 	s.has(s.run(3, "run"), "even after its budget was halved 2 times", "3 sessions on 1 tasks")
 }
 
-// wantGone fails if a process with this command line is alive. One that is just
-// being torn down by the kernel is given a moment.
+// wantGone fails if a process with this command line is alive. It must be of
+// this test only: others may run on the machine at the same time.
 func wantGone(t *testing.T, commandLine string) {
 	t.Helper()
-	limit, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		out, err := exec.CommandContext(t.Context(), "pgrep", "-af", commandLine).Output()
-		if err != nil {
-			return
-		}
-		t.Logf("not gone yet: %s", out)
-		select {
-		case <-tick.C:
-		case <-limit.Done():
-			t.Fatalf("still alive: %s", out)
-		}
+	cmd := exec.CommandContext(t.Context(), "pgrep", "-af", commandLine)
+	out, err := cmd.Output()
+	if cmd.ProcessState.ExitCode() != 1 { // no process matches
+		t.Errorf("still alive: %s (%v)", out, err)
 	}
 }

@@ -133,6 +133,14 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	defer db.Close()
+	if !o.dryRun {
+		if p.held, err = confine(ctx, a, p); err != nil {
+			return err
+		}
+		for _, m := range p.held.missing {
+			fmt.Fprintf(a.err, "ralph: %s\n", m)
+		}
+	}
 	l, err := newLoop(ctx, a, p, db)
 	if err != nil {
 		return err
@@ -311,7 +319,8 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Verification: loop.Verification{Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
 			InSessionRetries: c.Verify.InSessionRetries, Env: withoutSecrets(a.environ, c.Notify),
-			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect},
+			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
+			Wrapper: p.held.wrapper, Containment: p.held.containment},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
 		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
@@ -361,6 +370,7 @@ func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
 		Command: c.Command, ExtraArgs: c.ExtraArgs, MCPCommand: []string{self, "mcp"}, Database: db.Path(),
 		SettingSources: strings.Join(c.SettingSources, ","), PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,
 		DisallowedTools: c.DisallowedTools, Permissions: permissions, Env: env, Environ: a.environ, ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
+		Wrapper: p.held.wrapper, Containment: p.held.containment,
 	}), nil
 }
 

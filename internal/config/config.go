@@ -34,8 +34,19 @@ type Config struct {
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
 	Git               Git           `json:"git"`
+	Sandbox           string        `json:"sandbox" default:"off" enum:"off|bwrap" doc:"Whether the agent and the commands that check its work run in a sandbox of bubblewrap, which can write to the project, git's directory, temporary folders, ~/.claude and permissions.writable alone (docs/sandbox.md)."`
+	SandboxNetwork    bool          `json:"sandbox_network" default:"true" doc:"Whether the sandbox has a network. An agent that reaches its model by one cannot work without."`
+	Resources         Resources     `json:"resources"`
 	Notify            Notify        `json:"notify" shorthand:"receivers"`
 	Metrics           Metrics       `json:"metrics"`
+}
+
+// Resources bound what the processes of a session may use together, and those of
+// a command that checks it (docs/sandbox.md). 0 is no bound.
+type Resources struct {
+	MemoryMiB int `json:"memory_mib" default:"0" min:"0" doc:"Memory and swap in MiB; 0 is no limit. It takes a cgroup that ralph may use."`
+	Processes int `json:"processes" default:"0" min:"0" doc:"Processes and threads; 0 is no limit. Without a cgroup they are counted with all others of the user."`
+	Nice      int `json:"nice" default:"0" min:"0" doc:"How far the priority is lowered, as by nice; 19 is the lowest priority."`
 }
 
 // Percentages are whole numbers from 0 to 100 by name.

@@ -18,7 +18,7 @@ import (
 )
 
 // families are the ways to get away from a parent. Each prints "up" for every
-// process that it leaves running, all of which are called "sleep 1000".
+// process that it leaves running.
 var families = []struct {
 	name, script string
 	up           int
@@ -31,6 +31,7 @@ var families = []struct {
 		`(setsid sh -c 'echo up; exec env -i sleep 1000 >/dev/null 2>&1' &)`, 1},
 	{"a child that ignores every signal it can", `sh -c 'trap "" HUP INT QUIT TERM; echo up; exec sleep 1000' &`, 1},
 	{"a child that is stopped", `setsid sh -c 'echo up; kill -STOP $$; exec sleep 1000' &`, 1},
+	{"a child whose main thread has ended", os.Args[0] + ` helper headless &`, 1},
 	{"a family of three generations", `setsid sh -c '
 		setsid sh -c "echo up; exec sleep 1000" &
 		echo up; exec sleep 1000' &`, 2},

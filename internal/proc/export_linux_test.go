@@ -1,5 +1,8 @@
 package proc
 
+// CgroupMount is cgroupMount for other packages' tests.
+func CgroupMount(mountinfo string) (mount, root string) { return cgroupMount(mountinfo) }
+
 // ParseStat is parseStat for other packages' tests.
 func ParseStat(stat string) (pid, parent int, start uint64, state byte, command string, err error) {
 	p, err := parseStat(stat)

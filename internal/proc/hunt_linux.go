@@ -20,18 +20,52 @@ const freezeRounds = 100
 // A hunt finds and kills processes, and remembers them.
 type hunt struct {
 	find    func() ([]process, error)
-	command int // process id that is no leftover
+	groups  []cgroup
+	command int    // process id that is no leftover
+	wrapper string // the name of processes that are none either; "" is none
 	seen    map[identity]bool
 	prey    []process
 }
 
-// newHunt hunts all descendants of this process, a supervisor.
-func newHunt(leader int) *hunt {
-	find := func() ([]process, error) {
-		all, err := processes()
-		return descendants(all, os.Getpid()), err
+// newHunt hunts all descendants of this process, a supervisor, and what is in
+// the command's cgroup.
+func newHunt(leader int, r request) *hunt {
+	h := &hunt{find: family, command: leader, seen: map[identity]bool{}}
+	if r.Wrapped {
+		if p, err := readProcess(leader); err == nil { // it is not reaped yet, so there is none
+			h.wrapper = p.name
+		}
 	}
-	return &hunt{find: find, command: leader, seen: map[identity]bool{}}
+	if r.Cgroup != "" {
+		h.groups = []cgroup{r.Cgroup}
+	}
+	return h
+}
+
+// family lists the descendants of this process, parents first.
+func family() ([]process, error) {
+	all, err := processes()
+	return descendants(all, os.Getpid()), err
+}
+
+// interrupt passes a wrapper by: it interrupts its command, or all of its group,
+// and returns false if there is no command (yet).
+func (h *hunt) interrupt(all bool) (any bool) {
+	found, err := family()
+	if err != nil {
+		return false
+	}
+	for _, p := range found {
+		if p.name == h.wrapper || p.group != h.command { // whose group it is
+			continue
+		}
+		// If it cannot be, the grace will end all the same.
+		any = p.signal(syscall.SIGINT) == nil || any
+		if any && !all {
+			break
+		}
+	}
+	return any
 }
 
 // strike stops what is found, looks again until nothing new turns up, and then
@@ -44,6 +78,9 @@ func (h *hunt) strike() error {
 		found, err := h.find()
 		if err != nil {
 			return err
+		}
+		for _, g := range h.groups {
+			found = append(found, g.members()...)
 		}
 		before := len(caught)
 		for _, p := range found {
@@ -66,6 +103,9 @@ func (h *hunt) strike() error {
 			errs = append(errs, fmt.Errorf("process %d: %w", p.pid, err))
 		}
 	}
+	for _, g := range h.groups {
+		errs = append(errs, g.kill())
+	}
 	return errors.Join(errs...)
 }
 
@@ -85,7 +125,7 @@ func (h *hunt) note(p process) {
 func (h *hunt) leftovers() []Leftover {
 	var list []Leftover
 	for _, p := range h.prey {
-		if p.pid != h.command {
+		if p.pid != h.command && (h.wrapper == "" || p.name != h.wrapper) {
 			list = append(list, Leftover{p.pid, p.command})
 		}
 	}
@@ -107,7 +147,7 @@ func (h *hunt) alive() []process {
 func (h *hunt) survivors(cause error) string {
 	var names []string
 	for _, p := range h.alive() {
-		names = append(names, fmt.Sprintf("%d (%s)", p.pid, p.command))
+		names = append(names, p.String())
 	}
 	text := "not all processes could be killed"
 	if len(names) > 0 {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(proc.Supervise())
 	}
 	if len(os.Args) > 2 && os.Args[1] == "helper" {
+		maps.Copy(helpers, escapeHelpers)
 		if err := helpers[os.Args[2]](os.Args[3:]); err != nil {
 			fmt.Fprintln(os.Stderr, "helper:", err)
 			os.Exit(1)

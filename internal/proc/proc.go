@@ -11,11 +11,15 @@
 // The supervisor adopts every orphan among the command's descendants, so none
 // gets out of its sight. It kills what is left when the command ends, when it
 // is told to, and when the pipe of orders closes, which the kernel does at
-// ralph's death, whatever the cause. It is finished when it has no child left.
+// ralph's death, whatever the cause. It is finished when it has no child left,
+// which the kernel tells: nothing that the command started is alive then, not
+// even as a zombie, whatever it did to its name, environment, session and files.
 // The command's standard streams are handed through and never copied.
 //
 // If the supervisor itself is killed, [Process.Wait] finds the command's
 // processes by an entry of their environment, as [Sweep] does after a crash.
+// Those that have cleared it are found if the command was in a cgroup, which
+// [Contain] offers where it can; it is also what limits can be put on.
 //
 // Out of reach is what another daemon was asked to start (docker, systemd-run,
 // at) and what runs as a user whom ralph may not signal (sudo); the latter is
@@ -70,6 +74,13 @@ type Spec struct {
 	// Marker is the entry of Env that no other process has. With it the
 	// processes are found if the supervisor is lost; "" is none.
 	Marker string
+
+	// Wrapper is a program, and the arguments before Args, that starts the
+	// command as its child, like a sandbox; nil is none. Interrupts pass it by,
+	// and it is no leftover. How it reports the end of the command is its affair.
+	Wrapper []string
+
+	Containment Containment // see [Contain]
 }
 
 // An Exit is how a command ended.
@@ -77,6 +88,7 @@ type Exit struct {
 	Code      int    // exit status; -1 if a signal ended it or nobody knows
 	Signal    string // what ended it, as "SIGKILL"; "" if it exited
 	Leftovers []Leftover
+	Reached   []string // limits of the containment that were reached, in words
 }
 
 // A Leftover is a process, other than the command itself, that was still alive
@@ -87,34 +99,40 @@ type Leftover struct {
 }
 
 // resolve checks what can be checked before anything is started, and returns
-// the absolute paths of the program and the directory.
-func (s Spec) resolve() (path, dir string, err error) {
+// the absolute paths of the program and the directory, and the arguments.
+func (s Spec) resolve() (path, dir string, args []string, err error) {
 	if len(s.Args) == 0 || s.Args[0] == "" {
-		return "", "", errors.New("no program to start")
+		return "", "", nil, errors.New("no program to start")
 	}
 	if s.Marker != "" && !slices.Contains(s.Env, s.Marker) {
-		return "", "", fmt.Errorf("start %s: the marker %q is not in its environment", s.Args[0], s.Marker)
+		return "", "", nil, fmt.Errorf("start %s: the marker %q is not in its environment", s.Args[0], s.Marker)
 	}
 	if dir, err = filepath.Abs(s.Dir); err != nil {
-		return "", "", fmt.Errorf("start %s: working directory: %w", s.Args[0], err)
+		return "", "", nil, fmt.Errorf("start %s: working directory: %w", s.Args[0], err)
 	}
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		err = &fs.PathError{Op: "chdir", Path: dir, Err: syscall.ENOTDIR}
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("start %s: working directory: %w", s.Args[0], err)
+		return "", "", nil, fmt.Errorf("start %s: working directory: %w", s.Args[0], err)
 	}
-	if path, err = s.look(dir); err != nil {
-		return "", "", fmt.Errorf("start %s: %w", s.Args[0], err)
+	if path, err = s.look(s.Args[0], dir); err != nil {
+		return "", "", nil, fmt.Errorf("start %s: %w", s.Args[0], err)
 	}
-	return path, dir, nil
+	if len(s.Wrapper) == 0 {
+		return path, dir, s.Args, nil
+	}
+	args = slices.Concat(s.Wrapper, []string{path}, s.Args[1:])
+	if path, err = s.look(s.Wrapper[0], dir); err != nil {
+		return "", "", nil, fmt.Errorf("start %s: %w", s.Wrapper[0], err)
+	}
+	return path, dir, args, nil
 }
 
-// look finds the program. It differs from [exec.LookPath] in that the PATH is
+// look finds a program. It differs from [exec.LookPath] in that the PATH is
 // the command's own, so that what is configured for the command holds.
-func (s Spec) look(dir string) (string, error) {
-	name := s.Args[0]
+func (s Spec) look(name, dir string) (string, error) {
 	if filepath.Base(name) != name {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)

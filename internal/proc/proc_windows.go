@@ -31,7 +31,7 @@ type Process struct {
 // [exec.ErrNotFound] or [fs.ErrNotExist] as elsewhere. Whoever starts a process
 // must call Wait.
 func Start(spec Spec) (*Process, error) {
-	path, dir, err := spec.resolve()
+	path, dir, args, err := spec.resolve()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func Start(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
 	p := &Process{job: job, grace: spec.KillGrace, cmd: &exec.Cmd{
-		Path: path, Args: spec.Args, Dir: dir, Env: append([]string{}, spec.Env...),
+		Path: path, Args: args, Dir: dir, Env: append([]string{}, spec.Env...),
 		SysProcAttr: &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP},
 	}}
 	// A nil *os.File must not become a Reader that is not nil.

@@ -35,7 +35,7 @@ type Process struct {
 // if the working directory, or the interpreter of a script, is missing.
 // Whoever starts a process must call Wait.
 func Start(spec Spec) (*Process, error) {
-	path, dir, err := spec.resolve()
+	path, dir, args, err := spec.resolve()
 	if err != nil {
 		return nil, err
 	}
@@ -58,23 +58,39 @@ func Start(spec Spec) (*Process, error) {
 		orders: ordersW, encoder: gob.NewEncoder(ordersW),
 		events: eventsR, decoder: gob.NewDecoder(eventsR),
 	}
+	c := spec.Containment
+	group, err := c.newGroup(spec.Marker)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: its cgroup: %w", path, err), p.close())
+	}
 	if err := p.supervise(spec, orders, events); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the supervisor of %s: %w", path, err), p.close())
+		return nil, errors.Join(fmt.Errorf("start the supervisor of %s: %w", path, err), p.close(), group.remove())
 	}
 	// Ours are closed before the first event is read, or the loss of the
 	// supervisor would not be seen as the end of the events.
 	if err := errors.Join(orders.Close(), events.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
+		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon(), group.remove())
 	}
-	errno, err := p.request(request{path, spec.Args, dir, spec.Env, spec.KillGrace})
+	r := request{Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapped: len(spec.Wrapper) > 0,
+		Cgroup: group, Nice: c.limits.Nice, Processes: c.limits.Processes}
+	if c.meters && group != "" {
+		r.Processes = 0 // the cgroup's limit is the better one
+	}
+	s, err := p.request(r)
 	if err != nil {
 		_, err = p.lost(err) // the command may have been started already
 		return nil, fmt.Errorf("start %w", err)
 	}
-	if errno != 0 {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", path, refusal(path, errno)), p.abandon())
+	switch {
+	case s.Problem != "":
+		err = errors.New(s.Problem)
+	case s.Errno != 0:
+		err = refusal(path, s.Errno)
+	default:
+		p.pid = s.Pid
+		return p, nil
 	}
-	return p, nil
+	return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon(), group.remove())
 }
 
 // supervise starts the supervisor. It is in a session of its own, out of reach
@@ -106,18 +122,14 @@ func (p *Process) supervise(spec Spec, orders, events *os.File) error {
 	return p.supervisor.Start()
 }
 
-// request has the supervisor start the command. The number says why it could
-// not be started, the error that the supervisor does not answer.
-func (p *Process) request(r request) (syscall.Errno, error) {
+// request has the supervisor start the command. The error says that the
+// supervisor does not answer.
+func (p *Process) request(r request) (s started, err error) {
 	if err := p.encoder.Encode(r); err != nil {
-		return 0, err
+		return s, err
 	}
-	var s started
-	if err := p.decoder.Decode(&s); err != nil {
-		return 0, err
-	}
-	p.pid = s.Pid
-	return s.Errno, nil
+	err = p.decoder.Decode(&s)
+	return s, err
 }
 
 // refusal is the error for a program that was found but cannot be executed.

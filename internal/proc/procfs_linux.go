@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,13 +22,25 @@ type identity struct {
 type process struct {
 	identity
 	parent  int
-	state   byte
-	command string
-	noEnv   bool // it has no environment at the moment, as while it executes a program
+	group   int
+	state   byte   // of the main thread
+	threads int    // 1 if it is dead: the main thread stays until it is reaped
+	name    string // of the program, at most 15 bytes
+	command string // its command line, or else its name
+	noEnv   bool   // it has no environment at the moment, as while it executes a program
 }
 
+// String names it for people.
+func (p process) String() string { return fmt.Sprintf("%d (%s)", p.pid, p.command) }
+
 // dead tells whether it has ended and only waits to be reaped.
-func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' }
+func (p process) dead() bool { return p.ended() && p.threads <= 1 }
+
+// headless tells whether its main thread has ended while others go on: it looks
+// like a zombie, and has to be killed like any other.
+func (p process) headless() bool { return p.ended() && p.threads > 1 }
+
+func (p process) ended() bool { return p.state == 'Z' || p.state == 'X' }
 
 // signal signals the process, and never another one that has got its id:
 // FindProcess holds on to whichever has it now (by a pidfd), and if that one
@@ -86,6 +100,31 @@ func readProcess(pid int) (process, error) {
 	return parseStat(string(stat))
 }
 
+// readMemory reads a file of /proc/PID that shows a part of the process's
+// memory. The text is empty if it has no memory (any more), and if it is gone.
+// The error is [fs.ErrPermission].
+func readMemory(pid int, name string) ([]byte, error) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	text, err := os.ReadFile(dir + "/" + name)
+	if len(text) > 0 || errors.Is(err, fs.ErrPermission) {
+		return text, err
+	}
+	// A main thread that has ended has no memory, but the others go on.
+	if p, err := readProcess(pid); err != nil || !p.headless() {
+		return nil, nil
+	}
+	threads, err := filepath.Glob(dir + "/task/*/" + name)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range threads {
+		if text, err := os.ReadFile(file); len(text) > 0 || errors.Is(err, fs.ErrPermission) {
+			return text, err
+		}
+	}
+	return nil, nil
+}
+
 // parseStat reads the text of /proc/PID/stat, see proc_pid_stat(5).
 func parseStat(stat string) (process, error) {
 	// The name is in parentheses and may itself contain them, and blanks.
@@ -94,17 +133,19 @@ func parseStat(stat string) (process, error) {
 		return process{}, fmt.Errorf("no name in the process state %q", stat)
 	}
 	fields := strings.Fields(stat[end+1:])
-	const state, parent, flags, start, envEnd = 0, 1, 6, 19, 48 // the numbers of the manual, less 3
+	const state, parent, group, flags, threads, start, envEnd = 0, 1, 2, 6, 17, 19, 48 // the numbers of the manual, less 3
 	if len(fields) <= start || len(fields[state]) != 1 {
 		return process{}, fmt.Errorf("too few fields in the process state %q", stat)
 	}
-	p := process{state: fields[state][0], command: "[" + stat[open+1:end] + "]"}
-	var errs [4]error
+	p := process{state: fields[state][0], name: stat[open+1 : end], command: "[" + stat[open+1:end] + "]"}
+	var errs [6]error
 	p.pid, errs[0] = strconv.Atoi(strings.TrimSpace(stat[:open]))
 	p.parent, errs[1] = strconv.Atoi(fields[parent])
 	p.start, errs[2] = strconv.ParseUint(fields[start], 10, 64)
 	bits, err := strconv.ParseUint(fields[flags], 10, 32)
 	errs[3] = err
+	p.group, errs[5] = strconv.Atoi(fields[group])
+	p.threads, errs[4] = strconv.Atoi(fields[threads])
 	const kernelThread = 0x00200000 // PF_KTHREAD: it never has one
 	p.noEnv = bits&kernelThread == 0 && len(fields) > envEnd && fields[envEnd] == "0"
 	return p, errors.Join(errs[:]...)
@@ -137,7 +178,7 @@ func descendants(all []process, root int) []process {
 // commandLine returns the arguments of a process separated by blanks, or ""
 // if it has none (any more).
 func commandLine(pid int) string {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	line, err := readMemory(pid, "cmdline")
 	if err != nil {
 		return ""
 	}

@@ -32,6 +32,8 @@ type supervisor struct {
 	orders   <-chan order // closed when ralph is gone
 	child    <-chan os.Signal
 	leader   int
+	wrapped  bool // the leader is not the command, but has it as a child
+	group    cgroup
 	grace    time.Duration
 	hunt     *hunt
 	exit     Exit
@@ -71,17 +73,18 @@ func supervise() error {
 	}
 	encoder := gob.NewEncoder(os.NewFile(eventsFD, "events"))
 	leader, err := start(r)
-	var errno syscall.Errno
-	if err != nil && !errors.As(err, &errno) {
-		return err
-	}
 	// If ralph cannot be told, it is gone: the orders say so too.
-	told := encoder.Encode(started{leader, errno})
+	told := encoder.Encode(outcome(leader, err))
 	if err != nil {
 		return told
 	}
-	s := &supervisor{orders: readOrders(decoder), child: child, leader: leader, grace: r.KillGrace, hunt: newHunt(leader)}
+	s := &supervisor{orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapped, group: r.Cgroup,
+		grace: r.KillGrace, hunt: newHunt(leader, r)}
 	survivors := s.run()
+	s.exit.Reached = s.group.reached()
+	if err := s.group.remove(); err != nil && survivors == "" {
+		survivors = err.Error()
+	}
 	if told == nil {
 		told = encoder.Encode(ended{s.exit, survivors})
 	}
@@ -94,7 +97,7 @@ func supervise() error {
 // start starts the command in a process group of its own, and lets go of its
 // streams: only the command's processes shall hold them.
 func start(r request) (int, error) {
-	pid, err := syscall.ForkExec(r.Path, r.Args, &syscall.ProcAttr{
+	pid, err := forkExec(r, &syscall.ProcAttr{
 		Dir:   r.Dir,
 		Env:   r.Env,
 		Files: []uintptr{stdinFD, stdoutFD, stderrFD},
@@ -105,6 +108,17 @@ func start(r request) (int, error) {
 		_ = syscall.Close(fd)
 	}
 	return pid, err
+}
+
+// outcome is what ralph is told of a start.
+func outcome(pid int, err error) started {
+	if errno, ok := err.(syscall.Errno); ok { // one that is wrapped is about something else
+		return started{Errno: errno}
+	}
+	if err != nil {
+		return started{Problem: err.Error()}
+	}
+	return started{Pid: pid}
 }
 
 // readOrders turns the pipe into a channel that is closed at its end.
@@ -173,18 +187,25 @@ func (s *supervisor) attend() bool {
 			if !ok || o == killAll {
 				return false
 			}
-			target := s.leader
-			if o == interruptGroup {
-				target = -s.leader
-			}
-			// An error means that it has ended, which the next SIGCHLD says.
-			_ = syscall.Kill(target, syscall.SIGINT)
+			s.interrupt(o == interruptGroup)
 			if grace == nil {
 				grace = time.After(s.grace)
 			}
 		}
 	}
 	return true
+}
+
+// interrupt interrupts the command, or its whole group. An error would mean that
+// it has ended, which the next SIGCHLD says.
+func (s *supervisor) interrupt(all bool) {
+	switch {
+	case s.wrapped && s.hunt.interrupt(all):
+	case all:
+		_ = syscall.Kill(-s.leader, syscall.SIGINT)
+	default:
+		_ = syscall.Kill(s.leader, syscall.SIGINT)
+	}
 }
 
 // settle gives the command's children a moment to end by themselves.

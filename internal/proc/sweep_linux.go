@@ -2,12 +2,9 @@ package proc
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -17,8 +14,8 @@ import (
 const doubt = time.Second
 
 // Sweep kills every process whose environment, as it was when the process was
-// started, has the entry marker, such as "RALPH_SESSION_ID=…", and waits until
-// all are gone. It is for what a crash has left behind, and reaches what the
+// started, has the entry marker, such as "RALPH_SESSION_ID=…", or which is in
+// the cgroup of a command that was started with it, and waits until all are gone. It is for what a crash has left behind, and reaches what the
 // current user may read and signal. The error names what could not be killed,
 // or is about the marker: it must be NAME=value, and not one that the calling
 // process carries itself. Where processes cannot be found by their environment
@@ -32,7 +29,7 @@ func Sweep(marker string) ([]Leftover, error) {
 		return nil, fmt.Errorf("sweep: this process itself carries the marker %q", marker)
 	}
 	c := &census{marker: marker}
-	h := &hunt{find: c.look, seen: map[identity]bool{}}
+	h := &hunt{find: c.look, groups: groupsOf(marker), seen: map[identity]bool{}}
 	begin := time.Now()
 	last := begin
 	// Twice, from scratch: a process that was about to execute its first
@@ -53,6 +50,11 @@ func Sweep(marker string) ([]Leftover, error) {
 		case c.sure || time.Since(last) > doubt:
 			calm++
 			c.others = nil
+		}
+	}
+	for _, g := range h.groups {
+		if err := g.remove(); err != nil {
+			return h.leftovers(), fmt.Errorf("sweep %s: %w", name, err)
 		}
 	}
 	return h.leftovers(), nil
@@ -110,8 +112,8 @@ const (
 
 // classify looks at one process; the process is valid for a carrier.
 func classify(pid int, marker string) (kind, process) {
-	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if errors.Is(err, fs.ErrPermission) {
+	environ, err := readMemory(pid, "environ")
+	if err != nil {
 		return other, process{}
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {

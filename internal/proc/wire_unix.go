@@ -29,6 +29,10 @@ type request struct {
 	Dir       string
 	Env       []string
 	KillGrace time.Duration
+	Wrapped   bool
+	Cgroup    cgroup // "" is none
+	Nice      int    // added to the nice value
+	Processes int    // on top of what the user runs; 0 is no limit
 }
 
 type order int
@@ -40,8 +44,9 @@ const (
 )
 
 type started struct {
-	Pid   int
-	Errno syscall.Errno // why there is no process
+	Pid     int
+	Errno   syscall.Errno // why the program cannot be executed
+	Problem string        // why there is no process otherwise
 }
 
 type ended struct {

@@ -54,6 +54,9 @@ type Options struct {
 	ExitGrace     time.Duration // from the end of the conversation to that of the process; default 15 s
 	KillGrace     time.Duration // from an interrupt to the kill; default 10 s
 	MaxTranscript int64         // bytes of the transcript; default 256 MiB
+
+	Wrapper     []string         // what starts the agent, such as a sandbox; nil is none
+	Containment proc.Containment // what else holds it
 }
 
 // withDefaults fills in what is zero.

@@ -37,6 +37,7 @@ func start(o Options, version string, task loop.Assignment, l *logs) (*session, 
 		Args: append(o.Command[:len(o.Command):len(o.Command)], Arguments(version, o, task)...),
 		Dir:  task.Dir, Env: Environment(o.Environ, o.Env, task), Marker: marker(task),
 		Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2], KillGrace: o.KillGrace,
+		Wrapper: o.Wrapper, Containment: o.Containment,
 	})
 	if err != nil {
 		closeAll(ours)

@@ -331,6 +331,7 @@ func (s *session) report() loop.Report {
 	for _, l := range s.exit.Leftovers {
 		r.Leftovers = append(r.Leftovers, fmt.Sprintf("%d: %s", l.Pid, strings.TrimSpace(l.Command)))
 	}
+	r.Leftovers = append(r.Leftovers, s.exit.Reached...)
 	if s.undead != nil {
 		r.Leftovers = append(r.Leftovers, s.undead.Error())
 	}

@@ -1,0 +1,189 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A cgroup is the directory of a command's cgroup; "" is none, of which
+// everything below is true as it is of an empty one.
+type cgroup string
+
+// newGroup makes a cgroup for a command with a marker.
+func (c Containment) newGroup(marker string) (cgroup, error) {
+	if c.parent == "" || marker == "" {
+		return "", nil
+	}
+	dir, err := os.MkdirTemp(c.parent, groupPrefix(marker)+"*")
+	if err != nil {
+		return "", err
+	}
+	g := cgroup(dir)
+	if err := g.limit(c); err != nil {
+		return "", errors.Join(err, g.remove())
+	}
+	return g, nil
+}
+
+func (g cgroup) limit(c Containment) error {
+	if !c.meters {
+		return nil
+	}
+	if c.limits.Memory > 0 {
+		if err := put(string(g), "memory.max", strconv.FormatInt(c.limits.Memory, 10)); err != nil {
+			return err
+		}
+		// There is no such file where swap is not counted.
+		if err := put(string(g), "memory.swap.max", "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if c.limits.Processes > 0 {
+		return put(string(g), "pids.max", strconv.Itoa(c.limits.Processes))
+	}
+	return nil
+}
+
+// groupPrefix is how the names of the cgroups of a marker begin. Digits follow.
+func groupPrefix(marker string) string {
+	_, value, _ := strings.Cut(marker, "=")
+	return "ralph-" + url.PathEscape(value) + "."
+}
+
+// groupsOf finds the cgroups of a marker, wherever they are: a ralph that was
+// killed may have been in another one than this.
+func groupsOf(marker string) []cgroup {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	mount, _ := cgroupMount(string(mounts))
+	if mount == "" {
+		return nil
+	}
+	prefix := groupPrefix(marker)
+	var groups []cgroup
+	_ = filepath.WalkDir(mount, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil // what cannot be looked into, or has just gone, is not ours
+		}
+		number, ok := strings.CutPrefix(d.Name(), prefix)
+		if _, err := strconv.ParseUint(number, 10, 64); ok && err == nil {
+			groups = append(groups, cgroup(path))
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return groups
+}
+
+// members lists the processes in it and in those below it.
+func (g cgroup) members() []process {
+	var list []process
+	for _, dir := range g.tree() {
+		text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			continue // it has just been removed
+		}
+		for field := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+				if p, err := readProcess(pid); err == nil {
+					list = append(list, p)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// tree lists its directory and those below it, parents first.
+func (g cgroup) tree() []string {
+	if g == "" {
+		return nil
+	}
+	var dirs []string
+	_ = filepath.WalkDir(string(g), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() { // else it has just been removed
+			dirs = append(dirs, path)
+		}
+		return nil
+	})
+	return dirs
+}
+
+// kill kills all that is in it.
+func (g cgroup) kill() error {
+	if g == "" {
+		return nil
+	}
+	if err := put(string(g), "cgroup.kill", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// remove removes it and those below it, killing what is left in it. The error
+// names what cannot be killed.
+func (g cgroup) remove() error {
+	for begin := time.Now(); g != ""; time.Sleep(pause) {
+		var err error
+		dirs := g.tree()
+		for i := len(dirs) - 1; i >= 0; i-- { // what is below goes first
+			if e := os.Remove(dirs[i]); e != nil && !errors.Is(e, fs.ErrNotExist) {
+				err = e
+			}
+		}
+		if err == nil {
+			break
+		}
+		if time.Since(begin) > patience {
+			var names []string
+			for _, p := range g.members() {
+				names = append(names, p.String())
+			}
+			return fmt.Errorf("%w: it holds %q", err, names)
+		}
+		if err := g.kill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reached says in words which of its limits were reached.
+func (g cgroup) reached() []string {
+	var list []string
+	if n := g.count("memory.events", "oom_kill"); n > 0 {
+		list = append(list, fmt.Sprintf("the limit of memory was reached: %d processes were killed for it", n))
+	}
+	if n := g.count("pids.events", "max"); n > 0 {
+		list = append(list, fmt.Sprintf("the limit of processes was reached: %d could not be started", n))
+	}
+	return list
+}
+
+// count reads a number from a file of lines "name number"; it is 0 if there is
+// no such file, because nothing is limited.
+func (g cgroup) count(file, name string) int {
+	text, err := os.ReadFile(filepath.Join(string(g), file))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package proc_test
+
+// escapeHelpers are of use where processes can be followed.
+var escapeHelpers map[string]func([]string) error

@@ -1,0 +1,88 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// forkExec starts a program in its cgroup and under its limits.
+func forkExec(r request, attr *syscall.ProcAttr) (pid int, err error) {
+	if r.Cgroup != "" {
+		dir, err := os.Open(string(r.Cgroup))
+		if err != nil {
+			return 0, fmt.Errorf("the cgroup of the command: %w", err)
+		}
+		defer dir.Close()
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
+	}
+	if r.Nice == 0 && r.Processes == 0 {
+		return syscall.ForkExec(r.Path, r.Args, attr)
+	}
+	done := make(chan struct{})
+	go func() {
+		// The nice value is the thread's and stays lowered, so nothing else may run
+		// on it. It must not end either: a child may have asked for a signal then.
+		runtime.LockOSThread()
+		pid, err = limited(r, attr)
+		close(done)
+		select {}
+	}()
+	<-done
+	return pid, err
+}
+
+// limited starts a program under the limits that children inherit.
+func limited(r request, attr *syscall.ProcAttr) (int, error) {
+	if r.Nice != 0 {
+		now, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		if err == nil { // the kernel says 20 less the nice value
+			err = unix.Setpriority(unix.PRIO_PROCESS, 0, min(20-now+r.Nice, 19))
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the priority of the command: %w", err)
+		}
+	}
+	if r.Processes == 0 {
+		return syscall.ForkExec(r.Path, r.Args, attr)
+	}
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &before); err != nil {
+		return 0, fmt.Errorf("the limit of processes: %w", err)
+	}
+	others, err := userThreads()
+	if err != nil {
+		return 0, err
+	}
+	lower := before
+	lower.Cur = min(uint64(others+r.Processes), before.Cur)
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &lower); err != nil {
+		return 0, fmt.Errorf("the limit of processes: %w", err)
+	}
+	pid, err := syscall.ForkExec(r.Path, r.Args, attr)
+	// The supervisor itself is not to be limited, or it could not go on. What was
+	// allowed before cannot be refused.
+	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &before)
+	return pid, err
+}
+
+// userThreads counts what the kernel counts for RLIMIT_NPROC: the threads of
+// this user.
+func userThreads() (int, error) {
+	all, err := processes()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, p := range all {
+		var stat syscall.Stat_t
+		err := syscall.Stat(fmt.Sprintf("/proc/%d", p.pid), &stat)
+		if err == nil && int(stat.Uid) == os.Getuid() {
+			n += p.threads
+		}
+	}
+	return n, nil
+}
