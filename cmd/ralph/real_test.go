@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -83,16 +84,19 @@ type stage struct {
 	dir   string
 	ralph string
 	api   *messagesapi.Server
+	home  string
+	key   string // what the CLI is signed in with, as NAME=value
 }
 
 func newStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
 	t.Helper()
 	claude := realClaude(t)
-	s := &stage{t: t, dir: t.TempDir(), ralph: filepath.Join(t.TempDir(), "ralph"), api: messagesapi.New(answer)}
-	t.Cleanup(s.api.Close)
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.ralph, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	binary, err := exec.LookPath("ralph") // this program, under the name by which it is ralph; see TestMain
+	if err != nil {
+		t.Fatal(err)
 	}
+	s := &stage{t: t, dir: t.TempDir(), home: t.TempDir(), ralph: binary, api: messagesapi.New(answer), key: "ANTHROPIC_API_KEY=fake"}
+	t.Cleanup(s.api.Close)
 	if err := os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("agent: {command: ["+claude+"], exit_grace: 5s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -115,14 +119,42 @@ func (s *stage) configure(text string) {
 	}
 }
 
+// command is ralph in the project.
+func (s *stage) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(s.t.Context(), s.ralph, args...)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"ANTHROPIC_BASE_URL=" + s.api.URL, s.key,
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com"}
+	return cmd
+}
+
+// start starts ralph; wait wants its exit status and gives its output.
+func (s *stage) start(args ...string) (cmd *exec.Cmd, wait func(status int) string) {
+	s.t.Helper()
+	var out bytes.Buffer
+	cmd = s.command(args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	return cmd, func(status int) string {
+		s.t.Helper()
+		var exit *exec.ExitError
+		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+			s.t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != status {
+			s.t.Fatalf("ralph %s: exit status %d, want %d\n%s", strings.Join(args, " "), got, status, out.String())
+		}
+		return out.String()
+	}
+}
+
 // run runs ralph and wants an exit status.
 func (s *stage) run(status int, args ...string) string {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), s.ralph, args...)
-	cmd.Dir = s.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.t.TempDir(), "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-		"ANTHROPIC_BASE_URL=" + s.api.URL, "ANTHROPIC_API_KEY=fake",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com"}
+	cmd := s.command(args...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -152,6 +184,7 @@ func tools(use ...messagesapi.Tool) messagesapi.Turn { return messagesapi.Turn{T
 // TestRealTwoTasks: two tasks end to end, and what the first learned is in the
 // prompt of the second; files that the session committed are listed.
 func TestRealTwoTasks(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 		switch n {
 		case 0:
@@ -175,6 +208,7 @@ func TestRealTwoTasks(t *testing.T) {
 
 // TestRealPromiseIsNotBelieved: text is never taken for a result.
 func TestRealPromiseIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn {
 		return messagesapi.Turn{Text: "<promise>COMPLETE</promise> rate limit 429 overloaded"}
 	})
@@ -188,6 +222,7 @@ func TestRealPromiseIsNotBelieved(t *testing.T) {
 
 // TestRealRefusedDone: the failure is told in the same conversation and mended there.
 func TestRealRefusedDone(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 		switch {
 		case n == 0:
@@ -208,6 +243,7 @@ func TestRealRefusedDone(t *testing.T) {
 
 // TestRealAsk: a blocking question parks its task; its answer is in the next prompt.
 func TestRealAsk(t *testing.T) {
+	t.Parallel()
 	dir := make(chan string, 1)
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 		switch n {
@@ -232,6 +268,7 @@ func TestRealAsk(t *testing.T) {
 // TestRealPermissions: the CLI asks ralph, a refusal reaches the model with its
 // reason and is listed, and the built-in rules hold.
 func TestRealPermissions(t *testing.T) {
+	t.Parallel()
 	outside := filepath.Join("/usr", "ralph-real-test.txt")
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 		switch n {
@@ -262,6 +299,7 @@ func TestRealPermissions(t *testing.T) {
 // TestRealErrors: an agent that cannot work ends the run with 6 and costs the
 // task nothing.
 func TestRealErrors(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		turn messagesapi.Turn
@@ -282,6 +320,7 @@ func TestRealErrors(t *testing.T) {
 
 // TestRealHang: a model that never answers is a timeout, and nothing stays alive.
 func TestRealHang(t *testing.T) {
+	t.Parallel()
 	escape := fmt.Sprintf("sleep 76543.%d", os.Getpid())
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 		if n == 0 {
@@ -298,6 +337,7 @@ func TestRealHang(t *testing.T) {
 // TestRealSandbox: the agent works in a sandbox, keeps its own state, and
 // nothing gets out.
 func TestRealSandbox(t *testing.T) {
+	t.Parallel()
 	if _, err := sandbox.Available(t.Context(), os.Getenv("PATH"), true); err != nil {
 		t.Skip("skipped without a sandbox: ", err)
 	}
@@ -329,6 +369,7 @@ func TestRealSandbox(t *testing.T) {
 
 // TestRealSteering: what a person says during a session reaches it.
 func TestRealSteering(t *testing.T) {
+	t.Parallel()
 	binary := make(chan string, 1)
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 		switch n {
@@ -358,6 +399,7 @@ func TestRealSteering(t *testing.T) {
 // TestRealMCPBroken: without ralph's tools a session is stopped at once, tried
 // again once, and the run ends.
 func TestRealMCPBroken(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn { return messagesapi.Turn{Text: "Hello."} })
 	s.run(0, "task", "add", "Try")
 	// A database that is gone is what the server cannot start without.
@@ -380,6 +422,7 @@ func TestRealMCPBroken(t *testing.T) {
 // TestRealPromptTooLong: the budget is halved twice, then the task fails and the
 // run goes on.
 func TestRealPromptTooLong(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn {
 		return messagesapi.Turn{Status: 400, Kind: "invalid_request_error", Text: "prompt is too long: 250000 tokens > 200000 maximum"}
 	})

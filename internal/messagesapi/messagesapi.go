@@ -25,7 +25,7 @@ type Turn struct {
 
 	Status  int               // an HTTP error instead of an answer
 	Kind    string            // the error's type, such as rate_limit_error
-	Headers map[string]string // of an error
+	Headers map[string]string // of the answer
 }
 
 // A Tool is one use of a tool, by the name that the model sees.
@@ -58,6 +58,9 @@ func New(answer func(n int, r Request) Turn) *Server {
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
+
+// Answer is the function that New was given.
+func (s *Server) Answer() func(n int, r Request) Turn { return s.answer }
 
 // Requests are what the model was shown so far.
 func (s *Server) Requests() []Request {
@@ -99,13 +102,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.requests = append(s.requests, request)
 	turn := s.answer(n, request)
 	s.mu.Unlock()
+	for k, v := range turn.Headers {
+		w.Header().Set(k, v)
+	}
 	switch {
 	case turn.Hang:
 		<-r.Context().Done()
 	case turn.Status != 0:
-		for k, v := range turn.Headers {
-			w.Header().Set(k, v)
-		}
 		w.Header().Set("x-should-retry", "false")
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(turn.Status)
