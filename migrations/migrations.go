@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 )
 
 //go:embed sqlite/*.sql
@@ -38,6 +39,22 @@ func Names(dialect string) ([]string, error) {
 		names[i] = e.Name()
 	}
 	return names, nil
+}
+
+// SignalsView is the statement that makes the view task_signals, for a database in
+// which a table of an older design has stood in its place.
+func SignalsView(dialect string) (string, error) {
+	const begin = "CREATE VIEW task_signals AS"
+	text, err := files.ReadFile(dialect + "/0001_initial.sql")
+	if err != nil {
+		return "", fmt.Errorf("view task_signals: %w", err)
+	}
+	_, rest, found := strings.Cut(string(text), begin)
+	body, _, ended := strings.Cut(rest, ";\n")
+	if !found || !ended {
+		return "", errors.New("view task_signals: its statement is not in the first migration")
+	}
+	return strings.Replace(begin, "VIEW", "VIEW IF NOT EXISTS", 1) + body, nil
 }
 
 // Pending are the migrations that the database lacks. It fails with [ErrTooNew]

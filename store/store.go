@@ -80,7 +80,11 @@ func (db *DB) Close() error { return errors.Join(db.write.Close(), db.read.Close
 // prepare brings the database to this ralph's shape.
 func (db *DB) prepare(ctx context.Context, mustExist bool) error {
 	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
-	if err != nil || len(pending) == 0 {
+	if err != nil {
+		return db.dialect.explain(err)
+	}
+	old, err := db.isLegacy(ctx)
+	if err != nil || len(pending) == 0 && !old {
 		return db.dialect.explain(err)
 	}
 	if mustExist {
@@ -99,7 +103,11 @@ func (db *DB) prepare(ctx context.Context, mustExist bool) error {
 // migrate runs under the lock; another process may have been faster.
 func (db *DB) migrate(ctx context.Context) error {
 	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
-	if err != nil || len(pending) == 0 {
+	if err != nil {
+		return err
+	}
+	old, err := db.isLegacy(ctx)
+	if err != nil || len(pending) == 0 && !old {
 		return err
 	}
 	if err := db.backupBeforeMigration(ctx); err != nil {
@@ -108,8 +116,15 @@ func (db *DB) migrate(ctx context.Context) error {
 	if err := db.dialect.setUp(ctx, db.write); err != nil {
 		return err
 	}
-	_, err = migrations.Up(ctx, db.write, db.dialect.name, ralph.At(db.now()).String())
-	return err
+	if old {
+		if err := db.makeRoom(ctx); err != nil {
+			return fmt.Errorf("make room for an older database: %w", err)
+		}
+	}
+	if _, err := migrations.Up(ctx, db.write, db.dialect.name, ralph.At(db.now()).String()); err != nil || !old {
+		return err
+	}
+	return db.takeOver(ctx)
 }
 
 // backupBeforeMigration copies a database that has something in it.

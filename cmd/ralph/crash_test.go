@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -68,6 +69,8 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 	}
 	for kills < most {
 		cmd := s.command("run")
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -84,14 +87,16 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 		case err = <-ended:
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v\n%s", err, out.String())
 		}
 		if cmd.ProcessState.Success() {
 			break
 		}
 	}
 	s.ralph(0, "run")
-	s.settled()
+	if s.settled(); t.Failed() {
+		t.Fatal(s.ralph(0, "task", "list"), s.ralph(0, "session", "list"))
+	}
 	wantGone(t, "sleep "+escape)
 	return max(kills, 1)
 }

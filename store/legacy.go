@@ -1,0 +1,476 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/migrations"
+	"ralph/signals"
+)
+
+// The older designs kept signals in a table of their own, task_signals: with flat
+// columns, or with verb, payload and created_at. Such a database is taken over at
+// its first opening, in three steps that a crash may come between: its tables make
+// room under names that begin with "legacy_", the present ones are made, the rows
+// are copied.
+
+// legacyTables are those of the older designs that are copied, in this order.
+var legacyTables = []string{"features", "disciplines", "tasks", "task_dependencies", "task_comments", "task_signals"}
+
+const legacyPrefix = "legacy_"
+
+// tableExists reports whether there is a table, not a view, of that name.
+func tableExists(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, name string) (bool, error) {
+	var n int
+	err := q.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`, name).Scan(&n)
+	return n > 0, err
+}
+
+// isLegacy reports whether rows of an older design wait to be taken over.
+func (db *DB) isLegacy(ctx context.Context) (bool, error) {
+	for _, name := range []string{"task_signals", legacyPrefix + "task_signals"} {
+		if ok, err := tableExists(ctx, db.write, name); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// makeRoom is the first step. A database that ralph's migrations have made already
+// only gives up its task_signals.
+func (db *DB) makeRoom(ctx context.Context) error {
+	ours, err := tableExists(ctx, db.write, "schema_migrations")
+	if err != nil {
+		return err
+	}
+	names := legacyTables
+	if ours {
+		names = []string{"task_signals"}
+	}
+	return db.Tx(ctx, func(tx *Tx) error {
+		for _, name := range names {
+			ok, err := tableExists(ctx, tx, name)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			indexes, err := all(tx, scanText, `SELECT name FROM sqlite_master WHERE tbl_name = $1 AND type IN ('index', 'trigger') AND sql IS NOT NULL`, name)
+			if err != nil {
+				return err
+			}
+			for _, index := range indexes {
+				for _, kind := range []string{"INDEX", "TRIGGER"} {
+					if _, err := tx.exec(`DROP ` + kind + ` IF EXISTS ` + quote(index)); err != nil && kind == "INDEX" {
+						return err
+					}
+				}
+			}
+			if _, err := tx.exec(`ALTER TABLE ` + quote(name) + ` RENAME TO ` + quote(legacyPrefix+name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// quote makes a name safe in a statement.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func scanText(row scanner) (s string, err error) {
+	err = row.Scan(&s)
+	return s, err
+}
+
+// takeOver is the third step: every row is copied, and the old tables are dropped.
+func (db *DB) takeOver(ctx context.Context) error {
+	return db.Tx(ctx, func(tx *Tx) error {
+		l := &legacy{Tx: tx}
+		for _, step := range []struct {
+			table string
+			copy  func(r record) error
+		}{
+			{"features", l.feature}, {"disciplines", l.discipline}, {"tasks", l.task}, {"task_dependencies", l.dependency},
+			{"task_comments", l.comment}, {"task_signals", l.signal},
+		} {
+			if err := l.each(step.table, step.copy); err != nil {
+				return fmt.Errorf("take over %s: %w", step.table, err)
+			}
+		}
+		for _, id := range l.waiting {
+			if err := tx.Derive(id); err != nil {
+				return err
+			}
+		}
+		for _, table := range slices.Backward(legacyTables) {
+			if _, err := tx.exec(`DROP TABLE IF EXISTS ` + quote(legacyPrefix+table)); err != nil {
+				return err
+			}
+		}
+		view, err := migrations.SignalsView(db.dialect.name)
+		if err != nil {
+			return err
+		}
+		_, err = tx.exec(view)
+		return err
+	})
+}
+
+// legacy copies the rows of an older database.
+type legacy struct {
+	*Tx
+	inPlace bool    // the rows come from task_comments and keep their ids
+	waiting []int64 // tasks with a question that was open
+}
+
+// A record is a row of an older table by its columns.
+type record map[string]any
+
+// each copies the rows of a table in the order of their time.
+func (l *legacy) each(table string, copy func(record) error) error {
+	name := legacyPrefix + table
+	if ok, err := tableExists(l.ctx, l, name); !ok || err != nil {
+		return err
+	}
+	rows, err := l.QueryContext(l.ctx, `SELECT * FROM `+quote(name)+` ORDER BY rowid`)
+	if err != nil {
+		return err
+	}
+	list, err := records(rows)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(list, func(a, b record) int { return a.time().Compare(b.time().Time) })
+	for _, r := range list {
+		if err := copy(r); err != nil {
+			return fmt.Errorf("row %v: %w", r["id"], err)
+		}
+	}
+	return nil
+}
+
+func records(rows *sql.Rows) (list []record, err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			return nil, err
+		}
+		r := record{}
+		for i, c := range columns {
+			r[c] = *values[i].(*any)
+			if b, ok := r[c].([]byte); ok {
+				r[c] = string(b)
+			}
+		}
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+// text is the first of some columns that has something in it.
+func (r record) text(columns ...string) string {
+	for _, c := range columns {
+		switch v := r[c].(type) {
+		case string:
+			if v != "" {
+				return v
+			}
+		case int64:
+			return strconv.FormatInt(v, 10)
+		case float64:
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		}
+	}
+	return ""
+}
+
+func (r record) number(column string) (int64, bool) {
+	n, err := strconv.ParseInt(r.text(column), 10, 64)
+	return n, err == nil
+}
+
+// time is when the row was made, in any of the forms that SQLite's functions have.
+func (r record) time() ralph.Time {
+	text := r.text("created", "created_at", "timestamp")
+	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return ralph.At(t)
+		}
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return ralph.At(time.Unix(n, 0))
+	}
+	return ralph.At(time.Unix(0, 0))
+}
+
+func (l *legacy) feature(r record) error {
+	_, err := l.exec(`INSERT INTO features (id, name, description, learnings, created, updated) VALUES ($1, $2, $3, $4, $5, $5)`,
+		r["id"], l.name(r, "feature"), r.text("description"), r.text("learnings"), r.time().String())
+	return err
+}
+
+func (l *legacy) discipline(r record) error {
+	_, err := l.exec(`INSERT INTO disciplines (id, name, instructions, model, created, updated) VALUES ($1, $2, $3, $4, $5, $5)`,
+		r["id"], l.name(r, "discipline"), r.text("instructions", "system_prompt", "prompt"), r.text("model"), r.time().String())
+	return err
+}
+
+// name is a row's name, or one made of its id.
+func (l *legacy) name(r record, kind string) string {
+	if name := strings.TrimSpace(r.text("name", "display_name", "title")); name != "" {
+		return name
+	}
+	return kind + "-" + r.text("id")
+}
+
+// statuses of older designs, where their names have changed.
+var legacyStatuses = map[string]ralph.Status{
+	"done": ralph.Completed, "complete": ralph.Completed, "closed": ralph.Completed, "skipped": ralph.Cancelled, "archived": ralph.Cancelled, "draft": ralph.Proposed,
+}
+
+func (l *legacy) task(r record) error {
+	status := ralph.Status(strings.ToLower(r.text("status")))
+	if s, ok := legacyStatuses[string(status)]; ok {
+		status = s
+	}
+	// A session that was under way is not any more.
+	if !slices.Contains(ralph.Statuses, status) || status == ralph.InProgress {
+		status = ralph.Pending
+	}
+	priority := int64(ralph.DefaultPriority)
+	if n, ok := r.number("priority"); ok && n >= 0 && n <= 4 {
+		priority = n
+	}
+	acceptance := "[]"
+	if text := r.text("acceptance_criteria", "acceptance"); text != "" {
+		var list []string
+		if json.Unmarshal([]byte(text), &list) != nil {
+			list = []string{text}
+		}
+		b, err := json.Marshal(list)
+		if err != nil {
+			return err
+		}
+		acceptance = string(b)
+	}
+	title := strings.TrimSpace(r.text("title", "name"))
+	if title == "" {
+		title = "Task " + r.text("id")
+	}
+	created := r.time().String()
+	completed := ""
+	if status == ralph.Completed {
+		completed = created
+	}
+	_, err := l.exec(`
+		INSERT INTO tasks (id, feature_id, discipline_id, title, normal_title, description, acceptance, priority, status, status_reason, created, updated, completed_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)`,
+		r["id"], l.reference(r, "feature"), l.reference(r, "discipline"), title, signals.NormalTitle(title), r.text("description"), acceptance, priority, string(status),
+		r.text("status_reason"), created, completed)
+	return err
+}
+
+// reference is the id of a feature or discipline that a row names by id or by
+// name; nil if there is none.
+func (l *legacy) reference(r record, kind string) any {
+	var id int64
+	err := l.row(`SELECT id FROM `+kind+`s WHERE id = $1 OR name = $2`, r.text(kind+"_id"), r.text(kind, kind+"_name")).Scan(&id)
+	if err != nil {
+		return nil // the row keeps what it says of itself; a name that is gone says nothing
+	}
+	return id
+}
+
+func (l *legacy) dependency(r record) error {
+	task, ok := r.number("task_id")
+	on, okOn := r.number("depends_on")
+	for _, column := range []string{"depends_on_id", "depends_on_task_id", "dependency_id"} {
+		if !okOn {
+			on, okOn = r.number(column)
+		}
+	}
+	if !ok || !okOn {
+		return errors.New("it names no two tasks")
+	}
+	_, err := l.exec(`INSERT INTO task_dependencies (task_id, depends_on, source, created) VALUES ($1, $2, 'import', $3) ON CONFLICT DO NOTHING`, task, on, r.time().String())
+	return err
+}
+
+// comment copies a comment; in the newest of the older designs it may be a signal.
+func (l *legacy) comment(r record) error {
+	l.inPlace = true
+	defer func() { l.inPlace = false }()
+	if r.text("signal_verb") != "" {
+		r["verb"], r["payload"], r["answer"] = r["signal_verb"], r["signal_payload"], r["signal_answered"]
+		return l.signal(r)
+	}
+	kind := ralph.ByHuman
+	author := r.text("author", "author_id")
+	if r.text("session_id") != "" || r.text("author_kind", "author_type") == "agent" {
+		kind = ralph.ByAgent
+	}
+	if author == "" {
+		author = string(kind)
+	}
+	return l.addComment(r, author, kind, r.text("body", "text", "content"))
+}
+
+func (l *legacy) addComment(r record, author string, kind ralph.Origin, body string) error {
+	task, err := l.taskOf(r)
+	if err != nil {
+		return err
+	}
+	if body == "" {
+		body = "(empty)"
+	}
+	_, err = l.exec(`
+		INSERT INTO task_comments (id, task_id, session_id, author, author_kind, kind, body, created) VALUES ($1, $2, $3, $4, $5, 'note', $6, $7)`,
+		l.id(r), task, nullText(r.text("session_id")), author, string(kind), body, r.time().String())
+	return err
+}
+
+// id is a comment's id where it keeps it, else nil, which makes a new one.
+func (l *legacy) id(r record) any {
+	if !l.inPlace {
+		return nil
+	}
+	return r["id"]
+}
+
+// taskOf is the task of a row. One that is not there any more is made anew, called
+// off, so that what was said of it is kept.
+func (l *legacy) taskOf(r record) (int64, error) {
+	id, ok := r.number("task_id")
+	if !ok {
+		return 0, errors.New("it names no task")
+	}
+	var n int
+	if err := l.row(`SELECT count(*) FROM tasks WHERE id = $1`, id).Scan(&n); err != nil || n > 0 {
+		return id, err
+	}
+	title := fmt.Sprintf("Task %d of an older database", id)
+	_, err := l.exec(`INSERT INTO tasks (id, title, normal_title, status, status_reason, created, updated) VALUES ($1, $2, $3, 'cancelled', 'it was not there any more', $4, $4)`,
+		id, title, signals.NormalTitle(title), r.time().String())
+	return id, err
+}
+
+// signal copies a signal of either shape. One that no verb's rules fit is kept as a
+// comment, with the row as it was.
+func (l *legacy) signal(r record) error {
+	author := l.author(r)
+	payload, err := l.payload(r)
+	var p signals.Payload
+	if err == nil {
+		p, err = signals.Parse(ralph.Verb(r.text("verb")), payload)
+	}
+	if err != nil {
+		raw, merr := json.MarshalIndent(r, "", "  ")
+		if merr != nil {
+			return merr
+		}
+		return l.addComment(r, author, ralph.ByAgent, fmt.Sprintf("A signal of an older database that cannot be read (%v):\n\n```json\n%s\n```", err, raw))
+	}
+	task, err := l.taskOf(r)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	session := r.text("session_id", "agent_task_id")
+	if session == "" {
+		session = "unknown"
+	}
+	var answer any
+	holding := 0
+	if ask, ok := p.(signals.Ask); ok {
+		answer = nullText(r.text("answer", "answered", "signal_answered"))
+		if ask.IsBlocking() && answer == nil {
+			var status ralph.Status
+			if err := l.row(`SELECT status FROM tasks WHERE id = $1`, task).Scan(&status); err != nil {
+				return err
+			}
+			if status == ralph.Pending || status == ralph.NeedsInput || status == ralph.Blocked {
+				holding = 1
+				l.waiting = append(l.waiting, task)
+			}
+		}
+	}
+	_, err = l.exec(`
+		INSERT INTO task_comments (id, task_id, session_id, author, author_kind, signal_verb, signal_payload, signal_answered, body, holding, created)
+		VALUES ($1, $2, $3, $4, 'agent', $5, $6, $7, $8, $9, $10)`,
+		l.id(r), task, session, author, string(p.Verb()), string(text), answer, p.Body(), holding, r.time().String())
+	return err
+}
+
+// author is the name under which a session spoke.
+func (l *legacy) author(r record) string {
+	if a := r.text("author", "discipline"); a != "" && a != "human" {
+		return a
+	}
+	var name string
+	if err := l.row(`SELECT name FROM disciplines WHERE id = $1`, r.text("discipline_id")).Scan(&name); err != nil || name == "" {
+		return "agent"
+	}
+	return name
+}
+
+// legacyFields are the flat columns of each verb, apart from those of another type.
+var legacyFields = map[ralph.Verb][]string{
+	ralph.VerbDone: {"summary"}, ralph.VerbPartial: {"summary", "remaining"}, ralph.VerbStuck: {"reason"}, ralph.VerbAsk: {"question", "preferred"},
+	ralph.VerbFlag: {"what", "severity", "category"}, ralph.VerbLearned: {"text", "kind", "scope", "rationale"}, ralph.VerbSuggest: {"what", "kind", "why"},
+	ralph.VerbBlocked: {"on", "kind", "detail"},
+}
+
+// payload is a signal's input as its tool took it.
+func (l *legacy) payload(r record) (json.RawMessage, error) {
+	if text := r.text("payload"); text != "" {
+		return json.RawMessage(text), nil
+	}
+	verb := ralph.Verb(r.text("verb"))
+	fields := map[string]any{}
+	for _, f := range legacyFields[verb] {
+		if text := r.text(f); text != "" {
+			fields[f] = text
+		}
+	}
+	switch verb {
+	case ralph.VerbAsk:
+		if n, ok := r.number("blocking"); ok {
+			fields["blocking"] = n != 0
+		}
+		if options := strings.FieldsFunc(r.text("options"), func(c rune) bool { return c == '\n' }); len(options) > 0 {
+			fields["options"] = options
+		}
+	case ralph.VerbLearned:
+		if fields["text"] == nil {
+			fields["text"] = r.text("what", "summary")
+		}
+	case ralph.VerbSuggest:
+		var feature string
+		if err := l.row(`SELECT name FROM features WHERE id = $1`, r.text("feature_id")).Scan(&feature); err == nil {
+			fields["feature"] = feature
+		}
+	}
+	return json.Marshal(fields)
+}
