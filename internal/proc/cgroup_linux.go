@@ -161,10 +161,10 @@ func (g cgroup) remove() error {
 func (g cgroup) reached() []string {
 	var list []string
 	if n := g.count("memory.events", "oom_kill"); n > 0 {
-		list = append(list, fmt.Sprintf("the limit of memory was reached: %d processes were killed for it", n))
+		list = append(list, fmt.Sprintf("the limit of memory was reached; processes killed for it: %d", n))
 	}
 	if n := g.count("pids.events", "max"); n > 0 {
-		list = append(list, fmt.Sprintf("the limit of processes was reached: %d could not be started", n))
+		list = append(list, fmt.Sprintf("the limit of processes was reached; times that one could not be started: %d", n))
 	}
 	return list
 }

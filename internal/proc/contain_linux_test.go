@@ -204,6 +204,65 @@ func TestACommandIsNice(t *testing.T) {
 	}
 }
 
+// inGroupBelow has a process start in a cgroup of its own, as a service does.
+func inGroupBelow(t *testing.T, parent string) func(*exec.Cmd) {
+	t.Helper()
+	group, err := os.MkdirTemp(parent, "ralph-test.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(dir.Close(), os.Remove(filepath.Join(group, "ralph-run")), os.Remove(group)); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(cmd *exec.Cmd) {
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	}
+}
+
+// fork is a script that needs 60 processes.
+const fork = `n=0; while [ $n -lt 60 ]; do sleep 1000 & n=$((n+1)); done; echo forked $n`
+
+func TestACgroupLimitsMemoryAndProcesses(t *testing.T) {
+	parent := needCgroups(t).Cgroup()
+	for _, controller := range []string{"+memory", "+pids"} {
+		if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(controller), 0); err != nil {
+			t.Skip("skipped: this process's cgroup has no memory and processes to hand out: ", err)
+		}
+	}
+	const eat = `head -c 100000000 /dev/zero | tail -n 1 | wc -c`
+	tests := []struct {
+		name              string
+		memory, processes int
+		script            string
+		output, reached   string
+	}{
+		{"enough memory", 1 << 30, 0, eat, "100000000\n", ""},
+		{"too little memory", 64 << 20, 0, eat, "0\n", "the limit of memory was reached; processes killed for it: 1"},
+		{"enough processes", 0, 100, fork, "forked 60\n", ""},
+		{"too few processes", 0, 30, fork, "", "the limit of processes was reached; times that one could not be started: "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := confine(t, test.memory, test.processes, 0, test.script, inGroupBelow(t, parent))
+			if got.Missing != nil {
+				t.Errorf("missing: %q", got.Missing)
+			}
+			if reached := strings.Join(got.Result.Exit.Reached, "; "); !strings.HasPrefix(reached, test.reached) || test.reached == "" && reached != "" {
+				t.Errorf("reached: %q, want %q", reached, test.reached)
+			}
+			if !strings.HasPrefix(got.Result.Output, test.output) || test.output == "" && strings.Contains(got.Result.Output, "forked") {
+				t.Errorf("got %+v, want the output %q", got.Result, test.output)
+			}
+		})
+	}
+}
+
 func TestProcessesAreLimitedOnTopOfTheUsers(t *testing.T) {
 	// As a user who has no cgroup to give, and whom the kernel does not exempt.
 	binary := filepath.Join(t.TempDir(), "test")
@@ -217,11 +276,10 @@ func TestProcessesAreLimitedOnTopOfTheUsers(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		}
 	}
-	const script = `n=0; while [ $n -lt 60 ]; do sleep 1000 & n=$((n+1)); done; echo forked $n`
-	if got := confine(t, 0, 1000, 0, script, nobody); got.Result.Output != "forked 60\n" {
+	if got := confine(t, 0, 1000, 0, fork, nobody); got.Result.Output != "forked 60\n" {
 		t.Errorf("with room for 1000 processes: %+v", got)
 	}
-	got := confine(t, 0, 30, 0, script, nobody)
+	got := confine(t, 0, 30, 0, fork, nobody)
 	if got.Result.Exit.Code == 0 || len(got.Result.Exit.Leftovers) > 30 {
 		t.Errorf("with room for 30 processes: %+v", got)
 	}
