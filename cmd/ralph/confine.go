@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"ralph/internal/config"
@@ -48,7 +47,7 @@ func writable(a *app, p *project) []string {
 		}
 		return a.getenv(name)
 	}
-	paths := []string{p.root, p.state, os.TempDir(), env("TMPDIR")}
+	paths := []string{p.root, p.state, env("TMPDIR"), "/tmp", "/var/tmp"}
 	if p.git {
 		paths = append(paths, filepath.Dir(p.state)) // git's own directory, which a work tree may have elsewhere
 	}
@@ -58,7 +57,13 @@ func writable(a *app, p *project) []string {
 	if home := env("HOME"); home != "" {
 		paths = append(paths, filepath.Join(home, ".claude"), filepath.Join(home, ".claude.json"))
 	}
-	return sandbox.Resolve(append(paths, p.config.Permissions.Writable...)...)
+	for _, dir := range p.config.Permissions.Writable {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(p.root, dir)
+		}
+		paths = append(paths, dir)
+	}
+	return sandbox.Resolve(paths...)
 }
 
 // lookAtConfinement tells what a run would find.
