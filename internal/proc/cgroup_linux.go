@@ -16,28 +16,28 @@ import (
 // everything below is true as it is of an empty one.
 type cgroup string
 
-// newGroup makes a cgroup for a command with a marker.
-func (c Containment) newGroup(marker string) (cgroup, error) {
-	if c.parent == "" || marker == "" {
+// newGroup makes a cgroup for a command.
+func newGroup(e enclosure) (cgroup, error) {
+	if e.Parent == "" {
 		return "", nil
 	}
-	dir, err := os.MkdirTemp(c.parent, groupPrefix(marker)+"*")
+	dir, err := os.MkdirTemp(e.Parent, groupPrefix(e.Marker)+"*")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("the cgroup of the command: %w", err)
 	}
 	g := cgroup(dir)
-	if err := g.limit(c); err != nil {
-		return "", errors.Join(err, g.remove())
+	if err := g.limit(e); err != nil {
+		return "", errors.Join(fmt.Errorf("the cgroup of the command: %w", err), g.remove())
 	}
 	return g, nil
 }
 
-func (g cgroup) limit(c Containment) error {
-	if !c.meters {
+func (g cgroup) limit(e enclosure) error {
+	if !e.Meters {
 		return nil
 	}
-	if c.limits.Memory > 0 {
-		if err := put(string(g), "memory.max", strconv.FormatInt(c.limits.Memory, 10)); err != nil {
+	if e.Limits.Memory > 0 {
+		if err := put(string(g), "memory.max", strconv.FormatInt(e.Limits.Memory, 10)); err != nil {
 			return err
 		}
 		// There is no such file where swap is not counted.
@@ -45,8 +45,8 @@ func (g cgroup) limit(c Containment) error {
 			return err
 		}
 	}
-	if c.limits.Processes > 0 {
-		return put(string(g), "pids.max", strconv.Itoa(c.limits.Processes))
+	if e.Limits.Processes > 0 {
+		return put(string(g), "pids.max", strconv.Itoa(e.Limits.Processes))
 	}
 	return nil
 }

@@ -74,6 +74,19 @@ func TestACommandIsInACgroupOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestAProgramThatDoesNotStartLeavesNoCgroup(t *testing.T) {
+	c := needCgroups(t)
+	marker := newMarker()
+	binary := write(t, "binary", "\x7fELF?", 0o700)
+	_, err := proc.Start(proc.Spec{Args: []string{binary}, Env: []string{marker}, Marker: marker, Containment: c})
+	if !errors.Is(err, syscall.ENOEXEC) {
+		t.Errorf("got the error %v, want %v", err, syscall.ENOEXEC)
+	}
+	if groups := inGroups(t, c, marker); len(groups) > 0 {
+		t.Errorf("%q is left", groups)
+	}
+}
+
 func TestACgroupHoldsWhatHasClearedItsEnvironment(t *testing.T) {
 	c := needCgroups(t)
 	const daemon = `(setsid sh -c 'echo $$; exec env -i sleep 1000 >/dev/null 2>&1' &)`

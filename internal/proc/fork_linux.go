@@ -10,16 +10,20 @@ import (
 )
 
 // forkExec starts a program in its cgroup and under its limits.
-func forkExec(r request, attr *syscall.ProcAttr) (pid int, err error) {
-	if r.Cgroup != "" {
-		dir, err := os.Open(string(r.Cgroup))
+func forkExec(r request, group cgroup, attr *syscall.ProcAttr) (pid int, err error) {
+	if group != "" {
+		dir, err := os.Open(string(group))
 		if err != nil {
 			return 0, fmt.Errorf("the cgroup of the command: %w", err)
 		}
 		defer dir.Close()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
 	}
-	if r.Nice == 0 && r.Processes == 0 {
+	limits := r.Enclosure.Limits
+	if r.Enclosure.Meters {
+		limits.Processes = 0 // the cgroup's limit is the better one
+	}
+	if limits.Nice == 0 && limits.Processes == 0 {
 		return syscall.ForkExec(r.Path, r.Args, attr)
 	}
 	done := make(chan struct{})
@@ -27,7 +31,7 @@ func forkExec(r request, attr *syscall.ProcAttr) (pid int, err error) {
 		// The nice value is the thread's and stays lowered, so nothing else may run
 		// on it. It must not end either: a child may have asked for a signal then.
 		runtime.LockOSThread()
-		pid, err = limited(r, attr)
+		pid, err = limited(r, limits, attr)
 		close(done)
 		select {}
 	}()
@@ -36,17 +40,17 @@ func forkExec(r request, attr *syscall.ProcAttr) (pid int, err error) {
 }
 
 // limited starts a program under the limits that children inherit.
-func limited(r request, attr *syscall.ProcAttr) (int, error) {
-	if r.Nice != 0 {
+func limited(r request, l Limits, attr *syscall.ProcAttr) (int, error) {
+	if l.Nice != 0 {
 		now, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		if err == nil { // the kernel says 20 less the nice value
-			err = unix.Setpriority(unix.PRIO_PROCESS, 0, min(20-now+r.Nice, 19))
+			err = unix.Setpriority(unix.PRIO_PROCESS, 0, min(20-now+l.Nice, 19))
 		}
 		if err != nil {
 			return 0, fmt.Errorf("the priority of the command: %w", err)
 		}
 	}
-	if r.Processes == 0 {
+	if l.Processes == 0 {
 		return syscall.ForkExec(r.Path, r.Args, attr)
 	}
 	var before unix.Rlimit
@@ -58,7 +62,7 @@ func limited(r request, attr *syscall.ProcAttr) (int, error) {
 		return 0, err
 	}
 	lower := before
-	lower.Cur = min(uint64(others+r.Processes), before.Cur)
+	lower.Cur = min(uint64(others+l.Processes), before.Cur)
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &lower); err != nil {
 		return 0, fmt.Errorf("the limit of processes: %w", err)
 	}

@@ -29,15 +29,15 @@ type hunt struct {
 
 // newHunt hunts all descendants of this process, a supervisor, and what is in
 // the command's cgroup.
-func newHunt(leader int, r request) *hunt {
+func newHunt(leader int, wrapped bool, group cgroup) *hunt {
 	h := &hunt{find: family, command: leader, seen: map[identity]bool{}}
-	if r.Wrapped {
+	if wrapped {
 		if p, err := readProcess(leader); err == nil { // it is not reaped yet, so there is none
 			h.wrapper = p.name
 		}
 	}
-	if r.Cgroup != "" {
-		h.groups = []cgroup{r.Cgroup}
+	if group != "" {
+		h.groups = []cgroup{group}
 	}
 	return h
 }

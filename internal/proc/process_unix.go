@@ -58,24 +58,16 @@ func Start(spec Spec) (*Process, error) {
 		orders: ordersW, encoder: gob.NewEncoder(ordersW),
 		events: eventsR, decoder: gob.NewDecoder(eventsR),
 	}
-	c := spec.Containment
-	group, err := c.newGroup(spec.Marker)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: its cgroup: %w", path, err), p.close())
-	}
 	if err := p.supervise(spec, orders, events); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the supervisor of %s: %w", path, err), p.close(), group.remove())
+		return nil, errors.Join(fmt.Errorf("start the supervisor of %s: %w", path, err), p.close())
 	}
 	// Ours are closed before the first event is read, or the loss of the
 	// supervisor would not be seen as the end of the events.
 	if err := errors.Join(orders.Close(), events.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon(), group.remove())
+		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
 	}
 	r := request{Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapped: len(spec.Wrapper) > 0,
-		Cgroup: group, Nice: c.limits.Nice, Processes: c.limits.Processes}
-	if c.meters && group != "" {
-		r.Processes = 0 // the cgroup's limit is the better one
-	}
+		Enclosure: spec.Containment.enclosure(spec.Marker)}
 	s, err := p.request(r)
 	if err != nil {
 		_, err = p.lost(err) // the command may have been started already
@@ -90,7 +82,7 @@ func Start(spec Spec) (*Process, error) {
 		p.pid = s.Pid
 		return p, nil
 	}
-	return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon(), group.remove())
+	return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
 }
 
 // supervise starts the supervisor. It is in a session of its own, out of reach

@@ -72,14 +72,19 @@ func supervise() error {
 		return fmt.Errorf("read the request: %w", err)
 	}
 	encoder := gob.NewEncoder(os.NewFile(eventsFD, "events"))
-	leader, err := start(r)
-	// If ralph cannot be told, it is gone: the orders say so too.
-	told := encoder.Encode(outcome(leader, err))
-	if err != nil {
-		return told
+	group, err := newGroup(r.Enclosure)
+	leader := 0
+	if err == nil {
+		leader, err = start(r, group)
 	}
-	s := &supervisor{orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapped, group: r.Cgroup,
-		grace: r.KillGrace, hunt: newHunt(leader, r)}
+	if err != nil {
+		removed := group.remove() // first, because ralph kills this process when it is told
+		return errors.Join(encoder.Encode(refused(err)), removed)
+	}
+	// If ralph cannot be told, it is gone: the orders say so too.
+	told := encoder.Encode(started{Pid: leader})
+	s := &supervisor{orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapped, group: group,
+		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapped, group)}
 	survivors := s.run()
 	s.exit.Reached = s.group.reached()
 	if err := s.group.remove(); err != nil && survivors == "" {
@@ -96,8 +101,8 @@ func supervise() error {
 
 // start starts the command in a process group of its own, and lets go of its
 // streams: only the command's processes shall hold them.
-func start(r request) (int, error) {
-	pid, err := forkExec(r, &syscall.ProcAttr{
+func start(r request, group cgroup) (int, error) {
+	pid, err := forkExec(r, group, &syscall.ProcAttr{
 		Dir:   r.Dir,
 		Env:   r.Env,
 		Files: []uintptr{stdinFD, stdoutFD, stderrFD},
@@ -110,15 +115,12 @@ func start(r request) (int, error) {
 	return pid, err
 }
 
-// outcome is what ralph is told of a start.
-func outcome(pid int, err error) started {
+// refused is what ralph is told of a command that did not start.
+func refused(err error) started {
 	if errno, ok := err.(syscall.Errno); ok { // one that is wrapped is about something else
 		return started{Errno: errno}
 	}
-	if err != nil {
-		return started{Problem: err.Error()}
-	}
-	return started{Pid: pid}
+	return started{Problem: err.Error()}
 }
 
 // readOrders turns the pipe into a channel that is closed at its end.

@@ -30,9 +30,7 @@ type request struct {
 	Env       []string
 	KillGrace time.Duration
 	Wrapped   bool
-	Cgroup    cgroup // "" is none
-	Nice      int    // added to the nice value
-	Processes int    // on top of what the user runs; 0 is no limit
+	Enclosure enclosure
 }
 
 type order int
