@@ -79,7 +79,7 @@ func (l *Loop) known(ctx context.Context, content, command, dir string) (result 
 		return result, err
 	}
 	l.beat(stepTime + l.Verification.Timeout)
-	results, err := l.Verification.run(ctx, job{dir: l.Dir, marker: "RALPH_SESSION_ID=baseline-" + filepath.Base(l.State), log: filepath.Join(dir, "verify.log")}, []string{command})
+	results, err := l.Verification.run(ctx, job{dir: l.Dir, marker: "RALPH_SESSION_ID=baseline-" + l.State, log: filepath.Join(dir, "verify.log")}, []string{command})
 	if err != nil || ctx.Err() != nil {
 		return result, err
 	}

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,10 +52,17 @@ func (g cgroup) limit(e enclosure) error {
 	return nil
 }
 
+// maxGroupName is how much of a marker is in a name, of which a file system
+// takes 255 bytes.
+const maxGroupName = 200
+
 // groupPrefix is how the names of the cgroups of a marker begin. Digits follow.
 func groupPrefix(marker string) string {
 	_, value, _ := strings.Cut(marker, "=")
-	return "ralph-" + url.PathEscape(value) + "."
+	if value = url.PathEscape(value); len(value) > maxGroupName {
+		value = fmt.Sprintf("%x", sha256.Sum256([]byte(value)))
+	}
+	return "ralph-" + value + "."
 }
 
 // groupsOf finds the cgroups of a marker, wherever they are: a ralph that was

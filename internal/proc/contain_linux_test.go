@@ -74,6 +74,29 @@ func TestACommandIsInACgroupOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestAMarkerOfAnyFormNamesACgroup(t *testing.T) {
+	c := needCgroups(t)
+	for name, value := range map[string]string{"a path": "/home/dev/a b/*", "a long one": strings.Repeat("x", 1000)} {
+		t.Run(name, func(t *testing.T) {
+			s := startScript(t, `echo up; read line`, func(spec *proc.Spec) {
+				spec.Marker += value
+				spec.Env[1] = spec.Marker
+				spec.Containment = c
+			})
+			s.expect("up")
+			if err := syscall.Kill(supervisorOf(t, s), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.wait(); !errors.Is(err, proc.ErrSupervisorLost) {
+				t.Errorf("got the error %v, want %v", err, proc.ErrSupervisorLost)
+			}
+			if groups := inGroups(t, c, s.marker+"*"); len(groups) > 0 {
+				t.Errorf("%q is left", groups)
+			}
+		})
+	}
+}
+
 func TestAProgramThatDoesNotStartLeavesNoCgroup(t *testing.T) {
 	c := needCgroups(t)
 	marker := newMarker()
