@@ -30,12 +30,16 @@ var imports = map[string][]string{
 	"ralph/internal/testresult":  {},
 	"ralph/internal/metrics":     {"ralph", "ralph/store"},
 	"ralph/internal/notify":      {"ralph", "ralph/store", "ralph/internal/proc"},
-	"ralph/loop": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult",
-		"ralph/internal/schedule"},
+	"ralph/loop": {
+		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult",
+		"ralph/internal/schedule",
+	},
 	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc"},
-	"ralph/cmd/ralph": {"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
+	"ralph/cmd/ralph": {
+		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/scripted",
-		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox"},
+		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox",
+	},
 }
 
 // pure packages think; they may not reach out.

@@ -109,8 +109,10 @@ func addAnswers(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 		return err
 	}
 	for _, a := range answers {
-		d.Answers = append(d.Answers, prompt.Answer{Question: a.Question, Answer: a.Answer, Author: a.By, At: a.At,
-			New: !a.At.Before(last.Time), Own: a.TaskID == t.ID, TaskID: a.TaskID})
+		d.Answers = append(d.Answers, prompt.Answer{
+			Question: a.Question, Answer: a.Answer, Author: a.By, At: a.At,
+			New: !a.At.Before(last.Time), Own: a.TaskID == t.ID, TaskID: a.TaskID,
+		})
 	}
 	return nil
 }
@@ -126,8 +128,10 @@ func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	if err != nil {
 		return err
 	}
-	c := &prompt.Continuation{Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
-		Failed: slices.DeleteFunc(slices.Clone(s.Verify), func(c ralph.Check) bool { return c.Passed })}
+	c := &prompt.Continuation{
+		Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
+		Failed: slices.DeleteFunc(slices.Clone(s.Verify), func(c ralph.Check) bool { return c.Passed }),
+	}
 	switch p := signals.Closing(said).Payload.(type) {
 	case signals.Partial:
 		c.Summary, c.Remaining = p.Summary, p.Remaining

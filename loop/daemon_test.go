@@ -96,10 +96,14 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 			t.Fatal(err)
 		}
 		b := &bench{worker: &worker{db: db, takes: 10 * time.Minute}, heart: &heart{}, stop: make(chan struct{})}
-		b.Loop = &loop.Loop{Store: db, Agent: b.worker, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
-			Limits: ralph.Limits{MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100},
-			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000, Stop: b.stop, Heart: b.heart}
+		b.Loop = &loop.Loop{
+			Store: db, Agent: b.worker, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Limits: ralph.Limits{
+				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+			},
+			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000, Stop: b.stop, Heart: b.heart,
+		}
 		f(t, b)
 	})
 }

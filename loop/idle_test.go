@@ -27,7 +27,8 @@ func TestIdleness(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			second := 0
-			i := &idleness{limit: 10 * time.Second, alive: start, last: start,
+			i := &idleness{
+				limit: 10 * time.Second, alive: start, last: start,
 				cpu: func() (time.Duration, error) {
 					if tt.cpu == nil {
 						return 0, nil
@@ -39,7 +40,8 @@ func TestIdleness(t *testing.T) {
 						return "a", nil
 					}
 					return tt.tree(second), nil
-				}}
+				},
+			}
 			for second = 1; second < 60; second++ {
 				if second == tt.event {
 					i.seen.Store(at(second).UnixNano())

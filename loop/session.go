@@ -100,8 +100,10 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost flo
 		if err := tx.KeepProtectedFiles(welcome(known, protected)); err != nil {
 			return err
 		}
-		s.row, err = tx.StartSession(store.Start{ID: s.row.ID, Task: task.ID, Run: run, Model: model,
-			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference, Uncommitted: uncommitted})
+		s.row, err = tx.StartSession(store.Start{
+			ID: s.row.ID, Task: task.ID, Run: run, Model: model,
+			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference, Uncommitted: uncommitted,
+		})
 		return err
 	})
 	return s, err

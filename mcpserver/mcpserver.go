@@ -77,8 +77,10 @@ func New(o Options) *mcp.Server {
 			panic(err)
 		}
 		no := false
-		server.AddTool(&mcp.Tool{Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
-			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}}, handler(o, t.payload.Verb()))
+		server.AddTool(&mcp.Tool{
+			Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
+			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+		}, handler(o, t.payload.Verb()))
 	}
 	if o.Permit != nil {
 		addPermission(server, o)
@@ -176,8 +178,10 @@ func (s Session) Author() string {
 // RALPH_SESSION_ID and RALPH_DB_PATH, and, optionally, RALPH_DISCIPLINE and
 // RALPH_AGENT_TASK_ID. The error names the variable that is missing or wrong.
 func Env(getenv func(string) string) (Session, error) {
-	s := Session{SessionID: getenv("RALPH_SESSION_ID"), DBPath: getenv("RALPH_DB_PATH"),
-		Discipline: getenv("RALPH_DISCIPLINE"), AgentTaskID: getenv("RALPH_AGENT_TASK_ID")}
+	s := Session{
+		SessionID: getenv("RALPH_SESSION_ID"), DBPath: getenv("RALPH_DB_PATH"),
+		Discipline: getenv("RALPH_DISCIPLINE"), AgentTaskID: getenv("RALPH_AGENT_TASK_ID"),
+	}
 	for _, v := range []string{"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_DB_PATH"} {
 		if strings.TrimSpace(getenv(v)) == "" {
 			return s, fmt.Errorf("the environment variable %s is not set; ralph sets it when it starts the agent", v)

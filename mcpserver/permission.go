@@ -42,8 +42,10 @@ func addPermission(server *mcp.Server, o Options) {
 			"tool_use_id": {Type: "string", Description: "The id of the call."},
 		},
 	}
-	server.AddTool(&mcp.Tool{Name: name, InputSchema: schema,
-		Description: "For the program that runs you, not for you: it asks here whether a tool may be used. Calling it yourself has no effect."},
+	server.AddTool(&mcp.Tool{
+		Name: name, InputSchema: schema,
+		Description: "For the program that runs you, not for you: it asks here whether a tool may be used. Calling it yourself has no effect.",
+	},
 		func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 			defer func() {
 				if r := recover(); r != nil {

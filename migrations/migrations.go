@@ -114,7 +114,7 @@ func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string,
 }
 
 // appliedNames are the recorded migrations; none if the table is not there yet.
-func appliedNames(ctx context.Context, db *sql.DB, dialect string) ([]string, error) {
+func appliedNames(ctx context.Context, db *sql.DB, dialect string) (names []string, err error) {
 	var there int
 	if err := db.QueryRowContext(ctx, catalogues[dialect]).Scan(&there); err != nil {
 		return nil, err
@@ -126,8 +126,7 @@ func appliedNames(ctx context.Context, db *sql.DB, dialect string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var names []string
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		var n string
 		if err := rows.Scan(&n); err != nil {

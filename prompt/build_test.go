@@ -220,8 +220,10 @@ func TestWhatMattersIsThereWholeWhateverTheBudget(t *testing.T) {
 func TestAnswersGivenSinceTheLastSessionStandFirst(t *testing.T) {
 	d := fresh()
 	d.Answers = []prompt.Answer{
-		{Question: "Old?", Answer: "old", Own: true}, {Question: "New?", Answer: "new", New: true, Own: true},
-		{Question: "Older?", Answer: "older", TaskID: 9}, {Question: "Newer?", Answer: "newer", New: true, TaskID: 9},
+		{Question: "Old?", Answer: "old", Own: true},
+		{Question: "New?", Answer: "new", New: true, Own: true},
+		{Question: "Older?", Answer: "older", TaskID: 9},
+		{Question: "Newer?", Answer: "newer", New: true, TaskID: 9},
 	}
 	_, blocks := parse(t, prompt.Build(d).Text)
 	want := []block{

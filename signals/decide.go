@@ -454,8 +454,10 @@ func proposals(f Facts) []Proposal {
 }
 
 func proposal(f Facts, comment int64, title string, p Suggest) Proposal {
-	q := Proposal{Comment: comment, Title: title, Status: ralph.Proposed,
-		Description: strings.TrimSpace(p.What) + "\n\nWhy: " + strings.TrimSpace(p.Why)}
+	q := Proposal{
+		Comment: comment, Title: title, Status: ralph.Proposed,
+		Description: strings.TrimSpace(p.What) + "\n\nWhy: " + strings.TrimSpace(p.Why),
+	}
 	switch {
 	case p.Feature == "":
 		q.Feature = f.Task.Feature

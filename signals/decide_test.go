@@ -48,10 +48,14 @@ func TestDecide(t *testing.T) {
 		{"done without a change is accepted when it is confirmed", signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true, Confirmed: true}, ralph.Completed, 0},
 		{"a lost session that could not confirm moves no counter", signals.Facts{Ending: ralph.Lost, Said: say(done), Untouched: true}, ralph.Pending, 0},
 		{"done with changed protected files is refused", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Protected: []string{"ci.sh"}}, ralph.Pending, 0},
-		{"done with changed protected files waits for a person where they are reviewed", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green,
-			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true}}, ralph.NeedsInput, 0},
-		{"a red verification is refused before anything is reviewed", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red,
-			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true}}, ralph.Pending, 0},
+		{"done with changed protected files waits for a person where they are reviewed", signals.Facts{
+			Ending: ralph.Finished, Said: say(done), Verify: green,
+			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true},
+		}, ralph.NeedsInput, 0},
+		{"a red verification is refused before anything is reviewed", signals.Facts{
+			Ending: ralph.Finished, Said: say(done), Verify: red,
+			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true},
+		}, ralph.Pending, 0},
 		{"done is refused when the verification fails", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Pending, 0},
 		{"the third refused done fails the task", signals.Facts{Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Failed, 0},
 		{"a done of a lost session is judged", signals.Facts{Ending: ralph.Lost, Said: say(done), Verify: green}, ralph.Completed, 0},
@@ -68,8 +72,10 @@ func TestDecide(t *testing.T) {
 		{"partial with a change clears the stuck count", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(partial), Changed: true}, ralph.Pending, 0},
 		{"partial without a change counts as stuck", signals.Facts{Ending: ralph.Finished, Said: say(partial)}, ralph.Pending, 1},
 		{"partial that taught something new is no stuck", signals.Facts{Ending: ralph.Finished, Said: say(lesson, partial)}, ralph.Pending, 0},
-		{"partial that repeats what is known is stuck", signals.Facts{Ending: ralph.Finished, Said: say(lesson, partial),
-			Known: []ralph.Learning{{ID: 4, Text: "The cache lives in /var.", Scope: "project"}}}, ralph.Pending, 1},
+		{"partial that repeats what is known is stuck", signals.Facts{
+			Ending: ralph.Finished, Said: say(lesson, partial),
+			Known: []ralph.Learning{{ID: 4, Text: "The cache lives in /var.", Scope: "project"}},
+		}, ralph.Pending, 1},
 		{"a blocking question parks the task", signals.Facts{Ending: ralph.Finished, Said: say(ask, partial), Changed: true}, ralph.NeedsInput, 0},
 		{"a question that was answered meanwhile does not", signals.Facts{Ending: ralph.Finished, Said: []signals.Said{{ID: 1, Payload: ask, Answered: true}, {ID: 2, Payload: partial}}, Changed: true}, ralph.Pending, 0},
 		{"a question that is not blocking does not", signals.Facts{Ending: ralph.Finished, Said: say(mention, partial), Changed: true}, ralph.Pending, 0},
@@ -124,9 +130,11 @@ func TestEveryDecision(t *testing.T) {
 			for counter := range 4 {
 				for _, check := range checks {
 					for flags := range 8 {
-						f := signals.Facts{Ending: ending, Said: say(s...), Changed: counter%2 == 0, Verify: check, Rules: rules,
+						f := signals.Facts{
+							Ending: ending, Said: say(s...), Changed: counter%2 == 0, Verify: check, Rules: rules,
 							Untouched: flags&1 != 0, Confirmed: flags&1 != 0 && counter > 1,
-							Task: ralph.Task{ID: 1, Status: ralph.InProgress, StuckCount: min(counter, 2), VerifyFailures: min(counter, 2), Attempts: counter * 3}}
+							Task: ralph.Task{ID: 1, Status: ralph.InProgress, StuckCount: min(counter, 2), VerifyFailures: min(counter, 2), Attempts: counter * 3},
+						}
 						if f.Rules.ReviewProtect = flags&4 != 0; flags&2 != 0 {
 							f.Protected = []string{"ci.sh"}
 						}

@@ -73,10 +73,12 @@ func fuller(old, new string) string {
 const nearEnough = 0.8
 
 // negations turn a sentence around without changing much of its words.
-var negations = map[string]bool{"no": true, "not": true, "never": true, "none": true, "without": true, "cannot": true,
+var negations = map[string]bool{
+	"no": true, "not": true, "never": true, "none": true, "without": true, "cannot": true,
 	"neither": true, "nor": true, "isnt": true, "arent": true, "dont": true, "doesnt": true, "didnt": true, "cant": true,
 	"wont": true, "shouldnt": true, "mustnt": true, "wasnt": true, "werent": true, "forbids": true, "forbidden": true,
-	"disallowed": true, "disabled": true, "unsupported": true}
+	"disallowed": true, "disabled": true, "unsupported": true,
+}
 
 // Near reports whether two texts say the same in nearly the same words: they
 // share most of their words, and neither negates nor counts what the other does not.

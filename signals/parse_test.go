@@ -18,19 +18,29 @@ func TestBodies(t *testing.T) {
 		raw, body string
 	}{
 		{"done", `{"summary":"Implemented lobby WebSocket channel. Tests passing."}`, "✓ **Done:** Implemented lobby WebSocket channel. Tests passing."},
-		{"partial", `{"summary":"Wrote 12 of 18 planned test cases for CRUD operations","remaining":"Need delete edge cases and bulk operations tests"}`,
-			"⊙ **Partial:** Wrote 12 of 18 planned test cases for CRUD operations\n\n**Remaining:** Need delete edge cases and bulk operations tests"},
+		{
+			"partial", `{"summary":"Wrote 12 of 18 planned test cases for CRUD operations","remaining":"Need delete edge cases and bulk operations tests"}`,
+			"⊙ **Partial:** Wrote 12 of 18 planned test cases for CRUD operations\n\n**Remaining:** Need delete edge cases and bulk operations tests",
+		},
 		{"stuck", `{"reason":"Cannot proceed"}`, "⚠ **Stuck:** Cannot proceed"},
-		{"ask", `{"question":"Empty URLs?","blocking":true,"preferred":"Reject with error","options":["Reject with error","Skip silently"]}`,
-			"❓ **Ask (blocking):** Empty URLs?\n\n**Preferred:** Reject with error\n\n**Options:**\n- Reject with error\n- Skip silently"},
+		{
+			"ask", `{"question":"Empty URLs?","blocking":true,"preferred":"Reject with error","options":["Reject with error","Skip silently"]}`,
+			"❓ **Ask (blocking):** Empty URLs?\n\n**Preferred:** Reject with error\n\n**Options:**\n- Reject with error\n- Skip silently",
+		},
 		{"ask", `{"question":"Empty URLs?","blocking":false}`, "❓ **Ask (non-blocking):** Empty URLs?"},
-		{"flag", `{"what":"Empty URL string passes bookmark validation","severity":"warning","category":"bug"}`,
-			"🚩 **Flag (warning):** Empty URL string passes bookmark validation\n\n**Category:** bug"},
-		{"learned", `{"text":"localStorage has a 5MB quota","kind":"discovery","rationale":"Needed it","scope":"feature"}`,
-			"💡 **Learned (discovery):** localStorage has a 5MB quota\n\n**Rationale:** Needed it\n\n**Scope:** feature"},
+		{
+			"flag", `{"what":"Empty URL string passes bookmark validation","severity":"warning","category":"bug"}`,
+			"🚩 **Flag (warning):** Empty URL string passes bookmark validation\n\n**Category:** bug",
+		},
+		{
+			"learned", `{"text":"localStorage has a 5MB quota","kind":"discovery","rationale":"Needed it","scope":"feature"}`,
+			"💡 **Learned (discovery):** localStorage has a 5MB quota\n\n**Rationale:** Needed it\n\n**Scope:** feature",
+		},
 		{"learned", `{"text":"x","kind":"decision"}`, "💡 **Learned (decision):** x"},
-		{"suggest", `{"what":"Add endpoint","kind":"new_task","why":"Complex","feature":"audit-log"}`,
-			"💭 **Suggest (new_task):** Add endpoint\n\n**Why:** Complex\n\n**Feature:** audit-log"},
+		{
+			"suggest", `{"what":"Add endpoint","kind":"new_task","why":"Complex","feature":"audit-log"}`,
+			"💭 **Suggest (new_task):** Add endpoint\n\n**Why:** Complex\n\n**Feature:** audit-log",
+		},
 		{"suggest", `{"what":"Add endpoint","kind":"split","why":"Complex"}`, "💭 **Suggest (split):** Add endpoint\n\n**Why:** Complex"},
 		{"blocked", `{"on":"Redis missing","kind":"external","detail":"No instance"}`, "🚫 **Blocked (external):** Redis missing\n\n**Detail:** No instance"},
 		{"blocked", `{"on":"#12","kind":"upstream_task"}`, "🚫 **Blocked (upstream_task):** #12"},

@@ -30,7 +30,8 @@ const legacyPrefix = "legacy_"
 // tableExists reports whether there is a table, not a view, of that name.
 func tableExists(ctx context.Context, q interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, name string) (bool, error) {
+}, name string,
+) (bool, error) {
 	var n int
 	err := q.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`, name).Scan(&n)
 	return n > 0, err
@@ -101,8 +102,12 @@ func (db *DB) takeOver(ctx context.Context) error {
 			table string
 			copy  func(r record) error
 		}{
-			{"features", l.feature}, {"disciplines", l.discipline}, {"tasks", l.task}, {"task_dependencies", l.dependency},
-			{"task_comments", l.comment}, {"task_signals", l.signal},
+			{"features", l.feature},
+			{"disciplines", l.discipline},
+			{"tasks", l.task},
+			{"task_dependencies", l.dependency},
+			{"task_comments", l.comment},
+			{"task_signals", l.signal},
 		} {
 			if err := l.each(step.table, step.copy); err != nil {
 				return fmt.Errorf("take over %s: %w", step.table, err)

@@ -206,8 +206,10 @@ func (tx *Tx) sessionAuthor(id string) (string, error) {
 
 // propose adds a suggested task (rule 9).
 func (tx *Tx) propose(p signals.Proposal) error {
-	id, err := tx.AddTask(ralph.Task{Title: p.Title, Description: p.Description, Feature: p.Feature,
-		Status: p.Status, Origin: ralph.ByAgent, Priority: ralph.DefaultPriority}, "signal")
+	id, err := tx.AddTask(ralph.Task{
+		Title: p.Title, Description: p.Description, Feature: p.Feature,
+		Status: p.Status, Origin: ralph.ByAgent, Priority: ralph.DefaultPriority,
+	}, "signal")
 	if err != nil {
 		return err
 	}

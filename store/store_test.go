@@ -141,9 +141,18 @@ func TestTheDatabaseHoldsTheRulesToo(t *testing.T) {
 	}
 	defer raw.Close()
 	for _, tt := range []struct{ verb, payload any }{
-		{"done", `{}`}, {"done", `{"summary":" "}`}, {"done", `{"summary":7}`}, {"done", `not json`}, {"done", nil}, {"shout", `{}`},
-		{"ask", `{"question":"x"}`}, {"flag", `{"what":"x","severity":"urgent","category":"bug"}`}, {nil, nil},
-		{"learned", `{"text":"x","kind":"rumour"}`}, {"blocked", `{"on":"x","kind":"magic"}`}, {"suggest", `{"what":"x","kind":"split"}`},
+		{"done", `{}`},
+		{"done", `{"summary":" "}`},
+		{"done", `{"summary":7}`},
+		{"done", `not json`},
+		{"done", nil},
+		{"shout", `{}`},
+		{"ask", `{"question":"x"}`},
+		{"flag", `{"what":"x","severity":"urgent","category":"bug"}`},
+		{nil, nil},
+		{"learned", `{"text":"x","kind":"rumour"}`},
+		{"blocked", `{"on":"x","kind":"magic"}`},
+		{"suggest", `{"what":"x","kind":"split"}`},
 	} {
 		if _, err := raw.ExecContext(t.Context(), `INSERT INTO task_comments (task_id, session_id, author, signal_verb, signal_payload, body) VALUES (?, ?, 'agent', ?, ?, 'x')`,
 			s.TaskID, s.ID, tt.verb, tt.payload); err == nil {

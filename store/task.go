@@ -324,8 +324,10 @@ func (tx *Tx) Definitions(id int64) (string, error) {
 			return "", err
 		}
 	}
-	definition, err := json.Marshal([]any{t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Discipline, t.Model, t.DependsOn,
-		f.Name, f.Description, f.Learnings, f.Verify})
+	definition, err := json.Marshal([]any{
+		t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Discipline, t.Model, t.DependsOn,
+		f.Name, f.Description, f.Learnings, f.Verify,
+	})
 	if err != nil {
 		return "", err
 	}

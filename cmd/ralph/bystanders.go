@@ -28,8 +28,10 @@ func newBystanders(a *app, p *project, db *store.DB) (b bystanders, err error) {
 	if b.notifier, err = newNotifier(a, p, db); err != nil {
 		return b, err
 	}
-	b.metrics = &metrics.Server{Store: db, Version: version(), Log: b.log,
-		Active: func() (bool, error) { return loop.Active(p.state) }}
+	b.metrics = &metrics.Server{
+		Store: db, Version: version(), Log: b.log,
+		Active: func() (bool, error) { return loop.Active(p.state) },
+	}
 	return b, nil
 }
 

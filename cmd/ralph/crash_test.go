@@ -63,7 +63,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 	t.Helper()
 	escape := fmt.Sprintf("98765.%d%09d", os.Getpid(), random.IntN(1e9))
-	s := newScriptedProject(t, strings.ReplaceAll(crashScript, "ESCAPE", escape), "verify: ['test -f made.txt']\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\n")
+	s := newScriptedProject(t, strings.ReplaceAll(crashScript, "ESCAPE", escape), "verify: ['test -f made.txt']\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
 	for i := range 3 {
 		s.ralph(0, "task", "add", fmt.Sprintf("Task %d", i+1))
 	}
@@ -82,7 +82,7 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 				t.Fatal(err)
 			}
-			<-ended
+			<-ended //nolint:errcheck // it was killed
 			kills++
 		case err = <-ended:
 		}

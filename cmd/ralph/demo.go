@@ -127,8 +127,12 @@ func (d *demo) setUp(ctx context.Context) error {
 		}
 	}
 	for _, args := range [][]string{
-		{"init", "-q"}, {"config", "user.name", "Ralph's demo"}, {"config", "user.email", "demo@localhost"}, {"config", "commit.gpgsign", "false"},
-		{"add", "-A"}, {"commit", "-q", "-m", "A calculator that can add"},
+		{"init", "-q"},
+		{"config", "user.name", "Ralph's demo"},
+		{"config", "user.email", "demo@localhost"},
+		{"config", "commit.gpgsign", "false"},
+		{"add", "-A"},
+		{"commit", "-q", "-m", "A calculator that can add"},
 	} {
 		cmd := exec.CommandContext(ctx, "git", args...)
 		cmd.Dir, cmd.Env = d.dir, d.environ

@@ -15,16 +15,31 @@ var demoTasks = []struct {
 	status ralph.Status
 	story  string
 }{
-	{"Write the manual", []string{"-d", "Write MANUAL with a line for each operation, multiplication too: it must exist first.", "--verify", "grep mul MANUAL"},
-		ralph.Completed, "waited for multiplication, and went on by itself"},
-	{"Add multiplication", []string{"-d", "calc.sh mul A B prints the product.", "--verify", `test "$(sh calc.sh mul 6 7)" = 42`},
-		ralph.Completed, "done at once"},
-	{"Add subtraction", []string{"-d", "calc.sh sub A B prints the difference.", "--verify", `test "$(sh calc.sh sub 9 2)" = 7`},
-		ralph.Completed, "refused by its test, and mended in the same session"},
-	{"Add division", []string{"-d", "calc.sh div A B prints the quotient. Ask what division by zero shall do.", "--verify", `test "$(sh calc.sh div 8 2)" = 4`},
-		ralph.Completed, "asked, was parked while others went on, and had your answer"},
-	{"Add square root", []string{"-d", "calc.sh sqrt A prints the square root.", "--verify", `test "$(sh calc.sh sqrt 9)" = 3`},
-		ralph.Failed, "said in three sessions that it was done, and was not"},
+	{
+		"Write the manual",
+		[]string{"-d", "Write MANUAL with a line for each operation, multiplication too: it must exist first.", "--verify", "grep mul MANUAL"},
+		ralph.Completed, "waited for multiplication, and went on by itself",
+	},
+	{
+		"Add multiplication",
+		[]string{"-d", "calc.sh mul A B prints the product.", "--verify", `test "$(sh calc.sh mul 6 7)" = 42`},
+		ralph.Completed, "done at once",
+	},
+	{
+		"Add subtraction",
+		[]string{"-d", "calc.sh sub A B prints the difference.", "--verify", `test "$(sh calc.sh sub 9 2)" = 7`},
+		ralph.Completed, "refused by its test, and mended in the same session",
+	},
+	{
+		"Add division",
+		[]string{"-d", "calc.sh div A B prints the quotient. Ask what division by zero shall do.", "--verify", `test "$(sh calc.sh div 8 2)" = 4`},
+		ralph.Completed, "asked, was parked while others went on, and had your answer",
+	},
+	{
+		"Add square root",
+		[]string{"-d", "calc.sh sqrt A prints the square root.", "--verify", `test "$(sh calc.sh sqrt 9)" = 3`},
+		ralph.Failed, "said in three sessions that it was done, and was not",
+	},
 }
 
 // demoAnswer answers the question about division. The script wants to see it in

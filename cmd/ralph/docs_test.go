@@ -70,9 +70,13 @@ func commandReference(root *cobra.Command) string {
 	b.WriteString("\n## Exit statuses\n\n| status | meaning |\n|---|---|\n")
 	for _, row := range [][2]string{
 		{"0", "success; of `ralph run`: every task is completed, or there was nothing to do"},
-		{"1", "ralph itself failed"}, {"2", "usage or configuration error"}, {"3", "`ralph run` ended with failed tasks"},
-		{"4", "what is left waits for people: answers, blockers, approvals"}, {"5", "a limit of the run was reached, or it changed nothing for too long"},
-		{"6", "the agent cannot be used: credentials, billing, a rate limit with --no-wait, not installed"}, {"130", "stopped by a signal or by `ralph stop`"},
+		{"1", "ralph itself failed"},
+		{"2", "usage or configuration error"},
+		{"3", "`ralph run` ended with failed tasks"},
+		{"4", "what is left waits for people: answers, blockers, approvals"},
+		{"5", "a limit of the run was reached, or it changed nothing for too long"},
+		{"6", "the agent cannot be used: credentials, billing, a rate limit with --no-wait, not installed"},
+		{"130", "stopped by a signal or by `ralph stop`"},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
 	}
@@ -134,10 +138,20 @@ var objects = []struct {
 	value any
 	where string
 }{
-	{ralph.Task{}, "`task list`, `task show`"}, {ralph.Comment{}, "`timeline`, `task show`"}, {ralph.Session{}, "`session list`, `session show`, `task show`"},
-	{ralph.Check{}, "`verify` of a session"}, {ralph.FileChange{}, "`files` of a session"}, {ralph.Tokens{}, "`tokens` of a session"},
-	{ralph.Permission{}, "`permission list`"}, {ralph.Learning{}, "`prompt`"}, {ralph.Feature{}, "`feature list`, `feature show`"}, {ralph.Discipline{}, "`discipline list`"},
-	{ralph.Run{}, "`status`"}, {ralph.Limits{}, "`limits` of a run"}, {ralph.UsageWindow{}, "`status`"}, {ralph.Event{}, "`run --format json`, a line each"},
+	{ralph.Task{}, "`task list`, `task show`"},
+	{ralph.Comment{}, "`timeline`, `task show`"},
+	{ralph.Session{}, "`session list`, `session show`, `task show`"},
+	{ralph.Check{}, "`verify` of a session"},
+	{ralph.FileChange{}, "`files` of a session"},
+	{ralph.Tokens{}, "`tokens` of a session"},
+	{ralph.Permission{}, "`permission list`"},
+	{ralph.Learning{}, "`prompt`"},
+	{ralph.Feature{}, "`feature list`, `feature show`"},
+	{ralph.Discipline{}, "`discipline list`"},
+	{ralph.Run{}, "`status`"},
+	{ralph.Limits{}, "`limits` of a run"},
+	{ralph.UsageWindow{}, "`status`"},
+	{ralph.Event{}, "`run --format json`, a line each"},
 }
 
 // objectReference describes the fields of what is printed as JSON, with the

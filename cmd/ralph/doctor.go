@@ -132,10 +132,12 @@ func permissions(p *project) finding {
 	switch {
 	case mode == "bypassPermissions" && os.Geteuid() == 0 && os.Getenv("IS_SANDBOX") == "":
 		return finding{"permissions", false, "bypassPermissions as root, which claude refuses", "run ralph as another user, or set agent.permission_mode: acceptEdits"}
-	case mode == "plan" || mode == "default":
-		return finding{"permissions", false, mode + ": edits would be refused, for want of a person to ask", "set agent.permission_mode: acceptEdits"}
+	case mode == "plan":
+		return finding{"permissions", false, "plan: no file may be changed", "set agent.permission_mode: default, in which the agent asks ralph"}
+	case mode == "default" || mode == "acceptEdits":
+		return finding{"permissions", true, mode + ": the agent asks ralph, which answers by the rules of permissions", ""}
 	}
-	return finding{"permissions", true, mode + ", with " + strings.Join(append([]string{"mcp__ralph"}, p.config.Agent.AllowedTools...), ", ") + " allowed", ""}
+	return finding{"permissions", true, mode + ": the agent asks nobody; the rules of permissions do not hold", ""}
 }
 
 // stopHook names what another loop left behind: it would keep the agent from ending.

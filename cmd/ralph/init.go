@@ -71,8 +71,13 @@ func sayInit(w io.Writer, path string, p *project, verify []string) error {
 // likelyChecks are the verification commands that fit what is in a directory.
 func likelyChecks(root string) []string {
 	for _, c := range []struct{ file, command string }{
-		{"go.mod", "go test ./..."}, {"Cargo.toml", "cargo test"}, {"package.json", "npm test"}, {"pyproject.toml", "python -m pytest -q"},
-		{"pom.xml", "mvn -q test"}, {"mix.exs", "mix test"}, {"Makefile", "make test"},
+		{"go.mod", "go test ./..."},
+		{"Cargo.toml", "cargo test"},
+		{"package.json", "npm test"},
+		{"pyproject.toml", "python -m pytest -q"},
+		{"pom.xml", "mvn -q test"},
+		{"mix.exs", "mix test"},
+		{"Makefile", "make test"},
 	} {
 		if exists(filepath.Join(root, c.file)) {
 			return []string{c.command}

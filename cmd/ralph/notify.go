@@ -75,8 +75,10 @@ func (a *app) sayNotified(results []notify.TestResult) error {
 // newNotifier makes what tells the configured receivers. It starts nothing.
 func newNotifier(a *app, p *project, db *store.DB) (*notify.Notifier, error) {
 	c := p.config.Notify
-	n := &notify.Notifier{Store: db, Project: filepath.Base(p.root), Drain: c.Drain, Tries: c.Tries, Timeout: c.Timeout,
-		Log: slog.New(slog.NewTextHandler(a.err, nil))}
+	n := &notify.Notifier{
+		Store: db, Project: filepath.Base(p.root), Drain: c.Drain, Tries: c.Tries, Timeout: c.Timeout,
+		Log: slog.New(slog.NewTextHandler(a.err, nil)),
+	}
 	for i, r := range c.Receivers {
 		receiver, err := newReceiver(a, p, r)
 		if err == nil {

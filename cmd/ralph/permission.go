@@ -39,8 +39,10 @@ func permissionRules(c config.Permissions, p *project, temp, home string) (permi
 			}
 		}
 	}
-	policy := permission.Policy{Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Default: permission.Verdict(c.Default), Guards: c.Guards,
-		Project: follow(p.root), State: follow(p.state), Home: home}
+	policy := permission.Policy{
+		Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Default: permission.Verdict(c.Default), Guards: c.Guards,
+		Project: follow(p.root), State: follow(p.state), Home: home,
+	}
 	for _, dir := range append([]string{temp, "/tmp", "/var/tmp"}, c.Writable...) {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(p.root, dir)
@@ -83,8 +85,10 @@ func permitter(db *store.DB, task int64, session, rules string) (func(ctx contex
 			kept = kept[:ralph.MaxPermissionInput] + "…"
 		}
 		// The client may go away meanwhile; what was decided is recorded all the same.
-		id, err := db.AddPermission(context.WithoutCancel(ctx), ralph.Permission{TaskID: task, SessionID: session, Tool: tool, Input: text(kept),
-			Decision: string(a.Verdict), Rule: a.Rule, Reason: a.Reason})
+		id, err := db.AddPermission(context.WithoutCancel(ctx), ralph.Permission{
+			TaskID: task, SessionID: session, Tool: tool, Input: text(kept),
+			Decision: string(a.Verdict), Rule: a.Rule, Reason: a.Reason,
+		})
 		if err != nil || a.Verdict != permission.Ask {
 			return a.Verdict == permission.Allow, a.Reason, err
 		}

@@ -271,8 +271,10 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { from, err = tx.LastEvent(); return err }); err != nil {
 		return 0, err
 	}
-	progress := &progress{store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
-		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: sdnotify.Journalled(a.out)}
+	progress := &progress{
+		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
+		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: sdnotify.Journalled(a.out),
+	}
 	if l.Daemon {
 		progress.poll = pollDaemon
 	}
@@ -314,13 +316,17 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		Store: db, Agent: agent, Tree: tree, Dir: p.root, State: p.state,
 		Log:    newLog(a),
 		Limits: limits(c.Limits),
-		Rules: signals.Rules{StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
-			AutoApprove: c.Suggestions == "auto_approve", ReviewProtect: c.Verify.ProtectMode == "review"},
+		Rules: signals.Rules{
+			StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
+			AutoApprove: c.Suggestions == "auto_approve", ReviewProtect: c.Verify.ProtectMode == "review",
+		},
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
-		Verification: loop.Verification{Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
+		Verification: loop.Verification{
+			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
 			InSessionRetries: c.Verify.InSessionRetries, Env: withoutSecrets(a.environ, c.Notify),
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
-			Wrapper: p.held.wrapper, Containment: p.held.containment},
+			Wrapper: p.held.wrapper, Containment: p.held.containment,
+		},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
 		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,

@@ -46,33 +46,53 @@ func situations(escape string) []situation {
 		return func(n int, _ messagesapi.Request) messagesapi.Turn { return list[n%len(list)] }
 	}
 	return []situation{
-		{name: "an honest agent", task: "completed", exit: 0, sentence: "done and verified: made it",
+		{
+			name: "an honest agent", task: "completed", exit: 0, sentence: "done and verified: made it",
 			script: "run echo x > made.txt\ndone {\"summary\": \"made it\"}",
-			model:  turns(bash("echo x > made.txt"), done("made it"))},
-		{name: "a liar with a red gate", task: "failed", exit: 3, sentence: "done was refused: `" + gate + "` exits 1; refused 3 times",
+			model:  turns(bash("echo x > made.txt"), done("made it")),
+		},
+		{
+			name: "a liar with a red gate", task: "failed", exit: 3, sentence: "done was refused: `" + gate + "` exits 1; refused 3 times",
 			script: "done {\"summary\": \"made it\"}\nturn\ndone {\"summary\": \"really\"}\nturn\ndone {\"summary\": \"believe me\"}",
-			model:  again(done("made it"), finished)},
-		{name: "a promise quoted in a tool result", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
+			model:  again(done("made it"), finished),
+		},
+		{
+			name: "a promise quoted in a tool result", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
 			script: "run echo '" + promise + "'\nsay " + promise,
-			model:  again(bash("echo '"+promise+"'"), messagesapi.Turn{Text: promise}, messagesapi.Turn{Text: promise})},
-		{name: "a silent agent", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
-			script: "run true", model: again(bash("true"), messagesapi.Turn{Text: "."}, messagesapi.Turn{Text: "."})},
-		{name: "a usage limit as text", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
+			model:  again(bash("echo '"+promise+"'"), messagesapi.Turn{Text: promise}, messagesapi.Turn{Text: promise}),
+		},
+		{
+			name: "a silent agent", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
+			script: "run true", model: again(bash("true"), messagesapi.Turn{Text: "."}, messagesapi.Turn{Text: "."}),
+		},
+		{
+			name: "a usage limit as text", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
 			script: "run true\nsay You've hit your limit · resets 3am", args: []string{"--no-wait"},
-			model: again(bash("true"), messagesapi.Turn{Text: "Claude AI usage limit reached|1795213319"}, messagesapi.Turn{Text: "You've hit your limit"})},
-		{name: "a usage limit as an event, exit status 1", task: "pending", exit: 6, sentence: "rate limit: You've hit your",
-			script: "ratelimit 3600", model: limited, args: []string{"--no-wait"}, key: oauth},
-		{name: "a usage limit as an event, exit status 0", task: "pending", exit: 6, sentence: "rate limit: You've hit your",
-			script: "ratelimit 3600", model: limited, args: []string{"--no-wait"}, key: oauth, exits0: true},
-		{name: "an error with exit status 0", task: "pending", exit: 6, sentence: "the agent's credentials were refused",
+			model: again(bash("true"), messagesapi.Turn{Text: "Claude AI usage limit reached|1795213319"}, messagesapi.Turn{Text: "You've hit your limit"}),
+		},
+		{
+			name: "a usage limit as an event, exit status 1", task: "pending", exit: 6, sentence: "rate limit: You've hit your",
+			script: "ratelimit 3600", model: limited, args: []string{"--no-wait"}, key: oauth,
+		},
+		{
+			name: "a usage limit as an event, exit status 0", task: "pending", exit: 6, sentence: "rate limit: You've hit your",
+			script: "ratelimit 3600", model: limited, args: []string{"--no-wait"}, key: oauth, exits0: true,
+		},
+		{
+			name: "an error with exit status 0", task: "pending", exit: 6, sentence: "the agent's credentials were refused",
 			script: "error authentication_failed", exits0: true,
-			model: again(messagesapi.Turn{Status: 401, Kind: "authentication_error", Text: "invalid token"})},
-		{name: "a hang after output", task: "failed", exit: 3, sentence: "stuck: timed out after",
+			model: again(messagesapi.Turn{Status: 401, Kind: "authentication_error", Text: "invalid token"}),
+		},
+		{
+			name: "a hang after output", task: "failed", exit: 3, sentence: "stuck: timed out after",
 			script: "say I am on it.\nhang", args: []string{"--session-timeout", "4s"},
-			model: again(bash("echo on it"), messagesapi.Turn{Hang: true})},
-		{name: "children that setsid", task: "completed", exit: 0, sentence: "done and verified: made it",
+			model: again(bash("echo on it"), messagesapi.Turn{Hang: true}),
+		},
+		{
+			name: "children that setsid", task: "completed", exit: 0, sentence: "done and verified: made it",
 			script: "spawn exec " + escape + "\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
-			model:  turns(bash("setsid "+escape+" >/dev/null 2>&1 & echo x > made.txt"), done("made it"))},
+			model:  turns(bash("setsid "+escape+" >/dev/null 2>&1 & echo x > made.txt"), done("made it")),
+		},
 	}
 }
 

@@ -292,11 +292,16 @@ func newTaskEdit(a *app) *cobra.Command {
 					name string
 					set  func()
 				}{
-					{"title", func() { t.Title = title }}, {"description", func() { t.Description = n.Description }},
-					{"feature", func() { t.Feature = n.Feature }}, {"discipline", func() { t.Discipline = n.Discipline }},
-					{"priority", func() { t.Priority = n.Priority }}, {"model", func() { t.Model = n.Model }},
-					{"clear-accept", func() { t.Acceptance = nil }}, {"clear-verify", func() { t.Verify = nil }},
-					{"accept", func() { t.Acceptance = n.Acceptance }}, {"verify", func() { t.Verify = n.Verify }},
+					{"title", func() { t.Title = title }},
+					{"description", func() { t.Description = n.Description }},
+					{"feature", func() { t.Feature = n.Feature }},
+					{"discipline", func() { t.Discipline = n.Discipline }},
+					{"priority", func() { t.Priority = n.Priority }},
+					{"model", func() { t.Model = n.Model }},
+					{"clear-accept", func() { t.Acceptance = nil }},
+					{"clear-verify", func() { t.Verify = nil }},
+					{"accept", func() { t.Acceptance = n.Acceptance }},
+					{"verify", func() { t.Verify = n.Verify }},
 				} {
 					if given(f.name) {
 						f.set()

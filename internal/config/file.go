@@ -40,7 +40,7 @@ func readFile(path, name string) (map[string]setting, []error) {
 	if problem != nil {
 		problem.Source = name
 		if problem.Line > 0 {
-			r.locate(problem, problem.Line, problem.Column)
+			problem = r.locate(problem, problem.Line, problem.Column)
 		}
 		return nil, []error{problem}
 	}

@@ -109,8 +109,10 @@ func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 			list = append(list, leaves(f.Type, name+".", at)...)
 			continue
 		}
-		leaf := field{name: name, index: at, typ: f.Type, fallback: f.Tag.Get("default"), doc: f.Tag.Get("doc"),
-			blank: f.Tag.Get("blank") == "ok", secret: f.Tag.Get("secret") == "yes"}
+		leaf := field{
+			name: name, index: at, typ: f.Type, fallback: f.Tag.Get("default"), doc: f.Tag.Get("doc"),
+			blank: f.Tag.Get("blank") == "ok", secret: f.Tag.Get("secret") == "yes",
+		}
 		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
 			leaf.items, leaf.one = leaves(f.Type.Elem(), "", nil), strings.Split(f.Tag.Get("one"), "|")
 		}

@@ -26,8 +26,10 @@ func TestEachSourceOverridesTheOnesBelow(t *testing.T) {
 	dir := t.TempDir()
 	write(t, user, "agent:\n  model: user\n  command: [u]\nstuck_limit: 4\nlimits: {attempts: 6}\n")
 	write(t, filepath.Join(dir, config.FileName), "\nagent:\n  model: project\nstuck_limit: 5\n")
-	l, err := config.Load(config.Sources{ProjectDir: dir, UserFile: user,
-		Environ: []string{"HOME=" + home, "RALPH_STUCK_LIMIT=9", "RALPH_STUCK_LIMIT=6", "RALPH_LIMITS_MAX_COST_USD=2.5", "RALPH_AGENT_MODEL="}})
+	l, err := config.Load(config.Sources{
+		ProjectDir: dir, UserFile: user,
+		Environ: []string{"HOME=" + home, "RALPH_STUCK_LIMIT=9", "RALPH_STUCK_LIMIT=6", "RALPH_LIMITS_MAX_COST_USD=2.5", "RALPH_AGENT_MODEL="},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +75,10 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 
 // TestEveryVariable sets each key by its variable, and reads it back.
 func TestEveryVariable(t *testing.T) {
-	samples := map[string]string{"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
-		"list of maps": "[{url: ***, preset: generic}]"}
+	samples := map[string]string{
+		"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
+		"list of maps": "[{url: ***, preset: generic}]",
+	}
 	for _, k := range config.Keys() {
 		sample := samples[k.Type]
 		if k.Accepted != nil {
@@ -199,8 +203,10 @@ notify:
 	if l := mustLoad(t, "notify: [{url_env: RALPH_HOOK, secret_env: RALPH_KEY}]", "RALPH_HOOK=x", "RALPH_KEY=y", "RALPH_OTHER=z"); len(l.Warnings) != 1 {
 		t.Errorf("warned: %q", l.Warnings)
 	}
-	for _, text := range []string{"notify: [{url: s3cret, preset: x}]", "notify:\n  - url: s3cret\n    preset: x\n", "notify:\n  - preset: slack\n    url: [s3cret]\n",
-		"notify: [{url: s3cret}\n", "notify:\n  - url: s3cret\n    url: s3cret\n", "notify:\n  - url:\n      s3cret: 1\n", "{agent: {modle: x}, notify: [{url: s3cret}]}"} {
+	for _, text := range []string{
+		"notify: [{url: s3cret, preset: x}]", "notify:\n  - url: s3cret\n    preset: x\n", "notify:\n  - preset: slack\n    url: [s3cret]\n",
+		"notify: [{url: s3cret}\n", "notify:\n  - url: s3cret\n    url: s3cret\n", "notify:\n  - url:\n      s3cret: 1\n", "{agent: {modle: x}, notify: [{url: s3cret}]}",
+	} {
 		if _, err := load(t, text); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: error %v", text, err)
 		}
@@ -272,8 +278,10 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		is   error
 	}{
 		{"a directory", func(p string) error { return os.Mkdir(p, 0o755) }, "ralph.yaml: is not a regular file; remove it or put a file there", nil},
-		{"a file of 10 MB", func(p string) error { return os.WriteFile(p, bytes.Repeat([]byte("[\n"), 5<<20), 0o644) },
-			"ralph.yaml: is larger than 64 KiB, which no configuration needs", nil},
+		{
+			"a file of 10 MB", func(p string) error { return os.WriteFile(p, bytes.Repeat([]byte("[\n"), 5<<20), 0o644) },
+			"ralph.yaml: is larger than 64 KiB, which no configuration needs", nil,
+		},
 		{"a link to itself", func(p string) error { return os.Symlink(filepath.Base(p), p) }, "ralph.yaml: cannot be read: too many levels of symbolic links", nil},
 		{"UTF-16", func(p string) error { return os.WriteFile(p, utf16le("verify: x"), 0o644) }, "ralph.yaml:1:1: is not UTF-8 text; save the file as UTF-8", nil},
 	}

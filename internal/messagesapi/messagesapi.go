@@ -154,8 +154,10 @@ func stream(w http.ResponseWriter, n int, t Turn) {
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
 	}
 	usage := map[string]any{"input_tokens": 1200, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-	event("message_start", map[string]any{"message": map[string]any{"id": fmt.Sprintf("msg_%d", n), "type": "message", "role": "assistant",
-		"model": "claude-opus-4-8", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}})
+	event("message_start", map[string]any{"message": map[string]any{
+		"id": fmt.Sprintf("msg_%d", n), "type": "message", "role": "assistant",
+		"model": "claude-opus-4-8", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
+	}})
 	index := 0
 	block := func(start, delta map[string]any) {
 		event("content_block_start", map[string]any{"index": index, "content_block": start})

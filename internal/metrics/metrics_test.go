@@ -145,8 +145,10 @@ func TestHealth(t *testing.T) {
 	}{
 		{"nothing has happened", false, func(*testing.T, *metrics.Server) {}, 200, metrics.Health{Status: "ok", Run: "none"}},
 		{"a run is active", true, func(t *testing.T, s *metrics.Server) { work(t, s.Store) }, 200, metrics.Health{Status: "ok", Run: "running", RunID: 1, Waiting: 1}},
-		{"a run was lost", false, func(t *testing.T, s *metrics.Server) { work(t, s.Store) }, 503,
-			metrics.Health{Status: "failing", Reason: "run 1 (process 4711) was lost; `ralph run` takes up what it left", Run: "lost", RunID: 1, Waiting: 1}},
+		{
+			"a run was lost", false, func(t *testing.T, s *metrics.Server) { work(t, s.Store) }, 503,
+			metrics.Health{Status: "failing", Reason: "run 1 (process 4711) was lost; `ralph run` takes up what it left", Run: "lost", RunID: 1, Waiting: 1},
+		},
 		{"a run has ended", false, func(t *testing.T, s *metrics.Server) {
 			run := work(t, s.Store)
 			if err := s.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.EndRun(run.ID, 0, "r") }); err != nil {

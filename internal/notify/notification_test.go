@@ -26,37 +26,59 @@ func TestWhatIsToldOfEachEvent(t *testing.T) {
 		event ralph.Event
 		want  []string // type: title | text | command
 	}{
-		{"a blocking question", event(ralph.EventSignal, `{"verb":"ask","commentId":9,"payload":{"question":"red or blue?","blocking":true,"options":["red","blue"],"preferred":"blue"}}`),
-			[]string{"question.asked: TASK-3 asks: Paint it | red or blue?\n- red\n- blue (preferred) | ralph answer 9 TEXT"}},
-		{"a question that holds nothing up", event(ralph.EventSignal, `{"verb":"ask","commentId":9,"payload":{"question":"red?","blocking":false}}`),
-			[]string{"question.asked: TASK-3 asks: Paint it | red?\nThe work goes on meanwhile. | ralph answer 9 TEXT"}},
-		{"an agent's question in the discussion", event(ralph.EventCommentAdded, `{"taskId":3,"commentId":9,"kind":"question","authorKind":"agent","authorId":"x"}`),
-			[]string{"question.asked: TASK-3 asks: Paint it | why? | ralph comment 3 TEXT --reply-to 9"}},
+		{
+			"a blocking question", event(ralph.EventSignal, `{"verb":"ask","commentId":9,"payload":{"question":"red or blue?","blocking":true,"options":["red","blue"],"preferred":"blue"}}`),
+			[]string{"question.asked: TASK-3 asks: Paint it | red or blue?\n- red\n- blue (preferred) | ralph answer 9 TEXT"},
+		},
+		{
+			"a question that holds nothing up", event(ralph.EventSignal, `{"verb":"ask","commentId":9,"payload":{"question":"red?","blocking":false}}`),
+			[]string{"question.asked: TASK-3 asks: Paint it | red?\nThe work goes on meanwhile. | ralph answer 9 TEXT"},
+		},
+		{
+			"an agent's question in the discussion", event(ralph.EventCommentAdded, `{"taskId":3,"commentId":9,"kind":"question","authorKind":"agent","authorId":"x"}`),
+			[]string{"question.asked: TASK-3 asks: Paint it | why? | ralph comment 3 TEXT --reply-to 9"},
+		},
 		{"a person's question", event(ralph.EventCommentAdded, `{"commentId":9,"kind":"question","authorKind":"human"}`), nil},
 		{"an agent's note", event(ralph.EventCommentAdded, `{"commentId":9,"kind":"note","authorKind":"agent"}`), nil},
-		{"a blocking flag", event(ralph.EventSignal, `{"verb":"flag","commentId":9,"payload":{"what":"the roof leaks","severity":"blocking","category":"bug"}}`),
-			[]string{"flag.blocking: TASK-3 flags a blocking problem: Paint it | bug: the roof leaks | ralph comment 3 TEXT"}},
+		{
+			"a blocking flag", event(ralph.EventSignal, `{"verb":"flag","commentId":9,"payload":{"what":"the roof leaks","severity":"blocking","category":"bug"}}`),
+			[]string{"flag.blocking: TASK-3 flags a blocking problem: Paint it | bug: the roof leaks | ralph comment 3 TEXT"},
+		},
 		{"a flag that is a warning", event(ralph.EventSignal, `{"verb":"flag","commentId":9,"payload":{"what":"x","severity":"warning","category":"bug"}}`), nil},
 		{"another signal", event(ralph.EventSignal, `{"verb":"done","commentId":9,"payload":{"summary":"x"}}`), nil},
-		{"a task that failed", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"failed","reason":"stuck"}`),
-			[]string{"task.failed: TASK-3 failed: Paint it | stuck | ralph task retry 3"}},
-		{"a task that completed", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"completed","reason":"done"}`),
-			[]string{"task.completed: TASK-3 completed: Paint it | done | "}},
-		{"a task that waits for people", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"blocked","reason":"waits","blockers":1,"unfinished":1}`),
-			[]string{"task.blocked: TASK-3 is blocked: Paint it | waits | ralph inbox"}},
+		{
+			"a task that failed", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"failed","reason":"stuck"}`),
+			[]string{"task.failed: TASK-3 failed: Paint it | stuck | ralph task retry 3"},
+		},
+		{
+			"a task that completed", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"completed","reason":"done"}`),
+			[]string{"task.completed: TASK-3 completed: Paint it | done | "},
+		},
+		{
+			"a task that waits for people", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"blocked","reason":"waits","blockers":1,"unfinished":1}`),
+			[]string{"task.blocked: TASK-3 is blocked: Paint it | waits | ralph inbox"},
+		},
 		{"a task that waits for another task alone", event(ralph.EventTaskStatusChanged, `{"from":"pending","to":"blocked","reason":"waits","blockers":0,"unfinished":1}`), nil},
 		{"a task that is queued again", event(ralph.EventTaskStatusChanged, `{"from":"blocked","to":"pending","reason":""}`), nil},
-		{"a long wait for the agent", event(ralph.EventRunWaiting, `{"reason":"rate limit: x","until":"2026-11-20T15:00:00.000Z","agent":true}`),
-			[]string{"agent.unavailable: The agent is unavailable | rate limit: x\nThe run waits until 2026-11-20T15:00:00.000Z. | "}},
+		{
+			"a long wait for the agent", event(ralph.EventRunWaiting, `{"reason":"rate limit: x","until":"2026-11-20T15:00:00.000Z","agent":true}`),
+			[]string{"agent.unavailable: The agent is unavailable | rate limit: x\nThe run waits until 2026-11-20T15:00:00.000Z. | "},
+		},
 		{"a short wait for the agent", event(ralph.EventRunWaiting, `{"reason":"x","until":"2026-11-20T12:04:59.000Z","agent":true}`), nil},
 		{"a wait for the evening", event(ralph.EventRunWaiting, `{"reason":"x","until":"2026-11-20T22:00:00.000Z","agent":false}`), nil},
 		{"a wait without an end", event(ralph.EventRunWaiting, `{"reason":"x","until":null,"agent":false}`), nil},
-		{"the end of a run", event(ralph.EventRunEnded, `{"exit_status":0,"reason":"nothing is left to do","sessions":4,"tasks":3,"cost_usd":1.5}`),
-			[]string{"run.ended: Run 2 ended | nothing is left to do\n4 sessions on 3 tasks, $1.50, exit status 0 | ralph inbox"}},
-		{"a limit", event(ralph.EventRunEnded, `{"exit_status":5,"reason":"r","sessions":4,"tasks":3,"cost_usd":1.5}`),
-			[]string{"run.ended: Run 2 ended | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph inbox", "limit.reached: Run 2 reached a limit | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph inbox"}},
-		{"no agent", event(ralph.EventRunEnded, `{"exit_status":6,"reason":"r"}`),
-			[]string{"run.ended: Run 2 ended | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph inbox", "agent.unavailable: The agent cannot be used | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph inbox"}},
+		{
+			"the end of a run", event(ralph.EventRunEnded, `{"exit_status":0,"reason":"nothing is left to do","sessions":4,"tasks":3,"cost_usd":1.5}`),
+			[]string{"run.ended: Run 2 ended | nothing is left to do\n4 sessions on 3 tasks, $1.50, exit status 0 | ralph inbox"},
+		},
+		{
+			"a limit", event(ralph.EventRunEnded, `{"exit_status":5,"reason":"r","sessions":4,"tasks":3,"cost_usd":1.5}`),
+			[]string{"run.ended: Run 2 ended | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph inbox", "limit.reached: Run 2 reached a limit | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph inbox"},
+		},
+		{
+			"no agent", event(ralph.EventRunEnded, `{"exit_status":6,"reason":"r"}`),
+			[]string{"run.ended: Run 2 ended | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph inbox", "agent.unavailable: The agent cannot be used | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph inbox"},
+		},
 		{"an event of no interest", event(ralph.EventSessionStarted, `{"reason":5}`), nil},
 	}
 	for _, tt := range tests {

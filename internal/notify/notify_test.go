@@ -107,8 +107,10 @@ func (p *project) logged() string {
 func (p *project) notifier(receivers ...notify.Receiver) *notify.Notifier {
 	over := make(chan struct{})
 	close(over)
-	return &notify.Notifier{Store: p.db, Receivers: receivers, Project: "house", Over: over, Drain: time.Hour, Tries: 3, Timeout: 30 * time.Second,
-		Log: slog.New(slog.NewTextHandler(p, nil))}
+	return &notify.Notifier{
+		Store: p.db, Receivers: receivers, Project: "house", Over: over, Drain: time.Hour, Tries: 3, Timeout: 30 * time.Second,
+		Log: slog.New(slog.NewTextHandler(p, nil)),
+	}
 }
 
 func (p *project) deliver(n *notify.Notifier) {

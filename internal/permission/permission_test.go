@@ -22,8 +22,10 @@ func TestTheBuiltInRules(t *testing.T) {
 			"git -c user.name=x commit -m y", "echo 'sudo rm -rf /'", "grep -r sudo .", "for f in *.go; do gofmt -w $f; done", "cat <<EOF > x.txt\nsudo\nEOF", "tee /tmp/log < x", "rm -rf \"$TMPDIR\"/x", "ralph status", "ralph task list", "./ralph run", "sed -n 1,3p /etc/hosts", "cd sub && rm -rf x", "cd /tmp && touch x",
 			"find . -name '*.o' -delete", "timeout 5 go test", "env FOO=1 make",
 		},
-		"root": {"sudo ls", "cd x && sudo -n true", "echo $(sudo id)", "bash -c 'sudo id'", "sh -ec \"sudo id\"", "env A=b sudo id", "timeout -k 1 5 sudo id", "ls | xargs -n 1 sudo rm", "eval 'sudo id'", "/usr/bin/sudo id", "su\\do id", "\"su\"do id", "( sudo id ) &", "if sudo id; then :; fi", "find . -exec sudo rm {} \\;",
-			"f() { sudo id; }; f", "nohup nice -n 5 doas id", "su - root"},
+		"root": {
+			"sudo ls", "cd x && sudo -n true", "echo $(sudo id)", "bash -c 'sudo id'", "sh -ec \"sudo id\"", "env A=b sudo id", "timeout -k 1 5 sudo id", "ls | xargs -n 1 sudo rm", "eval 'sudo id'", "/usr/bin/sudo id", "su\\do id", "\"su\"do id", "( sudo id ) &", "if sudo id; then :; fi", "find . -exec sudo rm {} \\;",
+			"f() { sudo id; }; f", "nohup nice -n 5 doas id", "su - root",
+		},
 		"force-push":     {"git push --force", "git push -f origin main", "git push origin +main", "git push origin :old", "git push --force-with-lease", "git -C . push --mirror", "git push origin --delete x", "git push -uf origin x"},
 		"git-config":     {"git config user.name x", "git config --global core.hooksPath /tmp/x", "git config --unset a.b", "git remote add evil http://x", "git remote set-url origin x", "echo x > .git/hooks/pre-commit", "rm .git/config", "rm -rf .git", "git config set a.b c"},
 		"ralph":          {"ralph answer 3 yes", "ralph task cancel 2", "ralph run", "cat .git/ralph/ralph.db", "sqlite3 .git/ralph/ralph.db .dump", "echo x > ralph.yaml", "sed -i s/a/b/ ralph.yaml", "rm -r .git/ralph", "ralph -C . stop"},

@@ -184,8 +184,10 @@ func TestACgroupHoldsWhatHasClearedItsEnvironment(t *testing.T) {
 func contain(args []string) error {
 	c, _ := proc.Contain(proc.Limits{})
 	marker := args[0]
-	p, err := proc.Start(proc.Spec{Args: []string{"sh", "-c", args[1]}, Env: []string{"PATH=" + os.Getenv("PATH"), marker},
-		Marker: marker, Stdout: os.Stdout, Containment: c})
+	p, err := proc.Start(proc.Spec{
+		Args: []string{"sh", "-c", args[1]}, Env: []string{"PATH=" + os.Getenv("PATH"), marker},
+		Marker: marker, Stdout: os.Stdout, Containment: c,
+	})
 	if err != nil {
 		return err
 	}
@@ -214,8 +216,10 @@ func contained(args []string) error {
 	r.Missing = missing
 	marker := newMarker()
 	var err error
-	r.Result, err = proc.Run(context.Background(), proc.Spec{Args: []string{"sh", "-c", args[3]},
-		Env: []string{"PATH=" + os.Getenv("PATH"), marker}, Marker: marker, Containment: c}, 10_000, nil)
+	r.Result, err = proc.Run(context.Background(), proc.Spec{
+		Args: []string{"sh", "-c", args[3]},
+		Env:  []string{"PATH=" + os.Getenv("PATH"), marker}, Marker: marker, Containment: c,
+	}, 10_000, nil)
 	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(r))
 }
 

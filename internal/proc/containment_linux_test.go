@@ -27,8 +27,10 @@ var families = []struct {
 	{"a child", `sh -c 'echo up; exec sleep 1000' &`, 1},
 	{"a child in a session of its own", `setsid sh -c 'echo up; exec sleep 1000' &`, 1},
 	{"a daemon that was forked twice", `(setsid sh -c '(echo up; exec sleep 1000) &' &)`, 1},
-	{"a daemon that has closed its streams and cleared its environment",
-		`(setsid sh -c 'echo up; exec env -i sleep 1000 >/dev/null 2>&1' &)`, 1},
+	{
+		"a daemon that has closed its streams and cleared its environment",
+		`(setsid sh -c 'echo up; exec env -i sleep 1000 >/dev/null 2>&1' &)`, 1,
+	},
 	{"a child that ignores every signal it can", `sh -c 'trap "" HUP INT QUIT TERM; echo up; exec sleep 1000' &`, 1},
 	{"a child that is stopped", `setsid sh -c 'echo up; kill -STOP $$; exec sleep 1000' &`, 1},
 	{"a child whose main thread has ended", os.Args[0] + ` helper headless &`, 1},
@@ -46,8 +48,10 @@ var deaths = []struct {
 	{"ends by itself", func(_ *testing.T, s *session) error { return s.stdin.Close() }, proc.Exit{Code: 3}},
 	{"is interrupted and obeys", func(_ *testing.T, s *session) error { return s.Interrupt() }, proc.Exit{Code: -1, Signal: "SIGINT"}},
 	{"is killed by ralph", func(_ *testing.T, s *session) error { return s.Kill() }, proc.Exit{Code: -1, Signal: "SIGKILL"}},
-	{"is killed by somebody else", func(_ *testing.T, s *session) error { return syscall.Kill(s.Pid(), syscall.SIGKILL) },
-		proc.Exit{Code: -1, Signal: "SIGKILL"}},
+	{
+		"is killed by somebody else", func(_ *testing.T, s *session) error { return syscall.Kill(s.Pid(), syscall.SIGKILL) },
+		proc.Exit{Code: -1, Signal: "SIGKILL"},
+	},
 }
 
 func TestNothingIsAliveAfterTheCommand(t *testing.T) {
@@ -261,8 +265,10 @@ func TestASupervisorHeedsNoSignal(t *testing.T) {
 	t.Parallel()
 	s := startScript(t, "echo up; read line; exit 4", nil)
 	s.expect("up")
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGTSTP} {
+	for _, sig := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGTSTP,
+	} {
 		if err := syscall.Kill(supervisorOf(t, s), sig); err != nil {
 			t.Fatal(err)
 		}

@@ -105,7 +105,7 @@ func timeout(grace time.Duration, c proc.Containment) error {
 	lines := bufio.NewReader(r)
 	for range escapes {
 		if line, err := lines.ReadString('\n'); line != "up\n" {
-			return fmt.Errorf("read %q, %v", line, err)
+			return fmt.Errorf("read %q: %w", line, err)
 		}
 	}
 	if err := p.Interrupt(); err != nil {
@@ -114,7 +114,7 @@ func timeout(grace time.Duration, c proc.Containment) error {
 	exit, err := p.Wait()
 	none := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
 	if !errors.Is(none, unix.ECHILD) {
-		return fmt.Errorf("alive after Wait (%v): %q", err, children())
+		return fmt.Errorf("alive after Wait (%w): %q", errors.Join(none, err), children())
 	}
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func headless([]string) error {
 				return
 			}
 			close(ended)
-			syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+			_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // it does not return
 		}()
 	}
 	<-ended

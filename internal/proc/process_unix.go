@@ -66,8 +66,10 @@ func Start(spec Spec) (*Process, error) {
 	if err := errors.Join(orders.Close(), events.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
 	}
-	r := request{Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapped: len(spec.Wrapper) > 0,
-		Enclosure: spec.Containment.enclosure(spec.Marker)}
+	r := request{
+		Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapped: len(spec.Wrapper) > 0,
+		Enclosure: spec.Containment.enclosure(spec.Marker),
+	}
 	s, err := p.request(r)
 	if err != nil {
 		_, err = p.lost(err) // the command may have been started already

@@ -41,15 +41,24 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		text string
 	}{
 		{"no program given", proc.Spec{}, nil, "no program"},
-		{"a program that is not in the PATH", proc.Spec{Args: []string{"no-such-program"}, Env: []string{path}},
-			exec.ErrNotFound, "start no-such-program: "},
+		{
+			"a program that is not in the PATH",
+			proc.Spec{Args: []string{"no-such-program"}, Env: []string{path}},
+			exec.ErrNotFound, "start no-such-program: ",
+		},
 		{"a program, but no PATH", proc.Spec{Args: []string{"sh"}}, exec.ErrNotFound, "start sh: "},
 		{"a path that does not exist", proc.Spec{Args: []string{"/no/such/program"}}, exec.ErrNotFound, "/no/such/program does not exist"},
-		{"a relative path that does not exist in the directory", proc.Spec{Args: []string{"./sh"}, Dir: "/usr"},
-			exec.ErrNotFound, "/usr/sh does not exist"},
+		{
+			"a relative path that does not exist in the directory",
+			proc.Spec{Args: []string{"./sh"}, Dir: "/usr"},
+			exec.ErrNotFound, "/usr/sh does not exist",
+		},
 		{"a file that may not be executed", proc.Spec{Args: []string{file}}, fs.ErrPermission, file},
-		{"a directory that does not exist", proc.Spec{Args: []string{"sh"}, Env: []string{path}, Dir: "/no/such/dir"},
-			fs.ErrNotExist, "start sh: working directory: stat /no/such/dir"},
+		{
+			"a directory that does not exist",
+			proc.Spec{Args: []string{"sh"}, Env: []string{path}, Dir: "/no/such/dir"},
+			fs.ErrNotExist, "start sh: working directory: stat /no/such/dir",
+		},
 		{"a directory that is a file", proc.Spec{Args: []string{"sh"}, Env: []string{path}, Dir: file}, syscall.ENOTDIR, file},
 		{"a script without its interpreter", proc.Spec{Args: []string{script}}, fs.ErrNotExist, "interpreter"},
 		{"a file that is no program", proc.Spec{Args: []string{binary}}, syscall.ENOEXEC, binary},
@@ -222,7 +231,11 @@ func TestTheCommandGetsWhatItIsGivenAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer syscall.Close(inherited)
+	defer func() {
+		if err := syscall.Close(inherited); err != nil {
+			t.Error(err)
+		}
+	}()
 	// As "nohup ralph" and "ralph &" do.
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGINT, syscall.SIGHUP)

@@ -83,8 +83,10 @@ func supervise() error {
 	}
 	// If ralph cannot be told, it is gone: the orders say so too.
 	told := encoder.Encode(started{Pid: leader})
-	s := &supervisor{orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapped, group: group,
-		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapped, group)}
+	s := &supervisor{
+		orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapped, group: group,
+		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapped, group),
+	}
 	survivors := s.run()
 	s.exit.Reached = s.group.reached()
 	if err := s.group.remove(); err != nil && survivors == "" {
@@ -117,7 +119,7 @@ func start(r request, group cgroup) (int, error) {
 
 // refused is what ralph is told of a command that did not start.
 func refused(err error) started {
-	if errno, ok := err.(syscall.Errno); ok { // one that is wrapped is about something else
+	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // one that is wrapped is about something else
 		return started{Errno: errno}
 	}
 	return started{Problem: err.Error()}

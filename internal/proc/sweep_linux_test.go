@@ -70,7 +70,11 @@ func startStray(t *testing.T, script, marker string) (*exec.Cmd, *os.File) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(func() {
+		// It has been killed already where the test passed.
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
 	out.w.Close()
 	if _, err := out.r.Read(make([]byte, len("up\n"))); err != nil {
 		t.Fatal(err)

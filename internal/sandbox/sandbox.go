@@ -81,8 +81,10 @@ func Available(ctx context.Context, path string, network bool) (program string, 
 	}
 	limited, cancel := context.WithTimeout(ctx, trial)
 	defer cancel()
-	r, err := proc.Run(limited, proc.Spec{Args: []string{"true"}, Dir: "/", Env: []string{"PATH=" + path},
-		Wrapper: Wrapper(Options{Program: program, Network: network})}, 1000, nil)
+	r, err := proc.Run(limited, proc.Spec{
+		Args: []string{"true"}, Dir: "/", Env: []string{"PATH=" + path},
+		Wrapper: Wrapper(Options{Program: program, Network: network}),
+	}, 1000, nil)
 	if err != nil {
 		return "", fmt.Errorf("the sandbox cannot be tried: %w", err)
 	}

@@ -21,8 +21,10 @@ func (a *agent) permitted(ctx context.Context, name, id string, input any) (bool
 	if i < 0 {
 		return false, fmt.Errorf("MCP tool %s (passed via --permission-prompt-tool) not found", o.permissionTool)
 	}
-	result, err := a.tools[i].session.CallTool(ctx, &mcp.CallToolParams{Name: a.tools[i].name,
-		Arguments: map[string]any{"tool_name": name, "input": input, "tool_use_id": id}})
+	result, err := a.tools[i].session.CallTool(ctx, &mcp.CallToolParams{
+		Name:      a.tools[i].name,
+		Arguments: map[string]any{"tool_name": name, "input": input, "tool_use_id": id},
+	})
 	if err != nil {
 		return false, err
 	}

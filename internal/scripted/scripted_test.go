@@ -73,11 +73,17 @@ func launch(t *testing.T, script string, args ...string) *agent {
 	go func() {
 		getenv := func(name string) string { return map[string]string{"RALPH_SCRIPT": script}[name] }
 		status := scripted.Main(ctx, args, stdin, stdout, a.errors, getenv)
-		stdout.Close()
-		stdin.Close()
+		if err := errors.Join(stdout.Close(), stdin.Close()); err != nil {
+			t.Error(err)
+		}
 		a.status <- status
 	}()
-	t.Cleanup(func() { stop(); out.Close() })
+	t.Cleanup(func() {
+		stop()
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return a
 }
 

@@ -86,8 +86,10 @@ func TestAServiceIsInstalledAndRemoved(t *testing.T) {
 		t.Errorf("%v, the unit is\n%s", err, written)
 	}
 	state, err := s.Status(t.Context(), u)
-	want := service.State{Systemd: true, Name: "ralph-my-app.service", File: s.File(u), Installed: true, Enabled: true, Active: "active", Sub: "running",
-		Text: "waiting = ready", PID: 12, Result: "success", Restarts: 3, Since: "Fri 2026-11-20"}
+	want := service.State{
+		Systemd: true, Name: "ralph-my-app.service", File: s.File(u), Installed: true, Enabled: true, Active: "active", Sub: "running",
+		Text: "waiting = ready", PID: 12, Result: "success", Restarts: 3, Since: "Fri 2026-11-20",
+	}
 	if d := cmp.Diff(want, state); d != "" || err != nil {
 		t.Errorf("status: %v\n%s", err, d)
 	}

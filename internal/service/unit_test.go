@@ -20,8 +20,10 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func plain() service.Unit {
-	return service.Unit{Name: "my-app", Dir: "/home/me/my-app", Binary: "/home/me/go/bin/ralph", Path: "/home/me/bin:/usr/bin:/bin",
-		EnvFile: "/home/me/.config/ralph/service.env", StopTimeout: 80 * time.Second}
+	return service.Unit{
+		Name: "my-app", Dir: "/home/me/my-app", Binary: "/home/me/go/bin/ralph", Path: "/home/me/bin:/usr/bin:/bin",
+		EnvFile: "/home/me/.config/ralph/service.env", StopTimeout: 80 * time.Second,
+	}
 }
 
 func system() service.Unit {
@@ -32,8 +34,10 @@ func system() service.Unit {
 
 // odd has a bit of everything that means something to systemd.
 func odd() service.Unit {
-	return service.Unit{Name: `50% "off" $HOME`, Dir: `/srv/50% "off" it's \n $HOME ${X} é;`, Binary: "/opt/50% $x é/ralph", Path: `/a b:/c%d:/"e":/\f:$g`,
-		EnvFile: "/srv/50% x/service.env", RunArgs: []string{"--schedule", "*/5 0 * * 1-5", "--between=22:00-06:00 Europe/Berlin"}, StopTimeout: 1500 * time.Millisecond}
+	return service.Unit{
+		Name: `50% "off" $HOME`, Dir: `/srv/50% "off" it's \n $HOME ${X} é;`, Binary: "/opt/50% $x é/ralph", Path: `/a b:/c%d:/"e":/\f:$g`,
+		EnvFile: "/srv/50% x/service.env", RunArgs: []string{"--schedule", "*/5 0 * * 1-5", "--between=22:00-06:00 Europe/Berlin"}, StopTimeout: 1500 * time.Millisecond,
+	}
 }
 
 var units = map[string]service.Unit{"user": plain(), "system": system(), "odd": odd()}

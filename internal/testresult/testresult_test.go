@@ -69,17 +69,29 @@ func TestJUnit(t *testing.T) {
 		want         map[string]testresult.Status
 		broken       string
 	}{
-		{"pytest", `<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" errors="0" failures="1" skipped="1" tests="3">
+		{
+			"pytest", `<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" errors="0" failures="1" skipped="1" tests="3">
 <testcase classname="tests.test_app" name="test_login" time="0.01"/><testcase classname="tests.test_app" name="test_logout"><failure message="no">trace <![CDATA[<x>]]></failure></testcase>
 <testcase classname="tests.test_app" name="test_later"><skipped type="pytest.skip"/></testcase></testsuite></testsuites>`,
-			map[string]testresult.Status{"tests.test_app.test_login": "passed", "tests.test_app.test_logout": "failed", "tests.test_app.test_later": "skipped"}, ""},
-		{"surefire, one suite as the root", `<testsuite name="com.acme.AppTest" tests="1" errors="1" failures="0"><properties><property name="a" value="b"/></properties>
+			map[string]testresult.Status{"tests.test_app.test_login": "passed", "tests.test_app.test_logout": "failed", "tests.test_app.test_later": "skipped"},
+			"",
+		},
+		{
+			"surefire, one suite as the root", `<testsuite name="com.acme.AppTest" tests="1" errors="1" failures="0"><properties><property name="a" value="b"/></properties>
 <testcase name="boots" classname="com.acme.AppTest"><error type="E"/><system-out>text</system-out></testcase></testsuite>`,
-			map[string]testresult.Status{"com.acme.AppTest.boots": "failed"}, ""},
-		{"jest without classes, nested suites", `<testsuites><testsuite name="math" failures="0"><testsuite name="add" failures="0"><testcase name="works"/></testsuite></testsuite></testsuites>`,
-			map[string]testresult.Status{"add.works": "passed"}, ""},
-		{"of two with one name the failed one counts", `<testsuite name="s"><testcase name="a"><failure/></testcase><testcase name="a"/></testsuite>`,
-			map[string]testresult.Status{"s.a": "failed"}, ""},
+			map[string]testresult.Status{"com.acme.AppTest.boots": "failed"},
+			"",
+		},
+		{
+			"jest without classes, nested suites", `<testsuites><testsuite name="math" failures="0"><testsuite name="add" failures="0"><testcase name="works"/></testsuite></testsuite></testsuites>`,
+			map[string]testresult.Status{"add.works": "passed"},
+			"",
+		},
+		{
+			"of two with one name the failed one counts", `<testsuite name="s"><testcase name="a"><failure/></testcase><testcase name="a"/></testsuite>`,
+			map[string]testresult.Status{"s.a": "failed"},
+			"",
+		},
 		{"a suite that fails without a test", `<testsuite name="s" errors="1"><testcase name="a"/></testsuite>`, map[string]testresult.Status{"s.a": "passed"}, "counts 1 failures and names 0"},
 		{"cut short in a test", `<testsuite name="s"><testcase name="a"><fail`, nil, "cut short"},
 		{"cut short between tests", `<testsuite name="s"><testcase name="a"/>`, map[string]testresult.Status{"s.a": "passed"}, "no XML"},

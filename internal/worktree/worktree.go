@@ -345,9 +345,11 @@ func run(ctx context.Context, dir string, env []string, args ...string) ([]byte,
 
 // runInput is run with something on standard input.
 func runInput(ctx context.Context, dir string, env []string, input string, args ...string) ([]byte, error) {
-	safe := []string{"--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+	safe := []string{
+		"--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
 		"-c", "core.untrackedCache=false", "-c", "advice.addEmbeddedRepo=false", "-c", "core.quotePath=false", "-c", "core.compression=0",
-		"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false", "-c", "gc.auto=0"}
+		"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false", "-c", "gc.auto=0",
+	}
 	cmd := exec.CommandContext(ctx, "git", append(safe, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") }),

@@ -33,13 +33,22 @@ func TestChangesAreSeenWhateverTheAgentDidWithGit(t *testing.T) {
 		commits               int
 	}{
 		{"nothing", base, "true", []ralph.FileChange{}, 0},
-		{"uncommitted and untracked", base, "echo x >> a; echo y > new; rm gone",
-			[]ralph.FileChange{{Path: "a", Added: 1, Status: "modified"}, {Path: "gone", Removed: 1, Status: "deleted"}, {Path: "new", Added: 1, Status: "added"}}, 0},
+		{
+			"uncommitted and untracked", base, "echo x >> a; echo y > new; rm gone",
+			[]ralph.FileChange{{Path: "a", Added: 1, Status: "modified"}, {Path: "gone", Removed: 1, Status: "deleted"}, {Path: "new", Added: 1, Status: "added"}},
+			0,
+		},
 		{"committed", base, "echo y > new; git add new; git commit -qm new", []ralph.FileChange{{Path: "new", Added: 1, Status: "added"}}, 1},
-		{"amended twice", base, "echo y > new; git add new; git commit -qm 1; echo z > new; git commit -qam 2 --amend; git commit -q --allow-empty -m 3 --amend",
-			[]ralph.FileChange{{Path: "new", Added: 1, Status: "added"}}, 3},
-		{"committed and reset away", base, "echo y > new; git add new; git commit -qm 1; git reset -q --hard HEAD~1",
-			[]ralph.FileChange{{Path: "a", Removed: 1, Status: "modified"}}, 1},
+		{
+			"amended twice", base, "echo y > new; git add new; git commit -qm 1; echo z > new; git commit -qam 2 --amend; git commit -q --allow-empty -m 3 --amend",
+			[]ralph.FileChange{{Path: "new", Added: 1, Status: "added"}},
+			3,
+		},
+		{
+			"committed and reset away", base, "echo y > new; git add new; git commit -qm 1; git reset -q --hard HEAD~1",
+			[]ralph.FileChange{{Path: "a", Removed: 1, Status: "modified"}},
+			1,
+		},
 		{"on another branch", base, "git stash -q; git switch -qc other; echo y > new; git add new; git commit -qm new; git stash pop -q", []ralph.FileChange{{Path: "new", Added: 1, Status: "added"}}, 1},
 		{"ignored files do not count", base, "echo x > ignored", []ralph.FileChange{}, 0},
 		{"ralph's own do not count", base, "mkdir .ralph; echo x > .ralph/db", []ralph.FileChange{}, 0},

@@ -67,8 +67,12 @@ func TestEnvironment(t *testing.T) {
 		want    []string // beside always
 	}{
 		{"the basics pass", []string{"PATH=/bin", "HOME=/h", "LC_ALL=C", "XDG_CACHE_HOME=/c", "EMPTY="}, nil, []string{"PATH=/bin", "HOME=/h", "LC_ALL=C", "XDG_CACHE_HOME=/c"}},
-		{"the agent's own credentials pass", []string{"ANTHROPIC_API_KEY=a", "CLAUDE_CODE_OAUTH_TOKEN=b", "AWS_SECRET_ACCESS_KEY=c", "GOOGLE_APPLICATION_CREDENTIALS=d"}, nil,
-			[]string{"ANTHROPIC_API_KEY=a", "CLAUDE_CODE_OAUTH_TOKEN=b", "AWS_SECRET_ACCESS_KEY=c", "GOOGLE_APPLICATION_CREDENTIALS=d"}},
+		{
+			"the agent's own credentials pass",
+			[]string{"ANTHROPIC_API_KEY=a", "CLAUDE_CODE_OAUTH_TOKEN=b", "AWS_SECRET_ACCESS_KEY=c", "GOOGLE_APPLICATION_CREDENTIALS=d"},
+			nil,
+			[]string{"ANTHROPIC_API_KEY=a", "CLAUDE_CODE_OAUTH_TOKEN=b", "AWS_SECRET_ACCESS_KEY=c", "GOOGLE_APPLICATION_CREDENTIALS=d"},
+		},
 		{"other services' do not", []string{"GITHUB_TOKEN=a", "DATABASE_URL=b", "STRIPE_KEY=c", "SLACK_WEBHOOK=d"}, nil, nil},
 		{"nor do those of build tools", []string{"CARGO_REGISTRY_TOKEN=a", "npm_config__auth=b", "npm_config_//r.example/:_authToken=c", "MAVEN_PASSWORD=d", "NPM_CONFIG_REGISTRY=e"}, nil, []string{"NPM_CONFIG_REGISTRY=e"}},
 		{"what sounds secret and is none passes", []string{"SSH_AUTH_SOCK=/s", "GIT_AUTHOR_NAME=A"}, nil, []string{"SSH_AUTH_SOCK=/s", "GIT_AUTHOR_NAME=A"}},
