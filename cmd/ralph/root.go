@@ -60,6 +60,9 @@ cannot be used; 130 stopped.`,
 	add(groupLook, newTimeline(a), newSession(a), newPrompt(a), newSnapshot(a))
 	root.AddCommand(newMCP(a), newScriptedAgent(a))
 	checkArguments(root)
+	if err := a.complete(root); err != nil {
+		panic(err) // a flag that has a completion already, which only a change of this package can cause
+	}
 	return root
 }
 

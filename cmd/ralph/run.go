@@ -374,7 +374,7 @@ func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
 	}
 	return claude.New(claude.Options{
 		Command: c.Command, ExtraArgs: c.ExtraArgs, MCPCommand: []string{self, "mcp"}, Database: db.Path(),
-		SettingSources: strings.Join(c.SettingSources, ","), PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,
+		SettingSources: c.SettingSources, PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,
 		DisallowedTools: c.DisallowedTools, Permissions: permissions, Env: env, Environ: a.environ, ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
 		Wrapper: p.held.wrapper, Containment: p.held.containment,
 	}), nil

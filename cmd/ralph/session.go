@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,9 @@ func newSessionList(a *app) *cobra.Command {
 				if f.Task, err = ralph.ParseTaskID(task); err != nil {
 					return err
 				}
+			}
+			if f.Limit < 1 {
+				return usage(&ralph.FieldError{Field: fmt.Sprintf("--limit %d", f.Limit), Problem: "must be at least 1"})
 			}
 			switch f.Outcome {
 			case "", ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout:
@@ -180,6 +184,20 @@ func renderLog(w io.Writer, r io.Reader) error {
 	}
 }
 
+// essentials are what matters of a tool's input, on one line.
+func essentials(input json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(input, &fields) != nil {
+		return oneLine(string(input), 160)
+	}
+	for _, name := range []string{"command", "file_path", "notebook_path", "pattern", "url", "query", "path", "summary", "remaining", "reason", "question", "what", "text", "on", "prompt", "description"} {
+		if s, ok := fields[name].(string); ok && s != "" {
+			return oneLine(s, 160)
+		}
+	}
+	return oneLine(string(input), 160)
+}
+
 func renderEvent(line []byte) (out []string) {
 	var e struct {
 		Type, Subtype, Result string
@@ -207,7 +225,7 @@ func renderEvent(line []byte) (out []string) {
 		case "text":
 			out = append(out, printable(b.Text))
 		case "tool_use":
-			out = append(out, "→ "+b.Name+" "+oneLine(string(b.Input), 160))
+			out = append(out, "→ "+strings.TrimPrefix(b.Name, "mcp__ralph__ralph_")+" "+essentials(b.Input))
 		case "tool_result":
 			if b.IsError {
 				out = append(out, "  ✕ "+oneLine(string(b.Content), 300))

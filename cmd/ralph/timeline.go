@@ -61,10 +61,32 @@ func newTimeline(a *app) *cobra.Command {
 	return cmd
 }
 
+// threads puts replies below what they reply to, where that is shown too; the
+// rest stays in the order of time.
+func threads(comments []ralph.Comment) []ralph.Comment {
+	replies := map[int64][]ralph.Comment{}
+	shown := map[int64]bool{}
+	for _, c := range comments {
+		shown[c.ID] = true
+	}
+	for _, c := range comments {
+		if c.ParentID != nil && shown[*c.ParentID] {
+			replies[*c.ParentID] = append(replies[*c.ParentID], c)
+		}
+	}
+	var list []ralph.Comment
+	for _, c := range comments {
+		if c.ParentID == nil || !shown[*c.ParentID] {
+			list = append(append(list, c), replies[c.ID]...)
+		}
+	}
+	return list
+}
+
 // sayTimeline prints a card for each signal and a bubble for each comment, as
 // their verb says, never their text.
 func sayTimeline(w io.Writer, comments []ralph.Comment) error {
-	for _, c := range comments {
+	for _, c := range threads(comments) {
 		indent, head := "", string(c.Kind)
 		if c.ParentID != nil {
 			indent = "    "
@@ -75,6 +97,12 @@ func sayTimeline(w io.Writer, comments []ralph.Comment) error {
 		fmt.Fprintf(w, "%s%d  %s  %s  %s\n", indent, c.ID, c.Created.Local().Format("2006-01-02 15:04:05"), oneLine(c.Author, 40), head)
 		for line := range strings.Lines(printable(c.Body)) {
 			fmt.Fprintf(w, "%s  | %s\n", indent, strings.TrimRight(line, "\n"))
+		}
+		if c.Rationale != "" {
+			fmt.Fprintf(w, "%s  because: %s\n", indent, oneLine(c.Rationale, 500))
+		}
+		if c.Holding {
+			fmt.Fprintf(w, "%s  holds the task back %s\n", indent, oneLine(c.HoldReason, 200))
 		}
 		if !c.ResolvedAt.IsZero() {
 			fmt.Fprintf(w, "%s  resolved by %s: %s\n", indent, c.ResolvedBy, oneLine(c.Decision, 200))

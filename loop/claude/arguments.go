@@ -38,7 +38,7 @@ func Arguments(version string, o Options, a loop.Assignment) []string {
 		"--output-format", "stream-json", "--input-format", "stream-json",
 		"--strict-mcp-config", "--mcp-config", mcpConfig(o, a),
 		"--session-id", a.SessionID,
-		"--setting-sources", o.SettingSources,
+		"--setting-sources", strings.Join(o.SettingSources, ","), // "" reads none
 		"--permission-mode", o.PermissionMode,
 		"--allowedTools", strings.Join(append([]string{"mcp__" + serverName}, o.AllowedTools...), ","),
 		"--disallowedTools", strings.Join(append([]string{disallowed}, o.DisallowedTools...), ","),

@@ -41,7 +41,7 @@ type Options struct {
 	ExtraArgs      []string // appended to the arguments (agent.extra_args)
 	MCPCommand     []string // how the agent starts ralph's MCP server; required
 	Database       string   // path of ralph's database, for that server
-	SettingSources string   // default "project,local": a user's own hooks and plugins do not leak in
+	SettingSources []string // nil is project and local: a user's own hooks and plugins do not leak in
 	PermissionMode string   // default "acceptEdits"
 	Permissions    string   // rules for ralph's permission tool, as `ralph mcp` takes them; "" if the agent asks nobody
 	AllowedTools   []string // beside ralph's own; default Bash, WebFetch, WebSearch
@@ -64,8 +64,8 @@ func (o Options) withDefaults() Options {
 	if len(o.Command) == 0 {
 		o.Command = []string{"claude"}
 	}
-	if o.SettingSources == "" {
-		o.SettingSources = "project,local"
+	if o.SettingSources == nil {
+		o.SettingSources = []string{"project", "local"}
 	}
 	if o.PermissionMode == "" {
 		o.PermissionMode = "acceptEdits"

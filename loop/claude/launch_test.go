@@ -16,7 +16,7 @@ func TestArguments(t *testing.T) {
 	task := loop.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs"}
 	options := claude.Options{
 		MCPCommand: []string{"/bin/ralph", "mcp"}, Database: "/state/ralph.db",
-		SettingSources: "project,local", PermissionMode: "acceptEdits", AllowedTools: []string{"Bash"}, ExtraArgs: []string{"--effort", "high"},
+		SettingSources: []string{"project", "local"}, PermissionMode: "acceptEdits", AllowedTools: []string{"Bash"}, ExtraArgs: []string{"--effort", "high"},
 	}
 	config := `{"mcpServers":{"ralph":{"type":"stdio","command":"/bin/sh","args":["-c","exec \"$@\" 2\u003e\u003e\"$RALPH_MCP_STDERR\"","ralph","/bin/ralph","mcp"],` +
 		`"env":{"RALPH_DB_PATH":"/state/ralph.db","RALPH_DISCIPLINE":"backend","RALPH_MCP_STDERR":"/logs/mcp.log","RALPH_SESSION_ID":"S","RALPH_TASK_ID":"7"},"alwaysLoad":true}}}`
