@@ -360,7 +360,7 @@ func runInput(ctx context.Context, dir string, env []string, input string, args 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("git %s: %w: %s", subcommand(args), err, strings.TrimSpace(errs.String()))
+		return nil, fmt.Errorf("git %s: %w: %s", subcommand(args), err, strings.Join(strings.Fields(errs.String()), " "))
 	}
 	return out.Bytes(), nil
 }
