@@ -58,6 +58,7 @@ cannot be used; 130 stopped.`,
 	add(groupRun, newRun(a), newStop(a), newPause(a), newResume(a), newStatus(a), newService(a))
 	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newResolve(a), newPermission(a))
 	add(groupLook, newTimeline(a), newSession(a), newPrompt(a), newSnapshot(a))
+	add(groupKeep, newDB(a))
 	root.AddCommand(newMCP(a), newScriptedAgent(a))
 	checkArguments(root)
 	if err := a.complete(root); err != nil {

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"ralph"
+)
+
+// invariants are what ralph itself holds true of its data, beyond what the
+// database refuses. Each query counts what contradicts it.
+var invariants = []struct{ what, query string }{
+	{"foreign keys that point nowhere", `SELECT count(*) FROM pragma_foreign_key_check`},
+	{"sessions in progress on a task that is not", `
+		SELECT count(*) FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.completed_at = '' AND t.status <> 'in_progress'`},
+	{"tasks in progress without a session", `
+		SELECT count(*) FROM tasks t WHERE t.status = 'in_progress' AND t.claimed_by = '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id AND s.completed_at = '')`},
+	{"tasks that wait for an answer although no question is open", `
+		SELECT count(*) FROM tasks t WHERE t.status = 'needs_input'
+			AND NOT EXISTS (SELECT 1 FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1 AND (c.signal_verb = 'ask' OR c.kind = 'question'))`},
+	{"learnings that were counted more often than they were signalled", `
+		SELECT count(*) FROM learnings l WHERE l.origin = 'agent' AND l.times_seen > (SELECT count(*) FROM learning_comments c WHERE c.learning_id = l.id)`},
+}
+
+// Examine is [DB.Check] with what ralph itself holds true of its data. It lists
+// every problem; none if all is well.
+func (db *DB) Examine(ctx context.Context) (problems []string, err error) {
+	if err := db.Check(ctx); err != nil {
+		return []string{err.Error()}, nil
+	}
+	err = db.View(ctx, func(tx *Tx) error {
+		for _, i := range invariants {
+			var n int
+			if err := tx.row(i.query).Scan(&n); err != nil {
+				return fmt.Errorf("%s: %w", i.what, err)
+			}
+			if n > 0 {
+				problems = append(problems, fmt.Sprintf("%d %s", n, i.what))
+			}
+		}
+		return nil
+	})
+	return problems, err
+}
+
+// Vacuum rebuilds the file without the room that deleted rows have left, and
+// empties the write-ahead log. It returns how many bytes the file has shrunk by.
+func (db *DB) Vacuum(ctx context.Context) (freed int64, err error) {
+	size := func() int64 {
+		info, serr := os.Stat(db.path)
+		if serr != nil {
+			err = errors.Join(err, serr)
+			return 0
+		}
+		return info.Size()
+	}
+	before := size()
+	for _, statement := range []string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`} {
+		if _, err := db.write.ExecContext(ctx, statement); err != nil {
+			return 0, db.dialect.explain(err)
+		}
+	}
+	return before - size(), err
+}
+
+// Restore puts a backup in the place of the database file at path. The backup is
+// checked first; what it replaces is kept beside it, under the returned name. The
+// caller sees to it that nobody uses the database.
+func Restore(ctx context.Context, backup, path, stamp string) (kept string, err error) {
+	info, err := os.Stat(backup)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() == 0 {
+		return "", &ralph.FieldError{Field: "backup " + backup, Problem: "is not a copy of a database"}
+	}
+	// A copy of the copy is opened: opening migrates, and may leave files beside it.
+	trial := path + ".restoring"
+	if err := copyFile(backup, trial); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, removeDatabase(trial)) }()
+	db, err := Open(ctx, trial, Options{})
+	if err != nil {
+		return "", fmt.Errorf("the backup cannot be used: %w", err)
+	}
+	err = db.Check(ctx)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return "", fmt.Errorf("the backup cannot be used: %w", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		kept = filepath.Join(filepath.Dir(path), "backups", "replaced-"+stamp+".db")
+		if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+			return "", err
+		}
+		// With its write-ahead log, in which the latest rows may be.
+		for _, end := range []string{"", "-wal", "-shm"} {
+			if err := os.Rename(path+end, kept+end); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return "", err
+			}
+		}
+	}
+	return kept, os.Rename(trial, path)
+}
+
+func removeDatabase(path string) error {
+	var errs []error
+	for _, end := range []string{"", "-wal", "-shm", ".migrate"} {
+		if err := os.Remove(path + end); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
