@@ -111,7 +111,10 @@ func (s *session) takeChanges(ctx context.Context) error {
 		return err
 	}
 	if s.row.Files, s.row.Commits, err = s.Tree.Changes(ctx, before, after, s.scratch()); err != nil {
-		return err
+		// What the session began with is gone, as after a power cut. That it changed
+		// something is known by the hashes; which files is not, and no reason to
+		// leave the session without an end.
+		s.Log.Warn("the files that a session changed are not known", "session", s.row.ID, "error", err)
 	}
 	s.row.Unchanged = s.changed.missing()
 	return nil

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"ralph/internal/metrics"
 	"ralph/internal/notify"
@@ -13,9 +14,11 @@ import (
 	"ralph/store"
 )
 
-// bystanders are those who watch a run and on whom its work does not depend: the
-// notifier, and the server of metrics where one is wanted.
+// bystanders are those on whom the work of a run does not depend: the notifier, who
+// tidies old transcripts, and the server of metrics where one is wanted.
 type bystanders struct {
+	project  *project
+	db       *store.DB
 	log      *slog.Logger
 	notifier *notify.Notifier
 	metrics  *metrics.Server
@@ -24,6 +27,7 @@ type bystanders struct {
 
 // newBystanders makes them from the project's configuration. It starts nothing.
 func newBystanders(a *app, p *project, db *store.DB) (b bystanders, err error) {
+	b.project, b.db = p, db
 	b.log = slog.New(slog.NewTextHandler(a.err, nil))
 	if b.notifier, err = newNotifier(a, p, db); err != nil {
 		return b, err
@@ -53,6 +57,25 @@ func (b bystanders) close() {
 	}
 }
 
+// tidyEvery is how often old transcripts are looked at during a long run.
+const tidyEvery = 24 * time.Hour
+
+// tidy keeps the transcripts within their budget until ctx ends.
+func (b bystanders) tidy(ctx context.Context) {
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := keepWithin(ctx, b.project, b.db); err != nil {
+				b.log.Warn("old transcripts could not be handled", "error", err)
+			}
+		}
+	}
+}
+
 // start starts them for a run whose events come after from and which ends when
 // over is closed. leave waits for their end; what is wrong with them is logged.
 func (b bystanders) start(ctx context.Context, from int64, over <-chan struct{}) (leave func()) {
@@ -64,6 +87,7 @@ func (b bystanders) start(ctx context.Context, from int64, over <-chan struct{})
 			b.log.Error("nobody is notified", "error", err)
 		}
 	})
+	running.Go(func() { b.tidy(serving) })
 	if b.listener != nil {
 		running.Go(func() {
 			if err := b.metrics.Serve(serving, b.listener); err != nil {

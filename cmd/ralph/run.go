@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/retention"
 	"ralph/internal/schedule"
 	"ralph/internal/sdnotify"
 	"ralph/internal/worktree"
@@ -175,6 +177,9 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return errors.Join(err, unlock())
 	}
 	status, err := drive(ctx, a, o, l)
+	if kerr := keepWithin(ctx, p, db); kerr != nil {
+		l.Log.Warn("old transcripts could not be handled", "error", kerr)
+	}
 	o.beside.close()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
@@ -202,6 +207,23 @@ func (o runOptions) setTimes(l *loop.Loop) (err error) {
 		}
 	}
 	return nil
+}
+
+// keepWithin keeps the transcripts within the budget of retention.
+func keepWithin(ctx context.Context, p *project, db *store.DB) error {
+	var open []ralph.Session
+	if err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
+		open, err = tx.OpenSessions()
+		return err
+	}); err != nil {
+		return err
+	}
+	inProgress := map[string]bool{}
+	for _, s := range open {
+		inProgress[s.ID] = true
+	}
+	r := p.config.Retention
+	return retention.Apply(ctx, filepath.Join(p.state, "sessions"), inProgress, retention.Limits{Size: int64(r.SizeMiB) << 20, Age: r.Age}, time.Now())
 }
 
 // preflight finds what would stop the first session, before one is opened.

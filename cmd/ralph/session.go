@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/retention"
 	"ralph/loop/claude"
 	"ralph/store"
 )
@@ -148,7 +150,10 @@ func newSessionLog(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f, err := os.Open(filepath.Join(dir, claude.TranscriptFile))
+			f, err := retention.Open(filepath.Join(dir, claude.TranscriptFile))
+			if errors.Is(err, fs.ErrNotExist) {
+				return usage(fmt.Errorf("the transcript of session %.8s is not there any more (retention in ralph.yaml)", args[0]))
+			}
 			if err != nil {
 				return err
 			}

@@ -34,6 +34,7 @@ type Config struct {
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
 	Git               Git           `json:"git"`
+	Retention         Retention     `json:"retention"`
 	Sandbox           string        `json:"sandbox" default:"off" enum:"off|bwrap" doc:"Whether the agent and the commands that check its work run in a sandbox of bubblewrap, which can write to the project, git's directory, temporary folders, ~/.claude and permissions.writable alone (docs/sandbox.md)."`
 	SandboxNetwork    bool          `json:"sandbox_network" default:"true" doc:"Whether the sandbox has a network. An agent that reaches its model by one cannot work without."`
 	Resources         Resources     `json:"resources"`
@@ -111,6 +112,12 @@ type Permissions struct {
 type Git struct {
 	Commit   string `json:"commit" default:"off" enum:"off|task" doc:"Whether what a completed task left uncommitted is committed (task)."`
 	Snapshot bool   `json:"snapshot" default:"true" doc:"Whether a person's uncommitted files are saved before each session, for ralph snapshot restore."`
+}
+
+// Retention bounds what is kept of sessions beside the database.
+type Retention struct {
+	SizeMiB int           `json:"size_mib" default:"1024" min:"1" doc:"Disk that transcripts and logs may take, in MiB. They are compressed after a day, and beyond this the oldest are dropped; what is known of a session stays."`
+	Age     time.Duration `json:"age" default:"2160h" doc:"How long they are kept."`
 }
 
 // Stagnation says what counts as a change beside the work tree (pipeline, "Stagnation").

@@ -127,6 +127,16 @@ func guardGit(p Policy, q question) string {
 			return why
 		}
 	}
+	for _, c := range q.commands {
+		if !slices.Contains([]string{"rm", "rmdir", "mv", "shred"}, c.name()) {
+			continue
+		}
+		for _, target := range targets(c) {
+			if path := p.absolute(c.dir, target); path == p.Project || below(p.Project, path) {
+				return path + " holds git's own directory"
+			}
+		}
+	}
 	for _, path := range p.written(q) {
 		if rel, ok := inside(path, p.Project); ok && (rel == ".git" || strings.HasPrefix(rel, ".git/config") || strings.HasPrefix(rel, ".git/hooks")) {
 			return rel + " is git's own"

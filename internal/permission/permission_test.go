@@ -27,10 +27,10 @@ func TestTheBuiltInRules(t *testing.T) {
 			"f() { sudo id; }; f", "nohup nice -n 5 doas id", "su - root",
 		},
 		"force-push":     {"git push --force", "git push -f origin main", "git push origin +main", "git push origin :old", "git push --force-with-lease", "git -C . push --mirror", "git push origin --delete x", "git push -uf origin x"},
-		"git-config":     {"git config user.name x", "git config --global core.hooksPath /tmp/x", "git config --unset a.b", "git remote add evil http://x", "git remote set-url origin x", "echo x > .git/hooks/pre-commit", "rm .git/config", "rm -rf .git", "git config set a.b c"},
+		"git-config":     {"git config user.name x", "git config --global core.hooksPath /tmp/x", "git config --unset a.b", "git remote add evil http://x", "git remote set-url origin x", "echo x > .git/hooks/pre-commit", "rm .git/config", "rm -rf .git", "git config set a.b c", "rm -rf /p/roj", "rm -rf .", "cd .. && rm -rf roj", "rm -rf /", "rm -rf ..", "cd / && rm -rf p"},
 		"ralph":          {"ralph answer 3 yes", "ralph task cancel 2", "ralph run", "cat .git/ralph/ralph.db", "sqlite3 .git/ralph/ralph.db .dump", "echo x > ralph.yaml", "sed -i s/a/b/ ralph.yaml", "rm -r .git/ralph", "ralph -C . stop"},
 		"agent-settings": {"echo {} > .claude/settings.json", "touch .mcp.json", "tee .claude/hooks/x"},
-		"outside":        {"rm -rf /", "rm -rf ~", "rm -rf ~/.ssh", "rm -rf ..", "echo x >> /etc/hosts", "cp x /usr/local/bin/", "mv a ../b", "ln -s x /usr/bin/y", "dd if=/dev/zero of=/dev/sda", "cd / && rm -rf home", "sed -i s/a/b/ /etc/hosts", "chmod 777 /etc/shadow", "find / -delete", "x=1 tee -a ~/.bashrc", "{ echo a; echo b; } > /etc/x", "mkdir /opt/x"},
+		"outside":        {"rm -rf ~", "rm -rf ~/.ssh", "rm -rf ../other", "echo x >> /etc/hosts", "cp x /usr/local/bin/", "mv a ../b", "ln -s x /usr/bin/y", "dd if=/dev/zero of=/dev/sda", "cd / && rm -rf home", "sed -i s/a/b/ /etc/hosts", "chmod 777 /etc/shadow", "find / -delete", "x=1 tee -a ~/.bashrc", "{ echo a; echo b; } > /etc/x", "mkdir /opt/x"},
 		"unreadable":     {"echo 'unclosed", "if true; then"},
 	} {
 		for _, command := range commands {

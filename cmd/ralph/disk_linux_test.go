@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestAFullDisk: ralph says so, ends and loses nothing; with room again it goes on.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  learned {\"text\": \"x\", \"kind\": \"discovery\"}\n  run echo x > made.txt\n  flood 3000000\n  done {\"summary\": \"made\"}\n", "verify: ['test -f made.txt']\ngit: {snapshot: false}\n")
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skip("skipped: a small disk cannot be mounted: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	// The state of ralph is on the small disk; the project is elsewhere.
+	if err := os.Symlink(disk, filepath.Join(s.dir, ".git", "ralph")); err != nil {
+		t.Fatal(err)
+	}
+	s.ralph(0, "task", "add", "Make")
+	filler := filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk took it all: %v", err)
+	}
+	info, err := os.Stat(filler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// From no room at all to room for a part of the session.
+	for _, room := range []int64{0, 16 << 10, 128 << 10, 512 << 10, 1 << 20, 2 << 20} {
+		if err := os.Truncate(filler, max(0, info.Size()-room)); err != nil {
+			t.Fatal(err)
+		}
+		out := s.ralph(1, "run")
+		if !strings.Contains(out, "disk is full") && !strings.Contains(out, "no space left on device") {
+			t.Errorf("with %d bytes of room it does not say why:\n%s", room, out)
+		}
+		if n := strings.Count(out, "▶"); n > 3 {
+			t.Errorf("with %d bytes of room it began %d sessions", room, n)
+		}
+		// What it had written meanwhile takes the room; the next round begins anew.
+		if err := os.RemoveAll(filepath.Join(disk, "sessions")); err != nil {
+			t.Fatal(err)
+		}
+		if info, err = os.Stat(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	s.ralph(0, "run")
+	s.ralph(0, "db", "check")
+	if out := s.ralph(0, "task", "list", "--json"); !strings.Contains(out, `"status": "completed"`) {
+		t.Errorf("the task is not done: %s", out)
+	}
+}
+
+// TestAReadOnlyDatabase: one clear line, and nothing is begun.
+func TestAReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  done {\"summary\": \"made\"}\n", "")
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skip("skipped: a small disk cannot be mounted: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Symlink(disk, filepath.Join(s.dir, ".git", "ralph")); err != nil {
+		t.Fatal(err)
+	}
+	s.ralph(0, "task", "add", "Make")
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run"}, {"task", "add", "Another"}} {
+		if out := s.ralph(1, args...); strings.Count(strings.TrimSpace(out), "\n") > 0 || !strings.Contains(out, "read-only") && !strings.Contains(out, "cannot be") {
+			t.Errorf("ralph %v: %s", args, out)
+		}
+	}
+}

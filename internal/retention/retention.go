@@ -1,0 +1,209 @@
+// Package retention keeps the transcripts of sessions within a budget of disk:
+// they are compressed first, then the oldest are dropped (unattended, "Crash
+// safety"). What is known of a session stands in the database and is never touched.
+package retention
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits bound what is kept.
+type Limits struct {
+	Size int64         // bytes of all transcripts together
+	Age  time.Duration // of a session's last word
+}
+
+// Compressed is what the name of a compressed file ends in.
+const Compressed = ".gz"
+
+// restful is how long a session's files are left as they were written.
+const restful = 24 * time.Hour
+
+// small is the size below which compressing is not worth it, in bytes.
+const small = 4 << 10
+
+// A Session is the folder of one session's files.
+type Session struct {
+	Name  string // the folder's name, which is the session's id
+	Last  time.Time
+	Files []File
+}
+
+// A File is one of them.
+type File struct {
+	Name string
+	Size int64
+}
+
+// A Plan is what is to be done.
+type Plan struct {
+	Compress []string // files, as "session/file"
+	Drop     []string // sessions, the oldest first
+}
+
+// Decide makes the plan: sessions that are too old are dropped, the files of those
+// that rest are compressed, and while it is too much all the same the oldest are
+// dropped. What will be saved by compressing is not guessed: it counts next time.
+func Decide(sessions []Session, l Limits, now time.Time) (p Plan) {
+	list := slices.SortedFunc(slices.Values(sessions), func(a, b Session) int { return a.Last.Compare(b.Last) })
+	var total int64
+	for _, s := range list {
+		for _, f := range s.Files {
+			total += f.Size
+		}
+	}
+	compressible := false
+	for _, s := range list {
+		for _, f := range s.Files {
+			compressible = compressible || now.Sub(s.Last) > restful && f.Size > small && !strings.HasSuffix(f.Name, Compressed)
+		}
+	}
+	for _, s := range list {
+		var size int64
+		for _, f := range s.Files {
+			size += f.Size
+		}
+		// While there is something to compress, that comes first.
+		if now.Sub(s.Last) > l.Age || total > l.Size && !compressible {
+			p.Drop = append(p.Drop, s.Name)
+			total -= size
+			continue
+		}
+		for _, f := range s.Files {
+			if now.Sub(s.Last) > restful && f.Size > small && !strings.HasSuffix(f.Name, Compressed) {
+				p.Compress = append(p.Compress, s.Name+"/"+f.Name)
+			}
+		}
+	}
+	return p
+}
+
+// Apply keeps the folder of all sessions within the limits. Those in progress are
+// left alone. It goes on after a file that cannot be handled, and names it.
+func Apply(ctx context.Context, dir string, inProgress map[string]bool, l Limits, now time.Time) error {
+	// What is dropped for its size is known only after compressing.
+	for range 2 {
+		sessions, err := look(dir, inProgress)
+		if err != nil {
+			return err
+		}
+		if err := Decide(sessions, l, now).run(ctx, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Plan) run(ctx context.Context, dir string) error {
+	var errs []error
+	for _, name := range p.Drop {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	for _, name := range p.Compress {
+		if ctx.Err() != nil {
+			break
+		}
+		errs = append(errs, compress(filepath.Join(dir, filepath.FromSlash(name))))
+	}
+	return errors.Join(errs...)
+}
+
+// look lists the folders of the sessions.
+func look(dir string, inProgress map[string]bool) ([]Session, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Session
+	for _, e := range entries {
+		if !e.IsDir() || inProgress[e.Name()] {
+			continue
+		}
+		files, err := os.ReadDir(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		s := Session{Name: e.Name()}
+		for _, f := range files {
+			info, err := f.Info()
+			if err != nil || !info.Mode().IsRegular() {
+				continue // it has just been removed, or is none of ours
+			}
+			s.Files = append(s.Files, File{f.Name(), info.Size()})
+			if info.ModTime().After(s.Last) {
+				s.Last = info.ModTime()
+			}
+		}
+		if len(s.Files) > 0 {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// compress replaces a file by its compressed form, which keeps its time.
+func compress(path string) (err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	part := path + Compressed + ".part"
+	out, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	z := gzip.NewWriter(out)
+	_, err = io.Copy(z, in)
+	if err = errors.Join(err, z.Close(), out.Sync(), out.Close()); err != nil {
+		return errors.Join(fmt.Errorf("compress %s: %w", path, err), os.Remove(part))
+	}
+	if err := os.Chtimes(part, info.ModTime(), info.ModTime()); err != nil {
+		return err
+	}
+	if err := os.Rename(part, path+Compressed); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// Open opens a session's file, compressed or not. The error is [fs.ErrNotExist] if
+// neither is there any more.
+func Open(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if f, err = os.Open(path + Compressed); err != nil {
+		return nil, err
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
+	}
+	return &unzipped{z, f}, nil
+}
+
+type unzipped struct {
+	*gzip.Reader
+	file *os.File
+}
+
+func (u *unzipped) Close() error { return errors.Join(u.Reader.Close(), u.file.Close()) }

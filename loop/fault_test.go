@@ -1,0 +1,129 @@
+package loop_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// speaker is an agent that says something of every kind and leaves a file.
+type speaker struct{ db *store.DB }
+
+func (s speaker) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+	no := false
+	for _, p := range []signals.Payload{
+		signals.Learned{Text: "the cache lives in /var/cache", Kind: "discovery", Scope: "project"},
+		signals.Suggest{What: "Clean the cache", Kind: "new_task", Why: "it grows"},
+		signals.Ask{Question: "is that right?", Blocking: &no},
+		signals.Done{Summary: "made it"},
+	} {
+		if _, err := s.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", p); err != nil {
+			// What is not acknowledged was not said; the agent goes on without.
+			return loop.Report{Ending: ralph.Finished, CostKnown: true}, nil
+		}
+	}
+	return loop.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600)
+}
+
+func (speaker) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+
+// TestAnyWriteMayFail lets the database refuse every write from the Nth event on,
+// for every N, as a full disk does. ralph says so and ends; the next run finds
+// everything as if nothing had been.
+func TestAnyWriteMayFail(t *testing.T) {
+	failed := 0
+	for after := 2; ; after++ { // the two tasks
+		if !failAfter(t, after) {
+			break
+		}
+		failed++
+	}
+	if failed < 15 {
+		t.Errorf("only %d writes were made to fail", failed)
+	}
+}
+
+// failAfter reports whether a write was refused.
+func failAfter(t *testing.T, events int) (refused bool) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".ralph", "ralph.db")
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, title := range []string{"One", "Two"} {
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.AddTask(ralph.Task{Title: title, Priority: 2}, "human")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() (loop.Result, error) {
+		tree, err := worktree.Open(t.Context(), dir, ".ralph")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &loop.Loop{Store: db, Agent: speaker{db}, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Limits: ralph.Limits{MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100},
+			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000}
+		return l.Run(t.Context())
+	}
+	raw, err := sql.Open("sqlite3", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), fmt.Sprintf(`CREATE TRIGGER fault BEFORE INSERT ON events WHEN (SELECT count(*) FROM events) >= %d
+		BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`, events)); err != nil {
+		t.Fatal(err)
+	}
+	result, err := run()
+	switch {
+	case err == nil && result.Status == ralph.ExitOK:
+		return false
+	case err != nil && !strings.Contains(err.Error(), "the disk is full"), err == nil && result.Status == ralph.ExitFailure:
+		t.Errorf("after %d events: got %+v, %v", events, result, err)
+	}
+	if _, err := raw.ExecContext(t.Context(), `DROP TRIGGER fault`); err != nil {
+		t.Fatal(err)
+	}
+	if result, err = run(); err != nil || result.Status != ralph.ExitOK {
+		t.Errorf("after %d events, the next run: got %+v, %v", events, result, err)
+	}
+	for what, query := range map[string]string{
+		"tasks that are not completed":      `SELECT count(*) FROM tasks WHERE origin = 'human' AND status <> 'completed'`,
+		"sessions without an end":           `SELECT count(*) FROM sessions WHERE completed_at = ''`,
+		"learned signals without effect":    `SELECT count(*) FROM task_comments c WHERE c.signal_verb = 'learned' AND (SELECT count(*) FROM learning_comments l WHERE l.comment_id = c.id) <> 1`,
+		"learnings counted wrongly":         `SELECT count(*) FROM learnings l WHERE l.times_seen <> (SELECT count(*) FROM learning_comments c WHERE c.learning_id = l.id)`,
+		"proposals too many":                `SELECT max(0, count(*) - 1) FROM tasks WHERE origin = 'agent'`,
+		"tasks without one accepted done":   `SELECT count(*) FROM tasks t WHERE t.origin = 'human' AND (SELECT count(*) FROM sessions s WHERE s.task_id = t.id AND s.outcome = 'success') <> 1`,
+		"runs without an end":               `SELECT count(*) FROM runs WHERE ended_at = ''`,
+		"signals without their event":       `SELECT (SELECT count(*) FROM task_comments WHERE signal_verb IS NOT NULL) - (SELECT count(*) FROM events WHERE type = 'task.signal')`,
+		"sessions without their last event": `SELECT (SELECT count(*) FROM sessions) - (SELECT count(*) FROM events WHERE type = 'session.ended')`,
+	} {
+		var n int
+		if err := raw.QueryRowContext(t.Context(), query).Scan(&n); err != nil || n != 0 {
+			t.Errorf("after %d events: %d %s (%v)", events, n, what, err)
+		}
+	}
+	if problems, err := db.Examine(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("after %d events: %q, %v", events, problems, errors.Join(err))
+	}
+	return true
+}
