@@ -78,10 +78,14 @@ func failAfter(t *testing.T, events int) (refused bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &loop.Loop{Store: db, Agent: speaker{db}, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
-			Limits: ralph.Limits{MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100},
-			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000}
+		l := &loop.Loop{
+			Store: db, Agent: speaker{db}, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Limits: ralph.Limits{
+				MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+			},
+			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000,
+		}
 		return l.Run(t.Context())
 	}
 	raw, err := sql.Open("sqlite3", path)

@@ -80,10 +80,14 @@ func (db *DB) Say(ctx context.Context, task int64, session, author, agentTask st
 		if err := tx.CheckSession(task, session); err != nil {
 			return err
 		}
+		created, err := tx.after(session)
+		if err != nil {
+			return err
+		}
 		id, err = tx.insert(`
 			INSERT INTO task_comments (task_id, session_id, author, author_kind, agent_task_id, signal_verb, signal_payload, body, created)
 			VALUES ($1, $2, $3, 'agent', $4, $5, $6, $7, $8) RETURNING id`,
-			task, session, author, agentTask, string(p.Verb()), string(payload), p.Body(), tx.now.String())
+			task, session, author, agentTask, string(p.Verb()), string(payload), p.Body(), created.String())
 		if err != nil {
 			return err
 		}
@@ -91,6 +95,17 @@ func (db *DB) Say(ctx context.Context, task int64, session, author, agentTask st
 			map[string]any{"verb": p.Verb(), "commentId": id, "payload": json.RawMessage(payload)})
 	})
 	return id, err
+}
+
+// after is the time of a session's next signal: never before the one before it,
+// also where the clock has been set back, or the last would not be the last.
+func (tx *Tx) after(session string) (ralph.Time, error) {
+	var last ralph.Time
+	err := tx.row(`SELECT coalesce(max(created), '') FROM task_comments WHERE session_id = $1`, session).Scan(&last)
+	if last.After(tx.now.Time) {
+		return last, err
+	}
+	return tx.now, err
 }
 
 // CheckSession reports why a session takes no signals: it is unknown, another

@@ -49,7 +49,8 @@ type SessionFilter struct {
 	Task    int64
 	Run     int64
 	Outcome string
-	Limit   int // the newest so many; 0 is no limit
+	Since   ralph.Time // begun at or after this; zero is no limit
+	Limit   int        // the newest so many; 0 is no limit
 }
 
 // Sessions lists sessions, newest first.
@@ -67,6 +68,9 @@ func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
 	}
 	if f.Outcome != "" {
 		add("s.outcome = $%d", f.Outcome)
+	}
+	if !f.Since.IsZero() {
+		add("s.started_at >= $%d", f.Since.String())
 	}
 	query := `SELECT ` + sessionColumns + ` FROM sessions s WHERE ` + strings.Join(where, " AND ") + ` ORDER BY s.started_at DESC, s.id`
 	if f.Limit > 0 {

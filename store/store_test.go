@@ -251,3 +251,40 @@ func TestBlockersAndDependenciesDeriveTheStatus(t *testing.T) {
 		t.Errorf("a move that the table does not have: %v", err)
 	}
 }
+
+// TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack: which closing verb counts
+// must not depend on the clock.
+func TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	const session = "00000000-0000-4000-8000-000000000001"
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		id, err := tx.AddTask(ralph.Task{Title: "One", Priority: 2}, "human")
+		if err != nil {
+			return err
+		}
+		_, err = tx.StartSession(store.Start{ID: session, Task: id})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []signals.Payload{signals.Stuck{Reason: "no idea"}, signals.Done{Summary: "made it"}} {
+		if _, err := db.Say(t.Context(), 1, session, "agent", "", p); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(-time.Hour)
+	}
+	if err := db.View(t.Context(), func(tx *store.Tx) error {
+		said, err := tx.SessionSignals(session)
+		if closing := signals.Closing(said); closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone {
+			t.Errorf("got %+v", closing)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -30,7 +30,7 @@ func run() int {
 	}
 	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, environ: os.Environ()}
 	err := newRoot(a).ExecuteContext(context.Background())
-	return report(a, err)
+	return complain(a, err)
 }
 
 // A statusError is an error with an exit status of its own.
@@ -56,9 +56,9 @@ func usage(err error) error {
 	return &statusError{ralph.ExitUsage, err}
 }
 
-// report prints an error in one line and returns the exit status (unattended,
+// complain prints an error in one line and returns the exit status (unattended,
 // "Ending a run"). It is the only place where errors become statuses.
-func report(a *app, err error) int {
+func complain(a *app, err error) int {
 	if err == nil {
 		return ralph.ExitOK
 	}

@@ -22,6 +22,7 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/report"
 	"ralph/internal/retention"
 	"ralph/internal/schedule"
 	"ralph/internal/sdnotify"
@@ -55,6 +56,9 @@ var limitFlags = []limitFlag{
 	{"session-cost", "limits.session_cost_usd", "end a session when it has spent this much, in `USD`"},
 }
 
+// formatGitHub prints for GitHub Actions.
+const formatGitHub = "github"
+
 // runOptions are the flags of `ralph run` that are no configuration.
 type runOptions struct {
 	task   string
@@ -62,6 +66,7 @@ type runOptions struct {
 	dryRun bool
 	noWait bool
 	format string
+	report string
 
 	beside   bystanders
 	daemon   bool
@@ -113,13 +118,17 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")
 	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches, which begin as this `CRON` says: '0 22 * * 1-5', @daily, or 'CRON_TZ=Europe/Berlin 0 22 * * *'")
 	f.StringVar(&o.between, "between", "", "begin sessions only within this `WINDOW` of the day: 22:00-06:00, or '22:00-06:00 Europe/Berlin'")
-	f.StringVar(&o.format, "format", "text", "text or json (one event a line)")
+	f.StringVar(&o.format, "format", "text", "text, json (one event a line) or github (annotations and a summary of the step)")
+	f.StringVar(&o.report, "report", "", "leave a report in `FILE`: JUnit XML, Markdown or JSON, by its ending (.xml, .md, .json)")
 	return cmd
 }
 
 func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) error {
-	if o.format != "text" && o.format != "json" {
-		return usage(fieldError("--format", o.format, "text", "json"))
+	if o.format != "text" && o.format != "json" && o.format != formatGitHub {
+		return usage(fieldError("--format", o.format, "text", "json", formatGitHub))
+	}
+	if o.report != "" && report.FormatOf(o.report) == "" {
+		return usage(fmt.Errorf("--report %s: its ending tells no format; name it .xml, .md or .json", o.report))
 	}
 	p, err := a.project(ctx)
 	if err != nil {
@@ -181,7 +190,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
 	}
 	o.beside.close()
-	if err = errors.Join(err, unlock()); err != nil {
+	if err = errors.Join(err, o.afterRun(ctx, a, db), unlock()); err != nil {
 		return err
 	}
 	if status != ralph.ExitOK {

@@ -239,7 +239,24 @@ func sayTask(w io.Writer, v taskView) error {
 	}
 	line("receipt", fmt.Sprintf("%d attempts, %d sessions, %.0f s, %s", v.Receipt.Attempts, v.Receipt.Sessions, v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
 	for _, c := range v.Receipt.Verify {
-		line("checked", fmt.Sprintf("%s: exit %d in %.1f s", oneLine(c.Command, 80), c.Exit, c.Seconds))
+		said := "passed"
+		switch {
+		case !c.Passed && c.Error != "":
+			said = c.Error
+		case !c.Passed:
+			said = fmt.Sprintf("exit %d", c.Exit)
+		case len(c.Excused) > 0:
+			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, oneLine(strings.Join(c.Excused, ", "), 200))
+		}
+		line("checked", fmt.Sprintf("%s: %s (%.1f s)", oneLine(c.Command, 80), said, c.Seconds))
+		if len(c.Failures) > 0 {
+			line("", "fails: "+oneLine(strings.Join(c.Failures, ", "), 200))
+		}
+		if !c.Passed {
+			for l := range strings.Lines(printable(c.Tail)) {
+				fmt.Fprintf(&b, "             | %s\n", strings.TrimRight(l, "\n"))
+			}
+		}
 	}
 	if v.Description != "" {
 		fmt.Fprintf(&b, "\n%s\n", printable(v.Description))

@@ -1,0 +1,340 @@
+// Package report writes down what runs came to: for people as text and Markdown,
+// for programs as JSON and JUnit XML, for GitHub Actions as annotations.
+//
+// It is pure but for the writer that it is handed. It never asks a database. It
+// guarantees that no text of an agent or a person can pass for the report's own:
+// whatever it contains, the XML stays well-formed, a Markdown cell stays a cell and
+// an annotation stays one.
+package report
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+)
+
+// A Report is what runs came to.
+type Report struct {
+	Since      ralph.Time `json:"since"`
+	Until      ralph.Time `json:"until"`
+	RunID      int64      `json:"run_id"`      // 0 for all runs of the time
+	ExitStatus *int       `json:"exit_status"` // null while it runs, and for several runs
+	Reason     string     `json:"reason"`
+	CostUSD    float64    `json:"cost_usd"`
+	Tasks      []Receipt  `json:"tasks"`
+	Waiting    []Waiting  `json:"waiting"`
+}
+
+// A Receipt is what one task took in that time.
+type Receipt struct {
+	TaskID   int64         `json:"task_id"`
+	Title    string        `json:"title"`
+	Feature  string        `json:"feature"`
+	Status   ralph.Status  `json:"status"`
+	Reason   string        `json:"status_reason"`
+	Attempts int           `json:"attempts"` // of its whole life
+	Sessions int           `json:"sessions"` // in the time of the report
+	Seconds  float64       `json:"seconds"`
+	CostUSD  float64       `json:"cost_usd"`
+	Tokens   ralph.Tokens  `json:"tokens"`
+	Verify   []ralph.Check `json:"verify"` // of the last session
+}
+
+// Waiting is one thing that waits for a person.
+type Waiting struct {
+	Kind    string `json:"kind"`
+	TaskID  int64  `json:"task_id"`
+	Text    string `json:"text"`
+	Command string `json:"command"` // that settles it
+}
+
+// New sums up sessions, oldest first, on the tasks that they worked on.
+func New(sessions []ralph.Session, tasks map[int64]ralph.Task) Report {
+	r := Report{Tasks: []Receipt{}, Waiting: []Waiting{}}
+	at := map[int64]int{}
+	for _, s := range sessions {
+		i, ok := at[s.TaskID]
+		if !ok {
+			t := tasks[s.TaskID]
+			i = len(r.Tasks)
+			at[s.TaskID] = i
+			r.Tasks = append(r.Tasks, Receipt{TaskID: t.ID, Title: t.Title, Feature: t.Feature, Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts, Verify: []ralph.Check{}})
+		}
+		c := &r.Tasks[i]
+		c.Sessions++
+		c.CostUSD += s.CostUSD
+		c.Tokens.Input += s.Tokens.Input
+		c.Tokens.Output += s.Tokens.Output
+		c.Tokens.CacheRead += s.Tokens.CacheRead
+		c.Tokens.CacheCreation += s.Tokens.CacheCreation
+		c.Tokens.ContextWindow = max(c.Tokens.ContextWindow, s.Tokens.ContextWindow)
+		if !s.CompletedAt.IsZero() {
+			c.Seconds += s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
+		}
+		if len(s.Verify) > 0 {
+			c.Verify = s.Verify
+		}
+		r.CostUSD += s.CostUSD
+	}
+	return r
+}
+
+// Formats lists the formats of [Report.Write].
+var Formats = []string{"text", "md", "json", "junit"}
+
+// FormatOf is the format of a file by its ending; "" if it has none of ralph's.
+func FormatOf(file string) string {
+	return map[string]string{".md": "md", ".json": "json", ".xml": "junit"}[strings.ToLower(filepath.Ext(file))]
+}
+
+// Write writes the report in one of the formats.
+func (r Report) Write(w io.Writer, format string) error {
+	switch format {
+	case "text":
+		return r.text(w)
+	case "md":
+		return r.markdown(w)
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	case "junit":
+		return r.junit(w)
+	}
+	return &ralph.FieldError{Field: fmt.Sprintf("format %q", format), Problem: "is not one of the accepted values", Accepted: Formats}
+}
+
+func (r Report) headline() string {
+	counts := map[ralph.Status]int{}
+	sessions := 0
+	for _, t := range r.Tasks {
+		counts[t.Status]++
+		sessions += t.Sessions
+	}
+	var parts []string
+	for _, s := range ralph.Statuses {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"no task was worked on"}
+	}
+	return fmt.Sprintf("%s; %d sessions, $%.2f", strings.Join(parts, ", "), sessions, r.CostUSD)
+}
+
+func (r Report) ending() string {
+	if r.ExitStatus == nil {
+		return ""
+	}
+	return fmt.Sprintf("ended with exit status %d: %s", *r.ExitStatus, r.Reason)
+}
+
+func (c Receipt) took() string {
+	return fmt.Sprintf("%d sessions, %s, $%.2f, %d tokens", c.Sessions, (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
+		c.Tokens.Input+c.Tokens.Output+c.Tokens.CacheRead+c.Tokens.CacheCreation)
+}
+
+func (r Report) text(w io.Writer) error {
+	fmt.Fprintln(w, r.headline())
+	for _, t := range r.Tasks {
+		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
+		for _, c := range t.Verify {
+			if !c.Passed {
+				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
+			}
+		}
+	}
+	for i, p := range r.Waiting {
+		if i == 0 {
+			fmt.Fprintln(w, "\nwaiting for you:")
+		}
+		fmt.Fprintf(w, "  %s TASK-%d: %s\n    %s\n", p.Kind, p.TaskID, line(p.Text), p.Command)
+	}
+	if e := r.ending(); e != "" {
+		fmt.Fprintf(w, "\n%s\n", line(e))
+	}
+	return nil
+}
+
+// line is text on one line, without what would steer a terminal, cut to a
+// reasonable length.
+func line(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, s)
+	if runes := []rune(s); len(runes) > 500 {
+		s = string(runes[:499]) + "…"
+	}
+	return strings.TrimSpace(s)
+}
+
+// cell is text as Markdown that means nothing but itself.
+func cell(s string) string {
+	var b strings.Builder
+	for _, r := range line(s) {
+		switch {
+		case r == '<':
+			b.WriteString("&lt;")
+		case r == '>':
+			b.WriteString("&gt;")
+		case r == '&':
+			b.WriteString("&amp;")
+		case r == '@':
+			b.WriteString("&#64;") // mentions nobody
+		case strings.ContainsRune("\\`*_{}[]()#+!|~$", r):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func (r Report) markdown(w io.Writer) error {
+	fmt.Fprintf(w, "# ralph\n\n%s\n", cell(r.headline()))
+	if e := r.ending(); e != "" {
+		fmt.Fprintf(w, "\n%s\n", cell(e))
+	}
+	if len(r.Tasks) > 0 {
+		fmt.Fprint(w, "\n| task | | status | why | took |\n|---|---|---|---|---|\n")
+	}
+	for _, t := range r.Tasks {
+		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(t.took()))
+	}
+	for i, p := range r.Waiting {
+		if i == 0 {
+			fmt.Fprint(w, "\n## Waiting for you\n\n")
+		}
+		fmt.Fprintf(w, "- %s, task %d: %s — %s\n", p.Kind, p.TaskID, cell(p.Text), cell(p.Command))
+	}
+	for _, t := range r.Tasks {
+		for _, c := range t.Verify {
+			if c.Passed {
+				continue
+			}
+			fmt.Fprintf(w, "\n## Task %d: %s\n\nexit %d %s\n\n%s\n", t.TaskID, cell(c.Command), c.Exit, cell(c.Error), quote(c.Tail))
+		}
+	}
+	return nil
+}
+
+// quote is text as a block of code: indented, so that no fence can end it.
+func quote(s string) string {
+	var b strings.Builder
+	for l := range strings.Lines(s) {
+		b.WriteString("    " + line(l) + "\n")
+	}
+	return b.String()
+}
+
+type junitSuites struct {
+	XMLName xml.Name     `xml:"testsuites"`
+	Suites  []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Time     string      `xml:"time,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string     `xml:"classname,attr"`
+	Name    string     `xml:"name,attr"`
+	Time    string     `xml:"time,attr"`
+	Failure *junitText `xml:"failure,omitempty"`
+	Skipped *junitText `xml:"skipped,omitempty"`
+}
+
+type junitText struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// junit has a test case for each task: a completed one passed, a failed one failed,
+// any other is skipped and says what it waits for.
+func (r Report) junit(w io.Writer) error {
+	suite := junitSuite{Name: "ralph", Cases: []junitCase{}}
+	var total float64
+	for _, t := range r.Tasks {
+		class := "ralph"
+		if t.Feature != "" {
+			class += "." + line(t.Feature)
+		}
+		c := junitCase{Class: class, Name: fmt.Sprintf("TASK-%d %s", t.TaskID, line(t.Title)), Time: fmt.Sprintf("%.3f", t.Seconds)}
+		switch t.Status {
+		case ralph.Completed:
+		case ralph.Failed:
+			suite.Failures++
+			c.Failure = &junitText{Message: line(t.Reason), Text: t.failures()}
+		default:
+			suite.Skipped++
+			c.Skipped = &junitText{Message: line(string(t.Status) + ": " + t.Reason)}
+		}
+		total += t.Seconds
+		suite.Cases = append(suite.Cases, c)
+	}
+	suite.Tests, suite.Time = len(suite.Cases), fmt.Sprintf("%.3f", total)
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(junitSuites{Suites: []junitSuite{suite}}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// failures quotes what the verification said last.
+func (c Receipt) failures() string {
+	var b strings.Builder
+	for _, check := range c.Verify {
+		if !check.Passed {
+			fmt.Fprintf(&b, "$ %s\nexit %d %s\n%s\n", check.Command, check.Exit, check.Error, check.Tail)
+		}
+	}
+	return strings.ToValidUTF8(b.String(), "�")
+}
+
+// Annotate writes workflow commands of GitHub Actions: an error for each failed
+// task, a warning for what waits for people, a notice for the end.
+func (r Report) Annotate(w io.Writer) error {
+	for _, t := range r.Tasks {
+		if t.Status == ralph.Failed {
+			annotation(w, "error", fmt.Sprintf("TASK-%d %s", t.TaskID, t.Title), t.Reason)
+		}
+	}
+	for _, p := range r.Waiting {
+		if p.Kind != "failed" {
+			annotation(w, "warning", fmt.Sprintf("%s, TASK-%d", p.Kind, p.TaskID), p.Text+"\n"+p.Command)
+		}
+	}
+	annotation(w, "notice", "ralph", strings.Join(slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" }), "\n"))
+	return nil
+}
+
+var (
+	data     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+func annotation(w io.Writer, level, title, text string) {
+	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(line(title)), data.Replace(text))
+}

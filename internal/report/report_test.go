@@ -1,0 +1,144 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/internal/report"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const hostile = "a]]>b<script>alert(1)</script>\n::error::x\r\n| x | `y` @all \x1b[31m\x00 [z](javascript:1) \u2028%0A"
+
+func sample(text string) report.Report {
+	at := func(s int) ralph.Time {
+		return ralph.At(time.Date(2026, 6, 1, 22, 0, s, 0, time.UTC))
+	}
+	tasks := map[int64]ralph.Task{
+		1: {ID: 1, Title: "Reject empty URLs " + text, Status: ralph.Completed, StatusReason: "done and verified: " + text, Attempts: 2, Feature: "bookmarks"},
+		2: {ID: 2, Title: "Sort them", Status: ralph.Failed, StatusReason: "done was refused: " + text, Attempts: 1},
+		3: {ID: 3, Title: "Ask", Status: ralph.NeedsInput, StatusReason: "waits for an answer"},
+	}
+	r := report.New([]ralph.Session{
+		{TaskID: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, Tokens: ralph.Tokens{Input: 10, Output: 5}},
+		{TaskID: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
+		{TaskID: 1, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Verify: []ralph.Check{{Command: "make test", Passed: true}}},
+		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55)},
+	}, tasks)
+	status := 3
+	r.RunID, r.ExitStatus, r.Reason = 7, &status, "failed: TASK-2 "+text
+	r.Waiting = []report.Waiting{{Kind: "question", TaskID: 3, Text: "red or blue? " + text, Command: "ralph answer 5 TEXT"}, {Kind: "failed", TaskID: 2, Text: "x", Command: "ralph task retry 2"}}
+	return r
+}
+
+func TestReportsAreAsTheGoldenFiles(t *testing.T) {
+	for _, format := range append(report.Formats, "github") {
+		var b bytes.Buffer
+		err := errors.Join(nil)
+		if format == "github" {
+			err = sample("").Annotate(&b)
+		} else {
+			err = sample("").Write(&b, format)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", "report."+format)
+		if *update {
+			if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil || b.String() != string(want) {
+			t.Errorf("%s is not as %s (%v):\n%s", format, path, err, b.String())
+		}
+	}
+}
+
+// TestHostileTextIsHarmless: what an agent or a person wrote cannot pass for the
+// report's own.
+func TestHostileTextIsHarmless(t *testing.T) {
+	r := sample(hostile)
+	var b bytes.Buffer
+	if err := r.Write(&b, "junit"); err != nil {
+		t.Fatal(err)
+	}
+	d := xml.NewDecoder(&b)
+	cases := 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("the XML is not well-formed: %v", err)
+		}
+		if e, ok := token.(xml.StartElement); ok {
+			if e.Name.Local == "testcase" {
+				cases++
+			}
+			if e.Name.Local == "script" {
+				t.Error("an element was injected")
+			}
+		}
+	}
+	if cases != 3 {
+		t.Errorf("%d test cases, want 3", cases)
+	}
+
+	b.Reset()
+	if err := r.Annotate(&b); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\n"); n != 3 {
+		t.Errorf("%d annotations, want 3:\n%s", n, b.String())
+	}
+	for l := range strings.Lines(b.String()) {
+		if !strings.HasPrefix(l, "::error title=TASK-2") && !strings.HasPrefix(l, "::warning title=question") && !strings.HasPrefix(l, "::notice title=ralph::") {
+			t.Errorf("an annotation was injected: %s", l)
+		}
+	}
+
+	b.Reset()
+	if err := r.Write(&b, "md"); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "<script>") && !strings.Contains(b.String(), "    a]]>b<script>") || strings.ContainsAny(b.String(), "\x1b\x00\r") || strings.Contains(b.String(), "\n::error") {
+		t.Errorf("the Markdown is not harmless:\n%s", b.String())
+	}
+	for l := range strings.Lines(b.String()) {
+		if strings.HasPrefix(l, "| 1 |") {
+			if n := strings.Count(strings.ReplaceAll(l, `\|`, ""), "|"); n != 6 {
+				t.Errorf("a cell was broken: %s", l)
+			}
+		}
+	}
+
+	b.Reset()
+	if err := r.Write(&b, "json"); err != nil || !json.Valid(b.Bytes()) {
+		t.Errorf("the JSON is not valid: %v", err)
+	}
+}
+
+func TestFormatsByEnding(t *testing.T) {
+	for file, want := range map[string]string{"a.xml": "junit", "a.MD": "md", "b/a.json": "json", "a.txt": "", "a": ""} {
+		if got := report.FormatOf(file); got != want {
+			t.Errorf("%s: got %q, want %q", file, got, want)
+		}
+	}
+	if err := sample("").Write(io.Discard, "pdf"); err == nil {
+		t.Error("a format that is none was written")
+	}
+}
