@@ -135,14 +135,19 @@ func (s *scriptedProject) command(args ...string) *exec.Cmd {
 // ralph runs ralph and wants an exit status.
 func (s *scriptedProject) ralph(status int, args ...string) string {
 	s.t.Helper()
-	cmd := s.command(args...)
+	return wantStatus(s.t, s.command(args...), status)
+}
+
+// wantStatus runs a command and wants an exit status.
+func wantStatus(t *testing.T, cmd *exec.Cmd, status int) (output string) {
+	t.Helper()
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if got := cmd.ProcessState.ExitCode(); got != status {
-		s.t.Fatalf("ralph %v: exit status %d, want %d\n%s", args, got, status, out)
+		t.Fatalf("ralph %s: exit status %d, want %d\n%s", strings.Join(cmd.Args[1:], " "), got, status, out)
 	}
 	return string(out)
 }

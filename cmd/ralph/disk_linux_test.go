@@ -13,19 +13,7 @@ import (
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  learned {\"text\": \"x\", \"kind\": \"discovery\"}\n  run echo x > made.txt\n  flood 3000000\n  done {\"summary\": \"made\"}\n", "verify: ['test -f made.txt']\ngit: {snapshot: false}\n")
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=6m"); err != nil {
-		t.Skip("skipped: a small disk cannot be mounted: ", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	// The state of ralph is on the small disk; the project is elsewhere.
-	if err := os.Symlink(disk, filepath.Join(s.dir, ".git", "ralph")); err != nil {
-		t.Fatal(err)
-	}
+	disk := smallDisk(t, s)
 	s.ralph(0, "task", "add", "Make")
 	filler := filepath.Join(disk, "filler")
 	if err := os.WriteFile(filler, make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
@@ -69,7 +57,22 @@ func TestAFullDisk(t *testing.T) {
 func TestAReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  done {\"summary\": \"made\"}\n", "")
-	disk := t.TempDir()
+	disk := smallDisk(t, s)
+	s.ralph(0, "task", "add", "Make")
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run"}, {"task", "add", "Another"}} {
+		if out := s.ralph(1, args...); strings.Count(strings.TrimSpace(out), "\n") > 0 || !strings.Contains(out, "read-only") && !strings.Contains(out, "cannot be") {
+			t.Errorf("ralph %v: %s", args, out)
+		}
+	}
+}
+
+// smallDisk puts the state of ralph on a disk of its own; the project is elsewhere.
+func smallDisk(t *testing.T, s *scriptedProject) (disk string) {
+	t.Helper()
+	disk = t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=6m"); err != nil {
 		t.Skip("skipped: a small disk cannot be mounted: ", err)
 	}
@@ -81,13 +84,5 @@ func TestAReadOnlyDatabase(t *testing.T) {
 	if err := os.Symlink(disk, filepath.Join(s.dir, ".git", "ralph")); err != nil {
 		t.Fatal(err)
 	}
-	s.ralph(0, "task", "add", "Make")
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"run"}, {"task", "add", "Another"}} {
-		if out := s.ralph(1, args...); strings.Count(strings.TrimSpace(out), "\n") > 0 || !strings.Contains(out, "read-only") && !strings.Contains(out, "cannot be") {
-			t.Errorf("ralph %v: %s", args, out)
-		}
-	}
+	return disk
 }

@@ -156,16 +156,7 @@ func (s *stage) start(args ...string) (cmd *exec.Cmd, wait func(status int) stri
 // run runs ralph and wants an exit status.
 func (s *stage) run(status int, args ...string) string {
 	s.t.Helper()
-	cmd := s.command(args...)
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		s.t.Fatal(err)
-	}
-	if got := cmd.ProcessState.ExitCode(); got != status {
-		s.t.Fatalf("ralph %s: exit status %d, want %d\n%s", strings.Join(args, " "), got, status, out)
-	}
-	return string(out)
+	return wantStatus(s.t, s.command(args...), status)
 }
 
 func (s *stage) has(text string, parts ...string) {
