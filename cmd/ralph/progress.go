@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,6 +27,10 @@ type progress struct {
 	poll    time.Duration
 	batches bool // one run follows the other: each end is worth a line
 	journal bool // the output is systemd's journal, which has times of its own
+
+	terminal bool      // the output is one: a wait is counted down on its last line
+	until    time.Time // when the wait ends; zero if there is none
+	counting bool      // the last line is a countdown
 }
 
 // How often new events are looked for: somebody may be watching a run, hardly a
@@ -42,13 +47,38 @@ func (p *progress) follow(over <-chan struct{}) error {
 	for {
 		select {
 		case <-over:
-			return p.show()
+			p.until = time.Time{}
+			return errors.Join(p.clear(), p.show())
 		case <-tick.C:
 			if err := p.show(); err != nil {
 				return err
 			}
+			if err := p.countdown(time.Now()); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// countdown says on the last line of a terminal how long a wait still lasts.
+func (p *progress) countdown(now time.Time) error {
+	left := p.until.Sub(now).Round(time.Second)
+	if !p.terminal || left <= 0 {
+		return p.clear()
+	}
+	p.counting = true
+	_, err := fmt.Fprintf(p.out, "\r\x1b[K  %s left (Ctrl-C ends the run)", left)
+	return err
+}
+
+// clear takes the countdown away, so that a line can stand there.
+func (p *progress) clear() error {
+	if !p.counting {
+		return nil
+	}
+	p.counting = false
+	_, err := fmt.Fprint(p.out, "\r\x1b[K")
+	return err
 }
 
 // show prints what is new.
@@ -77,12 +107,16 @@ func (p *progress) show() error {
 // the top (command line, "run --format json").
 func (p *progress) one(e ralph.Event) error {
 	if !p.json {
+		p.wait(e)
 		line := describe(e)
 		if p.batches && e.Type == ralph.EventRunEnded {
 			line = describeEnd(e)
 		}
 		if line == "" {
 			return nil
+		}
+		if err := p.clear(); err != nil {
+			return err
 		}
 		before := e.Created.Local().Format("15:04:05") + "  "
 		if p.journal {
@@ -100,6 +134,19 @@ func (p *progress) one(e ralph.Event) error {
 	}
 	flat["id"], flat["type"], flat["run_id"], flat["created"] = e.ID, e.Type, e.RunID, e.Created
 	return json.NewEncoder(p.out).Encode(flat)
+}
+
+// wait notes until when the run waits: whatever happens after it was announced
+// ends it.
+func (p *progress) wait(e ralph.Event) {
+	p.until = time.Time{}
+	if e.Type != ralph.EventRunWaiting {
+		return
+	}
+	var d struct{ Until ralph.Time }
+	if err := json.Unmarshal(e.Payload, &d); err == nil {
+		p.until = d.Until.Time
+	}
 }
 
 // describe is an event in one line for people; "" for those of no interest.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"ralph"
 	"ralph/internal/config"
@@ -160,6 +161,9 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if o.beside, err = newBystanders(a, p, db); err != nil {
 		return err
 	}
+	if o.between == "" {
+		o.between = p.config.Limits.Between
+	}
 	if err := o.setTimes(l); err != nil {
 		return usage(err)
 	}
@@ -174,7 +178,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if o.dryRun {
 		return plan(ctx, a.out, l)
 	}
-	if err := preflight(ctx, p, l); err != nil {
+	if err := preflight(ctx, a, p, l); err != nil {
 		return err
 	}
 	unlock, err := loop.Lock(p.state)
@@ -212,7 +216,7 @@ func (o runOptions) setTimes(l *loop.Loop) (err error) {
 	}
 	if o.between != "" {
 		if l.Between, err = schedule.ParseBetween(o.between, time.Local); err != nil {
-			return fmt.Errorf("--between: %w", err)
+			return fmt.Errorf("--between (limits.between): %w", err)
 		}
 	}
 	return nil
@@ -236,13 +240,15 @@ func keepWithin(ctx context.Context, p *project, db *store.DB) error {
 }
 
 // preflight finds what would stop the first session, before one is opened.
-func preflight(ctx context.Context, p *project, l *loop.Loop) error {
+func preflight(ctx context.Context, a *app, p *project, l *loop.Loop) error {
 	agent, ok := l.Agent.(*claude.Agent)
 	if !ok {
 		return nil
 	}
-	if os.Geteuid() == 0 && p.config.Agent.PermissionMode == "bypassPermissions" && os.Getenv("IS_SANDBOX") == "" {
-		return usage(errors.New("agent.permission_mode is bypassPermissions, which claude refuses as root: run ralph as another user, or use acceptEdits"))
+	skips := p.config.Agent.PermissionMode == "bypassPermissions" || slices.Contains(slices.Concat(p.config.Agent.Command, p.config.Agent.ExtraArgs), "--dangerously-skip-permissions")
+	if os.Geteuid() == 0 && skips && a.getenv("IS_SANDBOX") == "" {
+		return usage(errors.New("claude refuses to skip permissions as root (agent.permission_mode: bypassPermissions, or --dangerously-skip-permissions in agent.extra_args): " +
+			"run ralph as another user, or let the agent ask ralph (agent.permission_mode: default)"))
 	}
 	if _, err := agent.Version(ctx, p.root); err != nil {
 		return &statusError{ralph.ExitAgent, fmt.Errorf("the agent cannot be used: %w", err)}
@@ -291,7 +297,11 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 				close(stop)
 				stopping()
 				if o.format == "text" {
-					fmt.Fprintf(a.err, "ralph: ending after the session in progress (at most %s); once more to stop it now\n", l.ShutdownGrace)
+					over := ""
+					if onTerminal(a.out) {
+						over = "\r\x1b[K" // a countdown may stand there
+					}
+					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n", over, l.ShutdownGrace)
 				}
 			} else {
 				cancel()
@@ -305,6 +315,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	progress := &progress{
 		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
 		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: sdnotify.Journalled(a.out),
+		terminal: onTerminal(a.out),
 	}
 	if l.Daemon {
 		progress.poll = pollDaemon
@@ -326,6 +337,12 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 		return result.Status, err
 	}
 	return result.Status, summary(context.WithoutCancel(ctx), a.out, l.Store, result)
+}
+
+// onTerminal reports whether what is printed is seen as it comes.
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // newLoop wires a loop from the project's configuration. It starts nothing.

@@ -26,6 +26,7 @@ type statusView struct {
 	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, else of the next one
 	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
 	Windows  []ralph.UsageWindow  `json:"usage_windows"`
+	Between  string               `json:"between"` // the hours in which sessions start; "" is all day
 }
 
 func newStatus(a *app) *cobra.Command {
@@ -72,6 +73,7 @@ func newStatus(a *app) *cobra.Command {
 				}
 				active, err := loop.Active(p.state)
 				v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
+				v.Between = p.config.Limits.Between
 				if v.Limits = limits(p.config.Limits); v.Running {
 					v.Limits = v.Run.Limits
 				}
@@ -133,6 +135,9 @@ func sayLimits(w io.Writer, v statusView, now ralph.Time) error {
 	line("time", "%s of %s", elapsed, span(l.MaxSeconds))
 	line("cost", "%s of %s", dollars(r.CostUSD), dollars(l.MaxCostUSD))
 	line("cost today", "%s of %s", dollars(v.Today), dollars(l.MaxDayCostUSD))
+	if v.Between != "" {
+		line("hours", "%s", v.Between)
+	}
 	line("without a change", "%d sessions in a row", l.StagnantMaximum)
 	for _, name := range slices.Sorted(maps.Keys(l.Usage)) {
 		used := "unknown"
