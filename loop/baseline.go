@@ -48,7 +48,7 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	snapshot, err := l.Tree.Snapshot(ctx, dir)
+	snapshot, err := l.Tree.Look(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("state of the work tree: %w", err)
 	}

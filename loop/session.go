@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -161,8 +162,8 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 
 // content is the digest of the work tree.
 func (s *session) content(ctx context.Context) (string, error) {
-	snapshot, err := s.Tree.Snapshot(ctx, s.idleScratch())
-	return snapshot.Content, err
+	look, err := s.Tree.Look(ctx, s.idleScratch())
+	return look.Content, err
 }
 
 // idleScratch is [session.scratch] for those looks at the work tree that are taken
@@ -279,7 +280,11 @@ func (s *session) check(ctx context.Context) error {
 	if err := s.keep(ctx, now.WorkTree, results); err != nil {
 		return err
 	}
-	s.reference, err = s.now(ctx)
+	look, err := s.Tree.Look(ctx, s.scratch())
+	if err != nil {
+		return fmt.Errorf("state of the work tree: %w", err)
+	}
+	s.reference, err = s.now(ctx, look)
 	return err
 }
 
@@ -305,7 +310,16 @@ func (s *session) checkProtected(ctx context.Context) error {
 
 // compare notes which parts differ from the reference.
 func (s *session) compare(ctx context.Context) (hashes, error) {
-	now, err := s.now(ctx)
+	look, err := s.Tree.Look(ctx, s.scratch())
+	if err != nil {
+		return hashes{}, fmt.Errorf("state of the work tree: %w", err)
+	}
+	return s.compareWith(ctx, look)
+}
+
+// compareWith is compare for a work tree that has been looked at.
+func (s *session) compareWith(ctx context.Context, look worktree.Snapshot) (hashes, error) {
+	now, err := s.now(ctx, look)
 	if err == nil {
 		s.changed = s.changed.or(now.differ(s.reference))
 	}
@@ -313,11 +327,7 @@ func (s *session) compare(ctx context.Context) (hashes, error) {
 }
 
 // now takes the hashes.
-func (s *session) now(ctx context.Context) (h hashes, err error) {
-	snapshot, err := s.Tree.Snapshot(ctx, s.scratch())
-	if err != nil {
-		return h, fmt.Errorf("state of the work tree: %w", err)
-	}
+func (s *session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
 		if h, err = s.hash(tx, s.row.TaskID, snapshot); err != nil {
 			return err

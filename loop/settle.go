@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"ralph"
@@ -18,14 +19,18 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	// What was said is settled even if ctx has ended meanwhile; only the
 	// verification, which may take long, ends with it.
 	keep := context.WithoutCancel(ctx)
-	if _, err := s.compare(keep); err != nil {
+	after, err := s.Tree.Snapshot(keep, s.scratch())
+	if err != nil {
+		return d, 0, fmt.Errorf("state of the work tree: %w", err)
+	}
+	if _, err := s.compareWith(keep, after); err != nil {
 		return d, 0, err
 	}
 	unchecked, err := s.checkClaim(ctx)
 	if err != nil {
 		return d, 0, err
 	}
-	if err := s.takeChanges(keep); err != nil {
+	if err := s.takeChanges(keep, after); err != nil {
 		return d, 0, err
 	}
 	protected, err := digestProtected(s.Dir, s.Verification.Protect)
@@ -97,7 +102,7 @@ func (s *session) checkClaim(ctx context.Context) (unchecked bool, err error) {
 }
 
 // takeChanges notes what the session changed since its start, whatever it did with git.
-func (s *session) takeChanges(ctx context.Context) error {
+func (s *session) takeChanges(ctx context.Context, after worktree.Snapshot) error {
 	var before worktree.Snapshot
 	var started hashes
 	if err := s.Store.View(ctx, func(tx *store.Tx) error {
@@ -106,10 +111,7 @@ func (s *session) takeChanges(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	after, err := s.Tree.Snapshot(ctx, s.scratch())
-	if err != nil {
-		return err
-	}
+	var err error
 	if s.row.Files, s.row.Commits, err = s.Tree.Changes(ctx, before, after, s.scratch()); err != nil {
 		// What the session began with is gone, as after a power cut. That it changed
 		// something is known by the hashes; which files is not, and no reason to

@@ -216,7 +216,7 @@ func (o runOptions) setTimes(l *loop.Loop) (err error) {
 	}
 	if o.between != "" {
 		if l.Between, err = schedule.ParseBetween(o.between, time.Local); err != nil {
-			return fmt.Errorf("--between (limits.between): %w", err)
+			return fmt.Errorf("--between: %w", err)
 		}
 	}
 	return nil

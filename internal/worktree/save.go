@@ -56,7 +56,7 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, scratch, message string) (s
 			return Saved{}, false, err
 		}
 	}
-	top, err := t.topContent(ctx, scratch)
+	top, err := t.topContent(ctx, s, scratch)
 	if err != nil {
 		return Saved{}, false, err
 	}
@@ -96,7 +96,10 @@ const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 // topContent is the tree of everything below the top of the work tree, of which
 // the project may be a part. The scratch folder has it from the last snapshot.
-func (t *Tree) topContent(ctx context.Context, scratch string) (string, error) {
+func (t *Tree) topContent(ctx context.Context, s Snapshot, scratch string) (string, error) {
+	if t.prefix == "" {
+		return s.Content, nil
+	}
 	out, err := run(ctx, t.root, t.environment(scratch), "write-tree")
 	return strings.TrimSpace(string(out)), err
 }
@@ -293,7 +296,7 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 	if s.Head != "" {
 		base = s.Head
 	}
-	top, err := t.topContent(ctx, scratch)
+	top, err := t.topContent(ctx, s, scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -302,6 +305,14 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 		return nil, err
 	}
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+}
+
+// below is what the paths of git's status begin with in the root.
+func (t *Tree) below() string {
+	if t.prefix == "" {
+		return ""
+	}
+	return t.prefix + "/"
 }
 
 // Commit commits what the work tree has of some files, and nothing else: other
@@ -316,16 +327,12 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (stri
 	if err != nil {
 		return "", err
 	}
-	prefix, err := run(ctx, t.root, nil, "rev-parse", "--show-prefix")
-	if err != nil {
-		return "", err
-	}
 	var changed []string
 	for _, entry := range bytes.Split(status, []byte{0}) {
 		if len(entry) < 4 {
 			continue
 		}
-		name, below := strings.CutPrefix(string(entry[3:]), strings.TrimSuffix(string(prefix), "\n"))
+		name, below := strings.CutPrefix(string(entry[3:]), t.below())
 		if below && slices.Contains(files, name) {
 			changed = append(changed, name)
 		}

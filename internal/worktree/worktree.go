@@ -35,6 +35,7 @@ type Tree struct {
 	root    string
 	git     string // git directory of this work tree, "" for a project without git
 	common  string // git directory shared by all work trees
+	prefix  string // of the root below the top of the work tree, "" if it is the top
 	exclude []string
 }
 
@@ -101,6 +102,10 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 		return nil, err
 	}
 	t.git = strings.TrimSpace(string(out))
+	if out, err = run(ctx, root, nil, "rev-parse", "--show-prefix"); err != nil {
+		return nil, err
+	}
+	t.prefix = strings.TrimSuffix(strings.TrimRight(string(out), "\n"), "/")
 	return t, nil
 }
 
@@ -111,10 +116,11 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 		digest, err := t.digest(ctx)
 		return Snapshot{Content: digest}, err
 	}
-	s := Snapshot{Refs: map[string]string{}}
-	if out, err := run(ctx, t.root, nil, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil {
-		s.Head = strings.TrimSpace(string(out))
+	s, err := t.Look(ctx, scratch)
+	if err != nil {
+		return s, err
 	}
+	s.Refs = map[string]string{}
 	if out, err := run(ctx, t.root, nil, "symbolic-ref", "--quiet", "HEAD"); err == nil {
 		s.Branch = strings.TrimSpace(string(out))
 	}
@@ -132,6 +138,19 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 		return s, err
 	}
 	s.Logged = strings.Fields(string(logged))
+	return s, nil
+}
+
+// Look is a [Tree.Snapshot] of the commit and the content alone, for those who only
+// want to know whether something has changed.
+func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error) {
+	if t.git == "" {
+		s.Content, err = t.digest(ctx)
+		return s, err
+	}
+	if out, err := run(ctx, t.root, nil, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil {
+		s.Head = strings.TrimSpace(string(out))
+	}
 	s.Content, err = t.writeTree(ctx, scratch)
 	return s, err
 }
@@ -179,16 +198,11 @@ func (t *Tree) writeTree(ctx context.Context, scratch string) (string, error) {
 		return "", fmt.Errorf("state of the work tree: %w", err)
 	}
 	id := strings.TrimSpace(string(out))
-	prefix, err := run(ctx, t.root, nil, "rev-parse", "--show-prefix")
-	if err != nil {
-		return "", err
-	}
-	p := strings.TrimSuffix(strings.TrimRight(string(prefix), "\n"), "/")
-	if p == "" {
+	if t.prefix == "" {
 		return id, nil
 	}
 	// A project below the top: only its own folder counts.
-	out, err = run(ctx, t.root, env, "rev-parse", "--verify", "--quiet", id+":"+p)
+	out, err = run(ctx, t.root, env, "rev-parse", "--verify", "--quiet", id+":"+t.prefix)
 	if err != nil {
 		// The folder has no file yet.
 		out, err = run(ctx, t.root, env, "hash-object", "-t", "tree", "-w", "--stdin")
