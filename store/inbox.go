@@ -31,7 +31,7 @@ var inboxQueries = []struct{ kind, command, query string }{
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), c.holding, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL
-			AND (c.holding = 1 OR t.status NOT IN ('completed', 'cancelled', 'rejected')) ORDER BY c.holding DESC, c.id`},
+			AND (c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') OR t.status NOT IN ('completed', 'cancelled', 'rejected')) ORDER BY c.holding DESC, c.id`},
 	{"permission", "ralph permission allow {comment}, or ralph permission deny {comment}", `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
@@ -39,11 +39,11 @@ var inboxQueries = []struct{ kind, command, query string }{
 	{"blocker", "ralph resolve {comment} DECISION", `
 		SELECT t.id, t.title, c.id, coalesce(json_extract(c.signal_payload, '$.on'), c.body) || CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' ORDER BY c.id`},
+		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"review", "ralph resolve {comment} --approve or --refuse", `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.holding = 1 AND c.review <> '' ORDER BY c.id`},
+		WHERE c.holding = 1 AND c.review <> '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"dependency", "ralph task retry {comment}, or ralph task unblock {task} --on {comment}", `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on
