@@ -161,10 +161,11 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if o.beside, err = newBystanders(a, p, db); err != nil {
 		return err
 	}
+	hours := "--between"
 	if o.between == "" {
-		o.between = p.config.Limits.Between
+		o.between, hours = p.config.Limits.Between, "limits.between"
 	}
-	if err := o.setTimes(l); err != nil {
+	if err := o.setTimes(l, hours); err != nil {
 		return usage(err)
 	}
 	if o.task != "" {
@@ -204,7 +205,8 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 }
 
 // setTimes says when the loop works, and whether it ends by itself.
-func (o runOptions) setTimes(l *loop.Loop) (err error) {
+// hours names what the window was said with.
+func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
 	l.Daemon = o.daemon || o.schedule != ""
 	if l.Daemon && o.task != "" {
 		return errors.New("--task is for a run that ends: leave out --daemon and --schedule, or --task")
@@ -216,7 +218,7 @@ func (o runOptions) setTimes(l *loop.Loop) (err error) {
 	}
 	if o.between != "" {
 		if l.Between, err = schedule.ParseBetween(o.between, time.Local); err != nil {
-			return fmt.Errorf("--between: %w", err)
+			return fmt.Errorf("%s: %w", hours, err)
 		}
 	}
 	return nil
