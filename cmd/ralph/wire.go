@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"ralph"
+	"ralph/internal/config"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/loop/claude"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// newLoop wires a loop from the project's configuration. It starts nothing.
+func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop, error) {
+	tree, err := worktree.Open(ctx, p.root, plainState)
+	if err != nil {
+		return nil, err
+	}
+	c := p.config.Config
+	agent, err := newAgent(a, p, db)
+	if err != nil {
+		return nil, err
+	}
+	escalation := c.EscalationModel
+	if escalation == "none" {
+		escalation = ""
+	}
+	return &loop.Loop{
+		Store: db, Agent: agent, Tree: tree, Dir: p.root, State: p.state,
+		Log:    newLog(a),
+		Limits: limits(c.Limits),
+		Rules: signals.Rules{
+			StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
+			AutoApprove: c.Suggestions == "auto_approve", ReviewProtect: c.Verify.ProtectMode == "review",
+		},
+		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
+		Verification: loop.Verification{
+			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
+			InSessionRetries: c.Verify.InSessionRetries, Env: withoutSecrets(a.environ, c.Notify),
+			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
+			Wrapper: p.held.wrapper, Containment: p.held.containment,
+		},
+		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
+		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
+		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
+		Snapshots: c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
+	}, nil
+}
+
+// limits are those of a run, by the configuration.
+func limits(c config.Limits) ralph.Limits {
+	return ralph.Limits{
+		MaxSessions: c.MaxSessions, MaxTasks: c.MaxTasks, MaxSeconds: c.MaxDuration.Seconds(),
+		MaxCostUSD: c.MaxCostUSD, MaxDayCostUSD: c.MaxCostPerDayUSD, Usage: c.Usage,
+		SessionSeconds: c.SessionTimeout.Seconds(), IdleSeconds: c.IdleTimeout.Seconds(), SessionTurns: c.SessionTurns,
+		SessionCostUSD: c.SessionCostUSD, Attempts: c.Attempts, StagnantMaximum: c.StagnantSessions,
+	}
+}
+
+func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := p.config.Agent
+	env := map[string]string{}
+	for _, entry := range withoutSecrets(a.environ, p.config.Notify) {
+		name, value, _ := strings.Cut(entry, "=")
+		for _, pattern := range c.EnvPass {
+			if prefix, open := strings.CutSuffix(pattern, "*"); name == pattern || open && strings.HasPrefix(name, prefix) {
+				env[name] = value
+			}
+		}
+	}
+	maps.Copy(env, c.Env)
+	permissions, err := askRalph(a, p)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return claude.New(claude.Options{
+		Command: c.Command, ExtraArgs: c.ExtraArgs, MCPCommand: []string{self, "mcp"}, Database: db.Path(),
+		SettingSources: c.SettingSources, PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,
+		DisallowedTools: c.DisallowedTools, Permissions: permissions, Env: env, Environ: a.environ, ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
+		Wrapper: p.held.wrapper, Containment: p.held.containment,
+	}), nil
+}
+
+// askRalph are the rules by which ralph answers the agent's questions; "" in the
+// modes in which the agent asks nobody.
+func askRalph(a *app, p *project) (string, error) {
+	rules, err := permissionRules(p.config.Permissions, p, a.getenv("TMPDIR"), a.getenv("HOME"))
+	if err != nil {
+		return "", err
+	}
+	if mode := p.config.Agent.PermissionMode; mode != "default" && mode != "acceptEdits" {
+		return "", nil
+	}
+	b, err := json.Marshal(rules)
+	return string(b), err
+}
+
+// withoutProtocol is an environment without ralph's own variables and systemd's: a
+// verification that runs ralph must not take itself for a session, and one that
+// starts a server must not take itself for the service.
+func withoutProtocol(environ []string) []string {
+	var kept []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, "RALPH_") && !slices.Contains(protocol, name) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
