@@ -28,13 +28,14 @@ var imports = map[string][]string{
 	"ralph/internal/messagesapi": {},
 	"ralph/internal/permission":  {"ralph"},
 	"ralph/internal/testresult":  {},
+	"ralph/internal/bm25":        {},
 	"ralph/internal/retention":   {},
 	"ralph/internal/report":      {"ralph"},
 	"ralph/internal/metrics":     {"ralph", "ralph/store"},
 	"ralph/internal/notify":      {"ralph", "ralph/store", "ralph/internal/proc"},
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult",
-		"ralph/internal/schedule",
+		"ralph/internal/bm25", "ralph/internal/schedule",
 	},
 	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc"},
 	"ralph/cmd/ralph": {

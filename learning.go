@@ -22,5 +22,7 @@ type Learning struct {
 	LastSeen  Time    `json:"last_seen"`
 	Created   Time    `json:"created"`
 	Author    string  `json:"author"`
+	Pinned    bool    `json:"pinned"`   // before all others of its scope
+	Status    string  `json:"status"`   // "active", or "forgotten": in no prompt any more
 	Comments  []int64 `json:"comments"` // the signals that it came from
 }

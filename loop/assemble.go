@@ -1,10 +1,13 @@
 package loop
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ralph"
+	"ralph/internal/bm25"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
@@ -81,7 +84,28 @@ func addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
 	}
 	own, err := tx.LearningsFor(t, ralph.ScopeTask)
 	d.FeatureLearnings = append(d.FeatureLearnings, own...)
+	rank(t, d.ProjectLearnings)
+	rank(t, d.FeatureLearnings)
 	return err
+}
+
+// rank puts what fits the task first. The order among what fits alike stays: pinned,
+// seen often, seen lately. What is pinned stays before all others.
+func rank(t ralph.Task, learnings []ralph.Learning) {
+	texts := make([]string, len(learnings))
+	for i, l := range learnings {
+		texts[i] = l.Text + " " + l.Rationale
+	}
+	scores := map[int64]float64{}
+	for i, s := range bm25.Scores(strings.Join(append([]string{t.Title, t.Description}, t.Acceptance...), "\n"), texts) {
+		scores[learnings[i].ID] = s
+	}
+	slices.SortStableFunc(learnings, func(a, b ralph.Learning) int {
+		if a.Pinned != b.Pinned {
+			return map[bool]int{true: -1, false: 1}[a.Pinned]
+		}
+		return cmp.Compare(scores[b.ID], scores[a.ID])
+	})
 }
 
 func addDependencies(tx *store.Tx, t ralph.Task, d *prompt.Data) error {

@@ -11,11 +11,11 @@ type Data struct {
 	Commit     string // the project's wishes on commits, one sentence; "" for the default
 
 	Discipline       ralph.Discipline // zero if the task has none
-	ProjectLearnings []ralph.Learning // scope project, best first; people's are moved to the front
+	ProjectLearnings []ralph.Learning // scope project, best first; pinned ones are moved to the front, then people's
 	FeatureName      string
 	FeatureText      string           // the feature's description
 	FeatureHuman     string           // the feature's human-written learnings
-	FeatureLearnings []ralph.Learning // scope feature and task, best first; people's are moved to the front
+	FeatureLearnings []ralph.Learning // scope feature and task, best first; pinned ones are moved to the front, then people's
 
 	Task         ralph.Task
 	Verify       []string           // every command that will be run on a `done`: the project's, the feature's, the task's

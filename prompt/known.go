@@ -23,7 +23,8 @@ func learnings(d Data) section {
 
 func known(head string, all []ralph.Learning) group {
 	g := group{head: head}
-	for i, l := range first(all, func(l ralph.Learning) bool { return l.Origin == ralph.ByHuman }) {
+	peoples := first(all, func(l ralph.Learning) bool { return l.Origin == ralph.ByHuman })
+	for i, l := range first(peoples, func(l ralph.Learning) bool { return l.Pinned }) {
 		it := learned(l)
 		it.rank = i
 		g.items = append(g.items, it)

@@ -96,7 +96,7 @@ type Hold struct {
 
 // A Learn is a learning to store. Into is the known one that it repeats, or 0.
 type Learn struct {
-	Comment   int64
+	Comments  []int64 // the signals that said it, which is how often it was seen
 	Into      int64
 	Text      string
 	Kind      string

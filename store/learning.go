@@ -1,25 +1,33 @@
 package store
 
 import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
 	"ralph"
 	"ralph/signals"
 )
 
 const learningColumns = `
 	l.id, l.text, l.kind, l.scope, coalesce((SELECT f.name FROM features f WHERE f.id = l.feature_id), ''), coalesce(l.task_id, 0),
-	l.rationale, l.origin, l.times_seen, l.last_seen, l.created, l.author,
+	l.rationale, l.origin, l.times_seen, l.last_seen, l.created, l.author, l.pinned, l.status,
 	coalesce((SELECT json_group_array(lc.comment_id ORDER BY lc.comment_id) FROM learning_comments lc WHERE lc.learning_id = l.id), '[]')`
 
 func scanLearning(row scanner) (ralph.Learning, error) {
 	var l ralph.Learning
+	var pinned int
 	err := row.Scan(&l.ID, &l.Text, &l.Kind, &l.Scope, &l.Feature, &l.TaskID,
-		&l.Rationale, &l.Origin, &l.TimesSeen, &l.LastSeen, &l.Created, &l.Author, column(&l.Comments))
+		&l.Rationale, &l.Origin, &l.TimesSeen, &l.LastSeen, &l.Created, &l.Author, &pinned, &l.Status, column(&l.Comments))
+	l.Pinned = pinned == 1
 	return l, err
 }
 
 // LearningsFor are the learnings that go into the prompts of a task, of one
 // scope: all of the project's, those of the task's feature, or the task's own.
-// What was seen most often and most recently comes first.
+// What is pinned comes first, then what was seen most often and most recently.
 func (tx *Tx) LearningsFor(t ralph.Task, scope string) ([]ralph.Learning, error) {
 	where, args := `l.scope = 'project'`, []any{}
 	switch scope {
@@ -29,7 +37,7 @@ func (tx *Tx) LearningsFor(t ralph.Task, scope string) ([]ralph.Learning, error)
 		where, args = `l.scope = 'task' AND l.task_id = $1`, []any{t.ID}
 	}
 	return all(tx, scanLearning, `SELECT `+learningColumns+` FROM learnings l WHERE l.status = 'active' AND `+where+`
-		ORDER BY l.times_seen DESC, l.last_seen DESC, l.id`, args...)
+		ORDER BY l.pinned DESC, l.times_seen DESC, l.last_seen DESC, l.id`, args...)
 }
 
 // learn adds a learning, or raises the one that it repeats.
@@ -37,17 +45,124 @@ func (tx *Tx) learn(t ralph.Task, author string, l signals.Learn) error {
 	id := l.Into
 	var err error
 	if id != 0 {
-		_, err = tx.exec(`UPDATE learnings SET times_seen = times_seen + 1, last_seen = $1, text = $2, rationale = $3 WHERE id = $4`,
-			tx.now.String(), l.Text, l.Rationale, id)
+		_, err = tx.exec(`UPDATE learnings SET times_seen = times_seen + $1, last_seen = $2, text = $3, rationale = $4 WHERE id = $5`,
+			len(l.Comments), tx.now.String(), l.Text, l.Rationale, id)
 	} else {
 		id, err = tx.insert(`
-			INSERT INTO learnings (text, kind, scope, feature_id, task_id, rationale, origin, author, last_seen, created)
-			VALUES ($1, $2, $3, (SELECT feature_id FROM tasks WHERE id = $4), $4, $5, 'agent', $6, $7, $7) RETURNING id`,
-			l.Text, l.Kind, l.Scope, t.ID, l.Rationale, author, tx.now.String())
+			INSERT INTO learnings (text, kind, scope, feature_id, task_id, rationale, origin, author, last_seen, created, times_seen)
+			VALUES ($1, $2, $3, (SELECT feature_id FROM tasks WHERE id = $4), $4, $5, 'agent', $6, $7, $7, $8) RETURNING id`,
+			l.Text, l.Kind, l.Scope, t.ID, l.Rationale, author, tx.now.String(), len(l.Comments))
 	}
+	for _, c := range l.Comments {
+		if err != nil {
+			return err
+		}
+		_, err = tx.exec(`INSERT INTO learning_comments (learning_id, comment_id) VALUES ($1, $2) ON CONFLICT (learning_id, comment_id) DO NOTHING`, id, c)
+	}
+	return err
+}
+
+// A LearningFilter narrows a list of learnings; the zero value is all that are known.
+type LearningFilter struct {
+	Scope     string
+	Feature   string
+	Forgotten bool // those that were forgotten too
+}
+
+// Learnings lists learnings, pinned ones first.
+func (tx *Tx) Learnings(f LearningFilter) ([]ralph.Learning, error) {
+	where, args := []string{"1 = 1"}, []any{}
+	add := func(clause string, v any) {
+		args = append(args, v)
+		where = append(where, fmt.Sprintf(clause, len(args)))
+	}
+	if !f.Forgotten {
+		where = append(where, "l.status = 'active'")
+	}
+	if f.Scope != "" {
+		add("l.scope = $%d", f.Scope)
+	}
+	if f.Feature != "" {
+		add("l.feature_id = (SELECT id FROM features WHERE name = $%d)", f.Feature)
+	}
+	return all(tx, scanLearning, `SELECT `+learningColumns+` FROM learnings l WHERE `+strings.Join(where, " AND ")+`
+		ORDER BY l.pinned DESC, l.times_seen DESC, l.last_seen DESC, l.id`, args...)
+}
+
+// Learning is one learning.
+func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
+	l, err := scanLearning(tx.row(`SELECT `+learningColumns+` FROM learnings l WHERE l.id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return l, fmt.Errorf("learning %d: %w", id, ralph.ErrNotFound)
+	}
+	return l, err
+}
+
+// AddLearning adds what a person knows.
+func (tx *Tx) AddLearning(l ralph.Learning) (int64, error) {
+	if err := checkLearning(l); err != nil {
+		return 0, err
+	}
+	var feature any
+	if l.Scope == ralph.ScopeFeature {
+		f, err := tx.Feature(l.Feature)
+		if err != nil {
+			return 0, err
+		}
+		feature = f.ID
+	}
+	return tx.insert(`
+		INSERT INTO learnings (text, kind, scope, feature_id, rationale, origin, author, last_seen, created)
+		VALUES ($1, $2, $3, $4, $5, 'human', $6, $7, $7) RETURNING id`, l.Text, l.Kind, l.Scope, feature, l.Rationale, l.Author, tx.now.String())
+}
+
+func checkLearning(l ralph.Learning) error {
+	if err := ralph.CheckText("text", l.Text, true); err != nil {
+		return err
+	}
+	if !slices.Contains(signals.LearnedKinds, l.Kind) {
+		return &ralph.FieldError{Field: fmt.Sprintf("kind %q", l.Kind), Problem: "is not one of the accepted values", Accepted: signals.LearnedKinds}
+	}
+	if l.Scope != ralph.ScopeProject && l.Scope != ralph.ScopeFeature {
+		return &ralph.FieldError{Field: fmt.Sprintf("scope %q", l.Scope), Problem: "is not one of the accepted values", Accepted: []string{ralph.ScopeProject, ralph.ScopeFeature}}
+	}
+	return ralph.CheckText("rationale", l.Rationale, false)
+}
+
+// ChangeLearning writes a learning's text, rationale, pin and status.
+func (tx *Tx) ChangeLearning(l ralph.Learning) error {
+	if err := ralph.CheckText("text", l.Text, true); err != nil {
+		return err
+	}
+	pinned := 0
+	if l.Pinned {
+		pinned = 1
+	}
+	_, err := tx.exec(`UPDATE learnings SET text = $1, rationale = $2, pinned = $3, status = $4 WHERE id = $5`, l.Text, l.Rationale, pinned, l.Status, l.ID)
+	return err
+}
+
+// MergeLearnings makes one learning of two: into has been seen as often as both,
+// and knows the signals of both; the other is forgotten.
+func (tx *Tx) MergeLearnings(from, into int64) error {
+	if from == into {
+		return &ralph.FieldError{Field: "learning", Problem: "cannot be merged with itself"}
+	}
+	a, err := tx.Learning(from)
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(`INSERT INTO learning_comments (learning_id, comment_id) VALUES ($1, $2) ON CONFLICT (learning_id, comment_id) DO NOTHING`, id, l.Comment)
-	return err
+	if _, err := tx.Learning(into); err != nil {
+		return err
+	}
+	if _, err := tx.exec(`
+		INSERT INTO learning_comments (learning_id, comment_id) SELECT $1, comment_id FROM learning_comments WHERE learning_id = $2
+		ON CONFLICT (learning_id, comment_id) DO NOTHING`, into, from); err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE learnings SET times_seen = times_seen + $1 WHERE id = $2`, a.TimesSeen, into); err != nil {
+		return err
+	}
+	a.Status = "forgotten"
+	return tx.ChangeLearning(a)
 }
