@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -104,7 +105,7 @@ func (a *app) restore(ctx context.Context, number string, names []string) error 
 	if err != nil {
 		return err
 	}
-	if files, err = chosen(files, names, a.chdir, p.root); err != nil {
+	if files, err = chosen(files, names, a.chdir, p.root, tree); err != nil {
 		return usage(err)
 	}
 	scratch, err := os.MkdirTemp("", "ralph-restore-*")
@@ -138,7 +139,7 @@ func (a *app) restore(ctx context.Context, number string, names []string) error 
 
 // chosen are the saved files that were named, relative to where the command
 // works; all if none was named. A name may be a folder.
-func chosen(files, names []string, dir, root string) ([]string, error) {
+func chosen(files, names []string, dir, root string, tree *worktree.Tree) ([]string, error) {
 	if len(names) == 0 {
 		return files, nil
 	}
@@ -152,7 +153,7 @@ func chosen(files, names []string, dir, root string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		rel = filepath.ToSlash(rel)
+		rel = path.Clean(tree.Below(filepath.ToSlash(rel)))
 		n := len(list)
 		for _, f := range files {
 			if (f == rel || len(f) > len(rel) && f[:len(rel)+1] == rel+"/") && !slices.Contains(list, f) {

@@ -56,14 +56,21 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, scratch, message string) (s
 			return Saved{}, false, err
 		}
 	}
-	top, err := t.topContent(ctx, s, scratch)
-	if err != nil {
-		return Saved{}, false, err
+	if tree == "" {
+		tree = emptyTree
 	}
-	if (top == tree || tree == "" && top == emptyTree) && len(ignored) == 0 {
+	// Of a project that is the whole work tree the snapshot tells whether there is
+	// anything to keep; of one below the top the rest has to be looked at.
+	top := s.Content
+	if t.prefix != "" {
+		if top, err = t.keepTree(ctx, scratch, ignored); err != nil {
+			return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
+		}
+	}
+	if top == tree && len(ignored) == 0 {
 		return Saved{}, false, nil
 	}
-	key := "Ralph-Content: " + s.Content + "." + mark
+	key := "Ralph-Content: " + top + "." + mark
 	list, err := t.SavedStates(ctx)
 	if err != nil {
 		return Saved{}, false, err
@@ -104,19 +111,36 @@ func (t *Tree) topContent(ctx context.Context, s Snapshot, scratch string) (stri
 	return strings.TrimSpace(string(out)), err
 }
 
+// author are the names under which saved states are committed.
+var author = []string{"GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost"}
+
 // keep makes a commit of the work tree, in the repository's own objects.
 func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignored []string) (string, error) {
+	tree, err := t.keepTree(ctx, scratch, ignored)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", "-F", "-"}
+	if parent != "" {
+		args = append(args, "-p", parent)
+	}
+	out, err := runInput(ctx, t.root, author, message, append(args, tree)...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// keepTree makes a tree of the whole work tree, also of what is beside the project.
+func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (string, error) {
 	index := filepath.Join(scratch, "save-index")
 	if err := copyIndex(filepath.Join(t.git, "index"), index); err != nil {
 		return "", err
 	}
 	defer os.Remove(index)
-	env := []string{"GIT_INDEX_FILE=" + index, "GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost"}
+	env := []string{"GIT_INDEX_FILE=" + index}
 	filters, err := t.noFilters(ctx)
 	if err != nil {
 		return "", err
 	}
-	add := append(slices.Clip(filters), "add", "-A", "--ignore-errors", "--", ".")
+	add := append(slices.Clip(filters), "add", "-A", "--ignore-errors", "--", ":/")
 	for _, e := range t.exclude {
 		add = append(add, ":(exclude,literal)"+e)
 	}
@@ -136,16 +160,11 @@ func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignore
 		}
 	}
 	tree, err := run(ctx, t.root, env, append(slices.Clip(filters), "write-tree")...)
-	if err != nil {
-		return "", err
-	}
-	args := []string{"commit-tree", "-F", "-"}
-	if parent != "" {
-		args = append(args, "-p", parent)
-	}
-	out, err := runInput(ctx, t.root, env, message, append(args, strings.TrimSpace(string(tree)))...)
-	return strings.TrimSpace(string(out)), err
+	return strings.TrimSpace(string(tree)), err
 }
+
+// top is the top of the work tree, to which the paths of saved files are relative.
+func (t *Tree) top() string { return strings.TrimSuffix(strings.TrimSuffix(t.root, t.prefix), "/") }
 
 // ignored lists small files that git ignores, relative to the root, and a mark of
 // their state. Folders that are ignored as a whole are left out.
@@ -209,13 +228,13 @@ func (t *Tree) SavedStates(ctx context.Context) ([]Saved, error) {
 }
 
 // SavedFiles are the files of a saved state that were not committed then: added or
-// modified, relative to the root.
+// modified, relative to the top of the work tree.
 func (t *Tree) SavedFiles(ctx context.Context, s Saved) ([]string, error) {
 	base := emptyTree
 	if parent, err := t.id(ctx, nil, s.Commit+"^"); err == nil {
 		base = parent
 	}
-	out, err := run(ctx, t.root, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "--relative", "--no-commit-id", base, s.Commit)
+	out, err := run(ctx, t.root, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "--no-commit-id", base, s.Commit)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +274,7 @@ func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 			return err
 		}
 	}
-	_, err = runInput(ctx, t.root, []string{"GIT_LITERAL_PATHSPECS=1"}, strings.Join(files, "\x00"),
+	_, err = runInput(ctx, t.top(), []string{"GIT_LITERAL_PATHSPECS=1"}, strings.Join(files, "\x00"),
 		append(slices.Clip(filters), "restore", "--source="+s.Commit, "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")...)
 	return err
 }
@@ -263,7 +282,7 @@ func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 // clear removes a file that stands where a folder of path has to be.
 func (t *Tree) clear(path string) error {
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
-		full := filepath.Join(t.root, dir)
+		full := filepath.Join(t.top(), dir)
 		if info, err := os.Lstat(full); err == nil && !info.IsDir() {
 			return os.Remove(full)
 		}
@@ -275,7 +294,7 @@ func (t *Tree) clear(path string) error {
 func (t *Tree) Missing(files []string) ([]string, error) {
 	var missing []string
 	for _, f := range files {
-		_, err := os.Lstat(filepath.Join(t.root, f))
+		_, err := os.Lstat(filepath.Join(t.top(), f))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, f)
@@ -307,13 +326,16 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
-// below is what the paths of git's status begin with in the root.
+// below is what paths from the top begin with in the root; "" where that is the top.
 func (t *Tree) below() string {
 	if t.prefix == "" {
 		return ""
 	}
 	return t.prefix + "/"
 }
+
+// Below is a path within the root as [Tree.SavedFiles] has it.
+func (t *Tree) Below(path string) string { return t.below() + path }
 
 // Commit commits what the work tree has of some files, and nothing else: other
 // uncommitted and staged work stays as it is. Hooks are not run and nothing is

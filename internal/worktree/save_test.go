@@ -164,3 +164,35 @@ func TestUncommittedListsWhatDiffersFromTheCommit(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// TestAProjectBelowTheTopSavesWhatIsBesideItToo: an agent's reset does not stop at
+// the project.
+func TestAProjectBelowTheTopSavesWhatIsBesideItToo(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "git init -q; mkdir project other; echo a > other/file; echo a > project/file; git add .; git commit -qm base")
+	tree := open(t, filepath.Join(dir, "project"))
+	if _, ok := save(t, tree); ok {
+		t.Error("a clean work tree was saved")
+	}
+	sh(t, dir, "echo mine > other/file; echo mine > project/new")
+	saved, ok := save(t, tree)
+	if _, twice := save(t, tree); !ok || twice {
+		t.Errorf("saved %t, then %t", ok, twice)
+	}
+	sh(t, dir, "git reset -q --hard; git clean -fdxq")
+	files, err := tree.SavedFiles(t.Context(), saved)
+	if err != nil || !slices.Equal(files, []string{"other/file", "project/new"}) {
+		t.Fatalf("got %q, %v", files, err)
+	}
+	if missing, err := tree.Missing(files); err != nil || !slices.Equal(missing, []string{tree.Below("new")}) {
+		t.Errorf("missing %q, %v", missing, err)
+	}
+	if err := tree.Restore(t.Context(), saved, files); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if got, err := os.ReadFile(filepath.Join(dir, f)); err != nil || string(got) != "mine\n" {
+			t.Errorf("%s: got %q, %v", f, got, err)
+		}
+	}
+}
