@@ -44,8 +44,13 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task) error {
 	if err != nil || begun || len(shared) == 0 {
 		return err
 	}
-	dir := filepath.Join(l.State, "baseline")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	// What a run that was killed has left there is of no use.
+	parent := filepath.Join(l.State, "baseline")
+	if err := errors.Join(os.RemoveAll(parent), os.MkdirAll(parent, 0o700)); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(parent, "")
+	if err != nil {
 		return err
 	}
 	snapshot, err := l.Tree.Look(ctx, dir)
@@ -66,7 +71,7 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task) error {
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetBaseline(task.ID, results) }); err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	return os.RemoveAll(parent)
 }
 
 // known is what a command says of a state of the work tree.

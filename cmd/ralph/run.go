@@ -159,7 +159,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	}
 	hours := "--between"
 	if o.between == "" {
-		o.between, hours = p.config.Limits.Between, "limits.between"
+		o.between, hours = p.config.Between, "between"
 	}
 	if err := o.setTimes(l, hours); err != nil {
 		return usage(err)

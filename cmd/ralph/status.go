@@ -73,7 +73,7 @@ func newStatus(a *app) *cobra.Command {
 				}
 				active, err := loop.Active(p.state)
 				v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
-				v.Between = p.config.Limits.Between
+				v.Between = p.config.Between
 				if v.Limits = limits(p.config.Limits); v.Running {
 					v.Limits = v.Run.Limits
 				}

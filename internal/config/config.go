@@ -22,6 +22,7 @@ import "time"
 type Config struct {
 	Agent             Agent         `json:"agent"`
 	Limits            Limits        `json:"limits"`
+	Between           string        `json:"between" doc:"The hours in which sessions start, such as 22:00-06:00; empty is all day."`
 	Verify            Verify        `json:"verify" shorthand:"commands"`
 	MaxVerifyFailures int           `json:"max_verify_failures" default:"3" min:"1" doc:"A task fails after so many claims of being done that verification refused."`
 	StuckLimit        int           `json:"stuck_limit" default:"3" min:"1" doc:"A task fails after so many stuck sessions in a row."`
@@ -76,7 +77,6 @@ type Limits struct {
 	MaxDuration      time.Duration `json:"max_duration" default:"12h" doc:"Wall time of a run."`
 	MaxCostUSD       float64       `json:"max_cost_usd" default:"50" doc:"Cost of a run in USD."`
 	MaxCostPerDayUSD float64       `json:"max_cost_per_day_usd" default:"100" doc:"Cost of a day, from midnight to midnight, over all runs, in USD."`
-	Between          string        `json:"between" doc:"The hours in which sessions start, such as 22:00-06:00; empty is all day."`
 	SessionTimeout   time.Duration `json:"session_timeout" default:"45m" doc:"Wall time of a session."`
 	IdleTimeout      time.Duration `json:"idle_timeout" default:"10m" doc:"A session is stopped after this time without an event, a signal, CPU use of its processes or a change in the work tree."`
 	SessionTurns     int           `json:"session_turns" default:"200" min:"1" doc:"Turns of a session."`

@@ -241,7 +241,12 @@ func (t *Tree) environment(scratch string) []string {
 func copyIndex(from, to string) error {
 	b, err := os.ReadFile(from)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // before the first `git add` there is none
+		// Before the first `git add` there is none. One that an earlier look has left
+		// may speak of objects that are gone.
+		if err = os.Remove(to); errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return err
 	}
 	if err != nil {
 		return err

@@ -202,3 +202,25 @@ func TestFindSharesTheStateOfLinkedWorkTrees(t *testing.T) {
 		t.Errorf("got %s and %s, %v; want the git directory %s", top, linked, err, common)
 	}
 }
+
+// TestAnIndexThatWasLeftBehindIsNotBelieved: a look at the work tree that was killed
+// leaves an index whose objects may be gone.
+func TestAnIndexThatWasLeftBehindIsNotBelieved(t *testing.T) {
+	dir, scratch := t.TempDir(), t.TempDir()
+	sh(t, dir, "git init -q; echo a > a")
+	tree, err := worktree.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := tree.Snapshot(t.Context(), scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(scratch, "objects")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := tree.Snapshot(t.Context(), scratch)
+	if err != nil || again.Content != first.Content {
+		t.Errorf("got %q, %v; want %q", again.Content, err, first.Content)
+	}
+}
