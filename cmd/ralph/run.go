@@ -53,6 +53,9 @@ var limitFlags = []limitFlag{
 	{"session-cost", "limits.session_cost_usd", "end a session when it has spent this much, in `USD`"},
 }
 
+// always is the value of between that leaves no hour out.
+const always = "always"
+
 // formatGitHub prints for GitHub Actions.
 const formatGitHub = "github"
 
@@ -158,7 +161,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	hours := "--between"
-	if o.between == "" {
+	if o.between == "" && p.config.Between != always {
 		o.between, hours = p.config.Between, "between"
 	}
 	if err := o.setTimes(l, hours); err != nil {

@@ -26,7 +26,7 @@ type statusView struct {
 	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, else of the next one
 	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
 	Windows  []ralph.UsageWindow  `json:"usage_windows"`
-	Between  string               `json:"between"` // the hours in which sessions start; "" is all day
+	Between  string               `json:"between"` // the hours in which sessions start, or "always"
 }
 
 func newStatus(a *app) *cobra.Command {
@@ -135,9 +135,7 @@ func sayLimits(w io.Writer, v statusView, now ralph.Time) error {
 	line("time", "%s of %s", elapsed, span(l.MaxSeconds))
 	line("cost", "%s of %s", dollars(r.CostUSD), dollars(l.MaxCostUSD))
 	line("cost today", "%s of %s", dollars(v.Today), dollars(l.MaxDayCostUSD))
-	if v.Between != "" {
-		line("hours", "%s", v.Between)
-	}
+	line("hours", "%s", v.Between)
 	line("without a change", "%d sessions in a row", l.StagnantMaximum)
 	for _, name := range slices.Sorted(maps.Keys(l.Usage)) {
 		used := "unknown"

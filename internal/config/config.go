@@ -22,7 +22,7 @@ import "time"
 type Config struct {
 	Agent             Agent         `json:"agent"`
 	Limits            Limits        `json:"limits"`
-	Between           string        `json:"between" doc:"The hours in which sessions start, such as 22:00-06:00; empty is all day."`
+	Between           string        `json:"between" default:"always" doc:"The hours in which sessions start, such as 22:00-06:00; or always."`
 	Verify            Verify        `json:"verify" shorthand:"commands"`
 	MaxVerifyFailures int           `json:"max_verify_failures" default:"3" min:"1" doc:"A task fails after so many claims of being done that verification refused."`
 	StuckLimit        int           `json:"stuck_limit" default:"3" min:"1" doc:"A task fails after so many stuck sessions in a row."`

@@ -71,7 +71,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		if !regexp.MustCompile(`^[A-Z].*\.$`).MatchString(k.Description) {
 			t.Errorf("%s: description %q is not a sentence", k.Name, k.Description)
 		}
-		if k.Default == "" && k.Name != "agent.model" && k.Name != "between" && k.Name != "metrics.addr" {
+		if k.Default == "" && k.Name != "agent.model" && k.Name != "metrics.addr" {
 			t.Errorf("%s has no default", k.Name)
 		}
 		if k.Type == "" {
