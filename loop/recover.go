@@ -23,11 +23,23 @@ import (
 // The caller holds the project's lock, so nobody works on them any more.
 func (l *Loop) recover(ctx context.Context) error {
 	var lost []ralph.Session
+	var last ralph.Run
+	var ok bool
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if last, ok, err = tx.LastRun(); err != nil {
+			return err
+		}
 		lost, err = tx.OpenSessions()
 		return err
 	}); err != nil {
 		return err
+	}
+	if ok && last.EndedAt.IsZero() && l.Tree.Marker != "" {
+		// A look at the work tree that outlived its ralph would write where the next
+		// one looks.
+		if _, err := proc.Sweep(l.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("looks at the work tree that an earlier run left: %w", err)
+		}
 	}
 	for _, row := range lost {
 		if row.Origin != "loop" {

@@ -23,6 +23,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 	if err != nil {
 		return nil, err
 	}
+	tree.Marker = "RALPH_LOOK=" + p.state
 	c := p.config.Config
 	agent, err := newAgent(a, p, db)
 	if err != nil {

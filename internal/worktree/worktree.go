@@ -32,6 +32,10 @@ var ErrNoRepo = errors.New("not in a git repository")
 
 // A Tree is a project's work tree.
 type Tree struct {
+	// Marker is an entry for the environment of the git processes that take long in
+	// a large work tree, by which those of a ralph that was killed are found; "" is none.
+	Marker string
+
 	root    string
 	git     string // git directory of this work tree, "" for a project without git
 	common  string // git directory shared by all work trees
@@ -166,6 +170,10 @@ func (t *Tree) writeTree(ctx context.Context, scratch string) (string, error) {
 	if err := copyIndex(filepath.Join(t.git, "index"), index); err != nil {
 		return "", err
 	}
+	// Whoever has locked it was killed: nobody else uses the folder.
+	if err := os.Remove(index + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
 	// A split index refers to a file beside it.
 	shared, err := filepath.Glob(filepath.Join(t.git, "sharedindex.*"))
 	if err != nil {
@@ -231,11 +239,15 @@ func (t *Tree) noFilters(ctx context.Context) ([]string, error) {
 
 // environment has git use an index and objects of the scratch folder.
 func (t *Tree) environment(scratch string) []string {
-	return []string{
+	env := []string{
 		"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"),
 		"GIT_OBJECT_DIRECTORY=" + filepath.Join(scratch, "objects"),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(t.common, "objects"),
 	}
+	if t.Marker != "" {
+		env = append(env, t.Marker)
+	}
+	return env
 }
 
 func copyIndex(from, to string) error {

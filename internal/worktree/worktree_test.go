@@ -224,3 +224,21 @@ func TestAnIndexThatWasLeftBehindIsNotBelieved(t *testing.T) {
 		t.Errorf("got %q, %v; want %q", again.Content, err, first.Content)
 	}
 }
+
+// TestALockThatWasLeftBehindIsNoObstacle: whoever held it was killed.
+func TestALockThatWasLeftBehindIsNoObstacle(t *testing.T) {
+	dir, scratch := t.TempDir(), t.TempDir()
+	sh(t, dir, "git init -q; echo a > a; git add a; git commit -qm base; echo b > b")
+	tree, err := worktree.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := tree.Look(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, scratch, "touch index.lock")
+	if got, err := tree.Look(t.Context(), scratch); err != nil || got.Content != want.Content {
+		t.Errorf("got %q, %v; want %q", got.Content, err, want.Content)
+	}
+}
