@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -134,10 +135,29 @@ func permissions(p *project) finding {
 		return finding{"permissions", false, "bypassPermissions as root, which claude refuses", "run ralph as another user, or set agent.permission_mode: acceptEdits"}
 	case mode == "plan":
 		return finding{"permissions", false, "plan: no file may be changed", "set agent.permission_mode: default, in which the agent asks ralph"}
+	case (mode == "default" || mode == "acceptEdits") && allowsByItself(p) != "":
+		return finding{"permissions", true, mode + ": the agent asks ralph, but not about what " + allowsByItself(p) + " allows", "remove permissions.allow there, or mind what it allows"}
 	case mode == "default" || mode == "acceptEdits":
 		return finding{"permissions", true, mode + ": the agent asks ralph, which answers by the rules of permissions", ""}
 	}
 	return finding{"permissions", true, mode + ": the agent asks nobody; the rules of permissions do not hold", ""}
+}
+
+// allowsByItself is the agent's settings file in the project that allows something
+// without asking; "" if none does.
+func allowsByItself(p *project) string {
+	for _, name := range []string{"settings.json", "settings.local.json"} {
+		path := filepath.Join(p.root, ".claude", name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // there is none, or the agent cannot read it either
+		}
+		var settings struct{ Permissions struct{ Allow []string } }
+		if json.Unmarshal(text, &settings) == nil && len(settings.Permissions.Allow) > 0 {
+			return path
+		}
+	}
+	return ""
 }
 
 // stopHook names what another loop left behind: it would keep the agent from ending.
