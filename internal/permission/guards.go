@@ -59,6 +59,9 @@ func asksForRoot(c command) string {
 	return ""
 }
 
+// gitValues are git's own options that take a value.
+var gitValues = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace"}
+
 // gitArgs are the subcommand of git and what follows, without git's own options.
 func gitArgs(c command) []string {
 	if c.name() != "git" {
@@ -66,7 +69,7 @@ func gitArgs(c command) []string {
 	}
 	words := c.words[1:]
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
-		if slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree", "--namespace"}, words[0]) && len(words) > 1 {
+		if slices.Contains(gitValues, words[0]) && len(words) > 1 {
 			words = words[1:]
 		}
 		words = words[1:]
@@ -261,12 +264,34 @@ func targets(c command) []string {
 		if slices.ContainsFunc(c.words, inPlace) {
 			return lastOf(plain)
 		}
+	case "git":
+		return gitDirs(c)
 	case "find":
 		if slices.Contains(c.words, "-delete") && len(plain) > 0 {
 			return plain[:1]
 		}
 	}
 	return nil
+}
+
+// gitReads are the subcommands of git that change nothing.
+var gitReads = []string{"status", "log", "diff", "show", "rev-parse", "rev-list", "ls-files", "ls-tree", "cat-file", "blame", "grep", "describe", "shortlog", "ls-remote"}
+
+// gitDirs are the folders that git is told to work in, where it changes something.
+func gitDirs(c command) (dirs []string) {
+	if args := gitArgs(c); len(args) == 0 || slices.Contains(gitReads, args[0]) {
+		return nil
+	}
+	for words := c.words[1:]; len(words) > 0 && strings.HasPrefix(words[0], "-"); words = words[1:] {
+		option, dir, joined := strings.Cut(words[0], "=")
+		if !joined && slices.Contains(gitValues, option) && len(words) > 1 {
+			dir, words = words[1], words[1:]
+		}
+		if option == "-C" || option == "--git-dir" || option == "--work-tree" {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 func lastOf(list []string) []string {

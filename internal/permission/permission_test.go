@@ -20,7 +20,7 @@ func TestTheBuiltInRules(t *testing.T) {
 			"ls -la", "go test ./...", "npm ci && npm test", "rm -rf build", "rm -rf ./dist/*", "mkdir -p a/b && touch a/b/c", "echo x > notes.txt 2>/dev/null", "cat /etc/passwd",
 			"cp /etc/hosts fixtures/", "git add -A && git commit -m 'fix: --force'", "git push", "git push origin main", "git push -u origin main", "git config user.name", "git config --get remote.origin.url", "git remote -v", "git remote show origin",
 			"git -c user.name=x commit -m y", "echo 'sudo rm -rf /'", "grep -r sudo .", "for f in *.go; do gofmt -w $f; done", "cat <<EOF > x.txt\nsudo\nEOF", "tee /tmp/log < x", "rm -rf \"$TMPDIR\"/x", "ralph status", "ralph task list", "./ralph run", "sed -n 1,3p /etc/hosts", "cd sub && rm -rf x", "cd /tmp && touch x",
-			"find . -name '*.o' -delete", "timeout 5 go test", "env FOO=1 make",
+			"find . -name '*.o' -delete", "timeout 5 go test", "git -C /other log", "git -C sub add -A", "git -C . commit -m x", "env FOO=1 make",
 		},
 		"root": {
 			"sudo ls", "cd x && sudo -n true", "echo $(sudo id)", "bash -c 'sudo id'", "sh -ec \"sudo id\"", "env A=b sudo id", "timeout -k 1 5 sudo id", "ls | xargs -n 1 sudo rm", "eval 'sudo id'", "/usr/bin/sudo id", "su\\do id", "\"su\"do id", "( sudo id ) &", "if sudo id; then :; fi", "find . -exec sudo rm {} \\;",
@@ -30,7 +30,7 @@ func TestTheBuiltInRules(t *testing.T) {
 		"git-config":     {"git config user.name x", "git config --global core.hooksPath /tmp/x", "git config --unset a.b", "git remote add evil http://x", "git remote set-url origin x", "echo x > .git/hooks/pre-commit", "rm .git/config", "rm -rf .git", "git config set a.b c", "rm -rf /p/roj", "rm -rf .", "cd .. && rm -rf roj", "rm -rf /", "rm -rf ..", "cd / && rm -rf p"},
 		"ralph":          {"ralph answer 3 yes", "ralph task cancel 2", "ralph run", "cat .git/ralph/ralph.db", "sqlite3 .git/ralph/ralph.db .dump", "echo x > ralph.yaml", "sed -i s/a/b/ ralph.yaml", "rm -r .git/ralph", "ralph -C . stop"},
 		"agent-settings": {"echo {} > .claude/settings.json", "touch .mcp.json", "tee .claude/hooks/x"},
-		"outside":        {"rm -rf ~", "rm -rf ~/.ssh", "rm -rf ../other", "echo x >> /etc/hosts", "cp x /usr/local/bin/", "mv a ../b", "ln -s x /usr/bin/y", "dd if=/dev/zero of=/dev/sda", "cd / && rm -rf home", "sed -i s/a/b/ /etc/hosts", "chmod 777 /etc/shadow", "find / -delete", "x=1 tee -a ~/.bashrc", "{ echo a; echo b; } > /etc/x", "mkdir /opt/x"},
+		"outside":        {"rm -rf ~", "rm -rf ~/.ssh", "rm -rf ../other", "echo x >> /etc/hosts", "cp x /usr/local/bin/", "mv a ../b", "ln -s x /usr/bin/y", "dd if=/dev/zero of=/dev/sda", "cd / && rm -rf home", "sed -i s/a/b/ /etc/hosts", "chmod 777 /etc/shadow", "find / -delete", "x=1 tee -a ~/.bashrc", "{ echo a; echo b; } > /etc/x", "mkdir /opt/x", "git -C /other commit -am x", "git -c user.name=x -C /other commit", "git --work-tree=/other --git-dir /other/.git checkout ."},
 		"unreadable":     {"echo 'unclosed", "if true; then"},
 	} {
 		for _, command := range commands {

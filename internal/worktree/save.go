@@ -87,7 +87,7 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, scratch, message string) (s
 	if err != nil {
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 	}
-	if _, err := run(ctx, t.root, nil, "update-ref", savedRefs+strconv.FormatInt(next, 10), commit); err != nil {
+	if next, err = t.name(ctx, next, commit); err != nil {
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 	}
 	for _, old := range list[min(len(list), savedKept-1):] {
@@ -109,6 +109,17 @@ func (t *Tree) topContent(ctx context.Context, s Snapshot, scratch string) (stri
 	}
 	out, err := run(ctx, t.root, t.environment(scratch), "write-tree")
 	return strings.TrimSpace(string(out)), err
+}
+
+// name gives a saved state the first number that is free. A lock that a power cut
+// has left at one makes it the next.
+func (t *Tree) name(ctx context.Context, first int64, commit string) (id int64, err error) {
+	for id = first; id < first+5; id++ {
+		if _, err = run(ctx, t.root, nil, "update-ref", savedRefs+strconv.FormatInt(id, 10), commit, strings.Repeat("0", len(commit))); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return id, err
 }
 
 // author are the names under which saved states are committed.
