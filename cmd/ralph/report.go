@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -118,11 +119,15 @@ func reportOn(tx *store.Tx, f store.SessionFilter) (report.Report, error) {
 			return report.Report{}, err
 		}
 	}
+	return withWaiting(tx, report.New(sessions, tasks))
+}
+
+// withWaiting adds what waits for people.
+func withWaiting(tx *store.Tx, r report.Report) (report.Report, error) {
 	inbox, err := tx.Inbox()
 	if err != nil {
 		return report.Report{}, err
 	}
-	r := report.New(sessions, tasks)
 	for _, i := range inbox {
 		r.Waiting = append(r.Waiting, report.Waiting{Kind: i.Kind, TaskID: i.TaskID, Text: i.Text, Command: i.Command})
 	}
@@ -149,8 +154,71 @@ func writeReport(r report.Report, path, format string) (err error) {
 	return nil
 }
 
-// afterRun leaves what was asked for of a run that has ended, however it did: the
-// file of --report, and with --format github the annotations and the step's summary.
+// checkReport finds before anything starts what would lose the report at the end.
+func (o runOptions) checkReport(a *app) error {
+	if o.report == "" {
+		return nil
+	}
+	if report.FormatOf(o.report) == "" {
+		return usage(fmt.Errorf("--report %s: its ending tells no format; name it .xml, .md or .json", o.report))
+	}
+	path, err := a.path(o.report)
+	if err != nil {
+		return err
+	}
+	if i, err := os.Stat(filepath.Dir(path)); err != nil || !i.IsDir() {
+		return usage(fmt.Errorf("--report %s: there is no folder %s; make it first", o.report, filepath.Dir(path)))
+	}
+	return nil
+}
+
+// mute keeps GitHub Actions from taking what agents write for commands, until unmute.
+func (o runOptions) mute(w io.Writer) (unmute func() error, err error) {
+	if o.format != formatGitHub {
+		return func() error { return nil }, nil
+	}
+	token := rand.Text()
+	return func() error { return report.Unmute(w, token) }, report.Mute(w, token)
+}
+
+// notBegun leaves the reports of a run that could not begin, and returns why it could
+// not: a file of the run before would pass for this one's.
+func (o runOptions) notBegun(ctx context.Context, a *app, db *store.DB, why error) error {
+	if o.report == "" && o.format != formatGitHub {
+		return why
+	}
+	status := ralph.ExitFailure
+	var s *statusError
+	if errors.As(why, &s) {
+		status = s.status
+	}
+	r := report.New(nil, nil)
+	err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
+		r.Since, r.Until = tx.Now(), tx.Now()
+		r, err = withWaiting(tx, r)
+		return err
+	})
+	r.ExitStatus, r.Reason = &status, why.Error()
+	if err == nil {
+		err = o.leave(a, r)
+	}
+	if err == nil {
+		return why
+	}
+	return &statusError{status, errors.Join(why, err)}
+}
+
+// lastRun is the number of the latest run; 0 if there was none.
+func lastRun(ctx context.Context, db *store.DB) (id int64, err error) {
+	err = db.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		run, _, err := tx.LastRun()
+		id = run.ID
+		return err
+	})
+	return id, err
+}
+
+// afterRun leaves what was asked for of a run that has ended, however it did.
 func (o runOptions) afterRun(ctx context.Context, a *app, db *store.DB) error {
 	if o.report == "" && o.format != formatGitHub {
 		return nil
@@ -162,6 +230,12 @@ func (o runOptions) afterRun(ctx context.Context, a *app, db *store.DB) error {
 	}); err != nil {
 		return err
 	}
+	return o.leave(a, r)
+}
+
+// leave writes the file of --report, and with --format github the annotations and
+// the step's summary.
+func (o runOptions) leave(a *app, r report.Report) error {
 	var errs []error
 	if o.report != "" {
 		path, err := a.path(o.report)

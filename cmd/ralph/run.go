@@ -21,7 +21,6 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
-	"ralph/internal/report"
 	"ralph/internal/retention"
 	"ralph/internal/schedule"
 	"ralph/internal/sdnotify"
@@ -127,8 +126,8 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if o.format != "text" && o.format != "json" && o.format != formatGitHub {
 		return usage(fieldError("--format", o.format, "text", "json", formatGitHub))
 	}
-	if o.report != "" && report.FormatOf(o.report) == "" {
-		return usage(fmt.Errorf("--report %s: its ending tells no format; name it .xml, .md or .json", o.report))
+	if err := o.checkReport(a); err != nil {
+		return err
 	}
 	p, err := a.project(ctx)
 	if err != nil {
@@ -179,7 +178,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return plan(ctx, a.out, l)
 	}
 	if err := preflight(ctx, a, p, l); err != nil {
-		return err
+		return o.notBegun(ctx, a, db, err)
 	}
 	unlock, err := loop.Lock(p.state)
 	if err != nil {
@@ -189,12 +188,12 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err := o.beside.listen(p.config.Metrics.Addr); err != nil {
 		return errors.Join(err, unlock())
 	}
-	status, err := drive(ctx, a, o, l)
+	status, err := o.reported(ctx, a, db, l)
 	if kerr := keepWithin(ctx, p, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
 	}
 	o.beside.close()
-	if err = errors.Join(err, o.afterRun(ctx, a, db), unlock()); err != nil {
+	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
 	if status != ralph.ExitOK {
@@ -255,6 +254,25 @@ func preflight(ctx context.Context, a *app, p *project, l *loop.Loop) error {
 		return &statusError{ralph.ExitAgent, fmt.Errorf("the agent cannot be used: %w", err)}
 	}
 	return nil
+}
+
+// reported drives the loop, and leaves the reports of what came of it.
+func (o runOptions) reported(ctx context.Context, a *app, db *store.DB, l *loop.Loop) (int, error) {
+	before, err := lastRun(ctx, db)
+	if err != nil {
+		return 0, err
+	}
+	unmute, err := o.mute(a.out)
+	if err != nil {
+		return 0, err
+	}
+	status, err := drive(ctx, a, o, l)
+	err = errors.Join(err, unmute())
+	after, lerr := lastRun(ctx, db)
+	if err = errors.Join(err, lerr); err != nil && after == before {
+		return status, o.notBegun(ctx, a, db, err)
+	}
+	return status, errors.Join(err, o.afterRun(ctx, a, db))
 }
 
 // drive runs the loop with its progress on the screen, and stops it on signals:

@@ -8,6 +8,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -96,11 +97,22 @@ func FormatOf(file string) string {
 
 // Write writes the report in one of the formats.
 func (r Report) Write(w io.Writer, format string) error {
+	var b bytes.Buffer
+	if err := r.render(&b, format); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (r Report) render(w *bytes.Buffer, format string) error {
 	switch format {
 	case "text":
-		return r.text(w)
+		r.text(w)
+		return nil
 	case "md":
-		return r.markdown(w)
+		r.markdown(w)
+		return nil
 	case "json":
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
@@ -142,7 +154,7 @@ func (c Receipt) took() string {
 		c.Tokens.Input+c.Tokens.Output+c.Tokens.CacheRead+c.Tokens.CacheCreation)
 }
 
-func (r Report) text(w io.Writer) error {
+func (r Report) text(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.headline())
 	for _, t := range r.Tasks {
 		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
@@ -161,7 +173,6 @@ func (r Report) text(w io.Writer) error {
 	if e := r.ending(); e != "" {
 		fmt.Fprintf(w, "\n%s\n", line(e))
 	}
-	return nil
 }
 
 // line is text on one line, without what would steer a terminal, cut to a
@@ -202,7 +213,7 @@ func cell(s string) string {
 	return b.String()
 }
 
-func (r Report) markdown(w io.Writer) error {
+func (r Report) markdown(w *bytes.Buffer) {
 	fmt.Fprintf(w, "# ralph\n\n%s\n", cell(r.headline()))
 	if e := r.ending(); e != "" {
 		fmt.Fprintf(w, "\n%s\n", cell(e))
@@ -227,7 +238,6 @@ func (r Report) markdown(w io.Writer) error {
 			fmt.Fprintf(w, "\n## Task %d: %s\n\nexit %d %s\n\n%s\n", t.TaskID, cell(c.Command), c.Exit, cell(c.Error), quote(c.Tail))
 		}
 	}
-	return nil
 }
 
 // quote is text as a block of code: indented, so that no fence can end it.
@@ -248,6 +258,7 @@ type junitSuite struct {
 	Name     string      `xml:"name,attr"`
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
 	Skipped  int         `xml:"skipped,attr"`
 	Time     string      `xml:"time,attr"`
 	Cases    []junitCase `xml:"testcase"`
@@ -258,6 +269,7 @@ type junitCase struct {
 	Name    string     `xml:"name,attr"`
 	Time    string     `xml:"time,attr"`
 	Failure *junitText `xml:"failure,omitempty"`
+	Error   *junitText `xml:"error,omitempty"`
 	Skipped *junitText `xml:"skipped,omitempty"`
 }
 
@@ -267,8 +279,9 @@ type junitText struct {
 }
 
 // junit has a test case for each task: a completed one passed, a failed one failed,
-// any other is skipped and says what it waits for.
-func (r Report) junit(w io.Writer) error {
+// any other is skipped and says what it waits for. A run that ralph or the agent
+// failed is a case with an error besides: a suite without cases passes for a success.
+func (r Report) junit(w *bytes.Buffer) error {
 	suite := junitSuite{Name: "ralph", Cases: []junitCase{}}
 	var total float64
 	for _, t := range r.Tasks {
@@ -289,17 +302,19 @@ func (r Report) junit(w io.Writer) error {
 		total += t.Seconds
 		suite.Cases = append(suite.Cases, c)
 	}
-	suite.Tests, suite.Time = len(suite.Cases), fmt.Sprintf("%.3f", total)
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
+	if r.ExitStatus != nil && slices.Contains([]int{ralph.ExitFailure, ralph.ExitUsage, ralph.ExitAgent}, *r.ExitStatus) {
+		suite.Errors++
+		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: &junitText{Message: line(r.ending())}})
 	}
+	suite.Tests, suite.Time = len(suite.Cases), fmt.Sprintf("%.3f", total)
+	w.WriteString(xml.Header)
 	e := xml.NewEncoder(w)
 	e.Indent("", "  ")
 	if err := e.Encode(junitSuites{Suites: []junitSuite{suite}}); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, "\n")
-	return err
+	w.WriteByte('\n')
+	return nil
 }
 
 // failures quotes what the verification said last.
@@ -316,18 +331,34 @@ func (c Receipt) failures() string {
 // Annotate writes workflow commands of GitHub Actions: an error for each failed
 // task, a warning for what waits for people, a notice for the end.
 func (r Report) Annotate(w io.Writer) error {
+	var b bytes.Buffer
 	for _, t := range r.Tasks {
 		if t.Status == ralph.Failed {
-			annotation(w, "error", fmt.Sprintf("TASK-%d %s", t.TaskID, t.Title), t.Reason)
+			annotation(&b, "error", fmt.Sprintf("TASK-%d %s", t.TaskID, t.Title), t.Reason)
 		}
 	}
 	for _, p := range r.Waiting {
 		if p.Kind != "failed" {
-			annotation(w, "warning", fmt.Sprintf("%s, TASK-%d", p.Kind, p.TaskID), p.Text+"\n"+p.Command)
+			annotation(&b, "warning", fmt.Sprintf("%s, TASK-%d", p.Kind, p.TaskID), p.Text+"\n"+p.Command)
 		}
 	}
-	annotation(w, "notice", "ralph", strings.Join(slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" }), "\n"))
-	return nil
+	annotation(&b, "notice", "ralph", strings.Join(slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" }), "\n"))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// Mute has GitHub Actions take no line for a command until [Unmute] is written with
+// the same token, which nobody may be able to guess: it knows commands with blanks
+// before them, and those of an older form, ##[name], anywhere in a line.
+func Mute(w io.Writer, token string) error {
+	_, err := fmt.Fprintf(w, "::stop-commands::%s\n", token)
+	return err
+}
+
+// Unmute ends what [Mute] began.
+func Unmute(w io.Writer, token string) error {
+	_, err := fmt.Fprintf(w, "::%s::\n", token)
+	return err
 }
 
 var (
@@ -335,6 +366,6 @@ var (
 	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-func annotation(w io.Writer, level, title, text string) {
+func annotation(w *bytes.Buffer, level, title, text string) {
 	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(line(title)), data.Replace(text))
 }

@@ -142,3 +142,32 @@ func TestFormatsByEnding(t *testing.T) {
 		t.Error("a format that is none was written")
 	}
 }
+
+// TestWhatCannotBeWrittenIsAnError: a full disk must not pass for a report.
+func TestWhatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, format := range report.Formats {
+		if err := sample("").Write(full{}, format); !errors.Is(err, errFull) {
+			t.Errorf("%s: got %v, want %v", format, err, errFull)
+		}
+	}
+	if err := sample("").Annotate(full{}); !errors.Is(err, errFull) {
+		t.Errorf("annotations: got %v, want %v", err, errFull)
+	}
+}
+
+var errFull = errors.New("no space left")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestARunWithoutTasksThatFailedIsNoSuccessInJUnit(t *testing.T) {
+	for status, want := range map[int]string{ralph.ExitOK: `errors="0"`, ralph.ExitLimit: `errors="0"`, ralph.ExitFailure: `errors="1"`, ralph.ExitAgent: `errors="1"`} {
+		r := report.New(nil, nil)
+		r.ExitStatus = &status
+		var b strings.Builder
+		if err := r.Write(&b, "junit"); err != nil || !strings.Contains(b.String(), want) {
+			t.Errorf("status %d: want %s (%v):\n%s", status, want, err, b.String())
+		}
+	}
+}
