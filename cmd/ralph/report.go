@@ -44,7 +44,7 @@ each task its attempts, minutes, tokens, cost, verification and why it ended.`,
 			if !slices.Contains(report.Formats, format) {
 				return usage(fieldError("--format", format, report.Formats...))
 			}
-			if a.json {
+			if a.json && output == "" {
 				format = "json"
 			}
 			var r report.Report
