@@ -1,3 +1,11 @@
+// Package loop works through the queue: it picks a task, lets an agent have a
+// session on it, checks what the agent claims, has signals.Decide decide, and
+// writes that down, until nothing is left to do or a limit says so.
+//
+// It knows agents through an interface only, decides nothing about tasks itself
+// and keeps nothing in memory that the database does not have: after a kill at
+// any moment the next Run settles what was left and goes on. When Run returns,
+// no process of a session is left.
 package loop
 
 import (

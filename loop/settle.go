@@ -59,7 +59,7 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 			return err
 		}
 		d = signals.Decide(f)
-		return tx.Apply(s.row, d)
+		return tx.Apply(s.row, f, d)
 	})
 	if err != nil {
 		return d, 0, err

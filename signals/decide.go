@@ -3,6 +3,7 @@ package signals
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"ralph"
 )
@@ -484,8 +485,13 @@ func ProposedTitle(p Suggest) string {
 	return string(line)
 }
 
-// NormalTitle is what two titles are compared by: letters and digits, lower case.
-func NormalTitle(title string) string { return strings.Join(words(title), " ") }
+// NormalTitle is what two titles are compared by: letters and digits in lower
+// case, and the signs that tell C from C++ and P=NP from P≠NP.
+func NormalTitle(title string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Sm, r) && r != '#'
+	}), " ")
+}
 
 // firstLine is the first line that has text, for reasons of one line.
 func firstLine(s string) string {

@@ -177,6 +177,23 @@ func hold(t *testing.T, f signals.Facts, d signals.Decision) {
 	}
 }
 
+func TestTitlesAreComparedByWhatTellsThemApart(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{"Fix the  `Login` form.", "fix the login form", true},
+		{"Fix login: the form", "Fix login – the form!", true},
+		{"Support C", "Support C++", false},
+		{"Support C", "Support C#", false},
+		{"Prove P=NP", "Prove P≠NP", false},
+	} {
+		if got := signals.NormalTitle(tt.a) == signals.NormalTitle(tt.b); got != tt.same {
+			t.Errorf("%q and %q are the same: %t, want %t", tt.a, tt.b, got, tt.same)
+		}
+	}
+}
+
 func hasAsk(f signals.Facts) bool {
 	for _, s := range f.Said {
 		if a, ok := s.Payload.(signals.Ask); ok && a.IsBlocking() {

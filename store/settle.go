@@ -42,15 +42,11 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 // lookUps answers what the signals of a session make it necessary to ask.
 func (tx *Tx) lookUps(f *signals.Facts) error {
 	f.Upstream, f.Titles, f.Features = map[int64]signals.Upstream{}, map[string]bool{}, map[string]bool{}
-	scopes := map[string]bool{}
 	for _, said := range f.Said {
 		var err error
 		switch p := said.Payload.(type) {
 		case signals.Blocked:
 			f.Upstream[said.ID], err = tx.upstream(f.Task.ID, p.On)
-		case signals.Learned:
-			scopes[p.EffectiveScope()] = true
-			scopes[ralph.ScopeTask] = true // what a featureless task learns for its feature is kept for the task
 		case signals.Suggest:
 			err = tx.proposalFacts(f, p)
 		}
@@ -58,17 +54,32 @@ func (tx *Tx) lookUps(f *signals.Facts) error {
 			return err
 		}
 	}
+	var err error
+	f.Known, err = tx.knownTo(*f)
+	return err
+}
+
+// knownTo are the learnings that those of a session may repeat.
+func (tx *Tx) knownTo(f signals.Facts) ([]ralph.Learning, error) {
+	scopes := map[string]bool{}
+	for _, said := range f.Said {
+		if p, ok := said.Payload.(signals.Learned); ok {
+			scopes[p.EffectiveScope()] = true
+			scopes[ralph.ScopeTask] = true // what a featureless task learns for its feature is kept for the task
+		}
+	}
+	var out []ralph.Learning
 	for _, scope := range []string{ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask} {
 		if !scopes[scope] {
 			continue
 		}
 		known, err := tx.LearningsFor(f.Task, scope)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		f.Known = append(f.Known, known...)
+		out = append(out, known...)
 	}
-	return nil
+	return out, nil
 }
 
 // proposalFacts finds out whether a suggested title is taken and its feature exists.
@@ -143,9 +154,17 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 
 // Apply carries a decision out, once: the second time the session has been
 // settled already and the error wraps [ralph.ErrConflict] (rule 10). The session
-// brings what is known of its process, changes and checks.
-func (tx *Tx) Apply(s ralph.Session, d signals.Decision) error {
+// brings what is known of its process, changes and checks; the facts are kept
+// with it, for [Tx.Replayed].
+func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error {
 	if err := tx.CheckSession(s.TaskID, s.ID); err != nil {
+		return err
+	}
+	facts, err := f.Record()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE sessions SET facts = $1 WHERE id = $2`, string(facts), s.ID); err != nil {
 		return err
 	}
 	t, err := tx.Task(s.TaskID)

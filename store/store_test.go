@@ -70,7 +70,7 @@ func TestASessionIsSettledOnce(t *testing.T) {
 			return err
 		}
 		f.Ending, f.Rules = ralph.Finished, signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}
-		return tx.Apply(s, signals.Decide(f))
+		return tx.Apply(s, f, signals.Decide(f))
 	}
 	write(t, db, settle)
 	if err := db.Tx(t.Context(), settle); !errors.Is(err, ralph.ErrConflict) {

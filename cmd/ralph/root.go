@@ -57,7 +57,7 @@ cannot be used; 130 stopped.`,
 	add(groupQueue, newTask(a), newFeature(a), newDiscipline(a))
 	add(groupRun, newRun(a), newStop(a), newPause(a), newResume(a), newStatus(a), newService(a))
 	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newResolve(a), newPermission(a))
-	add(groupLook, newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newSnapshot(a))
+	add(groupLook, newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newReplay(a), newSnapshot(a))
 	add(groupKeep, newDB(a))
 	root.AddCommand(newMCP(a), newScriptedAgent(a))
 	checkArguments(root)

@@ -13,7 +13,6 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/claude"
-	"ralph/signals"
 	"ralph/store"
 )
 
@@ -35,12 +34,9 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 	}
 	return &loop.Loop{
 		Store: db, Agent: agent, Tree: tree, Dir: p.root, State: p.state,
-		Log:    newLog(a),
-		Limits: limits(c.Limits),
-		Rules: signals.Rules{
-			StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
-			AutoApprove: c.Suggestions == "auto_approve", ReviewProtect: c.Verify.ProtectMode == "review",
-		},
+		Log:     newLog(a),
+		Limits:  limits(c.Limits),
+		Rules:   rulesOf(c),
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Verification: loop.Verification{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,

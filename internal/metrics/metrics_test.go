@@ -51,7 +51,7 @@ func work(t *testing.T, db *store.DB) (run ralph.Run) {
 			return err
 		}
 		s.CostUSD, s.CostKnown, s.Tokens = 1.25, true, ralph.Tokens{Input: 10, Output: 20, CacheRead: 30, CacheCreation: 40}
-		if err := tx.Apply(s, signals.Decision{Status: ralph.Failed, Mover: ralph.Verdict, Outcome: ralph.OutcomeFailure, Reason: "r", StatusReason: "r"}); err != nil {
+		if err := tx.Apply(s, signals.Facts{}, signals.Decision{Status: ralph.Failed, Mover: ralph.Verdict, Outcome: ralph.OutcomeFailure, Reason: "r", StatusReason: "r"}); err != nil {
 			return err
 		}
 		_, err = tx.StartSession(store.Start{ID: "2" + session[1:], Task: 2, Run: run.ID})

@@ -1,0 +1,224 @@
+package signals
+
+import (
+	"fmt"
+	"strings"
+
+	"ralph"
+)
+
+// A Step is what one rule of docs/pipeline.md had to say about a session.
+type Step struct {
+	Rule string `json:"rule"` // "1" to "9", or "stagnation", "attempts", "result"
+	Text string `json:"text"`
+}
+
+// Explain says in the order of the rules how the facts led to the decision. It
+// decides nothing: everything in it is read from the two.
+func Explain(f Facts, d Decision) []Step {
+	e := explanation{f: f, d: d}
+	e.closing()
+	e.claim()
+	e.counters()
+	e.waiting()
+	e.flags()
+	e.learnings()
+	e.proposals()
+	if d.Stagnant {
+		e.step("stagnation", "the session left nothing behind; so many in a row end a run")
+	}
+	e.step("attempts", "%d before, %d after", f.Task.Attempts, d.Attempts)
+	if f.CancelledBy != "" {
+		e.step("result", "a person cancelled the task meanwhile, which has the last word")
+	}
+	e.step("result", "%s: %s", d.Status, d.StatusReason)
+	return e.steps
+}
+
+type explanation struct {
+	f     Facts
+	d     Decision
+	steps []Step
+}
+
+func (e *explanation) step(rule, format string, args ...any) {
+	e.steps = append(e.steps, Step{Rule: rule, Text: fmt.Sprintf(format, args...)})
+}
+
+// closing is rule 1.
+func (e *explanation) closing() {
+	e.step("1", "the session ended as %s%s", e.f.Ending, because(e.f.EndingWhy))
+	var verbs []string
+	for _, s := range e.f.Said {
+		if s.Payload.Verb().Closes() {
+			verbs = append(verbs, fmt.Sprintf("%s (comment %d)", s.Payload.Verb(), s.ID))
+		}
+	}
+	switch {
+	case e.f.Void && len(verbs) > 0:
+		e.step("1", "what closed it does not count: %s", strings.Join(verbs, ", "))
+	case e.d.Inferred:
+		e.step("1", "no closing verb: stuck is inferred")
+	case len(verbs) == 0:
+		e.step("1", "no closing verb, and the session is not judged: the task goes back")
+	case len(verbs) == 1:
+		e.step("1", "closed by %s", verbs[0])
+	default:
+		e.step("1", "closed by %s, the last one; superseded: %s", verbs[len(verbs)-1], strings.Join(verbs[:len(verbs)-1], ", "))
+	}
+}
+
+// because appends a reason that may be missing.
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + firstLine(why)
+}
+
+// claim is rule 2.
+func (e *explanation) claim() {
+	if e.d.Closing != ralph.VerbDone {
+		return
+	}
+	for _, c := range e.f.Verify {
+		result := "passes"
+		if !c.Passed {
+			result = how(c)
+		}
+		if n := len(c.Excused); n > 0 {
+			result += fmt.Sprintf(" (failing as before: %s)", fileList(c.Excused))
+		}
+		e.step("2", "`%s` %s", firstLine(c.Command), result)
+	}
+	if len(e.f.Verify) == 0 {
+		e.step("2", "nothing is configured to check the claim")
+	}
+	if len(e.f.Protected) > 0 {
+		e.step("2", "protected files were changed: %s", fileList(e.f.Protected))
+	}
+	if e.f.Untouched {
+		confirmed := "not confirmed"
+		if e.f.Confirmed {
+			confirmed = "confirmed when asked"
+		}
+		e.step("2", "the work tree is as it was before the session; %s", confirmed)
+	}
+	switch {
+	case len(e.d.Review) > 0:
+		e.step("2", "the claim holds if a person approves the protected files")
+	case e.d.Accepted:
+		e.step("2", "the claim is accepted")
+	default:
+		e.step("2", "the claim is not accepted; refused %d times so far, %d are the limit", e.d.VerifyFailures, e.f.Rules.VerifyFailures)
+	}
+}
+
+// counters are rules 3 and 4.
+func (e *explanation) counters() {
+	was, is, limit := e.f.Task.StuckCount, e.d.StuckCount, e.f.Rules.StuckLimit
+	rule := "4"
+	if e.d.Closing == ralph.VerbPartial {
+		rule = "3"
+	}
+	switch {
+	case is > was && e.d.Closing == ralph.VerbPartial:
+		e.step(rule, "nothing changed and nothing new was learned: it counts as stuck, %d of %d", is, limit)
+	case is > was:
+		e.step(rule, "stuck, %d of %d", is, limit)
+	case is < was:
+		e.step(rule, "the stuck count returns from %d to %d", was, is)
+	case e.d.Closing == ralph.VerbPartial:
+		e.step(rule, "progress: what remains goes into the next prompt")
+	}
+}
+
+// waiting is rules 5 and 6.
+func (e *explanation) waiting() {
+	held := map[int64]string{}
+	for _, h := range e.d.Holds {
+		held[h.Comment] = "holds the task back"
+		if h.Why != "" {
+			held[h.Comment] += ": " + h.Why
+		}
+	}
+	for _, s := range e.f.Said {
+		what := ""
+		switch p := s.Payload.(type) {
+		case Ask:
+			what = "question: " + firstLine(p.Question)
+		case Blocked:
+			what = "blocked on " + firstLine(p.On)
+		default:
+			continue
+		}
+		switch u := e.f.Upstream[s.ID]; {
+		case e.d.Accepted:
+			e.step("6", "comment %d (%s) is informational beside an accepted done", s.ID, what)
+		case held[s.ID] != "":
+			e.step("5", "comment %d (%s) %s", s.ID, what, held[s.ID])
+		case s.Payload.Verb() == ralph.VerbAsk:
+			e.step("6", "comment %d (%s) holds nothing back", s.ID, what)
+		case u.Completed:
+			e.step("5", "comment %d (%s): that task has completed already", s.ID, what)
+		default:
+			e.step("5", "comment %d (%s): the task depends on %s from now on", s.ID, what, taskList(u.Matches))
+		}
+	}
+	if e.d.Accepted {
+		return
+	}
+	if n := e.f.OpenQuestions + e.f.OpenBlockers + e.f.Unfinished; n > 0 {
+		e.step("5", "open from before: %d questions, %d blockers, %d dependencies", e.f.OpenQuestions, e.f.OpenBlockers, e.f.Unfinished)
+	}
+}
+
+// flags are rule 7.
+func (e *explanation) flags() {
+	where := map[string]string{
+		"info":     "goes into the task's next prompt",
+		"warning":  "is shown to people and goes into the feature's prompts",
+		"blocking": "is announced and comes first in the next prompt",
+	}
+	for _, s := range e.f.Said {
+		if p, ok := s.Payload.(Flag); ok {
+			e.step("7", "comment %d (%s: %s) %s", s.ID, p.Severity, firstLine(p.What), where[p.Severity])
+		}
+	}
+}
+
+// learnings are rule 8.
+func (e *explanation) learnings() {
+	for _, l := range e.d.Learn {
+		if l.Into == 0 {
+			e.step("8", "new learning for the %s: %s", l.Scope, firstLine(l.Text))
+			continue
+		}
+		e.step("8", "repeats learning %d, which counts for more now", l.Into)
+	}
+}
+
+// proposals are rule 9.
+func (e *explanation) proposals() {
+	proposed := map[int64]Proposal{}
+	for _, p := range e.d.Propose {
+		proposed[p.Comment] = p
+	}
+	for _, s := range e.f.Said {
+		p, ok := s.Payload.(Suggest)
+		if !ok {
+			continue
+		}
+		task, ok := proposed[s.ID]
+		switch {
+		case ok && task.Status == ralph.Pending:
+			e.step("9", "comment %d: the task %q enters the queue at once", s.ID, task.Title)
+		case ok:
+			e.step("9", "comment %d: the task %q waits for approval", s.ID, task.Title)
+		case p.Kind == "new_task":
+			e.step("9", "comment %d: an open task has the title %q already", s.ID, ProposedTitle(p))
+		default:
+			e.step("9", "comment %d (%s) is kept for people to decide", s.ID, p.Kind)
+		}
+	}
+}

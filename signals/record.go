@@ -1,0 +1,101 @@
+package signals
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"ralph"
+)
+
+// A record is what is kept of Facts with a session, so that the decision can be
+// made again later. What was known of learnings is left out, for it may be
+// thousands, and so are the rules, which are those of the day.
+type record struct {
+	Task        recordedTask       `json:"task"`
+	Ending      ralph.Ending       `json:"ending"`
+	EndingWhy   string             `json:"ending_why,omitempty"`
+	Said        []recordedSaid     `json:"said,omitempty"`
+	Changed     bool               `json:"changed"`
+	Untouched   bool               `json:"untouched"`
+	Confirmed   bool               `json:"confirmed"`
+	Verify      []ralph.Check      `json:"verify,omitempty"`
+	Protected   []string           `json:"protected,omitempty"`
+	Void        bool               `json:"void"`
+	CancelledBy string             `json:"cancelled_by,omitempty"`
+	Questions   int                `json:"open_questions"`
+	Blockers    int                `json:"open_blockers"`
+	Unfinished  int                `json:"unfinished_dependencies"`
+	Upstream    map[int64]Upstream `json:"upstream,omitempty"`
+	Titles      map[string]bool    `json:"titles,omitempty"`
+	Features    map[string]bool    `json:"features,omitempty"`
+}
+
+// recordedTask is what decisions depend on of a task.
+type recordedTask struct {
+	ID             int64  `json:"id"`
+	Feature        string `json:"feature,omitempty"`
+	Attempts       int    `json:"attempts"`
+	StuckCount     int    `json:"stuck_count"`
+	VerifyFailures int    `json:"verify_failures"`
+	PromptTooLong  int    `json:"prompt_too_long"`
+}
+
+type recordedSaid struct {
+	ID       int64           `json:"id"`
+	Verb     ralph.Verb      `json:"verb"`
+	Payload  json.RawMessage `json:"payload"`
+	Answered bool            `json:"answered,omitempty"`
+}
+
+// Record is the facts as they are kept with a session, as JSON: without what was
+// known of learnings, without the rules, and without the output of commands.
+func (f Facts) Record() ([]byte, error) {
+	r := record{
+		Task: recordedTask{
+			ID: f.Task.ID, Feature: f.Task.Feature, Attempts: f.Task.Attempts, StuckCount: f.Task.StuckCount,
+			VerifyFailures: f.Task.VerifyFailures, PromptTooLong: f.Task.PromptTooLong,
+		},
+		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
+		Protected: f.Protected, Void: f.Void, CancelledBy: f.CancelledBy,
+		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
+		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features,
+	}
+	for _, c := range f.Verify {
+		c.Tail = "" // nothing depends on it, and the session has it
+		r.Verify = append(r.Verify, c)
+	}
+	for _, s := range f.Said {
+		payload, err := json.Marshal(s.Payload)
+		if err != nil {
+			return nil, fmt.Errorf("signal %d: %w", s.ID, err)
+		}
+		r.Said = append(r.Said, recordedSaid{ID: s.ID, Verb: s.Payload.Verb(), Payload: payload, Answered: s.Answered})
+	}
+	return json.Marshal(r)
+}
+
+// Recorded reads back what [Facts.Record] made. Known and Rules are empty.
+func Recorded(text []byte) (Facts, error) {
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Facts{}, fmt.Errorf("recorded facts: %w", err)
+	}
+	f := Facts{
+		Task: ralph.Task{
+			ID: r.Task.ID, Feature: r.Task.Feature, Attempts: r.Task.Attempts, StuckCount: r.Task.StuckCount,
+			VerifyFailures: r.Task.VerifyFailures, PromptTooLong: r.Task.PromptTooLong,
+		},
+		Ending: r.Ending, EndingWhy: r.EndingWhy, Changed: r.Changed, Untouched: r.Untouched, Confirmed: r.Confirmed,
+		Verify: r.Verify, Protected: r.Protected, Void: r.Void, CancelledBy: r.CancelledBy,
+		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
+		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features,
+	}
+	for _, s := range r.Said {
+		payload, err := Parse(s.Verb, s.Payload)
+		if err != nil {
+			return Facts{}, fmt.Errorf("recorded facts, signal %d: %w", s.ID, err)
+		}
+		f.Said = append(f.Said, Said{ID: s.ID, Payload: payload, Answered: s.Answered})
+	}
+	return f, nil
+}
