@@ -72,6 +72,7 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		fmt.Print(connected, work)
 		in.Scan()
 		fmt.Print(success)
+		in.Scan() // like the real one, it stays until it is told to go
 		return 0
 	},
 	// lossy never shows its second message, and prints more after its result.
