@@ -10,8 +10,7 @@ import (
 	"ralph/signals"
 )
 
-// TestBodies holds the eight examples of the design word for word, and every
-// optional part left out.
+// TestBodies: every verb's body with its optional parts and without.
 func TestBodies(t *testing.T) {
 	for _, tt := range []struct {
 		verb      ralph.Verb
