@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,19 +34,18 @@ func TestTheTableOfCommentsIsAsDesigned(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
 		for rows.Next() {
 			var name string
 			var c column
 			if err := rows.Scan(&name, &c.kind, &c.required, &c.key); err != nil {
-				return err
+				return errors.Join(err, rows.Close())
 			}
 			if w, ok := want[name]; ok && w != c {
 				t.Errorf("%s is %+v, want %+v", name, c, w)
 			}
 			delete(want, name)
 		}
-		if err := rows.Err(); err != nil {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return err
 		}
 		for name := range want {
