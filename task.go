@@ -72,7 +72,8 @@ type Task struct {
 	Acceptance     []string `json:"-"` // criteria in words
 	Verify         []string `json:"-"` // shell commands that must exit 0
 	Model          string   `json:"-"` // "" leaves the choice to the discipline and the configuration
-	ExternalID     string   `json:"-"` // its id where it was imported from
+	ExternalID     string   `json:"-"` // its id where it was imported from, as it is there
+	ExternalSource string   `json:"-"` // where that is: "beads", "prd.json/ralph/login"; one id may be in several
 	VerifyFailures int      `json:"-"` // refused claims since the last new information
 	PromptTooLong  int      `json:"-"` // sessions in a row whose prompt the agent could not take
 	ClaimedBy      string   `json:"-"` // who works on it: a session's id, or "" for nobody
@@ -140,6 +141,8 @@ const (
 	Loop    Mover = "loop"    // when it starts, recovers or releases a session
 	Verdict Mover = "verdict" // the decision after a session
 	Derived Mover = "derived" // follows from what is open, see [Waiting]
+
+	Importer Mover = "import" // `ralph import`, for what has ended where it comes from
 )
 
 // A Move is one allowed change of a task's status.
@@ -185,6 +188,19 @@ var Moves = []Move{
 	{Completed, Pending, Person, "`ralph task retry`: it is to be done again"},
 	{Cancelled, Pending, Person, "`ralph task retry`: it is wanted after all"},
 	{Rejected, Pending, Person, "`ralph task retry`: it is wanted after all"},
+
+	{Proposed, Completed, Importer, "it is completed where it was imported from"},
+	{Proposed, Cancelled, Importer, "it is cancelled where it was imported from"},
+	{Pending, Completed, Importer, "it is completed where it was imported from"},
+	{Pending, Cancelled, Importer, "it is cancelled where it was imported from"},
+	{Pending, Failed, Importer, "it has failed where it was imported from"},
+	{Pending, Rejected, Importer, "it is rejected where it was imported from"},
+	{NeedsInput, Completed, Importer, "it is completed where it was imported from"},
+	{NeedsInput, Cancelled, Importer, "it is cancelled where it was imported from"},
+	{Blocked, Completed, Importer, "it is completed where it was imported from"},
+	{Blocked, Cancelled, Importer, "it is cancelled where it was imported from"},
+	{Blocked, Failed, Importer, "it has failed where it was imported from"},
+	{Blocked, Rejected, Importer, "it is rejected where it was imported from"},
 }
 
 // CanMove reports whether by may change a task's status from one to the other.

@@ -98,7 +98,7 @@ func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
 	return l, err
 }
 
-// AddLearning adds what a person knows.
+// AddLearning adds what a person knows, or what an import brings.
 func (tx *Tx) AddLearning(l ralph.Learning) (int64, error) {
 	if err := checkLearning(l); err != nil {
 		return 0, err
@@ -111,9 +111,17 @@ func (tx *Tx) AddLearning(l ralph.Learning) (int64, error) {
 		}
 		feature = f.ID
 	}
+	if l.Origin == "" {
+		l.Origin = ralph.ByHuman
+	}
+	pinned := 0
+	if l.Pinned {
+		pinned = 1
+	}
 	return tx.insert(`
-		INSERT INTO learnings (text, kind, scope, feature_id, rationale, origin, author, last_seen, created)
-		VALUES ($1, $2, $3, $4, $5, 'human', $6, $7, $7) RETURNING id`, l.Text, l.Kind, l.Scope, feature, l.Rationale, l.Author, tx.now.String())
+		INSERT INTO learnings (text, kind, scope, feature_id, rationale, origin, author, last_seen, created, pinned)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9) RETURNING id`,
+		l.Text, l.Kind, l.Scope, feature, l.Rationale, string(l.Origin), l.Author, tx.now.String(), pinned)
 }
 
 func checkLearning(l ralph.Learning) error {

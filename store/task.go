@@ -20,13 +20,13 @@ const taskColumns = `
 	t.origin,
 	coalesce((SELECT json_group_array(td.depends_on ORDER BY td.depends_on) FROM task_dependencies td WHERE td.task_id = t.id), '[]'),
 	t.attempts, t.stuck_count, t.created, t.updated, t.completed_at,
-	t.description, t.acceptance, t.verify, t.model, t.external_id, t.verify_failures, t.prompt_too_long, t.claimed_by`
+	t.description, t.acceptance, t.verify, t.model, t.external_id, t.external_source, t.verify_failures, t.prompt_too_long, t.claimed_by`
 
 func scanTask(row scanner) (ralph.Task, error) {
 	var t ralph.Task
 	err := row.Scan(&t.ID, &t.Title, &t.Status, &t.StatusReason, &t.Priority, &t.Feature, &t.Discipline, &t.Origin,
 		column(&t.DependsOn), &t.Attempts, &t.StuckCount, &t.Created, &t.Updated, &t.CompletedAt,
-		&t.Description, column(&t.Acceptance), column(&t.Verify), &t.Model, &t.ExternalID, &t.VerifyFailures, &t.PromptTooLong, &t.ClaimedBy)
+		&t.Description, column(&t.Acceptance), column(&t.Verify), &t.Model, &t.ExternalID, &t.ExternalSource, &t.VerifyFailures, &t.PromptTooLong, &t.ClaimedBy)
 	return t, err
 }
 
@@ -112,11 +112,11 @@ func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 	}
 	id, err := tx.insert(`
 		INSERT INTO tasks (feature_id, discipline_id, title, normal_title, description, acceptance, verify, priority,
-			status, origin, model, external_id, created, updated)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)
+			status, origin, model, external_id, external_source, created, updated)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
 		RETURNING id`,
 		feature, discipline, t.Title, signals.NormalTitle(t.Title), t.Description, acceptance, verify, t.Priority,
-		string(t.Status), string(t.Origin), t.Model, t.ExternalID, tx.now.String())
+		string(t.Status), string(t.Origin), t.Model, t.ExternalID, t.ExternalSource, tx.now.String())
 	if err != nil {
 		return 0, err
 	}

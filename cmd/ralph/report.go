@@ -134,22 +134,29 @@ func withWaiting(tx *store.Tx, r report.Report) (report.Report, error) {
 	return r, nil
 }
 
-// writeReport writes a file as a whole: nobody ever reads half of one.
-func writeReport(r report.Report, path, format string) (err error) {
+func writeReport(r report.Report, path, format string) error {
 	var b bytes.Buffer
 	if err := r.Write(&b, format); err != nil {
 		return err
 	}
-	part, err := os.CreateTemp(filepath.Dir(path), ".ralph-report-*")
-	if err != nil {
+	if err := writeWhole(path, b.Bytes()); err != nil {
 		return fmt.Errorf("report %s: %w", path, err)
 	}
-	_, err = part.Write(b.Bytes())
+	return nil
+}
+
+// writeWhole writes a file as a whole: nobody ever reads half of one.
+func writeWhole(path string, text []byte) error {
+	part, err := os.CreateTemp(filepath.Dir(path), ".ralph-part-*")
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(text)
 	if err = errors.Join(err, part.Chmod(0o644), part.Close()); err == nil {
 		err = os.Rename(part.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("report %s: %w", path, err), os.Remove(part.Name()))
+		return errors.Join(err, os.Remove(part.Name()))
 	}
 	return nil
 }

@@ -1,0 +1,146 @@
+package exchange
+
+import (
+	"fmt"
+	"strings"
+
+	"ralph"
+)
+
+type beadsIssue struct {
+	Kind                                      string `json:"_type"`
+	Key, Value                                string // of a memory
+	ID                                        text
+	Title, Description, Design, Notes, Status string
+	Acceptance                                string `json:"acceptance_criteria"`
+	Priority                                  *int
+	IssueType                                 string `json:"issue_type"`
+	Labels                                    []string
+	Template                                  bool `json:"is_template"`
+	Dependencies                              []beadsDependency
+	Comments                                  []struct{ Author, Text, Body string }
+}
+
+type beadsDependency struct {
+	IssueID   text   `json:"issue_id"`
+	DependsOn text   `json:"depends_on_id"`
+	Type      string `json:"type"`
+	DepType   string `json:"dep_type"` // as some versions have it
+}
+
+var beadsStatus = map[string]ralph.Status{
+	"": ralph.Pending, "open": ralph.Pending, "in_progress": ralph.Pending, "hooked": ralph.Pending,
+	"blocked": ralph.Proposed, "deferred": ralph.Proposed, "pinned": ralph.Proposed, "closed": ralph.Completed,
+}
+
+// holding are the dependencies that hold an issue back.
+var holding = map[string]bool{"blocks": true, "parent-child": true, "conditional-blocks": true, "waits-for": true}
+
+// readBeads reads the JSONL of beads, a line an issue.
+func readBeads(data []byte) (in ralph.Import, err error) {
+	lines, err := jsonLines(data)
+	if err != nil {
+		return in, err
+	}
+	left := map[string]int{}
+	for _, l := range lines {
+		var v beadsIssue
+		if err := l.decode(&v); err != nil {
+			return in, err
+		}
+		switch {
+		case v.Kind == "memory":
+			if strings.TrimSpace(v.Value) == "" {
+				return in, wrong(l.line, `a memory has no "value"`)
+			}
+			in.Learnings = append(in.Learnings, learned(v.Value, "discovery"))
+			continue
+		case v.Kind != "" && v.Kind != "issue":
+			left["lines of the type "+v.Kind]++
+			continue
+		case v.ID == "" && v.Title == "":
+			continue // the header of the file
+		case strings.EqualFold(v.Status, "tombstone"):
+			left["deleted issues"]++
+			continue
+		case v.Template:
+			left["templates"]++
+			continue
+		case v.ID == "":
+			return in, wrong(l.line, `an issue has no "id"`)
+		}
+		t, err := v.task(l.line)
+		if err != nil {
+			return in, err
+		}
+		left["comments (they are not imported)"] += len(v.Comments)
+		in.Tasks = append(in.Tasks, t)
+	}
+	note(&in, left)
+	// An issue that is called blocked and waits for another one needs no word of a person.
+	known := map[string]ralph.Status{}
+	for _, t := range in.Tasks {
+		known[t.Key] = t.Status
+	}
+	for i, t := range in.Tasks {
+		if t.Status != ralph.Proposed || !strings.HasPrefix(t.StatusReason, "blocked") {
+			continue
+		}
+		for _, n := range t.Needs {
+			if s, ok := known[n.Key]; ok && s != ralph.Completed {
+				in.Tasks[i].Status, in.Tasks[i].StatusReason = ralph.Pending, ""
+			}
+		}
+	}
+	return in, nil
+}
+
+func (v beadsIssue) task(line int) (ralph.ImportedTask, error) {
+	t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey("beads", string(v.ID)), Task: ralph.Task{
+		Title: v.Title, Priority: ralph.DefaultPriority,
+		Description: paragraphs([2]string{"", v.Description}, [2]string{"Design", v.Design}, [2]string{"Notes", v.Notes},
+			[2]string{"Type", notTask(v.IssueType)}, [2]string{"Labels", strings.Join(v.Labels, ", ")}),
+	}}
+	t.Acceptance, t.Verify = criteria(listed(v.Acceptance))
+	var err error
+	if t.Status, err = statusOf(line, v.Status, beadsStatus); err != nil {
+		return t, err
+	}
+	if t.Status == ralph.Proposed {
+		t.StatusReason = strings.ToLower(v.Status) + " where it was imported from"
+	}
+	if v.Priority != nil {
+		if err := ralph.CheckPriority("priority", *v.Priority); err != nil {
+			return t, wrong(line, "%v", err)
+		}
+		t.Priority = *v.Priority
+	}
+	for _, d := range v.Dependencies {
+		if d.DependsOn == "" || d.IssueID != "" && d.IssueID != v.ID || !holding[d.Type+d.DepType] {
+			continue
+		}
+		t.Needs = append(t.Needs, ralph.Need{Key: ralph.ExternalKey("beads", string(d.DependsOn)), Optional: true})
+	}
+	return t, nil
+}
+
+func notTask(kind string) string {
+	if kind == "task" {
+		return ""
+	}
+	return kind
+}
+
+// learned is a learning of the whole project that another tool has kept.
+func learned(text, kind string) ralph.Learning {
+	return ralph.Learning{Text: strings.TrimSpace(text), Kind: kind, Scope: ralph.ScopeProject, Origin: ralph.ByAgent, Author: "import"}
+}
+
+// note says what was left out, a sentence each.
+func note(in *ralph.Import, left map[string]int) {
+	for _, what := range sortedKeys(left) {
+		if n := left[what]; n > 0 {
+			in.Notes = append(in.Notes, fmt.Sprintf("left out: %d %s", n, what))
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package exchange_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/internal/exchange"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// dump is an import as text, for the golden files.
+func dump(in ralph.Import) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "format %s\n", in.Format)
+	for _, f := range in.Features {
+		fmt.Fprintf(&b, "feature %q: %q\n", f.Name, f.Description)
+	}
+	for _, t := range in.Tasks {
+		fmt.Fprintf(&b, "\nline %d: %s\n  id %s of %s\n  %s, priority %d, feature %q\n", t.Line, t.Title, t.ExternalID, t.ExternalSource, t.Status, t.Priority, t.Feature)
+		if t.StatusReason != "" {
+			fmt.Fprintf(&b, "  because: %s\n", t.StatusReason)
+		}
+		for line := range strings.Lines(t.Description) {
+			fmt.Fprintf(&b, "  | %s\n", strings.TrimRight(line, "\n"))
+		}
+		for _, c := range t.Acceptance {
+			fmt.Fprintf(&b, "  accept: %s\n", c)
+		}
+		for _, c := range t.Verify {
+			fmt.Fprintf(&b, "  verify: %s\n", c)
+		}
+		for _, n := range t.Needs {
+			fmt.Fprintf(&b, "  needs %s (optional: %t)\n", n.Key, n.Optional)
+		}
+	}
+	for _, l := range in.Learnings {
+		fmt.Fprintf(&b, "\nlearned (%s, %s): %q\n", l.Kind, l.Scope, l.Text)
+	}
+	for _, n := range in.Notes {
+		fmt.Fprintf(&b, "\nnote: %s\n", n)
+	}
+	return b.String()
+}
+
+func TestFilesOfOtherToolsAreRead(t *testing.T) {
+	for name, format := range map[string]string{
+		"snarktank.json": "prd.json", "ralph-tui.json": "prd.json", "iannuttall.json": "stories", "ralphy.yaml": "ralphy", "ralphy.json": "ralphy",
+		"taskmaster.json": "taskmaster", "taskmaster-flat.json": "taskmaster", "beads.jsonl": "beads", "github.json": "github",
+		"orchestrator.jsonl": "ralph-orchestrator", "memories.md": "ralph-orchestrator", "checklist.md": "markdown", "plan.md": "markdown",
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("testdata", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := exchange.Parse(data, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.Format != format {
+				t.Errorf("taken for %s, want %s", in.Format, format)
+			}
+			golden := filepath.Join("testdata", name+".golden")
+			got := dump(in)
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil || got != string(want) {
+				t.Errorf("not as in %s (%v):\n%s", golden, err, got)
+			}
+			again, err := exchange.Parse(data, format)
+			if err != nil || dump(again) != got {
+				t.Errorf("read differently when told the format: %v", err)
+			}
+		})
+	}
+}
+
+func TestMistakesNameTheirLine(t *testing.T) {
+	for _, tt := range []struct {
+		name, text, format string
+		line               int
+		problem            string
+	}{
+		{"an empty file", " \n", "", 0, "is empty"},
+		{"no task at all", "# Title\n\nText.\n", "", 0, "holds no task (as markdown; --format reads it as another format)"},
+		{"no UTF-8", "- [ ] a\n- [ ] \xff\n", "", 2, "is not UTF-8 text"},
+		{"JSON that ends", "{\n \"userStories\": [\n", "", 3, "the JSON ends in the middle"},
+		{"JSON that is broken", "{\"userStories\": [\n {\"id\": \"a\"\n \"title\": 1}]}", "prd.json", 3, "is not valid JSON"},
+		{"something behind the JSON", "{\"userStories\": []}\nx", "prd.json", 2, "something stands after the end of the JSON"},
+		{"JSON of no known kind", `{"a": 1}`, "", 1, "none of the known formats"},
+		{"a text where a list is expected", "{\"userStories\": [\n {\"id\": \"a\", \"title\": \"t\",\n \"acceptanceCriteria\": \"x\"}]}", "", 3, "\"acceptanceCriteria\" holds a string, where a list is expected"},
+		{"a story without an id", "{\"userStories\": [\n{\"title\": \"t\"}]}", "", 2, `a story has no "id"`},
+		{"a story without a title", "{\"userStories\": [\n{\"id\": \"a\"}]}", "", 2, "a task has no title"},
+		{"an id twice", "{\"userStories\": [\n{\"id\": \"a\", \"title\": \"t\"},\n{\"id\": \"a\", \"title\": \"u\"}]}", "", 3, "the id a is in line 2 already"},
+		{"an unknown status", "{\"stories\": [\n{\"id\": 1, \"title\": \"t\", \"status\": \"maybe\"}]}", "", 2, `the status "maybe" is not known (accepted: done, in_progress, open)`},
+		{"an id that is a list", "{\"stories\": [\n{\"id\": [], \"title\": \"t\"}]}", "", 2, "an id must be a text or a number"},
+		{"an unknown priority", "{\"tasks\": [\n{\"id\": 1, \"title\": \"t\", \"priority\": \"huge\"}]}", "", 2, `the priority "huge" is not known (accepted: critical, high, medium, low)`},
+		{"a priority out of range", "{\"id\":\"task-1\",\"title\":\"t\",\"status\":\"open\",\"priority\":9,\"blocked_by\":[]}\n", "", 1, "must be 1 (highest) to 5 (lowest)"},
+		{"a broken line", "{\"id\":\"bd-1\",\"title\":\"t\"}\n{\"id\":\n", "", 2, "ends in the middle"},
+		{"a conflict of git", "{\"id\":\"bd-1\",\"title\":\"t\"}\n<<<<<<< HEAD\n", "", 2, "conflict of git"},
+		{"an unknown status of beads", "{\"id\":\"bd-1\",\"title\":\"t\",\"status\":\"odd\"}\n{\"id\":\"bd-2\",\"title\":\"t\"}\n", "", 1, `the status "odd" is not known`},
+		{"an issue without a number", "[\n{\"title\": \"t\"}]", "github", 2, `an issue has no "number"`},
+		{"YAML that is broken", "tasks:\n  - title: a\n   b: c\n", "", 3, "not allowed in this context"},
+		{"YAML without tasks", "things: []\n", "ralphy", 1, `there is no "tasks"`},
+		{"YAML with tasks that are no list", "tasks:\n  a: b\n", "", 1, `"tasks" must be a list`},
+		{"a YAML task without a title", "tasks:\n  - title: a\n  - completed: true\n", "", 3, `a task has no "title"`},
+		{"YAML full of brackets", "tasks: " + strings.Repeat("[", 1000), "ralphy", 1, "too many brackets"},
+		{"a memory without text", "# Memories\n\n### mem-1-a\n\n### mem-2-b\n> x\n", "", 3, "a memory has no text"},
+		{"the same id in two boxes", "- [ ] US-001: a\n- [ ] US-001: b\n", "", 2, "the id US-001 is in line 1 already"},
+		{"a line of no kind", "{\"ralph\":\"dance\"}\n", "", 1, `"ralph" is "dance" (accepted: feature, discipline, task, learning)`},
+		{"a description that is too long", "{\"stories\": [{\"id\": 1, \"title\": \"t\", \"description\": \"" + strings.Repeat("x", ralph.MaxText+1) + "\"}]}", "", 1, "is longer than 64 KiB"},
+		{"a NUL", "{\"stories\": [{\"id\": 1, \"title\": \"t\", \"description\": \"a\\u0000b\"}]}", "", 1, "must not contain a NUL byte"},
+		{"a file that is too large", strings.Repeat("x", exchange.MaxFile+1), "", 0, "is larger than 16 MiB"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := exchange.Parse([]byte(tt.text), tt.format)
+			var bad *exchange.Error
+			if !errors.As(err, &bad) || bad.Line != tt.line || !strings.Contains(bad.Problem, tt.problem) {
+				t.Errorf("got %v, want line %d: …%s…", err, tt.line, tt.problem)
+			}
+		})
+	}
+	if _, err := exchange.Parse([]byte("x"), "excel"); err == nil || !strings.Contains(err.Error(), "accepted: beads, github,") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChecklists(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       []string // lines of the dump, in order
+	}{
+		{"tabs indent too", "- [ ] a\n\t- [ ] b\n", []string{"line 2: b", "| Part of:", "| a", "line 1: a", "needs markdown#a/b"}},
+		{"numbered boxes", "1. [ ] a\n2) [x] b\n", []string{"line 1: a", "pending", "line 2: b", "completed"}},
+		{"the same words twice", "- [ ] test\n- [ ] test\n", []string{"id test of markdown\n", "id test (2) of markdown\n"}},
+		{"a box below a paragraph of a section", "# P\n## Parse\nFast.\n- [ ] a\n", []string{"From the section Parse:", "| Fast."}},
+		{"sections that only begin like one that is no work", "## Optional chaining\n- [ ] a\n## Context menu\n- [ ] b\n", []string{"line 2: a", "line 4: b"}},
+		{"criteria of a document with one task", "- [ ] a\n## Success criteria\n- [ ] fast\n", []string{"line 1: a", "accept: fast"}},
+		{"criteria of a document without a name", "- [ ] a\n- [ ] b\n## Context\n- [ ] fast\n", []string{"line 1: a", "accept: fast", "line 2: b", "accept: fast"}},
+		{"a task heading whose boxes are all ticked", "## Task 1: A\n- [x] b\n", []string{"line 1: A", "completed"}},
+		{"a task heading without boxes", "## **Task 1.2: A**\nDo it.\n", []string{"line 1: A", "pending", "| Do it."}},
+		{"bold ids", "- [ ] **US-7:** Fly\n", []string{"line 1: Fly", "id US-7 of markdown\n"}},
+		{"commands without code are no commands", "- [ ] a\n## Validation commands\n- run the tests\n- `make test`\n", []string{"verify: make test"}},
+		{"an indented fence belongs to the task", "- [ ] a\n  ```sh\n  - [ ] no box\n  ```\n", []string{"line 1: a", "| ```sh", "| - [ ] no box"}},
+		{"a title of several kilobytes", "- [ ] " + strings.Repeat("long ", 200) + "\n", []string{"…", "| long long"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := exchange.Parse([]byte(tt.text), "markdown")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, rest := dump(in), ""
+			rest = got
+			for _, w := range tt.want {
+				_, after, ok := strings.Cut(rest, w)
+				if !ok {
+					t.Fatalf("%q is missing, or not in its place:\n%s", w, got)
+				}
+				rest = after
+			}
+		})
+	}
+}
+
+// FuzzParse: whatever the text, the answer is an import that can be stored, or an
+// error with a line that the text has.
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			continue // the folder of the fuzzer's own findings
+		}
+		f.Add(string(data), "")
+	}
+	for _, format := range exchange.Formats() {
+		f.Add("- [ ] a\n", format)
+		f.Add(`{"a":[{"id":1}]}`, format)
+	}
+	f.Fuzz(func(t *testing.T, text, format string) {
+		in, err := exchange.Parse([]byte(text), format)
+		var bad *exchange.Error
+		if errors.As(err, &bad) {
+			if bad.Line < 0 || bad.Line > 2+strings.Count(text, "\n") {
+				t.Errorf("line %d of %q", bad.Line, text)
+			}
+			return
+		}
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, task := range in.Tasks {
+			if err := ralph.CheckTitle("title", task.Title); err != nil || task.ExternalID == "" || seen[task.Key] {
+				t.Errorf("task %+v: %v", task, err)
+			}
+			seen[task.Key] = true
+		}
+	})
+}

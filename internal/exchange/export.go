@@ -1,0 +1,259 @@
+package exchange
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"ralph"
+)
+
+// A Queue is what a project has to export.
+type Queue struct {
+	Project     string // its name
+	Features    []ralph.Feature
+	Disciplines []ralph.Discipline
+	Tasks       []ralph.Task     // in the order of the queue
+	IDs         map[int64]string // by which ralph's own export knows a task again
+	Learnings   []ralph.Learning // of the project and of features
+}
+
+// writers by format.
+var writers = map[string]func(w io.Writer, q Queue) error{
+	"jsonl": writeJSONL, "markdown": writeMarkdown, "prd.json": writePRD, "beads": writeBeads,
+}
+
+// ExportFormats lists what [Write] can write.
+func ExportFormats() []string { return sortedKeys(writers) }
+
+// Write writes a queue in a format of [ExportFormats]; the error is a
+// [*ralph.FieldError] for a format that is none.
+func Write(w io.Writer, format string, q Queue) error {
+	write, ok := writers[format]
+	if !ok {
+		return &ralph.FieldError{Field: fmt.Sprintf("format %q", format), Problem: "is not known", Accepted: ExportFormats()}
+	}
+	return write(w, q)
+}
+
+func encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// writeJSONL writes everything, so that an import of it makes the same queue.
+func writeJSONL(w io.Writer, q Queue) error {
+	e := encoder(w)
+	var lines []Line
+	for _, f := range q.Features {
+		lines = append(lines, Line{Kind: "feature", Name: f.Name, Description: f.Description, Learnings: f.Learnings, Verify: f.Verify})
+	}
+	for _, d := range q.Disciplines {
+		lines = append(lines, Line{Kind: "discipline", Name: d.Name, Instructions: d.Instructions, Model: d.Model})
+	}
+	for _, t := range q.Tasks {
+		l := Line{
+			Kind: "task", ID: q.IDs[t.ID], Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify, Priority: &t.Priority,
+			Status: t.Status, StatusReason: t.StatusReason, Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Origin: t.Origin,
+		}
+		for _, on := range t.DependsOn {
+			l.DependsOn = append(l.DependsOn, q.IDs[on])
+		}
+		lines = append(lines, l)
+	}
+	for _, k := range q.Learnings {
+		lines = append(lines, Line{
+			Kind: "learning", Text: k.Text, KindOf: k.Kind, Scope: k.Scope, Feature: k.Feature, Rationale: k.Rationale, Origin: k.Origin, Author: k.Author, Pinned: k.Pinned,
+		})
+	}
+	for _, l := range lines {
+		if err := e.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeMarkdown writes a checklist for people, a section a feature.
+func writeMarkdown(w io.Writer, q Queue) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n", plainLine(q.Project))
+	names := []string{""}
+	about := map[string]string{}
+	for _, f := range q.Features {
+		names, about[f.Name] = append(names, f.Name), f.Description
+	}
+	for _, name := range names {
+		tasks := slices.DeleteFunc(slices.Clone(q.Tasks), func(t ralph.Task) bool { return t.Feature != name })
+		if len(tasks) == 0 {
+			continue
+		}
+		b.WriteString("\n")
+		if name != "" {
+			fmt.Fprintf(&b, "## %s\n\n", plainLine(name))
+			if text := strings.TrimSpace(about[name]); text != "" {
+				fmt.Fprintf(&b, "%s\n\n", indent(text, ""))
+			}
+		}
+		for _, t := range tasks {
+			checklistItem(&b, t)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func checklistItem(b *strings.Builder, t ralph.Task) {
+	mark := " "
+	switch t.Status {
+	case ralph.Completed:
+		mark = "x"
+	case ralph.InProgress:
+		mark = "/"
+	case ralph.Rejected, ralph.Cancelled:
+		return // nobody is to do it
+	}
+	fmt.Fprintf(b, "- [%s] [TASK-%d] %s\n", mark, t.ID, plainLine(t.Title))
+	if text := strings.TrimSpace(t.Description); text != "" {
+		fmt.Fprintf(b, "%s\n", indent(text, "  "))
+	}
+	for _, c := range t.Acceptance {
+		fmt.Fprintf(b, "  - %s\n", plainLine(c))
+	}
+	for _, c := range t.Verify {
+		fmt.Fprintf(b, "  - `accept: %s`\n", plainLine(c))
+	}
+	for _, on := range t.DependsOn {
+		fmt.Fprintf(b, "  - depends on TASK-%d\n", on)
+	}
+}
+
+// plainLine is a text on one line.
+func plainLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// indent puts blanks before each line, and keeps a line of the text from being
+// taken for a box or a heading of the list.
+func indent(text, blanks string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if t := strings.TrimLeft(line, " \t"); box.MatchString(line) || strings.HasPrefix(t, "#") {
+			line = line[:len(line)-len(t)] + `\` + t
+		}
+		fmt.Fprintf(&b, "%s%s\n", blanks, line)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// writePRD writes prd.json, as snarktank/ralph and ralph-tui read it.
+func writePRD(w io.Writer, q Queue) error {
+	type story struct {
+		ID                 string   `json:"id"`
+		Title              string   `json:"title"`
+		Description        string   `json:"description"`
+		AcceptanceCriteria []string `json:"acceptanceCriteria"`
+		Priority           int      `json:"priority"`
+		Passes             bool     `json:"passes"`
+		Notes              string   `json:"notes"`
+		DependsOn          []string `json:"dependsOn,omitempty"`
+	}
+	stories := []story{}
+	for _, t := range q.Tasks {
+		if t.Status == ralph.Rejected || t.Status == ralph.Cancelled {
+			continue
+		}
+		s := story{
+			ID: fmt.Sprintf("TASK-%d", t.ID), Title: t.Title, Description: t.Description, AcceptanceCriteria: append([]string{}, t.Acceptance...),
+			Priority: len(stories) + 1, Passes: t.Status == ralph.Completed, Notes: t.StatusReason,
+		}
+		for _, c := range t.Verify {
+			s.AcceptanceCriteria = append(s.AcceptanceCriteria, "`accept: "+c+"`")
+		}
+		for _, on := range t.DependsOn {
+			s.DependsOn = append(s.DependsOn, fmt.Sprintf("TASK-%d", on))
+		}
+		stories = append(stories, s)
+	}
+	e := encoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(map[string]any{"project": q.Project, "name": q.Project, "branchName": "", "description": "", "userStories": stories})
+}
+
+// writeBeads writes a line an issue, as beads reads it.
+func writeBeads(w io.Writer, q Queue) error {
+	type dependency struct {
+		IssueID   string     `json:"issue_id"`
+		DependsOn string     `json:"depends_on_id"`
+		Type      string     `json:"type"`
+		Created   ralph.Time `json:"created_at"`
+	}
+	type issue struct {
+		ID           string       `json:"id"`
+		Title        string       `json:"title"`
+		Description  string       `json:"description,omitempty"`
+		Acceptance   string       `json:"acceptance_criteria,omitempty"`
+		Notes        string       `json:"notes,omitempty"`
+		Status       string       `json:"status"`
+		Priority     int          `json:"priority"`
+		IssueType    string       `json:"issue_type"`
+		Created      ralph.Time   `json:"created_at"`
+		Updated      ralph.Time   `json:"updated_at"`
+		Closed       *ralph.Time  `json:"closed_at,omitempty"`
+		Labels       []string     `json:"labels,omitempty"`
+		Dependencies []dependency `json:"dependencies,omitempty"`
+	}
+	id := func(n int64) string {
+		if own, ok := strings.CutPrefix(q.IDs[n], "beads#"); ok {
+			return own
+		}
+		return fmt.Sprintf("ralph-%d", n)
+	}
+	e := encoder(w)
+	for _, t := range q.Tasks {
+		i := issue{
+			ID: id(t.ID), Title: t.Title, Description: t.Description, Notes: t.StatusReason, Status: beadsStatusOf(t.Status), Priority: t.Priority,
+			IssueType: "task", Created: t.Created, Updated: t.Updated,
+		}
+		criteria := slices.Clone(t.Acceptance)
+		for _, c := range t.Verify {
+			criteria = append(criteria, "`accept: "+c+"`")
+		}
+		for _, c := range criteria {
+			i.Acceptance += "- " + plainLine(c) + "\n"
+		}
+		if i.Status == "closed" {
+			closed := t.Updated
+			i.Closed = &closed
+		}
+		if t.Feature != "" {
+			i.Labels = []string{t.Feature}
+		}
+		for _, on := range t.DependsOn {
+			i.Dependencies = append(i.Dependencies, dependency{id(t.ID), id(on), "blocks", t.Created})
+		}
+		if err := e.Encode(i); err != nil {
+			return err
+		}
+	}
+	for _, k := range q.Learnings {
+		if err := e.Encode(map[string]string{"_type": "memory", "key": fmt.Sprintf("ralph-%d", k.ID), "value": k.Text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func beadsStatusOf(s ralph.Status) string {
+	switch s {
+	case ralph.Completed, ralph.Cancelled, ralph.Rejected:
+		return "closed"
+	case ralph.InProgress:
+		return "in_progress"
+	case ralph.Proposed:
+		return "deferred"
+	}
+	return "open" // what it waits for stands in its dependencies
+}

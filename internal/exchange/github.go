@@ -1,0 +1,117 @@
+package exchange
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"ralph"
+)
+
+type gitHubIssue struct {
+	Number             int
+	Title, Body, State string
+	URL                string
+	Labels             []struct{ Name string }
+	Milestone          *struct{ Title string }
+	Comments           []any
+}
+
+var (
+	gitHubPriority = regexp.MustCompile(`(?i)^(?:priority[:/ ]*)?p([0-9])$`)
+	gitHubNeeds    = regexp.MustCompile(`(?i)\b(?:depends on|blocked by)\s+((?:#\d+(?:\s*(?:,|and|&)\s*)?)+)`)
+	gitHubNumber   = regexp.MustCompile(`#(\d+)`)
+)
+
+// readGitHub reads what `gh issue list --json number,title,body,labels,milestone,state,url` prints.
+func readGitHub(data []byte) (in ralph.Import, err error) {
+	doc, err := document(data)
+	if err != nil {
+		return in, err
+	}
+	issues, err := elements(doc)
+	if err != nil {
+		return in, err
+	}
+	left, features := map[string]int{}, map[string]bool{}
+	for _, l := range issues {
+		var v gitHubIssue
+		if err := l.decode(&v); err != nil {
+			return in, err
+		}
+		if v.Number <= 0 {
+			return in, wrong(l.line, `an issue has no "number"`)
+		}
+		left["comments (anyone can write them)"] += len(v.Comments)
+		in.Tasks = append(in.Tasks, v.task(l.line))
+		t := &in.Tasks[len(in.Tasks)-1]
+		if t.Status, err = statusOf(l.line, v.State, map[string]ralph.Status{"": ralph.Pending, "open": ralph.Pending, "closed": ralph.Completed}); err != nil {
+			return in, err
+		}
+		if v.Milestone != nil && v.Milestone.Title != "" {
+			t.Feature = strings.Join(strings.Fields(v.Milestone.Title), " ")
+			if !features[t.Feature] {
+				features[t.Feature] = true
+				featureOf(&in, t.Feature, "")
+			}
+		}
+	}
+	note(&in, left)
+	return in, nil
+}
+
+// repository is what stands before the number of an issue: its repository's
+// address, so that two repositories' issues are not taken for each other's.
+func (v gitHubIssue) repository() string {
+	address, _, ok := strings.Cut(strings.TrimPrefix(v.URL, "https://"), "/issues/")
+	if !ok {
+		return "github"
+	}
+	return sourceOf("github", address)
+}
+
+func (v gitHubIssue) task(line int) ralph.ImportedTask {
+	space := v.repository()
+	t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey(space, strconv.Itoa(v.Number)), Task: ralph.Task{Title: v.Title, Priority: ralph.DefaultPriority}}
+	var labels []string
+	for _, label := range v.Labels {
+		if m := gitHubPriority.FindStringSubmatch(label.Name); m != nil {
+			t.Priority = clamp(float64(m[1][0] - '0'))
+			continue
+		}
+		labels = append(labels, label.Name)
+	}
+	body, boxes := bodyAndBoxes(v.Body)
+	t.Acceptance, t.Verify = criteria(boxes)
+	t.Description = paragraphs([2]string{"", body}, [2]string{"Labels", strings.Join(labels, ", ")},
+		[2]string{"", cmp.Or(v.URL, fmt.Sprintf("issue #%d", v.Number))})
+	seen := map[string]bool{}
+	for _, m := range gitHubNeeds.FindAllStringSubmatch(v.Body, -1) {
+		for _, n := range gitHubNumber.FindAllStringSubmatch(m[1], -1) {
+			id := ralph.ExternalKey(space, n[1])
+			if id != t.Key && !seen[id] {
+				seen[id] = true
+				t.Needs = append(t.Needs, ralph.Need{Key: id, Optional: true})
+			}
+		}
+	}
+	return t
+}
+
+// bodyAndBoxes takes the checkboxes, ticked or not, out of a text.
+func bodyAndBoxes(body string) (rest string, boxes []string) {
+	var lines []string
+	var fence string
+	for line := range strings.Lines(body) {
+		line = strings.TrimRight(line, "\r\n")
+		fence = fenced(fence, line)
+		if m := box.FindStringSubmatch(line); m != nil && fence == "" {
+			boxes = append(boxes, m[3])
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n"), boxes
+}

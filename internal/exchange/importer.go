@@ -1,0 +1,215 @@
+// Package exchange reads and writes the task files of other tools.
+//
+// It turns text into an [ralph.Import] and an [Queue] into text, and does nothing
+// else: what becomes of an import is store.Import's. Whatever the text is, the
+// result is an import or an [Error] with a line; nothing is guessed from half of a file.
+package exchange
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"ralph"
+)
+
+// MaxFile is the size in bytes up to which files are read.
+const MaxFile = 16 << 20
+
+// An Error says which line of a file is wrong, and what is expected there.
+type Error struct {
+	Line    int // from 1; 0 if it is the file as a whole
+	Problem string
+}
+
+// Error is "line N: PROBLEM".
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Problem
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, e.Problem)
+}
+
+func wrong(line int, format string, args ...any) error {
+	return &Error{Line: line, Problem: fmt.Sprintf(format, args...)}
+}
+
+// A reader reads one format.
+type reader struct {
+	name string
+	read func(data []byte) (ralph.Import, error)
+	// fits tells whether the text looks like this format.
+	fits func(l looks) bool
+}
+
+// readers in the order in which they are tried. The last one takes any text.
+var readers = []reader{
+	{"jsonl", readJSONL, func(l looks) bool { return l.lines && l.has("ralph") }},
+	{"github", readGitHub, func(l looks) bool { return l.array && l.has("number", "title") }},
+	{"prd.json", readPRD, func(l looks) bool { return l.object && l.has("userStories") }},
+	{"stories", readStories, func(l looks) bool { return l.object && l.has("stories") }},
+	{"ralphy", readRalphy, func(l looks) bool {
+		return l.yaml || l.object && l.has("tasks") && l.item("completed") && !l.item("id")
+	}},
+	{"taskmaster", readTaskMaster, func(l looks) bool { return l.object }},
+	{"ralph-orchestrator", readOrchestrator, func(l looks) bool {
+		return l.memories || l.lines && (l.has("blocked_by") || l.has("loop_id") || strings.HasPrefix(l.id, "task-")) && !l.has("issue_type")
+	}},
+	{"beads", readBeads, func(l looks) bool { return l.lines }},
+	{"markdown", readMarkdown, func(looks) bool { return true }},
+}
+
+// Formats lists what [Parse] can be told to read.
+func Formats() []string {
+	names := make([]string, len(readers))
+	for i, r := range readers {
+		names[i] = r.name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Parse reads a file of a format of [Formats]; "" finds it by the text. The error
+// is an [*Error], or a [*ralph.FieldError] for a format that is none.
+func Parse(data []byte, format string) (ralph.Import, error) {
+	if len(data) > MaxFile {
+		return ralph.Import{}, wrong(0, "is larger than %d MiB", MaxFile>>20)
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if i := invalid(data); i >= 0 {
+		return ralph.Import{}, wrong(lineAt(data, i), "is not UTF-8 text")
+	}
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	if len(bytes.TrimSpace(data)) == 0 {
+		return ralph.Import{}, wrong(0, "is empty")
+	}
+	r, err := choose(data, format)
+	if err != nil {
+		return ralph.Import{}, err
+	}
+	in, err := r.read(data)
+	if err != nil {
+		return ralph.Import{}, err
+	}
+	in.Format = r.name
+	return in, check(&in)
+}
+
+func choose(data []byte, format string) (reader, error) {
+	if format != "" {
+		i := slices.IndexFunc(readers, func(r reader) bool { return r.name == format })
+		if i < 0 {
+			return reader{}, &ralph.FieldError{Field: fmt.Sprintf("format %q", format), Problem: "is not known", Accepted: Formats()}
+		}
+		return readers[i], nil
+	}
+	l := look(data)
+	i := slices.IndexFunc(readers, func(r reader) bool { return r.fits(l) })
+	return readers[i], nil
+}
+
+// check sees to it that what was read can be stored, and that no id is there twice.
+func check(in *ralph.Import) error {
+	first := map[string]int{}
+	for i := range in.Tasks {
+		t := &in.Tasks[i]
+		t.ExternalSource, t.ExternalID = ralph.ExternalID(t.Key)
+		if line, twice := first[t.Key]; twice {
+			return wrong(t.Line, "the id %s is in line %d already", t.ExternalID, line)
+		}
+		first[t.Key] = t.Line
+		if strings.TrimSpace(t.Title) == "" {
+			return wrong(t.Line, "a task has no title")
+		}
+		fitTitle(t)
+		for _, text := range append([]string{t.Description}, append(t.Acceptance, t.Verify...)...) {
+			if err := ralph.CheckText("a text of this task", text, false); err != nil {
+				return wrong(t.Line, "%v", err)
+			}
+		}
+	}
+	if len(in.Tasks)+len(in.Learnings) == 0 {
+		return wrong(0, "holds no task (as %s; --format reads it as another format)", in.Format)
+	}
+	return nil
+}
+
+// fitTitle makes a title of one line; one that is too long stands whole in the
+// description.
+func fitTitle(t *ralph.ImportedTask) {
+	t.Title = strings.Join(strings.Fields(strings.ReplaceAll(t.Title, "\x00", "")), " ")
+	if utf8.RuneCountInString(t.Title) <= ralph.MaxTitle {
+		return
+	}
+	t.Description = strings.TrimSpace(t.Title + "\n\n" + t.Description)
+	t.Title = string([]rune(t.Title)[:ralph.MaxTitle-1]) + "…"
+}
+
+// sourceOf is where ids come from: the format, and what the file calls itself.
+func sourceOf(format, name string) string {
+	name = strings.ReplaceAll(strings.Join(strings.Fields(name), " "), "#", "")
+	if name == "" {
+		return format
+	}
+	return format + "/" + name
+}
+
+// lineAt is the number of the line of a byte.
+func lineAt(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:min(offset, len(data))], []byte("\n"))
+}
+
+// invalid is the first byte that is no UTF-8, or -1.
+func invalid(data []byte) int {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// paragraphs joins the texts that are not blank, each under its heading.
+func paragraphs(parts ...[2]string) string {
+	var out []string
+	for _, p := range parts {
+		switch text := strings.TrimSpace(p[1]); {
+		case text == "":
+		case p[0] == "":
+			out = append(out, text)
+		default:
+			out = append(out, p[0]+":\n"+text)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// listed are the non-blank lines of a text that is a list, without its bullets.
+func listed(text string) (items []string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		for _, mark := range []string{"- [ ]", "- [x]", "- [X]", "* [ ]", "* [x]", "-", "*", "•"} {
+			if rest, ok := strings.CutPrefix(line, mark); ok {
+				line = strings.TrimSpace(rest)
+				break
+			}
+		}
+		if line != "" {
+			items = append(items, line)
+		}
+	}
+	return items
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

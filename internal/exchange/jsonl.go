@@ -1,0 +1,104 @@
+package exchange
+
+import (
+	"ralph"
+)
+
+// A Line is one of ralph's own export: a feature, a discipline, a task or a
+// learning, as "ralph" says. Its JSON is documented in docs/import.md.
+type Line struct {
+	Kind string `json:"ralph"` // "feature", "discipline", "task" or "learning"
+
+	Name         string   `json:"name,omitempty"` // of a feature or discipline
+	Description  string   `json:"description,omitempty"`
+	Learnings    string   `json:"learnings,omitempty"` // of a feature, written by people
+	Verify       []string `json:"verify,omitempty"`
+	Instructions string   `json:"instructions,omitempty"` // of a discipline
+	Model        string   `json:"model,omitempty"`
+
+	ID           string       `json:"id,omitempty"` // of a task, the one by which it is known again
+	Title        string       `json:"title,omitempty"`
+	Acceptance   []string     `json:"acceptance,omitempty"`
+	Priority     *int         `json:"priority,omitempty"`
+	Status       ralph.Status `json:"status,omitempty"`
+	StatusReason string       `json:"status_reason,omitempty"`
+	Feature      string       `json:"feature,omitempty"`
+	Discipline   string       `json:"discipline,omitempty"`
+	Origin       ralph.Origin `json:"origin,omitempty"`
+	DependsOn    []string     `json:"depends_on,omitempty"` // ids of tasks
+
+	Text      string `json:"text,omitempty"` // of a learning
+	KindOf    string `json:"kind,omitempty"`
+	Scope     string `json:"scope,omitempty"`
+	Rationale string `json:"rationale,omitempty"`
+	Author    string `json:"author,omitempty"`
+	Pinned    bool   `json:"pinned,omitempty"`
+}
+
+// ownStatus are the statuses of ralph's own tasks as they are taken over. What waits or
+// is worked on there is queued here: what it waits for is not in the file.
+var ownStatus = map[string]ralph.Status{
+	"": ralph.Pending, "pending": ralph.Pending, "in_progress": ralph.Pending, "needs_input": ralph.Pending, "blocked": ralph.Pending,
+	"proposed": ralph.Proposed, "completed": ralph.Completed, "failed": ralph.Failed, "rejected": ralph.Rejected, "cancelled": ralph.Cancelled,
+}
+
+// readJSONL reads ralph's own export.
+func readJSONL(data []byte) (in ralph.Import, err error) {
+	lines, err := jsonLines(data)
+	if err != nil {
+		return in, err
+	}
+	for _, l := range lines {
+		var v Line
+		if err := l.decode(&v); err != nil {
+			return in, err
+		}
+		switch v.Kind {
+		case "feature":
+			in.Features = append(in.Features, ralph.Feature{Name: v.Name, Description: v.Description, Learnings: v.Learnings, Verify: v.Verify})
+		case "discipline":
+			in.Disciplines = append(in.Disciplines, ralph.Discipline{Name: v.Name, Instructions: v.Instructions, Model: v.Model})
+		case "learning":
+			in.Learnings = append(in.Learnings, ralph.Learning{
+				Text: v.Text, Kind: v.KindOf, Scope: v.Scope, Feature: v.Feature, Rationale: v.Rationale,
+				Origin: v.Origin, Author: v.Author, Pinned: v.Pinned,
+			})
+		case "task":
+			t, err := v.task(l.line)
+			if err != nil {
+				return in, err
+			}
+			in.Tasks = append(in.Tasks, t)
+		default:
+			return in, wrong(l.line, `"ralph" is %q (accepted: feature, discipline, task, learning)`, v.Kind)
+		}
+	}
+	return in, nil
+}
+
+func (v Line) task(line int) (ralph.ImportedTask, error) {
+	t := ralph.ImportedTask{Line: line, Key: v.ID, Task: ralph.Task{
+		Title: v.Title, Description: v.Description, Acceptance: v.Acceptance, Verify: v.Verify, StatusReason: v.StatusReason,
+		Feature: v.Feature, Discipline: v.Discipline, Origin: v.Origin, Model: v.Model, Priority: ralph.DefaultPriority,
+	}}
+	if v.ID == "" {
+		return t, wrong(line, `a task has no "id"`)
+	}
+	if v.Origin != "" && v.Origin != ralph.ByAgent && v.Origin != ralph.ByHuman {
+		return t, wrong(line, "the origin %q is not known (accepted: human, agent)", v.Origin)
+	}
+	var err error
+	if t.Status, err = statusOf(line, string(v.Status), ownStatus); err != nil {
+		return t, err
+	}
+	if v.Priority != nil {
+		if err := ralph.CheckPriority("priority", *v.Priority); err != nil {
+			return t, wrong(line, "%v", err)
+		}
+		t.Priority = *v.Priority
+	}
+	for _, d := range v.DependsOn {
+		t.Needs = append(t.Needs, ralph.Need{Key: d})
+	}
+	return t, nil
+}

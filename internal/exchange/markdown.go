@@ -1,0 +1,411 @@
+package exchange
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// The lines of a checklist that mean something. They are read as lines, not as a
+// tree of CommonMark: people and models indent their boxes as they like, also
+// where CommonMark would take them for code.
+var (
+	box         = regexp.MustCompile(`^(\s*)(?:[-*+]|\d+[.)])\s+\[([ xX/])\]\s+(\S.*)$`)
+	heading     = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
+	taskHeading = regexp.MustCompile(`(?i)^(?:task|iteration)\s+([\w.-]+)\s*[:.–—-]\s*(.*)$`)
+	bullet      = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+(\S.*)$`)
+	titleID     = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|([A-Z][A-Z0-9]*-\d+):)(?:\*\*)?\s+(\S.*)$`)
+	accept      = regexp.MustCompile("`accept:\\s*([^`]+)`")
+	inlineCode  = regexp.MustCompile("^`([^`]+)`$")
+)
+
+// A section is what stands below a heading.
+type section struct {
+	level int
+	title string
+	kind  sectionKind
+	text  []string // what it says before its boxes and between them
+}
+
+type sectionKind int
+
+const (
+	plain      sectionKind = iota
+	noWork                 // "Optional", "Future", "Nice to have"
+	conditions             // "Success criteria", "Overview", "Context": what is said of all
+	commands               // "Validation commands"
+	oneTask                // "### Task 3: …": its boxes are its criteria
+)
+
+var (
+	numbering      = regexp.MustCompile(`^[\d.]+[.)]?\s+`)
+	noWorkTitle    = regexp.MustCompile(`^(optional|future|nice[ -]to[ -]haves?)(\s*[:(].*|\s+(tasks?|work|enhancements?|improvements?|ideas?|features?|items?|considerations?))?$`)
+	conditionTitle = regexp.MustCompile(`^(\w+ )?(success criteria|overview|context)$`)
+	commandsTitle  = regexp.MustCompile(`^validation commands?$`)
+)
+
+func kindOf(title string) sectionKind {
+	title = strings.TrimSpace(strings.Trim(title, "*_ "))
+	t := strings.TrimRight(numbering.ReplaceAllString(strings.ToLower(title), ""), ": ")
+	switch {
+	case commandsTitle.MatchString(t):
+		return commands
+	case noWorkTitle.MatchString(t):
+		return noWork
+	case conditionTitle.MatchString(t):
+		return conditions
+	case taskHeading.MatchString(title):
+		return oneTask
+	}
+	return plain
+}
+
+// fenced follows fenced code: it is the fence that is open after a line, "" for none.
+func fenced(open, line string) string {
+	t := strings.TrimSpace(line)
+	mark := ""
+	for _, f := range []string{"```", "~~~"} {
+		if strings.HasPrefix(t, f) {
+			mark = f
+		}
+	}
+	switch {
+	case mark == "":
+		return open
+	case open == "":
+		return mark
+	case open == mark:
+		return ""
+	}
+	return open
+}
+
+// acceptCommands takes the `accept: command` out of a text.
+func acceptCommands(s string) (rest string, cmds []string) {
+	for _, m := range accept.FindAllStringSubmatch(s, -1) {
+		cmds = append(cmds, strings.TrimSpace(m[1]))
+	}
+	return strings.TrimSpace(strings.Join(strings.Fields(accept.ReplaceAllString(s, " ")), " ")), cmds
+}
+
+// A markdownTask is a task on its way.
+type markdownTask struct {
+	ralph.ImportedTask
+	indent   int
+	state    string // of its box: " ", "x" or "/"
+	boxes    int    // criteria below a heading
+	ticked   int
+	named    bool // its id is in the file
+	text     []string
+	section  *section
+	parent   *markdownTask
+	children []*markdownTask
+}
+
+type markdownReader struct {
+	in       ralph.Import
+	title    string // of the document
+	sections []*section
+	tasks    []*markdownTask
+	stack    []*markdownTask // the boxes that a line may be part of
+	current  *markdownTask   // of a heading
+	general  []string        // criteria of the whole document
+	about    []string        // what it says of itself
+	verify   []string
+	left     int
+	fence    string
+	ids      map[string]bool
+}
+
+// readMarkdown reads checklists.
+func readMarkdown(data []byte) (ralph.Import, error) {
+	r := &markdownReader{ids: map[string]bool{}}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		r.line(n, strings.TrimRight(line, "\r\n"))
+	}
+	return r.finish(), nil
+}
+
+func (r *markdownReader) kind() sectionKind {
+	for i := len(r.sections) - 1; i >= 0; i-- {
+		if r.sections[i].kind != plain {
+			return r.sections[i].kind
+		}
+	}
+	return plain
+}
+
+func (r *markdownReader) line(n int, line string) {
+	before := r.fence
+	r.fence = fenced(r.fence, line)
+	if before != "" || r.fence != "" {
+		r.code(before, line)
+		return
+	}
+	if m := heading.FindStringSubmatch(line); m != nil {
+		r.head(n, len(m[1]), m[2])
+		return
+	}
+	kind := r.kind()
+	if m := box.FindStringSubmatch(line); m != nil && kind != commands {
+		r.box(n, kind, indentOf(m[1]), strings.ToLower(m[2]), m[3])
+		return
+	}
+	r.text(kind, line)
+}
+
+// code is a line of fenced code, or its fence.
+func (r *markdownReader) code(before, line string) {
+	if r.kind() == commands {
+		if t := strings.TrimSpace(line); before != "" && r.fence != "" && t != "" && !strings.HasPrefix(t, "#") {
+			r.verify = append(r.verify, strings.TrimPrefix(t, "$ "))
+		}
+		return
+	}
+	if t := r.owner(line); t != nil {
+		t.text = append(t.text, line)
+	}
+}
+
+func (r *markdownReader) head(n, level int, title string) {
+	for len(r.sections) > 0 && r.sections[len(r.sections)-1].level >= level {
+		r.sections = r.sections[:len(r.sections)-1]
+	}
+	r.stack = nil
+	s := &section{level: level, title: title, kind: kindOf(title)}
+	r.sections = append(r.sections, s)
+	if r.current != nil && !r.within(oneTask) {
+		r.current = nil
+	}
+	switch {
+	case s.kind == oneTask:
+		m := taskHeading.FindStringSubmatch(strings.Trim(title, "* "))
+		t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: n}}
+		t.Title = strings.TrimSpace(m[2])
+		r.identify(t, t.Title)
+		r.tasks = append(r.tasks, t)
+		r.current = t
+	case level == 1 && r.title == "" && s.kind == plain:
+		r.title = strings.Trim(title, "* ")
+	}
+}
+
+// within tells whether a section of this kind is open.
+func (r *markdownReader) within(kind sectionKind) bool {
+	for _, s := range r.sections {
+		if s.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *markdownReader) box(n int, kind sectionKind, indent int, state, title string) {
+	switch {
+	case r.within(noWork):
+		r.left++
+		return
+	case r.current != nil:
+		words, cmds := acceptCommands(title)
+		r.current.Verify = append(r.current.Verify, cmds...)
+		if words != "" {
+			r.current.Acceptance = append(r.current.Acceptance, words)
+		}
+		r.current.boxes++
+		if state == "x" {
+			r.current.ticked++
+		}
+		return
+	case kind == conditions:
+		r.general = append(r.general, title)
+		return
+	}
+	for len(r.stack) > 0 && r.stack[len(r.stack)-1].indent >= indent {
+		r.stack = r.stack[:len(r.stack)-1]
+	}
+	words, cmds := acceptCommands(title)
+	t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: n}, indent: indent, state: state}
+	t.Verify = cmds
+	if len(r.stack) > 0 {
+		t.parent = r.stack[len(r.stack)-1]
+		t.parent.children = append(t.parent.children, t)
+	}
+	r.identify(t, words)
+	r.stack = append(r.stack, t)
+	r.tasks = append(r.tasks, t)
+}
+
+// identify finds the id of a task before its title. Without one it is known by
+// where it stands: the document, the headings, the boxes above and its title.
+func (r *markdownReader) identify(t *markdownTask, title string) {
+	if m := titleID.FindStringSubmatch(title); m != nil {
+		t.Key, t.Title, t.named = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]+m[2]), strings.TrimSpace(strings.Trim(m[3], "*")), true
+		return
+	}
+	t.Title = strings.TrimSpace(title)
+	if n := len(r.sections); n > 0 && r.sections[n-1].kind == plain && r.sections[n-1].title != r.title {
+		t.section = r.sections[n-1]
+	}
+	var path []string
+	for _, s := range r.sections {
+		if s.title != r.title && s.kind != oneTask {
+			path = append(path, signals.NormalTitle(s.title))
+		}
+	}
+	for p := t.parent; p != nil; p = p.parent {
+		path = append(path, signals.NormalTitle(p.Title))
+	}
+	path = append(path, signals.NormalTitle(t.Title))
+	t.Key = ralph.ExternalKey(sourceOf("markdown", r.title), strings.Join(path, "/"))
+}
+
+// owner is the task that a line below it belongs to; nil for none.
+func (r *markdownReader) owner(line string) *markdownTask {
+	if r.current != nil {
+		return r.current
+	}
+	indent := indentOf(line)
+	for i := len(r.stack) - 1; i >= 0; i-- {
+		if r.stack[i].indent < indent {
+			return r.stack[i]
+		}
+	}
+	return nil
+}
+
+func (r *markdownReader) text(kind sectionKind, line string) {
+	t := strings.TrimSpace(line)
+	if kind == commands {
+		if m := bullet.FindStringSubmatch(line); m != nil {
+			t = m[1]
+		}
+		if m := inlineCode.FindStringSubmatch(t); m != nil {
+			r.verify = append(r.verify, strings.TrimSpace(m[1]))
+		}
+		return
+	}
+	if r.within(noWork) {
+		return
+	}
+	if owner := r.owner(line); owner != nil {
+		words, cmds := acceptCommands(line)
+		owner.Verify = append(owner.Verify, cmds...)
+		if len(cmds) == 0 {
+			owner.text = append(owner.text, line)
+		} else if bullet.MatchString(words) || words != "" && words != "-" && words != "*" {
+			owner.text = append(owner.text, words)
+		}
+		return
+	}
+	if t == "" {
+		if len(r.about) > 0 {
+			r.about = append(r.about, "")
+		}
+		return
+	}
+	r.stack = nil
+	switch n := len(r.sections); {
+	case kind == conditions || n == 0 || r.sections[n-1].title == r.title:
+		r.about = append(r.about, line)
+	default:
+		r.sections[n-1].text = append(r.sections[n-1].text, line)
+	}
+}
+
+func (r *markdownReader) finish() ralph.Import {
+	about := strings.TrimSpace(strings.Join(r.about, "\n"))
+	feature := ""
+	if len(r.tasks) == 1 {
+		r.tasks[0].Acceptance = append(r.tasks[0].Acceptance, r.general...)
+		r.general = nil
+	}
+	if r.title != "" && len(r.tasks) > 0 {
+		criteria := ""
+		if len(r.general) > 0 {
+			criteria = "- " + strings.Join(r.general, "\n- ")
+		}
+		feature = featureOf(&r.in, r.title, paragraphs([2]string{"", about}, [2]string{"Success criteria", criteria}))
+	}
+	for _, t := range r.tasks {
+		if t.parent == nil {
+			r.add(t, feature)
+		}
+	}
+	note(&r.in, map[string]int{"boxes in sections that are no work (Optional, Future, Nice to have)": r.left})
+	return r.in
+}
+
+// add adds a task after those that it consists of, which it waits for.
+func (r *markdownReader) add(t *markdownTask, feature string) {
+	for _, c := range t.children {
+		r.add(c, feature)
+		t.Needs = append(t.Needs, ralph.Need{Key: c.Key})
+	}
+	t.Feature, t.Priority, t.Status = feature, ralph.DefaultPriority, ralph.Pending
+	if t.state == "x" || t.boxes > 0 && t.boxes == t.ticked {
+		t.Status = ralph.Completed
+	}
+	if feature == "" {
+		t.Acceptance = append(t.Acceptance, r.general...)
+	}
+	part := ""
+	if t.parent != nil {
+		part = t.parent.Title
+	}
+	from := [2]string{}
+	if t.section != nil {
+		from = [2]string{"From the section " + t.section.title, unindent(t.section.text)}
+	}
+	t.Description = paragraphs([2]string{"", unindent(t.text)}, [2]string{"Part of", part}, from)
+	t.Verify = append(t.Verify, r.verify...)
+	if !t.named {
+		// Two boxes of the same words in the same place are two tasks.
+		id := t.Key
+		for n := 2; r.ids[t.Key]; n++ {
+			t.Key = fmt.Sprintf("%s (%d)", id, n)
+		}
+	}
+	r.ids[t.Key] = true
+	r.in.Tasks = append(r.in.Tasks, t.ImportedTask)
+}
+
+// indentOf is the width of the blanks before a text; a tab is four.
+func indentOf(line string) (n int) {
+	for _, c := range line {
+		switch c {
+		case ' ':
+			n++
+		case '\t':
+			n += 4
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// unindent joins lines without the blanks that all of them begin with.
+func unindent(lines []string) string {
+	least := -1
+	for _, l := range lines {
+		if strings.TrimSpace(l) == "" {
+			continue
+		}
+		if n := len(l) - len(strings.TrimLeft(l, " \t")); least < 0 || n < least {
+			least = n
+		}
+	}
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		if len(l) >= least && least > 0 {
+			l = l[least:]
+		}
+		out[i] = strings.TrimRight(l, " \t")
+	}
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}

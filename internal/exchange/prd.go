@@ -1,0 +1,215 @@
+package exchange
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ralph"
+)
+
+// readPRD reads prd.json as snarktank/ralph and ralph-tui write it: user stories
+// with an order and a flag that says that they pass.
+func readPRD(data []byte) (in ralph.Import, err error) {
+	doc, err := document(data)
+	if err != nil {
+		return in, err
+	}
+	var head struct {
+		Project, Name, BranchName, Description string
+		UserStories                            json.RawMessage
+	}
+	if err := doc.decode(&head); err != nil {
+		return in, err
+	}
+	_, values, err := members(doc)
+	if err != nil {
+		return in, err
+	}
+	stories, err := elements(values["userStories"])
+	if err != nil {
+		return in, err
+	}
+	feature := featureOf(&in, cmp.Or(head.Name, strings.TrimPrefix(head.BranchName, "ralph/"), head.Project), head.Description)
+	space := sourceOf("prd.json", cmp.Or(head.BranchName, head.Name, head.Project))
+	type ordered struct {
+		task     ralph.ImportedTask
+		priority float64
+	}
+	var list []ordered
+	for _, s := range stories {
+		var v struct {
+			ID                        text
+			Title, Description, Notes string
+			AcceptanceCriteria        []string
+			Priority                  *float64
+			Passes                    bool
+			Labels                    []string
+			DependsOn                 []text
+		}
+		if err := s.decode(&v); err != nil {
+			return in, err
+		}
+		if v.ID == "" {
+			return in, wrong(s.line, `a story has no "id"`)
+		}
+		o := ordered{priority: ralph.DefaultPriority}
+		if v.Priority != nil {
+			o.priority = *v.Priority
+		}
+		status := ralph.Pending
+		if v.Passes {
+			status = ralph.Completed
+		}
+		o.task = ralph.ImportedTask{Line: s.line, Key: ralph.ExternalKey(space, string(v.ID)), Needs: needs(space, v.DependsOn), Task: ralph.Task{
+			Title: v.Title, Feature: feature, Status: status,
+			Priority:    clamp(o.priority),
+			Description: paragraphs([2]string{"", v.Description}, [2]string{"Notes", v.Notes}, [2]string{"Labels", strings.Join(v.Labels, ", ")}),
+		}}
+		o.task.Acceptance, o.task.Verify = criteria(v.AcceptanceCriteria)
+		list = append(list, o)
+	}
+	// What has the lowest number goes first, also beyond ralph's lowest priority.
+	slices.SortStableFunc(list, func(a, b ordered) int { return cmp.Compare(a.priority, b.priority) })
+	for _, o := range list {
+		in.Tasks = append(in.Tasks, o.task)
+	}
+	return in, nil
+}
+
+// clamp puts a number that orders stories into ralph's scale.
+func clamp(p float64) int {
+	return int(max(ralph.HighestPriority, min(p, ralph.LowestPriority)))
+}
+
+// readStories reads prd-*.json as iannuttall/ralph writes it.
+func readStories(data []byte) (in ralph.Import, err error) {
+	doc, err := document(data)
+	if err != nil {
+		return in, err
+	}
+	var head struct {
+		Project, Description string
+		QualityGates         []string
+	}
+	if err := doc.decode(&head); err != nil {
+		return in, err
+	}
+	_, values, err := members(doc)
+	if err != nil {
+		return in, err
+	}
+	stories, err := elements(values["stories"])
+	if err != nil {
+		return in, err
+	}
+	feature := featureOf(&in, head.Project, head.Description)
+	space := sourceOf("stories", head.Project)
+	for _, s := range stories {
+		var v struct {
+			ID                         text
+			Title, Status, Description string
+			DependsOn                  []text
+			AcceptanceCriteria         []string
+		}
+		if err := s.decode(&v); err != nil {
+			return in, err
+		}
+		if v.ID == "" {
+			return in, wrong(s.line, `a story has no "id"`)
+		}
+		t := ralph.ImportedTask{Line: s.line, Key: ralph.ExternalKey(space, string(v.ID)), Needs: needs(space, v.DependsOn), Task: ralph.Task{
+			Title: v.Title, Description: strings.TrimSpace(v.Description), Feature: feature, Priority: ralph.DefaultPriority,
+		}}
+		if t.Status, err = statusOf(s.line, v.Status, map[string]ralph.Status{"": ralph.Pending, "open": ralph.Pending, "in_progress": ralph.Pending, "done": ralph.Completed}); err != nil {
+			return in, err
+		}
+		t.Acceptance, t.Verify = criteria(v.AcceptanceCriteria)
+		t.Verify = append(t.Verify, trimmed(head.QualityGates)...)
+		in.Tasks = append(in.Tasks, t)
+	}
+	return in, nil
+}
+
+// statusOf looks a status up; one that is not known is an error that says which are.
+func statusOf(line int, given string, known map[string]ralph.Status) (ralph.Status, error) {
+	s, ok := known[strings.ToLower(strings.TrimSpace(given))]
+	if ok {
+		return s, nil
+	}
+	var names []string
+	for n := range known {
+		if n != "" {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return "", wrong(line, "the status %q is not known (accepted: %s)", given, strings.Join(names, ", "))
+}
+
+// featureOf adds the feature that a file is about and returns its name; "" if it has none.
+func featureOf(in *ralph.Import, name, description string) string {
+	name = strings.Join(strings.Fields(name), " ")
+	if name == "" {
+		return ""
+	}
+	if r := []rune(name); len(r) > ralph.MaxTitle {
+		name = string(r[:ralph.MaxTitle])
+	}
+	in.Features = append(in.Features, ralph.Feature{Name: name, Description: strings.TrimSpace(description)})
+	return name
+}
+
+// needs are the dependencies of a task within its file.
+func needs(space string, ids []text) (list []ralph.Need) {
+	for _, id := range ids {
+		if id != "" {
+			list = append(list, ralph.Need{Key: ralph.ExternalKey(space, string(id))})
+		}
+	}
+	return list
+}
+
+// criteria splits what a file asks for into words and commands: `accept: cmd`.
+func criteria(list []string) (words, commands []string) {
+	for _, c := range trimmed(list) {
+		rest, cmds := acceptCommands(c)
+		commands = append(commands, cmds...)
+		if rest != "" {
+			words = append(words, rest)
+		}
+	}
+	return words, commands
+}
+
+func trimmed(list []string) (out []string) {
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// A text is a JSON text or number: ids are written as either.
+type text string
+
+// UnmarshalJSON takes a text, a number or null.
+func (t *text) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*t = text(strings.TrimSpace(s))
+		return nil
+	}
+	var n json.Number
+	if err := json.Unmarshal(b, &n); err != nil {
+		return fmt.Errorf("an id must be a text or a number, not %.40s", b)
+	}
+	*t = text(n.String())
+	return nil
+}

@@ -1,0 +1,156 @@
+package exchange
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// Limits of a YAML file: the parser needs far more time for deep nesting than
+// any list of tasks has.
+const (
+	maxYAML   = 1 << 20
+	maxIndent = 16 // spaces
+)
+
+// readRalphy reads the tasks of ralphy, in YAML or JSON. They have no ids: a task
+// is known by its title. Those of a lower group come first.
+func readRalphy(data []byte) (in ralph.Import, err error) {
+	read := readRalphyYAML
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		read = readRalphyJSON
+	}
+	list, err := read(data)
+	slices.SortStableFunc(list, func(a, b ralphyTask) int { return cmp.Compare(a.Group, b.Group) })
+	for _, v := range list {
+		if err := v.add(&in); err != nil {
+			return in, err
+		}
+	}
+	return in, err
+}
+
+func readRalphyYAML(data []byte) (tasks []ralphyTask, err error) {
+	if err := flat(data); err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, yamlError(err)
+	}
+	for _, doc := range file.Docs {
+		list, err := yamlTasks(doc.Body)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range list {
+			v := ralphyTask{line: node.GetToken().Position.Line}
+			if err := yaml.NodeToValue(node, &v); err != nil {
+				return nil, yamlError(err)
+			}
+			tasks = append(tasks, v)
+		}
+	}
+	return tasks, nil
+}
+
+// flat refuses what no list of tasks looks like before the parser sees it.
+func flat(data []byte) error {
+	if len(data) > maxYAML {
+		return wrong(0, "is larger than %d KiB", maxYAML>>10)
+	}
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		if bytes.Count(line, []byte("["))+bytes.Count(line, []byte("{")) > maxIndent {
+			return wrong(n, "has too many brackets for a list of tasks")
+		}
+	}
+	return nil
+}
+
+// yamlTasks finds the list below "tasks".
+func yamlTasks(node ast.Node) ([]ast.Node, error) {
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		return nil, wrong(1, `"tasks:" with a list below it is expected`)
+	}
+	for pairs := m.MapRange(); pairs.Next(); {
+		if pairs.Key().String() != "tasks" {
+			continue
+		}
+		list, ok := pairs.Value().(*ast.SequenceNode)
+		if !ok {
+			return nil, wrong(pairs.Key().GetToken().Position.Line, `"tasks" must be a list`)
+		}
+		return list.Values, nil
+	}
+	return nil, wrong(1, `there is no "tasks"`)
+}
+
+// yamlError is the parser's error with its line, without the source that it quotes.
+func yamlError(err error) error {
+	var y yaml.Error
+	if errors.As(err, &y) && y.GetToken() != nil {
+		return wrong(y.GetToken().Position.Line, "%s", y.GetMessage())
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return wrong(0, "is not valid YAML: %s", first)
+}
+
+func readRalphyJSON(data []byte) (tasks []ralphyTask, err error) {
+	doc, err := document(data)
+	if err != nil {
+		return nil, err
+	}
+	_, values, err := members(doc)
+	if err != nil {
+		return nil, err
+	}
+	list, err := elements(values["tasks"])
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range list {
+		v := ralphyTask{line: l.line}
+		if err := l.decode(&v); err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, v)
+	}
+	return tasks, nil
+}
+
+type ralphyTask struct {
+	Title       string `json:"title" yaml:"title"`
+	Description string `json:"description" yaml:"description"`
+	Completed   bool   `json:"completed" yaml:"completed"`
+	Group       int    `json:"parallel_group" yaml:"parallel_group"`
+
+	line int
+}
+
+// add adds the task.
+func (v ralphyTask) add(in *ralph.Import) error {
+	if strings.TrimSpace(v.Title) == "" {
+		return wrong(v.line, `a task has no "title"`)
+	}
+	t := ralph.ImportedTask{Line: v.line, Key: ralph.ExternalKey("ralphy", signals.NormalTitle(v.Title)), Task: ralph.Task{
+		Title: v.Title, Description: strings.TrimSpace(v.Description),
+		Status: ralph.Pending, Priority: ralph.DefaultPriority,
+	}}
+	if v.Completed {
+		t.Status = ralph.Completed
+	}
+	in.Tasks = append(in.Tasks, t)
+	return nil
+}

@@ -1,0 +1,375 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// What an import does with a task.
+const (
+	ImportAdded     = "added"
+	ImportUpdated   = "updated"
+	ImportUnchanged = "unchanged" // it is there as it is in the file
+	ImportKept      = "kept"      // it has changed there, and is beyond that here
+)
+
+// An ImportResult says what an import did.
+type ImportResult struct {
+	Tasks     []ImportedResult `json:"tasks"`     // in the order of the file
+	Learnings int              `json:"learnings"` // that were added
+	Notes     []string         `json:"notes"`     // what was left out, and why
+}
+
+// An ImportedResult is what became of a task of the file.
+type ImportedResult struct {
+	ID      int64        `json:"id"`
+	Title   string       `json:"title"`
+	Status  ralph.Status `json:"status"`
+	Action  string       `json:"action"`            // one of the Import… constants
+	Changes []string     `json:"changes,omitempty"` // the fields that were updated, or would have been
+	Line    int          `json:"line"`
+}
+
+// An ImportError says which line of the file cannot be imported.
+type ImportError struct {
+	Line int // from 1
+	Err  error
+}
+
+// Error is "line N: …".
+func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap is the reason.
+func (e *ImportError) Unwrap() error { return e.Err }
+
+// imported is what is kept of a task as it was in the file.
+type imported struct {
+	Title       string       `json:"title"`
+	Description string       `json:"description"`
+	Acceptance  []string     `json:"acceptance"`
+	Verify      []string     `json:"verify"`
+	Priority    int          `json:"priority"`
+	Feature     string       `json:"feature"`
+	Discipline  string       `json:"discipline"`
+	Model       string       `json:"model"`
+	Status      ralph.Status `json:"status"`
+	Needs       []string     `json:"needs"`
+}
+
+// Import takes over what another tool's file holds. A task is known again by its
+// external id: what has changed in the file since the last time is changed here
+// too as long as nobody has begun it; nothing is added twice (docs/import.md).
+func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
+	r := ImportResult{Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...)}
+	for _, f := range in.Features {
+		if err := tx.importFeature(f); err != nil {
+			return r, err
+		}
+	}
+	for _, d := range in.Disciplines {
+		if err := tx.importDiscipline(d); err != nil {
+			return r, err
+		}
+	}
+	ids := map[string]int64{}
+	before := make([]imported, len(in.Tasks))
+	for i, t := range in.Tasks {
+		result, was, err := tx.importTask(t)
+		if err != nil {
+			return r, &ImportError{t.Line, err}
+		}
+		ids[t.Key], before[i] = result.ID, was
+		r.Tasks = append(r.Tasks, result)
+	}
+	for i, t := range in.Tasks {
+		if err := tx.importNeeds(&r, i, t, before[i], ids); err != nil {
+			return r, &ImportError{t.Line, err}
+		}
+	}
+	// Statuses last: what a task depends on must be known before it ends.
+	for i, t := range in.Tasks {
+		if err := tx.importStatus(&r.Tasks[i], t); err != nil {
+			return r, &ImportError{t.Line, err}
+		}
+	}
+	var err error
+	r.Learnings, err = tx.importLearnings(in.Learnings)
+	return r, err
+}
+
+// importFeature adds a feature. One that is there keeps what people wrote.
+func (tx *Tx) importFeature(f ralph.Feature) error {
+	var n int
+	if err := tx.row(`SELECT count(*) FROM features WHERE name = $1`, f.Name).Scan(&n); err != nil || n > 0 {
+		return err
+	}
+	return tx.PutFeature(ralph.Feature{Name: f.Name, Description: f.Description, Learnings: f.Learnings, Verify: f.Verify})
+}
+
+func (tx *Tx) importDiscipline(d ralph.Discipline) error {
+	var n int
+	if err := tx.row(`SELECT count(*) FROM disciplines WHERE name = $1`, d.Name).Scan(&n); err != nil || n > 0 {
+		return err
+	}
+	return tx.PutDiscipline(ralph.Discipline{Name: d.Name, Instructions: d.Instructions, Model: d.Model})
+}
+
+// importTask adds a task, or updates the one that it is.
+func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, err error) {
+	r = ImportedResult{Title: t.Title, Status: t.Status, Line: t.Line}
+	id, kept, err := tx.importedBefore(t.Key)
+	if err != nil {
+		return r, was, err
+	}
+	now := imported{
+		Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify, Priority: t.Priority,
+		Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Status: t.Status, Needs: needed(t.Needs),
+	}
+	if id == 0 {
+		task := t.Task
+		if task.Status != ralph.Proposed {
+			task.Status = ralph.Pending // it ends once its dependencies are known
+		}
+		r.Action = ImportAdded
+		if r.ID, err = tx.AddTask(task, "import"); err != nil {
+			return r, was, err
+		}
+		if t.StatusReason != "" {
+			if _, err := tx.exec(`UPDATE tasks SET status_reason = $1 WHERE id = $2`, t.StatusReason, r.ID); err != nil {
+				return r, was, err
+			}
+		}
+		return r, was, tx.keepImported(r.ID, now)
+	}
+	r.ID = id
+	if kept != "" {
+		if err := json.Unmarshal([]byte(kept), &was); err != nil {
+			return r, was, fmt.Errorf("what was imported before of TASK-%d: %w", id, err)
+		}
+	} else {
+		was = now // it was made here, and exported
+	}
+	here, err := tx.Task(id)
+	if err != nil {
+		return r, was, err
+	}
+	r.Status, r.Action = here.Status, ImportUnchanged
+	r.Changes = merge(&here, was, now)
+	if r.Title = here.Title; len(r.Changes) == 0 {
+		return r, was, tx.keepImported(id, now)
+	}
+	if !untouched(here) {
+		r.Action = ImportKept
+		return r, was, nil
+	}
+	r.Action = ImportUpdated
+	if err := tx.UpdateTask(here); err != nil {
+		return r, was, err
+	}
+	return r, was, tx.keepImported(id, now)
+}
+
+// untouched reports whether a task may still be changed from outside: nobody has
+// begun it.
+func untouched(t ralph.Task) bool {
+	switch t.Status {
+	case ralph.Pending, ralph.Proposed, ralph.Blocked, ralph.NeedsInput:
+		return t.ClaimedBy == ""
+	}
+	return false
+}
+
+// importedBefore finds the task that a key stands for: one that was imported with
+// it, or one that was made here and exported. 0 is none.
+func (tx *Tx) importedBefore(key string) (id int64, kept string, err error) {
+	type found struct {
+		id   int64
+		kept string
+	}
+	scan := func(row scanner) (f found, err error) { return f, row.Scan(&f.id, &f.kept) }
+	source, external := ralph.ExternalID(key)
+	if external == "" {
+		return 0, "", nil
+	}
+	list, err := all(tx, scan, `SELECT id, imported FROM tasks WHERE external_id = $1 AND external_id <> '' AND external_source = $2 ORDER BY id LIMIT 1`, external, source)
+	created, exported := strings.CutPrefix(source, exportedFrom)
+	if err == nil && len(list) == 0 && exported {
+		list, err = all(tx, scan, `SELECT id, imported FROM tasks WHERE CAST(id AS TEXT) = $1 AND created = $2 AND external_id = '' LIMIT 1`, external, created)
+	}
+	if len(list) > 0 {
+		id, kept = list[0].id, list[0].kept
+	}
+	return id, kept, err
+}
+
+// exportedFrom begins the source of tasks that were made in a database of ralph's.
+const exportedFrom = "ralph/"
+
+// ExportKey is what a task is known again by: where it was imported from and its
+// id there, or its number and the moment at which it was added.
+func ExportKey(t ralph.Task) string {
+	if t.ExternalID != "" {
+		return ralph.ExternalKey(t.ExternalSource, t.ExternalID)
+	}
+	return ralph.ExternalKey(exportedFrom+t.Created.String(), strconv.FormatInt(t.ID, 10))
+}
+
+func (tx *Tx) keepImported(id int64, t imported) error {
+	kept, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(`UPDATE tasks SET imported = $1 WHERE id = $2`, string(kept), id)
+	return err
+}
+
+// merge changes what has changed in the file since the last time, and names it.
+// What people have changed here meanwhile stays.
+func merge(here *ralph.Task, was, now imported) (changes []string) {
+	text := func(name string, field *string, was, now string) {
+		if was != now && *field != now {
+			*field = now
+			changes = append(changes, name)
+		}
+	}
+	list := func(name string, field *[]string, was, now []string) {
+		if !slices.Equal(was, now) && !slices.Equal(*field, now) {
+			*field = now
+			changes = append(changes, name)
+		}
+	}
+	text("title", &here.Title, was.Title, now.Title)
+	text("description", &here.Description, was.Description, now.Description)
+	list("acceptance", &here.Acceptance, was.Acceptance, now.Acceptance)
+	list("verify", &here.Verify, was.Verify, now.Verify)
+	text("feature", &here.Feature, was.Feature, now.Feature)
+	text("discipline", &here.Discipline, was.Discipline, now.Discipline)
+	text("model", &here.Model, was.Model, now.Model)
+	if was.Priority != now.Priority && here.Priority != now.Priority {
+		here.Priority = now.Priority
+		changes = append(changes, "priority")
+	}
+	return changes
+}
+
+func needed(needs []ralph.Need) []string {
+	var ids []string
+	for _, n := range needs {
+		ids = append(ids, n.Key)
+	}
+	return ids
+}
+
+// importNeeds adds the dependencies of a task that are new in the file, and drops
+// those that were there and are gone.
+func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was imported, ids map[string]int64) error {
+	result := &r.Tasks[i]
+	here, err := tx.Task(result.ID)
+	if err != nil {
+		return err
+	}
+	if result.Action == ImportKept || result.Action != ImportAdded && !untouched(here) {
+		return nil
+	}
+	changed := false
+	for _, n := range t.Needs {
+		on, ok := ids[n.Key]
+		if !ok {
+			if on, _, err = tx.importedBefore(n.Key); err != nil {
+				return err
+			}
+		}
+		switch {
+		case on == 0 && n.Optional:
+			r.Notes = append(r.Notes, fmt.Sprintf("TASK-%d waits for %s, which is not here: left out", here.ID, n.Key))
+			continue
+		case on == 0:
+			_, id := ralph.ExternalID(n.Key)
+			return &ralph.FieldError{Field: "the dependency " + id, Problem: "is neither in this file nor was it imported before"}
+		case slices.Contains(here.DependsOn, on):
+			continue
+		}
+		if err := tx.AddDependency(here.ID, on, "import"); err != nil {
+			return err
+		}
+		changed = true
+	}
+	for _, gone := range was.Needs {
+		on, _, err := tx.importedBefore(gone)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(needed(t.Needs), gone) || !slices.Contains(here.DependsOn, on) {
+			continue
+		}
+		if err := tx.DropDependency(here.ID, on); err != nil {
+			return err
+		}
+		changed = true
+	}
+	if changed && result.Action != ImportAdded {
+		result.Action = ImportUpdated
+		result.Changes = append(result.Changes, "depends_on")
+	}
+	return nil
+}
+
+// importStatus ends a task that has ended where it comes from.
+func (tx *Tx) importStatus(r *ImportedResult, t ralph.ImportedTask) error {
+	here, err := tx.Task(r.ID)
+	if err != nil {
+		return err
+	}
+	r.Status = here.Status
+	if !t.Status.Ended() || here.Status == t.Status {
+		return nil
+	}
+	if !untouched(here) {
+		if r.Action != ImportAdded && here.Status.Ended() {
+			return nil // it has ended here in its own way
+		}
+		r.Action = ImportKept
+		r.Changes = append(r.Changes, "status")
+		return nil
+	}
+	reason := string(t.Status) + " where it was imported from; ralph has not verified it"
+	if t.StatusReason != "" {
+		reason = t.StatusReason
+	}
+	if err := tx.Move(r.ID, t.Status, ralph.Importer, reason); err != nil {
+		return err
+	}
+	if r.Status = t.Status; r.Action != ImportAdded {
+		r.Action = ImportUpdated
+		r.Changes = append(r.Changes, "status")
+	}
+	return nil
+}
+
+// importLearnings adds the learnings that are not known, and counts them.
+func (tx *Tx) importLearnings(list []ralph.Learning) (added int, err error) {
+	for _, l := range list {
+		if l.Scope == "" {
+			l.Scope = ralph.ScopeProject
+		}
+		// What was forgotten here is not learned again from the same file.
+		known, err := tx.Learnings(LearningFilter{Scope: l.Scope, Feature: l.Feature, Forgotten: true})
+		if err != nil {
+			return added, err
+		}
+		if slices.ContainsFunc(known, func(k ralph.Learning) bool { return signals.Near(k.Text, l.Text) }) {
+			continue
+		}
+		if _, err := tx.AddLearning(l); err != nil {
+			return added, err
+		}
+		added++
+	}
+	return added, nil
+}
