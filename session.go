@@ -1,5 +1,7 @@
 package ralph
 
+import "time"
+
 // A Phase is what a session is doing, as far as that is known (sessions, "states").
 type Phase string
 
@@ -21,6 +23,56 @@ type PhaseChange struct {
 	Timestamp Time           `json:"timestamp"`
 	Metadata  map[string]any `json:"metadata,omitempty"`
 	Source    string         `json:"source"` // "reported" by the agent, "observed" by ralph
+
+	Unexpected bool `json:"unexpected,omitempty"` // it does not follow what it should, see [ExpectedPhase]
+}
+
+// Sources of a phase.
+const (
+	Reported = "reported"
+	Observed = "observed"
+)
+
+// ReportedPhases are those that an agent may report, in the order in which they
+// usually come.
+var ReportedPhases = []Phase{PhaseAnalyzing, PhaseImplementing, PhaseTesting, PhaseCommitting, PhaseReviewing}
+
+// ExpectedPhase reports whether one phase usually follows the other (sessions,
+// "expected ways"). An unexpected order is recorded all the same.
+func ExpectedPhase(from, to Phase) bool {
+	switch to {
+	case PhaseAnalyzing:
+		return from == PhaseIdle
+	case PhaseImplementing:
+		return from == PhaseAnalyzing || from == PhaseTesting
+	case PhaseTesting:
+		return from == PhaseImplementing
+	case PhaseCommitting:
+		return from == PhaseTesting
+	case PhaseReviewing:
+		return from == PhaseCommitting
+	case PhaseDone:
+		return from == PhaseReviewing || from == PhaseCommitting
+	case PhaseFailed:
+		return from != PhaseDone
+	}
+	return false
+}
+
+// sameMoment is how long after a report an observation does not contradict it.
+const sameMoment = time.Second
+
+// Observe reports whether a session that stands at last is moved by an observed
+// phase. A report wins over what was observed at the same moment, and reading
+// is part of every phase but the first.
+func Observe(last PhaseChange, seen Phase, at Time) bool {
+	switch {
+	case last.State == seen || last.State == PhaseDone || last.State == PhaseFailed:
+		return false
+	case seen == PhaseAnalyzing && last.State != PhaseIdle:
+		return false
+	}
+	return last.Source != Reported || at.Sub(last.Timestamp.Time) >= sameMoment
 }
 
 // An Ending is how a session's process came to its end, whatever was signalled.

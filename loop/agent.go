@@ -74,6 +74,8 @@ type Event struct {
 	Model  string
 	Tokens ralph.Tokens
 	Cost   float64 // USD so far, as far as it is known
+
+	Context int64 // tokens of the model's context that are used; 0 if it is not known
 }
 
 // A Report is what is known of a session's process after it has ended.

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,13 +24,14 @@ func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	return prompt.Build(d), nil
+	built := prompt.Build(d)
+	return built, built.Err
 }
 
 func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error) {
 	// Each retry after "prompt is too long" has half the budget of the one before.
-	d = prompt.Data{ToolPrefix: l.ToolPrefix, Project: filepath.Base(l.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
-	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, addKnowledge, addDependencies, addAnswers, addContinuation, addTimeline} {
+	d = prompt.Data{ToolPrefix: l.ToolPrefix, StateTool: l.StateTool, Template: l.Template, Project: filepath.Base(l.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
+	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline} {
 		if err := step(tx, t, &d); err != nil {
 			return d, err
 		}
@@ -176,6 +178,34 @@ func addStuck(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 		d.Stuck = append(d.Stuck, prompt.StuckSession{Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Reason: s.Reason})
 	}
 	return err
+}
+
+// addCheckpoint tells where the last session stood if it was cut off.
+func addCheckpoint(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
+	s, c, ok, err := tx.Interrupted(t.ID)
+	if err != nil || !ok {
+		return err
+	}
+	d.Checkpoint = &prompt.Checkpoint{Checkpoint: c, Attempt: s.Attempt, Author: author(t), Ending: s.Ending, Files: s.Files, Tests: tested(s)}
+	return nil
+}
+
+// tested is what a session reported last of its tests.
+func tested(s ralph.Session) string {
+	for _, h := range slices.Backward(s.History) {
+		r, ok := h.Metadata["testResults"].(map[string]any)
+		if !ok {
+			continue
+		}
+		var parts []string
+		for _, name := range []string{"passed", "failed", "skipped"} {
+			if n, ok := r[name].(float64); ok {
+				parts = append(parts, fmt.Sprintf("%d %s", int(n), name))
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	return ""
 }
 
 // author is the name under which a task's sessions speak.

@@ -23,6 +23,7 @@ import (
 	"ralph"
 	"ralph/internal/schedule"
 	"ralph/internal/worktree"
+	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -34,8 +35,10 @@ type Loop struct {
 	Agent Agent
 	Tree  *worktree.Tree
 	Dir   string // the project's root
-	State string // the folder of its state
-	Log   *slog.Logger
+
+	CheckpointAt int    // percent of the model's context at which a checkpoint is made
+	State        string // the folder of its state
+	Log          *slog.Logger
 
 	Limits  ralph.Limits
 	Rules   signals.Rules
@@ -44,6 +47,9 @@ type Loop struct {
 	Verification Verification
 	PromptTokens int    // the budget of a prompt
 	ToolPrefix   string // how the agent sees ralph's tools
+	StateTool    string // and the one by which it reports its phases
+
+	Template *prompt.Template // of the project's prompts; nil for ralph's own
 
 	Model            string        // of `--model`; wins over every other
 	ConfigModel      string        // of the configuration; used where nothing else is said

@@ -45,8 +45,10 @@ type session struct {
 	doubted    int64 // the done that the agent was asked to confirm
 	clock      *clock
 	idle       *idleness
-	permission bool    // a person is asked whether it may use a tool
-	held       bool    // its clock stands still for that
+	observer   *observer
+	permission bool // a person is asked whether it may use a tool
+	held       bool // its clock stands still for that
+	windows    map[string]int64
 	maxCost    float64 // what the session may spend, in USD
 }
 
@@ -140,6 +142,7 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	s.clock = newClock(limit, func() { stop(errTimeout) })
 	defer s.clock.pause()
 	s.idle = newIdleness(seconds(s.Limits.IdleSeconds), s.content)
+	s.observer = &observer{verify: s.verify.all(), windows: s.windows, percent: s.CheckpointAt}
 	say := make(chan Message)
 	watched := make(chan struct{})
 	go func() {
@@ -149,11 +152,12 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	report, err := s.Agent.Work(work, Assignment{
 		SessionID: s.row.ID, TaskID: s.row.TaskID, Discipline: s.task.Discipline, Prompt: s.prompt, Model: s.row.Model,
 		MaxTurns: s.Limits.SessionTurns, MaxCost: s.maxCost, Dir: s.Dir, LogDir: s.logDir(),
-		Say: say, TurnEnded: s.turnEnded, Seen: func(Event) { s.idle.event() },
+		Say: say, TurnEnded: s.turnEnded, Seen: func(e Event) { s.idle.event(); s.observer.event(e, time.Now()) },
 	})
 	cause := context.Cause(work)
 	stop(nil)
 	<-watched
+	s.observed(context.WithoutCancel(ctx))
 	if err != nil {
 		return report, err
 	}
@@ -192,6 +196,9 @@ func withCause(report Report, cause error, limit, idle time.Duration) Report {
 // prepare reads how the session's done is checked.
 func (s *session) prepare(tx *store.Tx) (err error) {
 	if s.verify, err = s.verifyCommands(tx, s.task); err != nil {
+		return err
+	}
+	if s.windows, err = tx.ContextWindows(); err != nil {
 		return err
 	}
 	_, err = tx.Baseline(s.task.ID, &s.before)

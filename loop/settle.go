@@ -59,12 +59,30 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 			return err
 		}
 		d = signals.Decide(f)
+		if s.row.Ending != ralph.Finished && (d.Closing == "" || d.Inferred) {
+			if err := s.checkpoint(tx); err != nil {
+				return err
+			}
+		}
 		return tx.Apply(s.row, f, d)
 	})
 	if err != nil {
 		return d, 0, err
 	}
 	return d, s.row.CostUSD, errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch()))
+}
+
+// checkpoint keeps where a session stood that ended in the middle.
+func (s *session) checkpoint(tx *store.Tx) error {
+	row, err := tx.Session(s.row.ID)
+	if err != nil {
+		return err
+	}
+	c := ralph.Checkpoint{SessionID: row.ID, Source: ralph.CheckpointEnd, State: row.State, Note: s.row.LastWords}
+	if s.observer != nil { // a lost session has none
+		c.TokensUsed, c.TokensLimit = s.observer.context()
+	}
+	return tx.AddCheckpoint(c)
 }
 
 // take notes what the agent reported. A session without any word on its cost is

@@ -52,6 +52,7 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			s.beat(stepTime)
 			asked, comments, err := s.asked(ctx)
 			s.waitsForPermission()
+			s.observed(ctx)
 			switch {
 			case err != nil:
 				// The database is busy or the session is being stopped; the next look will tell.

@@ -28,6 +28,8 @@ type Options struct {
 	Underscore bool // ralph_signal_done instead of ralph.signal.done, for clients that refuse dots
 	// Say stores a signal durably and returns the id of its comment.
 	Say func(ctx context.Context, p signals.Payload) (int64, error)
+	// SetState records what the agent reports to be doing. nil leaves the tool out.
+	SetState func(ctx context.Context, c StateChange) (StateReply, error)
 	// Permit answers the agent's program whether a tool may be used, and says why
 	// not. It may take as long as a person does. nil leaves the tool out.
 	Permit func(ctx context.Context, tool string, input json.RawMessage) (allow bool, why string, err error)
@@ -81,6 +83,9 @@ func New(o Options) *mcp.Server {
 			Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
 		}, handler(o, t.payload.Verb()))
+	}
+	if o.SetState != nil {
+		addState(server, o)
 	}
 	if o.Permit != nil {
 		addPermission(server, o)

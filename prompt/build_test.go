@@ -26,7 +26,7 @@ func TestSectionsStandInTheirOrderAndEmptyOnesAreLeftOut(t *testing.T) {
 		data prompt.Data
 		want []string
 	}{
-		{"a prompt with everything", everything(), []string{"role", "discipline", "learnings", "task", "answers", "continuation", "problems", "comments", "files"}},
+		{"a prompt with everything", everything(), []string{"role", "discipline", "learnings", "task", "answers", "continuation", "problems", "comments", "files", "checkpoint"}},
 		{"a fresh task", fresh(), []string{"role", "task"}},
 		{"no data at all", prompt.Data{MaxTokens: 5000}, []string{"role", "task"}},
 		{"blank texts", prompt.Data{

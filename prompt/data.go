@@ -6,6 +6,7 @@ import "ralph"
 // section asks for more. Slices are in the order in which they are shown,
 // unless the section sorts them itself.
 type Data struct {
+	StateTool  string // the tool by which phases are reported, as the model sees it; "" if there is none
 	ToolPrefix string // how the model sees ralph's tools: "mcp__ralph__ralph_signal_"
 	Project    string // name of the project's directory
 	Commit     string // the project's wishes on commits, one sentence; "" for the default
@@ -28,6 +29,8 @@ type Data struct {
 	Flags        []ralph.Comment    // latest first; blocking ones are moved to the front
 	Comments     []ralph.Comment    // people's and agents' plain comments with their replies, oldest first
 	Files        []ralph.FileChange // newest first
+	Checkpoint   *Checkpoint        // where the last session stood, if it was interrupted; nil if not
+	Template     *Template          // in place of ralph's own order of the sections; nil for that
 	MaxTokens    int                // the budget in tokens as EstimateTokens counts them; it is taken literally, also if zero
 }
 
@@ -71,6 +74,16 @@ type Continuation struct {
 	Remaining string
 	Reason    string        // how it ended, in one sentence
 	Failed    []ralph.Check // verification that refused its done
+}
+
+// A Checkpoint is where an interrupted session stood.
+type Checkpoint struct {
+	ralph.Checkpoint
+	Attempt int
+	Author  string // a discipline's name, or "agent"
+	Ending  ralph.Ending
+	Files   []ralph.FileChange // that it changed
+	Tests   string             // what it reported of tests, in a few words; "" for nothing
 }
 
 // A StuckSession is an earlier session that made no progress.

@@ -192,9 +192,15 @@ func files(d Data) section {
 	if len(d.Files) == 0 {
 		return s
 	}
-	g := group{items: make([]item, len(d.Files))}
+	s.groups = []group{fileGroup("Changed by earlier sessions, the latest first, with lines added and removed:\n\n", d.Files)}
+	return s
+}
+
+// fileGroup lists files, the first to be left out last.
+func fileGroup(head string, files []ralph.FileChange) group {
+	g := group{items: make([]item, len(files))}
 	longest := 0
-	for i, f := range d.Files {
+	for i, f := range files {
 		line := fmt.Sprintf("+%d −%d %s", f.Added, f.Removed, word(f.Path, pathMarks))
 		if f.Status != "" && f.Status != "modified" {
 			line += " " + word(f.Status, nameMarks)
@@ -203,8 +209,7 @@ func files(d Data) section {
 		g.items[i] = item{text: line + "\n", class: fileLines, rank: i}
 	}
 	mark := fenceMark(longest)
-	g.head = "Changed by earlier sessions, the latest first, with lines added and removed:\n\n" + mark + " files\n"
+	g.head = head + mark + " files\n"
 	g.foot = mark + "\n\n"
-	s.groups = []group{g}
-	return s
+	return g
 }

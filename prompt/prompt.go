@@ -24,6 +24,7 @@ import (
 type Prompt struct {
 	Text     string
 	Sections []SectionSize // in the order of the text; together they are the text
+	Err      error         // why the project's template could not make it; nil otherwise
 	LeftOut  []string      // what the budget had no room for, for people: "7 of 9 files"; empty if all is there
 }
 
@@ -48,6 +49,7 @@ func sections(d Data) []section {
 		problems(d),
 		comments(d),
 		files(d),
+		checkpoint(d),
 	}
 }
 
@@ -56,6 +58,9 @@ func sections(d Data) []section {
 // kept all the same, and LeftOut says so.
 func Build(d Data) Prompt {
 	p := newPlan(sections(d))
+	if d.Template != nil {
+		return d.Template.build(d, p)
+	}
 	drop := p.fit(d.MaxTokens)
 	return p.render(drop, d.MaxTokens)
 }

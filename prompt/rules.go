@@ -31,6 +31,7 @@ func role(d Data) section {
 		groups: []group{
 			{items: []item{{text: introduction(d)}, {text: rules(d)}}},
 			{items: []item{{text: verbs(d)}}},
+			{items: []item{{text: phases(d)}}},
 			{items: []item{{text: checks(d)}}},
 		},
 	}
@@ -88,6 +89,21 @@ func verbs(d Data) string {
 	}
 	return "## Signals\n\nExactly one of these closes the session:\n\n" + closing.String() +
 		"\nThese may come at any time and any number of times, before the closing one:\n\n" + other.String() + "\n"
+}
+
+// phases asks the agent to report what it is doing.
+func phases(d Data) string {
+	if d.StateTool == "" {
+		return ""
+	}
+	return "## Progress Reporting\n\nCall `" + d.StateTool + "` when a phase of your work begins, so that people can see where you are:\n\n" +
+		"| `state` | when |\n|---|---|\n" +
+		"| `analyzing` | you have read the task and look into it, before you write code |\n" +
+		"| `implementing` | you start to write or edit code |\n" +
+		"| `testing` | you run tests or see whether it works |\n" +
+		"| `committing` | you are about to commit |\n" +
+		"| `reviewing` | you look over your own work before you close |\n\n" +
+		"It decides nothing: it is no signal and closes nothing.\n\n"
 }
 
 // checks names the commands with which a done is checked.

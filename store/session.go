@@ -153,7 +153,7 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err != nil {
 		return ralph.Session{}, err
 	}
-	history, err := text([]ralph.PhaseChange{{State: ralph.PhaseIdle, Timestamp: tx.now, Metadata: map[string]any{"action": "session_created"}, Source: "observed"}})
+	history, err := text([]ralph.PhaseChange{{State: ralph.PhaseIdle, Timestamp: tx.now, Metadata: map[string]any{"action": "session_created"}, Source: ralph.Observed}})
 	if err != nil {
 		return ralph.Session{}, err
 	}

@@ -243,10 +243,16 @@ func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
 	if d.Outcome == ralph.OutcomeSuccess {
 		state = ralph.PhaseDone
 	}
-	s.History = append(s.History, ralph.PhaseChange{State: state, Timestamp: tx.now, Metadata: map[string]any{"error": d.Reason}, Source: "observed"})
-	if state == ralph.PhaseDone {
-		s.History[len(s.History)-1].Metadata = nil
+	// What the agent reported meanwhile stands in the database alone.
+	history, _, _, err := tx.states(s.ID)
+	if err != nil {
+		return err
 	}
+	last := ralph.PhaseChange{State: state, Timestamp: tx.now, Source: ralph.Observed}
+	if state == ralph.PhaseFailed {
+		last.Metadata = map[string]any{"error": d.Reason}
+	}
+	s.History = append(history, last)
 	decision, err := json.Marshal(d)
 	if err != nil {
 		return err

@@ -96,6 +96,11 @@ func examine(ctx context.Context, a *app) []finding {
 		findings = append(findings, finding{"agent", true, strings.Join(agent.Command(), " ") + ", " + version, ""})
 	}
 	findings = append(findings, credentials(a), permissions(p))
+	if template, err := promptTemplate(p); err != nil {
+		findings = append(findings, finding{"prompt", false, err.Error(), "mend the template, or start anew from `ralph prompt --template`"})
+	} else if template != nil {
+		findings = append(findings, finding{"prompt", true, "by the project's own template", ""})
+	}
 	findings = append(findings, lookAtConfinement(ctx, a, p)...)
 	return append(findings, stopHook(p)...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -58,8 +59,28 @@ func serveMCP(ctx context.Context, a *app, names string) error {
 	options.Say = func(ctx context.Context, p signals.Payload) (int64, error) {
 		return db.Say(ctx, s.TaskID, s.SessionID, s.Author(), s.AgentTaskID, p)
 	}
+	options.SetState = func(ctx context.Context, c mcpserver.StateChange) (reply mcpserver.StateReply, err error) {
+		session := s.SessionID
+		if c.SessionID != "" && c.SessionID != session {
+			return reply, otherSession(ctx, db, c.SessionID, session)
+		}
+		err = db.Tx(ctx, func(tx *store.Tx) error {
+			previous, err := tx.ReportState(session, c.State, c.Metadata)
+			reply = mcpserver.StateReply{Success: true, PreviousState: previous, NewState: c.State, TransitionedAt: tx.Now()}
+			return err
+		})
+		return reply, err
+	}
 	if options.Permit, err = permitter(db, s.TaskID, s.SessionID, os.Getenv(permissionsVariable)); err != nil {
 		return usage(err)
 	}
 	return mcpserver.Serve(ctx, mcpserver.New(options), os.Stdin, os.Stdout)
+}
+
+// otherSession says why the state of another session cannot be reported.
+func otherSession(ctx context.Context, db *store.DB, id, own string) error {
+	if err := db.View(ctx, func(tx *store.Tx) error { return tx.OpenSession(id) }); err != nil {
+		return err
+	}
+	return fmt.Errorf("session %s is not the one that this server serves (%s); leave sessionId out", id, own)
 }

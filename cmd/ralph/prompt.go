@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -12,9 +13,20 @@ import (
 )
 
 func newPrompt(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "prompt TASK", Short: "Print what the next session of a task would be told", Example: "  ralph prompt 12", Args: cobra.ExactArgs(1),
+	var template bool
+	cmd := &cobra.Command{
+		Use: "prompt [TASK]", Short: "Print what the next session of a task would be told",
+		Long: `Print the next prompt of a task; on stderr, how large each section is and what
+the budget had no room for. Tokens are estimates: no tokenizer is public.`,
+		Example: "  ralph prompt 12\n  ralph prompt --template > prompt.tmpl", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case template:
+				_, err := fmt.Fprintln(a.out, prompt.OwnTemplate)
+				return err
+			case len(args) == 0:
+				return usage(errors.New("give a task, such as: ralph prompt 12"))
+			}
 			id, err := ralph.ParseTaskID(args[0])
 			if err != nil {
 				return err
@@ -42,9 +54,12 @@ func newPrompt(a *app) *cobra.Command {
 				if _, err := io.WriteString(w, built.Text); err != nil {
 					return err
 				}
+				bytes, tokens := 0, 0
 				for _, s := range built.Sections {
-					fmt.Fprintf(a.err, "%-14s %7d bytes, about %d tokens\n", s.Name, s.Bytes, s.Tokens)
+					fmt.Fprintf(a.err, "%-14s %7d bytes, about %6d tokens\n", s.Name, s.Bytes, s.Tokens)
+					bytes, tokens = bytes+s.Bytes, tokens+s.Tokens
 				}
+				fmt.Fprintf(a.err, "%-14s %7d bytes, about %6d tokens (estimated)\n", "together", bytes, tokens)
 				for _, l := range built.LeftOut {
 					fmt.Fprintln(a.err, "left out:", l)
 				}
@@ -52,4 +67,6 @@ func newPrompt(a *app) *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&template, "template", false, "print ralph's own prompt as a template to start from (prompt.template, docs/prompt.md)")
+	return cmd
 }

@@ -32,6 +32,9 @@ import (
 // toolPrefix is how Claude shows ralph's tools to the model.
 const toolPrefix = "mcp__ralph__ralph_signal_"
 
+// stateTool is how the model sees the tool by which it reports its phases.
+const stateTool = "mcp__ralph__update_session_state"
+
 // A limitFlag overrides a key of the configuration.
 type limitFlag struct{ flag, key, usage string }
 

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/claude"
+	"ralph/prompt"
 	"ralph/store"
 )
 
@@ -32,6 +35,14 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 	if escalation == "none" {
 		escalation = ""
 	}
+	template, err := promptTemplate(p)
+	if err != nil {
+		return nil, err
+	}
+	protect := c.Verify.Protect
+	if file := templateFile(p); file != "" {
+		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent's prompts are not its own to write
+	}
 	return &loop.Loop{
 		Store: db, Agent: agent, Tree: tree, Dir: p.root, State: p.state,
 		Log:     newLog(a),
@@ -41,14 +52,51 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		Verification: loop.Verification{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
 			InSessionRetries: c.Verify.InSessionRetries, Env: withoutSecrets(a.environ, c.Notify),
-			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
+			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
 			Wrapper: p.held.wrapper, Containment: p.held.containment,
 		},
-		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix,
-		ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
+		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix, StateTool: stateTool, Template: template,
+		CheckpointAt: c.Session.CheckpointAt, ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
 		Snapshots: c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
 	}, nil
+}
+
+// noTemplate is what prompt.template is where ralph's own prompts are wanted.
+const noTemplate = "none"
+
+// templateFile is the file of the project's prompt template, relative to its
+// root; "" if there is none, or if it stands in the configuration itself.
+func templateFile(p *project) string {
+	if t := p.config.Prompt.Template; t != noTemplate && !strings.Contains(t, "{{") {
+		return t
+	}
+	return ""
+}
+
+// promptTemplate reads the project's template for prompts; nil if it has none. A
+// broken one is an error of usage, before any session starts.
+func promptTemplate(p *project) (*prompt.Template, error) {
+	text, name := p.config.Prompt.Template, "prompt.template in ralph.yaml"
+	if text == noTemplate {
+		return nil, nil
+	}
+	if file := templateFile(p); file != "" {
+		path := file
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(p.root, path)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usage(fmt.Errorf("prompt.template: %w; write the file, or remove the key from ralph.yaml", err))
+		}
+		text, name = string(b), file
+	}
+	t, err := prompt.ParseTemplate(name, text, toolPrefix)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return t, nil
 }
 
 // limits are those of a run, by the configuration.

@@ -32,6 +32,7 @@ type Config struct {
 	ShutdownGrace     time.Duration `json:"shutdown_grace" default:"30s" doc:"What the session in progress is given to end when ralph is told to stop."`
 	Stagnation        Stagnation    `json:"stagnation"`
 	Prompt            Prompt        `json:"prompt"`
+	Session           Session       `json:"session"`
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
 	Git               Git           `json:"git"`
@@ -128,7 +129,13 @@ type Stagnation struct {
 
 // Prompt bounds what a session is told at its start.
 type Prompt struct {
-	MaxTokens int `json:"max_tokens" default:"24000" min:"2000" doc:"Size of a prompt, in estimated tokens."`
+	MaxTokens int    `json:"max_tokens" default:"24000" min:"2000" doc:"Size of a prompt, in estimated tokens."`
+	Template  string `json:"template" default:"none" min:"1" doc:"A template in place of ralph's own: a file relative to the project, or the text itself if it has {{ in it (docs/prompt.md); none is ralph's own."`
+}
+
+// Session says what is kept of a running session (docs/sessions.md).
+type Session struct {
+	CheckpointAt int `json:"checkpoint_at" default:"80" min:"1" doc:"Percent of the model's context at which a checkpoint is made, for a session that has to go on from there."`
 }
 
 // Backoff says how an agent that cannot work now is waited for (pipeline, "Agent errors").

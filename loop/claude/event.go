@@ -27,8 +27,9 @@ type event struct {
 
 	// assistant and user
 	Message  message `json:"message"`
-	Error    string  `json:"error"`    // of a synthetic assistant message: "rate_limit", …
-	IsReplay bool    `json:"isReplay"` // one of ralph's own messages, as it reaches the model
+	Error    string  `json:"error"`              // of a synthetic assistant message: "rate_limit", …
+	IsReplay bool    `json:"isReplay"`           // one of ralph's own messages, as it reaches the model
+	Parent   string  `json:"parent_tool_use_id"` // of a sub-agent's: the call that started it
 
 	RateLimit rateLimit `json:"rate_limit_info"`
 

@@ -169,7 +169,12 @@ func (h *history) addAssistant(e event) []loop.Event {
 		h.messages++
 		h.streamed = sum(h.streamed, tokens(e.Message.Usage))
 	}
-	return append(events, h.usageEvent(e.Message.Model))
+	used := h.usageEvent(e.Message.Model)
+	if e.Parent == "" { // a sub-agent has a context of its own
+		t := tokens(e.Message.Usage)
+		used.Context = t.Input + t.CacheRead + t.CacheCreation + t.Output
+	}
+	return append(events, used)
 }
 
 func (h *history) addBlock(b block) loop.Event {

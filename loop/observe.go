@@ -1,0 +1,151 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"ralph"
+	"ralph/store"
+)
+
+// An observer follows what an agent is seen to do: which phase it is in, and how
+// full its context is. Events come to it from the agent's stream; the session's
+// watch takes from it what is to be written down.
+type observer struct {
+	verify  []string         // commands whose run is testing
+	windows map[string]int64 // sizes of models' contexts, as far as they are known
+	percent int              // of the context at which a checkpoint is made
+
+	mu     sync.Mutex
+	phases []seenPhase
+	model  string
+	used   int64 // tokens of the context
+	words  string
+	full   bool // the checkpoint is due
+	told   bool // it has been taken
+}
+
+type seenPhase struct {
+	phase ralph.Phase
+	at    ralph.Time
+}
+
+// event takes in what was seen. It does not block.
+func (o *observer) event(e Event, now time.Time) {
+	phase := phaseOf(e, o.verify)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n := len(o.phases); phase != "" && (n == 0 || o.phases[n-1].phase != phase) {
+		o.phases = append(o.phases, seenPhase{phase, ralph.At(now)})
+	}
+	switch {
+	case e.Kind == SeenStart:
+		o.model = e.Model
+	case e.Kind == SeenText && strings.TrimSpace(e.Text) != "":
+		o.words = e.Text
+	case e.Kind == SeenUsage && e.Context > 0:
+		o.used = e.Context
+		o.full = o.full || o.used*100 >= o.window()*int64(o.percent)
+	}
+}
+
+// window is the size of the model's context in tokens.
+func (o *observer) window() int64 {
+	if w := o.windows[o.model]; w > 0 {
+		return w
+	}
+	return ralph.DefaultContextWindow
+}
+
+// take hands over the phases that were seen since the last time, and the
+// checkpoint if one is due.
+func (o *observer) take() (phases []seenPhase, c ralph.Checkpoint, due bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	phases, o.phases = o.phases, nil
+	due = o.full && !o.told
+	o.told = o.told || due
+	return phases, ralph.Checkpoint{Source: ralph.CheckpointLimit, Note: o.words, TokensUsed: o.used, TokensLimit: o.window()}, due
+}
+
+// context is how full the model's context was seen last.
+func (o *observer) context() (used, limit int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.used, o.window()
+}
+
+// observed writes down what was seen of the session.
+func (s *session) observed(ctx context.Context) {
+	phases, checkpoint, due := s.observer.take()
+	if len(phases) == 0 && !due {
+		return
+	}
+	err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+		for _, p := range phases {
+			if _, err := tx.ObserveState(s.row.ID, p.phase, p.at); err != nil {
+				return err
+			}
+		}
+		if !due {
+			return nil
+		}
+		row, err := tx.Session(s.row.ID)
+		if err != nil {
+			return err
+		}
+		checkpoint.SessionID, checkpoint.State = row.ID, row.State
+		return tx.AddCheckpoint(checkpoint)
+	})
+	if err != nil && ctx.Err() == nil {
+		// It is a view of the session, no part of its verdict.
+		s.Log.Warn("what a session is doing could not be written down", "session", s.row.ID, "error", err)
+	}
+}
+
+// testCommands are what tests are run with, at the beginning of a command.
+var testCommands = regexp.MustCompile(`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|exec|timeout \S+|uv run|poetry run|bundle exec|xvfb-run)\s)\s*(?:[A-Z_]+=\S*\s+)*` +
+	`(?:go test|go vet|cargo (?:test|nextest|check|clippy)|(?:npm|pnpm|yarn|bun|deno)(?: run)? test|pytest|python3? -m (?:pytest|unittest)|tox|nox|jest|vitest|mocha|` +
+	`make (?:test|check)|ctest|mvn (?:test|verify)|(?:\./)?gradlew? (?:test|check)|rspec|rake test|phpunit|dotnet test|mix test|swift test|bats|tsc\b|eslint|ruff check|mypy)`)
+
+var commitCommands = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*(?:git(?: -\S+(?: \S+)?)* (?:commit|push|rebase|merge)\b|gh pr (?:create|merge)\b)`)
+
+// phaseOf is the phase that something an agent does belongs to; "" if it says nothing.
+func phaseOf(e Event, verify []string) ralph.Phase {
+	if e.Kind != SeenTool {
+		return ""
+	}
+	switch e.Tool {
+	case "Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "Task", "Agent", "NotebookRead":
+		return ralph.PhaseAnalyzing
+	case "Edit", "Write", "MultiEdit", "NotebookEdit":
+		return ralph.PhaseImplementing
+	case "Bash":
+		var input struct{ Command string }
+		if json.Unmarshal(e.Input, &input) != nil {
+			return ""
+		}
+		return phaseOfCommand(input.Command, verify)
+	}
+	return ""
+}
+
+func phaseOfCommand(command string, verify []string) ralph.Phase {
+	for _, v := range verify {
+		if strings.Contains(command, strings.TrimSpace(v)) {
+			return ralph.PhaseTesting
+		}
+	}
+	switch {
+	case commitCommands.MatchString(command):
+		return ralph.PhaseCommitting
+	case testCommands.MatchString(command):
+		return ralph.PhaseTesting
+	}
+	// Most other commands look around; those that change files are not told from them.
+	return ralph.PhaseAnalyzing
+}

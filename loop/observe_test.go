@@ -1,0 +1,72 @@
+package loop
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"ralph"
+)
+
+func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
+	bash := func(command string) Event {
+		input, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Event{Kind: SeenTool, Tool: "Bash", Input: input}
+	}
+	for _, tt := range []struct {
+		name  string
+		event Event
+		want  ralph.Phase
+	}{
+		{"reading", Event{Kind: SeenTool, Tool: "Read"}, ralph.PhaseAnalyzing},
+		{"searching", Event{Kind: SeenTool, Tool: "Grep"}, ralph.PhaseAnalyzing},
+		{"editing", Event{Kind: SeenTool, Tool: "Edit"}, ralph.PhaseImplementing},
+		{"looking around", bash("ls -la && cat a.go"), ralph.PhaseAnalyzing},
+		{"the tests of Go", bash("cd x && go test ./..."), ralph.PhaseTesting},
+		{"tests with a variable", bash("CI=1 npm run test -- --watch=false"), ralph.PhaseTesting},
+		{"tests in time", bash("timeout 60 pytest -q"), ralph.PhaseTesting},
+		{"a test file is no test", bash("cat go test.txt"), ralph.PhaseAnalyzing},
+		{"the project's own check", bash("./scripts/ci.sh --fast"), ralph.PhaseTesting},
+		{"a commit", bash("git add -A && git commit -m 'go test passes'"), ralph.PhaseCommitting},
+		{"a commit elsewhere", bash("git -C sub commit -qm x"), ralph.PhaseCommitting},
+		{"a pull request", bash("gh pr create --fill"), ralph.PhaseCommitting},
+		{"talk of a commit", bash("echo please git commit"), ralph.PhaseAnalyzing},
+		{"a signal", Event{Kind: SeenTool, Tool: "mcp__ralph__ralph_signal_done"}, ""},
+		{"words", Event{Kind: SeenText, Text: "go test"}, ""},
+		{"input that is none", Event{Kind: SeenTool, Tool: "Bash", Input: json.RawMessage("{")}, ""},
+	} {
+		if got := phaseOf(tt.event, []string{"./scripts/ci.sh"}); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
+	o := &observer{percent: 80, windows: map[string]int64{"small": 1000}}
+	use := func(tokens int64) bool {
+		o.event(Event{Kind: SeenUsage, Context: tokens}, time.Now())
+		_, _, due := o.take()
+		return due
+	}
+	o.event(Event{Kind: SeenStart, Model: "small"}, time.Now())
+	o.event(Event{Kind: SeenText, Text: "half way"}, time.Now())
+	if use(799) {
+		t.Error("due at 79.9 percent")
+	}
+	o.event(Event{Kind: SeenUsage, Context: 800}, time.Now())
+	_, c, due := o.take()
+	if !due || c.TokensUsed != 800 || c.TokensLimit != 1000 || c.Note != "half way" {
+		t.Errorf("got %t, %+v", due, c)
+	}
+	if use(900) {
+		t.Error("due twice")
+	}
+	o = &observer{percent: 80}
+	o.event(Event{Kind: SeenStart, Model: "unheard of"}, time.Now())
+	if used := ralph.DefaultContextWindow * 79 / 100; use(int64(used)) {
+		t.Error("due before 80 percent of what is assumed")
+	}
+}

@@ -1,0 +1,118 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph"
+)
+
+// StateTool is the tool by which an agent reports what it is doing.
+const StateTool = "update_session_state"
+
+// A StateChange is what an agent reports.
+type StateChange struct {
+	SessionID string // "" for the session that the server serves
+	State     ralph.Phase
+	Metadata  map[string]any // nil if none was given
+}
+
+// A StateReply is what it is told.
+type StateReply struct {
+	Success        bool        `json:"success"`
+	PreviousState  ralph.Phase `json:"previousState"`
+	NewState       ralph.Phase `json:"newState"`
+	TransitionedAt ralph.Time  `json:"transitionedAt"`
+}
+
+// addState serves the tool.
+func addState(server *mcp.Server, o Options) {
+	states := make([]any, len(ralph.ReportedPhases))
+	for i, p := range ralph.ReportedPhases {
+		states[i] = string(p)
+	}
+	count := func(what string) *jsonschema.Schema {
+		return &jsonschema.Schema{Type: "integer", Description: "Tests that " + what + "."}
+	}
+	no := false
+	server.AddTool(&mcp.Tool{
+		Name: StateTool,
+		Description: "Report what you are doing, so that people can see it. Call this at each phase transition: " +
+			"analyzing → implementing → testing → committing → reviewing. It decides nothing and ends nothing.",
+		InputSchema: &jsonschema.Schema{
+			Type: "object", Required: []string{"state"}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+			Properties: map[string]*jsonschema.Schema{
+				"sessionId": {Type: "string", Description: "Your session; leave it out."},
+				"state":     {Type: "string", Enum: states, Description: "The phase that begins now."},
+				"metadata": {Type: "object", Description: "What there is to say about it.", Properties: map[string]*jsonschema.Schema{
+					"files": {Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: "The files that it is about."},
+					"testResults": {Type: "object", Description: "What the tests came to.", Properties: map[string]*jsonschema.Schema{
+						"passed": count("pass"), "failed": count("fail"), "skipped": count("were skipped"),
+					}},
+					"error": {Type: "string", Description: "What went wrong, if something did."},
+				}},
+			},
+		},
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+	}, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				result, err = stateError(fmt.Errorf("internal error: %v", r)), nil
+			}
+		}()
+		change, err := parseState(req.Params.Arguments)
+		if err != nil {
+			return stateError(err), nil
+		}
+		reply, err := o.SetState(context.WithoutCancel(ctx), change)
+		if err != nil {
+			return stateError(err), nil
+		}
+		b, err := json.MarshalIndent(reply, "", "  ")
+		if err != nil {
+			return stateError(err), nil
+		}
+		return text(string(b)), nil
+	})
+}
+
+func stateError(err error) *mcp.CallToolResult {
+	r := text("Error: " + err.Error())
+	r.IsError = true
+	return r
+}
+
+// parseState reads a call. The error names the field and what is accepted.
+func parseState(raw json.RawMessage) (StateChange, error) {
+	var in struct {
+		SessionID *string        `json:"sessionId"`
+		State     *ralph.Phase   `json:"state"`
+		Metadata  map[string]any `json:"metadata"`
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return StateChange{}, fmt.Errorf("the arguments cannot be read (%w); they are state and, optionally, sessionId and metadata, an object", err)
+	}
+	c := StateChange{Metadata: in.Metadata}
+	if in.SessionID != nil {
+		c.SessionID = *in.SessionID
+	}
+	accepted := make([]string, len(ralph.ReportedPhases))
+	for i, p := range ralph.ReportedPhases {
+		accepted[i] = string(p)
+	}
+	if in.State == nil {
+		return c, &ralph.FieldError{Field: "state", Problem: "is required", Accepted: accepted}
+	}
+	if c.State = *in.State; !slices.Contains(ralph.ReportedPhases, c.State) {
+		return c, &ralph.FieldError{Field: "state", Problem: "is not one of the accepted values", Accepted: accepted}
+	}
+	return c, ralph.CheckText("metadata", string(raw), false)
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"ralph"
+)
+
+// Errors of a state that cannot be changed, as agents are told them.
+type (
+	// SessionUnknownError says that there is no such session.
+	SessionUnknownError struct{ ID string }
+	// SessionCompletedError says that the session has ended.
+	SessionCompletedError struct{ ID string }
+)
+
+// Error is the text that agents are told.
+func (e *SessionUnknownError) Error() string { return "Session " + e.ID + " not found" }
+
+// Unwrap is [ralph.ErrNotFound].
+func (e *SessionUnknownError) Unwrap() error { return ralph.ErrNotFound }
+
+// Error is the text that agents are told.
+func (e *SessionCompletedError) Error() string { return "Session " + e.ID + " is already completed" }
+
+// Unwrap is [ralph.ErrConflict].
+func (e *SessionCompletedError) Unwrap() error { return ralph.ErrConflict }
+
+// ReportState moves a session to the phase that its agent reports. Any order is
+// recorded; one that is not expected is marked. It returns the phase before.
+func (tx *Tx) ReportState(session string, to ralph.Phase, metadata map[string]any) (previous ralph.Phase, err error) {
+	history, task, run, err := tx.states(session)
+	if err != nil {
+		return "", err
+	}
+	previous = history[len(history)-1].State
+	change := ralph.PhaseChange{State: to, Timestamp: tx.now, Metadata: metadata, Source: ralph.Reported, Unexpected: previous != to && !ralph.ExpectedPhase(previous, to)}
+	return previous, tx.moveState(session, task, run, history, change)
+}
+
+// ObserveState moves a session to a phase that its doings show, unless its agent
+// has just reported another one. It reports whether it has moved.
+func (tx *Tx) ObserveState(session string, seen ralph.Phase, at ralph.Time) (bool, error) {
+	history, task, run, err := tx.states(session)
+	if err != nil {
+		return false, err
+	}
+	last := history[len(history)-1]
+	if at.Before(last.Timestamp.Time) {
+		at = last.Timestamp // the clock was set back, or what was seen is older than the report
+	}
+	if !ralph.Observe(last, seen, at) {
+		return false, nil
+	}
+	change := ralph.PhaseChange{State: seen, Timestamp: at, Source: ralph.Observed, Unexpected: !ralph.ExpectedPhase(last.State, seen)}
+	return true, tx.moveState(session, task, run, history, change)
+}
+
+// OpenSession reports why a session's state cannot be changed: it is unknown or has ended.
+func (tx *Tx) OpenSession(id string) error {
+	_, _, _, err := tx.states(id)
+	return err
+}
+
+// states reads the history of a session that has not ended.
+func (tx *Tx) states(session string) (history []ralph.PhaseChange, task, run int64, err error) {
+	var completed string
+	err = tx.row(`SELECT state_history, task_id, coalesce(run_id, 0), completed_at FROM sessions WHERE id = $1`, session).
+		Scan(column(&history), &task, &run, &completed)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		err = &SessionUnknownError{session}
+	case err == nil && completed != "":
+		err = &SessionCompletedError{session}
+	case err == nil && len(history) == 0:
+		err = fmt.Errorf("session %s has no history", session)
+	}
+	return history, task, run, err
+}
+
+func (tx *Tx) moveState(session string, task, run int64, history []ralph.PhaseChange, change ralph.PhaseChange) error {
+	previous := history[len(history)-1].State
+	entries, err := text(append(history, change))
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE sessions SET current_state = $1, state_history = $2, updated_at = $3 WHERE id = $4`,
+		string(change.State), entries, tx.now.String(), session); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventSessionState, TaskID: task, SessionID: session, RunID: run},
+		map[string]any{"previous": previous, "state": change.State, "source": change.Source, "unexpected": change.Unexpected, "metadata": change.Metadata})
+}
+
+// AddCheckpoint keeps where a session stands.
+func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) error {
+	completed, err := text(c.Completed)
+	if err != nil {
+		return err
+	}
+	remaining, err := text(c.Remaining)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(`
+		INSERT INTO checkpoints (session_id, source, iteration, state, completed, remaining, note, tokens_used, tokens_limit, created)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		c.SessionID, c.Source, c.Iteration, string(c.State), completed, remaining, c.Note, c.TokensUsed, c.TokensLimit, tx.now.String())
+	return err
+}
+
+// Interrupted is the latest session of a task, if it ended in the middle, with its
+// latest checkpoint; ok is false if it ended by itself or left none.
+func (tx *Tx) Interrupted(task int64) (s ralph.Session, c ralph.Checkpoint, ok bool, err error) {
+	s, err = scanSession(tx.row(`
+		SELECT `+sessionColumns+` FROM sessions s WHERE s.task_id = $1 AND s.completed_at <> '' ORDER BY s.started_at DESC, s.id LIMIT 1`, task))
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, c, false, nil
+	}
+	if err != nil || s.Ending == ralph.Finished {
+		return s, c, false, err
+	}
+	err = tx.row(`
+		SELECT id, session_id, source, iteration, state, completed, remaining, note, tokens_used, tokens_limit, created
+		FROM checkpoints WHERE session_id = $1 ORDER BY id DESC LIMIT 1`, s.ID).
+		Scan(&c.ID, &c.SessionID, &c.Source, &c.Iteration, &c.State, column(&c.Completed), column(&c.Remaining), &c.Note, &c.TokensUsed, &c.TokensLimit, &c.Created)
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, c, false, nil
+	}
+	return s, c, err == nil, err
+}
+
+// contextSessions is how many sessions are looked at for the size of a model's context.
+const contextSessions = 50
+
+// ContextWindows are the sizes of models' contexts in tokens, as the latest
+// sessions told them.
+func (tx *Tx) ContextWindows() (map[string]int64, error) {
+	type known struct {
+		model  string
+		tokens ralph.Tokens
+	}
+	list, err := all(tx, func(row scanner) (k known, err error) { return k, row.Scan(&k.model, column(&k.tokens)) },
+		`SELECT model, tokens FROM sessions WHERE completed_at <> '' ORDER BY completed_at DESC LIMIT $1`, contextSessions)
+	windows := map[string]int64{}
+	for _, k := range list {
+		if windows[k.model] == 0 && k.tokens.ContextWindow > 0 {
+			windows[k.model] = k.tokens.ContextWindow
+		}
+	}
+	return windows, err
+}
