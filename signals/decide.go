@@ -38,6 +38,7 @@ type Facts struct {
 	Known    []ralph.Learning   // what may be repeated by a learned of this session
 	Titles   map[string]bool    // NormalTitle of open tasks and proposals, of those that matter here
 	Features map[string]bool    // names of the features that exist
+	Approved int                // suggested tasks that have entered the queue unapproved within a day
 
 	Rules Rules
 }
@@ -54,7 +55,7 @@ type Rules struct {
 	StuckLimit     int  // stuck sessions after which a task fails
 	VerifyFailures int  // refused claims after which a task fails
 	Attempts       int  // sessions after which a task fails
-	AutoApprove    bool // suggested tasks enter the queue at once
+	AutoApprove    int  // so many suggested tasks a day enter the queue at once; 0 is none
 	ReviewProtect  bool // a change of protected files waits for a person, instead of being refused
 }
 
@@ -434,9 +435,11 @@ func announcements(f Facts) []int64 {
 	return ids
 }
 
-// proposals is rule 9: new tasks, unless an open one has that title already.
+// proposals is rule 9: new tasks, unless an open one has that title already. They
+// wait for a person, but for those that the project lets in by itself.
 func proposals(f Facts) []Proposal {
 	taken := map[string]bool{}
+	room := f.Rules.AutoApprove - f.Approved
 	var out []Proposal
 	for _, s := range f.Said {
 		p, ok := s.Payload.(Suggest)
@@ -449,7 +452,11 @@ func proposals(f Facts) []Proposal {
 			continue
 		}
 		taken[key] = true
-		out = append(out, proposal(f, s.ID, title, p))
+		q := proposal(f, s.ID, title, p)
+		if room > 0 {
+			q.Status, room = ralph.Pending, room-1
+		}
+		out = append(out, q)
 	}
 	return out
 }
@@ -466,9 +473,6 @@ func proposal(f Facts, comment int64, title string, p Suggest) Proposal {
 		q.Feature = p.Feature
 	default:
 		q.Description += "\n\nFeature (there is none of that name): " + p.Feature
-	}
-	if f.Rules.AutoApprove {
-		q.Status = ralph.Pending
 	}
 	return q
 }

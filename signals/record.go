@@ -28,6 +28,7 @@ type record struct {
 	Upstream    map[int64]Upstream `json:"upstream,omitempty"`
 	Titles      map[string]bool    `json:"titles,omitempty"`
 	Features    map[string]bool    `json:"features,omitempty"`
+	Approved    int                `json:"approved,omitempty"`
 }
 
 // recordedTask is what decisions depend on of a task.
@@ -58,7 +59,7 @@ func (f Facts) Record() ([]byte, error) {
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
 		Protected: f.Protected, Void: f.Void, CancelledBy: f.CancelledBy,
 		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
-		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features,
+		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features, Approved: f.Approved,
 	}
 	for _, c := range f.Verify {
 		c.Tail = "" // nothing depends on it, and the session has it
@@ -88,7 +89,7 @@ func Recorded(text []byte) (Facts, error) {
 		Ending: r.Ending, EndingWhy: r.EndingWhy, Changed: r.Changed, Untouched: r.Untouched, Confirmed: r.Confirmed,
 		Verify: r.Verify, Protected: r.Protected, Void: r.Void, CancelledBy: r.CancelledBy,
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
-		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features,
+		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved,
 	}
 	for _, s := range r.Said {
 		payload, err := Parse(s.Verb, s.Payload)

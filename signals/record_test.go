@@ -31,7 +31,7 @@ func full(t *testing.T) signals.Facts {
 		Verify:    []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
 		Protected: []string{"ci.sh"}, CancelledBy: "ann", OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
-		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true},
+		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
 		Known: []ralph.Learning{{ID: 1}}, Rules: rules,
 	}
 	v := reflect.ValueOf(f)

@@ -42,6 +42,7 @@ type CommentFilter struct {
 	Session    string       // only this session's
 	NoSignals  bool         // only what is no signal
 	NoComments bool         // only signals
+	Open       bool         // only what waits for a person: questions, blockers, proposals
 }
 
 // Timeline is a task's comments and signals, oldest first.
@@ -64,6 +65,10 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 	}
 	if f.NoComments {
 		where = append(where, "c.signal_verb IS NOT NULL")
+	}
+	if f.Open {
+		where = append(where, `(c.holding = 1 OR c.signal_verb = 'ask' AND c.signal_answered IS NULL
+			OR (c.kind IN ('question', 'nack') OR c.signal_verb = 'suggest') AND c.resolved_at = '')`)
 	}
 	return all(tx, scanComment, `SELECT `+commentColumns+` FROM task_comments c WHERE `+strings.Join(where, " AND ")+` ORDER BY c.created, c.id`, args...)
 }

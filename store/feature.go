@@ -135,3 +135,41 @@ func (tx *Tx) nameTaken(table, what, name string, id int64) error {
 	}
 	return nil
 }
+
+// Progress is how far a feature is.
+type Progress struct {
+	Tasks     map[ralph.Status]int `json:"tasks"`
+	Sessions  int                  `json:"sessions"`
+	CostUSD   float64              `json:"cost_usd"`
+	Open      int                  `json:"open"`      // questions and blockers that wait for a person
+	Learnings int                  `json:"learnings"` // of the feature, active ones
+}
+
+// Progress sums a feature up. The error wraps [ralph.ErrNotFound].
+func (tx *Tx) Progress(name string) (Progress, error) {
+	p := Progress{Tasks: map[ralph.Status]int{}}
+	f, err := tx.Feature(name)
+	if err != nil {
+		return p, err
+	}
+	type count struct {
+		status ralph.Status
+		n      int
+	}
+	counts, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.status, &c.n) },
+		`SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, f.ID)
+	if err != nil {
+		return p, err
+	}
+	for _, c := range counts {
+		p.Tasks[c.status] = c.n
+	}
+	if err := tx.row(`SELECT count(*), coalesce(sum(cost_usd), 0) FROM sessions WHERE task_id IN (SELECT id FROM tasks WHERE feature_id = $1)`, f.ID).
+		Scan(&p.Sessions, &p.CostUSD); err != nil {
+		return p, err
+	}
+	if err := tx.row(`SELECT count(*) FROM task_comments WHERE holding = 1 AND task_id IN (SELECT id FROM tasks WHERE feature_id = $1)`, f.ID).Scan(&p.Open); err != nil {
+		return p, err
+	}
+	return p, tx.row(`SELECT count(*) FROM learnings WHERE scope = 'feature' AND status = 'active' AND feature_id = $1`, f.ID).Scan(&p.Learnings)
+}

@@ -52,7 +52,7 @@ var inboxQueries = []struct{ kind, command, query string }{
 		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
 	{"proposal", "ralph suggestion approve {task}, edit or reject", `
 		SELECT t.id, t.title, 0, t.description, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
-	{"suggestion", "ralph resolve {comment} DECISION", `
+	{"suggestion", "ralph suggestion {action} {comment}, or ralph resolve {comment} DECISION", `
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.kind') || ': ' || json_extract(c.signal_payload, '$.what'), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND json_extract(c.signal_payload, '$.kind') <> 'new_task' ORDER BY c.id`},
@@ -80,7 +80,14 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 			var holding int
 			err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
 			i.Holding = holding == 1
-			i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
+			action := "task"
+			switch kind, _, _ := strings.Cut(i.Text, ":"); kind {
+			case "split":
+				action = "split"
+			case "alternative":
+				action = "adopt"
+			}
+			i.Command = strings.NewReplacer("{action}", action, "{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
 			return i, err
 		}, q.query)
 		if err != nil {

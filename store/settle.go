@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"ralph"
 	"ralph/signals"
@@ -94,7 +95,8 @@ func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
 		return err
 	}
 	f.Features[p.Feature] = n > 0
-	return nil
+	day := ralph.At(tx.now.Add(-24 * time.Hour))
+	return tx.row(`SELECT count(*) FROM tasks WHERE origin = 'agent' AND created >= $1 AND auto_approved = 1`, day.String()).Scan(&f.Approved)
 }
 
 // taskReference finds "#12", "task 12" and "TASK-12" in what an agent waits for.
@@ -232,7 +234,11 @@ func (tx *Tx) propose(p signals.Proposal) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(`UPDATE tasks SET source_comment = $1 WHERE id = $2`, p.Comment, id)
+	approved := 0
+	if p.Status == ralph.Pending {
+		approved = 1
+	}
+	_, err = tx.exec(`UPDATE tasks SET source_comment = $1, auto_approved = $2 WHERE id = $3`, p.Comment, approved, id)
 	return err
 }
 

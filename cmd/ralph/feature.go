@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -84,14 +85,18 @@ func newFeatureList(a *app) *cobra.Command {
 
 func newFeatureShow(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Short: "Show a feature and its tasks", Example: "  ralph feature show login", Args: cobra.ExactArgs(1),
+		Use: "show NAME", Short: "Show a feature, how far it is, and its tasks", Example: "  ralph feature show login", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var v struct {
 				ralph.Feature
-				Tasks []ralph.Task `json:"tasks"`
+				Progress store.Progress `json:"progress"`
+				Tasks    []ralph.Task   `json:"tasks"`
 			}
 			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
 				if v.Feature, err = tx.Feature(args[0]); err != nil {
+					return err
+				}
+				if v.Progress, err = tx.Progress(args[0]); err != nil {
 					return err
 				}
 				v.Tasks, err = tx.Tasks(store.TaskFilter{Feature: args[0]})
@@ -100,7 +105,7 @@ func newFeatureShow(a *app) *cobra.Command {
 				return err
 			}
 			return a.print(v, func(w io.Writer) error {
-				fmt.Fprintf(w, "%s\n%s\n%s\n", v.Name, printable(v.Description), printable(v.Learnings))
+				sayProgress(w, v.Feature, v.Progress)
 				for _, c := range v.Verify {
 					fmt.Fprintf(w, "verify  %s\n", c)
 				}
@@ -112,5 +117,47 @@ func newFeatureShow(a *app) *cobra.Command {
 				return nil
 			})
 		},
+	}
+}
+
+// barWidth is how long a full bar of progress is.
+const barWidth = 30
+
+// sayProgress says how far a feature is, and what it cost.
+func sayProgress(w io.Writer, f ralph.Feature, p store.Progress) {
+	fmt.Fprintln(w, oneLine(f.Name, 200))
+	for _, text := range []string{f.Description, f.Learnings} {
+		if text = strings.TrimSpace(printable(text)); text != "" {
+			fmt.Fprintf(w, "%s\n", text)
+		}
+	}
+	wanted := 0
+	var counts []string
+	for _, s := range ralph.Statuses {
+		n := p.Tasks[s]
+		if n == 0 {
+			continue
+		}
+		counts = append(counts, fmt.Sprintf("%d %s", n, s))
+		if s != ralph.Proposed && s != ralph.Rejected && s != ralph.Cancelled {
+			wanted += n
+		}
+	}
+	if wanted > 0 {
+		done := p.Tasks[ralph.Completed]
+		full := barWidth * done / wanted
+		fmt.Fprintf(w, "progress [%s%s] %d of %d tasks, %d %%\n", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), done, wanted, 100*done/wanted)
+	}
+	if len(counts) > 0 {
+		fmt.Fprintf(w, "tasks    %s\n", strings.Join(counts, ", "))
+	}
+	if p.Sessions > 0 {
+		fmt.Fprintf(w, "spent    %s in %d sessions\n", dollars(p.CostUSD), p.Sessions)
+	}
+	if p.Open > 0 {
+		fmt.Fprintf(w, "open     %d questions and blockers (see `ralph inbox`)\n", p.Open)
+	}
+	if p.Learnings > 0 {
+		fmt.Fprintf(w, "learned  %d (see `ralph learning list --feature`)\n", p.Learnings)
 	}
 }

@@ -10,9 +10,17 @@ import (
 )
 
 func newInbox(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "inbox", Short: "List all that waits for a person, with the command that settles it", Example: "  ralph inbox", Args: cobra.NoArgs,
+	var interactive bool
+	cmd := &cobra.Command{
+		Use: "inbox", Short: "List all that waits for a person, with the command that settles it",
+		Long: `List all that waits for a person, with the command that settles it. With
+--interactive each is asked about, one after the other; what is settled is settled
+at once, so that leaving in the middle loses nothing.`,
+		Example: "  ralph inbox\n  ralph inbox -i", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if interactive {
+				return a.settleAll(cmd)
+			}
 			var inbox []store.InboxItem
 			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = tx.Inbox(); return err }); err != nil {
 				return err
@@ -23,13 +31,8 @@ func newInbox(a *app) *cobra.Command {
 					return err
 				}
 				for _, i := range inbox {
-					fmt.Fprintf(w, "%-10s TASK-%d %s\n           %s\n", i.Kind, i.TaskID, oneLine(i.Title, 80), oneLine(i.Text, 400))
-					for _, o := range i.Options {
-						mark := " "
-						if o == i.Preferred {
-							mark = "*"
-						}
-						fmt.Fprintf(w, "           %s %s\n", mark, oneLine(o, 200))
+					if err := sayItem(w, i, false); err != nil {
+						return err
 					}
 					if _, err := fmt.Fprintf(w, "           → %s\n", i.Command); err != nil {
 						return err
@@ -39,4 +42,22 @@ func newInbox(a *app) *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "settle them one after the other")
+	return cmd
+}
+
+// sayItem prints what waits; its options with numbers, if one is to be chosen.
+func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
+	_, err := fmt.Fprintf(w, "%-10s TASK-%d %s\n           %s\n", i.Kind, i.TaskID, oneLine(i.Title, 80), oneLine(i.Text, 400))
+	for n, o := range i.Options {
+		mark := " "
+		if o == i.Preferred {
+			mark = "*"
+		}
+		if numbered {
+			mark += fmt.Sprintf(" %d", n+1)
+		}
+		fmt.Fprintf(w, "           %s %s\n", mark, oneLine(o, 200))
+	}
+	return err
 }

@@ -80,10 +80,14 @@ the session's end. What the verification said is not run again.`,
 
 // rulesOf are the numbers of the rules that a configuration sets.
 func rulesOf(c config.Config) signals.Rules {
-	return signals.Rules{
+	r := signals.Rules{
 		StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
-		AutoApprove: c.Suggestions == "auto_approve", ReviewProtect: c.Verify.ProtectMode == "review",
+		ReviewProtect: c.Verify.ProtectMode == "review",
 	}
+	if c.Suggestions == "auto_approve" {
+		r.AutoApprove = c.AutoApproveMax
+	}
+	return r
 }
 
 func replayed(tx *store.Tx, s ralph.Session, rules signals.Rules) (replay, error) {

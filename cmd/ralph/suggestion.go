@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ func newSuggestion(a *app) *cobra.Command {
 		}
 		return change(cmd, args)
 	}
-	return noun("suggestion", "Decide on the tasks that agents suggest", newSuggestionList(a), approve, edit, reject)
+	return noun("suggestion", "Decide on what agents suggest", newSuggestionList(a), approve, edit, reject, newSuggestionTask(a), newSuggestionAdopt(a), newSuggestionSplit(a))
 }
 
 func proposed(t ralph.Task) error {
@@ -61,25 +62,86 @@ func proposed(t ralph.Task) error {
 	return nil
 }
 
+// A suggestion is what `ralph suggestion list` prints of one.
+type suggestion struct {
+	Kind    string `json:"kind"` // new_task, split, refactor, alternative or deprecate
+	TaskID  int64  `json:"task_id"`
+	Comment int64  `json:"comment_id"` // 0 for a new task
+	Title   string `json:"title"`      // of the task
+	What    string `json:"what"`
+	Command string `json:"command"` // that settles it
+}
+
 func newSuggestionList(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List suggested tasks", Example: "  ralph suggestion list", Args: cobra.NoArgs,
+		Use: "list", Short: "List what agents suggest, each with the commands that settle it", Example: "  ralph suggestion list", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var tasks []ralph.Task
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
-				tasks, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Proposed}})
-				return err
-			}); err != nil {
+			var inbox []store.InboxItem
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = tx.Inbox(); return err }); err != nil {
 				return err
 			}
-			return a.print(tasks, func(w io.Writer) error {
-				for _, t := range tasks {
-					if _, err := fmt.Fprintf(w, "TASK-%d %s\n  %s\n", t.ID, oneLine(t.Title, 100), oneLine(t.Description, 300)); err != nil {
+			list := []suggestion{}
+			for _, i := range inbox {
+				switch i.Kind {
+				case "proposal":
+					list = append(list, suggestion{"new_task", i.TaskID, 0, i.Title, i.Text, i.Command})
+				case "suggestion":
+					kind, what, _ := strings.Cut(i.Text, ": ")
+					list = append(list, suggestion{kind, i.TaskID, i.Comment, i.Title, what, i.Command})
+				}
+			}
+			return a.print(list, func(w io.Writer) error {
+				for _, s := range list {
+					if _, err := fmt.Fprintf(w, "%-11s TASK-%d %s\n            %s\n            → %s\n", s.Kind, s.TaskID, oneLine(s.Title, 100), oneLine(s.What, 300), s.Command); err != nil {
 						return err
 					}
 				}
 				return nil
 			})
+		},
+	}
+}
+
+func newSuggestionTask(a *app) *cobra.Command {
+	var title string
+	cmd := &cobra.Command{
+		Use: "task COMMENT", Short: "Make a task of a suggestion (refactor, deprecate, alternative)", Example: "  ralph suggestion task 31 --title \"Merge the two parsers\"", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := commentID(args[0])
+			if err != nil {
+				return err
+			}
+			var t ralph.Task
+			err = a.write(cmd.Context(), func(tx *store.Tx) error {
+				task, err := tx.TaskOf(id, title, a.person())
+				if err != nil {
+					return err
+				}
+				t, err = tx.Task(task)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(t, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "TASK-%d added: %s\n", t.ID, oneLine(t.Title, 100))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&title, "title", "", "another title than the suggestion's first line")
+	return cmd
+}
+
+func newSuggestionAdopt(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "adopt COMMENT", Short: "Have the task done the way that was suggested", Example: "  ralph suggestion adopt 31", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := commentID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.settle(cmd, id, func(tx *store.Tx) error { _, err := tx.Adopt(id, a.person()); return err })
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -269,10 +270,11 @@ func sayTask(w io.Writer, v taskView) error {
 	return err
 }
 
-// printable is text without characters that would steer a terminal.
+// printable is text without characters that would steer a terminal, or turn the
+// order of others around.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r

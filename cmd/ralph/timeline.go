@@ -18,7 +18,7 @@ func newTimeline(a *app) *cobra.Command {
 	var verbs []string
 	cmd := &cobra.Command{
 		Use: "timeline TASK", Short: "Show what was said on a task, by people and agents, in order",
-		Example: "  ralph timeline 12 --verb ask --verb flag", Args: cobra.ExactArgs(1),
+		Example: "  ralph timeline 12 --verb ask --verb flag\n  ralph timeline 12 --open", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := ralph.ParseTaskID(args[0])
 			if err != nil {
@@ -51,13 +51,14 @@ func newTimeline(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(comments, func(w io.Writer) error { return sayTimeline(w, comments) })
+			return a.print(comments, func(w io.Writer) error { return sayTimeline(w, comments, a.screen()) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.NoComments, "signals", false, "only agents' signals")
 	cmd.Flags().BoolVar(&f.NoSignals, "no-signals", false, "only comments")
 	cmd.Flags().StringArrayVar(&verbs, "verb", nil, "only signals of this verb (repeatable)")
 	cmd.Flags().StringVar(&f.Session, "session", "", "only this session's")
+	cmd.Flags().BoolVar(&f.Open, "open", false, "only what waits for a person: open questions, blockers, suggestions, proposals to cancel")
 	return cmd
 }
 
@@ -83,29 +84,48 @@ func threads(comments []ralph.Comment) []ralph.Comment {
 	return list
 }
 
+// verbColours are the colours of the cards, as terminals number them.
+var verbColours = map[ralph.Verb]string{
+	ralph.VerbDone: "32", ralph.VerbPartial: "36", ralph.VerbStuck: "35", ralph.VerbAsk: "33",
+	ralph.VerbFlag: "31", ralph.VerbLearned: "34", ralph.VerbSuggest: "96", ralph.VerbBlocked: "91",
+}
+
 // sayTimeline prints a card for each signal and a bubble for each comment, as
 // their verb says, never their text.
-func sayTimeline(w io.Writer, comments []ralph.Comment) error {
+func sayTimeline(w io.Writer, comments []ralph.Comment, s screen) error {
 	for _, c := range threads(comments) {
-		indent, head := "", string(c.Kind)
+		indent, head, colour := "", string(c.Kind), ""
 		if c.ParentID != nil {
 			indent = "    "
 		}
 		if c.Verb != "" {
-			head = fmt.Sprintf("[%s] session %.8s", c.Verb, c.SessionID)
+			head, colour = fmt.Sprintf("[%s] session %.8s", c.Verb, c.SessionID), verbColours[c.Verb]
 		}
-		fmt.Fprintf(w, "%s%d  %s  %s  %s\n", indent, c.ID, c.Created.Local().Format("2006-01-02 15:04:05"), oneLine(c.Author, 40), head)
+		card := func(format string, args ...any) {
+			for _, line := range s.wrap(fmt.Sprintf(format, args...), len(indent)+4) {
+				fmt.Fprintf(w, "%s  %s %s\n", indent, s.paint(colour, "|"), line)
+			}
+		}
+		fmt.Fprintf(w, "%s%s\n", indent, s.paint(colour, fmt.Sprintf("%d  %s  %s  %s", c.ID, c.Created.Local().Format("2006-01-02 15:04:05"), oneLine(c.Author, 40), head)))
 		for line := range strings.Lines(printable(c.Body)) {
-			fmt.Fprintf(w, "%s  | %s\n", indent, strings.TrimRight(line, "\n"))
+			card("%s", strings.TrimRight(line, "\n"))
+		}
+		note := func(format string, args ...any) {
+			for _, line := range s.wrap(fmt.Sprintf(format, args...), len(indent)+2) {
+				fmt.Fprintf(w, "%s  %s\n", indent, line)
+			}
 		}
 		if c.Rationale != "" {
-			fmt.Fprintf(w, "%s  because: %s\n", indent, oneLine(c.Rationale, 500))
+			note("because: %s", oneLine(c.Rationale, 500))
 		}
 		if c.Holding {
-			fmt.Fprintf(w, "%s  holds the task back %s\n", indent, oneLine(c.HoldReason, 200))
+			note("holds the task back %s", oneLine(c.HoldReason, 200))
+		}
+		if !c.Delivered.IsZero() {
+			note("the running session was told at %s", c.Delivered.Local().Format("15:04:05"))
 		}
 		if !c.ResolvedAt.IsZero() {
-			fmt.Fprintf(w, "%s  resolved by %s: %s\n", indent, c.ResolvedBy, oneLine(c.Decision, 200))
+			note("resolved by %s: %s", c.ResolvedBy, oneLine(c.Decision, 200))
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err

@@ -29,6 +29,7 @@ type Config struct {
 	ClosingReminders  int           `json:"closing_reminders" default:"1" min:"0" doc:"How often a session that ends without a closing verb is reminded of it."`
 	EscalationModel   string        `json:"escalation_model" default:"opus" doc:"The model for a task that was stuck twice; none switches it off."`
 	Suggestions       string        `json:"suggestions" default:"review" enum:"review|auto_approve" doc:"Whether tasks that an agent suggests wait for a person (review) or enter the queue at once (auto_approve)."`
+	AutoApproveMax    int           `json:"auto_approve_max" default:"20" min:"1" doc:"With suggestions: auto_approve, so many suggested tasks enter the queue within 24 hours; further ones wait for a person."`
 	ShutdownGrace     time.Duration `json:"shutdown_grace" default:"30s" doc:"What the session in progress is given to end when ralph is told to stop."`
 	Stagnation        Stagnation    `json:"stagnation"`
 	Prompt            Prompt        `json:"prompt"`

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// Suggestion is the suggest signal of a comment that nobody has decided on. The
+// error wraps [ralph.ErrConflict] if it is none, or if somebody has.
+func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) {
+	c, err := tx.Comment(comment)
+	if err != nil {
+		return c, signals.Suggest{}, err
+	}
+	if c.Verb != ralph.VerbSuggest {
+		return c, signals.Suggest{}, fmt.Errorf("comment %d is no suggestion: %w", comment, ralph.ErrConflict)
+	}
+	if !c.ResolvedAt.IsZero() {
+		return c, signals.Suggest{}, fmt.Errorf("comment %d was decided on by %s (%s): %w", comment, c.ResolvedBy, c.Decision, ralph.ErrConflict)
+	}
+	p, err := signals.Parse(c.Verb, c.Payload)
+	if err != nil {
+		return c, signals.Suggest{}, fmt.Errorf("comment %d: %w", comment, err)
+	}
+	s, ok := p.(signals.Suggest)
+	if !ok {
+		return c, s, fmt.Errorf("comment %d is no suggestion: %w", comment, ralph.ErrConflict)
+	}
+	return c, s, nil
+}
+
+// TaskOf makes a task of what an agent suggests and returns its id: it is queued,
+// belongs to the feature of the task on which it was suggested, and the
+// suggestion is resolved. An empty title takes the suggestion's first line.
+func (tx *Tx) TaskOf(comment int64, title, by string) (int64, error) {
+	c, s, err := tx.Suggestion(comment)
+	if err != nil {
+		return 0, err
+	}
+	from, err := tx.Task(c.TaskID)
+	if err != nil {
+		return 0, err
+	}
+	if title == "" {
+		title = signals.ProposedTitle(s)
+	}
+	id, err := tx.AddTask(ralph.Task{
+		Title: title, Feature: from.Feature, Discipline: from.Discipline, Priority: from.Priority, Origin: ralph.ByAgent,
+		Description: fmt.Sprintf("%s\n\nWhy: %s\n\nSuggested (%s) in TASK-%d, %s.", strings.TrimSpace(s.What), strings.TrimSpace(s.Why), s.Kind, from.ID, from.Title),
+	}, "human")
+	if err != nil {
+		return 0, err
+	}
+	return id, tx.Resolve(comment, fmt.Sprintf("made TASK-%d of it", id), by)
+}
+
+// Adopt has the task on which it was suggested done the suggested way: its next
+// session is told so in a person's comment.
+func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
+	c, s, err := tx.Suggestion(comment)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := tx.AddComment(ralph.Comment{
+		TaskID: c.TaskID, Author: by, AuthorKind: ralph.ByHuman, Kind: ralph.Note,
+		Body: "Do it as was suggested (comment " + fmt.Sprint(comment) + "): " + strings.TrimSpace(s.What),
+	}); err != nil {
+		return 0, err
+	}
+	return c.TaskID, tx.Resolve(comment, "adopted", by)
+}
+
+// A Part is one of the tasks that a task is split into.
+type Part struct {
+	Title       string
+	Description string
+}
+
+// Split puts parts in the place of a task, and returns their ids. The task is
+// cancelled; what waited for it waits for all parts; the last part waits for the
+// others, and has the criteria and the verification of the whole. A task that is
+// worked on or has ended cannot be split.
+func (tx *Tx) Split(id int64, parts []Part, by string) ([]int64, error) {
+	t, err := tx.Task(id)
+	if err != nil {
+		return nil, err
+	}
+	if t.Status == ralph.InProgress || t.Status.Ended() && t.Status != ralph.Failed {
+		return nil, fmt.Errorf("TASK-%d is %s and cannot be split: %w", id, t.Status, ralph.ErrConflict)
+	}
+	if len(parts) < 2 {
+		return nil, &ralph.FieldError{Field: "parts", Problem: "must be two or more"}
+	}
+	var ids []int64
+	for i, p := range parts {
+		part := ralph.Task{
+			Title: p.Title, Feature: t.Feature, Discipline: t.Discipline, Priority: t.Priority, Model: t.Model, Origin: t.Origin, DependsOn: t.DependsOn,
+			Description: strings.TrimSpace(p.Description + fmt.Sprintf("\n\nPart %d of %d of what was TASK-%d, %s.\n\n", i+1, len(parts), t.ID, t.Title) + t.Description),
+		}
+		if i == len(parts)-1 {
+			part.Acceptance, part.Verify, part.DependsOn = t.Acceptance, t.Verify, append(append([]int64{}, t.DependsOn...), ids...)
+		}
+		n, err := tx.AddTask(part, "human")
+		if err != nil {
+			return nil, fmt.Errorf("part %d: %w", i+1, err)
+		}
+		ids = append(ids, n)
+	}
+	waiting, err := all(tx, scanID, `SELECT task_id FROM task_dependencies WHERE depends_on = $1 ORDER BY task_id`, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range waiting {
+		for _, n := range ids {
+			if err := tx.AddDependency(w, n, "human"); err != nil {
+				return nil, err
+			}
+		}
+		if err := tx.DropDependency(w, id); err != nil {
+			return nil, err
+		}
+	}
+	names := make([]string, len(ids))
+	for i, n := range ids {
+		names[i] = fmt.Sprintf("TASK-%d", n)
+	}
+	return ids, tx.Move(id, ralph.Cancelled, ralph.Person, "split by "+by+" into "+strings.Join(names, ", "))
+}
