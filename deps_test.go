@@ -12,10 +12,10 @@ import (
 // make a build pass.
 var imports = map[string][]string{
 	"ralph":                      {},
-	"ralph/signals":              {"ralph"},
+	"ralph/signals":              {"ralph", "ralph/internal/bm25"},
 	"ralph/prompt":               {"ralph", "ralph/signals"},
 	"ralph/migrations":           {},
-	"ralph/store":                {"ralph", "ralph/signals", "ralph/migrations"},
+	"ralph/store":                {"ralph", "ralph/signals", "ralph/migrations", "ralph/internal/bm25"},
 	"ralph/mcpserver":            {"ralph", "ralph/signals"},
 	"ralph/internal/proc":        {},
 	"ralph/internal/sandbox":     {"ralph/internal/proc"},

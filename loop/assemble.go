@@ -2,7 +2,10 @@ package loop
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,7 +34,7 @@ func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error) {
 	// Each retry after "prompt is too long" has half the budget of the one before.
 	d = prompt.Data{ToolPrefix: l.ToolPrefix, StateTool: l.StateTool, Template: l.Template, Project: filepath.Base(l.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
-	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline} {
+	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline} {
 		if err := step(tx, t, &d); err != nil {
 			return d, err
 		}
@@ -70,8 +73,8 @@ func failedBefore(b outcome, strict bool) prompt.FailedBefore {
 	return f
 }
 
-func addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
-	if d.ProjectLearnings, err = tx.LearningsFor(t, ralph.ScopeProject); err != nil {
+func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
+	if d.ProjectLearnings, err = l.fitting(tx, t, ralph.ScopeProject, d); err != nil {
 		return err
 	}
 	if t.Feature != "" {
@@ -80,34 +83,91 @@ func addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
 			return err
 		}
 		d.FeatureName, d.FeatureText, d.FeatureHuman = f.Name, f.Description, f.Learnings
-		if d.FeatureLearnings, err = tx.LearningsFor(t, ralph.ScopeFeature); err != nil {
+		if d.FeatureLearnings, err = l.fitting(tx, t, ralph.ScopeFeature, d); err != nil {
 			return err
 		}
 	}
-	own, err := tx.LearningsFor(t, ralph.ScopeTask)
+	own, err := l.fitting(tx, t, ralph.ScopeTask, d)
 	d.FeatureLearnings = append(d.FeatureLearnings, own...)
-	rank(t, d.ProjectLearnings)
-	rank(t, d.FeatureLearnings)
 	return err
 }
 
-// rank puts what fits the task first. The order among what fits alike stays: pinned,
-// seen often, seen lately. What is pinned stays before all others.
-func rank(t ralph.Task, learnings []ralph.Learning) {
-	texts := make([]string, len(learnings))
-	for i, l := range learnings {
-		texts[i] = l.Text + " " + l.Rationale
+// learningsShown is how many learnings of a scope a prompt may show: more than
+// any budget has room for.
+const learningsShown = 1000
+
+// fitting are the learnings of a scope that fit the task best, those that are stale
+// last.
+func (l *Loop) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Data) ([]ralph.Learning, error) {
+	all, err := tx.Candidates(t, scope)
+	if err != nil {
+		return nil, err
 	}
-	scores := map[int64]float64{}
-	for i, s := range bm25.Scores(strings.Join(append([]string{t.Title, t.Description}, t.Acceptance...), "\n"), texts) {
-		scores[learnings[i].ID] = s
+	best := rank(t, all)
+	if len(best) > learningsShown {
+		d.LearningsBeyond += len(best) - learningsShown
+		best = best[:learningsShown]
 	}
-	slices.SortStableFunc(learnings, func(a, b ralph.Learning) int {
-		if a.Pinned != b.Pinned {
-			return map[bool]int{true: -1, false: 1}[a.Pinned]
+	list, err := tx.LearningsByID(best)
+	if err != nil {
+		return nil, err
+	}
+	return l.sink(list), nil
+}
+
+// rank puts what is pinned or written by people first, and then what fits the task.
+// The order among what fits alike stays: seen often, seen lately.
+func rank(t ralph.Task, all []store.Candidate) []int64 {
+	terms := make([]string, len(all))
+	for i, c := range all {
+		terms[i] = c.Terms
+	}
+	scores := bm25.Scores(strings.Join(append([]string{t.Title, t.Description}, t.Acceptance...), "\n"), terms)
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		if all[a].First != all[b].First {
+			return map[bool]int{true: -1, false: 1}[all[a].First]
 		}
-		return cmp.Compare(scores[b.ID], scores[a.ID])
+		return cmp.Compare(scores[b], scores[a])
 	})
+	ids := make([]int64, len(order))
+	for i, at := range order {
+		ids[i] = all[at].ID
+	}
+	return ids
+}
+
+// sink puts stale learnings behind the others.
+func (l *Loop) sink(list []ralph.Learning) []ralph.Learning {
+	var newest ralph.Time
+	for _, k := range list {
+		if k.LastSeen.After(newest.Time) {
+			newest = k.LastSeen
+		}
+	}
+	var fresh, stale []ralph.Learning
+	for _, k := range list {
+		if k.Stale(newest, Gone(l.Dir, k)) == "" {
+			fresh = append(fresh, k)
+		} else {
+			stale = append(stale, k)
+		}
+	}
+	return append(fresh, stale...)
+}
+
+// Gone is the first file that a learning names and that is not in the project; ""
+// if there is none.
+func Gone(dir string, k ralph.Learning) string {
+	for _, f := range k.Files() {
+		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(f))); errors.Is(err, fs.ErrNotExist) {
+			return f
+		}
+	}
+	return ""
 }
 
 func addDependencies(tx *store.Tx, t ralph.Task, d *prompt.Data) error {

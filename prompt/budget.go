@@ -74,6 +74,7 @@ func weigh(s string) int {
 // left out.
 type plan struct {
 	sections []section
+	beyond   int          // learnings of agents that did not come so far
 	turns    int          // how many items can be left out
 	counts   [classes]int // of items by class
 }
@@ -148,10 +149,13 @@ func (p *plan) leftOut(drop int) []string {
 			}
 		}
 	}
+	out[agentLearnings] += p.beyond
+	counts := p.counts
+	counts[agentLearnings] += p.beyond
 	var said []string
 	for c, n := range out {
 		if n > 0 {
-			said = append(said, fmt.Sprintf("%d of %d %s", n, p.counts[c], nouns[c]))
+			said = append(said, fmt.Sprintf("%d of %d %s", n, counts[c], nouns[c]))
 		}
 	}
 	if cutItems > 0 {

@@ -13,6 +13,7 @@ type Data struct {
 
 	Discipline       ralph.Discipline // zero if the task has none
 	ProjectLearnings []ralph.Learning // scope project, best first; pinned ones are moved to the front, then people's
+	LearningsBeyond  int              // agents' learnings of both that are known and not listed here, since they fit least
 	FeatureName      string
 	FeatureText      string           // the feature's description
 	FeatureHuman     string           // the feature's human-written learnings

@@ -40,6 +40,9 @@ func learned(l ralph.Learning) item {
 	if l.TimesSeen > 1 {
 		parts = append(parts, fmt.Sprintf("learned %d times", l.TimesSeen))
 	}
+	if len(l.ContradictedBy) > 0 {
+		parts = append(parts, "contradicted by a later one")
+	}
 	at := l.LastSeen
 	if at.IsZero() {
 		at = l.Created

@@ -58,6 +58,7 @@ func sections(d Data) []section {
 // kept all the same, and LeftOut says so.
 func Build(d Data) Prompt {
 	p := newPlan(sections(d))
+	p.beyond = d.LearningsBeyond
 	if d.Template != nil {
 		return d.Template.build(d, p)
 	}

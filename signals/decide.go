@@ -104,6 +104,8 @@ type Learn struct {
 	Kind      string
 	Scope     string
 	Rationale string
+
+	Contradicts []int64 // known learnings that say the contrary; both are kept
 }
 
 // A Proposal is a task that an agent suggests.

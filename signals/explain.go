@@ -192,6 +192,9 @@ func (e *explanation) learnings() {
 	for _, l := range e.d.Learn {
 		if l.Into == 0 {
 			e.step("8", "new learning for the %s: %s", l.Scope, firstLine(l.Text))
+			for _, id := range l.Contradicts {
+				e.step("8", "it contradicts learning %d: both are kept, and a person decides", id)
+			}
 			continue
 		}
 		e.step("8", "repeats learning %d, which counts for more now", l.Into)

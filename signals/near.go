@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"ralph"
+	"ralph/internal/bm25"
 )
 
 // learnings is rule 8: what the session learned, merged with what is known and
@@ -28,15 +29,53 @@ func learnings(f Facts) []Learn {
 			out[i].Text, out[i].Rationale = fuller(out[i].Text, l.Text), fuller(out[i].Rationale, l.Rationale)
 			continue
 		}
-		for _, k := range f.Known {
-			if sameAudience(f.Task, k, l.Scope) && Near(k.Text, l.Text) {
-				l.Into, l.Text, l.Rationale = k.ID, fuller(k.Text, l.Text), fuller(k.Rationale, l.Rationale)
-				break
-			}
-		}
-		out = append(out, l)
+		out = append(out, merged(f, l))
 	}
 	return out
+}
+
+// merged compares a learning with what is known to the same audience: the first
+// that says the same is raised; those that say the contrary are noted.
+func merged(f Facts, l Learn) Learn {
+	said, heads := tokenise(l.Text), map[string]bool{}
+	for w := range strings.FieldsSeq(l.Text) {
+		heads[headOf(w)] = true
+	}
+	for _, k := range f.Known {
+		if !sameAudience(f.Task, k, l.Scope) || !alike(k.Text, heads) {
+			continue
+		}
+		switch compare(tokenise(k.Text), said) {
+		case Repeats:
+			l.Into, l.Text, l.Rationale, l.Contradicts = k.ID, fuller(k.Text, l.Text), fuller(k.Rationale, l.Rationale), nil
+			return l
+		case Contradicts:
+			l.Contradicts = append(l.Contradicts, k.ID)
+		}
+	}
+	return l
+}
+
+// headLetters is how much of a word is looked at first: stems differ behind it.
+const headLetters = 4
+
+// headOf is the beginning of a word, in lower case.
+func headOf(w string) string {
+	w = strings.TrimLeft(w, "`*_\"'([{")
+	return strings.ToLower(w[:min(len(w), headLetters)])
+}
+
+// alike reports whether a text has enough words that begin alike to be worth a
+// comparison: of thousands that are known hardly any has.
+func alike(text string, heads map[string]bool) bool {
+	n, common := 0, 0
+	for w := range strings.FieldsSeq(text) {
+		n++
+		if heads[headOf(w)] {
+			common++
+		}
+	}
+	return 3*common >= min(n, len(heads))
 }
 
 // sameAudience reports whether a known learning goes into the same prompts as
@@ -68,53 +107,296 @@ func fuller(old, new string) string {
 	return old
 }
 
-// nearEnough is the share of common words from which two texts count as one. It
-// is on the careful side: two entries for one thing cost a line in a prompt, two
-// things merged into one cost a fact.
-const nearEnough = 0.8
+// A Relation is how two texts stand to each other.
+type Relation string
+
+// The relations of two texts.
+const (
+	Unrelated   Relation = ""
+	Repeats     Relation = "repeats"     // they say the same, or one says it more fully
+	Contradicts Relation = "contradicts" // the same words, but for a negation, an opposite or a number
+)
+
+// Near reports whether two texts say the same in nearly the same words.
+func Near(a, b string) bool { return Compare(a, b) == Repeats }
+
+// Compare tells a repetition from a contradiction, by words alone. It is on the
+// careful side: two entries for one thing cost a line in a prompt, two things
+// merged into one cost a fact (docs/learnings.md has what it was measured to find).
+func Compare(a, b string) Relation { return compare(tokenise(a), tokenise(b)) }
+
+// Shares of common words from which texts count as one, or as one but for what
+// turns it around; of the pairs of neighbours; and of the shorter text within the longer.
+const (
+	sameShare     = 0.7
+	oppositeShare = 0.6
+	namedShare    = 0.75
+	orderShare    = 0.3
+	insideShare   = 0.95
+	insideWords   = 4
+)
+
+// tokens are a text as it is compared.
+type tokens struct {
+	raw    string          // in lower case
+	text   string          // its words
+	order  []string        // all stems that tell something, in order
+	set    map[string]bool // those that are no negation and no opposite
+	base   map[string]bool // those of set that are not of an exact name either
+	marks  map[string]bool // words with a digit, and paths, flags and the like: exact names
+	fields map[string]bool // what stands between blanks
+	turned bool            // an odd number of negations
+	sides  map[int]int     // of opposites: the pair, and which of its sides the text has
+}
 
 // negations turn a sentence around without changing much of its words.
 var negations = map[string]bool{
 	"no": true, "not": true, "never": true, "none": true, "without": true, "cannot": true,
 	"neither": true, "nor": true, "isnt": true, "arent": true, "dont": true, "doesnt": true, "didnt": true, "cant": true,
-	"wont": true, "shouldnt": true, "mustnt": true, "wasnt": true, "werent": true, "forbids": true, "forbidden": true,
-	"disallowed": true, "disabled": true, "unsupported": true,
+	"wont": true, "shouldnt": true, "mustnt": true, "wasnt": true, "werent": true, "hasnt": true, "havent": true, "couldnt": true, "wouldnt": true,
+	"nothing": true, "nobody": true, "avoid": true, "avoids": true, "forbids": true, "forbidden": true, "lacks": true, "fails": true, "refuses": true,
+	"disallowed": true, "unsupported": true, "unable": true, "impossible": true, "prohibited": true,
 }
 
-// Near reports whether two texts say the same in nearly the same words: they
-// share most of their words, and neither negates nor counts what the other does not.
-func Near(a, b string) bool {
-	wa, wb := wordSet(a), wordSet(b)
-	if len(wa) == 0 || len(wb) == 0 {
-		return len(wa) == len(wb) && strings.TrimSpace(a) == strings.TrimSpace(b)
+// opposites are words that make two sentences contradict each other.
+var opposites = [][2][]string{
+	{{"always", "every", "all"}, {"never", "rarely", "seldom"}},
+	{{"enabled", "enable", "on"}, {"disabled", "disable", "off"}},
+	{{"before"}, {"after"}},
+	{{"first"}, {"last"}},
+	{{"true"}, {"false"}},
+	{{"sync", "synchronous", "synchronously"}, {"async", "asynchronous", "asynchronously"}},
+	{{"increase", "increases", "increased", "higher", "more", "grows"}, {"decrease", "decreases", "decreased", "lower", "less", "fewer", "shrinks"}},
+	{{"required", "mandatory", "needed"}, {"optional", "unnecessary", "unneeded"}},
+	{{"safe"}, {"unsafe", "dangerous"}},
+	{{"allowed", "permitted", "accepts", "accepted"}, {"denied", "rejects", "rejected", "forbidden", "refused"}},
+	{{"fast", "faster", "quick"}, {"slow", "slower"}},
+	{{"old", "legacy", "deprecated"}, {"new", "current"}},
+	{{"public"}, {"private"}},
+	{{"local", "locally"}, {"remote", "remotely"}},
+	{{"ascending"}, {"descending"}},
+	{{"inside", "within"}, {"outside"}},
+	{{"include", "includes", "included"}, {"exclude", "excludes", "excluded"}},
+	{{"pass", "passes", "succeeds", "works"}, {"fail", "fails", "breaks"}},
+	{{"mutable"}, {"immutable"}},
+	{{"valid"}, {"invalid"}},
+	{{"case-sensitive", "sensitive"}, {"case-insensitive", "insensitive"}},
+	{{"must", "should"}, {"mustnt", "shouldnt"}},
+	{{"minimum", "least", "min"}, {"maximum", "most", "max"}},
+	{{"read", "reads"}, {"write", "writes"}},
+	{{"server"}, {"client"}},
+	{{"left"}, {"right"}},
+	{{"open", "opens", "opened"}, {"closed", "close", "closes"}},
+	{{"add", "adds", "added"}, {"remove", "removes", "removed"}},
+	{{"staging"}, {"production"}},
+	{{"tabs"}, {"spaces"}},
+	{{"uppercase"}, {"lowercase"}},
+}
+
+// sideOf is which side of which pair a word is on; of several pairs, each.
+var sideOf = func() map[string][][2]int {
+	m := map[string][][2]int{}
+	for pair, sides := range opposites {
+		for side, list := range sides {
+			for _, w := range list {
+				m[w] = append(m[w], [2]int{pair, side})
+			}
+		}
+	}
+	return m
+}()
+
+func tokenise(text string) tokens {
+	t := tokens{
+		raw: strings.ToLower(strings.TrimSpace(text)), text: strings.Join(words(text), " "), order: bm25.Words(text),
+		set: map[string]bool{}, base: map[string]bool{}, marks: map[string]bool{}, fields: map[string]bool{}, sides: map[int]int{},
+	}
+	opposed := map[string]bool{}
+	for _, w := range words(text) {
+		if negations[w] {
+			t.turned = !t.turned
+			opposed[w] = true
+		}
+		for _, s := range sideOf[w] {
+			t.sides[s[0]] |= 1 << s[1]
+			opposed[w] = true
+		}
+	}
+	var unnamed []string
+	for name := range strings.FieldsSeq(text) {
+		name = strings.Trim(name, ".,;:!?()[]{}\"'`*_")
+		t.fields[strings.ToLower(name)] = true
+		if exactName(name) {
+			t.marks[strings.ToLower(name)] = true
+			continue
+		}
+		unnamed = append(unnamed, name)
+	}
+	keep := func(set map[string]bool, text string) {
+		var plain []string
+		for _, w := range words(text) {
+			if !opposed[w] {
+				plain = append(plain, w)
+			}
+		}
+		for _, w := range bm25.Words(strings.Join(plain, " ")) {
+			set[w] = true
+		}
+	}
+	keep(t.set, text)
+	keep(t.base, strings.Join(unnamed, " "))
+	return t
+}
+
+// exactName tells words of which every character counts: versions, ports, paths,
+// flags, names in code.
+func exactName(w string) bool {
+	if w == "" {
+		return false
+	}
+	return strings.IndexFunc(w, unicode.IsDigit) >= 0 || strings.ContainsAny(w, "/_=<>@$\\") || strings.HasPrefix(w, "--") ||
+		strings.Contains(w[1:], ".") || strings.IndexFunc(w[1:], unicode.IsUpper) >= 0 && strings.IndexFunc(w, unicode.IsLower) >= 0
+}
+
+func compare(a, b tokens) Relation {
+	if a.text == b.text || goesOn(a, b) || goesOn(b, a) {
+		return Repeats
+	}
+	if len(a.set) == 0 || len(b.set) == 0 {
+		return Unrelated
+	}
+	share, common := shared(a.set, b.set)
+	turned, named := a.turned != b.turned || opposed(a, b), differ(a, b)
+	switch {
+	case turned && named == bothDiffer:
+		return Unrelated
+	case turned:
+		if share >= oppositeShare && common+agreed(a, b) >= 2 {
+			return Contradicts
+		}
+		return Unrelated
+	case named == bothDiffer:
+		if share, common := shared(a.base, b.base); share >= namedShare && common >= 2 {
+			return Contradicts
+		}
+		return Unrelated
+	case neighbours(a.order, b.order) < orderShare:
+		return Unrelated
+	case named == same && share >= sameShare:
+		return Repeats
+	}
+	shorter, longer := a, b
+	if len(a.set) > len(b.set) {
+		shorter, longer = b, a
+	}
+	if n := len(shorter.set); n >= insideWords && float64(common) >= insideShare*float64(n) &&
+		(within(shorter, longer) || n == len(longer.set) && within(longer, shorter)) {
+		return Repeats
+	}
+	return Unrelated
+}
+
+// goesOn reports whether the longer text is the shorter one and then, after a
+// stop, more.
+func goesOn(shorter, longer tokens) bool {
+	rest, ok := strings.CutPrefix(longer.raw, strings.TrimRight(shorter.raw, ".!"))
+	return ok && len(shorter.set) > 0 && rest != "" && strings.ContainsRune(",;:.", rune(rest[0]))
+}
+
+// shared is the share of words that two sets have in common, and their number.
+func shared(a, b map[string]bool) (share float64, common int) {
+	for w := range a {
+		if b[w] {
+			common++
+		}
+	}
+	return float64(common) / float64(max(len(a)+len(b)-common, 1)), common
+}
+
+// agreed counts the pairs of opposites of which both texts have the same side.
+func agreed(a, b tokens) (n int) {
+	for pair, side := range a.sides {
+		if b.sides[pair] == side {
+			n++
+		}
+	}
+	return n
+}
+
+// opposed reports whether the texts are on different sides of a pair of opposites.
+func opposed(a, b tokens) bool {
+	for pair, side := range a.sides {
+		if other, ok := b.sides[pair]; ok && side != other && side != 3 && other != 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// How the exact names of two texts differ.
+type difference int
+
+const (
+	same       difference = iota
+	oneHasMore            // what one names the other names too
+	bothDiffer            // each names something that the other does not
+)
+
+func differ(a, b tokens) difference {
+	lack := func(x, y tokens) bool {
+		for w := range x.marks {
+			if !y.fields[w] {
+				return true
+			}
+		}
+		return false
+	}
+	switch onlyA, onlyB := lack(a, b), lack(b, a); {
+	case onlyA && onlyB:
+		return bothDiffer
+	case onlyA || onlyB:
+		return oneHasMore
+	}
+	return same
+}
+
+// within reports whether the shorter text names nothing that the longer one does
+// not, and the longer one has no condition that the shorter one does not have.
+func within(shorter, longer tokens) bool {
+	for m := range shorter.marks {
+		if !longer.fields[m] {
+			return false
+		}
+	}
+	for pair := range longer.sides {
+		if _, ok := shorter.sides[pair]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// neighbours is the share of pairs of neighbouring words that two texts have in
+// common, of the one that has fewer: "A calls B" is not "B calls A".
+func neighbours(a, b []string) float64 {
+	pairs := func(list []string) map[[2]string]bool {
+		set := map[[2]string]bool{}
+		for i := 1; i < len(list); i++ {
+			set[[2]string{list[i-1], list[i]}] = true
+		}
+		return set
+	}
+	pa, pb := pairs(a), pairs(b)
+	if len(pa) == 0 || len(pb) == 0 {
+		return 1
 	}
 	common := 0
-	for w := range wa {
-		if wb[w] {
+	for p := range pa {
+		if pb[p] {
 			common++
-		} else if decisive(w) {
-			return false
 		}
 	}
-	for w := range wb {
-		if !wa[w] && decisive(w) {
-			return false
-		}
-	}
-	return float64(common) >= nearEnough*float64(len(wa)+len(wb)-common)
-}
-
-// decisive words may not differ between two texts that say the same.
-func decisive(w string) bool {
-	return negations[w] || strings.IndexFunc(w, unicode.IsDigit) >= 0
-}
-
-func wordSet(s string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range words(s) {
-		set[w] = true
-	}
-	return set
+	return float64(common) / float64(min(len(pa), len(pb)))
 }
 
 // words are the runs of letters and digits of a text in lower case; an

@@ -352,20 +352,31 @@ func (tx *Tx) importStatus(r *ImportedResult, t ralph.ImportedTask) error {
 	return nil
 }
 
-// importLearnings adds the learnings that are not known, and counts them.
+// importLearnings adds the learnings that are not known, and counts them. Those
+// that were forgotten here are not learned again from the same file.
 func (tx *Tx) importLearnings(list []ralph.Learning) (added int, err error) {
+	type audience struct{ scope, feature string }
+	known := map[audience]map[string]bool{}
 	for _, l := range list {
 		if l.Scope == "" {
 			l.Scope = ralph.ScopeProject
 		}
-		// What was forgotten here is not learned again from the same file.
-		known, err := tx.Learnings(LearningFilter{Scope: l.Scope, Feature: l.Feature, Forgotten: true})
-		if err != nil {
-			return added, err
+		to := audience{l.Scope, l.Feature}
+		if known[to] == nil {
+			known[to] = map[string]bool{}
+			there, err := tx.Learnings(LearningFilter{Scope: l.Scope, Feature: l.Feature, Forgotten: true})
+			if err != nil {
+				return added, err
+			}
+			for _, k := range there {
+				known[to][signals.NormalTitle(k.Text)] = true
+			}
 		}
-		if slices.ContainsFunc(known, func(k ralph.Learning) bool { return signals.Near(k.Text, l.Text) }) {
+		text := signals.NormalTitle(l.Text)
+		if known[to][text] {
 			continue
 		}
+		known[to][text] = true
 		if _, err := tx.AddLearning(l); err != nil {
 			return added, err
 		}

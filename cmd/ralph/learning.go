@@ -3,17 +3,19 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/store"
 )
 
 func newLearning(a *app) *cobra.Command {
 	cmd := noun("learning", "See and mend what is known about the project", newLearningList(a), newLearningShow(a), newLearningAdd(a), newLearningEdit(a),
-		newLearningForget(a), newLearningMerge(a), newLearningPin(a))
+		newLearningForget(a), newLearningMerge(a), newLearningPin(a), newLearningReconcile(a))
 	cmd.Long = `What sessions learned and people added goes into the prompts of the tasks that it
 concerns: pinned ones first, then what fits the task by its words, then what was
 seen often and lately.`
@@ -31,13 +33,26 @@ func newLearningList(a *app) *cobra.Command {
 				return fieldError("--scope", f.Scope, ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask)
 			}
 			var list []ralph.Learning
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Learnings(f); return err }); err != nil {
+			root := ""
+			if err := a.with(cmd.Context(), func(p *project, db *store.DB) error {
+				root = p.root
+				return db.View(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Learnings(f); return err })
+			}); err != nil {
 				return err
+			}
+			var newest ralph.Time
+			for _, l := range list {
+				if l.LastSeen.After(newest.Time) {
+					newest = l.LastSeen
+				}
 			}
 			return a.print(list, func(w io.Writer) error {
 				for _, l := range list {
 					if err := sayLearning(w, l); err != nil {
 						return err
+					}
+					if why := l.Stale(newest, loop.Gone(root, l)); why != "" {
+						fmt.Fprintf(w, "      sinks: %s\n", oneLine(why, 200))
 					}
 				}
 				return nil
@@ -104,6 +119,9 @@ func newLearningShow(a *app) *cobra.Command {
 				}
 				if l.Rationale != "" {
 					fmt.Fprintf(w, "      because: %s\n", oneLine(l.Rationale, 500))
+				}
+				for _, id := range append(slices.Clone(l.ContradictedBy), l.Contradicts...) {
+					fmt.Fprintf(w, "      in conflict with learning %d (`ralph learning forget`, `edit`, or `reconcile` if both hold)\n", id)
 				}
 				for _, c := range from {
 					fmt.Fprintf(w, "      comment %d on TASK-%d, session %.8s, %s\n", c.ID, c.TaskID, c.SessionID, c.Created.Local().Format("2006-01-02 15:04"))
@@ -231,6 +249,25 @@ func newLearningMerge(a *app) *cobra.Command {
 				return err
 			}
 			return a.changeLearning(cmd, func(tx *store.Tx) (int64, error) { return into, tx.MergeLearnings(from, into) })
+		},
+	}
+}
+
+func newLearningReconcile(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "reconcile ID", Short: "Say that a learning and what seems to contradict it both hold", Example: "  ralph learning reconcile 7", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := learningID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.changeLearning(cmd, func(tx *store.Tx) (int64, error) {
+				n, err := tx.Reconcile(id, a.person())
+				if err == nil && n == 0 {
+					err = fmt.Errorf("learning %d is in no conflict: %w", id, ralph.ErrConflict)
+				}
+				return id, err
+			})
 		},
 	}
 }

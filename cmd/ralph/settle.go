@@ -38,6 +38,11 @@ func choices(i store.InboxItem) []choice {
 		return []choice{{"a", "allow", []string{"permission", "allow", comment}, ""}, {"d", "deny", []string{"permission", "deny", comment}, ""}}
 	case "blocker":
 		return []choice{{"", "how it was resolved", []string{"resolve", comment}, ""}}
+	case "conflict":
+		return []choice{
+			{"f", "forget learning " + comment, []string{"learning", "forget", comment}, ""},
+			{"b", "both hold", []string{"learning", "reconcile", comment}, ""},
+		}
 	case "review", "nack":
 		return decide
 	case "dependency":

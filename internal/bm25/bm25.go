@@ -20,35 +20,46 @@ const (
 
 // Scores are how well each text fits the query: 0 if they share no word that
 // tells anything, higher is better. Only the order of the scores means something.
-func Scores(query string, texts []string) []float64 {
-	docs := make([]map[string]int, len(texts))
-	lengths := make([]float64, len(texts))
-	containing := map[string]int{}
+// The texts are given as their [Words], joined by blanks.
+func Scores(query string, terms []string) []float64 {
+	number := map[string]int{} // of the query's words
+	for _, w := range Words(query) {
+		if _, ok := number[w]; !ok {
+			number[w] = len(number)
+		}
+	}
+	type found struct{ word, times int }
+	docs := make([][]found, len(terms))
+	lengths := make([]float64, len(terms))
+	containing := make([]float64, len(number))
+	times := make([]int, len(number))
 	var total float64
-	for i, text := range texts {
-		docs[i] = map[string]int{}
-		for _, w := range Words(text) {
-			if docs[i][w]++; docs[i][w] == 1 {
-				containing[w]++
-			}
+	for i, doc := range terms {
+		var seen []int
+		for w := range strings.FieldsSeq(doc) {
 			lengths[i]++
+			n, ok := number[w]
+			if !ok {
+				continue
+			}
+			if times[n]++; times[n] == 1 {
+				seen = append(seen, n)
+				containing[n]++
+			}
+		}
+		for _, n := range seen {
+			docs[i] = append(docs[i], found{n, times[n]})
+			times[n] = 0
 		}
 		total += lengths[i]
 	}
-	mean := total / float64(max(len(texts), 1))
-	scores := make([]float64, len(texts))
-	asked := map[string]bool{}
-	for _, w := range Words(query) {
-		if asked[w] {
-			continue
-		}
-		asked[w] = true
-		n := float64(containing[w])
-		idf := math.Log(1 + (float64(len(texts))-n+0.5)/(n+0.5))
-		for i, doc := range docs {
-			if f := float64(doc[w]); f > 0 {
-				scores[i] += idf * f * (k1 + 1) / (f + k1*(1-b+b*lengths[i]/mean))
-			}
+	mean := total / float64(max(len(terms), 1))
+	scores := make([]float64, len(terms))
+	for i, doc := range docs {
+		for _, f := range doc {
+			n, tf := containing[f.word], float64(f.times)
+			idf := math.Log(1 + (float64(len(terms))-n+0.5)/(n+0.5))
+			scores[i] += idf * tf * (k1 + 1) / (tf + k1*(1-b+b*lengths[i]/mean))
 		}
 	}
 	return scores

@@ -2,6 +2,7 @@ package bm25_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"ralph/internal/bm25"
@@ -35,11 +36,20 @@ var learnings = []string{
 	"Prices are stored in cents",
 }
 
+// terms are texts as they are scored.
+func terms(texts []string) []string {
+	list := make([]string, len(texts))
+	for i, t := range texts {
+		list[i] = strings.Join(bm25.Words(t), " ")
+	}
+	return list
+}
+
 // TestRankingFindsWhatATaskNeeds measures precision and recall of the first two.
 func TestRankingFindsWhatATaskNeeds(t *testing.T) {
 	found, wanted := 0, 0
 	for _, tt := range labelled {
-		scores := bm25.Scores(tt.task, learnings)
+		scores := bm25.Scores(tt.task, terms(learnings))
 		order := make([]int, len(learnings))
 		for i := range order {
 			order[i] = i
@@ -85,7 +95,7 @@ func TestWords(t *testing.T) {
 func FuzzScores(f *testing.F) {
 	f.Add("a query", "a text")
 	f.Fuzz(func(t *testing.T, query, text string) {
-		for _, s := range bm25.Scores(query, []string{text, query, ""}) {
+		for _, s := range bm25.Scores(query, terms([]string{text, query, ""})) {
 			if !(s >= 0) {
 				t.Errorf("score %g", s)
 			}

@@ -1,0 +1,58 @@
+package loop
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"ralph"
+	"ralph/prompt"
+	"ralph/store"
+)
+
+// BenchmarkPromptByLearnings is reading, ranking and choosing what is known for a
+// prompt; per learning it must not cost more where ten times as much is known.
+func BenchmarkPromptByLearnings(b *testing.B) {
+	for _, n := range []int{100, 1_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			db, err := store.Open(b.Context(), filepath.Join(b.TempDir(), "ralph.db"), store.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			l := &Loop{PromptTokens: 24_000, ToolPrefix: "mcp__ralph__ralph_signal_", Dir: b.TempDir()}
+			var task ralph.Task
+			err = db.Tx(b.Context(), func(tx *store.Tx) error {
+				id, err := tx.AddTask(ralph.Task{Title: "Retry the uploads", Description: "The network fails now and then."}, "human")
+				if err != nil {
+					return err
+				}
+				for i := range n {
+					if _, err := tx.AddLearning(ralph.Learning{
+						Text:  fmt.Sprintf("Service %d keeps its uploads in a folder of its own, and tries again after %d seconds when the network fails", i, i%60),
+						Scope: ralph.ScopeProject, Kind: "discovery", Origin: ralph.ByAgent,
+					}); err != nil {
+						return err
+					}
+				}
+				task, err = tx.Task(id)
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				err := db.View(b.Context(), func(tx *store.Tx) error {
+					d := prompt.Data{ToolPrefix: l.ToolPrefix, Task: task, MaxTokens: l.PromptTokens}
+					if err := l.addKnowledge(tx, task, &d); err != nil {
+						return err
+					}
+					return prompt.Build(d).Err
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
