@@ -101,6 +101,12 @@ const (
 	EventRunEnded          = "run.ended"
 )
 
+// EventTypes lists every type of event.
+var EventTypes = []string{
+	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventTaskCommitted,
+	EventSessionStarted, EventSessionState, EventSessionEnded, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
+}
+
 // An Event is one entry of the append-only log of what happened. It is written
 // in the transaction that makes it true.
 type Event struct {

@@ -25,6 +25,7 @@ var (
 	errRunStop   = errors.New("the run was stopped")
 	errCancelled = errors.New("its task was cancelled")
 	errContract  = errors.New("what its task asks for was changed")
+	errHalted    = errors.New("a person stopped it")
 )
 
 // A session is one run of the agent on one task, from claim to verdict.

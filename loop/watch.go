@@ -65,6 +65,8 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 				stop(errCancelled)
 			case asked == "contract":
 				stop(errContract)
+			case asked == "halt":
+				stop(errHalted)
 			}
 			s.hand(ctx, comments, handed, say)
 		}
@@ -76,6 +78,15 @@ func (s *session) asked(ctx context.Context) (request string, comments []ralph.C
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
 		if request, _, err = tx.StopRequest(s.row.ID); err != nil {
 			return err
+		}
+		if request == "" {
+			by, err := tx.Halted(s.row.ID)
+			if err != nil {
+				return err
+			}
+			if by != "" {
+				request = "halt"
+			}
 		}
 		if request == "" {
 			run, err := tx.Run(s.row.RunID)

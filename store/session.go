@@ -193,6 +193,21 @@ func (tx *Tx) RequestStop(session, why, by string) error {
 	return err
 }
 
+// Halt asks for one session to be stopped; its task goes back to the queue, and
+// the run goes on. The error wraps [ralph.ErrConflict] if it has ended.
+func (tx *Tx) Halt(session, by string) error {
+	n, err := tx.exec(`UPDATE sessions SET halted_by = $1 WHERE id = $2 AND completed_at = ''`, by, session)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("session %s has ended: %w", session, ralph.ErrConflict)
+	}
+	return err
+}
+
+// Halted is who asked for a session to be stopped; "" for nobody.
+func (tx *Tx) Halted(session string) (by string, err error) {
+	return by, tx.row(`SELECT halted_by FROM sessions WHERE id = $1`, session).Scan(&by)
+}
+
 // StopRequest is what [Tx.RequestStop] asked for; "" if nothing.
 func (tx *Tx) StopRequest(session string) (why, by string, err error) {
 	err = tx.row(`SELECT stop_request, stop_by FROM sessions WHERE id = $1`, session).Scan(&why, &by)

@@ -369,6 +369,19 @@ func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
 	return t, err == nil, err
 }
 
+// PutBehind puts a task behind all others of its priority.
+func (tx *Tx) PutBehind(id int64) error {
+	t, err := tx.Task(id)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE tasks SET rank = (SELECT max(rank) + 1 FROM tasks WHERE priority = $1), updated = $2 WHERE id = $3`,
+		t.Priority, tx.now.String(), id); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: id}, map[string]any{"skipped": true})
+}
+
 // MoveRank puts a task directly before or after another one in the queue, giving
 // it the other's priority. What stands in front of that place keeps its order.
 func (tx *Tx) MoveRank(id, other int64, after bool) error {

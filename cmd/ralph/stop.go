@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -13,14 +14,72 @@ import (
 
 func newStop(a *app) *cobra.Command {
 	var now bool
+	var session string
 	cmd := control(a, "stop", "End the run after the session in progress", func() string {
 		if now {
 			return ralph.ControlStopNow
 		}
 		return ralph.ControlStop
 	})
+	cmd.Example = "  ralph stop\n  ralph stop --session bcb16b43"
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case session == "":
+			return run(cmd, args)
+		case now:
+			return usage(errors.New("--session stops one session and not the run: leave --now out"))
+		}
+		return a.halt(cmd, session, false)
+	}
 	cmd.Flags().BoolVar(&now, "now", false, "stop the session in progress too")
+	cmd.Flags().StringVar(&session, "session", "", "stop this `SESSION` alone; its task goes back to the queue, and the run goes on")
 	return cmd
+}
+
+func newSkip(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "skip", Short: "Stop the session in progress, and go on with another task",
+		Long: `Stop the session in progress. Its work stays, its task goes back to the queue behind
+all others of its priority, and the run goes on. It counts as no attempt.`,
+		Example: "  ralph skip", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.halt(cmd, "", true) },
+	}
+}
+
+// halt stops one session: the one that is named, or the only one that runs.
+func (a *app) halt(cmd *cobra.Command, id string, behind bool) error {
+	var s ralph.Session
+	err := a.write(cmd.Context(), func(tx *store.Tx) error {
+		if id != "" {
+			var err error
+			if s, err = tx.Session(id); err != nil {
+				return err
+			}
+		} else {
+			open, err := tx.OpenSessions()
+			if err != nil {
+				return err
+			}
+			if len(open) == 0 {
+				return fmt.Errorf("no session is running: %w", ralph.ErrConflict)
+			}
+			s = open[len(open)-1]
+		}
+		if behind {
+			if err := tx.PutBehind(s.TaskID); err != nil {
+				return err
+			}
+		}
+		return tx.Halt(s.ID, a.person())
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(map[string]any{"session_id": s.ID, "task_id": s.TaskID}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "session %.8s on TASK-%d is being stopped; its task goes back to the queue\n", s.ID, s.TaskID)
+		return err
+	})
 }
 
 func newPause(a *app) *cobra.Command {

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/store"
+)
+
+// eventPage is how many events are read at a time, so that memory stays the same
+// however many there are.
+const eventPage = 500
+
+// pollFollowed is how often a follower looks for new events.
+const pollFollowed = 200 * time.Millisecond
+
+func newEvents(a *app) *cobra.Command {
+	var follow bool
+	var since int64
+	var types []string
+	var task string
+	cmd := &cobra.Command{
+		Use: "events", Short: "Print the log of what happened, and follow it",
+		Long: `Print what happened, in order. Each event has an id; --since ID goes on behind it,
+so that a reader that remembers its last id misses none and sees none twice. With
+--follow new events are printed as they come, until Ctrl-C; without --since it begins
+with the next one. --json prints an object a line (docs/events.md).`,
+		Example: "  ralph events --since 120\n  ralph events -f --json --type task.status_changed", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := eventReader{after: since, types: types, json: a.json, out: a.out}
+			if task != "" {
+				id, err := ralph.ParseTaskID(task)
+				if err != nil {
+					return err
+				}
+				r.task = id
+			}
+			for _, t := range types {
+				if !slices.Contains(ralph.EventTypes, t) {
+					return fieldError("--type", t, ralph.EventTypes...)
+				}
+			}
+			if since < 0 {
+				return usage(&ralph.FieldError{Field: fmt.Sprintf("--since %d", since), Problem: "must be an event's id, or 0 for all"})
+			}
+			return a.with(cmd.Context(), func(_ *project, db *store.DB) error {
+				r.db = db
+				if follow && !cmd.Flags().Changed("since") {
+					if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err }); err != nil {
+						return err
+					}
+				}
+				if !follow {
+					return r.print(cmd.Context())
+				}
+				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+				defer stop()
+				return r.follow(ctx)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with those that are to come")
+	cmd.Flags().Int64Var(&since, "since", 0, "only those after the event with this `ID`")
+	cmd.Flags().StringArrayVar(&types, "type", nil, "only events of this type (repeatable)")
+	cmd.Flags().StringVar(&task, "task", "", "only those of this task")
+	return cmd
+}
+
+type eventReader struct {
+	db    *store.DB
+	out   io.Writer
+	json  bool
+	after int64
+	types []string
+	task  int64
+}
+
+// print prints the events that there are, a page at a time.
+func (r *eventReader) print(ctx context.Context) error {
+	for {
+		var page []ralph.Event
+		if err := r.db.View(ctx, func(tx *store.Tx) (err error) { page, err = tx.Events(r.after, eventPage); return err }); err != nil {
+			return err
+		}
+		for _, e := range page {
+			r.after = e.ID
+			if err := r.one(e); err != nil {
+				return err
+			}
+		}
+		if len(page) < eventPage {
+			return nil
+		}
+	}
+}
+
+// follow prints events as they come until ctx ends, which is no error.
+func (r *eventReader) follow(ctx context.Context) error {
+	tick := time.NewTicker(pollFollowed)
+	defer tick.Stop()
+	for {
+		if err := r.print(ctx); err != nil {
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *eventReader) one(e ralph.Event) error {
+	if r.task != 0 && e.TaskID != r.task || len(r.types) > 0 && !slices.Contains(r.types, e.Type) {
+		return nil
+	}
+	if r.json {
+		return json.NewEncoder(r.out).Encode(e)
+	}
+	what := describe(e)
+	if what == "" {
+		what = e.Type
+		if e.TaskID != 0 {
+			what += fmt.Sprintf(" TASK-%d", e.TaskID)
+		}
+		what += " " + oneLine(string(e.Payload), 200)
+	}
+	_, err := fmt.Fprintf(r.out, "%6d  %s  %s\n", e.ID, e.Created.Local().Format("2006-01-02 15:04:05"), strings.TrimSpace(what))
+	return err
+}
