@@ -1,21 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/retention"
-	"ralph/loop/claude"
 	"ralph/store"
 )
 
@@ -139,103 +132,4 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	}
 	_, err := fmt.Fprintf(w, "transcript: %s\n", dir)
 	return err
-}
-
-func newSessionLog(a *app) *cobra.Command {
-	var raw bool
-	cmd := &cobra.Command{
-		Use: "log ID", Short: "Print a session's transcript", Example: "  ralph session log bcb16b43", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, dir, err := a.sessionOf(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			f, err := retention.Open(filepath.Join(dir, claude.TranscriptFile))
-			if errors.Is(err, fs.ErrNotExist) {
-				return usage(fmt.Errorf("the transcript of session %.8s is not there any more (retention in ralph.yaml)", args[0]))
-			}
-			if err != nil {
-				return err
-			}
-			if raw {
-				_, err = io.Copy(a.out, f)
-			} else {
-				err = renderLog(a.out, f)
-			}
-			return errors.Join(err, f.Close())
-		},
-	}
-	cmd.Flags().BoolVar(&raw, "raw", false, "as the agent printed it")
-	return cmd
-}
-
-// renderLog prints a transcript for people: what was said, a line for each tool
-// call, errors. What it does not understand it leaves out.
-func renderLog(w io.Writer, r io.Reader) error {
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		for _, text := range renderEvent(line) {
-			if _, werr := fmt.Fprintln(w, text); werr != nil {
-				return werr
-			}
-		}
-		if err != nil {
-			return nil
-		}
-	}
-}
-
-// essentials are what matters of a tool's input, on one line.
-func essentials(input json.RawMessage) string {
-	var fields map[string]any
-	if json.Unmarshal(input, &fields) != nil {
-		return oneLine(string(input), 160)
-	}
-	for _, name := range []string{"command", "file_path", "notebook_path", "pattern", "url", "query", "path", "summary", "remaining", "reason", "question", "what", "text", "on", "prompt", "description"} {
-		if s, ok := fields[name].(string); ok && s != "" {
-			return oneLine(s, 160)
-		}
-	}
-	return oneLine(string(input), 160)
-}
-
-func renderEvent(line []byte) (out []string) {
-	var e struct {
-		Type, Subtype, Result string
-		IsError               bool `json:"is_error"`
-		Message               struct {
-			Content json.RawMessage
-		}
-	}
-	if json.Unmarshal(line, &e) != nil {
-		return nil // not JSON: kept in the transcript, see --raw
-	}
-	if e.Type == "result" {
-		return []string{fmt.Sprintf("= %s: %s", e.Subtype, oneLine(e.Result, 300))}
-	}
-	var blocks []struct {
-		Type, Text, Name string
-		Input, Content   json.RawMessage
-		IsError          bool `json:"is_error"`
-	}
-	if json.Unmarshal(e.Message.Content, &blocks) != nil {
-		return nil
-	}
-	for _, b := range blocks {
-		switch b.Type {
-		case "text":
-			out = append(out, printable(b.Text))
-		case "tool_use":
-			out = append(out, "→ "+strings.TrimPrefix(b.Name, "mcp__ralph__ralph_")+" "+essentials(b.Input))
-		case "tool_result":
-			if b.IsError {
-				out = append(out, "  ✕ "+oneLine(string(b.Content), 300))
-			}
-		}
-	}
-	return out
 }
