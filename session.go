@@ -59,6 +59,49 @@ func ExpectedPhase(from, to Phase) bool {
 	return false
 }
 
+// longPhase is from when on a phase is unusually long for one that a session is in
+// once; a phase without one is never.
+var longPhase = map[Phase]time.Duration{
+	PhaseIdle: time.Minute, PhaseAnalyzing: 10 * time.Minute, PhaseImplementing: 30 * time.Minute,
+	PhaseTesting: 15 * time.Minute, PhaseCommitting: 5 * time.Minute, PhaseReviewing: 10 * time.Minute,
+}
+
+// A Stay is one time that a session spent in a phase.
+type Stay struct {
+	Phase   Phase   `json:"state"`
+	Seconds float64 `json:"seconds"`
+	Source  string  `json:"source"`
+	Long    bool    `json:"unusually_long"` // several times what such a phase usually takes
+}
+
+// Stays are the phases of a session in order with the time in each; the one that
+// is not over lasts until now.
+func (s Session) Stays(now Time) []Stay {
+	var stays []Stay
+	for i, h := range s.History {
+		if h.State == PhaseDone || h.State == PhaseFailed {
+			break
+		}
+		end := now
+		if i+1 < len(s.History) {
+			end = s.History[i+1].Timestamp
+		}
+		d := max(0, end.Sub(h.Timestamp.Time))
+		stays = append(stays, Stay{h.State, d.Seconds(), h.Source, longPhase[h.State] > 0 && d >= longPhase[h.State]})
+	}
+	return stays
+}
+
+// Stood is the phase in which a session was when it ended, or is.
+func (s Session) Stood() Phase {
+	for i := len(s.History) - 1; i >= 0; i-- {
+		if p := s.History[i].State; p != PhaseDone && p != PhaseFailed {
+			return p
+		}
+	}
+	return s.State
+}
+
 // sameMoment is how long after a report an observation does not contradict it.
 const sameMoment = time.Second
 

@@ -59,7 +59,7 @@ cannot be used; 130 stopped.`,
 	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newResolve(a), newPermission(a))
 	add(groupLook, newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a), newSnapshot(a))
 	add(groupKeep, newDB(a))
-	root.AddCommand(newMCP(a), newScriptedAgent(a))
+	root.AddCommand(newMCP(a), newHook(a), newScriptedAgent(a))
 	checkArguments(root)
 	if err := a.complete(root); err != nil {
 		panic(err) // a flag that has a completion already, which only a change of this package can cause

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +15,7 @@ import (
 )
 
 func newSession(a *app) *cobra.Command {
-	return noun("session", "Look at the agent's sessions", newSessionList(a), newSessionShow(a), newSessionLog(a))
+	return noun("session", "Look at the agent's sessions", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a))
 }
 
 func newSessionList(a *app) *cobra.Command {
@@ -104,6 +106,16 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	}
 	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d\n%s, %s: %s\n", s.ID, s.TaskID, s.Attempt, s.State, s.Ending, oneLine(s.Reason, 500))
 	fmt.Fprintf(w, "from %s to %s, %d turns, %s, model %s\n", s.StartedAt, s.CompletedAt, s.Turns, cost, s.Model)
+	for _, stay := range s.Stays(ralph.At(time.Now())) {
+		mark := ""
+		if stay.Long {
+			mark = "  unusually long"
+		}
+		fmt.Fprintf(w, "%-13s %8s  %s%s\n", stay.Phase, seconds(stay.Seconds), stay.Source, mark)
+	}
+	if s.Outcome != "" && s.Outcome != ralph.OutcomeSuccess {
+		fmt.Fprintf(w, "it stood at %s\n", s.Stood())
+	}
 	for _, c := range s.Verify {
 		fmt.Fprintf(w, "checked  %s: exit %d in %.1f s %s\n", oneLine(c.Command, 100), c.Exit, c.Seconds, c.Error)
 		if !c.Passed {
@@ -132,4 +144,93 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	}
 	_, err := fmt.Fprintf(w, "transcript: %s\n", dir)
 	return err
+}
+
+// A stateRow is what `ralph session states` says of a phase.
+type stateRow struct {
+	State    ralph.Phase `json:"state"`
+	Sessions int         `json:"sessions"` // that were in it
+	Seconds  float64     `json:"seconds"`  // in all
+	Median   float64     `json:"median_seconds"`
+	Long     int         `json:"unusually_long"`
+	Failed   int         `json:"failed_here"` // sessions that failed or timed out while in it
+}
+
+func newSessionStates(a *app) *cobra.Command {
+	f := store.SessionFilter{}
+	var task string
+	cmd := &cobra.Command{
+		Use: "states", Short: "Show the time that sessions spent in each state, and where failed ones stood",
+		Example: "  ralph session states\n  ralph session states --task 12", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if task != "" {
+				if f.Task, err = ralph.ParseTaskID(task); err != nil {
+					return err
+				}
+			}
+			if f.Limit < 1 {
+				return usage(&ralph.FieldError{Field: fmt.Sprintf("--limit %d", f.Limit), Problem: "must be at least 1"})
+			}
+			var list []ralph.Session
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Sessions(f); return err }); err != nil {
+				return err
+			}
+			rows := stateRows(list, ralph.At(time.Now()))
+			return a.print(rows, func(w io.Writer) error {
+				fmt.Fprintf(w, "%-13s %8s %9s %9s %6s %7s\n", "", "sessions", "in all", "median", "long", "failed")
+				for _, r := range rows {
+					if _, err := fmt.Fprintf(w, "%-13s %8d %9s %9s %6d %7d\n", r.State, r.Sessions, seconds(r.Seconds), seconds(r.Median), r.Long, r.Failed); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&task, "task", "", "only this task's sessions")
+	cmd.Flags().IntVar(&f.Limit, "limit", 1000, "the latest so many sessions")
+	return cmd
+}
+
+// stateRows sums sessions up by state, in the order of the states.
+func stateRows(list []ralph.Session, now ralph.Time) []stateRow {
+	times := map[ralph.Phase][]float64{}
+	long, failed := map[ralph.Phase]int{}, map[ralph.Phase]int{}
+	for _, s := range list {
+		in := map[ralph.Phase]float64{}
+		for _, stay := range s.Stays(now) {
+			in[stay.Phase] += stay.Seconds
+			if stay.Long {
+				long[stay.Phase]++
+			}
+		}
+		for p, t := range in {
+			times[p] = append(times[p], t)
+		}
+		if s.Outcome == ralph.OutcomeFailure || s.Outcome == ralph.OutcomeTimeout {
+			failed[s.Stood()]++
+		}
+	}
+	rows := []stateRow{}
+	for _, p := range append([]ralph.Phase{ralph.PhaseIdle}, ralph.ReportedPhases...) {
+		r := stateRow{State: p, Sessions: len(times[p]), Long: long[p], Failed: failed[p]}
+		slices.Sort(times[p])
+		for _, t := range times[p] {
+			r.Seconds += t
+		}
+		if n := len(times[p]); n > 0 {
+			r.Median = times[p][n/2]
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// seconds is a time for people.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
 }

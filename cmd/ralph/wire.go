@@ -129,8 +129,13 @@ func newAgent(a *app, p *project, db *store.DB) (*claude.Agent, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
+	var editHook []string
+	if p.config.Sessions.Enforce {
+		editHook = []string{self, "hook", "--database", db.Path()}
+	}
 	return claude.New(claude.Options{
-		Command: c.Command, ExtraArgs: c.ExtraArgs, MCPCommand: []string{self, "mcp"}, Database: db.Path(),
+		EditHook: editHook,
+		Command:  c.Command, ExtraArgs: c.ExtraArgs, MCPCommand: []string{self, "mcp"}, Database: db.Path(),
 		SettingSources: c.SettingSources, PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,
 		DisallowedTools: c.DisallowedTools, Permissions: permissions, Env: env, Environ: a.environ, ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
 		Wrapper: p.held.wrapper, Containment: p.held.containment,

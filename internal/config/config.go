@@ -34,6 +34,7 @@ type Config struct {
 	Stagnation        Stagnation    `json:"stagnation"`
 	Prompt            Prompt        `json:"prompt"`
 	Session           Session       `json:"session"`
+	Sessions          Sessions      `json:"sessions"`
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
 	Git               Git           `json:"git"`
@@ -137,6 +138,11 @@ type Prompt struct {
 // Session says what is kept of a running session (docs/sessions.md).
 type Session struct {
 	CheckpointAt int `json:"checkpoint_at" default:"80" min:"1" doc:"Percent of the model's context at which a checkpoint is made, for a session that has to go on from there."`
+}
+
+// Sessions says what is asked of a session's agent (docs/sessions.md).
+type Sessions struct {
+	Enforce bool `json:"enforce" default:"false" doc:"Whether an agent may change files only after it has reported a phase; by a hook of Claude's."`
 }
 
 // Backoff says how an agent that cannot work now is waited for (pipeline, "Agent errors").

@@ -52,6 +52,9 @@ func Arguments(version string, o Options, a loop.Assignment) []string {
 	if o.Permissions != "" {
 		add("--permission-prompt-tool", permissionTool)
 	}
+	if len(o.EditHook) > 0 {
+		add("--settings", hookSettings(o.EditHook))
+	}
 	if a.Model != "" {
 		add("--model", a.Model)
 	}
@@ -62,6 +65,32 @@ func Arguments(version string, o Options, a loop.Assignment) []string {
 		add("--max-budget-usd", strconv.FormatFloat(a.MaxCost, 'f', -1, 64))
 	}
 	return append(args, o.ExtraArgs...)
+}
+
+// editTools are the tools that change files, as Claude's hooks match them.
+const editTools = "Edit|Write|MultiEdit|NotebookEdit"
+
+// hookSettings are settings that have a command asked before files are changed.
+func hookSettings(command []string) string {
+	type hook struct {
+		Type    string `json:"type"`
+		Command string `json:"command"`
+	}
+	type matcher struct {
+		Matcher string `json:"matcher"`
+		Hooks   []hook `json:"hooks"`
+	}
+	quoted := make([]string, len(command))
+	for i, c := range command {
+		quoted[i] = "'" + strings.ReplaceAll(c, "'", `'\''`) + "'"
+	}
+	b, err := json.Marshal(map[string]any{"hooks": map[string][]matcher{
+		"PreToolUse": {{Matcher: editTools, Hooks: []hook{{"command", strings.Join(quoted, " ")}}}},
+	}})
+	if err != nil {
+		panic(err) // texts always marshal
+	}
+	return string(b)
 }
 
 // has tells whether a version knows a flag.

@@ -57,6 +57,10 @@ type Options struct {
 
 	Wrapper     []string         // what starts the agent, such as a sandbox; nil is none
 	Containment proc.Containment // what else holds it
+
+	// EditHook is a command that is asked before files are changed, as a hook of
+	// Claude's; nil for none.
+	EditHook []string
 }
 
 // withDefaults fills in what is zero.
