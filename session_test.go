@@ -22,8 +22,15 @@ func TestTheExpectedWaysOfASession(t *testing.T) {
 		from, to ralph.Phase
 		want     bool
 	}{
-		{"committing", "done", true}, {"analyzing", "failed", true}, {"idle", "failed", true}, {"reviewing", "failed", true},
-		{"done", "failed", false}, {"idle", "implementing", false}, {"analyzing", "done", false}, {"reviewing", "testing", false}, {"testing", "testing", false},
+		{"committing", "done", true},
+		{"analyzing", "failed", true},
+		{"idle", "failed", true},
+		{"reviewing", "failed", true},
+		{"done", "failed", false},
+		{"idle", "implementing", false},
+		{"analyzing", "done", false},
+		{"reviewing", "testing", false},
+		{"testing", "testing", false},
 	} {
 		if got := ralph.ExpectedPhase(tt.from, tt.to); got != tt.want {
 			t.Errorf("%s → %s: expected %t, want %t", tt.from, tt.to, got, tt.want)
@@ -55,8 +62,10 @@ func TestAReportWinsOverAnObservationOfTheSameMoment(t *testing.T) {
 
 func TestTimeInState(t *testing.T) {
 	s := ralph.Session{State: "failed", History: []ralph.PhaseChange{
-		{State: "idle", Timestamp: at(0), Source: "observed"}, {State: "analyzing", Timestamp: at(1), Source: "reported"},
-		{State: "implementing", Timestamp: at(3), Source: "observed"}, {State: "failed", Timestamp: at(40), Source: "observed"},
+		{State: "idle", Timestamp: at(0), Source: "observed"},
+		{State: "analyzing", Timestamp: at(1), Source: "reported"},
+		{State: "implementing", Timestamp: at(3), Source: "observed"},
+		{State: "failed", Timestamp: at(40), Source: "observed"},
 	}}
 	stays := s.Stays(at(59))
 	if len(stays) != 3 || stays[0].Seconds != 60 || stays[1].Seconds != 120 || stays[2].Seconds != 37*60 || stays[1].Long || !stays[2].Long || s.Stood() != "implementing" {
