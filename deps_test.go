@@ -31,6 +31,7 @@ var imports = map[string][]string{
 	"ralph/internal/bm25":        {},
 	"ralph/internal/exchange":    {"ralph", "ralph/signals"},
 	"ralph/internal/transcript":  {},
+	"ralph/internal/watch":       {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/retention":   {},
 	"ralph/internal/report":      {"ralph"},
 	"ralph/internal/metrics":     {"ralph", "ralph/store"},
@@ -43,7 +44,7 @@ var imports = map[string][]string{
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/internal/scripted",
-		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript",
+		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
 	},
 }
 

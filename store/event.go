@@ -44,6 +44,16 @@ func (tx *Tx) LastEvent() (int64, error) {
 	return id, err
 }
 
+// BeforeLastRun is the id of the event before the last run began; 0 if none has.
+func (tx *Tx) BeforeLastRun() (int64, error) {
+	var id int64
+	err := tx.row(`SELECT id FROM events WHERE type = $1 ORDER BY id DESC LIMIT 1`, ralph.EventRunStarted).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return id - 1, err
+}
+
 // ReaderPosition is the last event that a reader has dealt with; ok is false if
 // it never began.
 func (tx *Tx) ReaderPosition(reader string) (event int64, ok bool, err error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -136,7 +137,7 @@ func (a *app) ask(cmd *cobra.Command, in *bufio.Scanner, i store.InboxItem) (don
 			continue
 		}
 		if err == nil {
-			err = a.again(cmd, args)
+			err = a.again(cmd.Context(), args)
 		}
 		if err == nil {
 			return true, false, nil
@@ -200,7 +201,7 @@ func readLine(in *bufio.Scanner) (text string, ok bool, err error) {
 }
 
 // again carries out a command of ralph's in this process.
-func (a *app) again(cmd *cobra.Command, args []string) error {
+func (a *app) again(ctx context.Context, args []string) error {
 	plain := *a
 	plain.json = false
 	root := newRoot(&plain)
@@ -208,5 +209,5 @@ func (a *app) again(cmd *cobra.Command, args []string) error {
 		args = append([]string{"-C", a.chdir}, args...)
 	}
 	root.SetArgs(args)
-	return root.ExecuteContext(cmd.Context())
+	return root.ExecuteContext(ctx)
 }

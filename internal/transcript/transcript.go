@@ -49,7 +49,14 @@ type Reader struct {
 	tools map[string]string
 	last  time.Time // of the last line that has a time
 	began bool
+
+	context int64
+	model   string
 }
+
+// Context is how many tokens of the model's context the agent used last, and which
+// model it is; 0 and "" as long as it has not been told.
+func (r *Reader) Context() (tokens int64, model string) { return r.context, r.model }
 
 type event struct {
 	Type      string
@@ -70,6 +77,12 @@ type event struct {
 	Delay     float64 `json:"retry_delay_ms"`
 	Message   struct {
 		Content json.RawMessage
+		Usage   struct {
+			Input         int64 `json:"input_tokens"`
+			Output        int64 `json:"output_tokens"`
+			CacheRead     int64 `json:"cache_read_input_tokens"`
+			CacheCreation int64 `json:"cache_creation_input_tokens"`
+		}
 	}
 }
 
@@ -120,7 +133,7 @@ func (r *Reader) Line(line []byte) (entries []Entry) {
 func (r *Reader) system(e event) []Entry {
 	switch {
 	case e.Subtype == "init" && !r.began:
-		r.began = true
+		r.began, r.model = true, e.Model
 		return []Entry{{Kind: Start, Text: clean(strings.TrimSpace(fmt.Sprintf("claude %s, model %s", e.Version, e.Model)))}}
 	case e.Subtype == "api_retry":
 		return []Entry{{Kind: Error, Text: fmt.Sprintf("the service does not answer (%s): try %d of %d in %.0f s", shorten(e.Error, 60), e.Attempt, e.MaxTries, e.Delay/1000)}}
@@ -129,6 +142,9 @@ func (r *Reader) system(e event) []Entry {
 }
 
 func (r *Reader) assistant(e event, depth int) (entries []Entry) {
+	if u := e.Message.Usage; depth == 0 && u.Input+u.CacheRead+u.CacheCreation > 0 {
+		r.context = u.Input + u.CacheRead + u.CacheCreation + u.Output
+	}
 	for _, b := range blocks(e.Message.Content) {
 		switch b.Type {
 		case "text":

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/creack/pty"
+)
+
+// TestTheScreenFollowsARun on a pseudo-terminal: it shows what the agent does, a
+// comment typed there reaches the session, and leaving restores the terminal.
+func TestTheScreenFollowsARun(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  say I look around\n  write a.txt \"x\\n\"\n  hang\n", "closing_reminders: 0")
+	s.ralph(0, "task", "add", "Watched")
+	run := s.command("run", "--max-sessions", "1")
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command("watch")
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Skip("skipped: no pseudo-terminal: ", err)
+	}
+	defer tty.Close()
+	press := func(keys string) {
+		if _, err := tty.WriteString(keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Each step waits for what has to be seen before it types.
+	steps := []struct{ seen, keys string }{
+		{"Watched", ""},
+		{"Write a.txt", "c"},
+		{"comment >", "mind IPv6\r"},
+		{"comment 1 on TASK-1", "x"},
+		{"end the run after this session? y/n", "y"},
+		{"the run has been told", "s"},
+		{"go on with another task? y/n", "y"},
+		{"is being stopped", "q"},
+	}
+	var raw strings.Builder
+	r := bufio.NewReader(tty)
+	for {
+		c, err := r.ReadByte()
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw.WriteByte(c)
+		if len(steps) > 0 && strings.Contains(ansi.Strip(raw.String()), steps[0].seen) {
+			press(steps[0].keys)
+			steps = steps[1:]
+			raw.Reset()
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("ralph watch: %v", err)
+	}
+	if len(steps) > 0 {
+		t.Errorf("%q was never seen; the last of the screen:\n%q", steps[0].seen, raw.String())
+		_ = run.Process.Signal(os.Interrupt) // it may have ended
+	}
+	if !strings.Contains(raw.String(), "\x1b[?1049l") {
+		t.Error("the terminal is not restored")
+	}
+	// How it ends is the run's own business, and told by other tests.
+	_ = run.Wait()
+	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "mind IPv6") {
+		t.Errorf("the comment is not there:\n%s", out)
+	}
+}
+
+// TestWatchWithoutATerminalPrintsLines until it is interrupted.
+func TestWatchWithoutATerminalPrintsLines(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  write a.txt \"x\\n\"\n  call done {\"summary\": \"did it\"}\n", "")
+	s.ralph(0, "task", "add", "One")
+	s.ralph(0, "run")
+	cmd := s.command("watch")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "run.ended") || strings.Contains(lines.Text(), "nothing is left to do") {
+			break
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("an interrupted watch: %v, want exit status 0", err)
+	}
+}

@@ -1,0 +1,275 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+
+	"ralph/internal/transcript"
+)
+
+// keptLines is how many lines of a session are kept to scroll back.
+const keptLines = 2000
+
+// A mode is what keys mean.
+type mode int
+
+const (
+	normal     mode = iota
+	writing         // a comment, an answer or a filter
+	confirming      // of what cannot be taken back
+	helping
+)
+
+// A line is one of the session's log, before it is fitted to the screen.
+type line struct {
+	kind string // as in transcript, or "+" and "-" for lines of a diff
+	text string
+}
+
+// A Model is the screen.
+type Model struct {
+	ctx    context.Context
+	source Source
+
+	width, height int
+	snapshot      Snapshot
+	loaded        bool
+	problem       string // why it could not be looked
+
+	session string
+	lines   []line
+	up      int // lines scrolled back
+	filter  string
+
+	mode    mode
+	input   textinput.Model
+	wanted  Action // what is being written or confirmed
+	message string // what came of the last action
+	failed  bool
+}
+
+// New is a screen that has not looked yet.
+func New(ctx context.Context, s Source) Model {
+	input := textinput.New()
+	input.CharLimit = 4000
+	return Model{ctx: ctx, source: s, width: 80, height: 24, input: input}
+}
+
+// Init begins to look.
+func (m Model) Init() tea.Cmd { return m.look() }
+
+// Update takes in what happened.
+func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = max(msg.Width, 20), max(msg.Height, 6)
+		m.input.SetWidth(m.width - 12)
+	case looked:
+		m.take(msg)
+		return m, tea.Tick(Refresh, func(time.Time) tea.Msg { return tick{} })
+	case tick:
+		return m, m.look()
+	case acted:
+		m.message, m.failed = msg.said, msg.err != nil
+		if msg.err != nil {
+			m.message = msg.err.Error()
+		}
+	case tea.KeyPressMsg:
+		return m.key(msg)
+	case tea.PasteMsg:
+		if m.mode == writing {
+			return m.edit(msg)
+		}
+	}
+	return m, nil
+}
+
+type tick struct{}
+
+// take takes in a look.
+func (m *Model) take(l looked) {
+	if l.err != nil {
+		m.problem = l.err.Error()
+		return
+	}
+	m.problem, m.loaded, m.snapshot = "", true, l.snapshot
+	if l.session != "" && l.session != m.session {
+		m.session, m.lines, m.up = l.session, nil, 0
+	}
+	before := len(m.visible())
+	for _, e := range l.entries {
+		m.lines = append(m.lines, linesOf(e)...)
+	}
+	if n := len(m.lines) - keptLines; n > 0 {
+		m.lines = append([]line(nil), m.lines[n:]...)
+	}
+	if m.up > 0 {
+		m.up += max(0, len(m.visible())-before) // what is looked at stays where it is
+	}
+}
+
+// linesOf are an entry's lines.
+func linesOf(e transcript.Entry) (lines []line) {
+	indent := strings.Repeat("    ", e.Depth)
+	mark := map[string]string{transcript.Tool: "→ ", transcript.Error: "✕ ", transcript.Said: "« ", transcript.Result: "= "}[e.Kind]
+	text := e.Text
+	if e.Kind == transcript.Tool {
+		text = strings.TrimSpace(e.Tool + " " + e.Text)
+	}
+	if e.Seconds >= 1 {
+		text += fmt.Sprintf(" (%.0f s)", e.Seconds)
+	}
+	for n, t := range strings.Split(text, "\n") {
+		if n > 0 {
+			mark = strings.Repeat(" ", len([]rune(mark)))
+		}
+		if t = clean(t); t != "" {
+			lines = append(lines, line{e.Kind, indent + mark + t})
+		}
+	}
+	for _, d := range e.Diff {
+		lines = append(lines, line{d[:1], indent + "    " + strings.ReplaceAll(strings.TrimRight(d, " "), "\t", "  ")})
+	}
+	return lines
+}
+
+// visible are the lines that the filter lets through.
+func (m Model) visible() []line {
+	if m.filter == "" {
+		return m.lines
+	}
+	var out []line
+	for _, l := range m.lines {
+		if strings.Contains(strings.ToLower(l.text), strings.ToLower(m.filter)) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	name := k.String()
+	if name == "ctrl+c" {
+		return m, tea.Quit
+	}
+	switch m.mode {
+	case writing:
+		switch name {
+		case "esc":
+			m.mode = normal
+			return m, nil
+		case "enter":
+			return m.written()
+		}
+		return m.edit(k)
+	case confirming:
+		m.mode = normal
+		if name != "y" {
+			m.message, m.failed = "nothing was done", false
+			return m, nil
+		}
+		return m, m.act(m.wanted)
+	case helping:
+		m.mode = normal
+		return m, nil
+	}
+	return m.command(name)
+}
+
+func (m Model) edit(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	m.input, cmd = m.input.Update(msg)
+	return m, cmd
+}
+
+// command is a key outside of any text.
+func (m Model) command(name string) (tea.Model, tea.Cmd) {
+	m.message, m.failed = "", false
+	page := max(1, m.height/2)
+	switch name {
+	case "q":
+		return m, tea.Quit
+	case "?", "h":
+		m.mode = helping
+	case "k", "up":
+		m.up++
+	case "j", "down":
+		m.up--
+	case "pgup", "b":
+		m.up += page
+	case "pgdown", "space", "f":
+		m.up -= page
+	case "g", "home":
+		m.up = len(m.visible())
+	case "G", "end":
+		m.up = 0
+	case "/":
+		return m.write(Action{Do: "filter"}, m.filter)
+	case "c":
+		if m.snapshot.Session == nil {
+			return m.refuse("no session is running; comment with `ralph comment TASK TEXT`")
+		}
+		return m.write(Action{Do: "comment", ID: m.snapshot.Task.ID}, "")
+	case "a":
+		for _, w := range m.snapshot.Waiting {
+			if w.Kind == "question" {
+				return m.write(Action{Do: "answer", ID: w.Comment, Text: w.Text}, "")
+			}
+		}
+		return m.refuse("no question waits for an answer")
+	case "p":
+		if !m.snapshot.Running {
+			return m.refuse("no run is active")
+		}
+		if m.snapshot.State == "paused" {
+			return m, m.act(Action{Do: "resume"})
+		}
+		return m, m.act(Action{Do: "pause"})
+	case "s":
+		if m.snapshot.Session == nil {
+			return m.refuse("no session is running")
+		}
+		m.mode, m.wanted = confirming, Action{Do: "skip"}
+	case "x":
+		if !m.snapshot.Running {
+			return m.refuse("no run is active")
+		}
+		m.mode, m.wanted = confirming, Action{Do: "stop"}
+	}
+	m.up = max(0, min(m.up, len(m.visible())))
+	return m, nil
+}
+
+func (m Model) refuse(why string) (tea.Model, tea.Cmd) {
+	m.message, m.failed = why, true
+	return m, nil
+}
+
+// write begins to take in a text.
+func (m Model) write(a Action, text string) (tea.Model, tea.Cmd) {
+	m.mode, m.wanted = writing, a
+	m.input.SetValue(text)
+	m.input.CursorEnd()
+	return m, m.input.Focus()
+}
+
+// written ends it.
+func (m Model) written() (tea.Model, tea.Cmd) {
+	m.mode = normal
+	text := strings.TrimSpace(m.input.Value())
+	switch {
+	case m.wanted.Do == "filter":
+		m.filter, m.up = text, 0
+		return m, nil
+	case text == "":
+		m.message, m.failed = "nothing was sent", false
+		return m, nil
+	}
+	m.wanted.Text = text
+	return m, m.act(m.wanted)
+}

@@ -1,0 +1,332 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"ralph"
+	"ralph/internal/transcript"
+)
+
+// Colours are the terminal's own, so that they fit its light or dark background.
+var (
+	dim    = lipgloss.NewStyle().Faint(true)
+	bold   = lipgloss.NewStyle().Bold(true)
+	red    = lipgloss.NewStyle().Foreground(lipgloss.Red)
+	green  = lipgloss.NewStyle().Foreground(lipgloss.Green)
+	yellow = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
+	blue   = lipgloss.NewStyle().Foreground(lipgloss.Blue)
+	cyan   = lipgloss.NewStyle().Foreground(lipgloss.Cyan)
+	purple = lipgloss.NewStyle().Foreground(lipgloss.Magenta)
+)
+
+// phases are how states are shown (docs/sessions.md).
+var phases = map[ralph.Phase]struct {
+	icon  string
+	style lipgloss.Style
+}{
+	ralph.PhaseIdle: {"○", dim}, ralph.PhaseAnalyzing: {"◐", blue}, ralph.PhaseImplementing: {"◑", yellow}, ralph.PhaseTesting: {"◒", cyan},
+	ralph.PhaseCommitting: {"◓", green}, ralph.PhaseReviewing: {"◔", purple}, ralph.PhaseDone: {"●", green}, ralph.PhaseFailed: {"✕", red},
+}
+
+// twoColumns is from what width on the queue stands beside the log.
+const twoColumns = 110
+
+// View draws the screen.
+func (m Model) View() tea.View {
+	v := tea.NewView(m.draw())
+	v.AltScreen = true
+	v.WindowTitle = "ralph"
+	return v
+}
+
+// draw is the screen as text of exactly its height, no line wider than it.
+func (m Model) draw() string {
+	if m.mode == helping {
+		return m.fit(strings.Split(help, "\n"))
+	}
+	top := append(m.header(), m.current()...)
+	bottom := []string{m.footer()}
+	side := m.side()
+	if m.width < twoColumns {
+		bottom = append(m.short(), bottom...)
+		side = nil
+	}
+	room := max(1, m.height-len(top)-len(bottom))
+	width := m.width
+	if side != nil {
+		width = m.width * 2 / 3
+	}
+	body := m.log(width-1, room)
+	if side != nil {
+		for i := range body {
+			right := ""
+			if i < len(side) {
+				right = side[i]
+			}
+			body[i] = pad(body[i], width) + dim.Render("│ ") + right
+		}
+	}
+	return m.fit(append(append(top, body...), bottom...))
+}
+
+// fit cuts every line to the width, and the screen to the height.
+func (m Model) fit(lines []string) string {
+	for i, l := range lines {
+		lines[i] = ansi.Truncate(l, m.width, "…")
+	}
+	if len(lines) > m.height {
+		lines = lines[:m.height]
+	}
+	return strings.Join(lines, "\n")
+}
+
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
+}
+
+// header is the run.
+func (m Model) header() []string {
+	s := m.snapshot
+	left := bold.Render("ralph") + " " + clean(s.Project)
+	right := "looking …"
+	switch {
+	case m.problem != "":
+		right = red.Render(clean(m.problem))
+	case !m.loaded:
+	case s.Running:
+		state := green.Render("running")
+		switch s.State {
+		case "waiting":
+			state = yellow.Render("waiting")
+		case "paused":
+			state = yellow.Render("paused")
+		}
+		right = fmt.Sprintf("%s %s  session %d of %d  %s of %s", state, span(s.At.Sub(s.Since.Time)), s.Sessions, s.MaxSessions, money(s.CostUSD), money(s.MaxCostUSD))
+		if s.MaxDayUSD > 0 {
+			right += fmt.Sprintf("  today %s of %s", money(s.DayUSD), money(s.MaxDayUSD))
+		}
+	case s.Exit != nil:
+		right = dim.Render("no run is active") + fmt.Sprintf("  the last one ended with %d", *s.Exit)
+	default:
+		right = dim.Render("no run is active; start one with `ralph run`")
+	}
+	gap := m.width - ansi.StringWidth(left) - ansi.StringWidth(right)
+	lines := []string{left + strings.Repeat(" ", max(2, gap)) + right}
+	if gap < 2 {
+		lines = []string{left, right}
+	}
+	return append(lines, dim.Render(strings.Repeat("─", m.width)))
+}
+
+// current is the session in progress, or why there is none.
+func (m Model) current() []string {
+	s := m.snapshot
+	if s.Session == nil {
+		why := "nothing is worked on"
+		switch {
+		case !m.loaded:
+			return nil
+		case s.Reason != "":
+			why = clean(s.Reason)
+			if left := s.Until.Sub(s.At.Time); s.Running && left > 0 {
+				why += fmt.Sprintf(" (%s left)", span(left))
+			}
+		}
+		return []string{why, dim.Render(strings.Repeat("─", m.width))}
+	}
+	title := fmt.Sprintf("TASK-%d ", s.Task.ID)
+	attempt := fmt.Sprintf("  attempt %d", s.Session.Attempt)
+	lines := []string{bold.Render(title) + ansi.Truncate(clean(s.Task.Title), max(10, m.width-len(title)-len(attempt)), "…") + dim.Render(attempt)}
+	var way []string
+	for _, stay := range s.Session.Stays(s.At) {
+		p := phases[stay.Phase]
+		text := fmt.Sprintf("%s %s %s", p.icon, stay.Phase, span(time.Duration(stay.Seconds*float64(time.Second))))
+		if stay.Long {
+			text += " (long)"
+		}
+		way = append(way, p.style.Render(text))
+	}
+	lines = append(lines, m.tail(way, dim.Render(" → ")))
+	use := []string{"session limit " + money(s.SessionUSD)}
+	if s.ContextUsed > 0 && s.ContextSize > 0 {
+		percent := s.ContextUsed * 100 / s.ContextSize
+		text := fmt.Sprintf("context %d %% of %dk", percent, s.ContextSize/1000)
+		if percent >= 80 {
+			text = yellow.Render(text)
+		}
+		use = append(use, text)
+	}
+	for _, w := range s.Windows {
+		text := fmt.Sprintf("%s %.0f %%", clean(w.Name), w.Utilization*100)
+		if w.Utilization >= 0.8 {
+			text = yellow.Render(text)
+		}
+		use = append(use, text)
+	}
+	lines = append(lines, strings.Join(use, dim.Render(" · ")))
+	return append(lines, dim.Render(strings.Repeat("─", m.width)))
+}
+
+// tail joins as many of the last parts as have room.
+func (m Model) tail(parts []string, by string) string {
+	for len(parts) > 1 && ansi.StringWidth(strings.Join(parts, by)) > m.width-2 {
+		parts = parts[1:]
+		parts[0] = "… " + strings.TrimPrefix(parts[0], "… ")
+	}
+	return strings.Join(parts, by)
+}
+
+// log is what the agent says and does, the latest at the bottom.
+func (m Model) log(width, room int) []string {
+	styles := map[string]lipgloss.Style{
+		transcript.Tool: blue, transcript.Error: red, transcript.Said: cyan, transcript.Result: dim, transcript.Start: dim, "+": green, "-": red, "…": dim,
+	}
+	visible := m.visible()
+	rows := func(l line) (list []string) {
+		for text := range strings.SplitSeq(ansi.Wrap(l.text, max(10, width), " "), "\n") {
+			if style, ok := styles[l.kind]; ok {
+				text = style.Render(text)
+			}
+			list = append(list, ansi.Truncate(text, width, "…"))
+		}
+		return list
+	}
+	var out []string
+	if end := len(visible) - m.up; m.up > 0 && end <= room {
+		for _, l := range visible { // all the way up: the oldest stands at the top
+			if out = append(out, rows(l)...); len(out) >= room {
+				break
+			}
+		}
+		out = out[:min(len(out), room)]
+	} else {
+		for i := end - 1; i >= 0 && len(out) < room; i-- {
+			out = append(rows(visible[i]), out...)
+		}
+		out = out[max(0, len(out)-room):]
+	}
+	empty := len(out) == 0
+	out = append(out, make([]string, room-len(out))...)
+	if empty && m.loaded {
+		switch {
+		case m.filter != "" && len(m.lines) > 0:
+			out[0] = dim.Render(fmt.Sprintf("nothing has %q in it (/ and Enter show all)", m.filter))
+		case m.snapshot.Session != nil:
+			out[0] = dim.Render("the agent has not said anything yet")
+		case len(m.snapshot.Queue) == 0 && len(m.snapshot.Waiting) == 0 && len(m.snapshot.Counts) == 0:
+			out[0] = dim.Render("the queue is empty: add a task with `ralph task add TITLE`")
+		}
+	}
+	return out
+}
+
+// side is the queue and what waits, as a column.
+func (m Model) side() []string {
+	s := m.snapshot
+	lines := []string{bold.Render("queue")}
+	for l := range strings.SplitSeq(ansi.Wrap(counts(s), max(10, m.width/3-4), " "), "\n") {
+		lines = append(lines, "  "+l)
+	}
+	for _, t := range s.Queue {
+		lines = append(lines, fmt.Sprintf("%s %s", dim.Render(fmt.Sprintf("TASK-%-4d", t.ID)), clean(t.Title)))
+	}
+	lines = append(lines, "", bold.Render("waits for you")+fmt.Sprintf("  %d", len(s.Waiting)))
+	for _, w := range s.Waiting {
+		lines = append(lines, fmt.Sprintf("%s TASK-%d", yellow.Render(w.Kind), w.TaskID), "  "+clean(w.Text), dim.Render("  "+w.Command))
+	}
+	return lines
+}
+
+// short is the queue and what waits in a few lines.
+func (m Model) short() []string {
+	s := m.snapshot
+	lines := []string{dim.Render(strings.Repeat("─", m.width))}
+	queue := bold.Render("queue") + "  " + counts(s)
+	if len(s.Queue) > 0 {
+		queue += dim.Render("  next: ") + fmt.Sprintf("TASK-%d %s", s.Queue[0].ID, clean(s.Queue[0].Title))
+	}
+	lines = append(lines, queue)
+	shown := 2
+	if m.height < 16 {
+		shown = 1
+	}
+	for i, w := range s.Waiting {
+		if i == shown {
+			lines = append(lines, dim.Render(fmt.Sprintf("       and %d more (see `ralph inbox`)", len(s.Waiting)-shown)))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("%s TASK-%d: %s", yellow.Render("waits  "+w.Kind), w.TaskID, clean(w.Text)))
+	}
+	return lines
+}
+
+func counts(s Snapshot) string {
+	var parts []string
+	for _, status := range ralph.Statuses {
+		if n := s.Counts[status]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(status), "_", " ")))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "empty")
+}
+
+// footer is what can be pressed, what is being written, or what came of it.
+func (m Model) footer() string {
+	switch {
+	case m.mode == writing:
+		label := map[string]string{"comment": "comment", "answer": "answer", "filter": "filter"}[m.wanted.Do]
+		return yellow.Render(label+" > ") + m.input.View()
+	case m.mode == confirming && m.wanted.Do == "skip":
+		return yellow.Render("stop this session and go on with another task? y/n")
+	case m.mode == confirming:
+		return yellow.Render("end the run after this session? y/n")
+	case m.message != "" && m.failed:
+		return red.Render(clean(m.message))
+	case m.message != "":
+		return green.Render(clean(m.message))
+	}
+	keys := "c comment  a answer  p pause  s skip  x stop  / filter  ? help  q leave"
+	if m.up > 0 {
+		keys = fmt.Sprintf("%d lines below  G newest  ", m.up) + keys
+	}
+	if m.filter != "" {
+		keys = fmt.Sprintf("filter %q  ", clean(m.filter)) + keys
+	}
+	return dim.Render(keys)
+}
+
+const help = `ralph watch
+
+  c        comment on the task that is worked on; the agent hears it at once
+  a        answer the first question that waits
+  p        pause the run after this session, and go on again
+  s        skip: stop this session and go on with another task
+  x        stop the run after this session
+  /        show only lines with a text; empty shows all
+  j k      scroll, also with the arrows; PgUp PgDn by half a screen
+  g G      the oldest and the newest
+  ?        this
+  q        leave; the run goes on
+
+Press any key.`
+
+// span is a time for people.
+func span(d time.Duration) string {
+	d = max(0, d).Round(time.Second)
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%ds", int(d.Seconds()))
+}
+
+func money(usd float64) string { return fmt.Sprintf("$%.2f", usd) }

@@ -1,0 +1,287 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"ralph"
+	"ralph/internal/transcript"
+	"ralph/internal/watch"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// A fake is a source with what a test gives it.
+type fake struct {
+	snapshot watch.Snapshot
+	entries  []transcript.Entry
+	acted    []watch.Action
+	err      error
+}
+
+func (f *fake) Look(context.Context) (watch.Snapshot, error) { return f.snapshot, f.err }
+func (f *fake) Read(context.Context, string) ([]transcript.Entry, error) {
+	e := f.entries
+	f.entries = nil
+	return e, nil
+}
+
+func (f *fake) Act(_ context.Context, a watch.Action) (string, error) {
+	f.acted = append(f.acted, a)
+	if a.Text == "refuse" {
+		return "", errors.New("it is answered already")
+	}
+	return "done: " + a.Do, nil
+}
+
+// A screen drives a model as the library does.
+type screen struct {
+	t     *testing.T
+	model tea.Model
+	quit  bool
+}
+
+func show(t *testing.T, f *fake, width, height int) *screen {
+	t.Helper()
+	s := &screen{t: t, model: watch.New(t.Context(), f)}
+	s.send(tea.WindowSizeMsg{Width: width, Height: height})
+	s.do(s.model.Init())
+	return s
+}
+
+func (s *screen) send(msg tea.Msg) {
+	var cmd tea.Cmd
+	s.model, cmd = s.model.Update(msg)
+	s.do(cmd)
+}
+
+// do carries out what a model wants, but for what only lets time pass.
+func (s *screen) do(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	out := make(chan tea.Msg, 1)
+	go func() { out <- cmd() }()
+	select {
+	case msg := <-out:
+		if _, quit := msg.(tea.QuitMsg); quit {
+			s.quit = true
+			return
+		}
+		if msg != nil {
+			s.send(msg)
+		}
+	case <-time.After(watch.Refresh / 50): // a tick, or the blinking of a cursor
+	}
+}
+
+func (s *screen) press(keys ...string) {
+	for _, k := range keys {
+		switch k {
+		case "enter":
+			s.send(tea.KeyPressMsg{Code: tea.KeyEnter})
+		case "esc":
+			s.send(tea.KeyPressMsg{Code: tea.KeyEscape})
+		case "pgup":
+			s.send(tea.KeyPressMsg{Code: tea.KeyPgUp})
+		default:
+			for _, r := range k {
+				s.send(tea.KeyPressMsg{Code: r, Text: string(r)})
+			}
+		}
+	}
+}
+
+func (s *screen) text() string {
+	lines := strings.Split(ansi.Strip(s.model.View().Content), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func at(minute, second int) ralph.Time {
+	return ralph.At(time.Date(2026, 3, 1, 22, minute, second, 0, time.UTC))
+}
+
+// running is a run in the middle of a session.
+func running() *fake {
+	exit := 3
+	return &fake{
+		snapshot: watch.Snapshot{
+			At: at(42, 7), Project: "shop", Running: true, State: "running", Since: at(1, 0), Exit: &exit,
+			Sessions: 3, MaxSessions: 100, CostUSD: 1.2, MaxCostUSD: 50, DayUSD: 4.5, MaxDayUSD: 100, SessionUSD: 10,
+			Task: ralph.Task{ID: 12, Title: "Reject empty URLs in the bookmark form"}, ContextUsed: 92_000, ContextSize: 200_000,
+			Session: &ralph.Session{ID: "s", Attempt: 2, State: "testing", History: []ralph.PhaseChange{
+				{State: "idle", Timestamp: at(30, 0)}, {State: "analyzing", Timestamp: at(30, 2)}, {State: "implementing", Timestamp: at(33, 0)}, {State: "testing", Timestamp: at(41, 20)},
+			}},
+			Windows: []ralph.UsageWindow{{Name: "five_hour", Utilization: 0.45}, {Name: "seven_day", Utilization: 0.83}},
+			Counts:  map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
+			Queue:   []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
+			Waiting: []watch.Waiting{
+				{Kind: "question", TaskID: 9, Comment: 31, Text: "Sync or async?", Command: "ralph answer 31 TEXT"},
+				{Kind: "failed", TaskID: 4, Text: "stuck 3 times", Command: "ralph task retry 4, or ralph task cancel 4"},
+				{Kind: "proposal", TaskID: 17, Text: "Verify the chain", Command: "ralph suggestion approve 17, edit or reject"},
+			},
+		},
+		entries: []transcript.Entry{
+			{Kind: transcript.Start, Text: "claude 2.1.197, model claude-sonnet-5"},
+			{Kind: transcript.Text, Text: "I look at the form first. It has a validator already, which accepts the empty text; I will make it refuse that, with a message."},
+			{Kind: transcript.Tool, Tool: "Read", Text: "src/form/url.ts"},
+			{Kind: transcript.Tool, Tool: "Edit", Text: "src/form/url.ts", Diff: []string{"- return true", "+ return url !== \"\""}},
+			{Kind: transcript.Tool, Tool: "Bash", Text: "npm test"},
+			{Kind: transcript.Error, Tool: "Bash", Text: "1 failing\nexpected false to be true", Seconds: 12},
+			{Kind: transcript.Said, Text: "A person (ann) has just commented on your task: mind unicode"},
+		},
+	}
+}
+
+func empty() *fake { return &fake{snapshot: watch.Snapshot{At: at(0, 0), Project: "shop"}} }
+
+func failed() *fake {
+	exit := 3
+	return &fake{snapshot: watch.Snapshot{
+		At: at(50, 0), Project: "shop", State: "ended", Reason: "failed: TASK-5", Exit: &exit, Since: at(1, 0),
+		Counts:  map[ralph.Status]int{"failed": 1, "completed": 2},
+		Waiting: []watch.Waiting{{Kind: "failed", TaskID: 5, Text: "done was refused: `make test` exits 2; refused 3 times", Command: "ralph task retry 5, or ralph task cancel 5"}},
+	}}
+}
+
+func waiting() *fake {
+	return &fake{snapshot: watch.Snapshot{
+		At: at(10, 0), Project: "shop", Running: true, State: "waiting", Reason: "rate limited: the usage window five_hour is used up", Until: at(55, 30), Since: at(1, 0),
+		Sessions: 2, MaxSessions: 10, CostUSD: 0.4, MaxCostUSD: 5, Counts: map[ralph.Status]int{"pending": 2}, Queue: []ralph.Task{{ID: 1, Title: "One"}},
+	}}
+}
+
+// long is a session that has gone on for hours, with everything that breaks screens.
+func long() *fake {
+	f := running()
+	f.snapshot.Task.Title = "\x1b[2J\u202eHostile " + strings.Repeat("title ", 60)
+	f.snapshot.Waiting[0].Text = strings.Repeat("漢字", 80) + "\n\x07"
+	for i := range 300 {
+		f.entries = append(f.entries, transcript.Entry{Kind: transcript.Tool, Tool: "Bash", Text: fmt.Sprintf("step %d", i)})
+	}
+	f.entries = append(f.entries, transcript.Entry{Kind: transcript.Text, Text: strings.Repeat("word ", 100) + strings.Repeat("x", 1000)})
+	return f
+}
+
+func TestScreens(t *testing.T) {
+	for name, data := range map[string]func() *fake{"running": running, "empty": empty, "failed": failed, "waiting": waiting, "long": long} {
+		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}, {40, 12}} {
+			t.Run(fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
+				s := show(t, data(), size[0], size[1])
+				content := s.model.View().Content
+				lines := strings.Split(content, "\n")
+				if len(lines) != size[1] {
+					t.Errorf("%d lines, want %d", len(lines), size[1])
+				}
+				for i, l := range lines {
+					if w := ansi.StringWidth(l); w > size[0] {
+						t.Errorf("line %d is %d wide, want at most %d: %q", i+1, w, size[0], l)
+					}
+				}
+				if stripped := ansi.Strip(content); strings.ContainsAny(stripped, "\x1b\x07\u202e\t\r") {
+					t.Errorf("what an agent wrote steers the terminal: %q", stripped)
+				}
+				golden := filepath.Join("testdata", filepath.Base(t.Name())+".golden")
+				got := s.text()
+				if *update {
+					if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(golden)
+				if err != nil || got != string(want) {
+					t.Errorf("not as in %s (%v):\n%s", golden, err, got)
+				}
+			})
+		}
+	}
+}
+
+func (s *screen) has(texts ...string) {
+	s.t.Helper()
+	for _, want := range texts {
+		if !strings.Contains(s.text(), want) {
+			s.t.Errorf("%q is not shown:\n%s", want, s.text())
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	f := running()
+	s := show(t, f, 100, 30)
+	s.press("c", "mind IPv6", "enter")
+	s.has("done: comment")
+	s.press("a")
+	s.has("answer >")
+	s.press("refuse", "enter")
+	s.has("it is answered already")
+	s.press("p", "s")
+	s.has("stop this session and go on with another task? y/n")
+	s.press("n")
+	s.has("nothing was done")
+	s.press("s", "y", "x", "y")
+	s.press("c", "never sent", "esc", "c", "enter")
+	want := []watch.Action{
+		{Do: "comment", ID: 12, Text: "mind IPv6"}, {Do: "answer", ID: 31, Text: "refuse"}, {Do: "pause"}, {Do: "skip"}, {Do: "stop"},
+	}
+	if fmt.Sprint(f.acted) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", f.acted, want)
+	}
+	f.snapshot.State = "paused"
+	s = show(t, f, 100, 30)
+	s.has("paused")
+	s.press("p")
+	if last := f.acted[len(f.acted)-1]; last.Do != "resume" {
+		t.Errorf("got %v", last)
+	}
+	s.press("?")
+	s.has("skip: stop this session")
+	s.press("z")
+	s.has("queue")
+	s.press("q")
+	if !s.quit {
+		t.Error("q does not leave")
+	}
+}
+
+func TestScrollingBackAndFiltering(t *testing.T) {
+	s := show(t, long(), 80, 24)
+	s.press("g")
+	s.has("claude 2.1.197", "lines below  G newest")
+	s.press("G", "pgup")
+	s.has("12 lines below")
+	s.press("/", "step 29", "enter")
+	s.has("→ Bash step 29", "→ Bash step 299", `filter "step 29"`)
+	if strings.Contains(s.text(), "step 28 ") {
+		t.Error("the filter lets other lines through")
+	}
+	s.press("/")
+	for range 10 {
+		s.send(tea.KeyPressMsg{Code: tea.KeyBackspace})
+	}
+	s.press("nowhere", "enter")
+	s.has(`nothing has "nowhere" in it`)
+}
+
+func TestWithoutARunKeysSayWhy(t *testing.T) {
+	s := show(t, empty(), 80, 24)
+	for key, want := range map[string]string{"c": "no session is running", "a": "no question waits", "p": "no run is active", "s": "no session is running", "x": "no run is active"} {
+		s.press(key)
+		s.has(want)
+	}
+	s = show(t, &fake{err: errors.New("database is gone")}, 80, 24)
+	s.has("database is gone")
+}
