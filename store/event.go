@@ -44,12 +44,13 @@ func (tx *Tx) LastEvent() (int64, error) {
 	return id, err
 }
 
-// BeforeLastRun is the id of the event before the last run began; 0 if none has.
+// BeforeLastRun is the id of the event before the last run began; the last event
+// of all if none has.
 func (tx *Tx) BeforeLastRun() (int64, error) {
 	var id int64
 	err := tx.row(`SELECT id FROM events WHERE type = $1 ORDER BY id DESC LIMIT 1`, ralph.EventRunStarted).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+		return tx.LastEvent()
 	}
 	return id - 1, err
 }

@@ -150,7 +150,8 @@ type taskView struct {
 	Acceptance  []string        `json:"acceptance"`
 	Verify      []string        `json:"verify"`
 	Model       string          `json:"model"`
-	ExternalID  string          `json:"external_id"`
+	ExternalID  string          `json:"external_id"`     // where it was imported from
+	Source      string          `json:"external_source"` // the format, and what its file calls itself
 	Comments    []ralph.Comment `json:"comments"`
 	Sessions    []ralph.Session `json:"sessions"`
 	Receipt     receipt         `json:"receipt"`
@@ -210,7 +211,8 @@ func newTaskShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v.Description, v.Acceptance, v.Verify, v.Model, v.ExternalID = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model, v.Task.ExternalID
+			v.Description, v.Acceptance, v.Verify, v.Model = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model
+			v.ExternalID, v.Source = v.Task.ExternalID, v.Task.ExternalSource
 			v.Receipt = newReceipt(v.Task, v.Sessions)
 			return a.print(v, func(w io.Writer) error { return sayTask(w, v) })
 		},
@@ -226,6 +228,9 @@ func sayTask(w io.Writer, v taskView) error {
 	}
 	fmt.Fprintf(&b, "TASK-%d  %s\n", v.ID, oneLine(v.Title, ralph.MaxTitle))
 	line("status", string(v.Status)+"  "+oneLine(v.StatusReason, 400))
+	if v.ExternalID != "" {
+		line("imported", oneLine(v.ExternalID+" of "+v.Source, 200))
+	}
 	line("priority", fmt.Sprint(v.Priority))
 	line("feature", v.Feature)
 	line("discipline", v.Discipline)

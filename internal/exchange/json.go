@@ -182,7 +182,7 @@ func look(data []byte) looks {
 	case '[':
 		// A list of boxes begins with a bracket too, and JSON's with an object.
 		rest := bytes.TrimSpace(trimmed[1:])
-		l.array = len(rest) > 0 && (rest[0] == '{' || rest[0] == ']')
+		l.array = len(rest) > 0 && rest[0] == '{'
 		if l.array {
 			l.keys = firstKeys(rest)
 		}
