@@ -90,6 +90,9 @@ const (
 	EventCommentAdded      = "task.comment.added"
 	EventCommentResolved   = "task.comment.resolved"
 	EventSignal            = "task.signal"
+	EventAmendmentProposed = "task.amendment.proposed"
+	EventAmendmentApplied  = "task.amendment.applied"
+	EventAmendmentRejected = "task.amendment.rejected"
 	EventTaskCommitted     = "task.committed"
 	EventSessionStarted    = "session.started"
 	EventSessionState      = "session.state"
@@ -103,7 +106,7 @@ const (
 
 // EventTypes lists every type of event.
 var EventTypes = []string{
-	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventTaskCommitted,
+	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventAmendmentProposed, EventAmendmentApplied, EventAmendmentRejected, EventTaskCommitted,
 	EventSessionStarted, EventSessionState, EventSessionEnded, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
 }
 

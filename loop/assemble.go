@@ -206,6 +206,13 @@ func addAnswers(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 // addContinuation tells where the last session stood: its own words where it
 // closed with a signal, and what refused its done.
 func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
+	began, err := tx.LastSessionStart(t.ID)
+	if err != nil || began.IsZero() {
+		return err
+	}
+	if d.Amended, err = tx.AmendedSince(t.ID, began); err != nil {
+		return err
+	}
 	s, ok, err := tx.LastJudged(t.ID)
 	if err != nil || !ok {
 		return err

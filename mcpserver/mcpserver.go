@@ -30,6 +30,10 @@ type Options struct {
 	Say func(ctx context.Context, p signals.Payload) (int64, error)
 	// SetState records what the agent reports to be doing. nil leaves the tool out.
 	SetState func(ctx context.Context, c StateChange) (StateReply, error)
+	// Comment and Propose keep what the agent has to say on a task, and return its
+	// id. nil leaves the tool out.
+	Comment func(ctx context.Context, c CommentCall) (int64, error)
+	Propose func(ctx context.Context, c AmendmentCall) (int64, error)
 	// Permit answers the agent's program whether a tool may be used, and says why
 	// not. It may take as long as a person does. nil leaves the tool out.
 	Permit func(ctx context.Context, tool string, input json.RawMessage) (allow bool, why string, err error)
@@ -87,6 +91,7 @@ func New(o Options) *mcp.Server {
 	if o.SetState != nil {
 		addState(server, o)
 	}
+	addDiscussion(server, o)
 	if o.Permit != nil {
 		addPermission(server, o)
 	}

@@ -27,6 +27,7 @@ type Data struct {
 	Answers      []Answer           // latest first; new ones are moved to the front
 	LastSession  *Continuation      // nil for a fresh task
 	Stuck        []StuckSession     // earlier stuck sessions, oldest first
+	Amended      []ralph.Amendment  // changes of the task that were approved since its last session, oldest first
 	Flags        []ralph.Comment    // latest first; blocking ones are moved to the front
 	Comments     []ralph.Comment    // people's and agents' plain comments with their replies, oldest first
 	Files        []ralph.FileChange // newest first

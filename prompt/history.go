@@ -49,11 +49,21 @@ func answered(a Answer) string {
 // never shortened.
 func continuation(d Data) section {
 	s := section{name: "continuation", head: "## Where earlier sessions stopped\n\n"}
+	s.groups = append(s.groups, amended(d.Amended))
 	if d.LastSession != nil {
 		s.groups = append(s.groups, lastSession(*d.LastSession, d.Stuck), refused(d.LastSession.Failed))
 	}
 	s.groups = append(s.groups, stuck(d.Stuck))
 	return s
+}
+
+// amended tells that the task is not what the last session knew. It is never shortened.
+func amended(all []ralph.Amendment) group {
+	g := group{head: "A person has approved changes of this task since its last session. The task above is as it is now; look at what was done before in this light.\n\n"}
+	for _, m := range all {
+		g.items = append(g.items, item{text: fence(by(m.Author, m.AuthorKind, m.DecidedAt, "amendment of "+strings.Join(m.Patch.Keys(), ", ")), m.Rationale)})
+	}
+	return g
 }
 
 func lastSession(c Continuation, stuck []StuckSession) group {

@@ -164,6 +164,9 @@ func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 	holding := 0
 	if c.Kind == ralph.Blocker {
 		holding = 1
+		if err := tx.roomForBlocker(c); err != nil {
+			return 0, err
+		}
 	}
 	var session any
 	if c.SessionID != "" {
@@ -186,6 +189,20 @@ func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 		}
 	}
 	return id, tx.Derive(c.TaskID)
+}
+
+// roomForBlocker refuses the fourth open blocker of an author on a task. It is
+// asked in the transaction that adds the blocker, and transactions that write come
+// one after the other.
+func (tx *Tx) roomForBlocker(c ralph.Comment) error {
+	var n int
+	if err := tx.row(`SELECT count(*) FROM task_comments WHERE task_id = $1 AND author = $2 AND kind = 'blocker' AND resolved_at = ''`, c.TaskID, c.Author).Scan(&n); err != nil {
+		return err
+	}
+	if n >= ralph.MaxOpenBlockers {
+		return fmt.Errorf("%w: %s has %d open blockers on TASK-%d already; resolve one, or propose an amendment", ralph.ErrInvariant, c.Author, n, c.TaskID)
+	}
+	return nil
 }
 
 func (tx *Tx) checkComment(c ralph.Comment) error {
@@ -213,7 +230,7 @@ func (tx *Tx) checkComment(c ralph.Comment) error {
 	case parent.TaskID != c.TaskID:
 		return fmt.Errorf("comment %d is not on TASK-%d: %w", parent.ID, c.TaskID, ralph.ErrConflict)
 	case parent.ParentID != nil:
-		return fmt.Errorf("comment %d is a reply itself, and replies go one level deep; propose a change of the task instead: %w", parent.ID, ralph.ErrConflict)
+		return fmt.Errorf("comment %d is a reply itself, and replies go one level deep; propose an amendment instead: %w", parent.ID, ralph.ErrInvariant)
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 
 // An InboxItem is one thing that waits for a person, with the command that settles it.
 type InboxItem struct {
-	Kind    string     `json:"kind"` // question, permission, blocker, review, dependency, proposal, suggestion, conflict, nack, failed
+	Kind    string     `json:"kind"` // question, permission, blocker, review, dependency, proposal, suggestion, conflict, amendment, nack, failed
 	TaskID  int64      `json:"task_id"`
 	Title   string     `json:"title"`
-	Comment int64      `json:"comment_id"` // of a permission or of a learning in conflict: its id; of a dependency: the task it waits for; 0 where it is the task itself
+	Comment int64      `json:"comment_id"` // of a permission or of a learning in conflict or an amendment: its id; of a dependency: the task it waits for; 0 where it is the task itself
 	Text    string     `json:"text"`
 	Holding bool       `json:"holding"` // the task cannot go on without it
 	Created ralph.Time `json:"created"`
@@ -61,6 +61,10 @@ var inboxQueries = []struct{ kind, command, query string }{
 			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
 		FROM learning_conflicts k JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
 		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`},
+	{"amendment", "ralph amendment approve {comment}, show or reject", `
+		SELECT t.id, t.title, m.id, (SELECT group_concat(k.key, ', ') FROM json_each(m.patch) k) || ': ' || m.rationale, 0, m.created
+		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
+		WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY m.id`},
 	{"nack", "ralph resolve {comment} --approve or --refuse", `
 		SELECT t.id, t.title, c.id, c.body || ' (' || c.rationale || ')', 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id

@@ -83,6 +83,12 @@ func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
 	return list, err
 }
 
+// LastSessionStart is when a task's latest session began; zero if it had none.
+func (tx *Tx) LastSessionStart(task int64) (t ralph.Time, err error) {
+	err = tx.row(`SELECT coalesce(max(started_at), '') FROM sessions WHERE task_id = $1`, task).Scan(&t)
+	return t, err
+}
+
 // LastSessionEnd is when a task's latest session ended; zero if it had none.
 func (tx *Tx) LastSessionEnd(task int64) (t ralph.Time, err error) {
 	err = tx.row(`SELECT coalesce(max(completed_at), '') FROM sessions WHERE task_id = $1`, task).Scan(&t)

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"ralph"
 	"ralph/mcpserver"
 	"ralph/signals"
 	"ralph/store"
@@ -70,6 +72,41 @@ func serveMCP(ctx context.Context, a *app, names string) error {
 			return err
 		})
 		return reply, err
+	}
+	own := func(id int64) error {
+		if id != s.TaskID {
+			return fmt.Errorf("TASK-%d is not the task that you work on, which is TASK-%d: %w", id, s.TaskID, ralph.ErrConflict)
+		}
+		return nil
+	}
+	options.Comment = func(ctx context.Context, c mcpserver.CommentCall) (id int64, err error) {
+		err = db.Tx(ctx, func(tx *store.Tx) error {
+			if err := errors.Join(own(int64(c.TaskID)), tx.CheckSession(s.TaskID, s.SessionID)); err != nil {
+				return err
+			}
+			id, err = tx.AddComment(ralph.Comment{
+				TaskID: s.TaskID, SessionID: s.SessionID, Author: s.Author(), AuthorKind: ralph.ByAgent,
+				Kind: c.Kind, Body: c.Body, Rationale: c.Rationale, ParentID: c.Parent,
+			})
+			return err
+		})
+		return id, err
+	}
+	options.Propose = func(ctx context.Context, c mcpserver.AmendmentCall) (id int64, err error) {
+		patch, err := ralph.ParsePatch(c.Patch)
+		if err != nil {
+			return 0, err
+		}
+		err = db.Tx(ctx, func(tx *store.Tx) error {
+			if err := errors.Join(own(int64(c.TaskID)), tx.CheckSession(s.TaskID, s.SessionID)); err != nil {
+				return err
+			}
+			id, err = tx.Propose(ralph.Amendment{
+				TaskID: s.TaskID, SessionID: s.SessionID, Author: s.Author(), AuthorKind: ralph.ByAgent, Patch: patch, Rationale: c.Rationale,
+			})
+			return err
+		})
+		return id, err
 	}
 	if options.Permit, err = permitter(db, s.TaskID, s.SessionID, os.Getenv(permissionsVariable)); err != nil {
 		return usage(err)

@@ -44,6 +44,12 @@ func choices(i store.InboxItem) []choice {
 			{"f", "forget learning " + comment, []string{"learning", "forget", comment}, ""},
 			{"b", "both hold", []string{"learning", "reconcile", comment}, ""},
 		}
+	case "amendment":
+		return []choice{
+			{"a", "approve", []string{"amendment", "approve", comment}, ""},
+			{"r", "reject", []string{"amendment", "reject", comment, "--note"}, "reason"},
+			{"d", "show what it changes", []string{"amendment", "show", comment}, ""},
+		}
 	case "review", "nack":
 		return decide
 	case "dependency":

@@ -1,0 +1,125 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph"
+)
+
+// A CommentCall is a call of comment_on_task.
+type CommentCall struct {
+	TaskID    taskID            `json:"task_id"`
+	Kind      ralph.CommentKind `json:"kind"`
+	Body      string            `json:"body"`
+	Rationale string            `json:"rationale"`
+	Parent    *int64            `json:"parent_comment_id"`
+}
+
+// An AmendmentCall is a call of propose_task_amendment.
+type AmendmentCall struct {
+	TaskID    taskID          `json:"task_id"`
+	Patch     json.RawMessage `json:"patch"`
+	Rationale string          `json:"rationale"`
+}
+
+// taskID is a task's number, also as "12", "#12" or "TASK-12".
+type taskID int64
+
+// UnmarshalJSON takes a number or a text.
+func (t *taskID) UnmarshalJSON(b []byte) error {
+	id, err := ralph.ParseTaskID(strings.Trim(string(b), `"`))
+	*t = taskID(id)
+	return err
+}
+
+// whichTool tells a model which way of saying something is the right one; in this
+// order (discussion, "Which one to use").
+const whichTool = "Which one to use, the first that fits: the task is broken or impossible → kind blocker, with the rationale; it should not exist → nack, with the rationale; " +
+	"a requirement is unclear → question; you found something useful → note; another task or document belongs here → reference; " +
+	"the task's text must change → propose_task_amendment. More than two sentences are usually an amendment."
+
+func textField(description string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Description: description}
+}
+
+// closed is the schema of an object without other fields.
+func closed(required []string, properties map[string]*jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{
+		Type: "object", Required: required, Properties: properties, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+	}
+}
+
+// addDiscussion serves the tools by which agents discuss a task.
+func addDiscussion(server *mcp.Server, o Options) {
+	task := &jsonschema.Schema{Types: []string{"integer", "string"}, Description: "The task: 12, #12 or TASK-12."}
+	if o.Comment != nil {
+		var kinds []any
+		for _, k := range ralph.CommentKinds {
+			kinds = append(kinds, string(k))
+		}
+		add(server, "comment_on_task", "Comment on the task that you work on; a person sees it, and later sessions do. An open blocker holds the task back until it is resolved. "+whichTool,
+			closed([]string{"task_id", "kind", "body"}, map[string]*jsonschema.Schema{
+				"task_id": task, "kind": {Type: "string", Enum: kinds, Description: "What sort of comment it is."},
+				"body":              textField("What there is to say."),
+				"rationale":         textField("Why; a blocker and a nack need it."),
+				"parent_comment_id": {Type: "integer", Description: "The comment that this is a reply to; replies go one level deep."},
+			}), func(ctx context.Context, c CommentCall) (string, error) {
+				id, err := o.Comment(ctx, c)
+				return fmt.Sprintf("Recorded comment %d on TASK-%d.", id, c.TaskID), err
+			})
+	}
+	if o.Propose != nil {
+		list := func(what string) *jsonschema.Schema {
+			return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: what + " They replace those that there are."}
+		}
+		add(server, "propose_task_amendment", "Propose a change of what the task asks for. A person decides; until then the task stays as it is. A newer proposal replaces an older one. "+whichTool,
+			closed([]string{"task_id", "patch", "rationale"}, map[string]*jsonschema.Schema{
+				"task_id": task, "rationale": textField("Why the task must change."),
+				"patch": func() *jsonschema.Schema {
+					s := closed(nil, map[string]*jsonschema.Schema{
+						"title": textField("A new title, one line."), "description": textField("A new description."),
+						"priority":  {Type: "integer", Description: "0 (highest) to 4 (lowest)."},
+						"contracts": closed(nil, map[string]*jsonschema.Schema{"acceptance": list("Criteria in words."), "verify": list("Shell commands that must exit 0.")}),
+					})
+					s.Description = "What is to change; what is left out stays."
+					return s
+				}(),
+			}), func(ctx context.Context, c AmendmentCall) (string, error) {
+				id, err := o.Propose(ctx, c)
+				return fmt.Sprintf("Proposed amendment %d of TASK-%d; a person decides.", id, c.TaskID), err
+			})
+	}
+}
+
+// add serves a tool whose input is a T. Everything that is wrong with a call is a
+// tool error, which the model can read and mend.
+func add[T any](server *mcp.Server, name, description string, schema *jsonschema.Schema, call func(context.Context, T) (string, error)) {
+	no := false
+	server.AddTool(&mcp.Tool{
+		Name: name, Description: description, InputSchema: schema, Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+	}, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				result, err = failure(fmt.Errorf("internal error: %v", r)), nil
+			}
+		}()
+		var in T
+		d := json.NewDecoder(bytes.NewReader(req.Params.Arguments))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&in); err != nil {
+			return failure(fmt.Errorf("the arguments of %s cannot be read: %w", name, err)), nil
+		}
+		said, err := call(context.WithoutCancel(ctx), in)
+		if err != nil {
+			return failure(err), nil
+		}
+		return text(said), nil
+	})
+}

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"ralph"
+)
+
+const amendmentColumns = `
+	m.id, m.task_id, coalesce(m.session_id, ''), m.author, m.author_kind, m.patch, m.rationale, m.status, m.decision_note, m.decided_by, m.decided_at,
+	m.applied_snapshot, m.rolled_back_at, m.created`
+
+func scanAmendment(row scanner) (ralph.Amendment, error) {
+	var m ralph.Amendment
+	var snapshot string
+	err := row.Scan(&m.ID, &m.TaskID, &m.SessionID, &m.Author, &m.AuthorKind, column(&m.Patch), &m.Rationale, &m.Status, &m.Note, &m.DecidedBy, &m.DecidedAt,
+		&snapshot, &m.RolledBack, &m.Created)
+	if err != nil || snapshot == "" {
+		return m, err
+	}
+	var before taskSnapshot
+	if err := json.Unmarshal([]byte(snapshot), &before); err != nil {
+		return m, fmt.Errorf("snapshot of amendment %d: %w", m.ID, err)
+	}
+	q := m.Patch.Of(before.task())
+	m.Before = &q
+	return m, nil
+}
+
+// A taskSnapshot is a task's row before an amendment was applied.
+type taskSnapshot struct {
+	Title       string       `json:"title"`
+	Description string       `json:"description"`
+	Acceptance  []string     `json:"acceptance"`
+	Verify      []string     `json:"verify"`
+	Priority    int          `json:"priority"`
+	Status      ralph.Status `json:"status"`
+	Feature     string       `json:"feature"`
+	Discipline  string       `json:"discipline"`
+	Model       string       `json:"model"`
+}
+
+func (s taskSnapshot) task() ralph.Task {
+	return ralph.Task{Title: s.Title, Description: s.Description, Acceptance: s.Acceptance, Verify: s.Verify, Priority: s.Priority}
+}
+
+// Amendment is one amendment. The error wraps [ralph.ErrNotFound] if there is none.
+func (tx *Tx) Amendment(id int64) (ralph.Amendment, error) {
+	m, err := scanAmendment(tx.row(`SELECT `+amendmentColumns+` FROM task_amendments m WHERE m.id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, fmt.Errorf("amendment %d: %w", id, ralph.ErrNotFound)
+	}
+	return m, err
+}
+
+// An AmendmentFilter narrows a list of amendments; the zero value is all of them.
+type AmendmentFilter struct {
+	Task   int64
+	Status ralph.AmendmentStatus
+}
+
+// Amendments lists amendments, oldest first.
+func (tx *Tx) Amendments(f AmendmentFilter) ([]ralph.Amendment, error) {
+	where, args := []string{"1 = 1"}, []any{}
+	if f.Task != 0 {
+		args = append(args, f.Task)
+		where = append(where, fmt.Sprintf("m.task_id = $%d", len(args)))
+	}
+	if f.Status != "" {
+		args = append(args, string(f.Status))
+		where = append(where, fmt.Sprintf("m.status = $%d", len(args)))
+	}
+	return all(tx, scanAmendment, `SELECT `+amendmentColumns+` FROM task_amendments m WHERE `+strings.Join(where, " AND ")+` ORDER BY m.id`, args...)
+}
+
+// Propose adds an amendment. Older proposals for the same task are superseded.
+func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
+	t, err := tx.Task(m.TaskID)
+	if err != nil {
+		return 0, err
+	}
+	if t.Status.Ended() && t.Status != ralph.Failed {
+		return 0, fmt.Errorf("TASK-%d is %s and cannot be amended: %w", t.ID, t.Status, ralph.ErrConflict)
+	}
+	if err := errors.Join(m.Patch.Check(), ralph.CheckText("rationale", m.Rationale, true)); err != nil {
+		return 0, err
+	}
+	patch, err := text(m.Patch)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := tx.exec(`UPDATE task_amendments SET status = 'superseded', decided_at = $1 WHERE task_id = $2 AND status = 'proposed'`, tx.now.String(), m.TaskID); err != nil {
+		return 0, err
+	}
+	id, err := tx.insert(`
+		INSERT INTO task_amendments (task_id, session_id, author, author_kind, patch, rationale, created)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
+		m.TaskID, nullText(m.SessionID), m.Author, string(m.AuthorKind), patch, m.Rationale, tx.now.String())
+	if err != nil {
+		return 0, err
+	}
+	return id, tx.record(ralph.Event{Type: ralph.EventAmendmentProposed, TaskID: m.TaskID, SessionID: m.SessionID},
+		map[string]any{"taskId": m.TaskID, "amendmentId": id, "patchKeys": m.Patch.Keys()})
+}
+
+// open is an amendment that nobody has decided on.
+func (tx *Tx) proposedAmendment(id int64) (ralph.Amendment, ralph.Task, error) {
+	m, err := tx.Amendment(id)
+	if err != nil {
+		return m, ralph.Task{}, err
+	}
+	if m.Status != ralph.AmendmentProposed {
+		return m, ralph.Task{}, fmt.Errorf("amendment %d is %s: %w", id, m.Status, ralph.ErrConflict)
+	}
+	t, err := tx.Task(m.TaskID)
+	return m, t, err
+}
+
+// ApproveAmendment applies an amendment: the task's row is kept, the patch applied,
+// and, if it touches the contract of a task that is worked on, the claim dropped:
+// its session is stopped, and its work kept. It reports whether that was so.
+func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, err error) {
+	m, t, err := tx.proposedAmendment(id)
+	if err != nil {
+		return false, err
+	}
+	if t.Status.Ended() && t.Status != ralph.Failed {
+		return false, fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
+	}
+	snapshot, err := json.Marshal(taskSnapshot{t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Status, t.Feature, t.Discipline, t.Model})
+	if err != nil {
+		return false, err
+	}
+	if err := tx.UpdateTask(m.Patch.Apply(t)); err != nil {
+		return false, err
+	}
+	if _, err := tx.exec(`UPDATE task_amendments SET status = 'approved', decision_note = $1, decided_by = $2, decided_at = $3, applied_snapshot = $4 WHERE id = $5`,
+		note, by, tx.now.String(), string(snapshot), id); err != nil {
+		return false, err
+	}
+	if err := tx.Renew(t.ID); err != nil {
+		return false, err
+	}
+	if m.Patch.Contracts != nil && t.Status == ralph.InProgress && t.ClaimedBy != "" {
+		claimDropped = true
+		if err := tx.RequestStop(t.ClaimedBy, "contract", by); err != nil {
+			return false, err
+		}
+	}
+	return claimDropped, tx.record(ralph.Event{Type: ralph.EventAmendmentApplied, TaskID: t.ID},
+		map[string]any{"taskId": t.ID, "amendmentId": id, "claimDropped": claimDropped})
+}
+
+// RejectAmendment refuses an amendment, for a reason that stays with it.
+func (tx *Tx) RejectAmendment(id int64, note, by string) error {
+	m, _, err := tx.proposedAmendment(id)
+	if err != nil {
+		return err
+	}
+	if err := ralph.CheckText("note", note, true); err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE task_amendments SET status = 'rejected', decision_note = $1, decided_by = $2, decided_at = $3 WHERE id = $4`,
+		note, by, tx.now.String(), id); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventAmendmentRejected, TaskID: m.TaskID}, map[string]any{"taskId": m.TaskID, "amendmentId": id})
+}
+
+// RollBack gives a task back what an approved amendment replaced. What has changed
+// in the same fields since is not overwritten: conflicts names those fields, and
+// nothing is done.
+func (tx *Tx) RollBack(id int64, by string) (conflicts []string, err error) {
+	m, err := tx.Amendment(id)
+	if err != nil {
+		return nil, err
+	}
+	if m.Status != ralph.AmendmentApproved || m.Before == nil || !m.RolledBack.IsZero() {
+		why := string(m.Status)
+		if !m.RolledBack.IsZero() {
+			why = "rolled back already"
+		}
+		return nil, fmt.Errorf("amendment %d is %s: %w", id, why, ralph.ErrConflict)
+	}
+	t, err := tx.Task(m.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	if conflicts = changedSince(m.Patch, m.Patch.Of(t)); len(conflicts) > 0 {
+		return conflicts, nil
+	}
+	if err := tx.UpdateTask(m.Before.Apply(t)); err != nil {
+		return nil, err
+	}
+	if _, err := tx.exec(`UPDATE task_amendments SET rolled_back_at = $1, rolled_back_by = $2 WHERE id = $3`, tx.now.String(), by, id); err != nil {
+		return nil, err
+	}
+	if m.Patch.Contracts != nil && t.Status == ralph.InProgress && t.ClaimedBy != "" {
+		return nil, tx.RequestStop(t.ClaimedBy, "contract", by)
+	}
+	return nil, nil
+}
+
+// changedSince names the keys of a patch whose values are not those that it set.
+func changedSince(set, now ralph.Patch) (keys []string) {
+	for _, k := range []struct {
+		name string
+		same bool
+	}{
+		{"title", reflect.DeepEqual(set.Title, now.Title)}, {"description", reflect.DeepEqual(set.Description, now.Description)},
+		{"contracts", sameContract(set.Contracts, now.Contracts)}, {"priority", reflect.DeepEqual(set.Priority, now.Priority)},
+	} {
+		if !k.same {
+			keys = append(keys, k.name)
+		}
+	}
+	return keys
+}
+
+func sameContract(a, b *ralph.Contract) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	list := func(l *[]string) []string {
+		if l == nil || len(*l) == 0 {
+			return nil
+		}
+		return *l
+	}
+	return reflect.DeepEqual(list(a.Acceptance), list(b.Acceptance)) && reflect.DeepEqual(list(a.Verify), list(b.Verify))
+}
+
+// AmendedSince are the amendments of a task that were approved after a moment,
+// oldest first.
+func (tx *Tx) AmendedSince(task int64, since ralph.Time) ([]ralph.Amendment, error) {
+	return all(tx, scanAmendment, `
+		SELECT `+amendmentColumns+` FROM task_amendments m
+		WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2 ORDER BY m.id LIMIT $3`,
+		task, since.String(), promptRows)
+}
