@@ -33,7 +33,7 @@ func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 
 func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error) {
 	// Each retry after "prompt is too long" has half the budget of the one before.
-	d = prompt.Data{ToolPrefix: l.ToolPrefix, StateTool: l.StateTool, Template: l.Template, Project: filepath.Base(l.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
+	d = prompt.Data{ToolPrefix: l.ToolPrefix, StateTool: l.StateTool, CommentTool: l.CommentTool, AmendTool: l.AmendTool, Template: l.Template, Project: filepath.Base(l.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
 	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline} {
 		if err := step(tx, t, &d); err != nil {
 			return d, err

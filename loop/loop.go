@@ -47,7 +47,9 @@ type Loop struct {
 	Verification Verification
 	PromptTokens int    // the budget of a prompt
 	ToolPrefix   string // how the agent sees ralph's tools
-	StateTool    string // and the one by which it reports its phases
+	StateTool    string // the one by which it reports its phases
+	CommentTool  string // the one by which it comments on its task
+	AmendTool    string // and the one by which it proposes changes of it
 
 	Template *prompt.Template // of the project's prompts; nil for ralph's own
 

@@ -6,10 +6,12 @@ import "ralph"
 // section asks for more. Slices are in the order in which they are shown,
 // unless the section sorts them itself.
 type Data struct {
-	StateTool  string // the tool by which phases are reported, as the model sees it; "" if there is none
-	ToolPrefix string // how the model sees ralph's tools: "mcp__ralph__ralph_signal_"
-	Project    string // name of the project's directory
-	Commit     string // the project's wishes on commits, one sentence; "" for the default
+	StateTool   string // the tool by which phases are reported, as the model sees it; "" if there is none
+	CommentTool string // the tool by which a task is commented on, as the model sees it; "" if there is none
+	AmendTool   string // the one by which changes of it are proposed; "" if there is none
+	ToolPrefix  string // how the model sees ralph's tools: "mcp__ralph__ralph_signal_"
+	Project     string // name of the project's directory
+	Commit      string // the project's wishes on commits, one sentence; "" for the default
 
 	Discipline       ralph.Discipline // zero if the task has none
 	ProjectLearnings []ralph.Learning // scope project, best first; pinned ones are moved to the front, then people's

@@ -24,7 +24,7 @@ func day(n int) ralph.Time { return ralph.At(time.Date(2026, 3, n, 9, 30, 0, 0, 
 // fresh is a task as it is first tried, in a project with a little of its own.
 func fresh() prompt.Data {
 	return prompt.Data{
-		StateTool: "mcp__ralph__update_session_state", ToolPrefix: "mcp__ralph__ralph_signal_",
+		StateTool: "mcp__ralph__update_session_state", CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment", ToolPrefix: "mcp__ralph__ralph_signal_",
 		Project: "shop",
 		Task: ralph.Task{
 			ID: 12, Title: "Add retry to the uploader", Origin: ralph.ByHuman,

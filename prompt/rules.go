@@ -31,6 +31,7 @@ func role(d Data) section {
 		groups: []group{
 			{items: []item{{text: introduction(d)}, {text: rules(d)}}},
 			{items: []item{{text: verbs(d)}}},
+			{items: []item{{text: discussion(d)}}},
 			{items: []item{{text: phases(d)}}},
 			{items: []item{{text: checks(d)}}},
 		},
@@ -89,6 +90,22 @@ func verbs(d Data) string {
 	}
 	return "## Signals\n\nExactly one of these closes the session:\n\n" + closing.String() +
 		"\nThese may come at any time and any number of times, before the closing one:\n\n" + other.String() + "\n"
+}
+
+// discussion tells which way of saying something on the task is the right one
+// (docs/discussion.md).
+func discussion(d Data) string {
+	if d.CommentTool == "" || d.AmendTool == "" {
+		return ""
+	}
+	comment, amend := "`"+d.CommentTool+"`", "`"+d.AmendTool+"`"
+	return "## What to say about the task itself\n\nThe first that fits, through " + comment + " if nothing else is said:\n\n" +
+		"- it is broken or impossible: kind `blocker`, with the rationale\n" +
+		"- it should not exist: kind `nack`, with the rationale\n" +
+		"- a requirement is unclear: kind `question`; if you cannot go on without the answer, " + d.tool(ralph.VerbAsk) + "\n" +
+		"- something useful was found: kind `note`\n" +
+		"- another task or document belongs here: kind `reference`\n" +
+		"- the task's text must change: " + amend + "; a person decides. More than two sentences are usually an amendment\n\n"
 }
 
 // phases asks the agent to report what it is doing.

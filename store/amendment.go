@@ -212,8 +212,10 @@ func changedSince(set, now ralph.Patch) (keys []string) {
 		name string
 		same bool
 	}{
-		{"title", reflect.DeepEqual(set.Title, now.Title)}, {"description", reflect.DeepEqual(set.Description, now.Description)},
-		{"contracts", sameContract(set.Contracts, now.Contracts)}, {"priority", reflect.DeepEqual(set.Priority, now.Priority)},
+		{"title", reflect.DeepEqual(set.Title, now.Title)},
+		{"description", reflect.DeepEqual(set.Description, now.Description)},
+		{"contracts", sameContract(set.Contracts, now.Contracts)},
+		{"priority", reflect.DeepEqual(set.Priority, now.Priority)},
 	} {
 		if !k.same {
 			keys = append(keys, k.name)
