@@ -221,4 +221,5 @@ type Session struct {
 	Gone        []string      `json:"gone"`        // those of them that it removed
 	RunID       int64         `json:"run_id"`
 	Decision    string        `json:"decision"` // what the rules made of it, as JSON
+	Worker      string        `json:"worker"`   // the agent that pulled the work by itself; "" for the loop's own
 }

@@ -160,6 +160,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			}
 			continue
 		}
+		if err := r.Lapse(ctx); err != nil {
+			return nil, fmt.Errorf("claims of workers: %w", err)
+		}
 		task, ok, err := r.next(ctx)
 		if err != nil {
 			return nil, err
@@ -230,7 +233,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.open(ctx, r.id, task, allowance(r.Limits, spent))
+	s, err := r.open(ctx, r.id, task, allowance(r.Limits, spent), "")
 	if err != nil {
 		return nil, err
 	}

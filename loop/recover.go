@@ -42,7 +42,7 @@ func (l *Loop) recover(ctx context.Context) error {
 		}
 	}
 	for _, row := range lost {
-		if row.Origin != "loop" {
+		if row.Origin != "loop" || row.Worker != "" {
 			continue
 		}
 		if err := l.recoverOne(ctx, row); err != nil {

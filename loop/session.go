@@ -55,7 +55,7 @@ type session struct {
 
 // open claims the task and records the session, before anything is launched: a
 // crash from here on leaves a session that the next run finds.
-func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost float64) (*session, error) {
+func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost float64, worker string) (*session, error) {
 	s := &session{Loop: l, task: task, maxCost: maxCost, row: ralph.Session{ID: uuid.NewString(), TaskID: task.ID}}
 	if err := os.MkdirAll(s.logDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("folder of the session's transcript: %w", err)
@@ -106,7 +106,7 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost flo
 		}
 		s.row, err = tx.StartSession(store.Start{
 			ID: s.row.ID, Task: task.ID, Run: run, Model: model,
-			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference, Uncommitted: uncommitted,
+			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference, Uncommitted: uncommitted, Worker: worker, Lease: Lease,
 		})
 		return err
 	})

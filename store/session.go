@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"ralph"
 )
@@ -14,7 +15,7 @@ const sessionColumns = `
 	s.id, s.task_id, s.attempt, s.origin, s.current_state, s.state_history, s.ending, coalesce(s.outcome, ''), s.outcome_reason,
 	coalesce(s.closing_verb, ''), s.started_at, s.completed_at, s.cost_usd, s.cost_known, s.tokens, s.turns, s.files, s.commits,
 	s.verify, s.exit_status, s.model, s.unchanged, s.last_words, s.stderr_tail, s.denials, s.leftovers, coalesce(s.run_id, 0), s.decision,
-	s.snapshot_id, s.gone`
+	s.snapshot_id, s.gone, s.worker`
 
 func scanSession(row scanner) (ralph.Session, error) {
 	var s ralph.Session
@@ -22,7 +23,7 @@ func scanSession(row scanner) (ralph.Session, error) {
 	err := row.Scan(&s.ID, &s.TaskID, &s.Attempt, &s.Origin, &s.State, column(&s.History), &s.Ending, &s.Outcome, &s.Reason,
 		&s.ClosingVerb, &s.StartedAt, &s.CompletedAt, &s.CostUSD, &known, column(&s.Tokens), &s.Turns, column(&s.Files), column(&s.Commits),
 		column(&s.Verify), &s.Exit, &s.Model, column(&s.Unchanged), &s.LastWords, &s.StderrTail, column(&s.Denials), column(&s.Leftovers), &s.RunID, &s.Decision,
-		&s.SnapshotID, column(&s.Gone))
+		&s.SnapshotID, column(&s.Gone), &s.Worker)
 	s.CostKnown = known == 1
 	return s, err
 }
@@ -85,6 +86,35 @@ func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
 	return all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.completed_at = '' ORDER BY s.started_at`)
 }
 
+// Claimable reports why a task cannot be taken now; the error wraps
+// [ralph.ErrConflict].
+func (tx *Tx) Claimable(t ralph.Task) error {
+	if t.Status == ralph.Pending {
+		return nil
+	}
+	why := fmt.Sprintf("it is %s", t.Status)
+	switch {
+	case t.Status == ralph.InProgress:
+		why = "it is worked on already"
+	case t.StatusReason != "":
+		why += ": " + t.StatusReason
+	}
+	return fmt.Errorf("TASK-%d cannot be claimed, %s: %w", t.ID, why, ralph.ErrConflict)
+}
+
+// LapsedClaims are the open sessions of workers whose lease has run out.
+func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
+	return all(tx, scanSession, `
+		SELECT `+sessionColumns+` FROM sessions s JOIN tasks t ON t.id = s.task_id
+		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id AND t.claim_expires < $1 ORDER BY s.started_at`, tx.now.String())
+}
+
+// RenewClaim extends the lease of a worker's session.
+func (tx *Tx) RenewClaim(session string, until time.Time) error {
+	_, err := tx.exec(`UPDATE tasks SET claim_expires = $1 WHERE claimed_by = $2`, ralph.At(until).String(), session)
+	return err
+}
+
 // A Start is what is known of a session when it begins.
 type Start struct {
 	ID           string
@@ -95,6 +125,9 @@ type Start struct {
 	Snapshot     any     // where the work tree stands; kept as JSON
 	Hashes       any     // the stagnation hashes, kept as JSON
 	Uncommitted  Uncommitted
+
+	Worker string        // who claims it; "" for the loop
+	Lease  time.Duration // how long the worker's claim lasts without a call
 }
 
 // Uncommitted are the files that were not committed when a session began.
@@ -138,7 +171,11 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err := tx.Move(t.ID, ralph.InProgress, ralph.Loop, "a session works on it"); err != nil {
 		return ralph.Session{}, err
 	}
-	if _, err := tx.exec(`UPDATE tasks SET claimed_by = $1 WHERE id = $2`, s.ID, t.ID); err != nil {
+	expires := ralph.Time{}
+	if s.Worker != "" {
+		expires = ralph.At(tx.now.Add(s.Lease))
+	}
+	if _, err := tx.exec(`UPDATE tasks SET claimed_by = $1, claim_expires = $2 WHERE id = $3`, s.ID, expires.String(), t.ID); err != nil {
 		return ralph.Session{}, err
 	}
 	snapshot, err := json.Marshal(s.Snapshot)
@@ -158,9 +195,9 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		return ralph.Session{}, err
 	}
 	_, err = tx.exec(`
-		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at, uncommitted, snapshot_id)
-		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10, $11, $12)`,
-		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String(), uncommitted, s.Uncommitted.Snapshot)
+		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at, uncommitted, snapshot_id, worker)
+		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13)`,
+		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String(), uncommitted, s.Uncommitted.Snapshot, s.Worker)
 	if err != nil {
 		return ralph.Session{}, err
 	}

@@ -197,7 +197,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 			return err
 		}
 	}
-	if _, err := tx.exec(`UPDATE tasks SET attempts = $1, stuck_count = $2, verify_failures = $3, prompt_too_long = $4, claimed_by = '' WHERE id = $5`,
+	if _, err := tx.exec(`UPDATE tasks SET attempts = $1, stuck_count = $2, verify_failures = $3, prompt_too_long = $4, claimed_by = '', claim_expires = '' WHERE id = $5`,
 		d.Attempts, d.StuckCount, d.VerifyFailures, d.PromptTooLong, t.ID); err != nil {
 		return err
 	}

@@ -16,18 +16,34 @@ import (
 )
 
 func newMCP(a *app) *cobra.Command {
-	var names string
+	var profile string
+	var w workerFlags
 	cmd := &cobra.Command{
-		Use:    "mcp",
-		Short:  "Serve the tools with which an agent signals, on stdio",
-		Hidden: true,
-		Long: `Serve the eight signalling tools on stdin and stdout. It is started by the agent;
-environment variables say which session it serves: RALPH_TASK_ID, RALPH_SESSION_ID
-and RALPH_DB_PATH, and optionally RALPH_DISCIPLINE and RALPH_AGENT_TASK_ID.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), a, names) },
+		Use:   "mcp",
+		Short: "Serve ralph's tools to an agent, on stdio or HTTP",
+		Long: `Serve tools to an agent (MCP). The profile loop is what ralph starts itself for each
+session: environment variables say which one (RALPH_TASK_ID, RALPH_SESSION_ID and
+RALPH_DB_PATH, and optionally RALPH_DISCIPLINE and RALPH_AGENT_TASK_ID).
+
+The profile worker is for agents that pull work by themselves: they look for a task,
+claim it, and close it with the same signals; ralph checks a done in the same way.
+See docs/workers.md.`,
+		Example: "  ralph mcp --profile worker --name codex\n  RALPH_MCP_TOKEN=… ralph mcp --profile worker --http 127.0.0.1:7475", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch profile {
+			case "loop":
+				return serveMCP(cmd.Context(), a, w.names)
+			case "worker":
+				return serveWorker(cmd, a, w)
+			}
+			return usage(fieldError("--profile", profile, "loop", "worker"))
+		},
 	}
-	cmd.Flags().StringVar(&names, "tool-names", "dotted", "dotted (ralph.signal.done) or underscore (ralph_signal_done), for clients that refuse dots")
+	cmd.Flags().StringVar(&profile, "profile", "loop", "loop or worker")
+	cmd.Flags().StringVar(&w.names, "tool-names", "", "dotted (ralph.signal.done) or underscore (ralph_signal_done), for clients that refuse dots; dotted for the profile loop, underscore for others")
+	cmd.Flags().StringVar(&w.name, "name", "worker", "the worker's `NAME`, under which it signals and comments")
+	cmd.Flags().StringVar(&w.scopes, "scopes", "tasks:read,tasks:write", "what the worker may do")
+	cmd.Flags().StringVar(&w.http, "http", "", "serve on this loopback `ADDRESS` instead of stdio")
 	return cmd
 }
 
@@ -40,7 +56,7 @@ func serveMCP(ctx context.Context, a *app, names string) error {
 	}
 	options := mcpserver.Options{Version: version()}
 	switch names {
-	case "dotted":
+	case "", "dotted":
 	case "underscore":
 		options.Underscore = true
 	default:

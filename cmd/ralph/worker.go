@@ -1,0 +1,330 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/mcpserver"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// Calls a minute that a worker may make; more where its server has every scope.
+const (
+	callsPerMinute    = 60
+	callsPerMinuteAll = 600
+)
+
+// workerFlags are those of `ralph mcp --profile worker`.
+type workerFlags struct {
+	name   string
+	scopes string
+	names  string
+	http   string
+}
+
+// tokenVariable has the token that clients of a server on HTTP send.
+const tokenVariable = "RALPH_MCP_TOKEN"
+
+func serveWorker(cmd *cobra.Command, a *app, f workerFlags) error {
+	o := mcpserver.WorkerOptions{Version: version(), Scopes: strings.Split(f.scopes, ","), PerMinute: callsPerMinute}
+	for _, s := range o.Scopes {
+		if !slices.Contains(mcpserver.Scopes, s) {
+			return usage(fieldError("--scopes", s, mcpserver.Scopes...))
+		}
+	}
+	if slices.Contains(o.Scopes, mcpserver.ScopeRead) && slices.Contains(o.Scopes, mcpserver.ScopeWrite) {
+		o.PerMinute = callsPerMinuteAll
+	}
+	switch f.names {
+	case "", "underscore":
+	case "dotted":
+		o.Dotted = true
+	default:
+		return usage(fieldError("--tool-names", f.names, "dotted", "underscore"))
+	}
+	if err := ralph.CheckTitle("--name", f.name); err != nil {
+		return usage(err)
+	}
+	return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+		l, err := newLoop(cmd.Context(), a, p, db)
+		if err != nil {
+			return err
+		}
+		if f.http != "" {
+			return serveWorkerHTTP(cmd.Context(), a, f, func() *mcp.Server { return mcpserver.NewWorker(o, &worker{loop: l, name: f.name}) })
+		}
+		w := &worker{loop: l, name: f.name}
+		err = mcpserver.Serve(cmd.Context(), mcpserver.NewWorker(o, w), os.Stdin, os.Stdout)
+		return errors.Join(err, w.leave(context.WithoutCancel(cmd.Context())))
+	})
+}
+
+// serveWorkerHTTP serves on a loopback address until it is interrupted.
+func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, server func() *mcp.Server) error {
+	host, _, err := net.SplitHostPort(f.http)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return usage(&ralph.FieldError{Field: fmt.Sprintf("--http %q", f.http), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475"})
+	}
+	token := a.getenv(tokenVariable)
+	if token == "" {
+		token = rand.Text()
+	}
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", f.http)
+	if err != nil {
+		return usage(err)
+	}
+	fmt.Fprintf(a.err, "serving MCP on http://%s\n", l.Addr())
+	if a.getenv(tokenVariable) == "" {
+		fmt.Fprintf(a.err, "clients send: Authorization: Bearer %s\n(set %s to choose the token)\n", token, tokenVariable)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s := &http.Server{Handler: mcpserver.Handler(token, server), ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		// Streams of clients stay open for ever: they are cut.
+		return s.Close()
+	}
+}
+
+// A worker is one client's connection. It implements mcpserver.Worker.
+type worker struct {
+	loop *loop.Loop
+	name string
+
+	mu    sync.Mutex
+	claim *loop.Claim
+}
+
+func (w *worker) leave(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.claim == nil {
+		return nil
+	}
+	c := w.claim
+	w.claim = nil
+	return c.Release(ctx)
+}
+
+// held is the claim, renewed; an error says why there is none any more. The caller
+// holds the lock.
+func (w *worker) held(ctx context.Context) (*loop.Claim, error) {
+	if w.claim == nil {
+		return nil, fmt.Errorf("you have not claimed a task; call claim_task first: %w", ralph.ErrConflict)
+	}
+	why, err := w.claim.Dropped(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why != "" {
+		id := w.claim.TaskID()
+		w.claim = nil
+		return nil, fmt.Errorf("your claim on TASK-%d is over: %s; what you did stays, and nothing more is recorded: %w", id, why, ralph.ErrConflict)
+	}
+	return w.claim, nil
+}
+
+// Next implements mcpserver.Worker.
+func (w *worker) Next(ctx context.Context) (string, error) {
+	if err := w.loop.Lapse(ctx); err != nil {
+		return "", err
+	}
+	var t ralph.Task
+	var ok bool
+	if err := w.loop.Store.View(ctx, func(tx *store.Tx) (err error) { t, ok, err = tx.Next(); return err }); err != nil {
+		return "", err
+	}
+	if !ok {
+		return "No task can be claimed now.", nil
+	}
+	return fmt.Sprintf("TASK-%d %s (priority %d)\n\n%s\n\nTake it with claim_task.", t.ID, t.Title, t.Priority, t.Description), nil
+}
+
+// Claim implements mcpserver.Worker. Where the next task is asked for and somebody
+// is faster, the one behind it is tried.
+func (w *worker) Claim(ctx context.Context, task int64) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.claim != nil {
+		if c, err := w.held(ctx); err == nil {
+			return "", fmt.Errorf("you hold TASK-%d; close or release it first: %w", c.TaskID(), ralph.ErrConflict)
+		}
+	}
+	for {
+		id := task
+		if id == 0 {
+			var next ralph.Task
+			var ok bool
+			if err := w.loop.Store.View(ctx, func(tx *store.Tx) (err error) { next, ok, err = tx.Next(); return err }); err != nil {
+				return "", err
+			}
+			if !ok {
+				return "No task can be claimed now.", nil
+			}
+			id = next.ID
+		}
+		c, err := w.loop.Claim(ctx, id, w.name)
+		if task == 0 && errors.Is(err, ralph.ErrConflict) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		w.claim = c
+		return fmt.Sprintf("You hold TASK-%d (session %s).\n\n%s", c.TaskID(), c.SessionID(), c.Prompt()), nil
+	}
+}
+
+// Release implements mcpserver.Worker.
+func (w *worker) Release(ctx context.Context, task int64) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, err := w.held(ctx)
+	if err != nil {
+		return "", err
+	}
+	if task != 0 && task != c.TaskID() {
+		return "", fmt.Errorf("you hold TASK-%d, not TASK-%d: %w", c.TaskID(), task, ralph.ErrConflict)
+	}
+	w.claim = nil
+	return fmt.Sprintf("TASK-%d is back in the queue.", c.TaskID()), c.Release(ctx)
+}
+
+// Say implements mcpserver.Worker.
+func (w *worker) Say(ctx context.Context, p signals.Payload) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, err := w.held(ctx)
+	if err != nil {
+		return "", err
+	}
+	id, err := w.loop.Store.Say(ctx, c.TaskID(), c.SessionID(), w.name, "", p)
+	if err != nil {
+		return "", err
+	}
+	said := fmt.Sprintf("Recorded %s as comment %d.", p.Verb(), id)
+	if !p.Verb().Closes() {
+		return said, nil
+	}
+	again, d, err := c.Close(ctx)
+	if err != nil {
+		return "", err
+	}
+	if again != "" {
+		return said + " It does not close the task yet:\n\n" + again, nil
+	}
+	w.claim = nil
+	return fmt.Sprintf("%s TASK-%d is %s: %s", said, c.TaskID(), d.Status, d.StatusReason), nil
+}
+
+// SetState implements mcpserver.Worker.
+func (w *worker) SetState(ctx context.Context, c mcpserver.StateChange) (reply mcpserver.StateReply, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	claim, err := w.held(ctx)
+	if err != nil {
+		return reply, err
+	}
+	if c.SessionID != "" && c.SessionID != claim.SessionID() {
+		return reply, otherSession(ctx, w.loop.Store, c.SessionID, claim.SessionID())
+	}
+	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
+		previous, err := tx.ReportState(claim.SessionID(), c.State, c.Metadata)
+		reply = mcpserver.StateReply{Success: true, PreviousState: previous, NewState: c.State, TransitionedAt: tx.Now()}
+		return err
+	})
+	return reply, err
+}
+
+// Comment implements mcpserver.Worker: on any task, since a reviewer holds none.
+func (w *worker) Comment(ctx context.Context, c mcpserver.CommentCall) (id int64, err error) {
+	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
+		id, err = tx.AddComment(ralph.Comment{
+			TaskID: int64(c.TaskID), SessionID: w.session(), Author: w.name, AuthorKind: ralph.ByAgent, Kind: c.Kind, Body: c.Body, Rationale: c.Rationale, ParentID: c.Parent,
+		})
+		return err
+	})
+	return id, err
+}
+
+// Propose implements mcpserver.Worker.
+func (w *worker) Propose(ctx context.Context, c mcpserver.AmendmentCall) (id int64, err error) {
+	patch, err := ralph.ParsePatch(c.Patch)
+	if err != nil {
+		return 0, err
+	}
+	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
+		id, err = tx.Propose(ralph.Amendment{TaskID: int64(c.TaskID), SessionID: w.session(), Author: w.name, AuthorKind: ralph.ByAgent, Patch: patch, Rationale: c.Rationale})
+		return err
+	})
+	return id, err
+}
+
+// session is the one that the claim opened; "" without a claim.
+func (w *worker) session() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.claim == nil {
+		return ""
+	}
+	return w.claim.SessionID()
+}
+
+// Resolve implements mcpserver.Worker (decision 9).
+func (w *worker) Resolve(ctx context.Context, comment int64, decision string) error {
+	return w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
+		c, err := tx.Comment(comment)
+		if err != nil {
+			return err
+		}
+		if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman {
+			return fmt.Errorf("comment %d is for a person to settle: %w", comment, ralph.ErrConflict)
+		}
+		return tx.Resolve(comment, decision, w.name)
+	})
+}
+
+// Comments implements mcpserver.Worker.
+func (w *worker) Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) (list []ralph.Comment, err error) {
+	err = w.loop.Store.View(ctx, func(tx *store.Tx) error {
+		if _, err := tx.Task(task); err != nil {
+			return err
+		}
+		list, err = tx.Timeline(task, store.CommentFilter{Open: openOnly})
+		list = slices.DeleteFunc(list, func(c ralph.Comment) bool { return kind != "" && c.Kind != kind })
+		return err
+	})
+	return list, err
+}
+
+// Amendments implements mcpserver.Worker.
+func (w *worker) Amendments(ctx context.Context, task int64) (list []ralph.Amendment, err error) {
+	err = w.loop.Store.View(ctx, func(tx *store.Tx) error {
+		list, err = tx.Amendments(store.AmendmentFilter{Task: task, Status: ralph.AmendmentProposed})
+		return err
+	})
+	return list, err
+}

@@ -1,0 +1,148 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// Lease is how long a worker's claim lasts since its last call (decision 13).
+const Lease = 30 * time.Minute
+
+// A Claim is a task that a worker has taken: an agent that pulls work by itself.
+// It is settled by the same rules as a session of the loop.
+type Claim struct {
+	s *session
+}
+
+// Claim has a worker take a task. The error wraps [ralph.ErrConflict] if it cannot
+// be taken, and says why.
+func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, error) {
+	if err := l.Lapse(ctx); err != nil {
+		return nil, err
+	}
+	var t ralph.Task
+	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if t, err = tx.Task(task); err == nil {
+			err = tx.Claimable(t)
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	// What this takes is looked at again in the transaction that takes it.
+	s, err := l.open(ctx, 0, t, 0, worker)
+	if err != nil {
+		return nil, err
+	}
+	s.clock = newClock(time.Hour, func() {})
+	s.clock.pause() // a worker's time is its lease
+	return &Claim{s}, nil
+}
+
+// SessionID is the session that the claim opened.
+func (c *Claim) SessionID() string { return c.s.row.ID }
+
+// TaskID is the task.
+func (c *Claim) TaskID() int64 { return c.s.row.TaskID }
+
+// Prompt is what the worker is told.
+func (c *Claim) Prompt() string { return c.s.prompt }
+
+// Dropped says why the claim is over although the worker did not end it; "" if it
+// is not. A person may have cancelled or amended the task meanwhile, or the lease
+// may have lapsed.
+func (c *Claim) Dropped(ctx context.Context) (why string, err error) {
+	err = c.s.Store.Tx(ctx, func(tx *store.Tx) error {
+		row, err := tx.Session(c.s.row.ID)
+		if err != nil {
+			return err
+		}
+		if !row.CompletedAt.IsZero() {
+			why = "it has lapsed: " + row.Reason
+			return nil
+		}
+		request, by, err := tx.StopRequest(row.ID)
+		if err != nil {
+			return err
+		}
+		halted, err := tx.Halted(row.ID)
+		switch {
+		case err != nil:
+			return err
+		case request == "cancel":
+			why = by + " cancelled the task"
+		case request == "contract":
+			why = by + " changed what the task asks for"
+		case halted != "":
+			why = halted + " stopped it"
+		default:
+			return tx.RenewClaim(row.ID, tx.Now().Add(Lease))
+		}
+		return nil
+	})
+	if err != nil || why == "" {
+		return why, err
+	}
+	return why, c.end(ctx, ralph.Interrupted, "interrupted: "+why)
+}
+
+// Close is called after a closing verb. It checks a done as the loop does: what it
+// returns is either what is told to the worker, who goes on, or how the task was
+// settled.
+func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
+	again, err = c.s.turnEnded(ctx)
+	if err != nil || again != "" {
+		return again, d, err
+	}
+	d, _, err = c.s.settle(ctx, Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
+	return "", d, err
+}
+
+// Release gives the task back; no counter moves.
+func (c *Claim) Release(ctx context.Context) error {
+	return c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")
+}
+
+func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) error {
+	_, _, err := c.s.settle(ctx, Report{Ending: how, Reason: why, CostKnown: true})
+	if errors.Is(err, ralph.ErrConflict) {
+		return nil // somebody has settled it meanwhile
+	}
+	return err
+}
+
+// Lapse settles the claims whose lease has run out: their tasks go back to the
+// queue, and what was signalled counts.
+func (l *Loop) Lapse(ctx context.Context) error {
+	var lapsed []ralph.Session
+	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { lapsed, err = tx.LapsedClaims(); return err }); err != nil {
+		return err
+	}
+	for _, row := range lapsed {
+		s := &session{Loop: l, row: row}
+		if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+			if s.task, err = tx.Task(row.TaskID); err != nil {
+				return err
+			}
+			if err = s.prepare(tx); err != nil {
+				return err
+			}
+			var snapshot struct{}
+			_, err = tx.Beginning(row.ID, &snapshot, &s.reference)
+			return err
+		}); err != nil {
+			return err
+		}
+		c := Claim{s}
+		if err := c.end(ctx, ralph.Lost, fmt.Sprintf("lost: its worker %s has not called for %s", row.Worker, Lease)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package loop_test
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestAClaimLapses: a worker that is not heard of for the length of its lease
+// loses its task, what it signalled counts, and it cannot go on.
+func TestAClaimLapses(t *testing.T) {
+	dir := t.TempDir()
+	var passed atomic.Int64
+	begin := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tree, err := worktree.Open(t.Context(), dir, ".ralph")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loop.Loop{
+		Store: db, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
+	}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	status := func() (task ralph.Task) {
+		t.Helper()
+		if err := db.View(t.Context(), func(tx *store.Tx) (err error) { task, err = tx.Task(1); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return task
+	}
+	first, err := l.Claim(t.Context(), 1, "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Claim(t.Context(), 1, "bob"); !errors.Is(err, ralph.ErrConflict) {
+		t.Errorf("a second claim: %v, want ErrConflict", err)
+	}
+	passed.Store(int64(loop.Lease - time.Second))
+	if why, err := first.Dropped(t.Context()); why != "" || err != nil { // it renews
+		t.Errorf("dropped: %s, %v", why, err)
+	}
+	if _, err := db.Say(t.Context(), 1, first.SessionID(), "ann", "", signals.Learned{Text: "x is y", Kind: "discovery", Scope: "project"}); err != nil {
+		t.Fatal(err)
+	}
+	passed.Store(int64(2*loop.Lease - 2*time.Second))
+	if err := l.Lapse(t.Context()); err != nil || status().Status != ralph.InProgress {
+		t.Errorf("before its time: %v, %s", err, status().Status)
+	}
+	passed.Store(int64(2 * loop.Lease))
+	second, err := l.Claim(t.Context(), 1, "bob")
+	if err != nil {
+		t.Fatalf("a lapsed claim is still held: %v", err)
+	}
+	if why, err := first.Dropped(t.Context()); why == "" || err != nil {
+		t.Errorf("the first worker is not told: %q, %v", why, err)
+	}
+	if task := status(); task.Attempts != 0 || task.StuckCount != 0 || task.ClaimedBy != second.SessionID() {
+		t.Errorf("got %+v", task)
+	}
+	if err := db.View(t.Context(), func(tx *store.Tx) error {
+		known, err := tx.Learnings(store.LearningFilter{})
+		if len(known) != 1 {
+			t.Errorf("what was learned is lost: %v", known)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Release(t.Context()); err != nil || status().Status != ralph.Pending {
+		t.Errorf("released: %v, %s", err, status().Status)
+	}
+}

@@ -1,0 +1,54 @@
+package mcpserver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph/mcpserver"
+)
+
+func TestHTTPIsForThisMachineAndWhoHasTheToken(t *testing.T) {
+	server := httptest.NewServer(mcpserver.Handler("secret", func() *mcp.Server { return mcpserver.New(mcpserver.Options{}) }))
+	defer server.Close()
+	for _, tt := range []struct {
+		name   string
+		change func(r *http.Request)
+		want   int
+	}{
+		{"a program with the token", func(*http.Request) {}, http.StatusOK},
+		{"no token", func(r *http.Request) { r.Header.Del("Authorization") }, http.StatusUnauthorized},
+		{"a wrong token", func(r *http.Request) { r.Header.Set("Authorization", "Bearer guess") }, http.StatusUnauthorized},
+		{"another scheme", func(r *http.Request) { r.Header.Set("Authorization", "Basic secret") }, http.StatusUnauthorized},
+		{"a page of this machine", func(r *http.Request) { r.Header.Set("Origin", "http://localhost:3000") }, http.StatusOK},
+		{"a page from elsewhere", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, http.StatusForbidden},
+		{"a page without an origin of its own", func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		{"a name that was pointed here", func(r *http.Request) { r.Host = "evil.example" }, http.StatusForbidden},
+		{"an address that begins alike", func(r *http.Request) { r.Host = "127.0.0.1.evil.example:80" }, http.StatusForbidden},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			r.Header.Set("Authorization", "Bearer secret")
+			tt.change(r)
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := answer.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			if answer.StatusCode != tt.want {
+				t.Errorf("got %d, want %d", answer.StatusCode, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,210 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// The scopes in which a worker's server is served.
+const (
+	ScopeRead  = "tasks:read"
+	ScopeWrite = "tasks:write"
+)
+
+// Scopes lists them.
+var Scopes = []string{ScopeRead, ScopeWrite}
+
+// A Worker is what a server of the worker profile works on: the queue, and the one
+// task that its client has claimed. What is returned is told to the client.
+type Worker interface {
+	// Next is the task that would be claimed; "" if there is none.
+	Next(ctx context.Context) (string, error)
+	// Claim takes a task, or the next one for 0.
+	Claim(ctx context.Context, task int64) (string, error)
+	// Release gives a claimed task back.
+	Release(ctx context.Context, task int64) (string, error)
+	// Say keeps a signal and, for a closing verb, settles the task.
+	Say(ctx context.Context, p signals.Payload) (string, error)
+	SetState(ctx context.Context, c StateChange) (StateReply, error)
+	Comment(ctx context.Context, c CommentCall) (int64, error)
+	Propose(ctx context.Context, c AmendmentCall) (int64, error)
+	// Resolve settles a comment of an agent's; people's are theirs to settle.
+	Resolve(ctx context.Context, comment int64, decision string) error
+	Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error)
+	Amendments(ctx context.Context, task int64) ([]ralph.Amendment, error)
+}
+
+// WorkerOptions of NewWorker.
+type WorkerOptions struct {
+	Version string
+	Dotted  bool     // ralph.signal.done instead of ralph_signal_done
+	Scopes  []string // of [Scopes]; a call without its scope is refused
+	// PerMinute is how many calls a minute are answered; further ones are refused
+	// with the time to wait.
+	PerMinute int
+}
+
+const workerInstructions = "These tools hand out tasks. Look with get_next_actionable, take one with claim_task, do what its text says, and close it with exactly one of the signals " +
+	"done, partial or stuck; ralph checks a done before it counts. Any call renews your claim, which lapses after half an hour without one."
+
+// NewWorker is a server for an agent that pulls work by itself (discussion, "MCP
+// tools"). It panics if a schema cannot be made, which only a change of this
+// package can cause.
+func NewWorker(o WorkerOptions, w Worker) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: o.Version},
+		&mcp.ServerOptions{Instructions: workerInstructions, Capabilities: &mcp.ServerCapabilities{}})
+	limit := rate.NewLimiter(rate.Every(time.Minute/time.Duration(o.PerMinute)), o.PerMinute)
+	server.AddReceivingMiddleware(limited(limit, o.Scopes))
+	task := &jsonschema.Schema{Types: []string{"integer", "string"}, Description: "The task: 12, #12 or TASK-12."}
+	add(server, "get_next_actionable", "Show the next task that you could claim.", closed(nil, nil),
+		func(ctx context.Context, _ struct{}) (string, error) { return w.Next(ctx) })
+	add(server, "claim_task", "Take a task, and get the text that says what is to be done. Without task_id the next one. You hold one task at a time.",
+		closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
+		func(ctx context.Context, in struct {
+			TaskID taskID `json:"task_id"`
+		},
+		) (string, error) {
+			return w.Claim(ctx, int64(in.TaskID))
+		})
+	add(server, "release_task", "Give the task that you hold back, without a verdict.", closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
+		func(ctx context.Context, in struct {
+			TaskID taskID `json:"task_id"`
+		},
+		) (string, error) {
+			return w.Release(ctx, int64(in.TaskID))
+		})
+	prefix := "ralph_signal_"
+	if o.Dotted {
+		prefix = "ralph.signal."
+	}
+	no := false
+	for _, t := range tools {
+		schema, err := Schema(t.payload)
+		if err != nil {
+			panic(err)
+		}
+		server.AddTool(&mcp.Tool{
+			Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
+			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+		}, workerSignal(w, t.payload.Verb()))
+	}
+	addState(server, Options{SetState: w.SetState})
+	addDiscussion(server, Options{Comment: w.Comment, Propose: w.Propose})
+	addReading(server, w, task)
+	return server
+}
+
+// addReading serves the tools that settle and list what is discussed.
+func addReading(server *mcp.Server, w Worker, task *jsonschema.Schema) {
+	add(server, "resolve_comment", "Settle a comment of an agent's, such as a blocker, with what was decided.",
+		closed([]string{"comment_id", "decision"}, map[string]*jsonschema.Schema{
+			"comment_id": {Type: "integer", Description: "The comment."}, "decision": textField("What was decided."),
+		}),
+		func(ctx context.Context, in struct {
+			CommentID int64  `json:"comment_id"`
+			Decision  string `json:"decision"`
+		},
+		) (string, error) {
+			return fmt.Sprintf("Resolved comment %d.", in.CommentID), w.Resolve(ctx, in.CommentID, in.Decision)
+		})
+	var kinds []any
+	for _, k := range ralph.CommentKinds {
+		kinds = append(kinds, string(k))
+	}
+	add(server, "list_task_comments", "List what was said on a task, oldest first.",
+		closed([]string{"task_id"}, map[string]*jsonschema.Schema{
+			"task_id": task, "kind": {Type: "string", Enum: kinds, Description: "Only comments of this kind."},
+			"open_only": {Type: "boolean", Description: "Only those that nobody has settled."},
+		}),
+		func(ctx context.Context, in struct {
+			TaskID   taskID            `json:"task_id"`
+			Kind     ralph.CommentKind `json:"kind"`
+			OpenOnly bool              `json:"open_only"`
+		},
+		) (string, error) {
+			list, err := w.Comments(ctx, int64(in.TaskID), in.Kind, in.OpenOnly)
+			return asJSON(list, err)
+		})
+	add(server, "list_pending_amendments", "List the proposed changes of tasks that wait for a person's decision.",
+		closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
+		func(ctx context.Context, in struct {
+			TaskID taskID `json:"task_id"`
+		},
+		) (string, error) {
+			list, err := w.Amendments(ctx, int64(in.TaskID))
+			return asJSON(list, err)
+		})
+}
+
+// asJSON is a list as the text of a reply.
+func asJSON[T any](list []T, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	b, err := json.MarshalIndent(append([]T{}, list...), "", "  ")
+	return string(b), err
+}
+
+// workerSignal is one verb for what is claimed.
+func workerSignal(w Worker, verb ralph.Verb) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				result, err = failure(fmt.Errorf("internal error: %v", r)), nil
+			}
+		}()
+		raw := req.Params.Arguments
+		if len(raw) == 0 {
+			raw = json.RawMessage("{}")
+		}
+		payload, err := signals.Parse(verb, raw)
+		if err != nil {
+			return failure(err), nil
+		}
+		// The client may leave right after the call; what it said counts.
+		said, err := w.Say(context.WithoutCancel(ctx), payload)
+		if err != nil {
+			return failure(err), nil
+		}
+		return text(said), nil
+	}
+}
+
+// reading are the tools that need no more than the scope tasks:read.
+var reading = []string{"get_next_actionable", "list_task_comments", "list_pending_amendments"}
+
+// limited refuses calls without their scope, and calls that come too fast.
+func limited(limit *rate.Limiter, scopes []string) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			call, ok := req.GetParams().(*mcp.CallToolParamsRaw)
+			if method != "tools/call" || !ok {
+				return next(ctx, method, req)
+			}
+			need := ScopeWrite
+			if slices.Contains(reading, call.Name) {
+				need = ScopeRead
+			}
+			if !slices.Contains(scopes, need) {
+				return failure(fmt.Errorf("%s needs the scope %s; this server is served with %s", call.Name, need, strings.Join(scopes, ", "))), nil
+			}
+			if r := limit.Reserve(); r.Delay() > 0 {
+				wait := r.Delay()
+				r.Cancel()
+				return failure(fmt.Errorf("too many calls; try again in %s", wait.Round(time.Second/10))), nil
+			}
+			return next(ctx, method, req)
+		}
+	}
+}
