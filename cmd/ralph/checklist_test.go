@@ -66,7 +66,7 @@ func TestTheChecklistNamesTestsThatExist(t *testing.T) {
 			}
 		}
 	}
-	for design, last := range map[string]int{"S0": 67, "S1": 78, "S3": 61} {
+	for design, last := range map[string]int{"S0": 67, "S1": 78, "S2": 41, "S3": 61} {
 		for n := 1; n <= last; n++ {
 			if id := fmt.Sprintf("%s.%d", design, n); !covered[id] {
 				t.Errorf("%s is not in docs/checklist.md", id)
