@@ -77,17 +77,7 @@ func New(o Options) *mcp.Server {
 	if o.Underscore {
 		prefix = "ralph_signal_"
 	}
-	for _, t := range tools {
-		schema, err := Schema(t.payload)
-		if err != nil {
-			panic(err)
-		}
-		no := false
-		server.AddTool(&mcp.Tool{
-			Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
-			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
-		}, handler(o, t.payload.Verb()))
-	}
+	addVerbs(server, prefix, recorded(o))
 	if o.SetState != nil {
 		addState(server, o)
 	}
@@ -117,9 +107,39 @@ func Schema(p signals.Payload) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// handler stores one verb's calls. Everything that is wrong with a call is a tool
+// said keeps a signal and says what came of it.
+type said func(ctx context.Context, p signals.Payload) (string, error)
+
+// recorded is what an agent of the loop is told: nothing else happens in the server.
+func recorded(o Options) said {
+	return func(ctx context.Context, p signals.Payload) (string, error) {
+		id, err := o.Say(ctx, p)
+		said := fmt.Sprintf("Recorded %s as comment %d.", p.Verb(), id)
+		if p.Verb().Closes() {
+			said += " It closes this session: end your work now. If you call another closing verb, the last one counts."
+		}
+		return said, err
+	}
+}
+
+// addVerbs serves the eight verbs.
+func addVerbs(server *mcp.Server, prefix string, say said) {
+	no := false
+	for _, t := range tools {
+		schema, err := Schema(t.payload)
+		if err != nil {
+			panic(err)
+		}
+		server.AddTool(&mcp.Tool{
+			Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
+			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+		}, handler(say, t.payload.Verb()))
+	}
+}
+
+// handler takes one verb's calls. Everything that is wrong with a call is a tool
 // error, which the model can read and mend.
-func handler(o Options, verb ralph.Verb) mcp.ToolHandler {
+func handler(say said, verb ralph.Verb) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 		defer func() {
 			// A panic would end the process and with it the session's only way to speak.
@@ -136,15 +156,11 @@ func handler(o Options, verb ralph.Verb) mcp.ToolHandler {
 			return failure(err), nil
 		}
 		// The client may close its end right after the call; what it said counts.
-		id, err := o.Say(context.WithoutCancel(ctx), payload)
+		reply, err := say(context.WithoutCancel(ctx), payload)
 		if err != nil {
 			return failure(err), nil
 		}
-		said := fmt.Sprintf("Recorded %s as comment %d.", verb, id)
-		if verb.Closes() {
-			said += " It closes this session: end your work now. If you call another closing verb, the last one counts."
-		}
-		return text(said), nil
+		return text(reply), nil
 	}
 }
 

@@ -88,17 +88,7 @@ func NewWorker(o WorkerOptions, w Worker) *mcp.Server {
 	if o.Dotted {
 		prefix = "ralph.signal."
 	}
-	no := false
-	for _, t := range tools {
-		schema, err := Schema(t.payload)
-		if err != nil {
-			panic(err)
-		}
-		server.AddTool(&mcp.Tool{
-			Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
-			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
-		}, workerSignal(w, t.payload.Verb()))
-	}
+	addVerbs(server, prefix, w.Say)
 	addState(server, Options{SetState: w.SetState})
 	addDiscussion(server, Options{Comment: w.Comment, Propose: w.Propose})
 	addReading(server, w, task)
@@ -154,31 +144,6 @@ func asJSON[T any](list []T, err error) (string, error) {
 	}
 	b, err := json.MarshalIndent(append([]T{}, list...), "", "  ")
 	return string(b), err
-}
-
-// workerSignal is one verb for what is claimed.
-func workerSignal(w Worker, verb ralph.Verb) mcp.ToolHandler {
-	return func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				result, err = failure(fmt.Errorf("internal error: %v", r)), nil
-			}
-		}()
-		raw := req.Params.Arguments
-		if len(raw) == 0 {
-			raw = json.RawMessage("{}")
-		}
-		payload, err := signals.Parse(verb, raw)
-		if err != nil {
-			return failure(err), nil
-		}
-		// The client may leave right after the call; what it said counts.
-		said, err := w.Say(context.WithoutCancel(ctx), payload)
-		if err != nil {
-			return failure(err), nil
-		}
-		return text(said), nil
-	}
 }
 
 // reading are the tools that need no more than the scope tasks:read.

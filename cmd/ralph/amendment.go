@@ -207,7 +207,7 @@ func newAmendmentPropose(a *app) *cobra.Command {
 			}
 			return a.changeAmendment(cmd, func(tx *store.Tx) (int64, error) {
 				return tx.Propose(ralph.Amendment{TaskID: id, Author: a.person(), AuthorKind: ralph.ByHuman, Patch: p, Rationale: rationale})
-			}, "is proposed")
+			}, new("is proposed"))
 		},
 	}
 	cmd.Flags().StringVar(&patch, "patch", "", "`JSON` with one or more of title, description, contracts {acceptance, verify} and priority; @FILE, or - for standard input")
@@ -216,7 +216,7 @@ func newAmendmentPropose(a *app) *cobra.Command {
 }
 
 // changeAmendment makes a change and says what came of it.
-func (a *app) changeAmendment(cmd *cobra.Command, change func(tx *store.Tx) (int64, error), said string) error {
+func (a *app) changeAmendment(cmd *cobra.Command, change func(tx *store.Tx) (int64, error), said *string) error {
 	var m ralph.Amendment
 	err := a.write(cmd.Context(), func(tx *store.Tx) error {
 		id, err := change(tx)
@@ -230,7 +230,7 @@ func (a *app) changeAmendment(cmd *cobra.Command, change func(tx *store.Tx) (int
 		return err
 	}
 	return a.print(m, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "amendment %d of TASK-%d %s\n", m.ID, m.TaskID, said)
+		_, err := fmt.Fprintf(w, "amendment %d of TASK-%d %s\n", m.ID, m.TaskID, *said)
 		return err
 	})
 }
@@ -244,26 +244,14 @@ func newAmendmentApprove(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			dropped := false
-			var m ralph.Amendment
-			err = a.write(cmd.Context(), func(tx *store.Tx) error {
-				if dropped, err = tx.ApproveAmendment(id, note, a.person()); err != nil {
-					return err
-				}
-				m, err = tx.Amendment(id)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			return a.print(m, func(w io.Writer) error {
-				said := "is applied"
+			said := "is applied"
+			return a.changeAmendment(cmd, func(tx *store.Tx) (int64, error) {
+				dropped, err := tx.ApproveAmendment(id, note, a.person())
 				if dropped {
 					said += "; the session that works on it is being stopped, its work stays, and the next one begins with the amendment"
 				}
-				_, err := fmt.Fprintf(w, "amendment %d of TASK-%d %s\n", m.ID, m.TaskID, said)
-				return err
-			})
+				return id, err
+			}, &said)
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "a word on the decision")
@@ -279,7 +267,7 @@ func newAmendmentReject(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.changeAmendment(cmd, func(tx *store.Tx) (int64, error) { return id, tx.RejectAmendment(id, note, a.person()) }, "is rejected")
+			return a.changeAmendment(cmd, func(tx *store.Tx) (int64, error) { return id, tx.RejectAmendment(id, note, a.person()) }, new("is rejected"))
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "why")
@@ -301,7 +289,7 @@ func newAmendmentRollback(a *app) *cobra.Command {
 					err = errDryRun
 				}
 				return id, err
-			}, "is rolled back")
+			}, new("is rolled back"))
 			if errors.Is(err, errDryRun) {
 				return fmt.Errorf("%s of the task changed after amendment %d was applied: nothing was done; see `ralph amendment show %d` and `ralph task edit`: %w",
 					strings.Join(conflicts, ", "), id, id, ralph.ErrConflict)
