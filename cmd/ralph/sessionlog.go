@@ -83,6 +83,9 @@ func (a *app) followLog(cmd *cobra.Command, session string, f io.Reader, p *tran
 			case <-ctx.Done():
 				return nil
 			case <-tick.C:
+				if readerGone(a.out) {
+					return nil
+				}
 			}
 		}
 	})
