@@ -74,7 +74,8 @@ func TestTimeInState(t *testing.T) {
 	}
 	s.History = append(s.History[:2:2], ralph.PhaseChange{State: "analyzing", Timestamp: at(9), Source: "reported"}, ralph.PhaseChange{State: "testing", Timestamp: at(12), Source: "observed", Unexpected: true})
 	want := []ralph.Stay{
-		{Phase: "idle", Seconds: 60, Source: "observed", Long: true}, {Phase: "analyzing", Seconds: 11 * 60, Source: "reported", Long: true},
+		{Phase: "idle", Seconds: 60, Source: "observed", Long: true},
+		{Phase: "analyzing", Seconds: 11 * 60, Source: "reported", Long: true},
 		{Phase: "testing", Seconds: 60, Source: "observed", Unexpected: true},
 	}
 	if stays = s.Stays(at(13)); !slices.Equal(stays, want) {
