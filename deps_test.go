@@ -30,7 +30,8 @@ var imports = map[string][]string{
 	"ralph/internal/testresult":  {},
 	"ralph/internal/bm25":        {},
 	"ralph/internal/exchange":    {"ralph", "ralph/signals"},
-	"ralph/internal/transcript":  {},
+	"ralph/internal/jsonl":       {},
+	"ralph/internal/transcript":  {"ralph/internal/jsonl"},
 	"ralph/internal/watch":       {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/retention":   {},
 	"ralph/internal/report":      {"ralph"},
@@ -40,7 +41,7 @@ var imports = map[string][]string{
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult",
 		"ralph/internal/bm25", "ralph/internal/schedule",
 	},
-	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc"},
+	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc", "ralph/internal/jsonl"},
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/internal/scripted",

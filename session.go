@@ -68,16 +68,17 @@ var longPhase = map[Phase]time.Duration{
 
 // A Stay is one time that a session spent in a phase.
 type Stay struct {
-	Phase   Phase   `json:"state"`
-	Seconds float64 `json:"seconds"`
-	Source  string  `json:"source"`
-	Long    bool    `json:"unusually_long"` // several times what such a phase usually takes
+	Phase      Phase   `json:"state"`
+	Seconds    float64 `json:"seconds"`
+	Source     string  `json:"source"`         // who said that it began: "reported" or "observed"
+	Long       bool    `json:"unusually_long"` // several times what such a phase usually takes
+	Unexpected bool    `json:"unexpected"`     // the phase before it usually leads elsewhere
 }
 
 // Stays are the phases of a session in order with the time in each; the one that
-// is not over lasts until now.
+// is not over lasts until now. A phase that is reported anew goes on.
 func (s Session) Stays(now Time) []Stay {
-	var stays []Stay
+	stays := []Stay{}
 	for i, h := range s.History {
 		if h.State == PhaseDone || h.State == PhaseFailed {
 			break
@@ -86,8 +87,15 @@ func (s Session) Stays(now Time) []Stay {
 		if i+1 < len(s.History) {
 			end = s.History[i+1].Timestamp
 		}
-		d := max(0, end.Sub(h.Timestamp.Time))
-		stays = append(stays, Stay{h.State, d.Seconds(), h.Source, longPhase[h.State] > 0 && d >= longPhase[h.State]})
+		took := max(0, end.Sub(h.Timestamp.Time)).Seconds()
+		if last := len(stays) - 1; last >= 0 && stays[last].Phase == h.State {
+			stays[last].Seconds += took
+		} else {
+			stays = append(stays, Stay{Phase: h.State, Seconds: took, Source: h.Source, Unexpected: h.Unexpected})
+		}
+		last := &stays[len(stays)-1]
+		limit := longPhase[h.State].Seconds()
+		last.Long = limit > 0 && last.Seconds >= limit
 	}
 	return stays
 }

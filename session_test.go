@@ -1,6 +1,7 @@
 package ralph_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -70,6 +71,15 @@ func TestTimeInState(t *testing.T) {
 	stays := s.Stays(at(59))
 	if len(stays) != 3 || stays[0].Seconds != 60 || stays[1].Seconds != 120 || stays[2].Seconds != 37*60 || stays[1].Long || !stays[2].Long || s.Stood() != "implementing" {
 		t.Errorf("got %+v, stood at %s", stays, s.Stood())
+	}
+	s.History = append(s.History[:2:2], ralph.PhaseChange{State: "analyzing", Timestamp: at(9), Source: "reported"}, ralph.PhaseChange{State: "testing", Timestamp: at(12), Source: "observed", Unexpected: true})
+	want := []ralph.Stay{
+		{Phase: "idle", Seconds: 60, Source: "observed", Long: true},
+		{Phase: "analyzing", Seconds: 11 * 60, Source: "reported", Long: true},
+		{Phase: "testing", Seconds: 60, Source: "observed", Unexpected: true},
+	}
+	if stays = s.Stays(at(13)); !slices.Equal(stays, want) {
+		t.Errorf("a phase that is reported twice: got %+v, want %+v", stays, want)
 	}
 	s.History = s.History[:2]
 	if stays = s.Stays(at(20)); len(stays) != 2 || stays[1].Seconds != 19*60 || !stays[1].Long {

@@ -19,9 +19,11 @@ type observer struct {
 	verify  []string         // commands whose run is testing
 	windows map[string]int64 // sizes of models' contexts, as far as they are known
 	percent int              // of the context at which a checkpoint is made
+	news    chan struct{}    // holds one when there is something to take, so that it is written down before the agent goes on
 
 	mu     sync.Mutex
 	phases []seenPhase
+	begun  bool // a phase has been seen
 	model  string
 	used   int64 // tokens of the context
 	words  string
@@ -34,13 +36,24 @@ type seenPhase struct {
 	at    ralph.Time
 }
 
+func newObserver(verify []string, windows map[string]int64, percent int) *observer {
+	return &observer{verify: verify, windows: windows, percent: percent, news: make(chan struct{}, 1)}
+}
+
 // event takes in what was seen. It does not block.
 func (o *observer) event(e Event, now time.Time) {
 	phase := phaseOf(e, o.verify)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.begun && phase == ralph.PhaseAnalyzing {
+		phase = "" // reading is part of every phase but the first
+	}
 	if n := len(o.phases); phase != "" && (n == 0 || o.phases[n-1].phase != phase) {
-		o.phases = append(o.phases, seenPhase{phase, ralph.At(now)})
+		o.phases, o.begun = append(o.phases, seenPhase{phase, ralph.At(now)}), true
+		select {
+		case o.news <- struct{}{}:
+		default: // there is word already
+		}
 	}
 	switch {
 	case e.Kind == SeenStart:
@@ -114,6 +127,25 @@ var testCommands = regexp.MustCompile(`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|ex
 
 var commitCommands = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*(?:git(?: -\S+(?: \S+)?)* (?:commit|push|rebase|merge)\b|gh pr (?:create|merge)\b)`)
 
+// changes are commands that change files, apart from what stands before a ">".
+var changes = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:sed (?:-\S+ )*-\S*i|perl -\S*i|patch\b|git (?:apply|am|mv|rm|restore|checkout --)\b)`)
+
+// redirections are files that commands which print are made to write.
+var redirections = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:(?:cat|echo|printf)\b[^;&|\n]*?\s>>?|tee\b(?: -\S+)*)\s*["']?([^\s&>"']+)`)
+
+// changesFiles reports whether a command changes files, as far as that can be seen.
+func changesFiles(command string) bool {
+	if changes.MatchString(command) {
+		return true
+	}
+	for _, m := range redirections.FindAllStringSubmatch(command, -1) {
+		if file := m[1]; !strings.HasPrefix(file, "/dev/") && !strings.HasPrefix(file, "/tmp/") {
+			return true
+		}
+	}
+	return false
+}
+
 // phaseOf is the phase that something an agent does belongs to; "" if it says nothing.
 func phaseOf(e Event, verify []string) ralph.Phase {
 	if e.Kind != SeenTool {
@@ -145,7 +177,8 @@ func phaseOfCommand(command string, verify []string) ralph.Phase {
 		return ralph.PhaseCommitting
 	case testCommands.MatchString(command):
 		return ralph.PhaseTesting
+	case changesFiles(command):
+		return ralph.PhaseImplementing
 	}
-	// Most other commands look around; those that change files are not told from them.
 	return ralph.PhaseAnalyzing
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +35,15 @@ func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
 		{"a commit elsewhere", bash("git -C sub commit -qm x"), ralph.PhaseCommitting},
 		{"a pull request", bash("gh pr create --fill"), ralph.PhaseCommitting},
 		{"talk of a commit", bash("echo please git commit"), ralph.PhaseAnalyzing},
+		{"a file that the shell writes", bash("cat <<'EOF' > a.go\npackage a\nEOF"), ralph.PhaseImplementing},
+		{"a line that is added", bash("cd x && echo y >> a.txt"), ralph.PhaseImplementing},
+		{"an edit in place", bash("sed -i s/a/b/ a.go"), ralph.PhaseImplementing},
+		{"an edit by sed that only prints", bash("sed -n 1,5p a.go"), ralph.PhaseAnalyzing},
+		{"a pipe into a file", bash("go doc fmt | tee doc.txt"), ralph.PhaseImplementing},
+		{"what goes nowhere", bash("cat a.go > /dev/null; ls 2>&1"), ralph.PhaseAnalyzing},
+		{"notes that are none of the project's", bash("echo x > /tmp/notes"), ralph.PhaseAnalyzing},
+		{"a comparison", bash("awk '$1 > 3' a.txt"), ralph.PhaseAnalyzing},
+		{"tests that write a file", bash("go test -json ./... > out.json"), ralph.PhaseTesting},
 		{"a signal", Event{Kind: SeenTool, Tool: "mcp__ralph__ralph_signal_done"}, ""},
 		{"words", Event{Kind: SeenText, Text: "go test"}, ""},
 		{"input that is none", Event{Kind: SeenTool, Tool: "Bash", Input: json.RawMessage("{")}, ""},
@@ -45,7 +55,7 @@ func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
 }
 
 func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
-	o := &observer{percent: 80, windows: map[string]int64{"small": 1000}}
+	o := newObserver(nil, map[string]int64{"small": 1000}, 80)
 	use := func(tokens int64) bool {
 		o.event(Event{Kind: SeenUsage, Context: tokens}, time.Now())
 		_, _, due := o.take()
@@ -64,9 +74,42 @@ func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
 	if use(900) {
 		t.Error("due twice")
 	}
-	o = &observer{percent: 80}
+	o = newObserver(nil, nil, 80)
 	o.event(Event{Kind: SeenStart, Model: "unheard of"}, time.Now())
 	if used := ralph.DefaultContextWindow * 79 / 100; use(int64(used)) {
 		t.Error("due before 80 percent of what is assumed")
+	}
+}
+
+func TestWhatIsSeenIsHandedOverOnceAndReadingOnlyAtTheBeginning(t *testing.T) {
+	o := newObserver(nil, nil, 80)
+	see := func(tools ...string) (phases []ralph.Phase) {
+		for _, tool := range tools {
+			o.event(Event{Kind: SeenTool, Tool: tool}, time.Now())
+		}
+		select {
+		case <-o.news:
+		default:
+			return nil
+		}
+		list, _, _ := o.take()
+		for _, p := range list {
+			phases = append(phases, p.phase)
+		}
+		return phases
+	}
+	for _, tt := range []struct {
+		name  string
+		tools []string
+		want  []ralph.Phase
+	}{
+		{"nothing that tells", []string{"TodoWrite"}, nil},
+		{"reading, then an edit", []string{"Read", "Grep", "Edit", "Edit"}, []ralph.Phase{"analyzing", "implementing"}},
+		{"reading later on", []string{"Read"}, nil},
+		{"an edit again: something else may have been reported meanwhile", []string{"Read", "Write"}, []ralph.Phase{"implementing"}},
+	} {
+		if got := see(tt.tools...); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }

@@ -143,7 +143,7 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	s.clock = newClock(limit, func() { stop(errTimeout) })
 	defer s.clock.pause()
 	s.idle = newIdleness(seconds(s.Limits.IdleSeconds), s.content)
-	s.observer = &observer{verify: s.verify.all(), windows: s.windows, percent: s.CheckpointAt}
+	s.observer = newObserver(s.verify.all(), s.windows, s.CheckpointAt)
 	say := make(chan Message)
 	watched := make(chan struct{})
 	go func() {

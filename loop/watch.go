@@ -48,6 +48,8 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			if idle {
 				stop(errIdle)
 			}
+		case <-s.observer.news:
+			s.observed(ctx)
 		case <-tick.C:
 			s.beat(stepTime)
 			asked, comments, err := s.asked(ctx)

@@ -43,7 +43,7 @@ func addState(server *mcp.Server, o Options) {
 	no := false
 	server.AddTool(&mcp.Tool{
 		Name: StateTool,
-		Description: "Report what you are doing, so that people can see it. Call this at each phase transition: " +
+		Description: "Update the current state of a Ralph session for UI progress tracking. Call this at each phase transition: " +
 			"analyzing → implementing → testing → committing → reviewing. It decides nothing and ends nothing.",
 		InputSchema: &jsonschema.Schema{
 			Type: "object", Required: []string{"state"}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},

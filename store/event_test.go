@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -114,4 +115,68 @@ func TestAReaderResumesWhereItStood(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestNoEventAppearsBehindOneThatWasRead: events of several writers, some of whose
+// transactions are given up, have ids without a gap, in the order in which they
+// become visible. A reader that goes on behind its last id therefore misses none.
+func TestNoEventAppearsBehindOneThatWasRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	db := open(t, path)
+	write(t, db, func(tx *store.Tx) error {
+		_, err := tx.AddTask(ralph.Task{Title: "A", Priority: 2}, "human")
+		return err
+	})
+	const writers, each = 4, 50
+	givenUp := errors.New("given up")
+	written := make(chan error, writers)
+	for range writers {
+		other := open(t, path)
+		go func() {
+			var all error
+			for i := range each {
+				err := other.Tx(t.Context(), func(tx *store.Tx) error {
+					_, err := tx.AddComment(ralph.Comment{TaskID: 1, Author: "x", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "b"})
+					if err == nil && i%5 == 0 {
+						err = givenUp
+					}
+					return err
+				})
+				if !errors.Is(err, givenUp) {
+					all = errors.Join(all, err)
+				}
+			}
+			written <- all
+		}()
+	}
+	var seen, finished int64
+	for {
+		if finished < writers {
+			select {
+			case err := <-written:
+				if err != nil {
+					t.Fatal(err)
+				}
+				finished++
+			default:
+			}
+		}
+		over := finished == writers
+		var page []ralph.Event
+		if err := db.View(t.Context(), func(tx *store.Tx) (err error) { page, err = tx.Events(seen, 7); return err }); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			if e.ID != seen+1 {
+				t.Fatalf("event %d follows %d", e.ID, seen)
+			}
+			seen = e.ID
+		}
+		if over && len(page) == 0 {
+			break
+		}
+	}
+	if want := int64(1 + writers*each*4/5); seen != want {
+		t.Errorf("%d events were seen, want %d", seen, want)
+	}
 }

@@ -141,6 +141,7 @@ var objects = []struct {
 	{ralph.Task{}, "`task list`, `task show`"},
 	{ralph.Comment{}, "`timeline`, `task show`"},
 	{ralph.Session{}, "`session list`, `session show`, `task show`"},
+	{ralph.Stay{}, "`time_in_state`, which `session list` and `session show` add beside `stood_at`, the last state before the end"},
 	{ralph.Check{}, "`verify` of a session"},
 	{ralph.FileChange{}, "`files` of a session"},
 	{ralph.Tokens{}, "`tokens` of a session"},

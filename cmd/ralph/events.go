@@ -106,7 +106,8 @@ func (r *eventReader) print(ctx context.Context) error {
 	}
 }
 
-// follow prints events as they come until ctx ends, which is no error.
+// follow prints events as they come until ctx ends or nobody reads them any more,
+// which is no error.
 func (r *eventReader) follow(ctx context.Context) error {
 	tick := time.NewTicker(pollFollowed)
 	defer tick.Stop()
@@ -121,6 +122,9 @@ func (r *eventReader) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			if readerGone(r.out) {
+				return nil
+			}
 		}
 	}
 }

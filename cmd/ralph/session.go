@@ -41,9 +41,18 @@ func newSessionList(a *app) *cobra.Command {
 			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Sessions(f); return err }); err != nil {
 				return err
 			}
-			return a.print(list, func(w io.Writer) error {
-				for _, s := range list {
-					if _, err := fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-8s %-8s %s\n", s.ID, s.StartedAt.Local().Format("2006-01-02 15:04"), s.TaskID, s.State, s.Outcome, oneLine(s.Reason, 120)); err != nil {
+			now := ralph.At(time.Now())
+			views := []sessionView{}
+			for _, s := range list {
+				views = append(views, viewSession(s, now))
+			}
+			return a.print(views, func(w io.Writer) error {
+				for _, s := range views {
+					state := string(s.State)
+					if s.State == ralph.PhaseFailed {
+						state += " at " + string(s.Stood)
+					}
+					if _, err := fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-22s %-8s %s\n", s.ID, s.StartedAt.Local().Format("2006-01-02 15:04"), s.TaskID, state, s.Outcome, oneLine(s.Reason, 120)); err != nil {
 						return err
 					}
 				}
@@ -55,6 +64,17 @@ func newSessionList(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "only success, failure or timeout")
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most so many")
 	return cmd
+}
+
+// A sessionView is a session with what follows from its history.
+type sessionView struct {
+	ralph.Session
+	Stood ralph.Phase  `json:"stood_at"` // the last phase before its end
+	Stays []ralph.Stay `json:"time_in_state"`
+}
+
+func viewSession(s ralph.Session, now ralph.Time) sessionView {
+	return sessionView{s, s.Stood(), s.Stays(now)}
 }
 
 // sessionOf finds a session and where its files are.
@@ -91,7 +111,7 @@ func newSessionShow(a *app) *cobra.Command {
 				_, err := fmt.Fprintln(a.out, s.Decision)
 				return err
 			}
-			return a.print(s, func(w io.Writer) error { return saySession(w, s, dir) })
+			return a.print(viewSession(s, ralph.At(time.Now())), func(w io.Writer) error { return saySession(w, s, dir) })
 		},
 	}
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt that it got")
@@ -104,12 +124,20 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	if !s.CostKnown {
 		cost += " (estimated: the agent gave no total)"
 	}
-	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d\n%s, %s: %s\n", s.ID, s.TaskID, s.Attempt, s.State, s.Ending, oneLine(s.Reason, 500))
-	fmt.Fprintf(w, "from %s to %s, %d turns, %s, model %s\n", s.StartedAt, s.CompletedAt, s.Turns, cost, s.Model)
+	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d\n", s.ID, s.TaskID, s.Attempt)
+	if s.CompletedAt.IsZero() {
+		fmt.Fprintf(w, "%s, running since %s\n", s.State, s.StartedAt)
+	} else {
+		fmt.Fprintf(w, "%s, %s: %s\n", s.State, s.Ending, oneLine(s.Reason, 500))
+		fmt.Fprintf(w, "from %s to %s, %d turns, %s, model %s\n", s.StartedAt, s.CompletedAt, s.Turns, cost, s.Model)
+	}
 	for _, stay := range s.Stays(ralph.At(time.Now())) {
 		mark := ""
+		if stay.Unexpected {
+			mark += "  unusual order"
+		}
 		if stay.Long {
-			mark = "  unusually long"
+			mark += "  unusually long"
 		}
 		fmt.Fprintf(w, "%-13s %8s  %s%s\n", stay.Phase, seconds(stay.Seconds), stay.Source, mark)
 	}

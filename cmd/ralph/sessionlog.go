@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +15,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
 
+	"ralph"
 	"ralph/internal/retention"
 	"ralph/internal/transcript"
 	"ralph/loop/claude"
@@ -32,24 +33,23 @@ func newSessionLog(a *app) *cobra.Command {
 sub-agents indented. With --follow go on until the session ends.`,
 		Example: "  ralph session log bcb16b43\n  ralph session log bcb16b43 -f", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if raw && a.json {
+				return usage(errors.New("--raw and --json exclude each other: --raw is what the agent printed, --json what ralph reads in it"))
+			}
 			s, dir, err := a.sessionOf(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			f, err := retention.Open(filepath.Join(dir, claude.TranscriptFile))
-			if errors.Is(err, fs.ErrNotExist) {
-				return usage(fmt.Errorf("the transcript of session %.8s is not there any more (retention in ralph.yaml)", args[0]))
-			}
-			if err != nil {
-				return err
-			}
-			p := transcriptPrinter{out: a.out, raw: raw, json: a.json, screen: a.screen()}
+			l := sessionLog{app: a, path: filepath.Join(dir, claude.TranscriptFile), printer: newTranscriptPrinter(a.out, a.screen(), raw, a.json)}
 			if follow && s.CompletedAt.IsZero() {
-				err = a.followLog(cmd, s.ID, f, &p)
+				s, err = l.follow(cmd.Context(), s)
 			} else {
-				err = p.read(f)
+				err = l.read()
 			}
-			return errors.Join(err, p.end(), f.Close())
+			if errors.Is(err, fs.ErrNotExist) {
+				err = noTranscript(s)
+			}
+			return errors.Join(err, l.end(s))
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "as the agent printed it")
@@ -57,38 +57,77 @@ sub-agents indented. With --follow go on until the session ends.`,
 	return cmd
 }
 
-// followLog prints what comes until the session has ended, or the person has seen
-// enough.
-func (a *app) followLog(cmd *cobra.Command, session string, f io.Reader, p *transcriptPrinter) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+// noTranscript says why there is none.
+func noTranscript(s ralph.Session) error {
+	if s.CompletedAt.IsZero() {
+		return fmt.Errorf("session %.8s has not begun to speak; follow it with -f: %w", s.ID, ralph.ErrConflict)
+	}
+	return fmt.Errorf("the transcript of session %.8s is not there: it ended before the agent was started, or it is older than retention in ralph.yaml keeps: %w", s.ID, ralph.ErrNotFound)
+}
+
+// A sessionLog is a transcript that is being printed.
+type sessionLog struct {
+	app     *app
+	path    string
+	file    io.ReadCloser // nil until it is there
+	printer transcriptPrinter
+}
+
+// read prints what there is. The error is [fs.ErrNotExist] if there is no transcript.
+func (l *sessionLog) read() (err error) {
+	if l.file == nil {
+		if l.file, err = retention.Open(l.path); err != nil {
+			l.file = nil
+			return err
+		}
+	}
+	_, err = io.Copy(&l.printer, l.file)
+	return err
+}
+
+// follow prints what comes until the session has ended, nobody reads it any more,
+// or the person has seen enough. It returns the session as it is then.
+func (l *sessionLog) follow(ctx context.Context, s ralph.Session) (ralph.Session, error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	tick := time.NewTicker(pollFollowed)
 	defer tick.Stop()
-	return a.with(ctx, func(_ *project, db *store.DB) error {
+	return s, l.app.with(ctx, func(_ *project, db *store.DB) error {
 		for {
-			over := false
-			err := db.View(ctx, func(tx *store.Tx) error {
-				s, err := tx.Session(session)
-				over = !s.CompletedAt.IsZero()
+			err := db.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
 				return err
-			})
+			}
 			// What was written before it ended is read after that was known.
-			if err = errors.Join(err, p.read(f)); err != nil || over {
-				if errors.Is(err, context.Canceled) {
-					return nil
-				}
+			err = l.read()
+			over := !s.CompletedAt.IsZero()
+			if err != nil && (over || !errors.Is(err, fs.ErrNotExist)) || over {
 				return err
 			}
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-tick.C:
+				if readerGone(l.app.out) {
+					return nil
+				}
 			}
 		}
 	})
 }
 
-// A transcriptPrinter prints a transcript as it comes.
+// end prints the last words and what ralph made of the session.
+func (l *sessionLog) end(s ralph.Session) error {
+	if l.file == nil {
+		return nil
+	}
+	return errors.Join(l.printer.end(s), l.file.Close())
+}
+
+// A transcriptPrinter prints a transcript as it is written to it.
 type transcriptPrinter struct {
 	out    io.Writer
 	raw    bool
@@ -96,98 +135,92 @@ type transcriptPrinter struct {
 	screen screen
 
 	reader transcript.Reader
-	rest   []byte // a line whose end has not come
+	spoken bool // something has been printed
 }
 
-// read prints all that there is.
-func (p *transcriptPrinter) read(f io.Reader) error {
+func newTranscriptPrinter(out io.Writer, s screen, raw, json bool) transcriptPrinter {
+	if raw && s.columns > 0 {
+		// Not every line has to be JSON, which would have no such characters.
+		out = transform.NewWriter(out, runes.Map(harmless))
+	}
+	return transcriptPrinter{out: out, raw: raw, json: json, screen: s}
+}
+
+// Write implements io.Writer. Whoever writes need not know where lines end.
+func (p *transcriptPrinter) Write(b []byte) (int, error) {
+	if !p.raw {
+		return len(b), p.entries(p.reader.Feed(b))
+	}
+	return p.out.Write(b)
+}
+
+// harmless is a character that does not steer a terminal.
+func harmless(r rune) rune {
+	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+		return '\uFFFD'
+	}
+	return r
+}
+
+// end prints a last line without a line break, as a killed agent leaves it, and how
+// the session ended.
+func (p *transcriptPrinter) end(s ralph.Session) error {
 	if p.raw {
-		_, err := io.Copy(p.out, f)
-		return err
-	}
-	lines := bufio.NewReaderSize(f, 64<<10)
-	for {
-		part, err := lines.ReadBytes('\n')
-		p.rest = append(p.rest, part...)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := p.line(p.rest); err != nil {
-			return err
-		}
-		p.rest = nil
-	}
-}
-
-// end prints a last line without a line break, as a killed agent leaves it.
-func (p *transcriptPrinter) end() error {
-	if p.raw || len(bytes.TrimSpace(p.rest)) == 0 {
 		return nil
 	}
-	return p.line(p.rest)
+	err := p.entries(p.reader.End())
+	if p.json || s.CompletedAt.IsZero() || err != nil {
+		return err
+	}
+	end := fmt.Sprintf("%s: %s (%s, %s)", s.State, oneLine(s.Reason, 500), transcript.Span(s.CompletedAt.Sub(s.StartedAt.Time).Seconds()), dollars(s.CostUSD))
+	colour := "32"
+	if s.State == ralph.PhaseFailed {
+		colour = "31"
+	}
+	return p.line("■ ", colour, end)
 }
 
-func (p *transcriptPrinter) line(line []byte) error {
-	for _, e := range p.reader.Line(line) {
+func (p *transcriptPrinter) entries(list []transcript.Entry) error {
+	for _, e := range list {
 		if p.json {
 			if err := json.NewEncoder(p.out).Encode(e); err != nil {
 				return err
 			}
 			continue
 		}
-		if _, err := io.WriteString(p.out, p.text(e)); err != nil {
-			return err
+		if e.Kind == transcript.Text && e.Depth == 0 && p.spoken {
+			if _, err := fmt.Fprintln(p.out); err != nil {
+				return err
+			}
+		}
+		for _, l := range e.Lines() {
+			if err := p.line(l.Lead, lineColours[l.Kind], l.Text); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// text is an entry for people.
-func (p *transcriptPrinter) text(e transcript.Entry) string {
-	var b strings.Builder
-	indent := strings.Repeat("    ", e.Depth)
-	put := func(colour, mark, text string) {
-		for n, line := range strings.Split(text, "\n") {
-			for _, l := range p.screen.wrap(line, len(indent)+2) {
-				if n > 0 || b.Len() > 0 {
-					mark = strings.Repeat(" ", len([]rune(mark)))
-				}
-				fmt.Fprintf(&b, "%s%s%s\n", indent, mark, p.screen.paint(colour, l))
-			}
-		}
-	}
-	switch e.Kind {
-	case transcript.Start:
-		put("2", "", e.Text)
-	case transcript.Text:
-		put("", "", e.Text)
-	case transcript.Said:
-		put("36", "« ", e.Text)
-	case transcript.Error:
-		put("31", "  ✕ ", strings.TrimSpace(e.Text+lasted(e.Seconds)))
-	case transcript.Result:
-		put("2", "= ", e.Text+lasted(e.Seconds))
-	case transcript.Tool:
-		if e.Text == "" && len(e.Diff) == 0 && e.Seconds > 0 {
-			put("2", "  ", strings.TrimSpace(e.Tool+lasted(e.Seconds)))
-			break
-		}
-		put("34", "→ ", strings.TrimSpace(e.Tool+" "+e.Text))
-		for _, d := range e.Diff {
-			colour := map[byte]string{'+': "32", '-': "31"}[d[0]]
-			fmt.Fprintf(&b, "%s    %s\n", indent, p.screen.paint(colour, d))
-		}
-	}
-	return b.String()
+// lineColours are the colours of lines by their kind, as terminals number them.
+var lineColours = map[string]string{
+	transcript.Start: "2", transcript.Tool: "34", transcript.Answer: "2", transcript.Error: "31", transcript.Said: "36", transcript.Result: "2", transcript.Note: "33",
+	"+": "32", "-": "31", "…": "2", " ": "2",
 }
 
-// lasted is how long something took, where that is worth a word.
-func lasted(seconds float64) string {
-	if seconds < 1 {
-		return ""
+// maxColumns is how wide a text may be on a wide screen, to be read with pleasure.
+const maxColumns = 110
+
+// line prints one line in as many rows as it takes.
+func (p *transcriptPrinter) line(lead, colour, text string) error {
+	p.spoken = true
+	s := p.screen
+	s.columns = min(s.columns, maxColumns)
+	for _, row := range s.wrap(text, columnsOf(lead)) {
+		if _, err := fmt.Fprintln(p.out, strings.TrimRight(lead+p.screen.paint(colour, row), " ")); err != nil {
+			return err
+		}
+		lead = strings.Repeat(" ", columnsOf(lead))
 	}
-	return " (" + (time.Duration(seconds*10) * time.Second / 10).String() + ")"
+	return nil
 }

@@ -71,7 +71,6 @@ type watchSource struct {
 
 	session string
 	file    io.ReadCloser
-	rest    []byte
 	reader  transcript.Reader
 }
 
@@ -156,7 +155,7 @@ func (s *watchSource) Read(_ context.Context, session string) (entries []transcr
 		if err := s.close(); err != nil {
 			return nil, err
 		}
-		s.session, s.rest, s.reader = session, nil, transcript.Reader{}
+		s.session, s.reader = session, transcript.Reader{}
 	}
 	if s.file == nil {
 		s.file, err = retention.Open(filepath.Join(s.project.state, "sessions", session, claude.TranscriptFile))
@@ -173,15 +172,7 @@ func (s *watchSource) Read(_ context.Context, session string) (entries []transcr
 	if err != nil {
 		return nil, err
 	}
-	s.rest = append(s.rest, text...)
-	for {
-		line, rest, ok := bytes.Cut(s.rest, []byte("\n"))
-		if !ok {
-			return entries, nil
-		}
-		s.rest = rest
-		entries = append(entries, s.reader.Line(line)...)
-	}
+	return s.reader.Feed(text), nil
 }
 
 // maxWatched is how much of a transcript is read at a time, so that a screen

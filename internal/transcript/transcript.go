@@ -1,26 +1,27 @@
-// Package transcript makes a session's event stream readable: what the agent
-// said, a line for each tool call with what matters of it, diffs, errors.
+// Package transcript makes a session's event stream readable: what the agent said,
+// a line for each tool call with what matters of it, diffs, errors.
 //
-// It reads what Claude prints with --output-format stream-json, a line at a time,
-// and keeps no more than the tool calls that have not been answered. What it does
-// not understand it leaves out; it never fails on what an agent wrote, and what it
-// returns has no character that steers a terminal.
+// It reads what Claude prints with --output-format stream-json, in pieces of any
+// length, and keeps no more than the tool calls that have not been answered. What it
+// does not understand it leaves out; it never fails on what an agent wrote, and what
+// it returns is short and has no character that steers a terminal.
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
+
+	"ralph/internal/jsonl"
 )
 
-// Limits of what is shown of one thing.
+// Limits of what is held of the stream.
 const (
-	maxText   = 8 << 10 // bytes of prose
-	maxLine   = 200     // characters of a line of a tool call
-	diffLines = 12      // of each side of an edit
-	maxOpen   = 10_000  // tool calls that are waited for
+	maxOpen   = 10_000   // tool calls that are waited for
+	maxString = 1 << 20  // bytes of each JSON string
+	maxInput  = 16 << 20 // bytes of a line whose strings have been cut
 )
 
 // Kinds of entries.
@@ -28,46 +29,87 @@ const (
 	Start  = "start"  // the agent is up
 	Text   = "text"   // it said something
 	Tool   = "tool"   // it called a tool
+	Answer = "answer" // the tool answered, after a time that is worth a word
 	Error  = "error"  // a tool, or the service, answered with an error
 	Said   = "said"   // somebody said something to it: ralph or a person
 	Result = "result" // a turn of the conversation ended
+	Note   = "note"   // something about the transcript itself
 )
 
 // An Entry is one thing that happened in a session.
 type Entry struct {
-	Kind    string   `json:"kind"`
-	Depth   int      `json:"depth"` // 0 for the agent, 1 for its sub-agents, …
-	Tool    string   `json:"tool,omitempty"`
-	Text    string   `json:"text"`              // prose; what matters of a tool's input; an error
-	Diff    []string `json:"diff,omitempty"`    // lines with "+", "-" or "…" before them
-	Seconds float64  `json:"seconds,omitempty"` // since the last answer of a tool, or of a whole turn
+	Kind  string   `json:"kind"`
+	Depth int      `json:"depth"` // 0 for the agent, 1 for its sub-agents, …
+	Tool  string   `json:"tool,omitempty"`
+	Text  string   `json:"text,omitempty"` // prose; what matters of a tool's input; an error
+	Diff  []string `json:"diff,omitempty"` // lines with " ", "-", "+" or "…" before them
+
+	// Seconds is how long a turn, a sub-agent or a look at the web took, as the agent
+	// tells; for other tools the time since the answer before, which is that of the
+	// model and of the tool.
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// A Reader turns lines into entries. Its zero value is ready.
+// A Reader turns a stream into entries. Its zero value is ready.
 type Reader struct {
-	depth map[string]int // of what a tool call started
-	tools map[string]string
+	line  jsonl.Squeezer
+	open  map[string]openCall
 	last  time.Time // of the last line that has a time
 	began bool
+	asked bool   // the prompt has been seen
+	dir   string // where the agent works
 
 	context int64
 	model   string
+}
+
+// An openCall is a tool call that has not been answered.
+type openCall struct {
+	tool  string
+	depth int
+	since time.Time
 }
 
 // Context is how many tokens of the model's context the agent used last, and which
 // model it is; 0 and "" as long as it has not been told.
 func (r *Reader) Context() (tokens int64, model string) { return r.context, r.model }
 
+// Feed goes on with the stream; p may end anywhere in a line.
+func (r *Reader) Feed(p []byte) (entries []Entry) {
+	if r.line.MaxLine == 0 {
+		r.line = jsonl.Squeezer{MaxString: maxString, MaxLine: maxInput}
+	}
+	for {
+		head, rest, complete := bytes.Cut(p, []byte("\n"))
+		r.line.Add(head)
+		if !complete {
+			return entries
+		}
+		entries = append(entries, r.Line(r.line.Line())...)
+		r.line.Reset()
+		p = rest
+	}
+}
+
+// End reads a last line without a line break, as a killed agent leaves it.
+func (r *Reader) End() []Entry {
+	defer r.line.Reset()
+	return r.Line(r.line.Line())
+}
+
 type event struct {
 	Type      string
 	Subtype   string
 	Version   string `json:"claude_code_version"`
 	Model     string
-	Parent    string    `json:"parent_tool_use_id"`
-	Timestamp time.Time `json:"timestamp"`
-	IsReplay  bool      `json:"isReplay"`
-	IsError   bool      `json:"is_error"`
+	Dir       string                          `json:"cwd"`
+	Servers   []struct{ Name, Status string } `json:"mcp_servers"`
+	Parent    string                          `json:"parent_tool_use_id"`
+	Timestamp string
+	IsReplay  bool `json:"isReplay"`
+	IsError   bool `json:"is_error"`
 	Result    string
+	Errors    []string
 	Error     string
 	Turns     int      `json:"num_turns"`
 	Duration  float64  `json:"duration_ms"`
@@ -75,7 +117,12 @@ type event struct {
 	Attempt   int
 	MaxTries  int     `json:"max_retries"`
 	Delay     float64 `json:"retry_delay_ms"`
-	Message   struct {
+	RateLimit struct {
+		Status   string
+		Type     string  `json:"rateLimitType"`
+		ResetsAt float64 `json:"resetsAt"`
+	} `json:"rate_limit_info"`
+	Message struct {
 		Content json.RawMessage
 		Usage   struct {
 			Input         int64 `json:"input_tokens"`
@@ -84,7 +131,19 @@ type event struct {
 			CacheCreation int64 `json:"cache_creation_input_tokens"`
 		}
 	}
+	Outcome outcome `json:"tool_use_result"`
 }
+
+// An outcome is what the agent tells of a tool beside its answer; for many tools
+// that is a text.
+type outcome struct {
+	Content      json.RawMessage
+	TotalMillis  float64 `json:"totalDurationMs"` // of a sub-agent
+	Millis       float64 `json:"durationMs"`
+	SecondsSpent float64 `json:"durationSeconds"`
+}
+
+func (o outcome) seconds() float64 { return o.TotalMillis/1000 + o.Millis/1000 + o.SecondsSpent }
 
 type block struct {
 	Type      string
@@ -98,24 +157,17 @@ type block struct {
 }
 
 // Line reads one line of the stream; most make one entry, many none.
-func (r *Reader) Line(line []byte) (entries []Entry) {
+func (r *Reader) Line(line []byte) []Entry {
 	var e event
 	if json.Unmarshal(line, &e) != nil && e.Type == "" {
 		return nil // not an event: it is in the raw transcript
 	}
-	if r.depth == nil {
-		r.depth, r.tools = map[string]int{}, map[string]string{}
-	}
-	took := 0.0
-	if !e.Timestamp.IsZero() {
-		if !r.last.IsZero() {
-			took = max(0, e.Timestamp.Sub(r.last).Seconds())
-		}
-		r.last = e.Timestamp
+	if at, err := time.Parse(time.RFC3339, e.Timestamp); err == nil {
+		r.last = at
 	}
 	depth := 0
 	if e.Parent != "" {
-		depth = r.depth[e.Parent] + 1
+		depth = r.open[e.Parent].depth + 1
 	}
 	switch e.Type {
 	case "system":
@@ -123,22 +175,37 @@ func (r *Reader) Line(line []byte) (entries []Entry) {
 	case "assistant":
 		return r.assistant(e, depth)
 	case "user":
-		return r.user(e, depth, took)
+		return r.user(e, depth)
 	case "result":
 		return []Entry{{Kind: Result, Text: result(e), Seconds: e.Duration / 1000}}
+	case "rate_limit_event":
+		if e.RateLimit.Status == "rejected" {
+			return []Entry{{Kind: Error, Text: rejected(e)}}
+		}
+	case "ralph":
+		if e.Subtype == "transcript_full" {
+			return []Entry{{Kind: Note, Text: "the transcript is full: what came after this is not in it"}}
+		}
 	}
 	return nil
 }
 
-func (r *Reader) system(e event) []Entry {
+func (r *Reader) system(e event) (entries []Entry) {
 	switch {
 	case e.Subtype == "init" && !r.began:
-		r.began, r.model = true, e.Model
-		return []Entry{{Kind: Start, Text: clean(strings.TrimSpace(fmt.Sprintf("claude %s, model %s", e.Version, e.Model)))}}
+		r.began, r.model, r.dir = true, e.Model, e.Dir
+		entries = []Entry{{Kind: Start, Text: shorten(fmt.Sprintf("claude %s, model %s", e.Version, e.Model), maxLine)}}
+		for _, s := range e.Servers {
+			if s.Status == "failed" {
+				entries = append(entries, Entry{Kind: Error, Text: shorten("the MCP server "+s.Name+" does not start", maxLine)})
+			}
+		}
 	case e.Subtype == "api_retry":
-		return []Entry{{Kind: Error, Text: fmt.Sprintf("the service does not answer (%s): try %d of %d in %.0f s", shorten(e.Error, 60), e.Attempt, e.MaxTries, e.Delay/1000)}}
+		entries = []Entry{{Kind: Error, Text: fmt.Sprintf("the service does not answer (%s): try %d of %d in %.0f s", shorten(e.Error, 60), e.Attempt, e.MaxTries, e.Delay/1000)}}
+	case e.Subtype == "compact_boundary":
+		entries = []Entry{{Kind: Note, Text: "the conversation was shortened to fit the model's context"}}
 	}
-	return nil
+	return entries
 }
 
 func (r *Reader) assistant(e event, depth int) (entries []Entry) {
@@ -148,57 +215,78 @@ func (r *Reader) assistant(e event, depth int) (entries []Entry) {
 	for _, b := range blocks(e.Message.Content) {
 		switch b.Type {
 		case "text":
-			if text := prose(b.Text); text != "" {
-				kind := Text
-				if e.Error != "" {
-					kind = Error
-				}
-				entries = append(entries, Entry{Kind: kind, Depth: depth, Text: text})
+			kind := Text
+			if e.Error != "" {
+				kind = Error
 			}
+			entries = appendText(entries, Entry{Kind: kind, Depth: depth, Text: prose(b.Text)})
 		case "tool_use":
-			if len(r.tools) >= maxOpen {
-				r.tools, r.depth = map[string]string{}, map[string]int{}
+			if r.open == nil || len(r.open) >= maxOpen {
+				r.open = map[string]openCall{}
 			}
-			r.tools[b.ID], r.depth[b.ID] = b.Name, depth
-			entries = append(entries, call(b, depth))
+			r.open[b.ID] = openCall{b.Name, depth, r.last}
+			entries = append(entries, r.call(b, depth))
 		}
 	}
 	return entries
 }
 
-func (r *Reader) user(e event, depth int, took float64) (entries []Entry) {
-	for _, b := range blocks(e.Message.Content) {
-		switch {
-		case b.Type == "text" && e.IsReplay:
-			entries = append(entries, Entry{Kind: Said, Depth: depth, Text: told(b.Text)})
-		case b.Type == "tool_result":
-			name := toolName(r.tools[b.ToolUseID])
-			delete(r.tools, b.ToolUseID)
-			if b.IsError {
-				entries = append(entries, Entry{Kind: Error, Depth: depth, Tool: name, Text: lastLines(contentText(b.Content), 5), Seconds: took})
-			} else if took >= slow {
-				entries = append(entries, Entry{Kind: Tool, Depth: depth, Tool: name, Seconds: took})
-			}
-		}
+// appendText appends an entry that says something.
+func appendText(entries []Entry, e Entry) []Entry {
+	if e.Text == "" {
+		return entries
 	}
-	return entries
-}
-
-// maxTold is how long something that was said to the agent is shown whole; prompts
-// are longer.
-const maxTold = 2000
-
-func told(s string) string {
-	s = prose(s)
-	if len(s) <= maxTold {
-		return s
-	}
-	first, _, _ := strings.Cut(s, "\n")
-	return shorten(first, maxLine) + " …"
+	return append(entries, e)
 }
 
 // slow is from how many seconds on a tool's time is worth a word.
 const slow = 2
+
+func (r *Reader) user(e event, depth int) (entries []Entry) {
+	for _, b := range blocks(e.Message.Content) {
+		switch {
+		case b.Type == "text" && e.IsReplay:
+			entries = appendText(entries, Entry{Kind: Said, Depth: depth, Text: r.told(b.Text)})
+		case b.Type == "tool_result":
+			entries = append(entries, r.answer(e, b, depth)...)
+		}
+	}
+	return entries
+}
+
+// answer is what comes of a tool call.
+func (r *Reader) answer(e event, b block, depth int) (entries []Entry) {
+	call := r.open[b.ToolUseID]
+	delete(r.open, b.ToolUseID)
+	took := e.Outcome.seconds()
+	if took == 0 && !call.since.IsZero() {
+		took = max(0, r.last.Sub(call.since).Seconds())
+	}
+	name := toolName(call.tool)
+	switch {
+	case b.IsError:
+		return []Entry{{Kind: Error, Depth: depth, Tool: name, Text: failure(contentText(b.Content)), Seconds: took}}
+	case call.tool == "Task" || call.tool == "Agent":
+		entries = appendText(nil, Entry{Kind: Text, Depth: depth + 1, Text: prose(contentText(e.Outcome.Content))})
+	case took < slow:
+		return nil
+	}
+	return append(entries, Entry{Kind: Answer, Depth: depth, Tool: name, Seconds: took})
+}
+
+// told is what somebody said to the agent. The first of it is the prompt, which
+// nobody wants to read here.
+func (r *Reader) told(s string) string {
+	first := !r.asked
+	r.asked = true
+	if s = prose(s); !first || len(s) <= maxTold {
+		return s
+	}
+	return fmt.Sprintf("the prompt (%d characters): %s", len([]rune(s)), shorten(s, 60))
+}
+
+// maxTold is how many bytes of a prompt are shown.
+const maxTold = 200
 
 // blocks reads a message's content: a list, or a text that stands for one.
 func blocks(raw json.RawMessage) []block {
@@ -207,9 +295,7 @@ func blocks(raw json.RawMessage) []block {
 		return []block{{Type: "text", Text: text}}
 	}
 	var list []block
-	if json.Unmarshal(raw, &list) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(raw, &list) // what cannot be read is left out
 	return list
 }
 
@@ -221,165 +307,47 @@ func contentText(raw json.RawMessage) string {
 	return strings.Join(parts, "\n")
 }
 
-// toolName is a tool as people know it: ralph's without what Claude puts before it.
-func toolName(name string) string {
-	if own, ok := strings.CutPrefix(name, "mcp__ralph__"); ok {
-		return clean(strings.TrimPrefix(own, "ralph_"))
-	}
-	return clean(name)
-}
-
-// input are the fields of tools' inputs that matter.
-type input struct {
-	Command     string
-	FilePath    string `json:"file_path"`
-	Notebook    string `json:"notebook_path"`
-	Path        string
-	Pattern     string
-	URL         string
-	Query       string
-	Description string
-	Prompt      string
-	Content     string
-	OldString   string `json:"old_string"`
-	NewString   string `json:"new_string"`
-	Edits       []struct {
-		OldString string `json:"old_string"`
-		NewString string `json:"new_string"`
-	}
-	Subagent string `json:"subagent_type"`
-}
-
-func call(b block, depth int) Entry {
-	e := Entry{Kind: Tool, Depth: depth, Tool: toolName(b.Name)}
-	var in input
-	_ = json.Unmarshal(b.Input, &in) // what cannot be read is shown as it is
-	switch {
-	case in.Command != "":
-		e.Text = shorten(in.Command, maxLine)
-	case in.FilePath != "" || in.Notebook != "":
-		e.Text = shorten(in.FilePath+in.Notebook, maxLine)
-		e.Diff = diff(in)
-	case in.Pattern != "":
-		e.Text = shorten(strings.TrimSpace(in.Pattern+" "+in.Path), maxLine)
-	case in.Subagent != "" || in.Prompt != "" && in.Description != "":
-		e.Text = shorten(strings.TrimSpace(in.Subagent+" "+in.Description), maxLine)
-	default:
-		e.Text = fields(b.Input)
-	}
-	return e
-}
-
-// fields are the texts of a tool's input, the longest last.
-func fields(raw json.RawMessage) string {
-	var all map[string]any
-	if json.Unmarshal(raw, &all) != nil {
-		return shorten(string(raw), maxLine)
-	}
-	for _, name := range []string{"summary", "reason", "question", "what", "text", "on", "state", "url", "query", "path", "description", "prompt"} {
-		if s, ok := all[name].(string); ok && s != "" {
-			return shorten(s, maxLine)
-		}
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return shorten(string(raw), maxLine)
-}
-
-// diff is what an edit takes away and adds.
-func diff(in input) (lines []string) {
-	add := func(sign, text string) {
-		if text == "" {
-			return
-		}
-		list := strings.Split(strings.TrimRight(text, "\n"), "\n")
-		for i, l := range list {
-			if i == diffLines {
-				lines = append(lines, fmt.Sprintf("… %d more lines", len(list)-i))
-				return
-			}
-			lines = append(lines, sign+" "+shortenIndented(l, maxLine))
-		}
-	}
-	add("-", in.OldString)
-	add("+", in.NewString)
-	add("+", in.Content)
-	for _, e := range in.Edits {
-		add("-", e.OldString)
-		add("+", e.NewString)
-	}
-	return lines
-}
-
+// result is how a turn ended: never what its subtype says alone, which is
+// "success" for most errors.
 func result(e event) string {
-	s := e.Subtype
-	if e.IsError {
-		s = "error"
-		if e.Subtype != "" && e.Subtype != "success" {
-			s = e.Subtype
-		}
+	s := "the turn ended"
+	switch {
+	case e.Subtype == "error_max_turns":
+		s = "the limit of turns was reached"
+	case e.Subtype == "error_max_budget_usd":
+		s = "the limit of cost was reached"
+	case e.Subtype == "error_during_execution":
+		s = "the turn was cut off"
+	case e.IsError:
+		s = "the turn ended with an error"
 	}
 	if e.Turns > 0 {
-		s += fmt.Sprintf(", %d turns", e.Turns)
+		s += fmt.Sprintf(" after %s", count(e.Turns, "step"))
 	}
 	if e.Cost != nil {
 		s += fmt.Sprintf(", $%.2f", *e.Cost)
 	}
-	if e.IsError && e.Result != "" {
-		s += ": " + shorten(e.Result, maxLine)
-	}
-	return clean(s)
-}
-
-// prose is a text of several lines, cut.
-func prose(s string) string {
-	s = strings.TrimSpace(clean(s))
-	if len(s) > maxText {
-		s = strings.ToValidUTF8(s[:maxText], "") + "\n… cut"
+	if why := strings.Join(append([]string{e.Result}, e.Errors...), " "); e.IsError && strings.TrimSpace(why) != "" {
+		s += ": " + shorten(why, maxLine)
 	}
 	return s
 }
 
-// lastLines are the last lines of a text: an error's reason stands at its end.
-func lastLines(s string, n int) string {
-	lines := strings.Split(strings.TrimSpace(clean(s)), "\n")
-	if len(lines) > n {
-		lines = append([]string{fmt.Sprintf("… %d lines", len(lines)-n)}, lines[len(lines)-n:]...)
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	for i, l := range lines {
-		lines[i] = shortenIndented(l, maxLine)
-	}
-	return strings.Join(lines, "\n")
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// shorten is a text on one line, cut.
-func shorten(s string, n int) string {
-	return shortenIndented(strings.Join(strings.Fields(clean(head(s, 8*n))), " "), n)
-}
-
-func shortenIndented(s string, n int) string {
-	r := []rune(clean(head(s, 8*n)))
-	if len(r) > n {
-		return string(r[:n-1]) + "…"
+// rejected says that a window of the account is used up.
+func rejected(e event) string {
+	s := "the account's limit is reached"
+	if e.RateLimit.Type != "" {
+		s += " (" + shorten(e.RateLimit.Type, 40) + ")"
 	}
-	return string(r)
-}
-
-// head is the beginning of a text, so that no more of it is looked at.
-func head(s string, n int) string {
-	if len(s) <= n {
-		return s
+	if at := e.RateLimit.ResetsAt; at > 0 && at < 1<<40 {
+		s += " until " + time.Unix(int64(at), 0).UTC().Format("2006-01-02 15:04 UTC")
 	}
-	return strings.ToValidUTF8(s[:n], "")
-}
-
-// clean takes out what steers a terminal or turns the order of letters around.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return s
 }

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ const (
 
 // A line is one of the session's log, before it is fitted to the screen.
 type line struct {
-	kind string // as in transcript, or "+" and "-" for lines of a diff
+	kind string // as in transcript.Line
 	text string
 }
 
@@ -115,25 +114,10 @@ func (m *Model) take(l looked) {
 
 // linesOf are an entry's lines.
 func linesOf(e transcript.Entry) (lines []line) {
-	indent := strings.Repeat("    ", e.Depth)
-	mark := map[string]string{transcript.Tool: "→ ", transcript.Error: "✕ ", transcript.Said: "« ", transcript.Result: "= "}[e.Kind]
-	text := e.Text
-	if e.Kind == transcript.Tool {
-		text = strings.TrimSpace(e.Tool + " " + e.Text)
-	}
-	if e.Seconds >= 1 {
-		text += fmt.Sprintf(" (%.0f s)", e.Seconds)
-	}
-	for n, t := range strings.Split(text, "\n") {
-		if n > 0 {
-			mark = strings.Repeat(" ", len([]rune(mark)))
+	for _, l := range e.Lines() {
+		if text := l.Lead + l.Text; strings.TrimSpace(text) != "" {
+			lines = append(lines, line{l.Kind, text})
 		}
-		if t = clean(t); t != "" {
-			lines = append(lines, line{e.Kind, indent + mark + t})
-		}
-	}
-	for _, d := range e.Diff {
-		lines = append(lines, line{d[:1], indent + "    " + strings.ReplaceAll(strings.TrimRight(d, " "), "\t", "  ")})
 	}
 	return lines
 }

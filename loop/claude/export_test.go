@@ -3,6 +3,7 @@ package claude
 import (
 	"io"
 
+	"ralph/internal/jsonl"
 	"ralph/loop"
 )
 
@@ -25,9 +26,9 @@ func Read(r io.Reader, spool io.Writer, tools []string, d Death) (loop.Report, e
 
 // Squeeze is a line as it is kept in memory if strings are cut to limit.
 func Squeeze(line []byte, limit int) []byte {
-	s := squeezer{max: limit}
-	s.add(line)
-	return s.out
+	s := jsonl.Squeezer{MaxString: limit, MaxLine: maxLine}
+	s.Add(line)
+	return s.Line()
 }
 
 // IsEvent tells whether a line is an event.
