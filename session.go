@@ -230,4 +230,6 @@ type Session struct {
 	RunID       int64         `json:"run_id"`
 	Decision    string        `json:"decision"` // what the rules made of it, as JSON
 	Worker      string        `json:"worker"`   // the agent that pulled the work by itself; "" for the loop's own
+	Dir         string        `json:"dir"`      // the work tree; "" if that is not known
+	Shared      bool          `json:"shared"`   // another session worked there meanwhile: what changed may be that one's doing
 }

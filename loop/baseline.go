@@ -28,10 +28,10 @@ type outcome struct {
 // baseline has the project's and the feature's commands run before the first
 // session of a task, or takes what they said of the same work tree before
 // (pipeline, "Verification"). It does nothing for a task that has been worked on.
-func (l *Loop) baseline(ctx context.Context, task ralph.Task) error {
+func (l *Loop) baseline(ctx context.Context, task ralph.Task) (err error) {
 	var shared []string
 	begun := false
-	err := l.Store.View(ctx, func(tx *store.Tx) error {
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		c, err := l.verifyCommands(tx, task)
 		if err != nil {
 			return err
@@ -44,15 +44,11 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task) error {
 	if err != nil || begun || len(shared) == 0 {
 		return err
 	}
-	// What a run that was killed has left there is of no use.
-	parent := filepath.Join(l.State, "baseline")
-	if err := errors.Join(os.RemoveAll(parent), os.MkdirAll(parent, 0o700)); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(parent, "")
+	dir, err := l.baselineFolder()
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	snapshot, err := l.Tree.Look(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("state of the work tree: %w", err)
@@ -68,10 +64,32 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task) error {
 		}
 		results = append(results, result)
 	}
-	if err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetBaseline(task.ID, results) }); err != nil {
-		return err
+	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetBaseline(task.ID, results) })
+}
+
+// staleBaseline is how old a baseline's folder must be to be taken for one that a
+// killed process left; each command has a time limit.
+const staleBaseline = 24 * time.Hour
+
+// baselineFolder is a new folder for one baseline: workers take theirs while the
+// loop does. What killed processes left is removed.
+func (l *Loop) baselineFolder() (string, error) {
+	parent := filepath.Join(l.State, "baseline")
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", err
 	}
-	return os.RemoveAll(parent)
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > staleBaseline {
+			if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil {
+				return "", err
+			}
+		}
+	}
+	return os.MkdirTemp(parent, "")
 }
 
 // known is what a command says of a state of the work tree.
@@ -84,7 +102,7 @@ func (l *Loop) known(ctx context.Context, content, command, dir string) (result 
 		return result, err
 	}
 	l.beat(stepTime + l.Verification.Timeout)
-	results, err := l.Verification.run(ctx, job{dir: l.Dir, marker: "RALPH_SESSION_ID=baseline-" + l.State, log: filepath.Join(dir, "verify.log")}, []string{command})
+	results, err := l.Verification.run(ctx, job{dir: l.Dir, marker: "RALPH_SESSION_ID=baseline-" + filepath.Base(dir) + "-" + l.State, log: filepath.Join(dir, "verify.log")}, []string{command})
 	if err != nil || ctx.Err() != nil {
 		return result, err
 	}

@@ -194,27 +194,47 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // next is the task to work on; ok is false if there is none now.
 func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error) {
+	task, ok, spent, err := r.pick(ctx, r.Task)
+	for _, id := range spent {
+		r.worked[id] = true
+	}
+	return task, ok, err
+}
+
+// Next is the task that would be claimed next: the first of the queue, as the loop
+// itself would pick it. Claims that have lapsed are settled before.
+func (l *Loop) Next(ctx context.Context) (task ralph.Task, ok bool, err error) {
+	if err := l.Lapse(ctx); err != nil {
+		return task, false, err
+	}
+	task, ok, _, err = l.pick(ctx, 0)
+	return task, ok, err
+}
+
+// pick is the first task of the queue, or the one of that number if it is pending.
+// Tasks whose turn has come and whose attempts are used up fail: they are spent.
+func (l *Loop) pick(ctx context.Context, only int64) (task ralph.Task, ok bool, spent []int64, err error) {
 	for {
-		err = r.Store.View(ctx, func(tx *store.Tx) error {
-			if r.Task != 0 {
-				task, err = tx.Task(r.Task)
+		err = l.Store.View(ctx, func(tx *store.Tx) error {
+			if only != 0 {
+				task, err = tx.Task(only)
 				ok = task.Status == ralph.Pending
 				return err
 			}
 			task, ok, err = tx.Next()
 			return err
 		})
-		if err != nil || !ok || task.Attempts < r.Limits.Attempts {
-			return task, ok, err
+		if err != nil || !ok || task.Attempts < l.Limits.Attempts {
+			return task, ok, spent, err
 		}
 		// The limit was lowered, or used up while the task waited for a person.
-		r.worked[task.ID] = true
-		err = r.Store.Tx(ctx, func(tx *store.Tx) error {
-			return tx.Move(task.ID, ralph.Failed, ralph.Loop, fmt.Sprintf("all of its %d attempts are used up", r.Limits.Attempts))
+		err = l.Store.Tx(ctx, func(tx *store.Tx) error {
+			return tx.Move(task.ID, ralph.Failed, ralph.Loop, fmt.Sprintf("all of its %d attempts are used up", l.Limits.Attempts))
 		})
-		if err != nil {
-			return task, false, err
+		if err != nil && !errors.Is(err, ralph.ErrConflict) { // another process may have been faster
+			return task, false, spent, err
 		}
+		spent = append(spent, task.ID)
 	}
 }
 

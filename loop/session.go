@@ -55,13 +55,19 @@ type session struct {
 
 // open claims the task and records the session, before anything is launched: a
 // crash from here on leaves a session that the next run finds.
-func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost float64, worker string) (*session, error) {
-	s := &session{Loop: l, task: task, maxCost: maxCost, row: ralph.Session{ID: uuid.NewString(), TaskID: task.ID}}
-	if err := os.MkdirAll(s.logDir(), 0o700); err != nil {
+func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost float64, worker string) (s *session, err error) {
+	s = &session{Loop: l, task: task, maxCost: maxCost, row: ralph.Session{ID: uuid.NewString(), TaskID: task.ID}}
+	folder := s.logDir()
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("folder of the session's transcript: %w", err)
 	}
+	defer func() {
+		if err != nil { // somebody may have been faster: there is no such session
+			err = errors.Join(err, os.RemoveAll(folder))
+		}
+	}()
 	var discipline ralph.Discipline
-	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if err = s.prepare(tx); err != nil {
 			return err
 		}
@@ -106,7 +112,7 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost flo
 		}
 		s.row, err = tx.StartSession(store.Start{
 			ID: s.row.ID, Task: task.ID, Run: run, Model: model,
-			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference, Uncommitted: uncommitted, Worker: worker, Lease: Lease,
+			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference, Uncommitted: uncommitted, Dir: l.Dir, Worker: worker, Lease: Lease,
 		})
 		return err
 	})

@@ -19,28 +19,17 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	// What was said is settled even if ctx has ended meanwhile; only the
 	// verification, which may take long, ends with it.
 	keep := context.WithoutCancel(ctx)
-	after, err := s.Tree.Snapshot(keep, s.scratch())
+	saw, err := s.observe(ctx)
 	if err != nil {
-		return d, 0, fmt.Errorf("state of the work tree: %w", err)
-	}
-	if _, err := s.compareWith(keep, after); err != nil {
-		return d, 0, err
-	}
-	unchecked, err := s.checkClaim(ctx)
-	if err != nil {
-		return d, 0, err
-	}
-	if err := s.takeChanges(keep, after); err != nil {
-		return d, 0, err
-	}
-	protected, err := digestProtected(s.Dir, s.Verification.Protect)
-	if err != nil {
-		return d, 0, err
-	}
-	if err := s.lostWork(keep); err != nil {
 		return d, 0, err
 	}
 	err = s.Store.Tx(keep, func(tx *store.Tx) error {
+		if s.row.Worker != "" && s.row.Ending == ralph.Lost {
+			// Its worker may have called while the claim was looked at.
+			if err := tx.CheckLapsed(s.row.ID); err != nil {
+				return err
+			}
+		}
 		f, err := tx.Facts(s.row.ID)
 		if err != nil {
 			return err
@@ -48,14 +37,12 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.row.Ending, report.Reason, s.changed.any(), s.Rules
 		f.Verify, f.Protected, f.Untouched = s.row.Verify, s.protected, !s.changed.workTree
 		f.Confirmed = s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
-		if unchecked {
-			f.Void, f.EndingWhy = true, "the run was stopped before the claim could be checked"
+		if saw.unchecked != "" {
+			f.Void, f.EndingWhy = true, saw.unchecked
 		}
-		known, err := s.protectedFiles(tx)
-		if err != nil {
-			return err
-		}
-		if err := tx.KeepProtectedFiles(farewell(known, protected)); err != nil {
+		if saw.elsewhere {
+			f.Changed, f.Untouched = true, false // what cannot be seen is not held against it
+		} else if err := s.keepProtected(tx, saw.protected); err != nil {
 			return err
 		}
 		d = signals.Decide(f)
@@ -70,6 +57,57 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 		return d, 0, err
 	}
 	return d, s.row.CostUSD, errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch()))
+}
+
+// An observation is what a work tree shows of a session when it is settled.
+type observation struct {
+	elsewhere bool              // the session worked in another work tree, so that nothing can be seen of it here
+	unchecked string            // why its done could not be checked; "" if it was, or there is none
+	protected map[string]string // digests of the protected files
+}
+
+// observe looks at what the session left behind and has its done checked.
+func (s *session) observe(ctx context.Context) (saw observation, err error) {
+	keep := context.WithoutCancel(ctx)
+	if s.row.Dir != "" && s.row.Dir != s.Dir {
+		// The checks would say something of the work tree here, and not of that one.
+		closing, err := s.closing(keep)
+		if err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone {
+			saw.unchecked = "lost before its done was accepted, which can only be checked where it worked, in another work tree: " + s.row.Dir
+		}
+		saw.elsewhere = true
+		return saw, err
+	}
+	after, err := s.Tree.Snapshot(keep, s.scratch())
+	if err != nil {
+		return saw, fmt.Errorf("state of the work tree: %w", err)
+	}
+	if _, err := s.compareWith(keep, after); err != nil {
+		return saw, err
+	}
+	unchecked, err := s.checkClaim(ctx)
+	if err != nil {
+		return saw, err
+	}
+	if unchecked {
+		saw.unchecked = "the run was stopped before the claim could be checked"
+	}
+	if err := s.takeChanges(keep, after); err != nil {
+		return saw, err
+	}
+	if saw.protected, err = digestProtected(s.Dir, s.Verification.Protect); err != nil {
+		return saw, err
+	}
+	return saw, s.lostWork(keep)
+}
+
+// keepProtected notes how the session left the protected files.
+func (s *session) keepProtected(tx *store.Tx, now map[string]string) error {
+	known, err := s.protectedFiles(tx)
+	if err != nil {
+		return err
+	}
+	return tx.KeepProtectedFiles(farewell(known, now))
 }
 
 // checkpoint keeps where a session stood that ended in the middle.

@@ -26,16 +26,20 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	if err := l.Lapse(ctx); err != nil {
 		return nil, err
 	}
-	var t ralph.Task
-	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if t, err = tx.Task(task); err == nil {
-			err = tx.Claimable(t)
-		}
-		return err
-	}); err != nil {
+	t, _, _, err := l.pick(ctx, task)
+	if err != nil {
 		return nil, err
 	}
-	// What this takes is looked at again in the transaction that takes it.
+	if err := l.Store.View(ctx, func(tx *store.Tx) error { return tx.Claimable(t) }); err != nil {
+		return nil, err
+	}
+	if err := l.baseline(ctx, t); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	// Whether it may be taken is looked at again in the transaction that takes it.
 	s, err := l.open(ctx, 0, t, 0, worker)
 	if err != nil {
 		return nil, err
@@ -89,36 +93,52 @@ func (c *Claim) Dropped(ctx context.Context) (why string, err error) {
 	if err != nil || why == "" {
 		return why, err
 	}
-	return why, c.end(ctx, ralph.Interrupted, "interrupted: "+why)
+	_, err = c.end(ctx, ralph.Interrupted, "interrupted: "+why)
+	return why, err
 }
 
 // Close is called after a closing verb. It checks a done as the loop does: what it
 // returns is either what is told to the worker, who goes on, or how the task was
-// settled.
+// settled. The lease lasts for the time that the check may take (decision 18).
 func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
-	again, err = c.s.turnEnded(ctx)
-	if err != nil || again != "" {
-		return again, d, err
+	check := time.Duration(len(c.s.verify.all())) * c.s.Verification.Timeout
+	if err := c.renew(ctx, Lease+check); err != nil {
+		return "", d, err
+	}
+	if again, err = c.s.turnEnded(ctx); err == nil && again != "" {
+		return again, d, c.renew(ctx, Lease)
+	}
+	if err != nil {
+		return "", d, err
 	}
 	d, _, err = c.s.settle(ctx, Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
 	return "", d, err
 }
 
-// Release gives the task back; no counter moves.
-func (c *Claim) Release(ctx context.Context) error {
+// renew has the lease end that much later than now.
+func (c *Claim) renew(ctx context.Context, lease time.Duration) error {
+	return c.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.RenewClaim(c.s.row.ID, tx.Now().Add(lease)) })
+}
+
+// Release gives the task back. No counter moves, but what was said counts: a
+// question holds the task back, and a done is checked (decision 3).
+func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	return c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")
 }
 
-func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) error {
-	_, _, err := c.s.settle(ctx, Report{Ending: how, Reason: why, CostKnown: true})
+// end settles a claim that its worker did not close; the decision is the zero value
+// if somebody else has settled or renewed it meanwhile.
+func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
+	d, _, err = c.s.settle(ctx, Report{Ending: how, Reason: why, CostKnown: true})
 	if errors.Is(err, ralph.ErrConflict) {
-		return nil // somebody has settled it meanwhile
+		return signals.Decision{}, nil
 	}
-	return err
+	return d, err
 }
 
 // Lapse settles the claims whose lease has run out: their tasks go back to the
-// queue, and what was signalled counts.
+// queue, and what was signalled counts; but a done is judged only where its worker
+// had its work tree.
 func (l *Loop) Lapse(ctx context.Context) error {
 	var lapsed []ralph.Session
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { lapsed, err = tx.LapsedClaims(); return err }); err != nil {
@@ -140,7 +160,7 @@ func (l *Loop) Lapse(ctx context.Context) error {
 			return err
 		}
 		c := Claim{s}
-		if err := c.end(ctx, ralph.Lost, fmt.Sprintf("lost: its worker %s has not called for %s", row.Worker, Lease)); err != nil {
+		if _, err := c.end(ctx, ralph.Lost, fmt.Sprintf("lost: its worker %s has not called for %s", row.Worker, Lease)); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func TestAClaimLapses(t *testing.T) {
 	}
 	l := &loop.Loop{
 		Store: db, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
-		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
+		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
 	}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestAClaimLapses(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Release(t.Context()); err != nil || status().Status != ralph.Pending {
+	if _, err := second.Release(t.Context()); err != nil || status().Status != ralph.Pending {
 		t.Errorf("released: %v, %s", err, status().Status)
 	}
 }

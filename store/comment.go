@@ -289,6 +289,24 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	return tx.Derive(c.TaskID)
 }
 
+// ResolveAsAgent is [Tx.Resolve] by an agent. What is for people to settle is
+// refused, and the error wraps [ralph.ErrConflict]: signals, questions whether
+// protected files may change, proposals to cancel, and what people said (decision 9).
+func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
+	c, err := tx.Comment(comment)
+	if err != nil {
+		return err
+	}
+	review, err := tx.Review(comment)
+	if err != nil {
+		return err
+	}
+	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || len(review) > 0 {
+		return fmt.Errorf("comment %d is for a person to settle: %w", comment, ralph.ErrConflict)
+	}
+	return tx.Resolve(comment, decision, by)
+}
+
 // Blockers are the open blockers of a task.
 func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
 	return all(tx, scanComment, `

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,16 +16,16 @@ const sessionColumns = `
 	s.id, s.task_id, s.attempt, s.origin, s.current_state, s.state_history, s.ending, coalesce(s.outcome, ''), s.outcome_reason,
 	coalesce(s.closing_verb, ''), s.started_at, s.completed_at, s.cost_usd, s.cost_known, s.tokens, s.turns, s.files, s.commits,
 	s.verify, s.exit_status, s.model, s.unchanged, s.last_words, s.stderr_tail, s.denials, s.leftovers, coalesce(s.run_id, 0), s.decision,
-	s.snapshot_id, s.gone, s.worker`
+	s.snapshot_id, s.gone, s.worker, s.dir, s.shared`
 
 func scanSession(row scanner) (ralph.Session, error) {
 	var s ralph.Session
-	var known int
+	var known, shared int
 	err := row.Scan(&s.ID, &s.TaskID, &s.Attempt, &s.Origin, &s.State, column(&s.History), &s.Ending, &s.Outcome, &s.Reason,
 		&s.ClosingVerb, &s.StartedAt, &s.CompletedAt, &s.CostUSD, &known, column(&s.Tokens), &s.Turns, column(&s.Files), column(&s.Commits),
 		column(&s.Verify), &s.Exit, &s.Model, column(&s.Unchanged), &s.LastWords, &s.StderrTail, column(&s.Denials), column(&s.Leftovers), &s.RunID, &s.Decision,
-		&s.SnapshotID, column(&s.Gone), &s.Worker)
-	s.CostKnown = known == 1
+		&s.SnapshotID, column(&s.Gone), &s.Worker, &s.Dir, &shared)
+	s.CostKnown, s.Shared = known == 1, shared == 1
 	return s, err
 }
 
@@ -95,11 +96,33 @@ func (tx *Tx) Claimable(t ralph.Task) error {
 	why := fmt.Sprintf("it is %s", t.Status)
 	switch {
 	case t.Status == ralph.InProgress:
-		why = "it is worked on already"
+		holder, err := tx.holder(t)
+		if err != nil {
+			return err
+		}
+		why = "it is worked on already by " + holder
 	case t.StatusReason != "":
 		why += ": " + t.StatusReason
 	}
 	return fmt.Errorf("TASK-%d cannot be claimed, %s: %w", t.ID, why, ralph.ErrConflict)
+}
+
+// holder says in words who works on a task.
+func (tx *Tx) holder(t ralph.Task) (string, error) {
+	var worker, origin string
+	var expires ralph.Time
+	err := tx.row(`SELECT s.worker, s.origin, t.claim_expires FROM tasks t JOIN sessions s ON s.id = t.claimed_by WHERE t.id = $1`, t.ID).Scan(&worker, &origin, &expires)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "somebody", nil
+	case err != nil:
+		return "", err
+	case origin == "human":
+		return "a person", nil
+	case worker == "":
+		return "the loop", nil
+	}
+	return fmt.Sprintf("the worker %s, whose claim lasts until %s unless it is renewed", worker, expires), nil
 }
 
 // LapsedClaims are the open sessions of workers whose lease has run out.
@@ -107,6 +130,16 @@ func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 	return all(tx, scanSession, `
 		SELECT `+sessionColumns+` FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id AND t.claim_expires < $1 ORDER BY s.started_at`, tx.now.String())
+}
+
+// CheckLapsed reports that a claim has been renewed since it was found among
+// [Tx.LapsedClaims]; the error wraps [ralph.ErrConflict].
+func (tx *Tx) CheckLapsed(session string) error {
+	lapsed, err := tx.LapsedClaims()
+	if err != nil || slices.ContainsFunc(lapsed, func(s ralph.Session) bool { return s.ID == session }) {
+		return err
+	}
+	return fmt.Errorf("the claim of session %s was renewed or settled meanwhile: %w", session, ralph.ErrConflict)
 }
 
 // RenewClaim extends the lease of a worker's session.
@@ -126,6 +159,7 @@ type Start struct {
 	Hashes       any     // the stagnation hashes, kept as JSON
 	Uncommitted  Uncommitted
 
+	Dir    string        // the root of the work tree in which it works
 	Worker string        // who claims it; "" for the loop
 	Lease  time.Duration // how long the worker's claim lasts without a call
 }
@@ -165,8 +199,8 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err != nil {
 		return ralph.Session{}, err
 	}
-	if t.Status != ralph.Pending {
-		return ralph.Session{}, fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
+	if err := tx.Claimable(t); err != nil {
+		return ralph.Session{}, err
 	}
 	if err := tx.Move(t.ID, ralph.InProgress, ralph.Loop, "a session works on it"); err != nil {
 		return ralph.Session{}, err
@@ -195,10 +229,13 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		return ralph.Session{}, err
 	}
 	_, err = tx.exec(`
-		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at, uncommitted, snapshot_id, worker)
-		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13)`,
-		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String(), uncommitted, s.Uncommitted.Snapshot, s.Worker)
+		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at, uncommitted, snapshot_id, worker, dir)
+		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14)`,
+		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String(), uncommitted, s.Uncommitted.Snapshot, s.Worker, s.Dir)
 	if err != nil {
+		return ralph.Session{}, err
+	}
+	if err := tx.share(s.Dir); err != nil {
 		return ralph.Session{}, err
 	}
 	session, err := tx.Session(s.ID)
@@ -210,6 +247,14 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	}
 	return session, tx.record(ralph.Event{Type: ralph.EventSessionStarted, TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
 		map[string]any{"title": t.Title, "attempt": session.Attempt, "model": s.Model})
+}
+
+// share marks the open sessions of a work tree if there are several (decision 19).
+func (tx *Tx) share(dir string) error {
+	_, err := tx.exec(`
+		UPDATE sessions SET shared = 1
+		WHERE completed_at = '' AND dir = $1 AND dir <> '' AND (SELECT count(*) FROM sessions o WHERE o.completed_at = '' AND o.dir = $1) > 1`, dir)
+	return err
 }
 
 // Beginning reads back what StartSession kept of the work tree and the hashes,

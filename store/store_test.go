@@ -289,3 +289,61 @@ func TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestAgentsResolveWhatAgentsSaidAndNothingElse(t *testing.T) {
+	db, s := working(t)
+	yes := true
+	say := func(p signals.Payload) int64 {
+		t.Helper()
+		id, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	comment := func(by ralph.Origin, kind ralph.CommentKind) (id int64) {
+		t.Helper()
+		write(t, db, func(tx *store.Tx) (err error) {
+			id, err = tx.AddComment(ralph.Comment{TaskID: s.TaskID, Author: "x", AuthorKind: by, Kind: kind, Body: "b", Rationale: "r"})
+			return err
+		})
+		return id
+	}
+	ids := map[string]int64{
+		"an agent's blocker":  comment(ralph.ByAgent, ralph.Blocker),
+		"an agent's question": comment(ralph.ByAgent, ralph.Question),
+		"an agent's nack":     comment(ralph.ByAgent, ralph.Nack),
+		"a person's blocker":  comment(ralph.ByHuman, ralph.Blocker),
+		"an ask":              say(signals.Ask{Question: "which?", Blocking: &yes}),
+		"blocked(external)":   say(signals.Blocked{On: "the key", Kind: "external"}),
+	}
+	say(signals.Done{Summary: "made it"})
+	write(t, db, func(tx *store.Tx) error {
+		f, err := tx.Facts(s.ID)
+		if err != nil {
+			return err
+		}
+		f.Ending, f.Changed, f.Verify, f.Protected = ralph.Finished, true, []ralph.Check{{Command: "make test", Passed: true}}, []string{"ci.sh"}
+		f.Rules = signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10, ReviewProtect: true}
+		return tx.Apply(s, f, signals.Decide(f))
+	})
+	write(t, db, func(tx *store.Tx) error {
+		all, err := tx.Timeline(s.TaskID, store.CommentFilter{})
+		ids["a review of protected files"] = all[len(all)-1].ID
+		return err
+	})
+	for name, id := range ids {
+		want := name == "an agent's blocker" || name == "an agent's question"
+		err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.ResolveAsAgent(id, "d", "codex") })
+		if got := err == nil; got != want || err != nil && !errors.Is(err, ralph.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	write(t, db, func(tx *store.Tx) error {
+		task, err := tx.Task(s.TaskID)
+		if task.Status != ralph.NeedsInput {
+			t.Errorf("the review does not hold the task any more: %s", task.Status)
+		}
+		return err
+	})
+}

@@ -165,6 +165,7 @@ type receipt struct {
 	CostUSD  float64       `json:"cost_usd"`
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the latest session
+	Shared   bool          `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
 	Why      string        `json:"why"`
 }
 
@@ -175,6 +176,7 @@ func newReceipt(t ralph.Task, sessions []ralph.Session) receipt {
 			r.Seconds += s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
 		}
 		r.CostUSD += s.CostUSD
+		r.Shared = r.Shared || s.Shared
 		r.Tokens.Input += s.Tokens.Input
 		r.Tokens.Output += s.Tokens.Output
 		r.Tokens.CacheRead += s.Tokens.CacheRead
@@ -244,6 +246,9 @@ func sayTask(w io.Writer, v taskView) error {
 		line("verify", c)
 	}
 	line("receipt", fmt.Sprintf("%d attempts, %d sessions, %.0f s, %s", v.Receipt.Attempts, v.Receipt.Sessions, v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
+	if v.Receipt.Shared {
+		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
+	}
 	for _, c := range v.Receipt.Verify {
 		said := "passed"
 		switch {

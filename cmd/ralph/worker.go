@@ -124,9 +124,11 @@ func (w *worker) leave(ctx context.Context) error {
 	if w.claim == nil {
 		return nil
 	}
-	c := w.claim
-	w.claim = nil
-	return c.Release(ctx)
+	_, err := w.claim.Release(ctx)
+	if err == nil {
+		w.claim = nil
+	}
+	return err
 }
 
 // held is the claim, renewed; an error says why there is none any more. The caller
@@ -147,14 +149,26 @@ func (w *worker) held(ctx context.Context) (*loop.Claim, error) {
 	return w.claim, nil
 }
 
+// alive renews the claim: any call does. An error says why there is none any more.
+func (w *worker) alive(ctx context.Context) error {
+	if !w.mu.TryLock() {
+		return nil // another call is under way, which has renewed it
+	}
+	defer w.mu.Unlock()
+	if w.claim == nil {
+		return nil
+	}
+	_, err := w.held(ctx)
+	return err
+}
+
 // Next implements mcpserver.Worker.
 func (w *worker) Next(ctx context.Context) (string, error) {
-	if err := w.loop.Lapse(ctx); err != nil {
+	if err := w.alive(ctx); err != nil {
 		return "", err
 	}
-	var t ralph.Task
-	var ok bool
-	if err := w.loop.Store.View(ctx, func(tx *store.Tx) (err error) { t, ok, err = tx.Next(); return err }); err != nil {
+	t, ok, err := w.loop.Next(ctx)
+	if err != nil {
 		return "", err
 	}
 	if !ok {
@@ -169,16 +183,17 @@ func (w *worker) Claim(ctx context.Context, task int64) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.claim != nil {
-		if c, err := w.held(ctx); err == nil {
-			return "", fmt.Errorf("you hold TASK-%d; close or release it first: %w", c.TaskID(), ralph.ErrConflict)
+		c, err := w.held(ctx)
+		if err != nil {
+			return "", err
 		}
+		return "", fmt.Errorf("you hold TASK-%d; close or release it first: %w", c.TaskID(), ralph.ErrConflict)
 	}
 	for {
 		id := task
 		if id == 0 {
-			var next ralph.Task
-			var ok bool
-			if err := w.loop.Store.View(ctx, func(tx *store.Tx) (err error) { next, ok, err = tx.Next(); return err }); err != nil {
+			next, ok, err := w.loop.Next(ctx)
+			if err != nil {
 				return "", err
 			}
 			if !ok {
@@ -209,8 +224,18 @@ func (w *worker) Release(ctx context.Context, task int64) (string, error) {
 	if task != 0 && task != c.TaskID() {
 		return "", fmt.Errorf("you hold TASK-%d, not TASK-%d: %w", c.TaskID(), task, ralph.ErrConflict)
 	}
+	d, err := c.Release(ctx)
+	if err != nil {
+		return "", err
+	}
 	w.claim = nil
-	return fmt.Sprintf("TASK-%d is back in the queue.", c.TaskID()), c.Release(ctx)
+	switch d.Status {
+	case ralph.Pending:
+		return fmt.Sprintf("TASK-%d is back in the queue.", c.TaskID()), nil
+	case "":
+		return fmt.Sprintf("TASK-%d was not yours any more.", c.TaskID()), nil
+	}
+	return fmt.Sprintf("You do not hold TASK-%d any more. It is %s: %s", c.TaskID(), d.Status, d.StatusReason), nil
 }
 
 // Say implements mcpserver.Worker.
@@ -261,6 +286,9 @@ func (w *worker) SetState(ctx context.Context, c mcpserver.StateChange) (reply m
 
 // Comment implements mcpserver.Worker: on any task, since a reviewer holds none.
 func (w *worker) Comment(ctx context.Context, c mcpserver.CommentCall) (id int64, err error) {
+	if err := w.alive(ctx); err != nil {
+		return 0, err
+	}
 	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
 		id, err = tx.AddComment(ralph.Comment{
 			TaskID: int64(c.TaskID), SessionID: w.session(), Author: w.name, AuthorKind: ralph.ByAgent, Kind: c.Kind, Body: c.Body, Rationale: c.Rationale, ParentID: c.Parent,
@@ -272,6 +300,9 @@ func (w *worker) Comment(ctx context.Context, c mcpserver.CommentCall) (id int64
 
 // Propose implements mcpserver.Worker.
 func (w *worker) Propose(ctx context.Context, c mcpserver.AmendmentCall) (id int64, err error) {
+	if err := w.alive(ctx); err != nil {
+		return 0, err
+	}
 	patch, err := ralph.ParsePatch(c.Patch)
 	if err != nil {
 		return 0, err
@@ -293,22 +324,19 @@ func (w *worker) session() string {
 	return w.claim.SessionID()
 }
 
-// Resolve implements mcpserver.Worker (decision 9).
+// Resolve implements mcpserver.Worker.
 func (w *worker) Resolve(ctx context.Context, comment int64, decision string) error {
-	return w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
-		c, err := tx.Comment(comment)
-		if err != nil {
-			return err
-		}
-		if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman {
-			return fmt.Errorf("comment %d is for a person to settle: %w", comment, ralph.ErrConflict)
-		}
-		return tx.Resolve(comment, decision, w.name)
-	})
+	if err := w.alive(ctx); err != nil {
+		return err
+	}
+	return w.loop.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ResolveAsAgent(comment, decision, w.name) })
 }
 
 // Comments implements mcpserver.Worker.
 func (w *worker) Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) (list []ralph.Comment, err error) {
+	if err := w.alive(ctx); err != nil {
+		return nil, err
+	}
 	err = w.loop.Store.View(ctx, func(tx *store.Tx) error {
 		if _, err := tx.Task(task); err != nil {
 			return err
@@ -322,6 +350,9 @@ func (w *worker) Comments(ctx context.Context, task int64, kind ralph.CommentKin
 
 // Amendments implements mcpserver.Worker.
 func (w *worker) Amendments(ctx context.Context, task int64) (list []ralph.Amendment, err error) {
+	if err := w.alive(ctx); err != nil {
+		return nil, err
+	}
 	err = w.loop.Store.View(ctx, func(tx *store.Tx) error {
 		list, err = tx.Amendments(store.AmendmentFilter{Task: task, Status: ralph.AmendmentProposed})
 		return err

@@ -46,6 +46,7 @@ type Receipt struct {
 	CostUSD  float64       `json:"cost_usd"`
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the last session
+	Shared   bool          `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
 }
 
 // Waiting is one thing that waits for a person.
@@ -71,6 +72,7 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task) Report {
 		c := &r.Tasks[i]
 		c.Sessions++
 		c.CostUSD += s.CostUSD
+		c.Shared = c.Shared || s.Shared
 		c.Tokens.Input += s.Tokens.Input
 		c.Tokens.Output += s.Tokens.Output
 		c.Tokens.CacheRead += s.Tokens.CacheRead
@@ -150,8 +152,12 @@ func (r Report) ending() string {
 }
 
 func (c Receipt) took() string {
-	return fmt.Sprintf("%d sessions, %s, $%.2f, %d tokens", c.Sessions, (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
+	took := fmt.Sprintf("%d sessions, %s, $%.2f, %d tokens", c.Sessions, (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
 		c.Tokens.Input+c.Tokens.Output+c.Tokens.CacheRead+c.Tokens.CacheCreation)
+	if c.Shared {
+		took += ", work tree shared"
+	}
+	return took
 }
 
 func (r Report) text(w *bytes.Buffer) {

@@ -34,7 +34,7 @@ func sample(text string) report.Report {
 		{TaskID: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, Tokens: ralph.Tokens{Input: 10, Output: 5}},
 		{TaskID: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
 		{TaskID: 1, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Verify: []ralph.Check{{Command: "make test", Passed: true}}},
-		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55)},
+		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55), Shared: true},
 	}, tasks)
 	status := 3
 	r.RunID, r.ExitStatus, r.Reason = 7, &status, "failed: TASK-2 "+text

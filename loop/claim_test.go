@@ -1,0 +1,368 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A workshop is a database whose clock stands still until it is moved.
+type workshop struct {
+	t      *testing.T
+	db     *store.DB
+	state  string
+	passed atomic.Int64
+}
+
+func newWorkshop(t *testing.T) *workshop {
+	t.Helper()
+	b := &workshop{t: t, state: filepath.Join(t.TempDir(), "state")}
+	begin := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	db, err := store.Open(t.Context(), filepath.Join(b.state, "ralph.db"), store.Options{Now: func() time.Time { return begin.Add(time.Duration(b.passed.Load())) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.db = db
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// tree is a loop in a work tree of its own that shares the queue.
+func (b *workshop) tree(verify ...string) *loop.Loop {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	tree, err := worktree.Open(b.t.Context(), dir)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &loop.Loop{
+		Store: b.db, Tree: tree, Dir: dir, State: b.state, Log: slog.New(slog.DiscardHandler),
+		Limits:       ralph.Limits{Attempts: 10},
+		Rules:        signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+		Verification: loop.Verification{Commands: verify, Timeout: 10 * time.Minute, InSessionRetries: 2, Env: os.Environ()},
+		PromptTokens: 24_000, ToolPrefix: "x_",
+	}
+}
+
+func (b *workshop) add(t ralph.Task) (id int64) {
+	b.t.Helper()
+	if err := b.db.Tx(b.t.Context(), func(tx *store.Tx) (err error) { id, err = tx.AddTask(t, "human"); return err }); err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+func (b *workshop) task(id int64) (task ralph.Task) {
+	b.t.Helper()
+	if err := b.db.View(b.t.Context(), func(tx *store.Tx) (err error) { task, err = tx.Task(id); return err }); err != nil {
+		b.t.Fatal(err)
+	}
+	return task
+}
+
+func (b *workshop) claim(l *loop.Loop, id int64, worker string) *loop.Claim {
+	b.t.Helper()
+	c, err := l.Claim(b.t.Context(), id, worker)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+func (b *workshop) say(c *loop.Claim, p signals.Payload) {
+	b.t.Helper()
+	if _, err := b.db.Say(b.t.Context(), c.TaskID(), c.SessionID(), "w", "", p); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// A claim that was refused where its worker is must not hold because somebody
+// else, in whose work tree the checks pass, settles it.
+func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
+	b := newWorkshop(t)
+	here, elsewhere := b.tree("test ! -e broken"), b.tree("test ! -e broken")
+	id := b.add(ralph.Task{Title: "A"})
+	c := b.claim(here, id, "ann")
+	write(t, filepath.Join(here.Dir, "broken"), "x")
+	b.say(c, signals.Done{Summary: "made it"})
+	again, _, err := c.Close(t.Context())
+	if err != nil || !strings.Contains(again, "does not hold") {
+		t.Fatalf("got %q, %v", again, err)
+	}
+	b.say(c, signals.Learned{Text: "x is y", Kind: "discovery", Scope: "project"})
+	b.passed.Store(int64(3 * loop.Lease))
+	if err := elsewhere.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if task := b.task(id); task.Status != ralph.Pending || task.Attempts != 0 || task.VerifyFailures != 0 || !strings.Contains(task.StatusReason, "another work tree") {
+		t.Errorf("got %s, %d attempts: %s", task.Status, task.Attempts, task.StatusReason)
+	}
+	if err := b.db.View(t.Context(), func(tx *store.Tx) error {
+		known, err := tx.Learnings(store.LearningFilter{})
+		if len(known) != 1 {
+			t.Errorf("what was learned is lost: %v", known)
+		}
+		s, serr := tx.Session(c.SessionID())
+		if len(s.Files) != 0 {
+			t.Errorf("the other work tree's files are taken for the session's: %v", s.Files)
+		}
+		return errors.Join(err, serr)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// In its own work tree it is judged, as a lost session of the loop is (decision 3).
+func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("test -e made")
+	id := b.add(ralph.Task{Title: "A"})
+	c := b.claim(l, id, "ann")
+	b.say(c, signals.Done{Summary: "made it"})
+	write(t, filepath.Join(l.Dir, "made"), "x")
+	b.passed.Store(int64(loop.Lease + time.Second))
+	if err := l.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if task := b.task(id); task.Status != ralph.Completed {
+		t.Errorf("got %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// blocker is a command that says when it runs and ends when it is told to; a
+// second one meanwhile fails at once.
+func blocker(dir string) (command string, running, proceed string) {
+	running, proceed = filepath.Join(dir, "running"), filepath.Join(dir, "proceed")
+	return "[ ! -e " + running + " ] || exit 1; echo > " + running + "; while [ ! -e " + proceed + " ]; do sleep 0.01; done", running, proceed
+}
+
+// until waits for something that another goroutine or process does.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: waited in vain", what)
+		}
+	}
+}
+
+// What ralph itself takes for checking is not taken off the worker's lease (decision 18).
+func TestALeaseLastsForTheVerification(t *testing.T) {
+	b := newWorkshop(t)
+	marks := t.TempDir()
+	command, running, proceed := blocker(marks)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
+	c := b.claim(l, id, "ann")
+	b.say(c, signals.Done{Summary: "made it"})
+	type ending struct {
+		d   signals.Decision
+		err error
+	}
+	closed := make(chan ending, 1)
+	go func() {
+		_, d, err := c.Close(context.WithoutCancel(t.Context()))
+		closed <- ending{d, err}
+	}()
+	until(t, "the verification", func() bool { return exists(running) })
+	b.passed.Store(int64(loop.Lease + 5*time.Minute))
+	err := l.Lapse(t.Context())
+	task := b.task(id)
+	write(t, proceed, "")
+	if err != nil || task.Status != ralph.InProgress {
+		t.Errorf("the claim lapsed while it was verified: %v, %s", err, task.Status)
+	}
+	if e := <-closed; e.err != nil || e.d.Status != ralph.Completed {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// A worker that calls while somebody settles its lapsed claim keeps it.
+func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
+	b := newWorkshop(t)
+	marks := t.TempDir()
+	command, running, proceed := blocker(marks)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
+	c := b.claim(l, id, "ann")
+	b.say(c, signals.Done{Summary: "made it"})
+	b.passed.Store(int64(loop.Lease + time.Second))
+	lapsed := make(chan error, 1)
+	go func() { lapsed <- l.Lapse(context.WithoutCancel(t.Context())) }()
+	until(t, "the verification", func() bool { return exists(running) })
+	why, err := c.Dropped(t.Context())
+	write(t, proceed, "")
+	if why != "" || err != nil {
+		t.Fatalf("dropped: %s, %v", why, err)
+	}
+	if err := <-lapsed; err != nil {
+		t.Error(err)
+	}
+	if task := b.task(id); task.Status != ralph.InProgress || task.ClaimedBy != c.SessionID() {
+		t.Errorf("got %s, claimed by %q", task.Status, task.ClaimedBy)
+	}
+}
+
+func TestReleasingTellsWhatBecomesOfTheTask(t *testing.T) {
+	yes := true
+	for _, tt := range []struct {
+		name string
+		said signals.Payload
+		want ralph.Status
+	}{
+		{"nothing was said", nil, ralph.Pending},
+		{"a question is open", signals.Ask{Question: "which?", Blocking: &yes}, ralph.NeedsInput},
+		{"something is missing", signals.Blocked{On: "the key", Kind: "external"}, ralph.Blocked},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree()
+			id := b.add(ralph.Task{Title: "A"})
+			c := b.claim(l, id, "ann")
+			if tt.said != nil {
+				b.say(c, tt.said)
+			}
+			d, err := c.Release(t.Context())
+			if task := b.task(id); err != nil || d.Status != tt.want || task.Status != tt.want || task.Attempts != 0 {
+				t.Errorf("got %s, %+v, %v", d.Status, task, err)
+			}
+		})
+	}
+}
+
+// A worker's task has a baseline as the loop's has, or tests that failed before
+// would be held against it (decision 1).
+func TestAClaimTakesTheBaseline(t *testing.T) {
+	b := newWorkshop(t)
+	const red = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
+	l := b.tree(red)
+	id := b.add(ralph.Task{Title: "A"})
+	c := b.claim(l, id, "ann")
+	write(t, filepath.Join(l.Dir, "made"), "x")
+	b.say(c, signals.Done{Summary: "made it"})
+	again, d, err := c.Close(t.Context())
+	if err != nil || d.Status != ralph.Completed {
+		t.Errorf("got %q, %s %s, %v", again, d.Status, d.StatusReason, err)
+	}
+}
+
+func TestATaskWhoseAttemptsAreUsedUpIsNotHandedOut(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	spent, fresh := b.add(ralph.Task{Title: "Spent"}), b.add(ralph.Task{Title: "Fresh"})
+	c := b.claim(l, spent, "ann")
+	b.say(c, signals.Partial{Summary: "half", Remaining: "half"})
+	if _, _, err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.Limits.Attempts = 1 // lowered meanwhile
+	next, ok, err := l.Next(t.Context())
+	if err != nil || !ok || next.ID != fresh {
+		t.Errorf("got TASK-%d, %t, %v", next.ID, ok, err)
+	}
+	if task := b.task(spent); task.Status != ralph.Failed {
+		t.Errorf("got %s", task.Status)
+	}
+}
+
+func TestWhoIsTooLateIsToldWhyAndLeavesNothing(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A"})
+	b.claim(l, id, "ann")
+	_, err := l.Claim(t.Context(), id, "bob")
+	if !errors.Is(err, ralph.ErrConflict) || !strings.Contains(err.Error(), "ann") {
+		t.Errorf("got %v", err)
+	}
+	// Somebody who was faster between the look and the claim.
+	other := b.add(ralph.Task{Title: "B"})
+	rival := b.tree()
+	slow := b.tree("true")
+	taken := false
+	slow.Heart = beat(func() { // while the baseline is taken
+		if !taken {
+			taken = true
+			b.claim(rival, other, "ann")
+		}
+	})
+	if _, err := slow.Claim(t.Context(), other, "bob"); !errors.Is(err, ralph.ErrConflict) || !strings.Contains(err.Error(), "ann") {
+		t.Errorf("got %v", err)
+	}
+	folders, err := filepath.Glob(filepath.Join(b.state, "sessions", "*"))
+	var sessions []ralph.Session
+	verr := b.db.View(t.Context(), func(tx *store.Tx) (err error) { sessions, err = tx.Sessions(store.SessionFilter{}); return err })
+	if err != nil || verr != nil || len(folders) != len(sessions) {
+		t.Errorf("%d sessions and %d folders, %v, %v", len(sessions), len(folders), err, verr)
+	}
+}
+
+type beat func()
+
+func (b beat) Beat(time.Duration) { b() }
+func (b beat) Status(string)      {}
+
+// Sessions that work in one work tree at the same time are marked (decision 19).
+func TestSessionsOfOneWorkTreeAreMarkedAsShared(t *testing.T) {
+	b := newWorkshop(t)
+	l, alone := b.tree(), b.tree()
+	first, second, third := b.add(ralph.Task{Title: "A"}), b.add(ralph.Task{Title: "B"}), b.add(ralph.Task{Title: "C"})
+	shared := func(c *loop.Claim) bool {
+		t.Helper()
+		var s ralph.Session
+		if err := b.db.View(t.Context(), func(tx *store.Tx) (err error) { s, err = tx.Session(c.SessionID()); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return s.Shared
+	}
+	one, other := b.claim(l, first, "ann"), b.claim(alone, third, "eve")
+	if shared(one) || shared(other) {
+		t.Error("a session that has its work tree to itself is marked")
+	}
+	two := b.claim(l, second, "bob")
+	if !shared(one) || !shared(two) || shared(other) {
+		t.Errorf("got %t, %t, %t", shared(one), shared(two), shared(other))
+	}
+	if _, err := two.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Release(t.Context()); err != nil || !shared(one) {
+		t.Errorf("it is not marked any more: %v", err)
+	}
+	if again := b.claim(l, second, "bob"); shared(again) {
+		t.Error("a session after the other is marked")
+	}
+}
