@@ -63,11 +63,14 @@ func (l Learning) Stale(newest Time, gone string) string {
 var filePath = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(\[])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,7})\b`)
 
 // Files are the files of the project that a learning names, relative to its root.
-func (l Learning) Files() (files []string) {
-	if !strings.Contains(l.Text, "/") {
+func (l Learning) Files() []string { return NamedFiles(l.Text) }
+
+// NamedFiles are the paths with a folder and an ending that stand in a text.
+func NamedFiles(text string) (files []string) {
+	if !strings.Contains(text, "/") {
 		return nil
 	}
-	for _, m := range filePath.FindAllStringSubmatch(l.Text, -1) {
+	for _, m := range filePath.FindAllStringSubmatch(text, -1) {
 		files = append(files, m[1])
 	}
 	return files

@@ -96,6 +96,8 @@ const (
 	EventTaskCommitted     = "task.committed"
 	EventSessionStarted    = "session.started"
 	EventSessionState      = "session.state"
+	EventSessionProgress   = "session.progress"
+	EventSessionCheckpoint = "session.checkpoint"
 	EventSessionEnded      = "session.ended"
 	EventPermissionAsked   = "permission.asked"
 	EventPermissionDecided = "permission.decided"
@@ -107,7 +109,7 @@ const (
 // EventTypes lists every type of event.
 var EventTypes = []string{
 	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventAmendmentProposed, EventAmendmentApplied, EventAmendmentRejected, EventTaskCommitted,
-	EventSessionStarted, EventSessionState, EventSessionEnded, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
+	EventSessionStarted, EventSessionState, EventSessionProgress, EventSessionCheckpoint, EventSessionEnded, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
 }
 
 // An Event is one entry of the append-only log of what happened. It is written

@@ -229,7 +229,29 @@ type Session struct {
 	Gone        []string      `json:"gone"`        // those of them that it removed
 	RunID       int64         `json:"run_id"`
 	Decision    string        `json:"decision"` // what the rules made of it, as JSON
-	Worker      string        `json:"worker"`   // the agent that pulled the work by itself; "" for the loop's own
+	Worker      string        `json:"worker"`   // who claimed the task: an agent that pulls work by itself, or a person; "" for the loop
 	Dir         string        `json:"dir"`      // the work tree; "" if that is not known
 	Shared      bool          `json:"shared"`   // another session worked there meanwhile: what changed may be that one's doing
+	Branch      string        `json:"branch"`   // of the work tree when a person claimed the task; "" if there was none
+	Progress    *Progress     `json:"progress"` // what a person's chat reported last; null if nothing
+}
+
+// The origins of sessions.
+const (
+	FromLoop  = "loop"  // ralph's own, and those of workers
+	FromHuman = "human" // a person's, who works with a chat
+)
+
+// Progress is what a person's chat reports of its work (human, "MCP tools of this
+// profile"). Its JSON is what stands in session.json.
+type Progress struct {
+	Iteration     int      `json:"iteration"`
+	FilesModified []string `json:"filesModified"`
+	TestsStatus   string   `json:"testsStatus"` // "unknown" if nothing is said
+	Notes         string   `json:"notes"`
+	Timestamp     Time     `json:"timestamp"`
+
+	// How full the model's context was, where the chat said so; 0 where it did not.
+	TokensUsed  int64 `json:"tokensUsed,omitempty"`
+	TokensLimit int64 `json:"tokensLimit,omitempty"`
 }

@@ -31,6 +31,40 @@ func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 	return built, built.Err
 }
 
+// ChatPrompt is what a person who has claimed a task gives to a chat.
+func (l *Loop) ChatPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
+	d, err := l.ChatData(tx, t)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	return prompt.Build(d), nil
+}
+
+// ChatData is what [Loop.ChatPrompt] is made of.
+func (l *Loop) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
+	d, err := l.promptData(tx, t)
+	d.Chat, d.Template = true, nil
+	if err != nil || t.ClaimedBy == "" {
+		return d, err
+	}
+	// Another chat on the same claim goes on where the one before stood.
+	s, err := tx.Session(t.ClaimedBy)
+	if err != nil || s.Origin != ralph.FromHuman {
+		return d, err
+	}
+	list, err := tx.Checkpoints(s.ID)
+	if err != nil || len(list) == 0 {
+		return d, err
+	}
+	d.Checkpoint = &prompt.Checkpoint{Checkpoint: list[len(list)-1], Attempt: s.Attempt, Author: author(t), Tests: tested(s), Open: true}
+	if s.Progress != nil {
+		for _, f := range s.Progress.FilesModified {
+			d.Checkpoint.Files = append(d.Checkpoint.Files, ralph.FileChange{Path: f})
+		}
+	}
+	return d, nil
+}
+
 func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error) {
 	// Each retry after "prompt is too long" has half the budget of the one before.
 	d = prompt.Data{ToolPrefix: l.ToolPrefix, StateTool: l.StateTool, CommentTool: l.CommentTool, AmendTool: l.AmendTool, Template: l.Template, Project: filepath.Base(l.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
@@ -259,6 +293,9 @@ func addCheckpoint(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 
 // tested is what a session reported last of its tests.
 func tested(s ralph.Session) string {
+	if s.Progress != nil && s.Progress.TestsStatus != "unknown" {
+		return s.Progress.TestsStatus
+	}
 	for _, h := range slices.Backward(s.History) {
 		r, ok := h.Metadata["testResults"].(map[string]any)
 		if !ok {

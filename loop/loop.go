@@ -36,7 +36,7 @@ type Loop struct {
 	Tree  *worktree.Tree
 	Dir   string // the project's root
 
-	CheckpointAt int    // percent of the model's context at which a checkpoint is made
+	CheckpointAt int    // percent of the model's context at which a checkpoint is made; 0 for never
 	State        string // the folder of its state
 	Log          *slog.Logger
 
@@ -253,7 +253,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.open(ctx, r.id, task, allowance(r.Limits, spent), "")
+	s, err := r.open(ctx, store.Start{Run: r.id, CostLimitUSD: allowance(r.Limits, spent)}, task)
 	if err != nil {
 		return nil, err
 	}

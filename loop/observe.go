@@ -18,7 +18,7 @@ import (
 type observer struct {
 	verify  []string         // commands whose run is testing
 	windows map[string]int64 // sizes of models' contexts, as far as they are known
-	percent int              // of the context at which a checkpoint is made
+	percent int              // of the context at which a checkpoint is made; 0 for never
 	news    chan struct{}    // holds one when there is something to take, so that it is written down before the agent goes on
 
 	mu     sync.Mutex
@@ -62,7 +62,7 @@ func (o *observer) event(e Event, now time.Time) {
 		o.words = e.Text
 	case e.Kind == SeenUsage && e.Context > 0:
 		o.used = e.Context
-		o.full = o.full || o.used*100 >= o.window()*int64(o.percent)
+		o.full = o.full || o.percent > 0 && o.used*100 >= o.window()*int64(o.percent)
 	}
 }
 
@@ -107,12 +107,9 @@ func (s *session) observed(ctx context.Context) {
 		if !due {
 			return nil
 		}
-		row, err := tx.Session(s.row.ID)
-		if err != nil {
-			return err
-		}
-		checkpoint.SessionID, checkpoint.State = row.ID, row.State
-		return tx.AddCheckpoint(checkpoint)
+		checkpoint.SessionID = s.row.ID
+		_, err := tx.AddCheckpoint(checkpoint)
+		return err
 	})
 	if err != nil && ctx.Err() == nil {
 		// It is a view of the session, no part of its verdict.

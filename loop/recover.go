@@ -42,7 +42,7 @@ func (l *Loop) recover(ctx context.Context) error {
 		}
 	}
 	for _, row := range lost {
-		if row.Origin != "loop" || row.Worker != "" {
+		if row.Origin != ralph.FromLoop || row.Worker != "" {
 			continue
 		}
 		if err := l.recoverOne(ctx, row); err != nil {
@@ -53,22 +53,12 @@ func (l *Loop) recover(ctx context.Context) error {
 }
 
 func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
-	s := &session{Loop: l, row: row}
 	killed, err := proc.Sweep("RALPH_SESSION_ID=" + row.ID)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("processes that it left: %w", err)
 	}
-	if err := l.Store.View(ctx, func(tx *store.Tx) error {
-		if s.task, err = tx.Task(row.TaskID); err != nil {
-			return err
-		}
-		if err = s.prepare(tx); err != nil {
-			return err
-		}
-		var snapshot struct{}
-		s.maxCost, err = tx.Beginning(row.ID, &snapshot, &s.reference)
-		return err
-	}); err != nil {
+	s, err := l.reopen(ctx, row)
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.logDir(), 0o700); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,6 +45,7 @@ type session struct {
 	reminded   int
 	retried    int
 	doubted    int64 // the done that the agent was asked to confirm
+	confirmed  bool  // a person stands for the done
 	clock      *clock
 	idle       *idleness
 	observer   *observer
@@ -54,9 +56,10 @@ type session struct {
 }
 
 // open claims the task and records the session, before anything is launched: a
-// crash from here on leaves a session that the next run finds.
-func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost float64, worker string) (s *session, err error) {
-	s = &session{Loop: l, task: task, maxCost: maxCost, row: ralph.Session{ID: uuid.NewString(), TaskID: task.ID}}
+// crash from here on leaves a session that the next run finds. What start says of
+// the claim is given; the rest of it is filled in.
+func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s *session, err error) {
+	s = &session{Loop: l, task: task, maxCost: start.CostLimitUSD, row: ralph.Session{ID: uuid.NewString(), TaskID: task.ID}}
 	folder := s.logDir()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("folder of the session's transcript: %w", err)
@@ -76,7 +79,11 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost flo
 				return err
 			}
 		}
-		built, err := l.BuildPrompt(tx, task)
+		build := l.BuildPrompt
+		if start.Origin == ralph.FromHuman {
+			build = l.ChatPrompt
+		}
+		built, err := build(tx, task)
 		s.prompt = built.Text
 		return err
 	})
@@ -98,7 +105,12 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost flo
 	if err != nil {
 		return nil, err
 	}
-	model := l.chooseModel(task, discipline)
+	start.ID, start.Task, start.Snapshot, start.Uncommitted, start.Dir = s.row.ID, task.ID, snapshot, uncommitted, l.Dir
+	if start.Origin == ralph.FromHuman {
+		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
+	} else { // a person's chat has a model of its own
+		start.Model = l.chooseModel(task, discipline)
+	}
 	err = l.Store.Tx(ctx, func(tx *store.Tx) error {
 		if s.reference, err = l.hash(tx, task.ID, snapshot); err != nil {
 			return err
@@ -110,10 +122,8 @@ func (l *Loop) open(ctx context.Context, run int64, task ralph.Task, maxCost flo
 		if err := tx.KeepProtectedFiles(welcome(known, protected)); err != nil {
 			return err
 		}
-		s.row, err = tx.StartSession(store.Start{
-			ID: s.row.ID, Task: task.ID, Run: run, Model: model,
-			CostLimitUSD: maxCost, Snapshot: snapshot, Hashes: s.reference, Uncommitted: uncommitted, Dir: l.Dir, Worker: worker, Lease: Lease,
-		})
+		start.Hashes = s.reference
+		s.row, err = tx.StartSession(start)
 		return err
 	})
 	return s, err

@@ -36,7 +36,7 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 		}
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.row.Ending, report.Reason, s.changed.any(), s.Rules
 		f.Verify, f.Protected, f.Untouched = s.row.Verify, s.protected, !s.changed.workTree
-		f.Confirmed = s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
+		f.Confirmed = s.confirmed || s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
 		if saw.unchecked != "" {
 			f.Void, f.EndingWhy = true, saw.unchecked
 		}
@@ -110,17 +110,27 @@ func (s *session) keepProtected(tx *store.Tx, now map[string]string) error {
 	return tx.KeepProtectedFiles(farewell(known, now))
 }
 
-// checkpoint keeps where a session stood that ended in the middle.
+// checkpoint keeps where a session stood that ended in the middle. A person's says
+// so itself: what its chat reported last stands.
 func (s *session) checkpoint(tx *store.Tx) error {
-	row, err := tx.Session(s.row.ID)
-	if err != nil {
-		return err
+	c := ralph.Checkpoint{SessionID: s.row.ID, Source: ralph.CheckpointEnd, Note: s.row.LastWords}
+	if s.row.Origin == ralph.FromHuman {
+		list, err := tx.Checkpoints(s.row.ID)
+		if err != nil || len(list) > 0 && (s.row.Progress == nil || !list[len(list)-1].Created.Before(s.row.Progress.Timestamp.Time)) {
+			return err
+		}
+		if p := s.row.Progress; p != nil {
+			c.Iteration, c.Note, c.TokensUsed, c.TokensLimit = p.Iteration, p.Notes, p.TokensUsed, p.TokensLimit
+		}
+		if len(list) > 0 {
+			c.Completed, c.Remaining = list[len(list)-1].Completed, list[len(list)-1].Remaining
+		}
 	}
-	c := ralph.Checkpoint{SessionID: row.ID, Source: ralph.CheckpointEnd, State: row.State, Note: s.row.LastWords}
 	if s.observer != nil { // a lost session has none
 		c.TokensUsed, c.TokensLimit = s.observer.context()
 	}
-	return tx.AddCheckpoint(c)
+	_, err := tx.AddCheckpoint(c)
+	return err
 }
 
 // take notes what the agent reported. A session without any word on its cost is

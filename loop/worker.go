@@ -40,7 +40,7 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 		return nil, context.Cause(ctx)
 	}
 	// Whether it may be taken is looked at again in the transaction that takes it.
-	s, err := l.open(ctx, 0, t, 0, worker)
+	s, err := l.open(ctx, store.Start{Worker: worker, Lease: Lease}, t)
 	if err != nil {
 		return nil, err
 	}
@@ -138,31 +138,41 @@ func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signal
 
 // Lapse settles the claims whose lease has run out: their tasks go back to the
 // queue, and what was signalled counts; but a done is judged only where its worker
-// had its work tree.
+// had its work tree. It also ends what people work on and have called off.
 func (l *Loop) Lapse(ctx context.Context) error {
 	var lapsed []ralph.Session
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { lapsed, err = tx.LapsedClaims(); return err }); err != nil {
 		return err
 	}
 	for _, row := range lapsed {
-		s := &session{Loop: l, row: row}
-		if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-			if s.task, err = tx.Task(row.TaskID); err != nil {
-				return err
-			}
-			if err = s.prepare(tx); err != nil {
-				return err
-			}
-			var snapshot struct{}
-			_, err = tx.Beginning(row.ID, &snapshot, &s.reference)
-			return err
-		}); err != nil {
+		s, err := l.reopen(ctx, row)
+		if err != nil {
 			return err
 		}
+		how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s has not called for %s", row.Worker, Lease)
+		if row.Origin == ralph.FromHuman {
+			how, why = ralph.Interrupted, "interrupted: its task was called off"
+		}
 		c := Claim{s}
-		if _, err := c.end(ctx, ralph.Lost, fmt.Sprintf("lost: its worker %s has not called for %s", row.Worker, Lease)); err != nil {
+		if _, err := c.end(ctx, how, why); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// reopen reads an open session back that another process began.
+func (l *Loop) reopen(ctx context.Context, row ralph.Session) (*session, error) {
+	s := &session{Loop: l, row: row}
+	return s, l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if s.task, err = tx.Task(row.TaskID); err != nil {
+			return err
+		}
+		if err = s.prepare(tx); err != nil {
+			return err
+		}
+		var snapshot struct{}
+		s.maxCost, err = tx.Beginning(row.ID, &snapshot, &s.reference)
+		return err
+	})
 }

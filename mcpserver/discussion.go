@@ -56,6 +56,16 @@ func closed(required []string, properties map[string]*jsonschema.Schema) *jsonsc
 	}
 }
 
+// Discussion is how agents and people speak about tasks (discussion, "MCP tools").
+type Discussion interface {
+	Comment(ctx context.Context, c CommentCall) (int64, error)
+	Propose(ctx context.Context, c AmendmentCall) (int64, error)
+	// Resolve settles a comment of an agent's; people's are theirs to settle.
+	Resolve(ctx context.Context, comment int64, decision string) error
+	Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error)
+	Amendments(ctx context.Context, task int64) ([]ralph.Amendment, error)
+}
+
 // addDiscussion serves the tools by which agents discuss a task.
 func addDiscussion(server *mcp.Server, o Options) {
 	task := &jsonschema.Schema{Types: []string{"integer", "string"}, Description: "The task: 12, #12 or TASK-12."}
@@ -122,4 +132,55 @@ func add[T any](server *mcp.Server, name, description string, schema *jsonschema
 		}
 		return text(said), nil
 	})
+}
+
+// addReading serves the tools that settle and list what is discussed.
+func addReading(server *mcp.Server, d Discussion, task *jsonschema.Schema) {
+	add(server, "resolve_comment", "Settle a comment of an agent's, such as a blocker, with what was decided.",
+		closed([]string{"comment_id", "decision"}, map[string]*jsonschema.Schema{
+			"comment_id": {Type: "integer", Description: "The comment."}, "decision": textField("What was decided."),
+		}),
+		func(ctx context.Context, in struct {
+			CommentID int64  `json:"comment_id"`
+			Decision  string `json:"decision"`
+		},
+		) (string, error) {
+			return fmt.Sprintf("Resolved comment %d.", in.CommentID), d.Resolve(ctx, in.CommentID, in.Decision)
+		})
+	var kinds []any
+	for _, k := range ralph.CommentKinds {
+		kinds = append(kinds, string(k))
+	}
+	add(server, "list_task_comments", "List what was said on a task, oldest first.",
+		closed([]string{"task_id"}, map[string]*jsonschema.Schema{
+			"task_id": task, "kind": {Type: "string", Enum: kinds, Description: "Only comments of this kind."},
+			"open_only": {Type: "boolean", Description: "Only those that nobody has settled."},
+		}),
+		func(ctx context.Context, in struct {
+			TaskID   taskID            `json:"task_id"`
+			Kind     ralph.CommentKind `json:"kind"`
+			OpenOnly bool              `json:"open_only"`
+		},
+		) (string, error) {
+			list, err := d.Comments(ctx, int64(in.TaskID), in.Kind, in.OpenOnly)
+			return asJSON(list, err)
+		})
+	add(server, "list_pending_amendments", "List the proposed changes of tasks that wait for a person's decision.",
+		closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
+		func(ctx context.Context, in struct {
+			TaskID taskID `json:"task_id"`
+		},
+		) (string, error) {
+			list, err := d.Amendments(ctx, int64(in.TaskID))
+			return asJSON(list, err)
+		})
+}
+
+// asJSON is a list as the text of a reply.
+func asJSON[T any](list []T, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	b, err := json.MarshalIndent(append([]T{}, list...), "", "  ")
+	return string(b), err
 }

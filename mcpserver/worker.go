@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
-	"ralph"
 	"ralph/signals"
 )
 
@@ -37,12 +35,7 @@ type Worker interface {
 	// Say keeps a signal and, for a closing verb, settles the task.
 	Say(ctx context.Context, p signals.Payload) (string, error)
 	SetState(ctx context.Context, c StateChange) (StateReply, error)
-	Comment(ctx context.Context, c CommentCall) (int64, error)
-	Propose(ctx context.Context, c AmendmentCall) (int64, error)
-	// Resolve settles a comment of an agent's; people's are theirs to settle.
-	Resolve(ctx context.Context, comment int64, decision string) error
-	Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error)
-	Amendments(ctx context.Context, task int64) ([]ralph.Amendment, error)
+	Discussion
 }
 
 // WorkerOptions of NewWorker.
@@ -93,57 +86,6 @@ func NewWorker(o WorkerOptions, w Worker) *mcp.Server {
 	addDiscussion(server, Options{Comment: w.Comment, Propose: w.Propose})
 	addReading(server, w, task)
 	return server
-}
-
-// addReading serves the tools that settle and list what is discussed.
-func addReading(server *mcp.Server, w Worker, task *jsonschema.Schema) {
-	add(server, "resolve_comment", "Settle a comment of an agent's, such as a blocker, with what was decided.",
-		closed([]string{"comment_id", "decision"}, map[string]*jsonschema.Schema{
-			"comment_id": {Type: "integer", Description: "The comment."}, "decision": textField("What was decided."),
-		}),
-		func(ctx context.Context, in struct {
-			CommentID int64  `json:"comment_id"`
-			Decision  string `json:"decision"`
-		},
-		) (string, error) {
-			return fmt.Sprintf("Resolved comment %d.", in.CommentID), w.Resolve(ctx, in.CommentID, in.Decision)
-		})
-	var kinds []any
-	for _, k := range ralph.CommentKinds {
-		kinds = append(kinds, string(k))
-	}
-	add(server, "list_task_comments", "List what was said on a task, oldest first.",
-		closed([]string{"task_id"}, map[string]*jsonschema.Schema{
-			"task_id": task, "kind": {Type: "string", Enum: kinds, Description: "Only comments of this kind."},
-			"open_only": {Type: "boolean", Description: "Only those that nobody has settled."},
-		}),
-		func(ctx context.Context, in struct {
-			TaskID   taskID            `json:"task_id"`
-			Kind     ralph.CommentKind `json:"kind"`
-			OpenOnly bool              `json:"open_only"`
-		},
-		) (string, error) {
-			list, err := w.Comments(ctx, int64(in.TaskID), in.Kind, in.OpenOnly)
-			return asJSON(list, err)
-		})
-	add(server, "list_pending_amendments", "List the proposed changes of tasks that wait for a person's decision.",
-		closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
-		func(ctx context.Context, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (string, error) {
-			list, err := w.Amendments(ctx, int64(in.TaskID))
-			return asJSON(list, err)
-		})
-}
-
-// asJSON is a list as the text of a reply.
-func asJSON[T any](list []T, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	b, err := json.MarshalIndent(append([]T{}, list...), "", "  ")
-	return string(b), err
 }
 
 // reading are the tools that need no more than the scope tasks:read.

@@ -18,6 +18,9 @@ func checkpoint(d Data) section {
 		how = "was ended by a failure of the agent"
 	}
 	line := fmt.Sprintf("Attempt %d %s while it was %s.", c.Attempt, how, word(string(c.State), nameMarks))
+	if c.Open {
+		line = "A chat before this one stood here."
+	}
 	if c.Iteration > 0 {
 		line += fmt.Sprintf(" It was in its iteration %d.", c.Iteration)
 	}
@@ -37,7 +40,11 @@ func checkpoint(d Data) section {
 	add(quoteEnd(label("what it said last"), c.Note), 3)
 	s.groups = []group{g}
 	if len(c.Files) > 0 {
-		s.groups = append(s.groups, fileGroup("It had changed, with lines added and removed:\n\n", c.Files))
+		head := "It had changed, with lines added and removed:\n\n"
+		if c.Open {
+			head = "It had changed:\n\n"
+		}
+		s.groups = append(s.groups, fileGroup(head, c.Files))
 	}
 	return s
 }

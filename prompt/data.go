@@ -6,6 +6,8 @@ import "ralph"
 // section asks for more. Slices are in the order in which they are shown,
 // unless the section sorts them itself.
 type Data struct {
+	Chat bool // for a person's chat, which has the tools named agentic_…, and not for a session of the loop
+
 	StateTool   string // the tool by which phases are reported, as the model sees it; "" if there is none
 	CommentTool string // the tool by which a task is commented on, as the model sees it; "" if there is none
 	AmendTool   string // the one by which changes of it are proposed; "" if there is none
@@ -88,6 +90,7 @@ type Checkpoint struct {
 	Ending  ralph.Ending
 	Files   []ralph.FileChange // that it changed
 	Tests   string             // what it reported of tests, in a few words; "" for nothing
+	Open    bool               // its session, a person's, has not ended: another chat goes on with it
 }
 
 // A StuckSession is an earlier session that made no progress.

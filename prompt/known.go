@@ -205,6 +205,9 @@ func fileGroup(head string, files []ralph.FileChange) group {
 	longest := 0
 	for i, f := range files {
 		line := fmt.Sprintf("+%d −%d %s", f.Added, f.Removed, word(f.Path, pathMarks))
+		if f.Status == "" && f.Added+f.Removed == 0 { // a chat has named it, and nobody has counted
+			line = word(f.Path, pathMarks)
+		}
 		if f.Status != "" && f.Status != "modified" {
 			line += " " + word(f.Status, nameMarks)
 		}

@@ -25,6 +25,9 @@ var uses = []struct {
 // role is the section of rules, which is the same for every task of a project
 // but for the commands at its end.
 func role(d Data) section {
+	if d.Chat {
+		return chatRole(d)
+	}
 	return section{
 		name: "role",
 		head: "# You work unattended, for ralph\n\n",
@@ -128,12 +131,17 @@ func checks(d Data) string {
 	if len(d.Verify) == 0 {
 		return "## How `done` is checked\n\nralph has no command to check a `done` with. Check the work yourself, and say in its summary what you ran and what came of it.\n\n" + protect(d)
 	}
+	return "## How `done` is checked\n\nralph checks `done` by running the commands below; each must exit with status 0. Run them yourself first.\n\n" +
+		commands(d) + failedBefore(d) + protect(d)
+}
+
+// commands are those of the verification, quoted.
+func commands(d Data) string {
 	lines := make([]string, len(d.Verify))
 	for i, command := range d.Verify {
 		lines[i] = "$ " + clean(command)
 	}
-	return "## How `done` is checked\n\nralph checks `done` by running the commands below; each must exit with status 0. Run them yourself first.\n\n" +
-		fence("commands, from the project's configuration and the task", strings.Join(lines, "\n")) + failedBefore(d) + protect(d)
+	return fence("commands, from the project's configuration and the task", strings.Join(lines, "\n"))
 }
 
 // failedBefore tells what the agent did not break, and whether it has to mend it.

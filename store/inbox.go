@@ -11,7 +11,7 @@ import (
 
 // An InboxItem is one thing that waits for a person, with the command that settles it.
 type InboxItem struct {
-	Kind    string     `json:"kind"` // question, permission, blocker, review, dependency, proposal, suggestion, conflict, amendment, nack, failed
+	Kind    string     `json:"kind"` // question, permission, blocker, review, dependency, claim, proposal, suggestion, conflict, amendment, nack, failed
 	TaskID  int64      `json:"task_id"`
 	Title   string     `json:"title"`
 	Comment int64      `json:"comment_id"` // of a permission or of a learning in conflict or an amendment: its id; of a dependency: the task it waits for; 0 where it is the task itself
@@ -25,7 +25,8 @@ type InboxItem struct {
 }
 
 // inboxQueries list the kinds in the order in which they are shown: what holds
-// work back first. Each gives task, title, comment, text, holding, created.
+// work back first. Each gives task, title, comment, text, holding, created;
+// $1 is the time before which a claim is long.
 var inboxQueries = []struct{ kind, command, query string }{
 	{"question", "ralph answer {comment} TEXT", `
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), c.holding, c.created
@@ -50,6 +51,10 @@ var inboxQueries = []struct{ kind, command, query string }{
 		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending') ORDER BY t.id, u.id`},
 	{"failed", "ralph task retry {task}, or ralph task cancel {task}", `
 		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
+	{"claim", "ralph task complete {task}, or ralph task release {task}", `
+		SELECT t.id, t.title, 0, s.worker || ' has had it since ' || s.started_at, 0, s.started_at
+		FROM sessions s JOIN tasks t ON t.id = s.task_id
+		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < $1 ORDER BY s.started_at`},
 	{"proposal", "ralph suggestion approve {task}, edit or reject", `
 		SELECT t.id, t.title, 0, t.description, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
 	{"suggestion", "ralph suggestion {action} {comment}, or ralph resolve {comment} DECISION", `
@@ -84,6 +89,10 @@ func InboxKinds() []string {
 func (tx *Tx) Inbox() ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
+		var args []any
+		if strings.Contains(q.query, "$1") {
+			args = append(args, ralph.At(tx.now.Add(-longClaim)).String())
+		}
 		items, err := all(tx, func(row scanner) (InboxItem, error) {
 			i := InboxItem{Kind: q.kind}
 			var holding int
@@ -98,7 +107,7 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 			}
 			i.Command = strings.NewReplacer("{action}", action, "{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
 			return i, err
-		}, q.query)
+		}, q.query, args...)
 		if err != nil {
 			return nil, err
 		}

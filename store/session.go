@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ const sessionColumns = `
 	s.id, s.task_id, s.attempt, s.origin, s.current_state, s.state_history, s.ending, coalesce(s.outcome, ''), s.outcome_reason,
 	coalesce(s.closing_verb, ''), s.started_at, s.completed_at, s.cost_usd, s.cost_known, s.tokens, s.turns, s.files, s.commits,
 	s.verify, s.exit_status, s.model, s.unchanged, s.last_words, s.stderr_tail, s.denials, s.leftovers, coalesce(s.run_id, 0), s.decision,
-	s.snapshot_id, s.gone, s.worker, s.dir, s.shared`
+	s.snapshot_id, s.gone, s.worker, s.dir, s.shared, s.branch, coalesce(nullif(s.progress, ''), 'null')`
 
 func scanSession(row scanner) (ralph.Session, error) {
 	var s ralph.Session
@@ -24,7 +25,7 @@ func scanSession(row scanner) (ralph.Session, error) {
 	err := row.Scan(&s.ID, &s.TaskID, &s.Attempt, &s.Origin, &s.State, column(&s.History), &s.Ending, &s.Outcome, &s.Reason,
 		&s.ClosingVerb, &s.StartedAt, &s.CompletedAt, &s.CostUSD, &known, column(&s.Tokens), &s.Turns, column(&s.Files), column(&s.Commits),
 		column(&s.Verify), &s.Exit, &s.Model, column(&s.Unchanged), &s.LastWords, &s.StderrTail, column(&s.Denials), column(&s.Leftovers), &s.RunID, &s.Decision,
-		&s.SnapshotID, column(&s.Gone), &s.Worker, &s.Dir, &shared)
+		&s.SnapshotID, column(&s.Gone), &s.Worker, &s.Dir, &shared, &s.Branch, column(&s.Progress))
 	s.CostKnown, s.Shared = known == 1, shared == 1
 	return s, err
 }
@@ -117,19 +118,21 @@ func (tx *Tx) holder(t ralph.Task) (string, error) {
 		return "somebody", nil
 	case err != nil:
 		return "", err
-	case origin == "human":
-		return "a person", nil
+	case origin == ralph.FromHuman:
+		return worker + ", who claimed it (`ralph task release` gives it back)", nil
 	case worker == "":
 		return "the loop", nil
 	}
 	return fmt.Sprintf("the worker %s, whose claim lasts until %s unless it is renewed", worker, expires), nil
 }
 
-// LapsedClaims are the open sessions of workers whose lease has run out.
+// LapsedClaims are the open sessions of workers whose lease has run out, and those
+// of people whose task was called off; nobody else would settle these.
 func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 	return all(tx, scanSession, `
 		SELECT `+sessionColumns+` FROM sessions s JOIN tasks t ON t.id = s.task_id
-		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id AND t.claim_expires < $1 ORDER BY s.started_at`, tx.now.String())
+		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id
+			AND (t.claim_expires <> '' AND t.claim_expires < $1 OR s.origin = 'human' AND s.stop_request = 'cancel') ORDER BY s.started_at`, tx.now.String())
 }
 
 // CheckLapsed reports that a claim has been renewed since it was found among
@@ -161,7 +164,9 @@ type Start struct {
 
 	Dir    string        // the root of the work tree in which it works
 	Worker string        // who claims it; "" for the loop
-	Lease  time.Duration // how long the worker's claim lasts without a call
+	Lease  time.Duration // how long the claim lasts without a call; 0 until it is released
+	Origin string        // [ralph.FromHuman], or "" for [ralph.FromLoop]
+	Branch string        // of the work tree, for a person's
 }
 
 // Uncommitted are the files that were not committed when a session began.
@@ -202,11 +207,15 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err := tx.Claimable(t); err != nil {
 		return ralph.Session{}, err
 	}
-	if err := tx.Move(t.ID, ralph.InProgress, ralph.Loop, "a session works on it"); err != nil {
+	why := "a session works on it"
+	if s.Origin == ralph.FromHuman {
+		why = s.Worker + " works on it"
+	}
+	if err := tx.Move(t.ID, ralph.InProgress, ralph.Loop, why); err != nil {
 		return ralph.Session{}, err
 	}
 	expires := ralph.Time{}
-	if s.Worker != "" {
+	if s.Lease > 0 {
 		expires = ralph.At(tx.now.Add(s.Lease))
 	}
 	if _, err := tx.exec(`UPDATE tasks SET claimed_by = $1, claim_expires = $2 WHERE id = $3`, s.ID, expires.String(), t.ID); err != nil {
@@ -229,9 +238,9 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		return ralph.Session{}, err
 	}
 	_, err = tx.exec(`
-		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at, uncommitted, snapshot_id, worker, dir)
-		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14)`,
-		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String(), uncommitted, s.Uncommitted.Snapshot, s.Worker, s.Dir)
+		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at, uncommitted, snapshot_id, worker, dir, origin, branch)
+		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16)`,
+		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String(), uncommitted, s.Uncommitted.Snapshot, s.Worker, s.Dir, cmp.Or(s.Origin, ralph.FromLoop), s.Branch)
 	if err != nil {
 		return ralph.Session{}, err
 	}
@@ -269,15 +278,25 @@ func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, 
 }
 
 // RequestStop asks for a running session to be stopped: "cancel" because its
-// task was called off, "contract" because what was asked of it was changed.
+// task was called off, "contract" because what was asked of it was changed. A
+// person's session goes on after the latter: it is people who change both.
 func (tx *Tx) RequestStop(session, why, by string) error {
-	_, err := tx.exec(`UPDATE sessions SET stop_request = $1, stop_by = $2 WHERE id = $3 AND completed_at = '' AND stop_request <> 'cancel'`, why, by, session)
+	_, err := tx.exec(`
+		UPDATE sessions SET stop_request = $1, stop_by = $2
+		WHERE id = $3 AND completed_at = '' AND stop_request <> 'cancel' AND (origin <> 'human' OR $1 = 'cancel')`, why, by, session)
 	return err
 }
 
 // Halt asks for one session to be stopped; its task goes back to the queue, and
 // the run goes on. The error wraps [ralph.ErrConflict] if it has ended.
 func (tx *Tx) Halt(session, by string) error {
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	if s.Origin == ralph.FromHuman {
+		return fmt.Errorf("session %s is %s's, who claimed TASK-%d; give it back with `ralph task release %d`: %w", session, s.Worker, s.TaskID, s.TaskID, ralph.ErrConflict)
+	}
 	n, err := tx.exec(`UPDATE sessions SET halted_by = $1 WHERE id = $2 AND completed_at = ''`, by, session)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("session %s has ended: %w", session, ralph.ErrConflict)

@@ -94,21 +94,41 @@ func (tx *Tx) moveState(session string, task, run int64, history []ralph.PhaseCh
 		map[string]any{"previous": previous, "state": change.State, "source": change.Source, "unexpected": change.Unexpected, "metadata": change.Metadata})
 }
 
-// AddCheckpoint keeps where a session stands.
-func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) error {
+// AddCheckpoint keeps where a session stands, and returns the checkpoint's id.
+func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) (id int64, err error) {
 	completed, err := text(c.Completed)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	remaining, err := text(c.Remaining)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = tx.exec(`
+	s, err := tx.Session(c.SessionID)
+	if err != nil {
+		return 0, err
+	}
+	id, err = tx.insert(`
 		INSERT INTO checkpoints (session_id, source, iteration, state, completed, remaining, note, tokens_used, tokens_limit, created)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		c.SessionID, c.Source, c.Iteration, string(c.State), completed, remaining, c.Note, c.TokensUsed, c.TokensLimit, tx.now.String())
-	return err
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
+		c.SessionID, c.Source, c.Iteration, string(s.State), completed, remaining, c.Note, c.TokensUsed, c.TokensLimit, tx.now.String())
+	if err != nil {
+		return 0, err
+	}
+	return id, tx.record(ralph.Event{Type: ralph.EventSessionCheckpoint, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID},
+		map[string]any{"checkpoint": id, "source": c.Source, "iteration": c.Iteration, "tokens_used": c.TokensUsed, "tokens_limit": c.TokensLimit})
+}
+
+const checkpointColumns = `id, session_id, source, iteration, state, completed, remaining, note, tokens_used, tokens_limit, created`
+
+func scanCheckpoint(row scanner) (c ralph.Checkpoint, err error) {
+	err = row.Scan(&c.ID, &c.SessionID, &c.Source, &c.Iteration, &c.State, column(&c.Completed), column(&c.Remaining), &c.Note, &c.TokensUsed, &c.TokensLimit, &c.Created)
+	return c, err
+}
+
+// Checkpoints are a session's, oldest first.
+func (tx *Tx) Checkpoints(session string) ([]ralph.Checkpoint, error) {
+	return all(tx, scanCheckpoint, `SELECT `+checkpointColumns+` FROM checkpoints WHERE session_id = $1 ORDER BY id`, session)
 }
 
 // Interrupted is the latest session of a task, if it ended in the middle, with its
@@ -122,14 +142,11 @@ func (tx *Tx) Interrupted(task int64) (s ralph.Session, c ralph.Checkpoint, ok b
 	if err != nil || s.Ending == ralph.Finished {
 		return s, c, false, err
 	}
-	err = tx.row(`
-		SELECT id, session_id, source, iteration, state, completed, remaining, note, tokens_used, tokens_limit, created
-		FROM checkpoints WHERE session_id = $1 ORDER BY id DESC LIMIT 1`, s.ID).
-		Scan(&c.ID, &c.SessionID, &c.Source, &c.Iteration, &c.State, column(&c.Completed), column(&c.Remaining), &c.Note, &c.TokensUsed, &c.TokensLimit, &c.Created)
-	if errors.Is(err, sql.ErrNoRows) {
-		return s, c, false, nil
+	list, err := tx.Checkpoints(s.ID)
+	if err != nil || len(list) == 0 {
+		return s, c, false, err
 	}
-	return s, c, err == nil, err
+	return s, list[len(list)-1], true, nil
 }
 
 // contextSessions is how many sessions are looked at for the size of a model's context.

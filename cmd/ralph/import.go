@@ -176,7 +176,7 @@ same queue. The others are for other tools. See docs/import.md.`,
 			if err != nil {
 				return err
 			}
-			return writeWhole(path, []byte(text.String()))
+			return writeWhole(path, []byte(text.String()), 0o644)
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "jsonl", "`FORMAT`: "+strings.Join(exchange.ExportFormats(), ", "))

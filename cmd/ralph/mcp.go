@@ -27,19 +27,23 @@ RALPH_DB_PATH, and optionally RALPH_DISCIPLINE and RALPH_AGENT_TASK_ID).
 
 The profile worker is for agents that pull work by themselves: they look for a task,
 claim it, and close it with the same signals; ralph checks a done in the same way.
-See docs/workers.md.`,
-		Example: "  ralph mcp --profile worker --name codex\n  RALPH_MCP_TOKEN=… ralph mcp --profile worker --http 127.0.0.1:7475", Args: cobra.NoArgs,
+See docs/workers.md.
+
+The profile human is for the chat of a person who has claimed a task (docs/human.md).`,
+		Example: "  ralph mcp --profile worker --name codex\n  RALPH_MCP_TOKEN=… ralph mcp --profile worker --http 127.0.0.1:7476", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch profile {
 			case "loop":
 				return serveMCP(cmd.Context(), a, w.names)
 			case "worker":
 				return serveWorker(cmd, a, w)
+			case "human":
+				return serveHuman(cmd.Context(), a, w.http)
 			}
-			return usage(fieldError("--profile", profile, "loop", "worker"))
+			return usage(fieldError("--profile", profile, "loop", "worker", "human"))
 		},
 	}
-	cmd.Flags().StringVar(&profile, "profile", "loop", "loop or worker")
+	cmd.Flags().StringVar(&profile, "profile", "loop", "loop, worker or human")
 	cmd.Flags().StringVar(&w.names, "tool-names", "", "dotted (ralph.signal.done) or underscore (ralph_signal_done), for clients that refuse dots; dotted for the profile loop, underscore for others")
 	cmd.Flags().StringVar(&w.name, "name", "worker", "the worker's `NAME`, under which it signals and comments")
 	cmd.Flags().StringVar(&w.scopes, "scopes", "tasks:read,tasks:write", "what the worker may do")

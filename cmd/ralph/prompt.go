@@ -13,7 +13,7 @@ import (
 )
 
 func newPrompt(a *app) *cobra.Command {
-	var template bool
+	var template, chat bool
 	cmd := &cobra.Command{
 		Use: "prompt [TASK]", Short: "Print what the next session of a task would be told",
 		Long: `Print the next prompt of a task; on stderr, how large each section is and what
@@ -42,7 +42,11 @@ the budget had no room for. Tokens are estimates: no tokenizer is public.`,
 					if err != nil {
 						return err
 					}
-					built, err = l.BuildPrompt(tx, t)
+					build := l.BuildPrompt
+					if chat {
+						build = l.ChatPrompt
+					}
+					built, err = build(tx, t)
 					return err
 				})
 			})
@@ -67,6 +71,7 @@ the budget had no room for. Tokens are estimates: no tokenizer is public.`,
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&chat, "chat", false, "what ralph task claim gives to a chat, with the latest checkpoint")
 	cmd.Flags().BoolVar(&template, "template", false, "print ralph's own prompt as a template to start from (prompt.template, docs/prompt.md)")
 	return cmd
 }

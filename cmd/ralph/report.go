@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,20 +140,20 @@ func writeReport(r report.Report, path, format string) error {
 	if err := r.Write(&b, format); err != nil {
 		return err
 	}
-	if err := writeWhole(path, b.Bytes()); err != nil {
+	if err := writeWhole(path, b.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("report %s: %w", path, err)
 	}
 	return nil
 }
 
 // writeWhole writes a file as a whole: nobody ever reads half of one.
-func writeWhole(path string, text []byte) error {
+func writeWhole(path string, text []byte, mode fs.FileMode) error {
 	part, err := os.CreateTemp(filepath.Dir(path), ".ralph-part-*")
 	if err != nil {
 		return err
 	}
 	_, err = part.Write(text)
-	if err = errors.Join(err, part.Chmod(0o644), part.Close()); err == nil {
+	if err = errors.Join(err, part.Chmod(mode), part.Close()); err == nil {
 		err = os.Rename(part.Name(), path)
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ const (
 	groupQueue = "queue"
 	groupRun   = "run"
 	groupAsk   = "decide"
+	groupSelf  = "self"
 	groupLook  = "look"
 	groupKeep  = "keep"
 )
@@ -43,6 +44,7 @@ cannot be used; 130 stopped.`,
 		&cobra.Group{ID: groupRun, Title: "Run:"},
 		&cobra.Group{ID: groupAsk, Title: "Decide:"},
 		&cobra.Group{ID: groupLook, Title: "Look back:"},
+		&cobra.Group{ID: groupSelf, Title: "Drive yourself, with `task claim`, `task complete` and `task release`:"},
 		&cobra.Group{ID: groupKeep, Title: "Keep:"},
 	)
 	root.SetHelpCommandGroupID(groupKeep)
@@ -55,9 +57,10 @@ cannot be used; 130 stopped.`,
 	}
 	add(groupSetUp, newInit(a), newDoctor(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a))
 	add(groupQueue, newTask(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a))
-	add(groupRun, newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newMCP(a), newService(a))
+	add(groupRun, newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newService(a))
 	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newAmendment(a), newResolve(a), newPermission(a))
 	add(groupLook, newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a), newSnapshot(a))
+	add(groupSelf, newToken(a), newInitMCP(a), newMCP(a))
 	add(groupKeep, newDB(a))
 	root.AddCommand(newHook(a), newScriptedAgent(a))
 	checkArguments(root)

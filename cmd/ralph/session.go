@@ -15,7 +15,8 @@ import (
 )
 
 func newSession(a *app) *cobra.Command {
-	return noun("session", "Look at the agent's sessions", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a))
+	return noun("session", "Look at sessions, and follow your own", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a),
+		newSessionInfo(a), newSessionWatch(a), newSessionStart(a), newSessionStop(a), newSessionClear(a))
 }
 
 func newSessionList(a *app) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,7 @@ func (a *app) halt(cmd *cobra.Command, id string, behind bool) error {
 			if err != nil {
 				return err
 			}
+			open = slices.DeleteFunc(open, func(s ralph.Session) bool { return s.Origin == ralph.FromHuman })
 			if len(open) == 0 {
 				return fmt.Errorf("no session is running: %w", ralph.ErrConflict)
 			}

@@ -12,13 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/store"
 )
 
 func newTask(a *app) *cobra.Command {
 	return noun("task", "Add, list, show and change tasks",
 		newTaskAdd(a), newTaskList(a), newTaskShow(a), newTaskEdit(a), newTaskMove(a),
-		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskGraph(a))
+		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskGraph(a),
+		newTaskClaim(a), newTaskComplete(a), newTaskRelease(a))
 }
 
 // taskFlags are what `task add` and `task edit` share.
@@ -200,25 +202,27 @@ func newTaskShow(a *app) *cobra.Command {
 				return err
 			}
 			var v taskView
-			err = a.read(cmd.Context(), func(tx *store.Tx) (err error) {
-				if v.Task, err = tx.Task(id); err != nil {
-					return err
-				}
-				if v.Comments, err = tx.Timeline(id, store.CommentFilter{}); err != nil {
-					return err
-				}
-				v.Sessions, err = tx.Sessions(store.SessionFilter{Task: id})
-				return err
-			})
+			err = a.read(cmd.Context(), func(tx *store.Tx) (err error) { v, err = newTaskView(tx, id); return err })
 			if err != nil {
 				return err
 			}
-			v.Description, v.Acceptance, v.Verify, v.Model = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model
-			v.ExternalID, v.Source = v.Task.ExternalID, v.Task.ExternalSource
-			v.Receipt = newReceipt(v.Task, v.Sessions)
 			return a.print(v, func(w io.Writer) error { return sayTask(w, v) })
 		},
 	}
+}
+
+func newTaskView(tx *store.Tx, id int64) (v taskView, err error) {
+	if v.Task, err = tx.Task(id); err != nil {
+		return v, err
+	}
+	if v.Comments, err = tx.Timeline(id, store.CommentFilter{}); err != nil {
+		return v, err
+	}
+	v.Sessions, err = tx.Sessions(store.SessionFilter{Task: id})
+	v.Description, v.Acceptance, v.Verify, v.Model = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model
+	v.ExternalID, v.Source = v.Task.ExternalID, v.Task.ExternalSource
+	v.Receipt = newReceipt(v.Task, v.Sessions)
+	return v, err
 }
 
 func sayTask(w io.Writer, v taskView) error {
@@ -412,9 +416,20 @@ func newTaskRetry(a *app) *cobra.Command {
 }
 
 func newTaskCancel(a *app) *cobra.Command {
-	return a.change("cancel ID", "Call a task off", "  ralph task cancel 12", func(tx *store.Tx, t ralph.Task) (string, error) {
+	cmd := a.change("cancel ID", "Call a task off", "  ralph task cancel 12", func(tx *store.Tx, t ralph.Task) (string, error) {
 		return cancelTask(tx, t, a.person())
 	})
+	// Nobody watches over what a person has claimed: it is ended here.
+	cmd.PostRunE = func(cmd *cobra.Command, _ []string) error {
+		return a.withLoop(cmd.Context(), func(p *project, l *loop.Loop) error {
+			if err := l.Lapse(cmd.Context()); err != nil {
+				return err
+			}
+			a.writeMirror(p, l.Store)
+			return nil
+		})
+	}
+	return cmd
 }
 
 // cancelTask calls a task off; one that is worked on has its session stopped first.

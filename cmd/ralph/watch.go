@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -129,6 +130,7 @@ func (s *watchSource) Look(ctx context.Context) (watch.Snapshot, error) {
 // current adds the session in progress.
 func (s *watchSource) current(tx *store.Tx, v *watch.Snapshot) error {
 	open, err := tx.OpenSessions()
+	open = slices.DeleteFunc(open, func(s ralph.Session) bool { return s.Origin == ralph.FromHuman })
 	if err != nil || len(open) == 0 || !v.Running {
 		return err
 	}

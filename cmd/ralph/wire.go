@@ -56,10 +56,18 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 			Wrapper: p.held.wrapper, Containment: p.held.containment,
 		},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix, StateTool: stateTool, CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment", Template: template,
-		CheckpointAt: c.Session.CheckpointAt, ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
+		CheckpointAt: checkpointAt(c.Session), ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
 		Snapshots: c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
 	}, nil
+}
+
+// checkpointAt is when checkpoints are made by themselves; 0 for never.
+func checkpointAt(s config.Session) int {
+	if !s.CheckpointOnTokenLimit {
+		return 0
+	}
+	return s.CheckpointAt
 }
 
 // noTemplate is what prompt.template is where ralph's own prompts are wanted.

@@ -5,15 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
@@ -78,35 +73,19 @@ func serveWorker(cmd *cobra.Command, a *app, f workerFlags) error {
 
 // serveWorkerHTTP serves on a loopback address until it is interrupted.
 func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, server func() *mcp.Server) error {
-	host, _, err := net.SplitHostPort(f.http)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return usage(&ralph.FieldError{Field: fmt.Sprintf("--http %q", f.http), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475"})
-	}
 	token := a.getenv(tokenVariable)
 	if token == "" {
 		token = rand.Text()
 	}
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", f.http)
+	l, err := listenLoopback(ctx, f.http)
 	if err != nil {
-		return usage(err)
+		return err
 	}
 	fmt.Fprintf(a.err, "serving MCP on http://%s\n", l.Addr())
 	if a.getenv(tokenVariable) == "" {
 		fmt.Fprintf(a.err, "clients send: Authorization: Bearer %s\n(set %s to choose the token)\n", token, tokenVariable)
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s := &http.Server{Handler: mcpserver.Handler(token, server), ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		// Streams of clients stay open for ever: they are cut.
-		return s.Close()
-	}
+	return serveUntilStopped(ctx, l, mcpserver.Handler(token, server))
 }
 
 // A worker is one client's connection. It implements mcpserver.Worker.
@@ -333,11 +312,24 @@ func (w *worker) Resolve(ctx context.Context, comment int64, decision string) er
 }
 
 // Comments implements mcpserver.Worker.
-func (w *worker) Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) (list []ralph.Comment, err error) {
+func (w *worker) Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error) {
 	if err := w.alive(ctx); err != nil {
 		return nil, err
 	}
-	err = w.loop.Store.View(ctx, func(tx *store.Tx) error {
+	return commentsOf(ctx, w.loop.Store, task, kind, openOnly)
+}
+
+// Amendments implements mcpserver.Worker.
+func (w *worker) Amendments(ctx context.Context, task int64) ([]ralph.Amendment, error) {
+	if err := w.alive(ctx); err != nil {
+		return nil, err
+	}
+	return proposedFor(ctx, w.loop.Store, task)
+}
+
+// commentsOf lists what was said on a task.
+func commentsOf(ctx context.Context, db *store.DB, task int64, kind ralph.CommentKind, openOnly bool) (list []ralph.Comment, err error) {
+	err = db.View(ctx, func(tx *store.Tx) error {
 		if _, err := tx.Task(task); err != nil {
 			return err
 		}
@@ -348,12 +340,9 @@ func (w *worker) Comments(ctx context.Context, task int64, kind ralph.CommentKin
 	return list, err
 }
 
-// Amendments implements mcpserver.Worker.
-func (w *worker) Amendments(ctx context.Context, task int64) (list []ralph.Amendment, err error) {
-	if err := w.alive(ctx); err != nil {
-		return nil, err
-	}
-	err = w.loop.Store.View(ctx, func(tx *store.Tx) error {
+// proposedFor lists the changes of a task that wait for a person; 0 is of all tasks.
+func proposedFor(ctx context.Context, db *store.DB, task int64) (list []ralph.Amendment, err error) {
+	err = db.View(ctx, func(tx *store.Tx) error {
 		list, err = tx.Amendments(store.AmendmentFilter{Task: task, Status: ralph.AmendmentProposed})
 		return err
 	})

@@ -35,6 +35,7 @@ type Config struct {
 	Prompt            Prompt        `json:"prompt"`
 	Session           Session       `json:"session"`
 	Sessions          Sessions      `json:"sessions"`
+	MCP               MCP           `json:"mcp"`
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
 	Git               Git           `json:"git"`
@@ -137,7 +138,18 @@ type Prompt struct {
 
 // Session says what is kept of a running session (docs/sessions.md).
 type Session struct {
-	CheckpointAt int `json:"checkpoint_at" default:"80" min:"1" doc:"Percent of the model's context at which a checkpoint is made, for a session that has to go on from there."`
+	CheckpointAt           int           `json:"checkpoint_at" default:"80" min:"1" doc:"Percent of the model's context at which a checkpoint is made, for a session that has to go on from there."`
+	CheckpointOnTokenLimit bool          `json:"checkpoint_on_token_limit" default:"true" doc:"Whether that checkpoint is made by itself."`
+	WatchInterval          time.Duration `json:"watch_interval" default:"2s" doc:"How often ralph session watch looks for what is new."`
+}
+
+// MCP says how a person's chat reaches ralph (docs/human.md).
+type MCP struct {
+	Enabled      bool   `json:"enabled" default:"true" doc:"Whether ralph mcp --profile human serves, and ralph session start starts it."`
+	AutoStart    bool   `json:"auto_start" default:"false" doc:"Whether ralph task claim makes the tools reachable without --with-mcp."`
+	Addr         string `json:"addr" default:"127.0.0.1:7475" min:"1" doc:"The loopback address of the server that ralph session start starts; if it is taken, a free port of that address is used."`
+	SessionFile  string `json:"session_file" default:"session.json" min:"1" doc:"Where the mirror of people's sessions is written, relative to ralph's folder."`
+	ServerScript string `json:"server_script" default:"built-in" min:"1" doc:"Ignored: the server is part of ralph. The key is there for configurations that have it."`
 }
 
 // Sessions says what is asked of a session's agent (docs/sessions.md).

@@ -85,6 +85,9 @@ func Load(s Sources) (Loaded, error) {
 		}
 	}
 	problems = append(problems, l.environment(s.Environ)...)
+	if l.MCP.ServerScript != builtIn {
+		l.Warnings = append(l.Warnings, "mcp.server_script is ignored: the server is part of ralph (`ralph mcp --profile human`)")
+	}
 	if len(problems) > 0 {
 		return Loaded{}, join(problems)
 	}
@@ -116,6 +119,9 @@ func (l *Loaded) environment(environ []string) (problems []error) {
 	}
 	return problems
 }
+
+// builtIn is what mcp.server_script is where it says nothing.
+const builtIn = "built-in"
 
 // names reports whether a setting says that a variable holds something.
 func (l *Loaded) names(variable string) bool {

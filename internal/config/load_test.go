@@ -92,7 +92,8 @@ func TestEveryVariable(t *testing.T) {
 			if got, err := l.Get(k.Name); err != nil || got != (config.Value{Key: k.Name, Value: sample, Source: k.Env}) {
 				t.Errorf("got %+v, %v; want %s", got, err, sample)
 			}
-			if len(l.Warnings) > 0 {
+			// The one key that does nothing says so.
+			if ignored := k.Name == "mcp.server_script"; len(l.Warnings) > 0 != ignored {
 				t.Errorf("warned: %q", l.Warnings)
 			}
 		})

@@ -74,8 +74,9 @@ func TestNothingIsAliveAfterTheCommand(t *testing.T) {
 					t.Errorf("alive after Wait: %q", alive)
 				}
 				s.rest()
-				if len(exit.Leftovers) != family.up {
-					t.Errorf("got the leftovers %+v, want %d", exit.Leftovers, family.up)
+				// A shell between the two may not have ended yet.
+				if len(exit.Leftovers) < family.up {
+					t.Errorf("got the leftovers %+v, want %d or more", exit.Leftovers, family.up)
 				}
 				for _, l := range exit.Leftovers {
 					if err := syscall.Kill(l.Pid, 0); !errors.Is(err, syscall.ESRCH) {

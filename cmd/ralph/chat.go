@@ -1,0 +1,481 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/mcpserver"
+	"ralph/store"
+)
+
+// A chat is one connection of a person's client. It implements mcpserver.Human, and
+// changes only what a person has claimed.
+type chat struct {
+	app     *app
+	project *project
+	loop    *loop.Loop
+	// headless is Claude Code without a screen (-p): it says that it can ask a person,
+	// and then answers "cancel" itself.
+	headless bool
+
+	mu      sync.Mutex
+	task    int64          // the connection's own, once it is known
+	doubted map[int64]bool // tasks about whose completion without a change it was asked
+}
+
+func newChat(a *app, p *project, l *loop.Loop) *chat {
+	return &chat{app: a, project: p, loop: l, doubted: map[int64]bool{}, headless: strings.HasPrefix(a.getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-")}
+}
+
+var errNoClaim = errors.New("No active session") //nolint:staticcheck // the text is the specification's
+
+// claim is the session of a claimed task; for 0 of the connection's own, which is
+// the one that it used first, else the one that was claimed last in this work tree.
+func (c *chat) claim(tx *store.Tx, task int64) (ralph.Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if task != 0 {
+		s, err := tx.ClaimOfPerson(task)
+		if err == nil && c.task == 0 {
+			c.task = task
+		}
+		return s, err
+	}
+	claims, err := tx.ClaimsOfPeople()
+	if err != nil {
+		return ralph.Session{}, err
+	}
+	claims = slices.DeleteFunc(claims, func(s ralph.Session) bool { return s.Dir != c.project.root })
+	if at := slices.IndexFunc(claims, func(s ralph.Session) bool { return s.TaskID == c.task }); at >= 0 {
+		return claims[at], nil
+	}
+	if len(claims) == 0 {
+		return ralph.Session{}, errNoClaim
+	}
+	c.task = claims[0].TaskID
+	return claims[0], nil
+}
+
+// do runs f on the session of a claimed task, and brings up to date what follows.
+func (c *chat) do(ctx context.Context, task int64, f func(tx *store.Tx, s ralph.Session) error) error {
+	err := c.loop.Store.Tx(ctx, func(tx *store.Tx) error {
+		s, err := c.claim(tx, task)
+		if err != nil {
+			return err
+		}
+		if err := f(tx, s); err != nil {
+			return err
+		}
+		if s, err = tx.Session(s.ID); err != nil {
+			return err
+		}
+		return c.app.autoCheckpoint(tx, c.project, c.loop, s)
+	})
+	c.app.writeMirror(c.project, c.loop.Store)
+	return err
+}
+
+// Active implements mcpserver.Human.
+func (c *chat) Active(ctx context.Context, task int64) (any, error) {
+	type active struct {
+		chatTask
+		SessionID string     `json:"sessionId"`
+		ClaimedAt ralph.Time `json:"claimedAt"`
+		Branch    string     `json:"branch"`
+	}
+	var v active
+	err := c.do(ctx, task, func(tx *store.Tx, s ralph.Session) error {
+		t, err := tx.Task(s.TaskID)
+		v = active{newChatTask(t, s.Dir), s.ID, s.StartedAt, s.Branch}
+		return err
+	})
+	if errors.Is(err, errNoClaim) {
+		return nil, nil
+	}
+	return v, err
+}
+
+// Limits of what agentic_task_show tells.
+const (
+	shownComments = 100     // of the timeline, the latest
+	shownText     = 4 << 10 // bytes of each comment
+	shownLearned  = 30
+)
+
+// A shownTask is what agentic_task_show answers.
+type shownTask struct {
+	chatTask
+	Reason      string         `json:"statusReason"`
+	Description string         `json:"description"`
+	Verify      []string       `json:"verify"` // every command that is run before it is completed
+	Feature     string         `json:"feature"`
+	Discipline  string         `json:"discipline"`
+	DependsOn   []chatTask     `json:"dependsOn"`
+	Timeline    []shownComment `json:"timeline"`
+	Earlier     int            `json:"earlierComments"` // that are left out
+	Learnings   []string       `json:"learnings"`
+}
+
+type shownComment struct {
+	ID      int64      `json:"id"`
+	Author  string     `json:"author"`
+	Kind    string     `json:"kind"` // a comment's kind or a signal's verb
+	Text    string     `json:"text"`
+	Answer  *string    `json:"answer,omitempty"`
+	Created ralph.Time `json:"created"`
+}
+
+// Show implements mcpserver.Human: of any task, since it changes nothing.
+func (c *chat) Show(ctx context.Context, task int64) (any, error) {
+	v := shownTask{Verify: []string{}, DependsOn: []chatTask{}, Timeline: []shownComment{}, Learnings: []string{}}
+	err := c.loop.Store.View(ctx, func(tx *store.Tx) error {
+		t, err := tx.Task(task)
+		if err != nil {
+			return err
+		}
+		d, err := c.loop.ChatData(tx, t)
+		if err != nil {
+			return err
+		}
+		v.chatTask, v.Reason, v.Description = newChatTask(t, c.project.root), t.StatusReason, t.Description
+		v.Verify, v.Feature, v.Discipline = append(v.Verify, d.Verify...), t.Feature, t.Discipline
+		for _, id := range t.DependsOn {
+			on, err := tx.Task(id)
+			if err != nil {
+				return err
+			}
+			v.DependsOn = append(v.DependsOn, newChatTask(on, c.project.root))
+		}
+		for _, k := range append(slices.Clone(d.ProjectLearnings), d.FeatureLearnings...) {
+			if len(v.Learnings) < shownLearned {
+				v.Learnings = append(v.Learnings, k.Text)
+			}
+		}
+		comments, err := tx.Timeline(t.ID, store.CommentFilter{})
+		if err != nil {
+			return err
+		}
+		if v.Earlier = max(0, len(comments)-shownComments); v.Earlier > 0 {
+			comments = comments[v.Earlier:]
+		}
+		for _, k := range comments {
+			kind := string(k.Kind)
+			if k.Verb != "" {
+				kind = string(k.Verb)
+			}
+			v.Timeline = append(v.Timeline, shownComment{k.ID, k.Author, kind, beginning(k.Body, shownText), k.Answer, k.Created})
+		}
+		return nil
+	})
+	return v, err
+}
+
+// beginning is at most n bytes of a text, which says so if it is cut.
+func beginning(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + " … (cut)"
+}
+
+// Progress implements mcpserver.Human.
+func (c *chat) Progress(ctx context.Context, in mcpserver.ProgressCall) (any, error) {
+	iteration, err := iterationOf(in.Iteration)
+	if err != nil {
+		return nil, err
+	}
+	p := ralph.Progress{
+		Iteration: iteration, FilesModified: append([]string{}, in.FilesModified...), TestsStatus: in.TestsStatus, Notes: in.Notes,
+		TokensUsed: max(0, in.TokensUsed), TokensLimit: max(0, in.TokensLimit),
+	}
+	if p.TestsStatus == "" {
+		p.TestsStatus = "unknown"
+	}
+	if err := errors.Join(ralph.CheckText("tests_status", p.TestsStatus, false), ralph.CheckText("notes", p.Notes, false), ralph.CheckText("files_modified", strings.Join(p.FilesModified, "\n"), false)); err != nil {
+		return nil, err
+	}
+	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error { return tx.SetProgress(s.TaskID, s.ID, p) })
+	return map[string]string{"status": "progress updated"}, err
+}
+
+func iterationOf(n float64) (int, error) {
+	if n != math.Trunc(n) || n < 0 || n > math.MaxInt32 {
+		return 0, &ralph.FieldError{Field: "iteration", Problem: fmt.Sprintf("must be a whole number from 0, not %v", n)}
+	}
+	return int(n), nil
+}
+
+// A completedTask is what agentic_task_complete answers.
+type completedTask struct {
+	Status    ralph.Status       `json:"status"`
+	Task      string             `json:"task"`
+	Reason    string             `json:"reason"`
+	Learnings int                `json:"learnings"`
+	Commits   []string           `json:"commits"`
+	Files     []ralph.FileChange `json:"files"`
+	Checks    []ralph.Check      `json:"checks"`
+}
+
+// Complete implements mcpserver.Human.
+func (c *chat) Complete(ctx context.Context, in mcpserver.CompleteCall, confirm func(context.Context, string) (bool, error)) (any, error) {
+	var s ralph.Session
+	if err := c.do(ctx, int64(in.TaskID), func(_ *store.Tx, claimed ralph.Session) error { s = claimed; return nil }); err != nil {
+		return nil, err
+	}
+	for _, l := range in.Learnings {
+		if err := ralph.CheckText("learnings", l, true); err != nil {
+			return nil, err
+		}
+	}
+	summary := s.Worker + " completed it with a chat"
+	if s.Progress != nil && strings.TrimSpace(s.Progress.Notes) != "" {
+		summary += ": " + s.Progress.Notes
+	}
+	v, refused, err := c.app.completeClaim(ctx, c.project, c.loop, s, loop.Completion{
+		Author: "agent", Summary: summary, Learnings: in.Learnings,
+		Confirm: func(ctx context.Context, checked loop.Checked) (string, error) {
+			return c.confirm(ctx, s, checked, confirm)
+		},
+	})
+	if err == nil && refused != "" {
+		return nil, errors.New(refused)
+	}
+	return v, err
+}
+
+// confirm asks the person, if the client can; else a completion that nothing
+// supports has to be said twice.
+func (c *chat) confirm(ctx context.Context, s ralph.Session, checked loop.Checked, ask func(context.Context, string) (bool, error)) (no string, err error) {
+	if ask == nil || c.headless {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if checked.Untouched && len(checked.Checks) == 0 && !c.doubted[s.TaskID] {
+			c.doubted[s.TaskID] = true
+			return "nothing has changed since the task was claimed, and no command is configured to check it; if it is done all the same, ask the person, then call this tool again", nil
+		}
+		return "", nil
+	}
+	question := fmt.Sprintf("Complete TASK-%d? ", s.TaskID)
+	switch {
+	case len(checked.Checks) > 0:
+		question += fmt.Sprintf("Its verification passes (%d commands).", len(checked.Checks))
+	case checked.Untouched:
+		question += "Nothing has changed since it was claimed, and no command is configured to check it."
+	default:
+		question += "No command is configured to check it."
+	}
+	yes, err := ask(ctx, question)
+	if err == nil && !yes {
+		no = "the person did not confirm that the task is done; it stays claimed"
+	}
+	return no, err
+}
+
+// completeClaim completes a claimed task and says what it came to.
+func (a *app) completeClaim(ctx context.Context, p *project, l *loop.Loop, s ralph.Session, c loop.Completion) (v completedTask, refused string, err error) {
+	refused, d, err := l.Complete(ctx, s.TaskID, c)
+	if err != nil || refused != "" {
+		return v, refused, err
+	}
+	err = l.Store.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
+	a.writeMirror(p, l.Store)
+	return completedTask{
+		Status: d.Status, Task: fmt.Sprintf("TASK-%d", s.TaskID), Reason: d.StatusReason, Learnings: len(c.Learnings),
+		Commits: append([]string{}, s.Commits...), Files: append([]ralph.FileChange{}, s.Files...), Checks: append([]ralph.Check{}, s.Verify...),
+	}, "", err
+}
+
+// TokenStatus implements mcpserver.Human.
+func (c *chat) TokenStatus(ctx context.Context) (any, error) {
+	var v tokenStatus
+	err := c.do(ctx, 0, func(tx *store.Tx, s ralph.Session) error {
+		u, err := c.app.contextOf(tx, c.project, s)
+		v = tokenStatus{fmt.Sprintf("TASK-%d", s.TaskID), s.ID, u}
+		return err
+	})
+	if errors.Is(err, errNoClaim) {
+		return map[string]string{"error": errNoClaim.Error()}, nil
+	}
+	return v, err
+}
+
+// Checkpoint implements mcpserver.Human.
+func (c *chat) Checkpoint(ctx context.Context, in mcpserver.CheckpointCall) (any, error) {
+	iteration, err := iterationOf(in.Iteration)
+	if err != nil {
+		return nil, err
+	}
+	k := ralph.Checkpoint{Source: ralph.CheckpointReported, Iteration: iteration, Completed: in.WorkCompleted, Remaining: in.RemainingWork, TokensUsed: max(0, in.TokensUsed), TokensLimit: max(0, in.TokensLimit)}
+	var made madeCheckpoint
+	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) (err error) {
+		made, err = c.app.addCheckpoint(tx, c.project, s, k)
+		return err
+	})
+	return made, err
+}
+
+// A madeCheckpoint is what the one who made it is told.
+type madeCheckpoint struct {
+	Status     string `json:"status"`
+	Checkpoint int64  `json:"checkpoint"`
+	Task       string `json:"task"`
+	Resume     string `json:"resume"` // how to go on from it
+}
+
+// addCheckpoint keeps where a session stands; what is not said of its context is
+// looked up.
+func (a *app) addCheckpoint(tx *store.Tx, p *project, s ralph.Session, k ralph.Checkpoint) (made madeCheckpoint, err error) {
+	if err := errors.Join(ralph.CheckText("work_completed", strings.Join(k.Completed, "\n"), false), ralph.CheckText("remaining_work", strings.Join(k.Remaining, "\n"), false)); err != nil {
+		return made, err
+	}
+	k.SessionID = s.ID
+	if s.Progress != nil {
+		k.Note = s.Progress.Notes
+	}
+	if k.TokensUsed == 0 {
+		u, err := a.contextOf(tx, p, s)
+		if err != nil {
+			return made, err
+		}
+		if u.Used != nil {
+			k.TokensUsed, k.TokensLimit = *u.Used, *u.Limit
+		}
+	}
+	id, err := tx.AddCheckpoint(k)
+	return madeCheckpoint{
+		"checkpoint created", id, fmt.Sprintf("TASK-%d", s.TaskID),
+		fmt.Sprintf("a new chat goes on from here with the prompt work-on-task, or with the output of `ralph prompt --chat %d`", s.TaskID),
+	}, err
+}
+
+// TaskText implements mcpserver.Human.
+func (c *chat) TaskText(ctx context.Context, task int64) (string, error) {
+	return c.text(ctx, task, func(w io.Writer, tx *store.Tx, t ralph.Task) error {
+		v, err := newTaskView(tx, t.ID)
+		if err != nil {
+			return err
+		}
+		return sayTask(w, v)
+	})
+}
+
+// TimelineText implements mcpserver.Human.
+func (c *chat) TimelineText(ctx context.Context, task int64) (string, error) {
+	return c.text(ctx, task, func(w io.Writer, tx *store.Tx, t ralph.Task) error {
+		comments, err := tx.Timeline(t.ID, store.CommentFilter{})
+		if err != nil {
+			return err
+		}
+		return sayTimeline(w, comments, screen{})
+	})
+}
+
+// PromptText implements mcpserver.Human.
+func (c *chat) PromptText(ctx context.Context, task int64) (string, error) {
+	return c.text(ctx, task, func(w io.Writer, tx *store.Tx, t ralph.Task) error {
+		built, err := c.loop.ChatPrompt(tx, t)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(w, built.Text)
+		return err
+	})
+}
+
+// text writes of a task; 0 is the connection's own.
+func (c *chat) text(ctx context.Context, task int64, write func(w io.Writer, tx *store.Tx, t ralph.Task) error) (string, error) {
+	var b strings.Builder
+	err := c.loop.Store.View(ctx, func(tx *store.Tx) error {
+		if task == 0 {
+			s, err := c.claim(tx, 0)
+			if err != nil {
+				return fmt.Errorf("no task is claimed in this work tree; claim one with `ralph task claim`: %w", ralph.ErrNotFound)
+			}
+			task = s.TaskID
+		}
+		t, err := tx.Task(task)
+		if err != nil {
+			return err
+		}
+		return write(&b, tx, t)
+	})
+	return b.String(), err
+}
+
+// author is the name under which the chat of a session speaks.
+func (c *chat) author(tx *store.Tx, s ralph.Session) (string, error) {
+	t, err := tx.Task(s.TaskID)
+	if err != nil || t.Discipline != "" {
+		return t.Discipline, err
+	}
+	return "agent", nil
+}
+
+// Comment implements mcpserver.Discussion.
+func (c *chat) Comment(ctx context.Context, in mcpserver.CommentCall) (id int64, err error) {
+	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error {
+		author, err := c.author(tx, s)
+		if err != nil {
+			return err
+		}
+		id, err = tx.AddComment(ralph.Comment{
+			TaskID: s.TaskID, SessionID: s.ID, Author: author, AuthorKind: ralph.ByAgent, Kind: in.Kind, Body: in.Body, Rationale: in.Rationale, ParentID: in.Parent,
+		})
+		return err
+	})
+	return id, err
+}
+
+// Propose implements mcpserver.Discussion.
+func (c *chat) Propose(ctx context.Context, in mcpserver.AmendmentCall) (id int64, err error) {
+	patch, err := ralph.ParsePatch(in.Patch)
+	if err != nil {
+		return 0, err
+	}
+	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error {
+		author, err := c.author(tx, s)
+		if err != nil {
+			return err
+		}
+		id, err = tx.Propose(ralph.Amendment{TaskID: s.TaskID, SessionID: s.ID, Author: author, AuthorKind: ralph.ByAgent, Patch: patch, Rationale: in.Rationale})
+		return err
+	})
+	return id, err
+}
+
+// Resolve implements mcpserver.Discussion.
+func (c *chat) Resolve(ctx context.Context, comment int64, decision string) error {
+	var task int64
+	if err := c.loop.Store.View(ctx, func(tx *store.Tx) error {
+		k, err := tx.Comment(comment)
+		task = k.TaskID
+		return err
+	}); err != nil {
+		return err
+	}
+	return c.do(ctx, task, func(tx *store.Tx, s ralph.Session) error {
+		author, err := c.author(tx, s)
+		if err != nil {
+			return err
+		}
+		return tx.ResolveAsAgent(comment, decision, author)
+	})
+}
+
+// Comments implements mcpserver.Discussion.
+func (c *chat) Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error) {
+	return commentsOf(ctx, c.loop.Store, task, kind, openOnly)
+}
+
+// Amendments implements mcpserver.Discussion.
+func (c *chat) Amendments(ctx context.Context, task int64) ([]ralph.Amendment, error) {
+	return proposedFor(ctx, c.loop.Store, task)
+}

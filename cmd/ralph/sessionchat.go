@@ -1,0 +1,400 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/store"
+)
+
+// sessionInfo is what `session info` prints.
+type sessionInfo struct {
+	mirror
+	Server     *mcpServer `json:"server"`     // null if none runs in the background
+	Registered bool       `json:"registered"` // .mcp.json has ralph
+	File       string     `json:"session_file"`
+}
+
+func newSessionInfo(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "info", Short: "Show what people work on with a chat, and how it reaches ralph", Example: "  ralph session info --json", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var v sessionInfo
+			err := a.with(cmd.Context(), func(p *project, db *store.DB) error {
+				v.Server, v.Registered, v.File = serverOf(p), registered(p), mirrorPath(p)
+				return db.View(cmd.Context(), func(tx *store.Tx) (err error) { v.mirror, err = a.readMirror(tx, p); return err })
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(v, func(w io.Writer) error { return sayInfo(w, v) })
+		},
+	}
+}
+
+func sayInfo(w io.Writer, v sessionInfo) error {
+	if len(v.Sessions) == 0 {
+		fmt.Fprint(w, "no active session")
+		if v.ActiveTask != nil {
+			fmt.Fprintf(w, "; the last one was on %s, which is %s", v.ActiveTask.ID, v.ActiveTask.Status)
+		}
+		fmt.Fprintln(w)
+	}
+	for _, s := range v.Sessions {
+		fmt.Fprintf(w, "%s %s\n", s.Task.ID, oneLine(s.Task.Title, 100))
+		fmt.Fprintf(w, "  claimed   %s by %s", s.ClaimedAt.Local().Format("2006-01-02 15:04"), s.Person)
+		if s.Branch != "" {
+			fmt.Fprintf(w, " on branch %s", oneLine(s.Branch, 100))
+		}
+		fmt.Fprintf(w, "\n  in        %s\n", oneLine(s.Dir, 300))
+		if s.Progress != nil {
+			fmt.Fprintf(w, "  progress  %s\n", reported(*s.Progress))
+		}
+		fmt.Fprintf(w, "  context   %s\n", sayUse(s.Tokens))
+	}
+	switch {
+	case v.Server != nil:
+		fmt.Fprintf(w, "MCP server on %s (process %d)", v.Server.URL, v.Server.PID)
+		if v.Server.TokenFile != "" {
+			fmt.Fprintf(w, ", token in %s", v.Server.TokenFile)
+		}
+		fmt.Fprintln(w)
+	case v.Registered:
+		fmt.Fprintln(w, "chats start ralph themselves (.mcp.json); no server for URLs runs: `ralph session start`")
+	default:
+		fmt.Fprintln(w, "chats cannot reach ralph: `ralph init-mcp`, and for clients that want a URL `ralph session start`")
+	}
+	_, err := fmt.Fprintf(w, "mirror: %s\n", v.File)
+	return err
+}
+
+// reported is a report in a line.
+func reported(p ralph.Progress) string {
+	line := fmt.Sprintf("iteration %d, tests: %s", p.Iteration, oneLine(p.TestsStatus, 100))
+	if n := len(p.FilesModified); n > 0 {
+		line += fmt.Sprintf(", %d files", n)
+	}
+	if p.Notes != "" {
+		line += ": " + oneLine(p.Notes, 200)
+	}
+	return line
+}
+
+// sayUse is how full a context is, in a few words.
+func sayUse(u contextUse) string {
+	if u.Used == nil {
+		return "not known"
+	}
+	return fmt.Sprintf("%d of %d tokens (%.1f %%, from the %s)", *u.Used, *u.Limit, *u.Percent, map[string]string{"transcript": "chat's transcript", "stream": "agent's stream", "reported": "chat's report"}[u.Source])
+}
+
+func newSessionStart(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "start", Short: "Start the MCP server for chats that want a URL, in the background", Example: "  ralph session start", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+				s, err := a.startMCP(cmd.Context(), p)
+				if err != nil {
+					return err
+				}
+				a.writeMirror(p, db)
+				return a.print(s, func(w io.Writer) error {
+					fmt.Fprintf(w, "MCP server on %s (process %d)\n", s.URL, s.PID)
+					where := "the one in RALPH_MCP_TOKEN"
+					if s.TokenFile != "" {
+						where = "the one in " + s.TokenFile
+					}
+					_, err := fmt.Fprintf(w, "clients send it the header Authorization: Bearer TOKEN, where TOKEN is %s\n", where)
+					return err
+				})
+			})
+		},
+	}
+}
+
+func newSessionStop(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "stop", Short: "Stop the MCP server for chats; what is claimed stays claimed", Example: "  ralph session stop", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+				stopped, err := stopMCP(cmd.Context(), p)
+				if err != nil {
+					return err
+				}
+				a.writeMirror(p, db)
+				return a.print(map[string]bool{"stopped": stopped}, func(w io.Writer) error {
+					said := "no MCP server was running"
+					if stopped {
+						said = "the MCP server is stopped"
+					}
+					_, err := fmt.Fprintln(w, said)
+					return err
+				})
+			})
+		},
+	}
+}
+
+func newSessionClear(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "clear [TASK]", Short: "Release what is claimed in this work tree, or one task, and forget session.json",
+		Example: "  ralph session clear", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var only int64
+			if len(args) == 1 {
+				var err error
+				if only, err = ralph.ParseTaskID(args[0]); err != nil {
+					return err
+				}
+			}
+			return a.withLoop(cmd.Context(), func(p *project, l *loop.Loop) error {
+				released, err := a.clear(cmd.Context(), p, l, only)
+				if err != nil {
+					return err
+				}
+				return a.print(map[string][]int64{"released": released}, func(w io.Writer) error {
+					said := "nothing was claimed here"
+					if len(released) > 0 {
+						said = "released " + taskList(released)
+					}
+					_, err := fmt.Fprintln(w, said)
+					return err
+				})
+			})
+		},
+	}
+}
+
+func taskList(ids []int64) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = fmt.Sprintf("TASK-%d", id)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) clear(ctx context.Context, p *project, l *loop.Loop, only int64) (released []int64, err error) {
+	released = []int64{}
+	var claims []ralph.Session
+	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if only != 0 {
+			s, err := tx.ClaimOfPerson(only)
+			claims = []ralph.Session{s}
+			return err
+		}
+		claims, err = tx.ClaimsOfPeople()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	left := 0
+	for _, s := range claims {
+		if only == 0 && s.Dir != p.root {
+			left++
+			continue
+		}
+		if _, err := a.release(ctx, p, l, s.TaskID); err != nil {
+			return released, err
+		}
+		released = append(released, s.TaskID)
+	}
+	if left > 0 || only != 0 {
+		return released, nil
+	}
+	if err := os.Remove(mirrorPath(p)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return released, err
+	}
+	return released, nil
+}
+
+func newSessionWatch(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "watch [TASK]", Short: "Follow what a chat reports, until the task is completed or released",
+		Long: `Print what a chat reports on the tasks that people have claimed, as it comes: progress,
+checkpoints, comments, learnings, the end. It ends with the last of them, or with Ctrl-C.
+How often it looks is session.watch_interval in the configuration. --json prints the
+events of ` + "`ralph events --json`" + `.`,
+		Example: "  ralph session watch 12", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w := chatWatch{app: a}
+			if len(args) == 1 {
+				var err error
+				if w.task, err = ralph.ParseTaskID(args[0]); err != nil {
+					return err
+				}
+			}
+			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+				defer stop()
+				w.project, w.db = p, db
+				return w.follow(ctx)
+			})
+		},
+	}
+}
+
+// A chatWatch follows what people's chats report.
+type chatWatch struct {
+	app     *app
+	project *project
+	db      *store.DB
+	task    int64 // 0 for every claimed one
+	after   int64 // the last event that was seen
+	watched map[string]bool
+}
+
+func (w *chatWatch) follow(ctx context.Context) error {
+	w.watched = map[string]bool{}
+	begin := func(tx *store.Tx) (err error) {
+		if w.after, err = tx.LastEvent(); err != nil {
+			return err
+		}
+		claims, err := w.claims(tx)
+		if err != nil {
+			return err
+		}
+		for _, s := range claims {
+			if err := w.introduce(tx, s); err != nil {
+				return err
+			}
+		}
+		if len(claims) == 0 {
+			return fmt.Errorf("no active session; claim a task with `ralph task claim`: %w", ralph.ErrConflict)
+		}
+		return nil
+	}
+	if err := w.db.View(ctx, begin); err != nil {
+		return err
+	}
+	tick := time.NewTicker(w.project.config.Session.WatchInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		over, err := w.look(ctx)
+		if err != nil || over {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// claims are the sessions that are followed.
+func (w *chatWatch) claims(tx *store.Tx) ([]ralph.Session, error) {
+	if w.task == 0 {
+		return tx.ClaimsOfPeople()
+	}
+	s, err := tx.ClaimOfPerson(w.task)
+	return []ralph.Session{s}, err
+}
+
+func (w *chatWatch) introduce(tx *store.Tx, s ralph.Session) error {
+	w.watched[s.ID] = true
+	if w.app.json {
+		return nil
+	}
+	t, err := tx.Task(s.TaskID)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w.app.out, "TASK-%d %s, claimed %s by %s\n", t.ID, oneLine(t.Title, 100), s.StartedAt.Local().Format("15:04:05"), s.Worker)
+	if s.Progress != nil {
+		_, err = fmt.Fprintf(w.app.out, "%s  %s\n", s.Progress.Timestamp.Local().Format("15:04:05"), reported(*s.Progress))
+	}
+	return err
+}
+
+// look prints what is new; over reports that nothing is left to follow.
+func (w *chatWatch) look(ctx context.Context) (over bool, err error) {
+	err = w.db.View(ctx, func(tx *store.Tx) error {
+		for {
+			page, err := tx.Events(w.after, eventPage)
+			if err != nil {
+				return err
+			}
+			for _, e := range page {
+				w.after = e.ID
+				if err := w.show(tx, e); err != nil {
+					return err
+				}
+			}
+			if len(page) < eventPage {
+				break
+			}
+		}
+		claims, err := tx.ClaimsOfPeople()
+		over = true
+		for _, s := range claims {
+			over = over && w.task != 0 && s.TaskID != w.task
+		}
+		return err
+	})
+	return over, err
+}
+
+func (w *chatWatch) show(tx *store.Tx, e ralph.Event) error {
+	if e.Type == ralph.EventSessionStarted && w.task == 0 {
+		s, err := tx.Session(e.SessionID)
+		if err != nil || s.Origin != ralph.FromHuman {
+			return err
+		}
+		return w.introduce(tx, s)
+	}
+	if !w.watched[e.SessionID] {
+		return nil
+	}
+	if w.app.json {
+		return json.NewEncoder(w.app.out).Encode(e)
+	}
+	line, err := w.line(tx, e)
+	if err != nil || line == "" {
+		return err
+	}
+	if w.task == 0 && len(w.watched) > 1 {
+		line = fmt.Sprintf("TASK-%d  %s", e.TaskID, line)
+	}
+	_, err = fmt.Fprintf(w.app.out, "%s  %s\n", e.Created.Local().Format("15:04:05"), line)
+	return err
+}
+
+// line is an event of a chat for people; "" for those of no interest.
+func (w *chatWatch) line(tx *store.Tx, e ralph.Event) (string, error) {
+	switch e.Type {
+	case ralph.EventSessionProgress:
+		var p ralph.Progress
+		if err := json.Unmarshal(e.Payload, &p); err != nil {
+			return "", err
+		}
+		s, err := tx.Session(e.SessionID)
+		if err != nil {
+			return "", err
+		}
+		line := reported(p)
+		if u, err := w.app.contextOf(tx, w.project, s); err == nil && u.Percent != nil {
+			line += fmt.Sprintf("  (context %.0f %% full)", *u.Percent)
+		}
+		return line, nil
+	case ralph.EventSessionCheckpoint:
+		return "checkpoint kept", nil
+	case ralph.EventCommentAdded:
+		return "comment: see `ralph timeline " + fmt.Sprint(e.TaskID) + "`", nil
+	}
+	return strings.TrimSpace(describe(e)), nil
+}

@@ -1,0 +1,293 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph"
+)
+
+// A Human is what a server of the human profile works on: the tasks that people
+// have claimed. A task of 0 is the connection's own. What is returned as any is told
+// to the client as JSON.
+type Human interface {
+	// Active is the claimed task; nil if there is none.
+	Active(ctx context.Context, task int64) (any, error)
+	Show(ctx context.Context, task int64) (any, error)
+	Progress(ctx context.Context, c ProgressCall) (any, error)
+	// Complete checks the work and completes the task. It asks by confirm once the
+	// checks have passed, unless that is nil; confirm says whether the person agreed.
+	Complete(ctx context.Context, c CompleteCall, confirm func(ctx context.Context, question string) (bool, error)) (any, error)
+	TokenStatus(ctx context.Context) (any, error)
+	Checkpoint(ctx context.Context, c CheckpointCall) (any, error)
+	// Texts of the resources, in Markdown.
+	TaskText(ctx context.Context, task int64) (string, error)
+	TimelineText(ctx context.Context, task int64) (string, error)
+	PromptText(ctx context.Context, task int64) (string, error)
+	Discussion
+}
+
+// A ProgressCall is a call of agentic_task_update_progress.
+type ProgressCall struct {
+	TaskID        taskID   `json:"task_id"`
+	Iteration     float64  `json:"iteration"`
+	FilesModified []string `json:"files_modified"`
+	TestsStatus   string   `json:"tests_status"`
+	Notes         string   `json:"notes"`
+	TokensUsed    int64    `json:"tokens_used"`
+	TokensLimit   int64    `json:"tokens_limit"`
+}
+
+// A CompleteCall is a call of agentic_task_complete.
+type CompleteCall struct {
+	TaskID    taskID   `json:"task_id"`
+	Learnings []string `json:"learnings"`
+}
+
+// A CheckpointCall is a call of agentic_create_checkpoint.
+type CheckpointCall struct {
+	TaskID        taskID   `json:"task_id"`
+	Iteration     float64  `json:"iteration"`
+	WorkCompleted []string `json:"work_completed"`
+	RemainingWork []string `json:"remaining_work"`
+	TokensUsed    int64    `json:"tokens_used"`
+	TokensLimit   int64    `json:"tokens_limit"`
+}
+
+// HumanTools are the tools of the human profile beside those of the discussion.
+var HumanTools = []string{
+	"agentic_get_active_task", "agentic_task_show", "agentic_task_update_progress",
+	"agentic_task_complete", "agentic_get_token_status", "agentic_create_checkpoint",
+}
+
+const humanInstructions = "A person has claimed a task in ralph and works on it with you. Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, " +
+	"and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
+
+// NewHuman is a server for the chat of a person who has claimed a task (human, "MCP
+// tools of this profile"). It panics if a schema cannot be made, which only a change
+// of this package can cause.
+func NewHuman(version string, h Human) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: version},
+		&mcp.ServerOptions{Instructions: humanInstructions, Capabilities: &mcp.ServerCapabilities{}})
+	task := &jsonschema.Schema{Types: []string{"integer", "string"}, Description: "The task: 12, #12 or TASK-12."}
+	iteration := &jsonschema.Schema{Type: "number", Description: "Which iteration of the work it is, from 1."}
+	list := func(what string) *jsonschema.Schema {
+		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: what}
+	}
+	used := &jsonschema.Schema{Type: "integer", Description: "Tokens of your context in use, if you know them and ralph cannot read them itself."}
+	limit := &jsonschema.Schema{Type: "integer", Description: "How many tokens your context has."}
+
+	addJSON(server, "agentic_get_active_task", "Get the task that the person has claimed and works on with you.",
+		closed(nil, map[string]*jsonschema.Schema{"task_id": task}), func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
+			TaskID taskID `json:"task_id"`
+		},
+		) (any, error) {
+			active, err := h.Active(ctx, int64(in.TaskID))
+			if active == nil && err == nil {
+				return map[string]string{"error": "No active session"}, nil
+			}
+			return active, err
+		})
+	addJSON(server, "agentic_task_show", "Get all about a task: description, criteria, dependencies, timeline, and the learnings that apply.",
+		closed([]string{"task_id"}, map[string]*jsonschema.Schema{"task_id": task}), func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
+			TaskID taskID `json:"task_id"`
+		},
+		) (any, error) {
+			return h.Show(ctx, int64(in.TaskID))
+		})
+	addJSON(server, "agentic_task_update_progress", "Report how far the work is; call it after each iteration. The person sees it in the terminal at once.",
+		closed([]string{"task_id", "iteration"}, map[string]*jsonschema.Schema{
+			"task_id": task, "iteration": iteration, "files_modified": list("The files that were changed."),
+			"tests_status": textField("What the tests say, such as: all passing, 2 failing."), "notes": textField("What is worth knowing."),
+			"tokens_used": used, "tokens_limit": limit,
+		}), func(ctx context.Context, _ *mcp.CallToolRequest, in ProgressCall) (any, error) {
+			return h.Progress(ctx, in)
+		})
+	addJSON(server, "agentic_task_complete", "Complete the claimed task. ralph runs its verification first; if that fails the task stays claimed, and you are told what to mend.",
+		closed([]string{"task_id"}, map[string]*jsonschema.Schema{"task_id": task, "learnings": list("What helps on other tasks of the project, a sentence each.")}),
+		func(ctx context.Context, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
+			return complete(ctx, h, req, in)
+		})
+	addJSON(server, "agentic_get_token_status", "Get how full your context is, and what to do about it.", closed(nil, nil),
+		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (any, error) { return h.TokenStatus(ctx) })
+	addJSON(server, "agentic_create_checkpoint", "Keep where the work stands, so that another chat, or a session of ralph's, can go on from there.",
+		closed([]string{"task_id", "iteration"}, map[string]*jsonschema.Schema{
+			"task_id": task, "iteration": iteration, "work_completed": list("What is done, an item each."), "remaining_work": list("What is left to do, an item each."),
+			"tokens_used": used, "tokens_limit": limit,
+		}), func(ctx context.Context, _ *mcp.CallToolRequest, in CheckpointCall) (any, error) {
+			return h.Checkpoint(ctx, in)
+		})
+	addDiscussion(server, Options{Comment: h.Comment, Propose: h.Propose})
+	addReading(server, h, task)
+	addResources(server, h)
+	return server
+}
+
+// addJSON serves a tool that answers with JSON, also if it fails: {"error": …}.
+func addJSON[T any](server *mcp.Server, name, description string, schema *jsonschema.Schema, call func(context.Context, *mcp.CallToolRequest, T) (any, error)) {
+	no := false
+	server.AddTool(&mcp.Tool{
+		Name: name, Description: description, InputSchema: schema, Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+	}, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				result, err = jsonResult(nil, fmt.Errorf("internal error: %v", r)), nil
+			}
+		}()
+		var in T
+		raw := req.Params.Arguments
+		if len(raw) == 0 {
+			raw = json.RawMessage("{}")
+		}
+		if err := missing(schema, raw); err != nil {
+			return jsonResult(nil, err), nil
+		}
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&in); err != nil {
+			return jsonResult(nil, fmt.Errorf("the arguments of %s cannot be read: %w", name, err)), nil
+		}
+		// The client may be gone before the answer; what it asked for is done all the same.
+		v, err := call(context.WithoutCancel(ctx), req, in)
+		if ask, ok := v.(*mcp.CallToolResult); ok && err == nil {
+			return ask, nil
+		}
+		return jsonResult(v, err), nil
+	})
+}
+
+// missing reports a required field that is not there.
+func missing(schema *jsonschema.Schema, raw json.RawMessage) error {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(raw, &given) != nil {
+		return nil // which the decoder reports
+	}
+	for _, name := range schema.Required {
+		if v, ok := given[name]; !ok || string(v) == "null" {
+			return &ralph.FieldError{Field: name, Problem: "is required"}
+		}
+	}
+	return nil
+}
+
+func jsonResult(v any, err error) *mcp.CallToolResult {
+	if err != nil {
+		v = map[string]string{"error": err.Error()}
+	}
+	b, bad := json.MarshalIndent(v, "", "  ")
+	if bad != nil {
+		b, err = []byte(`{"error": "the answer cannot be written as JSON"}`), bad
+	}
+	r := text(string(b))
+	r.IsError = err != nil
+	return r
+}
+
+// modern is the first version of the protocol in which a server asks by its answer,
+// and is called again with what the person said.
+const modern = "2026-07-28"
+
+// complete asks the person in the way that the client has, if it has one. Where the
+// answer comes in a second call it is asked before the checks, which would run twice.
+func complete(ctx context.Context, h Human, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
+	client := req.Session.InitializeParams()
+	if client == nil || client.Capabilities == nil || client.Capabilities.Elicitation == nil {
+		return h.Complete(ctx, in, nil)
+	}
+	if client.ProtocolVersion < modern {
+		return h.Complete(ctx, in, func(ctx context.Context, question string) (bool, error) {
+			said, err := req.Session.Elicit(ctx, elicitation(question))
+			if err != nil {
+				return false, fmt.Errorf("the person could not be asked whether TASK-%d is to be completed: %w", in.TaskID, err)
+			}
+			return agreed(said), nil
+		})
+	}
+	if len(req.Params.InputResponses) == 0 {
+		question := fmt.Sprintf("Complete TASK-%d? ralph checks the work first.", in.TaskID)
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"confirm": elicitation(question)}}, nil
+	}
+	said, ok := req.Params.InputResponses["confirm"].(*mcp.ElicitResult)
+	if !ok {
+		return nil, errors.New("the answer to the question whether the task is to be completed is missing")
+	}
+	return h.Complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
+}
+
+func elicitation(question string) *mcp.ElicitParams {
+	return &mcp.ElicitParams{Message: question, RequestedSchema: &jsonschema.Schema{
+		Type: "object", Properties: map[string]*jsonschema.Schema{
+			"complete": {Type: "boolean", Title: "Complete the task", Description: "Whether the task is done.", Default: json.RawMessage("true")},
+		},
+	}}
+}
+
+// agreed reports whether the person said yes; a form that is sent without a word
+// against it is a yes.
+func agreed(said *mcp.ElicitResult) bool {
+	no, given := said.Content["complete"].(bool)
+	return said.Action == "accept" && (!given || no)
+}
+
+// addResources serves the task, its timeline and its prompt to be read, and the
+// prompt work-on-task to be chosen.
+func addResources(server *mcp.Server, h Human) {
+	for _, r := range []struct {
+		name, about, suffix string
+		read                func(context.Context, int64) (string, error)
+	}{
+		{"task", "A task with its description, criteria, dependencies and learnings", "", h.TaskText},
+		{"timeline", "What was said on a task, oldest first", "/timeline", h.TimelineText},
+		{"prompt", "What to tell a chat that works on the task", "/prompt", h.PromptText},
+	} {
+		read := func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			id, err := resourceTask(req.Params.URI, r.suffix)
+			if err != nil {
+				return nil, mcp.ResourceNotFoundError(req.Params.URI)
+			}
+			s, err := r.read(ctx, id)
+			if errors.Is(err, ralph.ErrNotFound) {
+				return nil, mcp.ResourceNotFoundError(req.Params.URI)
+			}
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/markdown", Text: s}}}, err
+		}
+		server.AddResource(&mcp.Resource{URI: "ralph://task/active" + r.suffix, Name: "active-" + r.name, Description: r.about + ": the one that is claimed.", MIMEType: "text/markdown"}, read)
+		server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "ralph://task/{id}" + r.suffix, Name: r.name, Description: r.about + ".", MIMEType: "text/markdown"}, read)
+	}
+	server.AddPrompt(&mcp.Prompt{
+		Name: "work-on-task", Description: "Work on the task that is claimed in ralph.",
+		Arguments: []*mcp.PromptArgument{{Name: "task_id", Description: "The task, if several are claimed: 12, #12 or TASK-12."}},
+	}, func(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		var id int64
+		if s := strings.TrimSpace(req.Params.Arguments["task_id"]); s != "" {
+			var err error
+			if id, err = ralph.ParseTaskID(s); err != nil {
+				return nil, err
+			}
+		}
+		s, err := h.PromptText(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.GetPromptResult{
+			Description: "Work on the task that is claimed in ralph.",
+			Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: s}}},
+		}, nil
+	})
+}
+
+// resourceTask is the task of "ralph://task/12/timeline"; 0 for the active one.
+func resourceTask(uri, suffix string) (int64, error) {
+	id := strings.TrimSuffix(strings.TrimPrefix(uri, "ralph://task/"), suffix)
+	if id == "active" {
+		return 0, nil
+	}
+	return ralph.ParseTaskID(id)
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"ralph"
+)
+
+// ClaimsOfPeople are the open sessions of people, the one claimed last first.
+func (tx *Tx) ClaimsOfPeople() ([]ralph.Session, error) {
+	return all(tx, scanSession, `
+		SELECT `+sessionColumns+` FROM sessions s WHERE s.origin = 'human' AND s.completed_at = '' ORDER BY s.started_at DESC, s.rowid DESC`)
+}
+
+// LastOfPeople is the session that a person began last; ok is false if there is none.
+func (tx *Tx) LastOfPeople() (s ralph.Session, ok bool, err error) {
+	list, err := all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.origin = 'human' ORDER BY s.started_at DESC, s.rowid DESC LIMIT 1`)
+	if err != nil || len(list) == 0 {
+		return s, false, err
+	}
+	return list[0], true, nil
+}
+
+// ClaimOfPerson is the open session of the person who works on a task; the error
+// wraps [ralph.ErrConflict] if nobody does, and says what to do.
+func (tx *Tx) ClaimOfPerson(task int64) (ralph.Session, error) {
+	t, err := tx.Task(task)
+	if err != nil {
+		return ralph.Session{}, err
+	}
+	if t.ClaimedBy != "" {
+		s, err := tx.Session(t.ClaimedBy)
+		if err != nil || s.Origin == ralph.FromHuman {
+			return s, err
+		}
+	}
+	return ralph.Session{}, fmt.Errorf("TASK-%d is %s and not claimed by a person; claim it with `ralph task claim %d`: %w", task, t.Status, task, ralph.ErrConflict)
+}
+
+// SetProgress keeps what a person's chat reports. The error wraps
+// [ralph.ErrConflict] if the session has ended.
+func (tx *Tx) SetProgress(task int64, session string, p ralph.Progress) error {
+	if err := tx.CheckSession(task, session); err != nil {
+		return err
+	}
+	p.Timestamp = tx.now
+	b, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE sessions SET progress = $1, updated_at = $2 WHERE id = $3`, string(b), tx.now.String(), session); err != nil {
+		return err
+	}
+	if err := tx.record(ralph.Event{Type: ralph.EventSessionProgress, TaskID: task, SessionID: session}, p); err != nil {
+		return err
+	}
+	_, err = tx.ObserveState(session, ralph.PhaseImplementing, tx.now)
+	return err
+}
+
+// longClaim is from when on a person's claim is shown among what waits (decision 13).
+const longClaim = 24 * time.Hour
