@@ -35,7 +35,7 @@ func newChat(a *app, p *project, l *loop.Loop) *chat {
 	return &chat{app: a, project: p, loop: l, doubted: map[int64]bool{}, headless: strings.HasPrefix(a.getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-")}
 }
 
-var errNoClaim = errors.New("No active session") //nolint:staticcheck // the text is the specification's
+var errNoClaim = errors.New("No active session")
 
 // claim is the session of a claimed task; for 0 of the connection's own, which is
 // the one that it used first, else the one that was claimed last in this work tree.
