@@ -25,10 +25,11 @@ import (
 	"ralph/store"
 )
 
-// Calls a minute that a worker may make; more where its server has every scope.
+// Calls a minute that a client may make if nothing else is said; more where all that
+// it may do is read.
 const (
-	callsPerMinute    = 60
-	callsPerMinuteAll = 600
+	callsPerMinute        = 60
+	callsPerMinuteReading = 600
 )
 
 // workerFlags are those of `ralph mcp --profile worker`.
@@ -37,20 +38,27 @@ type workerFlags struct {
 	scopes string
 	names  string
 	http   string
+	calls  int // a minute
 }
 
 // tokenVariable has the token that clients of a server on HTTP send.
 const tokenVariable = "RALPH_MCP_TOKEN"
 
 func serveWorker(cmd *cobra.Command, a *app, f workerFlags) error {
-	o := mcpserver.WorkerOptions{Version: version(), Scopes: strings.Split(f.scopes, ","), PerMinute: callsPerMinute}
+	o := mcpserver.WorkerOptions{Version: version(), Scopes: strings.Split(f.scopes, ","), PerMinute: f.calls}
 	for _, s := range o.Scopes {
 		if !slices.Contains(mcpserver.Scopes, s) {
 			return usage(fieldError("--scopes", s, mcpserver.Scopes...))
 		}
 	}
-	if slices.Contains(o.Scopes, mcpserver.ScopeRead) && slices.Contains(o.Scopes, mcpserver.ScopeWrite) {
-		o.PerMinute = callsPerMinuteAll
+	switch {
+	case f.calls > 0:
+	case cmd.Flags().Changed("calls-per-minute"):
+		return usage(&ralph.FieldError{Field: fmt.Sprintf("--calls-per-minute %d", f.calls), Problem: "must be a number from 1"})
+	case slices.Contains(o.Scopes, mcpserver.ScopeWrite):
+		o.PerMinute = callsPerMinute
+	default:
+		o.PerMinute = callsPerMinuteReading
 	}
 	switch f.names {
 	case "", "underscore":
@@ -67,17 +75,31 @@ func serveWorker(cmd *cobra.Command, a *app, f workerFlags) error {
 		if err != nil {
 			return err
 		}
+		// Whoever stops it lets go of the claims first; a second signal ends it at once.
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop)
 		if f.http != "" {
-			return serveWorkerHTTP(cmd.Context(), a, f, func() *mcp.Server { return mcpserver.NewWorker(o, &worker{loop: l, name: f.name}) })
+			return serveWorkerHTTP(ctx, a, f, func() (*mcp.Server, func()) {
+				w := &worker{loop: l, name: f.name}
+				return mcpserver.NewWorker(o, w), func() {
+					if err := w.leave(context.WithoutCancel(ctx)); err != nil {
+						l.Log.Error("a claim could not be given back; it lapses", "worker", f.name, "error", err)
+					}
+				}
+			})
 		}
 		w := &worker{loop: l, name: f.name}
-		err = mcpserver.Serve(cmd.Context(), mcpserver.NewWorker(o, w), os.Stdin, os.Stdout)
-		return errors.Join(err, w.leave(context.WithoutCancel(cmd.Context())))
+		err = mcpserver.Serve(ctx, mcpserver.NewWorker(o, w), os.Stdin, os.Stdout)
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return errors.Join(err, w.leave(context.WithoutCancel(ctx)))
 	})
 }
 
 // serveWorkerHTTP serves on a loopback address until it is interrupted.
-func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, server func() *mcp.Server) error {
+func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, connect func() (*mcp.Server, func())) error {
 	host, _, err := net.SplitHostPort(f.http)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return usage(&ralph.FieldError{Field: fmt.Sprintf("--http %q", f.http), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475"})
@@ -95,17 +117,16 @@ func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, server func() *
 	if a.getenv(tokenVariable) == "" {
 		fmt.Fprintf(a.err, "clients send: Authorization: Bearer %s\n(set %s to choose the token)\n", token, tokenVariable)
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s := &http.Server{Handler: mcpserver.Handler(token, server), ReadHeaderTimeout: 10 * time.Second}
+	clients := mcpserver.NewClients(token, connect)
+	s := &http.Server{Handler: clients, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {
 	case err := <-ended:
-		return err
+		return errors.Join(err, clients.Close())
 	case <-ctx.Done():
 		// Streams of clients stay open for ever: they are cut.
-		return s.Close()
+		return errors.Join(clients.Close(), s.Close())
 	}
 }
 

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -72,7 +76,7 @@ func TestTwoWorkersRaceForTasks(t *testing.T) {
 	var workers sync.WaitGroup
 	for w := range 2 {
 		workers.Go(func() {
-			c := newClient(t, s.command("mcp", "--profile", "worker", "--name", fmt.Sprintf("w%d", w)))
+			c := newClient(t, s.command("mcp", "--profile", "worker", "--name", fmt.Sprintf("w%d", w), "--calls-per-minute", "100000"))
 			for {
 				text, refused := c.call("claim_task", `{}`)
 				m := holds.FindStringSubmatch(text)
@@ -135,6 +139,7 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c.want("release_task", `{}`, "TASK-2 is back in the queue", false)
 	c.want("comment_on_task", `{"task_id":2,"kind":"blocker","body":"b","rationale":"r"}`, "Recorded comment", false)
 	c.want("list_task_comments", `{"task_id":2,"open_only":true}`, `"kind": "blocker"`, false)
+	c.want("list_task_comments", `{"task_id":2,"kind":"rant"}`, "kind is not one of the accepted values", true)
 	c.want("resolve_comment", `{"comment_id":1,"decision":"d"}`, "is for a person to settle", true)
 	c.want("propose_task_amendment", `{"task_id":2,"patch":{"priority":0},"rationale":"r"}`, "a person decides", false)
 	c.want("list_pending_amendments", `{}`, `"rationale": "r"`, false)
@@ -160,11 +165,128 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c = newClient(t, s.command("mcp", "--profile", "worker", "--scopes", "tasks:read"))
 	c.want("get_next_actionable", `{}`, "TASK-", false)
 	c.want("claim_task", `{}`, "claim_task needs the scope tasks:write", true)
-	for range callsPerMinute {
-		c.call("get_next_actionable", `{}`)
-	}
-	c.want("get_next_actionable", `{}`, "too many calls; try again in", true)
 	if err := c.session.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestCallsOfAClientAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "", "")
+	for _, tt := range []struct {
+		name  string
+		flags []string
+		calls int
+	}{
+		{"who may write", nil, 60},
+		{"who may only read", []string{"--scopes", "tasks:read"}, 600},
+		{"as is said", []string{"--calls-per-minute", "5"}, 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newClient(t, s.command(append([]string{"mcp", "--profile", "worker"}, tt.flags...)...))
+			for range tt.calls {
+				c.want("list_pending_amendments", `{}`, "[]", false)
+			}
+			// What was used up grows back slowly, so that one of the next calls is too many.
+			for i := range 5 * tt.calls {
+				text, refused := c.call("list_pending_amendments", `{}`)
+				if refused {
+					if !strings.Contains(text, "too many calls; try again in") {
+						t.Errorf("it is not said what to do: %s", text)
+					}
+					break
+				}
+				if i == 5*tt.calls-1 {
+					t.Errorf("%d calls in a row are answered", 6*tt.calls)
+				}
+			}
+			if err := c.session.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	s.ralph(2, "mcp", "--profile", "worker", "--calls-per-minute", "0")
+}
+
+// withToken adds the token to every request.
+type withToken struct{}
+
+func (withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Authorization", "Bearer secret")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// serveHTTP starts a worker's server on HTTP and returns its address.
+func (s *scriptedProject) serveHTTP() (*exec.Cmd, string) {
+	s.t.Helper()
+	server := s.command("mcp", "--profile", "worker", "--http", "127.0.0.1:0")
+	server.Env = append(slices.Clone(server.Env), tokenVariable+"=secret")
+	out, err := server.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return server, strings.TrimSpace(strings.TrimPrefix(line, "serving MCP on "))
+}
+
+func TestWhoLeavesOrIsStoppedGivesTheTaskBack(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "", "")
+	s.ralph(0, "task", "add", "One")
+	s.ralph(0, "task", "add", "Two")
+	pending := func(task string) bool {
+		return strings.Contains(s.ralph(0, "task", "list", "--status", "pending"), task)
+	}
+
+	// On stdio, and its client ends it by a signal.
+	cmd := s.command("mcp", "--profile", "worker")
+	c := newClient(t, cmd)
+	c.want("claim_task", `{}`, "You hold TASK-1", false)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.session.Wait() // the server is gone
+	if !pending("TASK-1") {
+		t.Fatal("a task whose worker was stopped is not queued again")
+	}
+
+	// On HTTP: one client leaves, the other is there when the server is stopped.
+	server, url := s.serveHTTP()
+	connect := func() *client {
+		session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: withToken{}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &client{t, session}
+	}
+	leaves, stays := connect(), connect()
+	leaves.want("claim_task", `{"task_id":1}`, "You hold TASK-1", false)
+	stays.want("claim_task", `{"task_id":2}`, "You hold TASK-2", false)
+	if err := leaves.session.Close(); err != nil {
+		t.Error(err)
+	}
+	for !pending("TASK-1") { // it is told that the client is gone, and then gives the task back
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
+	if pending("TASK-2") {
+		t.Error("another client's task was given back too")
+	}
+	if err := server.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("the server that was interrupted: %v", err)
+	}
+	if !pending("TASK-2") {
+		t.Error("a task is not queued again after its server was stopped")
 	}
 }
