@@ -290,3 +290,36 @@ func TestWhoLeavesOrIsStoppedGivesTheTaskBack(t *testing.T) {
 		t.Error("a task is not queued again after its server was stopped")
 	}
 }
+
+func TestSkipIsForTheSessionOfTheRun(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  hang\n", "closing_reminders: 0")
+	for _, title := range []string{"One", "Two", "Three"} {
+		s.ralph(0, "task", "add", title)
+	}
+	run := s.command("run")
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(s.ralph(0, "task", "list", "--status", "in_progress"), "TASK-1") {
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
+	c, other := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex")), newClient(t, s.command("mcp", "--profile", "worker"))
+	c.want("claim_task", `{"task_id":2}`, "You hold TASK-2", false)
+	other.want("claim_task", `{"task_id":3}`, "You hold TASK-3", false)
+	if out := s.ralph(0, "skip"); !strings.Contains(out, "on TASK-1 is being stopped") {
+		t.Errorf("another session than the run's is stopped: %s", out)
+	}
+	s.ralph(0, "stop", "--now")
+	_ = run.Wait() // its status is told by other tests
+	if out := s.ralph(2, "skip"); !strings.Contains(out, "workers hold 2 tasks; say which with `ralph stop --session ID`") {
+		t.Errorf("got %s", out)
+	}
+	c.want("release_task", `{}`, "TASK-2 is back in the queue", false)
+	if out := s.ralph(0, "skip"); !strings.Contains(out, "on TASK-3 is being stopped") {
+		t.Errorf("got %s", out)
+	}
+	other.want("update_session_state", `{"state":"testing"}`, "your claim on TASK-3 is over", true)
+}
