@@ -144,6 +144,11 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c.want("propose_task_amendment", `{"task_id":2,"patch":{"priority":0},"rationale":"r"}`, "a person decides", false)
 	c.want("list_pending_amendments", `{}`, `"rationale": "r"`, false)
 
+	session := s.ralph(0, "session", "list", "--task", "1")[:8]
+	if out := s.ralph(0, "session", "show", session); !strings.Contains(out, "attempt 1, by the worker codex\n") {
+		t.Errorf("it is not said whose session it was:\n%s", out)
+	}
+
 	// A claim is dropped by a person, and given back when the client leaves.
 	s.ralph(0, "resolve", "1", "there is one now")
 	c.want("claim_task", `{"task_id":3}`, "You hold TASK-3", false)

@@ -210,6 +210,23 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestTheManualShowsTheScreen as it is, less the empty lines.
+func TestTheManualShowsTheScreen(t *testing.T) {
+	var want strings.Builder
+	for line := range strings.Lines(show(t, running(), 120, 40).text()) {
+		if strings.Trim(line, " │\n") != "" {
+			want.WriteString(line)
+		}
+	}
+	page, err := os.ReadFile("../../docs/watch.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```\n"+want.String()+"```\n") {
+		t.Errorf("docs/watch.md does not have this screen:\n%s", want.String())
+	}
+}
+
 func (s *screen) has(texts ...string) {
 	s.t.Helper()
 	for _, want := range texts {
