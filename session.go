@@ -175,6 +175,9 @@ type Tokens struct {
 	ContextWindow int64 `json:"context_window"` // of the model, 0 if not reported
 }
 
+// Sum is all of them.
+func (t Tokens) Sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheCreation }
+
 // A FileChange is a file that differs between a session's start and its end.
 type FileChange struct {
 	Path    string `json:"path"` // slash-separated, relative to the project's root

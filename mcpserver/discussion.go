@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,6 +33,9 @@ type taskID int64
 
 // UnmarshalJSON takes a number or a text.
 func (t *taskID) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil // as if it were left out
+	}
 	id, err := ralph.ParseTaskID(strings.Trim(string(b), `"`))
 	*t = taskID(id)
 	return err
@@ -121,10 +123,8 @@ func add[T any](server *mcp.Server, name, description string, schema *jsonschema
 			}
 		}()
 		var in T
-		d := json.NewDecoder(bytes.NewReader(req.Params.Arguments))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&in); err != nil {
-			return failure(fmt.Errorf("the arguments of %s cannot be read: %w", name, err)), nil
+		if err := arguments(schema, req.Params.Arguments, &in); err != nil {
+			return failure(err), nil
 		}
 		said, err := call(context.WithoutCancel(ctx), in)
 		if err != nil {

@@ -70,9 +70,22 @@ func TestDiscussionCallsAreCheckedAndPassedOn(t *testing.T) {
 		{"a comment", "comment_on_task", `{"task_id":12,"kind":"note","body":"x"}`, "Recorded comment 7 on TASK-12.", false},
 		{"another form of the id", "comment_on_task", `{"task_id":"TASK-12","kind":"reference","body":"#4","parent_comment_id":2}`, "comment 7", false},
 		{"no id", "comment_on_task", `{"task_id":"the first","kind":"note","body":"x"}`, "is not a task id", true},
-		{"an unknown field", "comment_on_task", `{"task_id":12,"kind":"note","body":"x","mood":1}`, `unknown field "mood"`, true},
+		{"an unknown field", "comment_on_task", `{"task_id":12,"kind":"note","body":"x","mood":1}`, "mood is not a field (accepted: body, kind, parent_comment_id, rationale, task_id)", true},
+		{"null for what may be left out", "comment_on_task", `{"task_id":12,"kind":"note","body":"x","rationale":null,"parent_comment_id":null}`, "comment 7", false},
+		{"nothing at all", "comment_on_task", ``, "task_id is required", true},
+		{"no kind", "comment_on_task", `{"task_id":12,"body":"x"}`, "kind is required (accepted: note, question, blocker, reference, nack)", true},
+		{"an unknown kind", "comment_on_task", `{"task_id":12,"kind":"rant","body":"x"}`, "kind is not one of the accepted values (accepted: note, question, blocker, reference, nack)", true},
+		{"a blank body", "comment_on_task", `{"task_id":12,"kind":"note","body":" "}`, "body is required and must not be blank", true},
+		{"a body that is no text", "comment_on_task", `{"task_id":12,"kind":"note","body":5}`, "body must be string, not integer", true},
+		{"a body that is too long", "comment_on_task", `{"task_id":12,"kind":"note","body":"` + strings.Repeat("x", ralph.MaxText+1) + `"}`, "body is longer than 64 KiB", true},
+		{"half an id", "comment_on_task", `{"task_id":1.5,"kind":"note","body":"x"}`, "task_id must be integer or string, not number", true},
+		{"no patch", "propose_task_amendment", `{"task_id":12,"rationale":"r"}`, "patch is required", true},
+		{"a patch that is a text", "propose_task_amendment", `{"task_id":12,"patch":"title","rationale":"r"}`, "patch must be object, not string", true},
+		{"a blank rationale", "propose_task_amendment", `{"task_id":12,"patch":{"title":"t"},"rationale":""}`, "rationale is required and must not be blank", true},
+		{"criteria that are no list", "propose_task_amendment", `{"task_id":12,"patch":{"contracts":{"acceptance":"a"}},"rationale":"r"}`, "patch.contracts.acceptance must be array, not string", true},
+		{"a criterion that is no text", "propose_task_amendment", `{"task_id":12,"patch":{"contracts":{"verify":["a",1]}},"rationale":"r"}`, "patch.contracts.verify[1] must be string, not integer", true},
 		{"an amendment", "propose_task_amendment", `{"task_id":"#12","patch":{"title":"t"},"rationale":"r"}`, "Proposed amendment 3 of TASK-12; a person decides.", false},
-		{"an amendment of what is not to be amended", "propose_task_amendment", `{"task_id":12,"patch":{"status":"completed"},"rationale":"r"}`, "accepted: title, description, contracts, priority", true},
+		{"an amendment of what is not to be amended", "propose_task_amendment", `{"task_id":12,"patch":{"status":"completed"},"rationale":"r"}`, "patch.status is not a field (accepted: contracts, description, priority, title)", true},
 		{"an empty amendment", "propose_task_amendment", `{"task_id":12,"patch":{},"rationale":"r"}`, "patch changes nothing", true},
 		{"a priority out of range", "propose_task_amendment", `{"task_id":12,"patch":{"priority":9},"rationale":"r"}`, "patch.priority must be a number from 0", true},
 		{"an empty contract", "propose_task_amendment", `{"task_id":12,"patch":{"contracts":{}},"rationale":"r"}`, "patch.contracts changes nothing", true},
@@ -80,7 +93,7 @@ func TestDiscussionCallsAreCheckedAndPassedOn(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(comments) + len(proposals)
-			r, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: tt.tool, Arguments: json.RawMessage(tt.args)})
+			r, err := client.CallTool(t.Context(), call(tt.tool, tt.args))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,4 +106,13 @@ func TestDiscussionCallsAreCheckedAndPassedOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// call is a call with these arguments, or with none at all.
+func call(tool, args string) *mcp.CallToolParams {
+	p := &mcp.CallToolParams{Name: tool}
+	if args != "" {
+		p.Arguments = json.RawMessage(args)
+	}
+	return p
 }

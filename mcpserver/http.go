@@ -1,11 +1,16 @@
 package mcpserver
 
 import (
+	"context"
 	"crypto/subtle"
+	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,27 +19,96 @@ import (
 // maxBody is how large a request may be, in bytes.
 const maxBody = 1 << 20
 
-// Handler serves MCP over streamable HTTP, for programs on this machine: each
-// client gets a server of its own, a request needs the token as
-// "Authorization: Bearer TOKEN", and neither its Host nor its Origin may be
-// another machine's.
-func Handler(token string, server func() *mcp.Server) http.Handler {
-	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server() }, &mcp.StreamableHTTPOptions{SessionTimeout: time.Hour})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		switch {
-		case !loopback(r.Host):
-			http.Error(w, "this host name is not one of this machine's", http.StatusForbidden)
-		case !loopbackOrigin(r.Header.Get("Origin")):
-			http.Error(w, "requests from other origins are refused", http.StatusForbidden)
-		case !ok || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="ralph"`)
-			http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
-		default:
-			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-			inner.ServeHTTP(w, r)
+// Clients serves MCP over streamable HTTP, for programs on this machine: each client
+// gets a server of its own, a request needs the token as "Authorization: Bearer
+// TOKEN", and neither its Host nor its Origin may be another machine's.
+type Clients struct {
+	token   string
+	inner   http.Handler
+	connect func() (server *mcp.Server, left func())
+
+	mu     sync.Mutex
+	closed bool
+	open   map[*mcp.ServerSession]bool
+	here   sync.WaitGroup // counts open
+}
+
+// NewClients asks connect for a server for each client. left is called once when
+// that client is gone: it has said so, has not called for an hour, or [Clients.Close]
+// was called.
+func NewClients(token string, connect func() (server *mcp.Server, left func())) *Clients {
+	c := &Clients{token: token, connect: connect, open: map[*mcp.ServerSession]bool{}}
+	c.inner = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return c.server() }, &mcp.StreamableHTTPOptions{SessionTimeout: time.Hour})
+	return c
+}
+
+// ServeHTTP implements [http.Handler].
+func (c *Clients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	switch {
+	case !loopback(r.Host):
+		http.Error(w, "this host name is not one of this machine's", http.StatusForbidden)
+	case !loopbackOrigin(r.Header.Get("Origin")):
+		http.Error(w, "requests from other origins are refused", http.StatusForbidden)
+	case !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(given), []byte(c.token)) != 1:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="ralph"`)
+		http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
+	default:
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		c.inner.ServeHTTP(w, r)
+	}
+}
+
+// Close lets every client go. Calls in progress come to their end, whether or not
+// their answers still arrive; further ones are refused.
+func (c *Clients) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	sessions := slices.Collect(maps.Keys(c.open))
+	c.mu.Unlock()
+	var errs []error
+	for _, s := range sessions {
+		errs = append(errs, s.Close())
+	}
+	c.here.Wait()
+	return errors.Join(errs...)
+}
+
+// server is a server that is told of its client by the client's first call.
+func (c *Clients) server() *mcp.Server {
+	server, left := c.connect()
+	var first sync.Once
+	in := false
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if s, ok := req.GetSession().(*mcp.ServerSession); ok {
+				first.Do(func() { in = c.join(s, left) })
+			}
+			if !in {
+				return nil, errors.New("this server is being stopped")
+			}
+			return next(ctx, method, req)
 		}
 	})
+	return server
+}
+
+// join lets a client in, unless all are to go.
+func (c *Clients) join(s *mcp.ServerSession, left func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.open[s] = true
+	c.here.Go(func() {
+		_ = s.Wait() // how it ended makes no difference
+		left()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.open, s)
+	})
+	return true
 }
 
 // loopback reports whether a host, with or without a port, is this machine.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestHTTPIsForThisMachineAndWhoHasTheToken(t *testing.T) {
-	server := httptest.NewServer(mcpserver.Handler("secret", func() *mcp.Server { return mcpserver.New(mcpserver.Options{}) }))
+	server := httptest.NewServer(mcpserver.NewClients("secret", func() (*mcp.Server, func()) { return mcpserver.New(mcpserver.Options{}), func() {} }))
 	defer server.Close()
 	for _, tt := range []struct {
 		name   string
@@ -23,6 +23,7 @@ func TestHTTPIsForThisMachineAndWhoHasTheToken(t *testing.T) {
 		{"no token", func(r *http.Request) { r.Header.Del("Authorization") }, http.StatusUnauthorized},
 		{"a wrong token", func(r *http.Request) { r.Header.Set("Authorization", "Bearer guess") }, http.StatusUnauthorized},
 		{"another scheme", func(r *http.Request) { r.Header.Set("Authorization", "Basic secret") }, http.StatusUnauthorized},
+		{"the scheme in small letters", func(r *http.Request) { r.Header.Set("Authorization", "bearer secret") }, http.StatusOK},
 		{"a page of this machine", func(r *http.Request) { r.Header.Set("Origin", "http://localhost:3000") }, http.StatusOK},
 		{"a page from elsewhere", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, http.StatusForbidden},
 		{"a page without an origin of its own", func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,17 +141,8 @@ func addJSON[T any](server *mcp.Server, name, description string, schema *jsonsc
 			}
 		}()
 		var in T
-		raw := req.Params.Arguments
-		if len(raw) == 0 {
-			raw = json.RawMessage("{}")
-		}
-		if err := missing(schema, raw); err != nil {
+		if err := arguments(schema, req.Params.Arguments, &in); err != nil {
 			return jsonResult(nil, err), nil
-		}
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&in); err != nil {
-			return jsonResult(nil, fmt.Errorf("the arguments of %s cannot be read: %w", name, err)), nil
 		}
 		// The client may be gone before the answer; what it asked for is done all the same.
 		v, err := call(context.WithoutCancel(ctx), req, in)
@@ -161,20 +151,6 @@ func addJSON[T any](server *mcp.Server, name, description string, schema *jsonsc
 		}
 		return jsonResult(v, err), nil
 	})
-}
-
-// missing reports a required field that is not there.
-func missing(schema *jsonschema.Schema, raw json.RawMessage) error {
-	var given map[string]json.RawMessage
-	if json.Unmarshal(raw, &given) != nil {
-		return nil // which the decoder reports
-	}
-	for _, name := range schema.Required {
-		if v, ok := given[name]; !ok || string(v) == "null" {
-			return &ralph.FieldError{Field: name, Problem: "is required"}
-		}
-	}
-	return nil
 }
 
 func jsonResult(v any, err error) *mcp.CallToolResult {

@@ -1,11 +1,9 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -41,24 +39,22 @@ func addState(server *mcp.Server, o Options) {
 		return &jsonschema.Schema{Type: "integer", Description: "Tests that " + what + "."}
 	}
 	no := false
+	schema := closed([]string{"state"}, map[string]*jsonschema.Schema{
+		"sessionId": {Type: "string", Description: "Your session; leave it out."},
+		"state":     {Type: "string", Enum: states, Description: "The phase that begins now."},
+		"metadata": {Type: "object", Description: "What there is to say about it.", Properties: map[string]*jsonschema.Schema{
+			"files": {Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: "The files that it is about."},
+			"testResults": {Type: "object", Description: "What the tests came to.", Properties: map[string]*jsonschema.Schema{
+				"passed": count("pass"), "failed": count("fail"), "skipped": count("were skipped"),
+			}},
+			"error": {Type: "string", Description: "What went wrong, if something did."},
+		}},
+	})
 	server.AddTool(&mcp.Tool{
 		Name: StateTool,
 		Description: "Update the current state of a Ralph session for UI progress tracking. Call this at each phase transition: " +
 			"analyzing → implementing → testing → committing → reviewing. It decides nothing and ends nothing.",
-		InputSchema: &jsonschema.Schema{
-			Type: "object", Required: []string{"state"}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
-			Properties: map[string]*jsonschema.Schema{
-				"sessionId": {Type: "string", Description: "Your session; leave it out."},
-				"state":     {Type: "string", Enum: states, Description: "The phase that begins now."},
-				"metadata": {Type: "object", Description: "What there is to say about it.", Properties: map[string]*jsonschema.Schema{
-					"files": {Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: "The files that it is about."},
-					"testResults": {Type: "object", Description: "What the tests came to.", Properties: map[string]*jsonschema.Schema{
-						"passed": count("pass"), "failed": count("fail"), "skipped": count("were skipped"),
-					}},
-					"error": {Type: "string", Description: "What went wrong, if something did."},
-				}},
-			},
-		},
+		InputSchema: schema,
 		Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
 	}, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 		defer func() {
@@ -66,7 +62,7 @@ func addState(server *mcp.Server, o Options) {
 				result, err = stateError(fmt.Errorf("internal error: %v", r)), nil
 			}
 		}()
-		change, err := parseState(req.Params.Arguments)
+		change, err := parseState(schema, req.Params.Arguments)
 		if err != nil {
 			return stateError(err), nil
 		}
@@ -89,30 +85,14 @@ func stateError(err error) *mcp.CallToolResult {
 }
 
 // parseState reads a call. The error names the field and what is accepted.
-func parseState(raw json.RawMessage) (StateChange, error) {
+func parseState(schema *jsonschema.Schema, raw json.RawMessage) (StateChange, error) {
 	var in struct {
-		SessionID *string        `json:"sessionId"`
-		State     *ralph.Phase   `json:"state"`
+		SessionID string         `json:"sessionId"`
+		State     ralph.Phase    `json:"state"`
 		Metadata  map[string]any `json:"metadata"`
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return StateChange{}, fmt.Errorf("the arguments cannot be read (%w); they are state and, optionally, sessionId and metadata, an object", err)
+	if err := arguments(schema, raw, &in); err != nil {
+		return StateChange{}, err
 	}
-	c := StateChange{Metadata: in.Metadata}
-	if in.SessionID != nil {
-		c.SessionID = *in.SessionID
-	}
-	accepted := make([]string, len(ralph.ReportedPhases))
-	for i, p := range ralph.ReportedPhases {
-		accepted[i] = string(p)
-	}
-	if in.State == nil {
-		return c, &ralph.FieldError{Field: "state", Problem: "is required", Accepted: accepted}
-	}
-	if c.State = *in.State; !slices.Contains(ralph.ReportedPhases, c.State) {
-		return c, &ralph.FieldError{Field: "state", Problem: "is not one of the accepted values", Accepted: accepted}
-	}
-	return c, ralph.CheckText("metadata", string(raw), false)
+	return StateChange{in.SessionID, in.State, in.Metadata}, ralph.CheckText("metadata", string(raw), false)
 }

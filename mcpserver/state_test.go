@@ -2,7 +2,6 @@ package mcpserver_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -34,13 +33,17 @@ func TestStatesAreReportedOrRefusedWithAReason(t *testing.T) {
 		{"no phase", `{}`, "Error: state is required (accepted: analyzing, implementing, testing, committing, reviewing)", true},
 		{"the end, which is ralph's", `{"state":"done"}`, "Error: state is not one of the accepted values", true},
 		{"the beginning, which is ralph's", `{"state":"idle"}`, "Error: state is not one of the accepted values", true},
-		{"an unknown field", `{"state":"testing","mood":"good"}`, `unknown field "mood"`, true},
-		{"metadata that is no object", `{"state":"testing","metadata":"x"}`, "the arguments cannot be read", true},
+		{"an unknown field", `{"state":"testing","mood":"good"}`, "Error: mood is not a field (accepted: metadata, sessionId, state)", true},
+		{"metadata that is no object", `{"state":"testing","metadata":"x"}`, "Error: metadata must be object, not string", true},
+		{"files that are no list", `{"state":"testing","metadata":{"files":"a.go"}}`, "Error: metadata.files must be array, not string", true},
+		{"a count that is none", `{"state":"testing","metadata":{"testResults":{"passed":"all"}}}`, "Error: metadata.testResults.passed must be integer, not string", true},
+		{"null for what may be left out", `{"state":"testing","sessionId":null,"metadata":null}`, `"newState": "testing"`, false},
+		{"nothing at all", ``, "Error: state is required (accepted: analyzing, implementing, testing, committing, reviewing)", true},
 		{"metadata that is too long", `{"state":"testing","metadata":{"x":"` + strings.Repeat("x", ralph.MaxText) + `"}}`, "metadata is longer than 64 KiB", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(seen)
-			r, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: mcpserver.StateTool, Arguments: json.RawMessage(tt.args)})
+			r, err := client.CallTool(t.Context(), call(mcpserver.StateTool, tt.args))
 			if err != nil {
 				t.Fatal(err)
 			}

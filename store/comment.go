@@ -179,7 +179,7 @@ func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: c.TaskID},
+	if err := tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: c.TaskID, SessionID: c.SessionID},
 		map[string]any{"taskId": c.TaskID, "commentId": id, "kind": c.Kind, "authorKind": c.AuthorKind, "authorId": c.Author}); err != nil {
 		return 0, err
 	}

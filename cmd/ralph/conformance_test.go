@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -32,24 +30,12 @@ func TestConformance(t *testing.T) {
 	node := filepath.Join(npm, "node_modules", "node", "bin", "node")
 	s := newScriptedProject(t, "", "")
 	s.ralph(0, "task", "add", "Claimed by the Inspector")
-	server := s.command("mcp", "--profile", "worker", "--http", "127.0.0.1:0")
-	server.Env = append(slices.Clone(server.Env), tokenVariable+"=secret")
-	out, err := server.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	server, address := s.serveHTTP()
 	defer func() {
 		_ = server.Process.Signal(os.Interrupt) // it is over
 		_ = server.Wait()
 	}()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := url.Parse(strings.TrimSpace(strings.TrimPrefix(line, "serving MCP on ")))
+	target, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}

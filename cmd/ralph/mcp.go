@@ -47,6 +47,7 @@ The profile human is for the chat of a person who has claimed a task (docs/human
 	cmd.Flags().StringVar(&w.names, "tool-names", "", "dotted (ralph.signal.done) or underscore (ralph_signal_done), for clients that refuse dots; dotted for the profile loop, underscore for others")
 	cmd.Flags().StringVar(&w.name, "name", "worker", "the worker's `NAME`, under which it signals and comments")
 	cmd.Flags().StringVar(&w.scopes, "scopes", "tasks:read,tasks:write", "what the worker may do")
+	cmd.Flags().IntVar(&w.calls, "calls-per-minute", 0, fmt.Sprintf("calls that a client may make in a minute (default %d, or %d where it may only read)", callsPerMinute, callsPerMinuteReading))
 	cmd.Flags().StringVar(&w.http, "http", "", "serve on this loopback `ADDRESS` instead of stdio")
 	return cmd
 }

@@ -94,7 +94,7 @@ func (a *app) serveChats(ctx context.Context, p *project, address string, server
 		return errors.Join(err, listener.Close())
 	}
 	fmt.Fprintf(a.err, "serving MCP on %s\n", me.URL)
-	err = serveUntilStopped(ctx, listener, mcpserver.Handler(token, server))
+	err = serveUntilStopped(ctx, listener, mcpserver.NewClients(token, func() (*mcp.Server, func()) { return server(), func() {} }))
 	return errors.Join(err, os.Remove(path))
 }
 
@@ -123,19 +123,20 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	return l, usage(err)
 }
 
-// serveUntilStopped serves until it is interrupted or told to end.
-func serveUntilStopped(ctx context.Context, l net.Listener, h http.Handler) error {
+// serveUntilStopped serves until it is interrupted or told to end. Calls in progress
+// come to their end first.
+func serveUntilStopped(ctx context.Context, l net.Listener, clients *mcpserver.Clients) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Handler: clients, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {
 	case err := <-ended:
-		return err
+		return errors.Join(err, clients.Close())
 	case <-ctx.Done():
 		// Streams of clients stay open for ever: they are cut.
-		return s.Close()
+		return errors.Join(clients.Close(), s.Close())
 	}
 }
 

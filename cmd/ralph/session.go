@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +55,8 @@ func newSessionList(a *app) *cobra.Command {
 					if s.State == ralph.PhaseFailed {
 						state += " at " + string(s.Stood)
 					}
-					if _, err := fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-22s %-8s %s\n", s.ID, s.StartedAt.Local().Format("2006-01-02 15:04"), s.TaskID, state, s.Outcome, oneLine(s.Reason, 120)); err != nil {
+					if _, err := fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-22s %-8s %8s %7s %7s  %s\n", s.ID, s.StartedAt.Local().Format("2006-01-02 15:04"), s.TaskID, state, s.Outcome,
+						seconds(total(s.Stays)), dollars(s.CostUSD), thousands(s.Tokens.Sum()), oneLine(s.Reason, 120)); err != nil {
 						return err
 					}
 				}
@@ -76,6 +79,25 @@ type sessionView struct {
 
 func viewSession(s ralph.Session, now ralph.Time) sessionView {
 	return sessionView{s, s.Stood(), s.Stays(now)}
+}
+
+// total is the time of a session in seconds.
+func total(stays []ralph.Stay) (s float64) {
+	for _, stay := range stays {
+		s += stay.Seconds
+	}
+	return s
+}
+
+// thousands is a number of tokens for people.
+func thousands(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // sessionOf finds a session and where its files are.
@@ -125,12 +147,21 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	if !s.CostKnown {
 		cost += " (estimated: the agent gave no total)"
 	}
-	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d\n", s.ID, s.TaskID, s.Attempt)
+	whose := ""
+	if s.Worker != "" {
+		whose = ", by the worker " + oneLine(s.Worker, 100)
+	}
+	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d%s\n", s.ID, s.TaskID, s.Attempt, whose)
 	if s.CompletedAt.IsZero() {
 		fmt.Fprintf(w, "%s, running since %s\n", s.State, s.StartedAt)
 	} else {
 		fmt.Fprintf(w, "%s, %s: %s\n", s.State, s.Ending, oneLine(s.Reason, 500))
-		fmt.Fprintf(w, "from %s to %s, %d turns, %s, model %s\n", s.StartedAt, s.CompletedAt, s.Turns, cost, s.Model)
+		fmt.Fprintf(w, "from %s to %s\n", s.StartedAt, s.CompletedAt)
+		if s.Worker == "" { // what a worker used is not told
+			t := s.Tokens
+			fmt.Fprintf(w, "%s, %d turns, %s tokens (%s in, %s out, cache: %s read, %s written), model %s\n",
+				cost, s.Turns, thousands(t.Sum()), thousands(t.Input), thousands(t.Output), thousands(t.CacheRead), thousands(t.CacheCreation), cmp.Or(s.Model, "unknown"))
+		}
 	}
 	for _, stay := range s.Stays(ralph.At(time.Now())) {
 		mark := ""

@@ -48,7 +48,20 @@ all others of its priority, and the run goes on. It counts as no attempt.`,
 	}
 }
 
-// halt stops one session: the one that is named, or the only one that runs.
+// current is the session that people mean who name none: the run's, or else the only
+// one that a worker has. What people have claimed nobody stops for them.
+func current(open []ralph.Session) (s ralph.Session, ok bool) {
+	open = slices.DeleteFunc(open, func(s ralph.Session) bool { return s.Origin == ralph.FromHuman })
+	if i := slices.IndexFunc(open, func(s ralph.Session) bool { return s.Worker == "" }); i >= 0 {
+		return open[i], true
+	}
+	if len(open) == 1 {
+		return open[0], true
+	}
+	return s, false
+}
+
+// halt stops one session: the one that is named, or the current one.
 func (a *app) halt(cmd *cobra.Command, id string, behind bool) error {
 	var s ralph.Session
 	err := a.write(cmd.Context(), func(tx *store.Tx) error {
@@ -62,11 +75,12 @@ func (a *app) halt(cmd *cobra.Command, id string, behind bool) error {
 			if err != nil {
 				return err
 			}
-			open = slices.DeleteFunc(open, func(s ralph.Session) bool { return s.Origin == ralph.FromHuman })
-			if len(open) == 0 {
+			var ok bool
+			if s, ok = current(open); !ok && len(open) > 1 {
+				return fmt.Errorf("workers hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`): %w", len(open), ralph.ErrConflict)
+			} else if !ok {
 				return fmt.Errorf("no session is running: %w", ralph.ErrConflict)
 			}
-			s = open[len(open)-1]
 		}
 		if behind {
 			if err := tx.PutBehind(s.TaskID); err != nil {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,7 +96,7 @@ func (s *watchSource) Look(ctx context.Context) (watch.Snapshot, error) {
 			v.State, v.Reason, v.Until, v.Since, v.Exit = run.State, run.StateReason, run.WaitUntil, run.StartedAt, run.ExitStatus
 			v.Sessions, v.CostUSD = run.Sessions, run.CostUSD
 			if active {
-				l = run.Limits
+				l, v.Control = run.Limits, run.Control
 			} else {
 				v.Reason = run.Reason
 			}
@@ -130,11 +129,13 @@ func (s *watchSource) Look(ctx context.Context) (watch.Snapshot, error) {
 // current adds the session in progress.
 func (s *watchSource) current(tx *store.Tx, v *watch.Snapshot) error {
 	open, err := tx.OpenSessions()
-	open = slices.DeleteFunc(open, func(s ralph.Session) bool { return s.Origin == ralph.FromHuman })
-	if err != nil || len(open) == 0 || !v.Running {
+	if err != nil {
 		return err
 	}
-	session := open[len(open)-1]
+	session, ok := current(open)
+	if !ok || session.Worker == "" && !v.Running {
+		return nil // or what a lost run has left
+	}
 	v.Session = &session
 	if v.Task, err = tx.Task(session.TaskID); err != nil {
 		return err

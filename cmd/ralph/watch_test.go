@@ -38,7 +38,7 @@ func TestTheScreenFollowsARun(t *testing.T) {
 	steps := []struct{ seen, keys string }{
 		{"Watched", ""},
 		{"Write a.txt", "c"},
-		{"comment >", "mind IPv6\r"},
+		{"comment on TASK-1 >", "mind IPv6\r"},
 		{"comment 1 on TASK-1", "x"},
 		{"end the run after this session? y/n", "y"},
 		{"the run has been told", "s"},

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
@@ -20,10 +22,11 @@ import (
 	"ralph/store"
 )
 
-// Calls a minute that a worker may make; more where its server has every scope.
+// Calls a minute that a client may make if nothing else is said; more where all that
+// it may do is read.
 const (
-	callsPerMinute    = 60
-	callsPerMinuteAll = 600
+	callsPerMinute        = 60
+	callsPerMinuteReading = 600
 )
 
 // workerFlags are those of `ralph mcp --profile worker`.
@@ -32,20 +35,27 @@ type workerFlags struct {
 	scopes string
 	names  string
 	http   string
+	calls  int // a minute
 }
 
 // tokenVariable has the token that clients of a server on HTTP send.
 const tokenVariable = "RALPH_MCP_TOKEN"
 
 func serveWorker(cmd *cobra.Command, a *app, f workerFlags) error {
-	o := mcpserver.WorkerOptions{Version: version(), Scopes: strings.Split(f.scopes, ","), PerMinute: callsPerMinute}
+	o := mcpserver.WorkerOptions{Version: version(), Scopes: strings.Split(f.scopes, ","), PerMinute: f.calls}
 	for _, s := range o.Scopes {
 		if !slices.Contains(mcpserver.Scopes, s) {
 			return usage(fieldError("--scopes", s, mcpserver.Scopes...))
 		}
 	}
-	if slices.Contains(o.Scopes, mcpserver.ScopeRead) && slices.Contains(o.Scopes, mcpserver.ScopeWrite) {
-		o.PerMinute = callsPerMinuteAll
+	switch {
+	case f.calls > 0:
+	case cmd.Flags().Changed("calls-per-minute"):
+		return usage(&ralph.FieldError{Field: fmt.Sprintf("--calls-per-minute %d", f.calls), Problem: "must be a number from 1"})
+	case slices.Contains(o.Scopes, mcpserver.ScopeWrite):
+		o.PerMinute = callsPerMinute
+	default:
+		o.PerMinute = callsPerMinuteReading
 	}
 	switch f.names {
 	case "", "underscore":
@@ -62,17 +72,31 @@ func serveWorker(cmd *cobra.Command, a *app, f workerFlags) error {
 		if err != nil {
 			return err
 		}
+		// Whoever stops it lets go of the claims first; a second signal ends it at once.
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop)
 		if f.http != "" {
-			return serveWorkerHTTP(cmd.Context(), a, f, func() *mcp.Server { return mcpserver.NewWorker(o, &worker{loop: l, name: f.name}) })
+			return serveWorkerHTTP(ctx, a, f, func() (*mcp.Server, func()) {
+				w := &worker{loop: l, name: f.name}
+				return mcpserver.NewWorker(o, w), func() {
+					if err := w.leave(context.WithoutCancel(ctx)); err != nil {
+						l.Log.Error("a claim could not be given back; it lapses", "worker", f.name, "error", err)
+					}
+				}
+			})
 		}
 		w := &worker{loop: l, name: f.name}
-		err = mcpserver.Serve(cmd.Context(), mcpserver.NewWorker(o, w), os.Stdin, os.Stdout)
-		return errors.Join(err, w.leave(context.WithoutCancel(cmd.Context())))
+		err = mcpserver.Serve(ctx, mcpserver.NewWorker(o, w), os.Stdin, os.Stdout)
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return errors.Join(err, w.leave(context.WithoutCancel(ctx)))
 	})
 }
 
 // serveWorkerHTTP serves on a loopback address until it is interrupted.
-func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, server func() *mcp.Server) error {
+func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, connect func() (*mcp.Server, func())) error {
 	token := a.getenv(tokenVariable)
 	if token == "" {
 		token = rand.Text()
@@ -85,7 +109,7 @@ func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, server func() *
 	if a.getenv(tokenVariable) == "" {
 		fmt.Fprintf(a.err, "clients send: Authorization: Bearer %s\n(set %s to choose the token)\n", token, tokenVariable)
 	}
-	return serveUntilStopped(ctx, l, mcpserver.Handler(token, server))
+	return serveUntilStopped(ctx, l, mcpserver.NewClients(token, connect))
 }
 
 // A worker is one client's connection. It implements mcpserver.Worker.

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -72,7 +76,7 @@ func TestTwoWorkersRaceForTasks(t *testing.T) {
 	var workers sync.WaitGroup
 	for w := range 2 {
 		workers.Go(func() {
-			c := newClient(t, s.command("mcp", "--profile", "worker", "--name", fmt.Sprintf("w%d", w)))
+			c := newClient(t, s.command("mcp", "--profile", "worker", "--name", fmt.Sprintf("w%d", w), "--calls-per-minute", "100000"))
 			for {
 				text, refused := c.call("claim_task", `{}`)
 				m := holds.FindStringSubmatch(text)
@@ -135,9 +139,15 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c.want("release_task", `{}`, "TASK-2 is back in the queue", false)
 	c.want("comment_on_task", `{"task_id":2,"kind":"blocker","body":"b","rationale":"r"}`, "Recorded comment", false)
 	c.want("list_task_comments", `{"task_id":2,"open_only":true}`, `"kind": "blocker"`, false)
+	c.want("list_task_comments", `{"task_id":2,"kind":"rant"}`, "kind is not one of the accepted values", true)
 	c.want("resolve_comment", `{"comment_id":1,"decision":"d"}`, "is for a person to settle", true)
 	c.want("propose_task_amendment", `{"task_id":2,"patch":{"priority":0},"rationale":"r"}`, "a person decides", false)
 	c.want("list_pending_amendments", `{}`, `"rationale": "r"`, false)
+
+	session := s.ralph(0, "session", "list", "--task", "1")[:8]
+	if out := s.ralph(0, "session", "show", session); !strings.Contains(out, "attempt 1, by the worker codex\n") {
+		t.Errorf("it is not said whose session it was:\n%s", out)
+	}
 
 	// A claim is dropped by a person, and given back when the client leaves.
 	s.ralph(0, "resolve", "1", "there is one now")
@@ -160,11 +170,161 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c = newClient(t, s.command("mcp", "--profile", "worker", "--scopes", "tasks:read"))
 	c.want("get_next_actionable", `{}`, "TASK-", false)
 	c.want("claim_task", `{}`, "claim_task needs the scope tasks:write", true)
-	for range callsPerMinute {
-		c.call("get_next_actionable", `{}`)
-	}
-	c.want("get_next_actionable", `{}`, "too many calls; try again in", true)
 	if err := c.session.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestCallsOfAClientAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "", "")
+	for _, tt := range []struct {
+		name  string
+		flags []string
+		calls int
+	}{
+		{"who may write", nil, 60},
+		{"who may only read", []string{"--scopes", "tasks:read"}, 600},
+		{"as is said", []string{"--calls-per-minute", "5"}, 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newClient(t, s.command(append([]string{"mcp", "--profile", "worker"}, tt.flags...)...))
+			for range tt.calls {
+				c.want("list_pending_amendments", `{}`, "[]", false)
+			}
+			// What was used up grows back slowly, so that one of the next calls is too many.
+			for i := range 5 * tt.calls {
+				text, refused := c.call("list_pending_amendments", `{}`)
+				if refused {
+					if !strings.Contains(text, "too many calls; try again in") {
+						t.Errorf("it is not said what to do: %s", text)
+					}
+					break
+				}
+				if i == 5*tt.calls-1 {
+					t.Errorf("%d calls in a row are answered", 6*tt.calls)
+				}
+			}
+			if err := c.session.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	s.ralph(2, "mcp", "--profile", "worker", "--calls-per-minute", "0")
+}
+
+// withToken adds the token to every request.
+type withToken struct{}
+
+func (withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Authorization", "Bearer secret")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// serveHTTP starts a worker's server on HTTP and returns its address.
+func (s *scriptedProject) serveHTTP() (*exec.Cmd, string) {
+	s.t.Helper()
+	server := s.command("mcp", "--profile", "worker", "--http", "127.0.0.1:0")
+	server.Env = append(slices.Clone(server.Env), tokenVariable+"=secret")
+	out, err := server.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return server, strings.TrimSpace(strings.TrimPrefix(line, "serving MCP on "))
+}
+
+func TestWhoLeavesOrIsStoppedGivesTheTaskBack(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "", "")
+	s.ralph(0, "task", "add", "One")
+	s.ralph(0, "task", "add", "Two")
+	pending := func(task string) bool {
+		return strings.Contains(s.ralph(0, "task", "list", "--status", "pending"), task)
+	}
+
+	// On stdio, and its client ends it by a signal.
+	cmd := s.command("mcp", "--profile", "worker")
+	c := newClient(t, cmd)
+	c.want("claim_task", `{}`, "You hold TASK-1", false)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.session.Wait() // the server is gone
+	if !pending("TASK-1") {
+		t.Fatal("a task whose worker was stopped is not queued again")
+	}
+
+	// On HTTP: one client leaves, the other is there when the server is stopped.
+	server, url := s.serveHTTP()
+	connect := func() *client {
+		session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: withToken{}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &client{t, session}
+	}
+	leaves, stays := connect(), connect()
+	leaves.want("claim_task", `{"task_id":1}`, "You hold TASK-1", false)
+	stays.want("claim_task", `{"task_id":2}`, "You hold TASK-2", false)
+	if err := leaves.session.Close(); err != nil {
+		t.Error(err)
+	}
+	for !pending("TASK-1") { // it is told that the client is gone, and then gives the task back
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
+	if pending("TASK-2") {
+		t.Error("another client's task was given back too")
+	}
+	if err := server.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("the server that was interrupted: %v", err)
+	}
+	if !pending("TASK-2") {
+		t.Error("a task is not queued again after its server was stopped")
+	}
+}
+
+func TestSkipIsForTheSessionOfTheRun(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  hang\n", "closing_reminders: 0")
+	for _, title := range []string{"One", "Two", "Three"} {
+		s.ralph(0, "task", "add", title)
+	}
+	run := s.command("run")
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(s.ralph(0, "task", "list", "--status", "in_progress"), "TASK-1") {
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
+	c, other := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex")), newClient(t, s.command("mcp", "--profile", "worker"))
+	c.want("claim_task", `{"task_id":2}`, "You hold TASK-2", false)
+	other.want("claim_task", `{"task_id":3}`, "You hold TASK-3", false)
+	if out := s.ralph(0, "skip"); !strings.Contains(out, "on TASK-1 is being stopped") {
+		t.Errorf("another session than the run's is stopped: %s", out)
+	}
+	s.ralph(0, "stop", "--now")
+	_ = run.Wait() // its status is told by other tests
+	if out := s.ralph(2, "skip"); !strings.Contains(out, "workers hold 2 tasks; say which with `ralph stop --session ID`") {
+		t.Errorf("got %s", out)
+	}
+	c.want("release_task", `{}`, "TASK-2 is back in the queue", false)
+	if out := s.ralph(0, "skip"); !strings.Contains(out, "on TASK-3 is being stopped") {
+		t.Errorf("got %s", out)
+	}
+	other.want("update_session_state", `{"state":"testing"}`, "your claim on TASK-3 is over", true)
 }

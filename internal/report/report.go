@@ -153,7 +153,7 @@ func (r Report) ending() string {
 
 func (c Receipt) took() string {
 	took := fmt.Sprintf("%d sessions, %s, $%.2f, %d tokens", c.Sessions, (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
-		c.Tokens.Input+c.Tokens.Output+c.Tokens.CacheRead+c.Tokens.CacheCreation)
+		c.Tokens.Sum())
 	if c.Shared {
 		took += ", work tree shared"
 	}

@@ -2,12 +2,15 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
+	"ralph"
 	"ralph/internal/transcript"
 )
 
@@ -56,6 +59,7 @@ type Model struct {
 func New(ctx context.Context, s Source) Model {
 	input := textinput.New()
 	input.CharLimit = 4000
+	input.Prompt = ""
 	return Model{ctx: ctx, source: s, width: 80, height: 24, input: input}
 }
 
@@ -67,7 +71,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = max(msg.Width, 20), max(msg.Height, 6)
-		m.input.SetWidth(m.width - 12)
+		m.input.SetWidth(m.room())
 	case looked:
 		m.take(msg)
 		return m, tea.Tick(Refresh, func(time.Time) tea.Msg { return tick{} })
@@ -202,7 +206,7 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 	case "a":
 		for _, w := range m.snapshot.Waiting {
 			if w.Kind == "question" {
-				return m.write(Action{Do: "answer", ID: w.Comment, Text: w.Text}, "")
+				return m.write(Action{Do: "answer", ID: w.Comment, Text: fmt.Sprintf("TASK-%d: %s", w.TaskID, w.Text)}, "")
 			}
 		}
 		return m.refuse("no question waits for an answer")
@@ -210,7 +214,7 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		if !m.snapshot.Running {
 			return m.refuse("no run is active")
 		}
-		if m.snapshot.State == "paused" {
+		if m.snapshot.State == "paused" || m.snapshot.Control == ralph.ControlPause {
 			return m, m.act(Action{Do: "resume"})
 		}
 		return m, m.act(Action{Do: "pause"})
@@ -238,9 +242,13 @@ func (m Model) refuse(why string) (tea.Model, tea.Cmd) {
 func (m Model) write(a Action, text string) (tea.Model, tea.Cmd) {
 	m.mode, m.wanted = writing, a
 	m.input.SetValue(text)
+	m.input.SetWidth(m.room())
 	m.input.CursorEnd()
 	return m, m.input.Focus()
 }
+
+// room is how wide a text may be that is being written; the cursor needs a column.
+func (m Model) room() int { return max(1, m.width-ansi.StringWidth(m.label())-1) }
 
 // written ends it.
 func (m Model) written() (tea.Model, tea.Cmd) {

@@ -108,6 +108,13 @@ func (m Model) header() []string {
 		case "paused":
 			state = yellow.Render("paused")
 		}
+		switch next := map[string]string{ralph.ControlPause: "pauses", ralph.ControlStop: "ends", ralph.ControlStopNow: "ends"}[s.Control]; {
+		case next == "" || s.State == "paused" && s.Control == ralph.ControlPause:
+		case s.Session != nil:
+			state = yellow.Render(next + " after this session")
+		default:
+			state = yellow.Render(next)
+		}
 		right = fmt.Sprintf("%s %s  session %d of %d  %s of %s", state, span(s.At.Sub(s.Since.Time)), s.Sessions, s.MaxSessions, money(s.CostUSD), money(s.MaxCostUSD))
 		if s.MaxDayUSD > 0 {
 			right += fmt.Sprintf("  today %s of %s", money(s.DayUSD), money(s.MaxDayUSD))
@@ -143,6 +150,9 @@ func (m Model) current() []string {
 	}
 	title := fmt.Sprintf("TASK-%d ", s.Task.ID)
 	attempt := fmt.Sprintf("  attempt %d", s.Session.Attempt)
+	if s.Session.Worker != "" {
+		attempt += ", worker " + clean(s.Session.Worker)
+	}
 	lines := []string{bold.Render(title) + ansi.Truncate(clean(s.Task.Title), max(10, m.width-len(title)-len(attempt)), "…") + dim.Render(attempt)}
 	var way []string
 	for _, stay := range s.Session.Stays(s.At) {
@@ -154,7 +164,10 @@ func (m Model) current() []string {
 		way = append(way, p.style.Render(text))
 	}
 	lines = append(lines, m.tail(way, dim.Render(" → ")))
-	use := []string{"session limit " + money(s.SessionUSD)}
+	var use []string
+	if s.Session.Worker == "" {
+		use = append(use, "session limit "+money(s.SessionUSD))
+	}
 	if s.ContextUsed > 0 && s.ContextSize > 0 {
 		percent := s.ContextUsed * 100 / s.ContextSize
 		text := fmt.Sprintf("context %d %% of %dk", percent, s.ContextSize/1000)
@@ -219,6 +232,8 @@ func (m Model) log(width, room int) []string {
 		switch {
 		case m.filter != "" && len(m.lines) > 0:
 			out[0] = dim.Render(fmt.Sprintf("nothing has %q in it (/ and Enter show all)", m.filter))
+		case m.snapshot.Session != nil && m.snapshot.Session.Worker != "":
+			out[0] = dim.Render("a worker's words are not seen here, only what it reports and signals (`ralph timeline`)")
 		case m.snapshot.Session != nil:
 			out[0] = dim.Render("the agent has not said anything yet")
 		case len(m.snapshot.Queue) == 0 && len(m.snapshot.Waiting) == 0 && len(m.snapshot.Counts) == 0:
@@ -282,8 +297,7 @@ func counts(s Snapshot) string {
 func (m Model) footer() string {
 	switch {
 	case m.mode == writing:
-		label := map[string]string{"comment": "comment", "answer": "answer", "filter": "filter"}[m.wanted.Do]
-		return yellow.Render(label+" > ") + m.input.View()
+		return yellow.Render(m.label()) + m.input.View()
 	case m.mode == confirming && m.wanted.Do == "skip":
 		return yellow.Render("stop this session and go on with another task? y/n")
 	case m.mode == confirming:
@@ -301,6 +315,18 @@ func (m Model) footer() string {
 		keys = fmt.Sprintf("filter %q  ", clean(m.filter)) + keys
 	}
 	return dim.Render(keys)
+}
+
+// label is what stands before a text that is being written.
+func (m Model) label() string {
+	label := m.wanted.Do
+	switch m.wanted.Do {
+	case "comment":
+		label = fmt.Sprintf("comment on TASK-%d", m.wanted.ID)
+	case "answer":
+		label = ansi.Truncate("answer "+clean(m.wanted.Text), m.width/2, "…")
+	}
+	return label + " > "
 }
 
 const help = `ralph watch

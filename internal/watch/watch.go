@@ -25,6 +25,7 @@ type Snapshot struct {
 
 	Running bool   // a run is active
 	State   string // of the run: "running", "waiting", "paused"; of the last one: "ended"
+	Control string // what a person has asked of it, as in ralph.Run
 	Reason  string // why it waits, or why it ended
 	Until   ralph.Time
 	Since   ralph.Time

@@ -210,6 +210,23 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestTheManualShowsTheScreen as it is, less the empty lines.
+func TestTheManualShowsTheScreen(t *testing.T) {
+	var want strings.Builder
+	for line := range strings.Lines(show(t, running(), 120, 40).text()) {
+		if strings.Trim(line, " │\n") != "" {
+			want.WriteString(line)
+		}
+	}
+	page, err := os.ReadFile("../../docs/watch.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```\n"+want.String()+"```\n") {
+		t.Errorf("docs/watch.md does not have this screen:\n%s", want.String())
+	}
+}
+
 func (s *screen) has(texts ...string) {
 	s.t.Helper()
 	for _, want := range texts {
@@ -222,10 +239,12 @@ func (s *screen) has(texts ...string) {
 func TestKeys(t *testing.T) {
 	f := running()
 	s := show(t, f, 100, 30)
-	s.press("c", "mind IPv6", "enter")
+	s.press("c")
+	s.has("\ncomment on TASK-12 >")
+	s.press("mind IPv6", "enter")
 	s.has("done: comment")
 	s.press("a")
-	s.has("answer >")
+	s.has("\nanswer TASK-9: Sync or async? >")
 	s.press("refuse", "enter")
 	s.has("it is answered already")
 	s.press("p", "s")
@@ -239,6 +258,15 @@ func TestKeys(t *testing.T) {
 	}
 	if fmt.Sprint(f.acted) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", f.acted, want)
+	}
+	f.snapshot.Control = "stop"
+	show(t, f, 100, 30).has("ends after this session")
+	f.snapshot.Control = "pause"
+	s = show(t, f, 100, 30)
+	s.has("pauses after this session")
+	s.press("p")
+	if last := f.acted[len(f.acted)-1]; last.Do != "resume" {
+		t.Errorf("a pause that has not begun cannot be taken back: %v", last)
 	}
 	f.snapshot.State = "paused"
 	s = show(t, f, 100, 30)
@@ -254,6 +282,16 @@ func TestKeys(t *testing.T) {
 	s.press("q")
 	if !s.quit {
 		t.Error("q does not leave")
+	}
+}
+
+func TestAWorkersSessionSaysWhoseItIs(t *testing.T) {
+	f := running()
+	f.entries, f.snapshot.Session.Worker, f.snapshot.ContextUsed = nil, "codex", 0
+	s := show(t, f, 100, 30)
+	s.has("attempt 2, worker codex", "a worker's words are not seen here")
+	if strings.Contains(s.text(), "session limit") {
+		t.Errorf("a worker has no such limit:\n%s", s.text())
 	}
 }
 
