@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,7 +39,7 @@ type ImportedResult struct {
 
 // An ImportError says which line of the file cannot be imported.
 type ImportError struct {
-	Line int // from 1
+	Line int // from 1; 0 for what is not in the file
 	Err  error
 }
 
@@ -68,13 +69,13 @@ type imported struct {
 func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	r := ImportResult{Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...)}
 	for _, f := range in.Features {
-		if err := tx.importFeature(f); err != nil {
-			return r, err
+		if err := tx.importFeature(f.Feature); err != nil {
+			return r, &ImportError{f.Line, err}
 		}
 	}
 	for _, d := range in.Disciplines {
-		if err := tx.importDiscipline(d); err != nil {
-			return r, err
+		if err := tx.importDiscipline(d.Discipline); err != nil {
+			return r, &ImportError{d.Line, err}
 		}
 	}
 	ids := map[string]int64{}
@@ -295,7 +296,10 @@ func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was impo
 		case slices.Contains(here.DependsOn, on):
 			continue
 		}
-		if err := tx.AddDependency(here.ID, on, "import"); err != nil {
+		if err := tx.AddDependency(here.ID, on, "import"); errors.Is(err, ralph.ErrConflict) {
+			_, id := ralph.ExternalID(n.Key)
+			return &ralph.FieldError{Field: "the dependency " + id, Problem: "closes a circle: it waits for " + t.ExternalID + ", directly or by others"}
+		} else if err != nil {
 			return err
 		}
 		changed = true
@@ -354,7 +358,7 @@ func (tx *Tx) importStatus(r *ImportedResult, t ralph.ImportedTask) error {
 
 // importLearnings adds the learnings that are not known, and counts them. Those
 // that were forgotten here are not learned again from the same file.
-func (tx *Tx) importLearnings(list []ralph.Learning) (added int, err error) {
+func (tx *Tx) importLearnings(list []ralph.ImportedLearning) (added int, err error) {
 	type audience struct{ scope, feature string }
 	known := map[audience]map[string]bool{}
 	for _, l := range list {
@@ -377,8 +381,8 @@ func (tx *Tx) importLearnings(list []ralph.Learning) (added int, err error) {
 			continue
 		}
 		known[to][text] = true
-		if _, err := tx.AddLearning(l); err != nil {
-			return added, err
+		if _, err := tx.AddLearning(l.Learning); err != nil {
+			return added, &ImportError{l.Line, err}
 		}
 		added++
 	}

@@ -53,7 +53,7 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 			if strings.TrimSpace(v.Value) == "" {
 				return in, wrong(l.line, `a memory has no "value"`)
 			}
-			in.Learnings = append(in.Learnings, learned(v.Value, "discovery"))
+			in.Learnings = append(in.Learnings, learned(l.line, v.Value, "discovery"))
 			continue
 		case v.Kind != "" && v.Kind != "issue":
 			left["lines of the type "+v.Kind]++
@@ -132,8 +132,10 @@ func notTask(kind string) string {
 }
 
 // learned is a learning of the whole project that another tool has kept.
-func learned(text, kind string) ralph.Learning {
-	return ralph.Learning{Text: strings.TrimSpace(text), Kind: kind, Scope: ralph.ScopeProject, Origin: ralph.ByAgent, Author: "import"}
+func learned(line int, text, kind string) ralph.ImportedLearning {
+	return ralph.ImportedLearning{Line: line, Learning: ralph.Learning{
+		Text: strings.TrimSpace(text), Kind: kind, Scope: ralph.ScopeProject, Origin: ralph.ByAgent, Author: "import",
+	}}
 }
 
 // note says what was left out, a sentence each.
