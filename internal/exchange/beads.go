@@ -3,6 +3,7 @@ package exchange
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"ralph"
 )
@@ -42,7 +43,7 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 	if err != nil {
 		return in, err
 	}
-	left := map[string]int{}
+	left, features := map[string]int{}, map[string]bool{}
 	for _, l := range lines {
 		var v beadsIssue
 		if err := l.decode(&v); err != nil {
@@ -73,6 +74,10 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 		if err != nil {
 			return in, err
 		}
+		if t.Feature != "" && !features[t.Feature] {
+			features[t.Feature] = true
+			featureOf(&in, t.Feature, "")
+		}
 		left["comments (they are not imported)"] += len(v.Comments)
 		in.Tasks = append(in.Tasks, t)
 	}
@@ -95,11 +100,27 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 	return in, nil
 }
 
+// featureLabel begins the label that names an issue's feature, as ralph exports it.
+const featureLabel = "feature:"
+
+// labels are what an issue is called, and the feature that one of them names.
+func (v beadsIssue) labels() (feature string, others []string) {
+	for _, label := range v.Labels {
+		if name, ok := strings.CutPrefix(label, featureLabel); ok && feature == "" && utf8.RuneCountInString(name) <= ralph.MaxTitle {
+			feature = strings.Join(strings.Fields(name), " ")
+			continue
+		}
+		others = append(others, label)
+	}
+	return feature, others
+}
+
 func (v beadsIssue) task(line int) (ralph.ImportedTask, error) {
+	feature, labels := v.labels()
 	t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey("beads", string(v.ID)), Task: ralph.Task{
-		Title: v.Title, Priority: ralph.DefaultPriority,
+		Title: v.Title, Feature: feature, Priority: ralph.DefaultPriority,
 		Description: paragraphs([2]string{"", v.Description}, [2]string{"Design", v.Design}, [2]string{"Notes", v.Notes},
-			[2]string{"Type", notTask(v.IssueType)}, [2]string{"Labels", strings.Join(v.Labels, ", ")}),
+			[2]string{"Type", notTask(v.IssueType)}, [2]string{"Labels", strings.Join(labels, ", ")}),
 	}}
 	t.Acceptance, t.Verify = criteria(listed(v.Acceptance))
 	var err error
