@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,14 +25,17 @@ type InboxItem struct {
 	Preferred string   `json:"preferred,omitempty"`
 }
 
-// inboxQueries list the kinds in the order in which they are shown: what holds
-// work back first. Each gives task, title, comment, text, holding, created.
+// inboxQueries list the kinds in the order in which they are shown, once what
+// holds work back has come first. Each gives task, title, comment, text, holding,
+// created. A question of a task that has ended is asked only where its answer
+// still goes into prompts: into those of the task's feature (rule 6).
 var inboxQueries = []struct{ kind, command, query string }{
 	{"question", "ralph answer {comment} TEXT", `
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), c.holding, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL
-			AND (c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') OR t.status NOT IN ('completed', 'cancelled', 'rejected')) ORDER BY c.holding DESC, c.id`},
+			AND (c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') OR t.status NOT IN ('completed', 'cancelled', 'rejected')
+				OR t.status = 'completed' AND t.feature_id IS NOT NULL AND json_extract(c.signal_payload, '$.blocking') = 0) ORDER BY c.holding DESC, c.id`},
 	{"permission", "ralph permission allow {comment}, or ralph permission deny {comment}", `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
@@ -51,7 +55,7 @@ var inboxQueries = []struct{ kind, command, query string }{
 	{"failed", "ralph task retry {task}, or ralph task cancel {task}", `
 		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
 	{"proposal", "ralph suggestion approve {task}, edit or reject", `
-		SELECT t.id, t.title, 0, t.description, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
+		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
 	{"suggestion", "ralph suggestion {action} {comment}, or ralph resolve {comment} DECISION", `
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.kind') || ': ' || json_extract(c.signal_payload, '$.what'), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -104,6 +108,15 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 		}
 		inbox = append(inbox, items...)
 	}
+	slices.SortStableFunc(inbox, func(a, b InboxItem) int {
+		switch {
+		case a.Holding == b.Holding:
+			return 0
+		case a.Holding:
+			return -1
+		}
+		return 1
+	})
 	return inbox, tx.addOptions(inbox)
 }
 

@@ -145,7 +145,10 @@ func (a *app) ask(cmd *cobra.Command, in *bufio.Scanner, i store.InboxItem) (don
 		if err == nil {
 			err = a.again(cmd.Context(), args)
 		}
-		if err == nil {
+		switch {
+		case err == nil && args[1] == "show":
+			continue // seen, and not decided yet
+		case err == nil:
 			return true, false, nil
 		}
 		fmt.Fprintf(a.out, "  %s\n", oneLine(err.Error(), 500))
