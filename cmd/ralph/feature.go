@@ -73,7 +73,7 @@ func newFeatureList(a *app) *cobra.Command {
 			}
 			return a.print(list, func(w io.Writer) error {
 				for _, f := range list {
-					if _, err := fmt.Fprintf(w, "%-20s %s\n", f.Name, oneLine(f.Description, 100)); err != nil {
+					if _, err := fmt.Fprintf(w, "%-20s %s\n", oneLine(f.Name, 100), oneLine(f.Description, 100)); err != nil {
 						return err
 					}
 				}

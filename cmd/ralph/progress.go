@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+	"unicode"
 
 	"ralph"
 	"ralph/internal/report"
@@ -170,7 +171,7 @@ func describe(e ralph.Event) string {
 	}
 	switch e.Type {
 	case ralph.EventSessionStarted:
-		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)", e.TaskID, d.Title, d.Attempt, e.SessionID)
+		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)", e.TaskID, oneLine(d.Title, 100), d.Attempt, e.SessionID)
 	case ralph.EventSignal:
 		for _, field := range []string{"summary", "reason", "question", "what", "text", "on"} {
 			if s, ok := d.Payload[field].(string); ok {
@@ -226,7 +227,7 @@ func describeEnd(e ralph.Event) string {
 func oneLine(s string, n int) string {
 	runes := []rune(s)
 	for i, r := range runes {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
 			runes[i] = ' '
 		}
 	}
