@@ -93,14 +93,7 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 			var holding int
 			err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
 			i.Holding = holding == 1
-			action := "task"
-			switch kind, _, _ := strings.Cut(i.Text, ":"); kind {
-			case "split":
-				action = "split"
-			case "alternative":
-				action = "adopt"
-			}
-			i.Command = strings.NewReplacer("{action}", action, "{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
+			i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
 			return i, err
 		}, q.query)
 		if err != nil {
@@ -117,7 +110,35 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 		}
 		return 1
 	})
+	if err := tx.addActions(inbox); err != nil {
+		return nil, err
+	}
 	return inbox, tx.addOptions(inbox)
+}
+
+// addActions says what is done about suggestions: a task that has ended is not
+// split, nor done in another way.
+func (tx *Tx) addActions(inbox []InboxItem) error {
+	for i := range inbox {
+		item := &inbox[i]
+		if item.Kind != "suggestion" {
+			continue
+		}
+		t, err := tx.Task(item.TaskID)
+		if err != nil {
+			return err
+		}
+		action := "task"
+		kind, _, _ := strings.Cut(item.Text, ":")
+		switch going := !t.Status.Ended() || t.Status == ralph.Failed; {
+		case kind == "split" && going:
+			action = "split"
+		case kind == "alternative" && going:
+			action = "adopt"
+		}
+		item.Command = strings.ReplaceAll(item.Command, "{action}", action)
+	}
+	return nil
 }
 
 // addOptions adds what an agent offered as answers to its questions.
