@@ -5,11 +5,29 @@ import "strings"
 // An Import is what a file of another tool holds, in ralph's terms (docs/import.md).
 type Import struct {
 	Format      string // "markdown", "prd.json", …
-	Features    []Feature
-	Disciplines []Discipline
+	Features    []ImportedFeature
+	Disciplines []ImportedDiscipline
 	Tasks       []ImportedTask // in the order in which they are to be done
-	Learnings   []Learning
+	Learnings   []ImportedLearning
 	Notes       []string // what was left out or changed, a sentence each
+}
+
+// An ImportedFeature is a feature of a file.
+type ImportedFeature struct {
+	Feature
+	Line int // where it stands in the file, from 1
+}
+
+// An ImportedDiscipline is a discipline of a file.
+type ImportedDiscipline struct {
+	Discipline
+	Line int // where it stands in the file, from 1
+}
+
+// An ImportedLearning is a learning of a file.
+type ImportedLearning struct {
+	Learning
+	Line int // where it stands in the file, from 1
 }
 
 // An ImportedTask is a task as another tool has it.

@@ -50,6 +50,15 @@ const (
 	DefaultPriority = 2        // where nothing is said
 )
 
+// Named is what a thing in a list of people's is called: "question TASK-12", or
+// its kind alone where it is of no task.
+func Named(kind string, task int64) string {
+	if task == 0 {
+		return kind
+	}
+	return fmt.Sprintf("%s TASK-%d", kind, task)
+}
+
 // A Task is one piece of work for an agent. Its JSON is what `task list --json`
 // prints of it; the fields without a JSON name are added by `task show`.
 type Task struct {

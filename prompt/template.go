@@ -52,6 +52,9 @@ func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
 	if err != nil {
 		return nil, templateError(name, err)
 	}
+	if err := checkNames(parsed); err != nil {
+		return nil, templateError(name, err)
+	}
 	t := &Template{name: name, parsed: parsed}
 	sample := Value{Project: "p", TaskID: 1, TaskTitle: "t", Feature: "f", DisciplineName: "d", Attempt: 1}
 	const mark = "\x00"
@@ -99,6 +102,7 @@ func (t *Template) execute(v Value) (string, error) {
 var (
 	templatePlace = regexp.MustCompile(`^template: (.*?):(\d+)(?::(\d+))?: (?:executing "[^"]*" at <[^>]*>: )?`)
 	unknownField  = regexp.MustCompile(`can't evaluate field (\w+) in type prompt\.Value`)
+	otherDot      = regexp.MustCompile(`can't evaluate field (\w+) in type \w+$`)
 )
 
 // templateError says where a template is wrong in the words of people.
@@ -115,6 +119,8 @@ func templateError(name string, err error) error {
 			fields = append(fields, "."+reflect.TypeFor[Value]().Field(i).Name)
 		}
 		what = fmt.Sprintf("there is no field .%s (accepted: %s)", f[1], strings.Join(fields, ", "))
+	} else if f := otherDot.FindStringSubmatch(what); f != nil && isField(f[1]) {
+		what = fmt.Sprintf("the dot is another value within {{with}}, {{range}} and {{template}}: write $.%s", f[1])
 	}
 	column := m[3]
 	if column == "" {

@@ -13,6 +13,7 @@ type Said struct {
 	ID       int64 // of its comment
 	Payload  Payload
 	Answered bool // an ask that a person has answered meanwhile
+	Resolved bool // a blocker, flag or suggestion that a person has settled meanwhile
 }
 
 // Facts are all that a decision may depend on. What has to be looked up in the
@@ -326,6 +327,9 @@ func holdBack(f Facts, d *Decision) bool {
 				questions++
 			}
 		case Blocked:
+			if s.Resolved {
+				continue
+			}
 			task, why := upstream(f, s.ID, p)
 			switch {
 			case task == 0 && why == "":

@@ -84,6 +84,7 @@ func TestDecide(t *testing.T) {
 		{"a question acts in a session that was lost", signals.Facts{Ending: ralph.Lost, Said: say(ask)}, ralph.NeedsInput, 0},
 		{"an open question outranks failed", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(ask, stuck)}, ralph.NeedsInput, 3},
 		{"something outside blocks", signals.Facts{Ending: ralph.Finished, Said: say(outside, stuck)}, ralph.Blocked, 1},
+		{"a blocker that was resolved meanwhile does not", signals.Facts{Ending: ralph.Finished, Said: []signals.Said{{ID: 1, Payload: outside, Resolved: true}, {ID: 2, Payload: stuck}}}, ralph.Pending, 1},
 		{"an upstream task blocks", signals.Facts{Ending: ralph.Finished, Said: say(up, stuck), Upstream: one(7)}, ralph.Blocked, 1},
 		{"an upstream task that has completed does not", signals.Facts{Ending: ralph.Finished, Said: say(up, stuck), Upstream: map[int64]signals.Upstream{1: {Matches: []int64{7}, Completed: true}}}, ralph.Pending, 1},
 		{"an upstream that nobody knows blocks until a person says", signals.Facts{Ending: ralph.Finished, Said: say(up, stuck)}, ralph.Blocked, 1},

@@ -37,23 +37,34 @@ func learnings(f Facts) []Learn {
 // merged compares a learning with what is known to the same audience: the first
 // that says the same is raised; those that say the contrary are noted.
 func merged(f Facts, l Learn) Learn {
-	said, heads := tokenise(l.Text), map[string]bool{}
-	for w := range strings.FieldsSeq(l.Text) {
+	known := slices.DeleteFunc(slices.Clone(f.Known), func(k ralph.Learning) bool { return !sameAudience(f.Task, k, l.Scope) })
+	same, contrary := Against(l.Text, known)
+	if same != nil {
+		l.Into, l.Text, l.Rationale = same.ID, fuller(same.Text, l.Text), fuller(same.Rationale, l.Rationale)
+	}
+	l.Contradicts = contrary
+	return l
+}
+
+// Against finds the first of what is known that says the same as a text; nil if
+// none does, and then the ids of those that say the contrary.
+func Against(text string, known []ralph.Learning) (same *ralph.Learning, contrary []int64) {
+	said, heads := tokenise(text), map[string]bool{}
+	for w := range strings.FieldsSeq(text) {
 		heads[headOf(w)] = true
 	}
-	for _, k := range f.Known {
-		if !sameAudience(f.Task, k, l.Scope) || !alike(k.Text, heads) {
+	for i, k := range known {
+		if !alike(k.Text, heads) {
 			continue
 		}
 		switch compare(tokenise(k.Text), said) {
 		case Repeats:
-			l.Into, l.Text, l.Rationale, l.Contradicts = k.ID, fuller(k.Text, l.Text), fuller(k.Rationale, l.Rationale), nil
-			return l
+			return &known[i], nil
 		case Contradicts:
-			l.Contradicts = append(l.Contradicts, k.ID)
+			contrary = append(contrary, k.ID)
 		}
 	}
-	return l
+	return nil, contrary
 }
 
 // headLetters is how much of a word is looked at first: stems differ behind it.

@@ -46,6 +46,7 @@ type recordedSaid struct {
 	Verb     ralph.Verb      `json:"verb"`
 	Payload  json.RawMessage `json:"payload"`
 	Answered bool            `json:"answered,omitempty"`
+	Resolved bool            `json:"resolved,omitempty"`
 }
 
 // Record is the facts as they are kept with a session, as JSON: without what was
@@ -70,7 +71,7 @@ func (f Facts) Record() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("signal %d: %w", s.ID, err)
 		}
-		r.Said = append(r.Said, recordedSaid{ID: s.ID, Verb: s.Payload.Verb(), Payload: payload, Answered: s.Answered})
+		r.Said = append(r.Said, recordedSaid{ID: s.ID, Verb: s.Payload.Verb(), Payload: payload, Answered: s.Answered, Resolved: s.Resolved})
 	}
 	return json.Marshal(r)
 }
@@ -96,7 +97,7 @@ func Recorded(text []byte) (Facts, error) {
 		if err != nil {
 			return Facts{}, fmt.Errorf("recorded facts, signal %d: %w", s.ID, err)
 		}
-		f.Said = append(f.Said, Said{ID: s.ID, Payload: payload, Answered: s.Answered})
+		f.Said = append(f.Said, Said{ID: s.ID, Payload: payload, Answered: s.Answered, Resolved: s.Resolved})
 	}
 	return f, nil
 }

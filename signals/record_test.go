@@ -19,7 +19,7 @@ func full(t *testing.T) signals.Facts {
 		Ending: ralph.Finished, EndingWhy: "it ended",
 		Said: []signals.Said{
 			{ID: 1, Payload: ask, Answered: true},
-			{ID: 2, Payload: up},
+			{ID: 2, Payload: up, Resolved: true},
 			{ID: 3, Payload: lesson},
 			{ID: 4, Payload: signals.Flag{What: "slow", Severity: "warning", Category: "performance"}},
 			{ID: 5, Payload: signals.Suggest{What: "Split it", Kind: "split", Why: "too large"}},

@@ -146,7 +146,7 @@ func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
 		if err != nil {
 			return nil, fmt.Errorf("comment %d: %w", c.ID, err)
 		}
-		said = append(said, signals.Said{ID: c.ID, Payload: p, Answered: c.Answer != nil})
+		said = append(said, signals.Said{ID: c.ID, Payload: p, Answered: c.Answer != nil, Resolved: !c.ResolvedAt.IsZero()})
 	}
 	return said, nil
 }

@@ -14,6 +14,8 @@ func (tx *Tx) AddDependency(id, on int64, source string) error {
 	}
 	if cycle, err := tx.WouldCycle(id, on); err != nil {
 		return err
+	} else if id == on {
+		return fmt.Errorf("TASK-%d cannot depend on itself: %w", id, ralph.ErrConflict)
 	} else if cycle {
 		return fmt.Errorf("TASK-%d cannot depend on TASK-%d, which waits for it already (a circle): %w", id, on, ralph.ErrConflict)
 	}
@@ -43,7 +45,12 @@ func (tx *Tx) WouldCycle(id, on int64) (bool, error) {
 	if id == on {
 		return true, nil
 	}
+	// Nothing waits for most tasks, in a long chain above all for its newest one:
+	// then there is nothing to walk up.
 	var n int
+	if err := tx.row(`SELECT count(*) FROM (SELECT 1 FROM task_dependencies WHERE depends_on = $1 LIMIT 1) d`, id).Scan(&n); err != nil || n == 0 {
+		return false, err
+	}
 	err := tx.row(`
 		WITH RECURSIVE upstream(id) AS (
 			SELECT depends_on FROM task_dependencies WHERE task_id = $1

@@ -104,11 +104,14 @@ func (tx *Tx) PutDiscipline(d ralph.Discipline) error {
 	return err
 }
 
-// RemoveFeature deletes a feature by name; its tasks stay, without it, and what
-// was learned for it goes.
+// RemoveFeature deletes a feature by name. Its tasks stay, without it; what was
+// learned for it goes, and what its tasks learned for the project or themselves stays.
 func (tx *Tx) RemoveFeature(name string) error {
 	f, err := tx.Feature(name)
 	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE learnings SET feature_id = NULL WHERE feature_id = $1 AND scope <> 'feature'`, f.ID); err != nil {
 		return err
 	}
 	_, err = tx.exec(`DELETE FROM features WHERE id = $1`, f.ID)

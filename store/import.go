@@ -1,8 +1,11 @@
 package store
 
 import (
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +41,7 @@ type ImportedResult struct {
 
 // An ImportError says which line of the file cannot be imported.
 type ImportError struct {
-	Line int // from 1
+	Line int // from 1; 0 for what is not in the file
 	Err  error
 }
 
@@ -50,6 +53,7 @@ func (e *ImportError) Unwrap() error { return e.Err }
 
 // imported is what is kept of a task as it was in the file.
 type imported struct {
+	Key         string       `json:"key"` // by which that file knows it
 	Title       string       `json:"title"`
 	Description string       `json:"description"`
 	Acceptance  []string     `json:"acceptance"`
@@ -68,13 +72,13 @@ type imported struct {
 func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	r := ImportResult{Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...)}
 	for _, f := range in.Features {
-		if err := tx.importFeature(f); err != nil {
-			return r, err
+		if err := tx.importFeature(f.Feature); err != nil {
+			return r, &ImportError{f.Line, err}
 		}
 	}
 	for _, d := range in.Disciplines {
-		if err := tx.importDiscipline(d); err != nil {
-			return r, err
+		if err := tx.importDiscipline(d.Discipline); err != nil {
+			return r, &ImportError{d.Line, err}
 		}
 	}
 	ids := map[string]int64{}
@@ -124,11 +128,14 @@ func (tx *Tx) importDiscipline(d ralph.Discipline) error {
 func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, err error) {
 	r = ImportedResult{Title: t.Title, Status: t.Status, Line: t.Line}
 	id, kept, err := tx.importedBefore(t.Key)
+	if err == nil && id == 0 {
+		id, kept, err = tx.exportedBefore(t)
+	}
 	if err != nil {
 		return r, was, err
 	}
 	now := imported{
-		Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify, Priority: t.Priority,
+		Key: t.Key, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify, Priority: t.Priority,
 		Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Status: t.Status, Needs: needed(t.Needs),
 	}
 	if id == 0 {
@@ -148,16 +155,19 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 		return r, was, tx.keepImported(r.ID, now)
 	}
 	r.ID = id
-	if kept != "" {
-		if err := json.Unmarshal([]byte(kept), &was); err != nil {
-			return r, was, fmt.Errorf("what was imported before of TASK-%d: %w", id, err)
-		}
-	} else {
-		was = now // it was made here, and exported
-	}
 	here, err := tx.Task(id)
 	if err != nil {
 		return r, was, err
+	}
+	if kept == "" {
+		was = now // it was made here, and exported
+	} else if err := json.Unmarshal([]byte(kept), &was); err != nil {
+		return r, was, fmt.Errorf("what was imported before of TASK-%d: %w", id, err)
+	}
+	if was.Key != "" && was.Key != t.Key {
+		// It follows another file; this one is a view of it that was exported.
+		r.Status, r.Title, r.Action = here.Status, here.Title, ImportUnchanged
+		return r, now, nil
 	}
 	r.Status, r.Action = here.Status, ImportUnchanged
 	r.Changes = merge(&here, was, now)
@@ -204,6 +214,24 @@ func (tx *Tx) importedBefore(key string) (id int64, kept string, err error) {
 	}
 	if len(list) > 0 {
 		id, kept = list[0].id, list[0].kept
+	}
+	return id, kept, err
+}
+
+// exportedID is how other tools' formats name a task of ralph's (package exchange).
+var exportedID = regexp.MustCompile(`^(?:TASK|ralph)-(\d{1,18})$`)
+
+// exportedBefore finds the task that was exported from here in another tool's
+// format, which has no room for more than its number: the number and the title
+// have to agree.
+func (tx *Tx) exportedBefore(t ralph.ImportedTask) (id int64, kept string, err error) {
+	m := exportedID.FindStringSubmatch(t.ExternalID)
+	if m == nil {
+		return 0, "", nil
+	}
+	err = tx.row(`SELECT id, imported FROM tasks WHERE CAST(id AS TEXT) = $1 AND normal_title = $2`, m[1], signals.NormalTitle(t.Title)).Scan(&id, &kept)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, "", nil
 	}
 	return id, kept, err
 }
@@ -295,15 +323,20 @@ func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was impo
 		case slices.Contains(here.DependsOn, on):
 			continue
 		}
-		if err := tx.AddDependency(here.ID, on, "import"); err != nil {
+		if err := tx.AddDependency(here.ID, on, "import"); errors.Is(err, ralph.ErrConflict) {
+			_, id := ralph.ExternalID(n.Key)
+			return &ralph.FieldError{Field: "the dependency " + id, Problem: "closes a circle: it waits for " + t.ExternalID + ", directly or by others"}
+		} else if err != nil {
 			return err
 		}
 		changed = true
 	}
 	for _, gone := range was.Needs {
-		on, _, err := tx.importedBefore(gone)
-		if err != nil {
-			return err
+		on, ok := ids[gone]
+		if !ok {
+			if on, _, err = tx.importedBefore(gone); err != nil {
+				return err
+			}
 		}
 		if slices.Contains(needed(t.Needs), gone) || !slices.Contains(here.DependsOn, on) {
 			continue
@@ -354,7 +387,7 @@ func (tx *Tx) importStatus(r *ImportedResult, t ralph.ImportedTask) error {
 
 // importLearnings adds the learnings that are not known, and counts them. Those
 // that were forgotten here are not learned again from the same file.
-func (tx *Tx) importLearnings(list []ralph.Learning) (added int, err error) {
+func (tx *Tx) importLearnings(list []ralph.ImportedLearning) (added int, err error) {
 	type audience struct{ scope, feature string }
 	known := map[audience]map[string]bool{}
 	for _, l := range list {
@@ -363,24 +396,41 @@ func (tx *Tx) importLearnings(list []ralph.Learning) (added int, err error) {
 		}
 		to := audience{l.Scope, l.Feature}
 		if known[to] == nil {
-			known[to] = map[string]bool{}
-			there, err := tx.Learnings(LearningFilter{Scope: l.Scope, Feature: l.Feature, Forgotten: true})
+			there, err := tx.learningTexts(l.Scope, l.Feature)
 			if err != nil {
 				return added, err
 			}
-			for _, k := range there {
-				known[to][signals.NormalTitle(k.Text)] = true
-			}
+			known[to] = there
 		}
 		text := signals.NormalTitle(l.Text)
 		if known[to][text] {
 			continue
 		}
 		known[to][text] = true
-		if _, err := tx.AddLearning(l); err != nil {
+		id, err := tx.AddLearning(l.Learning)
+		if err != nil {
+			return added, &ImportError{l.Line, err}
+		}
+		if _, err := tx.exec(`UPDATE learnings SET imported = $1 WHERE id = $2`, text, id); err != nil {
 			return added, err
 		}
 		added++
 	}
 	return added, nil
+}
+
+// learningTexts are the words of all learnings of a feature or of the project,
+// forgotten ones too, and those with which they were imported.
+func (tx *Tx) learningTexts(scope, feature string) (map[string]bool, error) {
+	known := map[string]bool{}
+	_, err := all(tx, func(row scanner) (none struct{}, err error) {
+		var text, imported string
+		err = row.Scan(&text, &imported)
+		known[signals.NormalTitle(text)] = true
+		if imported != "" {
+			known[imported] = true
+		}
+		return none, err
+	}, `SELECT text, imported FROM learnings WHERE scope = $1 AND (scope <> 'feature' OR feature_id = (SELECT id FROM features WHERE name = $2))`, scope, feature)
+	return known, err
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,15 +25,18 @@ type InboxItem struct {
 	Preferred string   `json:"preferred,omitempty"`
 }
 
-// inboxQueries list the kinds in the order in which they are shown: what holds
-// work back first. Each gives task, title, comment, text, holding, created;
-// $1 is the time before which a claim is long.
+// inboxQueries list the kinds in the order in which they are shown, once what
+// holds work back has come first. Each gives task, title, comment, text, holding,
+// created. A question of a task that has ended is asked only where its answer
+// still goes into prompts: into those of the task's feature (rule 6). $1 is the
+// time before which a claim is long.
 var inboxQueries = []struct{ kind, command, query string }{
 	{"question", "ralph answer {comment} TEXT", `
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), c.holding, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL
-			AND (c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') OR t.status NOT IN ('completed', 'cancelled', 'rejected')) ORDER BY c.holding DESC, c.id`},
+			AND (c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') OR t.status NOT IN ('completed', 'cancelled', 'rejected')
+				OR t.status = 'completed' AND t.feature_id IS NOT NULL AND json_extract(c.signal_payload, '$.blocking') = 0) ORDER BY c.holding DESC, c.id`},
 	{"permission", "ralph permission allow {comment}, or ralph permission deny {comment}", `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
@@ -56,7 +60,7 @@ var inboxQueries = []struct{ kind, command, query string }{
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < $1 ORDER BY s.started_at`},
 	{"proposal", "ralph suggestion approve {task}, edit or reject", `
-		SELECT t.id, t.title, 0, t.description, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
+		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
 	{"suggestion", "ralph suggestion {action} {comment}, or ralph resolve {comment} DECISION", `
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.kind') || ': ' || json_extract(c.signal_payload, '$.what'), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -98,14 +102,7 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 			var holding int
 			err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
 			i.Holding = holding == 1
-			action := "task"
-			switch kind, _, _ := strings.Cut(i.Text, ":"); kind {
-			case "split":
-				action = "split"
-			case "alternative":
-				action = "adopt"
-			}
-			i.Command = strings.NewReplacer("{action}", action, "{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
+			i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
 			return i, err
 		}, q.query, args...)
 		if err != nil {
@@ -113,7 +110,44 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 		}
 		inbox = append(inbox, items...)
 	}
+	slices.SortStableFunc(inbox, func(a, b InboxItem) int {
+		switch {
+		case a.Holding == b.Holding:
+			return 0
+		case a.Holding:
+			return -1
+		}
+		return 1
+	})
+	if err := tx.addActions(inbox); err != nil {
+		return nil, err
+	}
 	return inbox, tx.addOptions(inbox)
+}
+
+// addActions says what is done about suggestions: a task that has ended is not
+// split, nor done in another way.
+func (tx *Tx) addActions(inbox []InboxItem) error {
+	for i := range inbox {
+		item := &inbox[i]
+		if item.Kind != "suggestion" {
+			continue
+		}
+		t, err := tx.Task(item.TaskID)
+		if err != nil {
+			return err
+		}
+		action := "task"
+		kind, _, _ := strings.Cut(item.Text, ":")
+		switch going := !t.Status.Ended() || t.Status == ralph.Failed; {
+		case kind == "split" && going:
+			action = "split"
+		case kind == "alternative" && going:
+			action = "adopt"
+		}
+		item.Command = strings.ReplaceAll(item.Command, "{action}", action)
+	}
+	return nil
 }
 
 // addOptions adds what an agent offered as answers to its questions.

@@ -146,13 +146,8 @@ func (tx *Tx) learn(t ralph.Task, author string, l signals.Learn) error {
 			VALUES ($1, $2, $3, (SELECT feature_id FROM tasks WHERE id = $4), $4, $5, 'agent', $6, $7, $7, $8, $9) RETURNING id`,
 			l.Text, l.Kind, l.Scope, t.ID, l.Rationale, author, tx.now.String(), len(l.Comments), terms(l.Text, l.Rationale))
 	}
-	for _, other := range l.Contradicts {
-		if err != nil {
-			return err
-		}
-		_, err = tx.exec(`
-			INSERT INTO learning_conflicts (learning_id, other_id, created) VALUES ($1, $2, $3)
-			ON CONFLICT (learning_id, other_id) DO NOTHING`, id, other, tx.now.String())
+	if err == nil {
+		err = tx.noteConflicts(id, l.Contradicts)
 	}
 	for _, c := range l.Comments {
 		if err != nil {
@@ -163,11 +158,44 @@ func (tx *Tx) learn(t ralph.Task, author string, l signals.Learn) error {
 	return err
 }
 
+// noteConflicts notes which earlier learnings one says the contrary of.
+func (tx *Tx) noteConflicts(id int64, others []int64) error {
+	for _, other := range others {
+		if _, err := tx.exec(`
+			INSERT INTO learning_conflicts (learning_id, other_id, created) VALUES ($1, $2, $3)
+			ON CONFLICT (learning_id, other_id) DO NOTHING`, id, other, tx.now.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Teach adds what a person knows. What is known in these words already is refused
+// with [ralph.ErrConflict]; what is known to the contrary is noted.
+func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
+	if err := checkLearning(l); err != nil {
+		return 0, err
+	}
+	known, err := tx.Learnings(LearningFilter{Scope: l.Scope, Feature: l.Feature})
+	if err != nil {
+		return 0, err
+	}
+	same, contrary := signals.Against(l.Text, known)
+	if same != nil {
+		return 0, fmt.Errorf("learning %d says that already; `ralph learning edit %d` changes its words, `ralph learning pin %d` puts it first: %w", same.ID, same.ID, same.ID, ralph.ErrConflict)
+	}
+	id, err := tx.AddLearning(l)
+	if err != nil {
+		return 0, err
+	}
+	return id, tx.noteConflicts(id, contrary)
+}
+
 // A LearningFilter narrows a list of learnings; the zero value is all that are known.
 type LearningFilter struct {
 	Scope     string
-	Feature   string
-	Forgotten bool // those that were forgotten too
+	Feature   string // only what is known of this feature, and of its tasks alone
+	Forgotten bool   // those that were forgotten too
 }
 
 // Learnings lists learnings, pinned ones first.
@@ -184,6 +212,10 @@ func (tx *Tx) Learnings(f LearningFilter) ([]ralph.Learning, error) {
 		add("l.scope = $%d", f.Scope)
 	}
 	if f.Feature != "" {
+		if _, err := tx.Feature(f.Feature); err != nil {
+			return nil, err
+		}
+		where = append(where, "l.scope <> 'project'")
 		add("l.feature_id = (SELECT id FROM features WHERE name = $%d)", f.Feature)
 	}
 	list, err := all(tx, scanLearning, `SELECT `+learningColumns+` FROM learnings l WHERE `+strings.Join(where, " AND ")+`
@@ -207,7 +239,8 @@ func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
 	return list[0], err
 }
 
-// AddLearning adds what a person knows, or what an import brings.
+// AddLearning adds a learning that no session made: what an import brings, and
+// what [Tx.Teach] found to be new.
 func (tx *Tx) AddLearning(l ralph.Learning) (int64, error) {
 	if err := checkLearning(l); err != nil {
 		return 0, err
@@ -243,10 +276,14 @@ func checkLearning(l ralph.Learning) error {
 	if l.Scope != ralph.ScopeProject && l.Scope != ralph.ScopeFeature {
 		return &ralph.FieldError{Field: fmt.Sprintf("scope %q", l.Scope), Problem: "is not one of the accepted values", Accepted: []string{ralph.ScopeProject, ralph.ScopeFeature}}
 	}
+	if l.Scope == ralph.ScopeFeature && l.Feature == "" {
+		return &ralph.FieldError{Field: "feature", Problem: "is required for what is known of a feature"}
+	}
 	return ralph.CheckText("rationale", l.Rationale, false)
 }
 
-// ChangeLearning writes a learning's text, rationale, pin and status.
+// ChangeLearning writes a learning's text, rationale, pin and status. A conflict
+// that there is no more in its new words is settled.
 func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 	if err := ralph.CheckText("text", l.Text, true); err != nil {
 		return err
@@ -255,9 +292,25 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 	if l.Pinned {
 		pinned = 1
 	}
-	_, err := tx.exec(`UPDATE learnings SET text = $1, rationale = $2, pinned = $3, status = $4, terms = $5 WHERE id = $6`,
-		l.Text, l.Rationale, pinned, l.Status, terms(l.Text, l.Rationale), l.ID)
-	return err
+	if _, err := tx.exec(`UPDATE learnings SET text = $1, rationale = $2, pinned = $3, status = $4, terms = $5 WHERE id = $6`,
+		l.Text, l.Rationale, pinned, l.Status, terms(l.Text, l.Rationale), l.ID); err != nil {
+		return err
+	}
+	for _, id := range slices.Concat(l.Contradicts, l.ContradictedBy) {
+		other, err := tx.Learning(id)
+		if err != nil {
+			return err
+		}
+		if signals.Compare(l.Text, other.Text) == signals.Contradicts {
+			continue
+		}
+		if _, err := tx.exec(`
+			UPDATE learning_conflicts SET settled_at = $1, settled_by = 'edited'
+			WHERE settled_at = '' AND (learning_id = $2 AND other_id = $3 OR learning_id = $3 AND other_id = $2)`, tx.now.String(), l.ID, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MergeLearnings makes one learning of two: into has been seen as often as both,

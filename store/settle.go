@@ -100,10 +100,14 @@ func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
 }
 
 // taskReference finds "#12", "task 12" and "TASK-12" in what an agent waits for.
-var taskReference = regexp.MustCompile(`(?i)(?:#|\btask[ -]#?)(\d+)\b`)
+var (
+	taskReference = regexp.MustCompile(`(?i)(?:#|\btask[ -]#?)(\d+)\b`)
+	onlyReference = regexp.MustCompile(`(?i)^\s*(?:#|task[ -]#?)\d+\W*$`)
+)
 
-// upstream finds the tasks that a text names: by number, by exact title, or by a
-// title that contains it or that it contains, where there is only one (rule 5).
+// upstream finds the tasks that a text names: by number, by exact title, by a number
+// in it, or by a title that contains it or that it contains, where there is only
+// one (rule 5). A title with a number in it is not that number's task.
 func (tx *Tx) upstream(task int64, on string) (signals.Upstream, error) {
 	ids, err := tx.namedTasks(on)
 	if err != nil {
@@ -123,6 +127,13 @@ func (tx *Tx) upstream(task int64, on string) (signals.Upstream, error) {
 }
 
 func (tx *Tx) namedTasks(on string) ([]int64, error) {
+	name := signals.NormalTitle(on)
+	if !onlyReference.MatchString(on) && name != "" {
+		exact, err := all(tx, scanID, `SELECT id FROM tasks WHERE normal_title = $1 AND status NOT IN ('rejected', 'cancelled') ORDER BY id LIMIT 9`, name)
+		if err != nil || len(exact) > 0 {
+			return exact, err
+		}
+	}
 	seen, ids := map[int64]bool{}, []int64{}
 	for _, m := range taskReference.FindAllStringSubmatch(on, -1) {
 		id, err := strconv.ParseInt(m[1], 10, 64)
@@ -136,16 +147,8 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 		}
 		ids = append(ids, found...)
 	}
-	if len(ids) > 0 {
+	if len(ids) > 0 || name == "" {
 		return ids, nil
-	}
-	name := signals.NormalTitle(on)
-	if name == "" {
-		return nil, nil
-	}
-	exact, err := all(tx, scanID, `SELECT id FROM tasks WHERE normal_title = $1 AND status NOT IN ('rejected', 'cancelled') ORDER BY id LIMIT 9`, name)
-	if err != nil || len(exact) > 0 {
-		return exact, err
 	}
 	return all(tx, scanID, `
 		SELECT id FROM tasks

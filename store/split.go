@@ -29,7 +29,11 @@ func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) 
 	if !ok {
 		return c, s, fmt.Errorf("comment %d is no suggestion: %w", comment, ralph.ErrConflict)
 	}
-	return c, s, nil
+	proposed, err := all(tx, scanID, `SELECT id FROM tasks WHERE source_comment = $1`, comment)
+	if err == nil && len(proposed) > 0 {
+		err = fmt.Errorf("comment %d is TASK-%d already (`ralph suggestion approve|edit|reject %d`): %w", comment, proposed[0], proposed[0], ralph.ErrConflict)
+	}
+	return c, s, err
 }
 
 // TaskOf makes a task of what an agent suggests and returns its id: it is queued,
@@ -58,11 +62,19 @@ func (tx *Tx) TaskOf(comment int64, title, by string) (int64, error) {
 }
 
 // Adopt has the task on which it was suggested done the suggested way: its next
-// session is told so in a person's comment.
+// session is told so in a person's comment. One that has none any more is refused with
+// [ralph.ErrConflict].
 func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
 	c, s, err := tx.Suggestion(comment)
 	if err != nil {
 		return 0, err
+	}
+	t, err := tx.Task(c.TaskID)
+	if err != nil {
+		return 0, err
+	}
+	if t.Status.Ended() && t.Status != ralph.Failed {
+		return 0, fmt.Errorf("TASK-%d is %s and has no next session; `ralph suggestion task %d` makes a task of it: %w", t.ID, t.Status, comment, ralph.ErrConflict)
 	}
 	if _, err := tx.AddComment(ralph.Comment{
 		TaskID: c.TaskID, Author: by, AuthorKind: ralph.ByHuman, Kind: ralph.Note,

@@ -92,6 +92,30 @@ func TestASessionIsSettledOnce(t *testing.T) {
 	})
 }
 
+func TestABlockerThatWasResolvedMeanwhileHoldsNothing(t *testing.T) {
+	db, s := working(t)
+	comment, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Blocked{On: "the key", Kind: "external"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, db, func(tx *store.Tx) error { return tx.Resolve(comment, "it is there", "ann") })
+	write(t, db, func(tx *store.Tx) error {
+		f, err := tx.Facts(s.ID)
+		if err != nil {
+			return err
+		}
+		f.Ending, f.Rules = ralph.Finished, signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}
+		return tx.Apply(s, f, signals.Decide(f))
+	})
+	write(t, db, func(tx *store.Tx) error {
+		task, err := tx.Task(s.TaskID)
+		if task.Status != ralph.Pending {
+			t.Errorf("got %s: %s", task.Status, task.StatusReason)
+		}
+		return err
+	})
+}
+
 func TestASignalOfAnUnknownSessionIsRefused(t *testing.T) {
 	db, s := working(t)
 	for _, tt := range []struct {

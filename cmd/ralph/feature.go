@@ -14,7 +14,7 @@ import (
 func newFeature(a *app) *cobra.Command {
 	return noun("feature", "Group tasks that belong together", newFeaturePut(a, false), newFeaturePut(a, true), newFeatureList(a), newFeatureShow(a),
 		&cobra.Command{
-			Use: "remove NAME", Short: "Remove a feature; its tasks stay", Example: "  ralph feature remove login", Args: cobra.ExactArgs(1),
+			Use: "remove NAME", Short: "Remove a feature, and what was learned for it; its tasks stay", Example: "  ralph feature remove login", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return a.write(cmd.Context(), func(tx *store.Tx) error { return tx.RemoveFeature(args[0]) })
 			},
@@ -73,7 +73,7 @@ func newFeatureList(a *app) *cobra.Command {
 			}
 			return a.print(list, func(w io.Writer) error {
 				for _, f := range list {
-					if _, err := fmt.Fprintf(w, "%-20s %s\n", f.Name, oneLine(f.Description, 100)); err != nil {
+					if _, err := fmt.Fprintf(w, "%-20s %s\n", oneLine(f.Name, 100), oneLine(f.Description, 100)); err != nil {
 						return err
 					}
 				}

@@ -39,10 +39,7 @@ changed here too, as long as nobody has begun the task. See docs/import.md.`,
 				return usage(inFile(name, err))
 			}
 			if feature != "" {
-				in.Features = []ralph.Feature{{Name: feature}}
-				for i := range in.Tasks {
-					in.Tasks[i].Feature = feature
-				}
+				into(&in, feature)
 			}
 			var result store.ImportResult
 			err = a.write(cmd.Context(), func(tx *store.Tx) error {
@@ -54,7 +51,7 @@ changed here too, as long as nobody has begun the task. See docs/import.md.`,
 			var line *store.ImportError
 			switch {
 			case errors.As(err, &line):
-				return usage(inFile(name, err))
+				return inFile(name, err)
 			case err != nil && !errors.Is(err, errDryRun):
 				return err
 			}
@@ -65,6 +62,20 @@ changed here too, as long as nobody has begun the task. See docs/import.md.`,
 	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`, which is made if there is none")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be added and changed")
 	return cmd
+}
+
+// into puts all that a file has into one feature: its tasks, and what it knows of
+// features of its own.
+func into(in *ralph.Import, feature string) {
+	in.Features = []ralph.ImportedFeature{{Feature: ralph.Feature{Name: feature}}}
+	for i := range in.Tasks {
+		in.Tasks[i].Feature = feature
+	}
+	for i := range in.Learnings {
+		if in.Learnings[i].Scope == ralph.ScopeFeature {
+			in.Learnings[i].Feature = feature
+		}
+	}
 }
 
 // imported is what `ralph import --json` prints.
@@ -104,7 +115,7 @@ func inFile(name string, err error) error {
 	switch {
 	case errors.As(err, &bad) && bad.Line > 0:
 		return fmt.Errorf("%s:%d: %s", name, bad.Line, oneLine(bad.Problem, 500))
-	case errors.As(err, &line):
+	case errors.As(err, &line) && line.Line > 0:
 		return fmt.Errorf("%s:%d: %w", name, line.Line, line.Err)
 	}
 	return fmt.Errorf("%s: %w", name, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ralph"
 	"ralph/store"
 )
 
@@ -48,7 +49,10 @@ at once, so that leaving in the middle loses nothing.`,
 
 // sayItem prints what waits; its options with numbers, if one is to be chosen.
 func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
-	_, err := fmt.Fprintf(w, "%-10s TASK-%d %s\n           %s\n", i.Kind, i.TaskID, oneLine(i.Title, 80), oneLine(i.Text, 400))
+	_, err := fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), oneLine(i.Title, 80))
+	if text := oneLine(i.Text, 400); text != "" {
+		fmt.Fprintf(w, "           %s\n", text)
+	}
 	for n, o := range i.Options {
 		mark := " "
 		if o == i.Preferred {

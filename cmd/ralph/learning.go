@@ -152,7 +152,7 @@ func newLearningAdd(a *app) *cobra.Command {
 			if l.Feature != "" {
 				l.Scope = ralph.ScopeFeature
 			}
-			return a.changeLearning(cmd, func(tx *store.Tx) (int64, error) { return tx.AddLearning(l) })
+			return a.changeLearning(cmd, func(tx *store.Tx) (int64, error) { return tx.Teach(l) })
 		},
 	}
 	cmd.Flags().StringVar(&l.Kind, "kind", "discovery", "discovery, decision or convention")

@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+	"unicode"
 
 	"ralph"
+	"ralph/internal/report"
 	"ralph/internal/sdnotify"
 	"ralph/loop"
 	"ralph/store"
@@ -169,7 +171,7 @@ func describe(e ralph.Event) string {
 	}
 	switch e.Type {
 	case ralph.EventSessionStarted:
-		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)", e.TaskID, d.Title, d.Attempt, e.SessionID)
+		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)", e.TaskID, oneLine(d.Title, 100), d.Attempt, e.SessionID)
 	case ralph.EventSignal:
 		for _, field := range []string{"summary", "reason", "question", "what", "text", "on"} {
 			if s, ok := d.Payload[field].(string); ok {
@@ -225,7 +227,7 @@ func describeEnd(e ralph.Event) string {
 func oneLine(s string, n int) string {
 	runes := []rune(s)
 	for i, r := range runes {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
 			runes[i] = ' '
 		}
 	}
@@ -244,6 +246,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 		task     ralph.Task
 		sessions int
 		cost     float64
+		flags    []report.Flag
 	}
 	var order []int64
 	lines := map[int64]*line{}
@@ -269,6 +272,11 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			}
 			lines[s.TaskID].sessions++
 			lines[s.TaskID].cost += s.CostUSD
+			flags, err := flagged(tx, s.ID)
+			if err != nil {
+				return err
+			}
+			lines[s.TaskID].flags = append(lines[s.TaskID].flags, flags...)
 		}
 		return nil
 	})
@@ -279,11 +287,14 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 	for _, id := range order {
 		l := lines[id]
 		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%d sessions, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), l.sessions, dollars(l.cost))
+		for _, f := range l.flags {
+			fmt.Fprintf(w, "           %s\n", oneLine(f.Line(), 300))
+		}
 	}
 	if len(inbox) > 0 {
 		fmt.Fprintf(w, "\nwaiting for you (%d, see `ralph inbox`):\n", len(inbox))
 		for _, i := range inbox[:min(len(inbox), 10)] {
-			fmt.Fprintf(w, "  %s TASK-%d: %s\n    %s\n", i.Kind, i.TaskID, oneLine(i.Text, 120), i.Command)
+			fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 120), i.Command)
 		}
 	}
 	fmt.Fprintf(w, "\n%d sessions on %d tasks, %s, %s\n", run.Sessions, run.Tasks, dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +58,9 @@ the budget had no room for. Tokens are estimates: no tokenizer is public.`,
 			return a.print(v, func(w io.Writer) error {
 				if _, err := io.WriteString(w, built.Text); err != nil {
 					return err
+				}
+				if !strings.HasSuffix(built.Text, "\n") {
+					fmt.Fprintln(a.err) // a template may end anywhere
 				}
 				bytes, tokens := 0, 0
 				for _, s := range built.Sections {

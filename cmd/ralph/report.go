@@ -17,6 +17,7 @@ import (
 
 	"ralph"
 	"ralph/internal/report"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -85,7 +86,7 @@ func reportRun(tx *store.Tx, id int64) (report.Report, error) {
 	if id == 0 {
 		ok := false
 		if run, ok, err = tx.LastRun(); err == nil && !ok {
-			return report.New(nil, nil), nil
+			return report.New(nil, nil, nil), nil
 		}
 	} else {
 		run, err = tx.Run(id)
@@ -111,8 +112,11 @@ func reportOn(tx *store.Tx, f store.SessionFilter) (report.Report, error) {
 		return report.Report{}, err
 	}
 	slices.Reverse(sessions)
-	tasks := map[int64]ralph.Task{}
+	tasks, flags := map[int64]ralph.Task{}, map[string][]report.Flag{}
 	for _, s := range sessions {
+		if flags[s.ID], err = flagged(tx, s.ID); err != nil {
+			return report.Report{}, err
+		}
 		if _, ok := tasks[s.TaskID]; ok {
 			continue
 		}
@@ -120,7 +124,18 @@ func reportOn(tx *store.Tx, f store.SessionFilter) (report.Report, error) {
 			return report.Report{}, err
 		}
 	}
-	return withWaiting(tx, report.New(sessions, tasks))
+	return withWaiting(tx, report.New(sessions, tasks, flags))
+}
+
+// flagged are the problems that a session reported and that are for people to see.
+func flagged(tx *store.Tx, session string) (flags []report.Flag, err error) {
+	said, err := tx.SessionSignals(session)
+	for _, s := range said {
+		if f, ok := s.Payload.(signals.Flag); ok && !s.Resolved && f.Severity != "info" {
+			flags = append(flags, report.Flag{Comment: s.ID, Severity: f.Severity, Category: f.Category, What: f.What})
+		}
+	}
+	return flags, err
 }
 
 // withWaiting adds what waits for people.
@@ -200,7 +215,7 @@ func (o runOptions) notBegun(ctx context.Context, a *app, db *store.DB, why erro
 	if errors.As(why, &s) {
 		status = s.status
 	}
-	r := report.New(nil, nil)
+	r := report.New(nil, nil, nil)
 	err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 		r.Since, r.Until = tx.Now(), tx.Now()
 		r, err = withWaiting(tx, r)

@@ -393,7 +393,7 @@ func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 			continue
 		}
 		if i < 5 || t.ID == l.Task {
-			fmt.Fprintf(w, "\n  TASK-%d %s", t.ID, t.Title)
+			fmt.Fprintf(w, "\n  TASK-%d %s", t.ID, oneLine(t.Title, 100))
 		}
 	}
 	if len(queue) > 5 && l.Task == 0 {

@@ -63,11 +63,10 @@ func choices(i store.InboxItem) []choice {
 			{"r", "reject", []string{"suggestion", "reject", task, "--reason"}, "reason"},
 		}
 	case "suggestion":
-		kind, _, _ := strings.Cut(i.Text, ":")
-		switch kind {
-		case "split":
+		switch {
+		case strings.HasPrefix(i.Command, "ralph suggestion split"):
 			return []choice{{"s", "split in an editor", []string{"suggestion", "split", comment}, ""}, resolve("dismiss")}
-		case "alternative":
+		case strings.HasPrefix(i.Command, "ralph suggestion adopt"):
 			return []choice{{"o", "adopt", []string{"suggestion", "adopt", comment}, ""}, {"t", "make a task of it", []string{"suggestion", "task", comment}, ""}, resolve("dismiss")}
 		}
 		return []choice{{"t", "make a task of it", []string{"suggestion", "task", comment}, ""}, resolve("dismiss")}
@@ -145,7 +144,10 @@ func (a *app) ask(cmd *cobra.Command, in *bufio.Scanner, i store.InboxItem) (don
 		if err == nil {
 			err = a.again(cmd.Context(), args)
 		}
-		if err == nil {
+		switch {
+		case err == nil && args[1] == "show":
+			continue // seen, and not decided yet
+		case err == nil:
 			return true, false, nil
 		}
 		fmt.Fprintf(a.out, "  %s\n", oneLine(err.Error(), 500))

@@ -36,12 +36,12 @@ verification of the whole.`,
 			}
 			var parts []store.Part
 			if file != "" {
-				_, text, err := a.readInput(file)
+				name, text, err := a.readInput(file)
 				if err != nil {
 					return err
 				}
 				if parts, err = parseParts(string(text)); err != nil {
-					return usage(fmt.Errorf("%s: %w", file, err))
+					return usage(fmt.Errorf("%s: %w", name, err))
 				}
 			} else if parts, err = a.editParts(cmd, s); err != nil {
 				return err

@@ -88,7 +88,7 @@ func newTaskAdd(a *app) *cobra.Command {
 				return err
 			}
 			return a.print(added, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "TASK-%d added: %s\n", added.ID, added.Title)
+				_, err := fmt.Fprintf(w, "TASK-%d added: %s\n", added.ID, oneLine(added.Title, 100))
 				return err
 			})
 		},

@@ -3,6 +3,7 @@ package exchange
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"ralph"
 )
@@ -42,7 +43,7 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 	if err != nil {
 		return in, err
 	}
-	left := map[string]int{}
+	left, features := map[string]int{}, map[string]bool{}
 	for _, l := range lines {
 		var v beadsIssue
 		if err := l.decode(&v); err != nil {
@@ -53,7 +54,7 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 			if strings.TrimSpace(v.Value) == "" {
 				return in, wrong(l.line, `a memory has no "value"`)
 			}
-			in.Learnings = append(in.Learnings, learned(v.Value, "discovery"))
+			in.Learnings = append(in.Learnings, learned(l.line, v.Value, "discovery"))
 			continue
 		case v.Kind != "" && v.Kind != "issue":
 			left["lines of the type "+v.Kind]++
@@ -72,6 +73,10 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 		t, err := v.task(l.line)
 		if err != nil {
 			return in, err
+		}
+		if t.Feature != "" && !features[t.Feature] {
+			features[t.Feature] = true
+			featureOf(&in, t.Feature, "")
 		}
 		left["comments (they are not imported)"] += len(v.Comments)
 		in.Tasks = append(in.Tasks, t)
@@ -95,11 +100,27 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 	return in, nil
 }
 
+// featureLabel begins the label that names an issue's feature, as ralph exports it.
+const featureLabel = "feature:"
+
+// labels are what an issue is called, and the feature that one of them names.
+func (v beadsIssue) labels() (feature string, others []string) {
+	for _, label := range v.Labels {
+		if name, ok := strings.CutPrefix(label, featureLabel); ok && feature == "" && utf8.RuneCountInString(name) <= ralph.MaxTitle {
+			feature = strings.Join(strings.Fields(name), " ")
+			continue
+		}
+		others = append(others, label)
+	}
+	return feature, others
+}
+
 func (v beadsIssue) task(line int) (ralph.ImportedTask, error) {
+	feature, labels := v.labels()
 	t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey("beads", string(v.ID)), Task: ralph.Task{
-		Title: v.Title, Priority: ralph.DefaultPriority,
+		Title: v.Title, Feature: feature, Priority: ralph.DefaultPriority,
 		Description: paragraphs([2]string{"", v.Description}, [2]string{"Design", v.Design}, [2]string{"Notes", v.Notes},
-			[2]string{"Type", notTask(v.IssueType)}, [2]string{"Labels", strings.Join(v.Labels, ", ")}),
+			[2]string{"Type", notTask(v.IssueType)}, [2]string{"Labels", strings.Join(labels, ", ")}),
 	}}
 	t.Acceptance, t.Verify = criteria(listed(v.Acceptance))
 	var err error
@@ -132,8 +153,10 @@ func notTask(kind string) string {
 }
 
 // learned is a learning of the whole project that another tool has kept.
-func learned(text, kind string) ralph.Learning {
-	return ralph.Learning{Text: strings.TrimSpace(text), Kind: kind, Scope: ralph.ScopeProject, Origin: ralph.ByAgent, Author: "import"}
+func learned(line int, text, kind string) ralph.ImportedLearning {
+	return ralph.ImportedLearning{Line: line, Learning: ralph.Learning{
+		Text: strings.TrimSpace(text), Kind: kind, Scope: ralph.ScopeProject, Origin: ralph.ByAgent, Author: "import",
+	}}
 }
 
 // note says what was left out, a sentence each.

@@ -112,6 +112,8 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		{"an unknown status of beads", "{\"id\":\"bd-1\",\"title\":\"t\",\"status\":\"odd\"}\n{\"id\":\"bd-2\",\"title\":\"t\"}\n", "", 1, `the status "odd" is not known`},
 		{"an issue without a number", "[\n{\"title\": \"t\"}]", "github", 2, `an issue has no "number"`},
 		{"YAML that is broken", "tasks:\n  - title: a\n   b: c\n", "", 3, "not allowed in this context"},
+		{"YAML with a word where true or false is expected", "tasks:\n  - title: a\n    completed: maybe\n", "", 3, `"completed" holds "maybe", where true or false is expected`},
+		{"an origin that is none", "{\"ralph\":\"learning\",\"text\":\"x\",\"origin\":\"alien\"}\n", "", 1, `the origin "alien" is not known`},
 		{"YAML without tasks", "things: []\n", "ralphy", 1, `there is no "tasks"`},
 		{"YAML with tasks that are no list", "tasks:\n  a: b\n", "", 1, `"tasks" must be a list`},
 		{"a YAML task without a title", "tasks:\n  - title: a\n  - completed: true\n", "", 3, `a task has no "title"`},
@@ -153,6 +155,10 @@ func TestChecklists(t *testing.T) {
 		{"bold ids", "- [ ] **US-7:** Fly\n", []string{"line 1: Fly", "id US-7 of markdown\n"}},
 		{"commands without code are no commands", "- [ ] a\n## Validation commands\n- run the tests\n- `make test`\n", []string{"verify: make test"}},
 		{"an indented fence belongs to the task", "- [ ] a\n  ```sh\n  - [ ] no box\n  ```\n", []string{"line 1: a", "| ```sh", "| - [ ] no box"}},
+		{"a fence ends with one as long as it began", "````md\n```\n- [ ] no box\n```\n- [ ] no box\n````\n- [ ] a\n", []string{"format markdown\n\nline 7: a\n"}},
+		{"a fence with a language ends none", "```\n```go\n- [ ] no box\n```\n- [ ] a\n", []string{"format markdown\n\nline 5: a\n"}},
+		{"code within a line is no fence", "```inline``` code\n- [ ] a\n", []string{"line 2: a"}},
+		{"a task heading in a section that is no work", "- [ ] a\n## Nice to have\n### Task 9: b\n- [ ] c\n", []string{"line 1: a", "pending, priority 2, feature \"\"\n\nnote: left out: 1 boxes"}},
 		{"a title of several kilobytes", "- [ ] " + strings.Repeat("long ", 200) + "\n", []string{"…", "| long long"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,6 +174,29 @@ func TestChecklists(t *testing.T) {
 					t.Fatalf("%q is missing, or not in its place:\n%s", w, got)
 				}
 				rest = after
+			}
+		})
+	}
+}
+
+func TestTasksWithoutAnIdAreKnownByTheirTitles(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"the same title twice in YAML", "tasks:\n  - title: Test\n  - title: test!\n    parallel_group: -1\n", "test (2), test"},
+		{"the same title twice in JSON", `{"tasks":[{"title":"a","completed":true},{"title":"a"}]}`, "a, a (2)"},
+		{"a title without letters", "tasks:\n  - title: ???\n", "???"},
+		{"a box without letters", "- [ ] 🚀\n", "🚀"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := exchange.Parse([]byte(tt.text), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for _, task := range in.Tasks {
+				ids = append(ids, task.ExternalID)
+			}
+			if got := strings.Join(ids, ", "); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}

@@ -167,7 +167,7 @@ func writePRD(w io.Writer, q Queue) error {
 		}
 		s := story{
 			ID: fmt.Sprintf("TASK-%d", t.ID), Title: t.Title, Description: t.Description, AcceptanceCriteria: append([]string{}, t.Acceptance...),
-			Priority: len(stories) + 1, Passes: t.Status == ralph.Completed, Notes: t.StatusReason,
+			Priority: len(stories) + 1, Passes: t.Status == ralph.Completed,
 		}
 		for _, c := range t.Verify {
 			s.AcceptanceCriteria = append(s.AcceptanceCriteria, "`accept: "+c+"`")
@@ -195,26 +195,35 @@ func writeBeads(w io.Writer, q Queue) error {
 		Title        string       `json:"title"`
 		Description  string       `json:"description,omitempty"`
 		Acceptance   string       `json:"acceptance_criteria,omitempty"`
-		Notes        string       `json:"notes,omitempty"`
 		Status       string       `json:"status"`
 		Priority     int          `json:"priority"`
 		IssueType    string       `json:"issue_type"`
 		Created      ralph.Time   `json:"created_at"`
 		Updated      ralph.Time   `json:"updated_at"`
 		Closed       *ralph.Time  `json:"closed_at,omitempty"`
+		CloseReason  string       `json:"close_reason,omitempty"`
 		Labels       []string     `json:"labels,omitempty"`
 		Dependencies []dependency `json:"dependencies,omitempty"`
 	}
-	id := func(n int64) string {
-		if own, ok := strings.CutPrefix(q.IDs[n], "beads#"); ok {
-			return own
+	ids, taken := map[int64]string{}, map[string]bool{}
+	for n, key := range q.IDs {
+		if own, ok := strings.CutPrefix(key, "beads#"); ok {
+			ids[n], taken[own] = own, true
 		}
-		return fmt.Sprintf("ralph-%d", n)
+	}
+	id := func(n int64) string {
+		if ids[n] == "" {
+			ids[n] = fmt.Sprintf("ralph-%d", n)
+			for taken[ids[n]] { // by an issue of another project of ralph's
+				ids[n] += "-here"
+			}
+		}
+		return ids[n]
 	}
 	e := encoder(w)
 	for _, t := range q.Tasks {
 		i := issue{
-			ID: id(t.ID), Title: t.Title, Description: t.Description, Notes: t.StatusReason, Status: beadsStatusOf(t.Status), Priority: t.Priority,
+			ID: id(t.ID), Title: t.Title, Description: t.Description, Status: beadsStatusOf(t.Status), Priority: t.Priority,
 			IssueType: "task", Created: t.Created, Updated: t.Updated,
 		}
 		criteria := slices.Clone(t.Acceptance)
@@ -226,10 +235,10 @@ func writeBeads(w io.Writer, q Queue) error {
 		}
 		if i.Status == "closed" {
 			closed := t.Updated
-			i.Closed = &closed
+			i.Closed, i.CloseReason = &closed, t.StatusReason
 		}
 		if t.Feature != "" {
-			i.Labels = []string{t.Feature}
+			i.Labels = []string{featureLabel + t.Feature}
 		}
 		for _, on := range t.DependsOn {
 			i.Dependencies = append(i.Dependencies, dependency{id(t.ID), id(on), "blocks", t.Created})

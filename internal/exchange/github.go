@@ -21,7 +21,7 @@ type gitHubIssue struct {
 
 var (
 	gitHubPriority = regexp.MustCompile(`(?i)^(?:priority[:/ ]*)?p([0-9])$`)
-	gitHubNeeds    = regexp.MustCompile(`(?i)\b(?:depends on|blocked by)\s+((?:#\d+(?:\s*(?:,|and|&)\s*)?)+)`)
+	gitHubNeeds    = regexp.MustCompile(`(?i)\b(?:depends on|blocked by)[\s:*_]+((?:#\d+(?:\s*(?:,|and|&)\s*)?)+)`)
 	gitHubNumber   = regexp.MustCompile(`#(\d+)`)
 )
 

@@ -7,12 +7,14 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"ralph"
+	"ralph/signals"
 )
 
 // MaxFile is the size in bytes up to which files are read.
@@ -154,6 +156,22 @@ func sourceOf(format, name string) string {
 		return format
 	}
 	return format + "/" + name
+}
+
+// titleKey is what a task is known by that has no id: its title, however it is
+// written.
+func titleKey(title string) string {
+	return cmp.Or(signals.NormalTitle(title), strings.TrimSpace(title))
+}
+
+// once is the key, or if that is taken the key with a number; it is taken then.
+func once(taken map[string]bool, key string) string {
+	free := key
+	for n := 2; taken[free]; n++ {
+		free = fmt.Sprintf("%s (%d)", key, n)
+	}
+	taken[free] = true
+	return free
 }
 
 // lineAt is the number of the line of a byte.

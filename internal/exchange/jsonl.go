@@ -55,14 +55,17 @@ func readJSONL(data []byte) (in ralph.Import, err error) {
 		}
 		switch v.Kind {
 		case "feature":
-			in.Features = append(in.Features, ralph.Feature{Name: v.Name, Description: v.Description, Learnings: v.Learnings, Verify: v.Verify})
+			in.Features = append(in.Features, ralph.ImportedFeature{Line: l.line, Feature: ralph.Feature{Name: v.Name, Description: v.Description, Learnings: v.Learnings, Verify: v.Verify}})
 		case "discipline":
-			in.Disciplines = append(in.Disciplines, ralph.Discipline{Name: v.Name, Instructions: v.Instructions, Model: v.Model})
+			in.Disciplines = append(in.Disciplines, ralph.ImportedDiscipline{Line: l.line, Discipline: ralph.Discipline{Name: v.Name, Instructions: v.Instructions, Model: v.Model}})
 		case "learning":
-			in.Learnings = append(in.Learnings, ralph.Learning{
+			if err := v.origin(l.line); err != nil {
+				return in, err
+			}
+			in.Learnings = append(in.Learnings, ralph.ImportedLearning{Line: l.line, Learning: ralph.Learning{
 				Text: v.Text, Kind: v.KindOf, Scope: v.Scope, Feature: v.Feature, Rationale: v.Rationale,
 				Origin: v.Origin, Author: v.Author, Pinned: v.Pinned,
-			})
+			}})
 		case "task":
 			t, err := v.task(l.line)
 			if err != nil {
@@ -76,6 +79,15 @@ func readJSONL(data []byte) (in ralph.Import, err error) {
 	return in, nil
 }
 
+// origin checks who something is said to come from.
+func (v Line) origin(line int) error {
+	switch v.Origin {
+	case "", ralph.ByAgent, ralph.ByHuman:
+		return nil
+	}
+	return wrong(line, "the origin %q is not known (accepted: human, agent)", v.Origin)
+}
+
 func (v Line) task(line int) (ralph.ImportedTask, error) {
 	t := ralph.ImportedTask{Line: line, Key: v.ID, Task: ralph.Task{
 		Title: v.Title, Description: v.Description, Acceptance: v.Acceptance, Verify: v.Verify, StatusReason: v.StatusReason,
@@ -84,10 +96,10 @@ func (v Line) task(line int) (ralph.ImportedTask, error) {
 	if v.ID == "" {
 		return t, wrong(line, `a task has no "id"`)
 	}
-	if v.Origin != "" && v.Origin != ralph.ByAgent && v.Origin != ralph.ByHuman {
-		return t, wrong(line, "the origin %q is not known (accepted: human, agent)", v.Origin)
+	err := v.origin(line)
+	if err != nil {
+		return t, err
 	}
-	var err error
 	if t.Status, err = statusOf(line, string(v.Status), ownStatus); err != nil {
 		return t, err
 	}

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -20,6 +19,7 @@ var (
 	titleID     = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|([A-Z][A-Z0-9]*-\d+):)(?:\*\*)?\s+(\S.*)$`)
 	accept      = regexp.MustCompile("`accept:\\s*([^`]+)`")
 	inlineCode  = regexp.MustCompile("^`([^`]+)`$")
+	fenceLine   = regexp.MustCompile("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
 )
 
 // A section is what stands below a heading.
@@ -65,19 +65,15 @@ func kindOf(title string) sectionKind {
 
 // fenced follows fenced code: it is the fence that is open after a line, "" for none.
 func fenced(open, line string) string {
-	t := strings.TrimSpace(line)
-	mark := ""
-	for _, f := range []string{"```", "~~~"} {
-		if strings.HasPrefix(t, f) {
-			mark = f
-		}
-	}
+	m := fenceLine.FindStringSubmatch(line)
 	switch {
-	case mark == "":
+	case m == nil:
 		return open
+	case open == "" && strings.HasPrefix(m[1], "`") && strings.Contains(m[2], "`"):
+		return "" // code within a line
 	case open == "":
-		return mark
-	case open == mark:
+		return m[1]
+	case m[2] == "" && strings.HasPrefix(m[1], open):
 		return ""
 	}
 	return open
@@ -183,6 +179,7 @@ func (r *markdownReader) head(n, level int, title string) {
 		r.current = nil
 	}
 	switch {
+	case r.within(noWork):
 	case s.kind == oneTask:
 		m := taskHeading.FindStringSubmatch(strings.Trim(title, "* "))
 		t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: n}}
@@ -258,9 +255,9 @@ func (r *markdownReader) identify(t *markdownTask, title string) {
 		}
 	}
 	for p := t.parent; p != nil; p = p.parent {
-		path = append(path, signals.NormalTitle(p.Title))
+		path = append(path, titleKey(p.Title))
 	}
-	path = append(path, signals.NormalTitle(t.Title))
+	path = append(path, titleKey(t.Title))
 	t.Key = ralph.ExternalKey(sourceOf("markdown", r.title), strings.Join(path, "/"))
 }
 
@@ -365,10 +362,7 @@ func (r *markdownReader) add(t *markdownTask, feature string) {
 	t.Verify = append(t.Verify, r.verify...)
 	if !t.named {
 		// Two boxes of the same words in the same place are two tasks.
-		id := t.Key
-		for n := 2; r.ids[t.Key]; n++ {
-			t.Key = fmt.Sprintf("%s (%d)", id, n)
-		}
+		t.Key = once(r.ids, t.Key)
 	}
 	r.ids[t.Key] = true
 	r.in.Tasks = append(r.in.Tasks, t.ImportedTask)

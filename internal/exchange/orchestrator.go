@@ -68,7 +68,7 @@ func readMemories(data []byte) (in ralph.Import, err error) {
 		if len(quoted) == 0 {
 			return wrong(head, `a memory has no text; it is expected in lines that begin with ">"`)
 		}
-		in.Learnings = append(in.Learnings, learned(strings.Join(quoted, "\n"), kind))
+		in.Learnings = append(in.Learnings, learned(head, strings.Join(quoted, "\n"), kind))
 		head, quoted = 0, nil
 		return nil
 	}

@@ -158,7 +158,7 @@ func featureOf(in *ralph.Import, name, description string) string {
 	if r := []rune(name); len(r) > ralph.MaxTitle {
 		name = string(r[:ralph.MaxTitle])
 	}
-	in.Features = append(in.Features, ralph.Feature{Name: name, Description: strings.TrimSpace(description)})
+	in.Features = append(in.Features, ralph.ImportedFeature{Line: 1, Feature: ralph.Feature{Name: name, Description: strings.TrimSpace(description)}})
 	return name
 }
 

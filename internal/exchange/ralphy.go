@@ -12,7 +12,6 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"ralph"
-	"ralph/signals"
 )
 
 // Limits of a YAML file: the parser needs far more time for deep nesting than
@@ -23,20 +22,30 @@ const (
 )
 
 // readRalphy reads the tasks of ralphy, in YAML or JSON. They have no ids: a task
-// is known by its title. Those of a lower group come first.
+// is known by its title, the second of two by that too. Those of a lower group
+// come first.
 func readRalphy(data []byte) (in ralph.Import, err error) {
 	read := readRalphyYAML
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		read = readRalphyJSON
 	}
 	list, err := read(data)
+	if err != nil {
+		return in, err
+	}
+	ids := map[string]bool{}
+	for i := range list {
+		v := &list[i]
+		if strings.TrimSpace(v.Title) == "" {
+			return in, wrong(v.line, `a task has no "title"`)
+		}
+		v.key = once(ids, ralph.ExternalKey("ralphy", titleKey(v.Title)))
+	}
 	slices.SortStableFunc(list, func(a, b ralphyTask) int { return cmp.Compare(a.Group, b.Group) })
 	for _, v := range list {
-		if err := v.add(&in); err != nil {
-			return in, err
-		}
+		in.Tasks = append(in.Tasks, v.task())
 	}
-	return in, err
+	return in, nil
 }
 
 func readRalphyYAML(data []byte) (tasks []ralphyTask, err error) {
@@ -99,6 +108,11 @@ func yamlTasks(node ast.Node) ([]ast.Node, error) {
 
 // yamlError is the parser's error with its line, without the source that it quotes.
 func yamlError(err error) error {
+	var kind *yaml.TypeError
+	if errors.As(err, &kind) && kind.StructFieldName != nil {
+		_, name, _ := strings.Cut(*kind.StructFieldName, ".")
+		return wrong(kind.Token.Position.Line, "%q holds %.60q, where %s is expected", strings.ToLower(name), kind.Token.Value, expected(kind.DstType.String()))
+	}
 	var y yaml.Error
 	if errors.As(err, &y) && y.GetToken() != nil {
 		return wrong(y.GetToken().Position.Line, "%s", y.GetMessage())
@@ -137,20 +151,16 @@ type ralphyTask struct {
 	Group       int    `json:"parallel_group" yaml:"parallel_group"`
 
 	line int
+	key  string
 }
 
-// add adds the task.
-func (v ralphyTask) add(in *ralph.Import) error {
-	if strings.TrimSpace(v.Title) == "" {
-		return wrong(v.line, `a task has no "title"`)
-	}
-	t := ralph.ImportedTask{Line: v.line, Key: ralph.ExternalKey("ralphy", signals.NormalTitle(v.Title)), Task: ralph.Task{
+func (v ralphyTask) task() ralph.ImportedTask {
+	t := ralph.ImportedTask{Line: v.line, Key: v.key, Task: ralph.Task{
 		Title: v.Title, Description: strings.TrimSpace(v.Description),
 		Status: ralph.Pending, Priority: ralph.DefaultPriority,
 	}}
 	if v.Completed {
 		t.Status = ralph.Completed
 	}
-	in.Tasks = append(in.Tasks, t)
-	return nil
+	return t
 }

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"ralph"
 )
@@ -46,7 +47,16 @@ type Receipt struct {
 	CostUSD  float64       `json:"cost_usd"`
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the last session
+	Flags    []Flag        `json:"flags"`  // problems that its sessions reported, warnings and blocking ones, and nobody has resolved
 	Shared   bool          `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
+}
+
+// A Flag is a problem that an agent reported.
+type Flag struct {
+	Comment  int64  `json:"comment_id"`
+	Severity string `json:"severity"` // warning or blocking
+	Category string `json:"category"`
+	What     string `json:"what"`
 }
 
 // Waiting is one thing that waits for a person.
@@ -57,8 +67,9 @@ type Waiting struct {
 	Command string `json:"command"` // that settles it
 }
 
-// New sums up sessions, oldest first, on the tasks that they worked on.
-func New(sessions []ralph.Session, tasks map[int64]ralph.Task) Report {
+// New sums up sessions, oldest first, on the tasks that they worked on, with what
+// each session flagged.
+func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag) Report {
 	r := Report{Tasks: []Receipt{}, Waiting: []Waiting{}}
 	at := map[int64]int{}
 	for _, s := range sessions {
@@ -67,12 +78,13 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task) Report {
 			t := tasks[s.TaskID]
 			i = len(r.Tasks)
 			at[s.TaskID] = i
-			r.Tasks = append(r.Tasks, Receipt{TaskID: t.ID, Title: t.Title, Feature: t.Feature, Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts, Verify: []ralph.Check{}})
+			r.Tasks = append(r.Tasks, Receipt{TaskID: t.ID, Title: t.Title, Feature: t.Feature, Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts, Verify: []ralph.Check{}, Flags: []Flag{}})
 		}
 		c := &r.Tasks[i]
 		c.Sessions++
 		c.CostUSD += s.CostUSD
 		c.Shared = c.Shared || s.Shared
+		c.Flags = append(c.Flags, flags[s.ID]...)
 		c.Tokens.Input += s.Tokens.Input
 		c.Tokens.Output += s.Tokens.Output
 		c.Tokens.CacheRead += s.Tokens.CacheRead
@@ -169,23 +181,31 @@ func (r Report) text(w *bytes.Buffer) {
 				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
 			}
 		}
+		for _, f := range t.Flags {
+			fmt.Fprintf(w, "           %s\n", f.Line())
+		}
 	}
 	for i, p := range r.Waiting {
 		if i == 0 {
 			fmt.Fprintln(w, "\nwaiting for you:")
 		}
-		fmt.Fprintf(w, "  %s TASK-%d: %s\n    %s\n", p.Kind, p.TaskID, line(p.Text), p.Command)
+		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), line(p.Text), p.Command)
 	}
 	if e := r.ending(); e != "" {
 		fmt.Fprintf(w, "\n%s\n", line(e))
 	}
 }
 
+// Line is the flag on one line, with what is done about it.
+func (f Flag) Line() string {
+	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, line(f.What), f.Comment)
+}
+
 // line is text on one line, without what would steer a terminal, cut to a
 // reasonable length.
 func line(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r
@@ -234,7 +254,17 @@ func (r Report) markdown(w *bytes.Buffer) {
 		if i == 0 {
 			fmt.Fprint(w, "\n## Waiting for you\n\n")
 		}
-		fmt.Fprintf(w, "- %s, task %d: %s — %s\n", p.Kind, p.TaskID, cell(p.Text), cell(p.Command))
+		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cell(p.Text), cell(p.Command))
+	}
+	begun := false
+	for _, t := range r.Tasks {
+		for _, f := range t.Flags {
+			if !begun {
+				fmt.Fprint(w, "\n## Flagged\n\n")
+				begun = true
+			}
+			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cell(f.Line()))
+		}
 	}
 	for _, t := range r.Tasks {
 		for _, c := range t.Verify {
@@ -345,7 +375,12 @@ func (r Report) Annotate(w io.Writer) error {
 	}
 	for _, p := range r.Waiting {
 		if p.Kind != "failed" {
-			annotation(&b, "warning", fmt.Sprintf("%s, TASK-%d", p.Kind, p.TaskID), p.Text+"\n"+p.Command)
+			annotation(&b, "warning", ralph.Named(p.Kind, p.TaskID), p.Text+"\n"+p.Command)
+		}
+	}
+	for _, t := range r.Tasks {
+		for _, f := range t.Flags {
+			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.Line())
 		}
 	}
 	annotation(&b, "notice", "ralph", strings.Join(slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" }), "\n"))

@@ -31,11 +31,11 @@ func sample(text string) report.Report {
 		3: {ID: 3, Title: "Ask", Status: ralph.NeedsInput, StatusReason: "waits for an answer"},
 	}
 	r := report.New([]ralph.Session{
-		{TaskID: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, Tokens: ralph.Tokens{Input: 10, Output: 5}},
+		{ID: "a", TaskID: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, Tokens: ralph.Tokens{Input: 10, Output: 5}},
 		{TaskID: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
 		{TaskID: 1, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Verify: []ralph.Check{{Command: "make test", Passed: true}}},
 		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55), Shared: true},
-	}, tasks)
+	}, tasks, map[string][]report.Flag{"a": {{Comment: 8, Severity: "blocking", Category: "bug", What: "broken " + text}}})
 	status := 3
 	r.RunID, r.ExitStatus, r.Reason = 7, &status, "failed: TASK-2 "+text
 	r.Waiting = []report.Waiting{{Kind: "question", TaskID: 3, Text: "red or blue? " + text, Command: "ralph answer 5 TEXT"}, {Kind: "failed", TaskID: 2, Text: "x", Command: "ralph task retry 2"}}
@@ -102,11 +102,11 @@ func TestHostileTextIsHarmless(t *testing.T) {
 	if err := r.Annotate(&b); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), "\n"); n != 3 {
-		t.Errorf("%d annotations, want 3:\n%s", n, b.String())
+	if n := strings.Count(b.String(), "\n"); n != 4 {
+		t.Errorf("%d annotations, want 4:\n%s", n, b.String())
 	}
 	for l := range strings.Lines(b.String()) {
-		if !strings.HasPrefix(l, "::error title=TASK-2") && !strings.HasPrefix(l, "::warning title=question") && !strings.HasPrefix(l, "::notice title=ralph::") {
+		if !strings.HasPrefix(l, "::error title=TASK-2") && !strings.HasPrefix(l, "::warning title=question TASK-3::") && !strings.HasPrefix(l, "::warning title=flag TASK-1::") && !strings.HasPrefix(l, "::notice title=ralph::") {
 			t.Errorf("an annotation was injected: %s", l)
 		}
 	}
@@ -163,7 +163,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestARunWithoutTasksThatFailedIsNoSuccessInJUnit(t *testing.T) {
 	for status, want := range map[int]string{ralph.ExitOK: `errors="0"`, ralph.ExitLimit: `errors="0"`, ralph.ExitFailure: `errors="1"`, ralph.ExitAgent: `errors="1"`} {
-		r := report.New(nil, nil)
+		r := report.New(nil, nil, nil)
 		r.ExitStatus = &status
 		var b strings.Builder
 		if err := r.Write(&b, "junit"); err != nil || !strings.Contains(b.String(), want) {

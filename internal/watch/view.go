@@ -255,7 +255,7 @@ func (m Model) side() []string {
 	}
 	lines = append(lines, "", bold.Render("waits for you")+fmt.Sprintf("  %d", len(s.Waiting)))
 	for _, w := range s.Waiting {
-		lines = append(lines, fmt.Sprintf("%s TASK-%d", yellow.Render(w.Kind), w.TaskID), "  "+clean(w.Text), dim.Render("  "+w.Command))
+		lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID), "  "+clean(w.Text), dim.Render("  "+w.Command))
 	}
 	return lines
 }
@@ -278,7 +278,7 @@ func (m Model) short() []string {
 			lines = append(lines, dim.Render(fmt.Sprintf("       and %d more (see `ralph inbox`)", len(s.Waiting)-shown)))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("%s TASK-%d: %s", yellow.Render("waits  "+w.Kind), w.TaskID, clean(w.Text)))
+		lines = append(lines, ralph.Named(yellow.Render("waits  "+w.Kind), w.TaskID)+": "+clean(w.Text))
 	}
 	return lines
 }
