@@ -30,7 +30,7 @@ func TestRealPages(t *testing.T) {
 			r.follow(t, p)
 			for _, b := range p.blocks {
 				for _, c := range b.commands {
-					c.compare(t, path, r.home)
+					c.compare(t, path)
 				}
 			}
 		})

@@ -56,12 +56,12 @@ func TestPagesDoWhatTheySay(t *testing.T) {
 			r.scriptedAgent(t)
 			r.follow(t, p)
 			if *update {
-				p.rewrite(t, path, r.home)
+				p.rewrite(t, path)
 				return
 			}
 			for _, b := range p.blocks {
 				for _, c := range b.commands {
-					c.compare(t, path, r.home)
+					c.compare(t, path)
 				}
 			}
 		})
@@ -167,6 +167,7 @@ func (b *block) read(lines []string, language string, said []string) {
 // A reader is somebody at a machine of their own.
 type reader struct {
 	home    string
+	binary  string   // ralph's
 	start   string   // the directory in which the page begins
 	environ []string // of the shell
 	script  string   // what the agent does
@@ -176,7 +177,11 @@ type reader struct {
 func newReader(t *testing.T, path string) *reader {
 	t.Helper()
 	base := t.TempDir()
-	r := &reader{home: filepath.Join(base, "home")}
+	binary, err := exec.LookPath("ralph") // this program, under the name by which it is ralph; see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{home: filepath.Join(base, "home"), binary: binary}
 	r.start = r.home
 	project := filepath.Join(r.home, "my-app")
 	r.environ = []string{
@@ -228,12 +233,8 @@ func (r *reader) install(t *testing.T, name, script string) {
 // scriptedAgent installs a claude that follows the page's script.
 func (r *reader) scriptedAgent(t *testing.T) {
 	t.Helper()
-	binary, err := exec.LookPath("ralph")
-	if err != nil {
-		t.Fatal(err)
-	}
 	r.install(t, "claude", fmt.Sprintf("[ \"$*\" = --version ] && { echo '%s (Claude Code)'; exit; }\nRALPH_SCRIPT='%s' exec '%s' scripted-agent \"$@\"\n",
-		strings.Fields(scripted.Version)[0], r.script, binary))
+		strings.Fields(scripted.Version)[0], r.script, r.binary))
 }
 
 // shell runs a script, in the directory in which the page begins.
@@ -275,7 +276,7 @@ func (r *reader) follow(t *testing.T, p *page) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.output = string(output)
+		c.output = strings.NewReplacer(r.home, "/home/you", r.binary, "/home/you/bin/ralph").Replace(string(output))
 		if c.status, err = strconv.Atoi(strings.TrimSpace(string(status))); err != nil {
 			t.Fatal(err)
 		}
@@ -288,9 +289,9 @@ func (r *reader) follow(t *testing.T, p *page) {
 	}
 }
 
-// printed is the output as a page shows it.
-func (c *command) printed(home string) []string {
-	text := strings.TrimRight(strings.ReplaceAll(c.output, home, "/home/you"), "\n")
+// printed is the output in lines.
+func (c *command) printed() []string {
+	text := strings.TrimRight(c.output, "\n")
 	if text == "" {
 		return nil
 	}
@@ -298,9 +299,9 @@ func (c *command) printed(home string) []string {
 }
 
 // compare wants what the command printed to be what the page shows.
-func (c *command) compare(t *testing.T, path, home string) {
+func (c *command) compare(t *testing.T, path string) {
 	t.Helper()
-	if got := c.printed(home); !c.silent && !matches(c.shown, got) {
+	if got := c.printed(); !c.silent && !matches(c.shown, got) {
 		t.Errorf("%s:%d: $ %s\nshown:\n  %s\nprinted:\n  %s\n(`go test ./cmd/ralph -run Pages -update` writes what is printed; read it)",
 			path, c.line, c.text, strings.Join(c.shown, "\n  "), strings.Join(got, "\n  "))
 	}
@@ -328,7 +329,10 @@ var varying = []struct {
 	name string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?Z?`), "TIME"},
-	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "TIME"},
+	{regexp.MustCompile(`\d{8}T\d{6}\.\d+`), "TIME"},
+	{regexp.MustCompile(`\d\d:\d\d(:\d\d)?`), "TIME"},
+	{regexp.MustCompile(`[A-Z][a-z][a-z] \d\d? TIME`), "TIME"},
+	{regexp.MustCompile(`time="[\d.]+"`), "DURATION"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d`), "DATE"},
 	{regexp.MustCompile(`\$\d+\.\d\d`), "COST"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f-]+)?\b`), "ID"},
@@ -348,7 +352,7 @@ func general(line string) string {
 }
 
 // rewrite shows in the page what was printed. What has "..." stays.
-func (p *page) rewrite(t *testing.T, path, home string) {
+func (p *page) rewrite(t *testing.T, path string) {
 	t.Helper()
 	var text []string
 	done := 0
@@ -359,7 +363,7 @@ func (p *page) rewrite(t *testing.T, path, home string) {
 		} else {
 			for _, c := range b.commands {
 				text = append(text, "$ "+strings.ReplaceAll(c.text, "\n", "\n> "))
-				if shown := c.printed(home); !slices.Contains(c.shown, "...") && !matches(c.shown, shown) {
+				if shown := c.printed(); !slices.Contains(c.shown, "...") && !matches(c.shown, shown) {
 					c.shown = shown
 				}
 				text = append(text, c.shown...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -78,11 +79,16 @@ func viewSession(s ralph.Session, now ralph.Time) sessionView {
 	return sessionView{s, s.Stood(), s.Stays(now)}
 }
 
-// sessionOf finds a session and where its files are.
-func (a *app) sessionOf(cmd *cobra.Command, id string) (s ralph.Session, dir string, err error) {
+// sessionOf finds the session that is named, or else the newest, and where its
+// files are.
+func (a *app) sessionOf(cmd *cobra.Command, args []string) (s ralph.Session, dir string, err error) {
 	err = a.with(cmd.Context(), func(p *project, db *store.DB) error {
 		return db.View(cmd.Context(), func(tx *store.Tx) error {
-			s, err = tx.Session(id)
+			if len(args) > 0 {
+				s, err = tx.Session(args[0])
+			} else {
+				s, err = newestSession(tx)
+			}
 			dir = filepath.Join(p.state, "sessions", s.ID)
 			return err
 		})
@@ -90,13 +96,21 @@ func (a *app) sessionOf(cmd *cobra.Command, id string) (s ralph.Session, dir str
 	return s, dir, err
 }
 
+func newestSession(tx *store.Tx) (ralph.Session, error) {
+	list, err := tx.Sessions(store.SessionFilter{Limit: 1})
+	if err != nil || len(list) == 0 {
+		return ralph.Session{}, errors.Join(err, fmt.Errorf("there has been no session yet: %w", ralph.ErrNotFound))
+	}
+	return list[0], nil
+}
+
 func newSessionShow(a *app) *cobra.Command {
 	var prompt, decision bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a session: why it ended, what it changed, how it was checked",
-		Example: "  ralph session show bcb16b43\n  ralph session show bcb16b43 --prompt", Args: cobra.ExactArgs(1),
+		Use: "show [ID]", Short: "Show a session, the newest without ID: why it ended, what it changed, how it was checked",
+		Example: "  ralph session show\n  ralph session show bcb16b43 --prompt", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, dir, err := a.sessionOf(cmd, args[0])
+			s, dir, err := a.sessionOf(cmd, args)
 			if err != nil {
 				return err
 			}
