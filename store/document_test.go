@@ -111,6 +111,7 @@ var meanings = map[string]string{
 	"sessions.facts": own + "what the decision was made from, for `ralph replay`", "sessions.stop_request": "why it is to be stopped", "sessions.stop_by": "who said so",
 	"sessions.people_edited": "1 if people changed its task or feature meanwhile", "sessions.started_at": "", "sessions.updated_at": "", "sessions.completed_at": "when it was settled; from then on its calls are refused",
 	"sessions.uncommitted": "list of files that were not committed when it began", "sessions.snapshot_id": "the saved state that has them; 0 if none was needed", "sessions.gone": "list of those that are not there any more",
+	"sessions.branch": "git's branch there; empty if that is not known", "sessions.progress": "what a person's chat reported last, as an object",
 	"sessions.halted_by": "who asked for this one to be stopped", "sessions.worker": "the agent that pulled the work by itself; empty for the loop's own", "sessions.dir": "its work tree; empty if that is not known",
 	"sessions.shared": "1 if another session worked there meanwhile",
 
