@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,8 +151,9 @@ func judge(now outcome, before []outcome, shared []string, strict bool) ralph.Ch
 
 // tests reads what a command reported of its tests: as go test -json on its
 // output, which is in the log from begin on, or as JUnit XML in the files that it
-// has written since it was started. It is nil if it reported none.
-func (v Verification) tests(dir string, log *os.File, begin int64, cut bool, since time.Time) (*testresult.Results, error) {
+// has written; before are those that were there when it was started. It is nil if
+// it reported none.
+func (v Verification) tests(dir string, log *os.File, begin int64, cut bool, before map[string]fs.FileInfo) (*testresult.Results, error) {
 	end, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
@@ -162,8 +165,11 @@ func (v Verification) tests(dir string, log *os.File, begin int64, cut bool, sin
 	if results != nil && cut {
 		results.Broken = "its output is longer than ralph keeps"
 	}
-	files, err := v.reports(dir, since)
-	for _, f := range files {
+	files, err := v.reports(dir)
+	for _, f := range slices.Sorted(maps.Keys(files)) {
+		if untouched(before[f], files[f]) {
+			continue // it speaks for another command, or for another run
+		}
 		found, err := readReport(f)
 		if err != nil {
 			return nil, err
@@ -177,22 +183,28 @@ func (v Verification) tests(dir string, log *os.File, begin int64, cut bool, sin
 	return results, err
 }
 
-// reports are the files of JUnit XML that have been written since a moment. What
-// is older is of another run and tells nothing.
-func (v Verification) reports(dir string, since time.Time) (files []string, err error) {
+// reports are the files of JUnit XML that there are, by their paths.
+func (v Verification) reports(dir string) (map[string]fs.FileInfo, error) {
+	files := map[string]fs.FileInfo{}
 	for _, pattern := range v.JUnit {
 		matches, err := doublestar.FilepathGlob(filepath.Join(escapeGlob(dir), filepath.FromSlash(pattern)), doublestar.WithFilesOnly())
 		if err != nil {
 			return nil, fmt.Errorf("verify.junit %q: %w", pattern, err)
 		}
 		for _, m := range matches {
-			// A file system may keep whole seconds only.
-			if info, err := os.Stat(m); err == nil && !info.ModTime().Before(since.Truncate(time.Second)) && !slices.Contains(files, m) {
-				files = append(files, m)
+			if info, err := os.Stat(m); err == nil {
+				files[m] = info
 			}
 		}
 	}
 	return files, nil
+}
+
+// untouched tells whether a file has not been written between two looks at it.
+// Where the file system keeps whole seconds, one that was written twice within one
+// may count as untouched: the command then names no tests, and nothing is excused.
+func untouched(before, now fs.FileInfo) bool {
+	return before != nil && os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
 }
 
 // escapeGlob makes a path a pattern of itself.

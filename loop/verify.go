@@ -104,6 +104,10 @@ func (v Verification) one(ctx context.Context, j job, command string, log *os.Fi
 	if err != nil {
 		return outcome{}, err
 	}
+	before, err := v.reports(j.dir)
+	if err != nil {
+		return outcome{}, err
+	}
 	limited, cancel := context.WithTimeout(ctx, v.Timeout)
 	defer cancel()
 	started := time.Now()
@@ -132,7 +136,7 @@ func (v Verification) one(ctx context.Context, j job, command string, log *os.Fi
 			return outcome{}, err
 		}
 	}
-	tests, err := v.tests(j.dir, log, begin, whole.cut, started)
+	tests, err := v.tests(j.dir, log, begin, whole.cut, before)
 	if err != nil {
 		return outcome{}, fmt.Errorf("tests of %s: %w", command, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -100,11 +101,16 @@ func thousands(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// sessionOf finds a session and where its files are.
-func (a *app) sessionOf(cmd *cobra.Command, id string) (s ralph.Session, dir string, err error) {
+// sessionOf finds the session that is named, or else the newest, and where its
+// files are.
+func (a *app) sessionOf(cmd *cobra.Command, args []string) (s ralph.Session, dir string, err error) {
 	err = a.with(cmd.Context(), func(p *project, db *store.DB) error {
 		return db.View(cmd.Context(), func(tx *store.Tx) error {
-			s, err = tx.Session(id)
+			if len(args) > 0 {
+				s, err = tx.Session(args[0])
+			} else {
+				s, err = newestSession(tx)
+			}
 			dir = filepath.Join(p.state, "sessions", s.ID)
 			return err
 		})
@@ -112,13 +118,21 @@ func (a *app) sessionOf(cmd *cobra.Command, id string) (s ralph.Session, dir str
 	return s, dir, err
 }
 
+func newestSession(tx *store.Tx) (ralph.Session, error) {
+	list, err := tx.Sessions(store.SessionFilter{Limit: 1})
+	if err != nil || len(list) == 0 {
+		return ralph.Session{}, errors.Join(err, fmt.Errorf("there has been no session yet: %w", ralph.ErrNotFound))
+	}
+	return list[0], nil
+}
+
 func newSessionShow(a *app) *cobra.Command {
 	var prompt, decision bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a session: why it ended, what it changed, how it was checked",
-		Example: "  ralph session show bcb16b43\n  ralph session show bcb16b43 --prompt", Args: cobra.ExactArgs(1),
+		Use: "show [ID]", Short: "Show a session, the newest without ID: why it ended, what it changed, how it was checked",
+		Example: "  ralph session show\n  ralph session show bcb16b43 --prompt", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, dir, err := a.sessionOf(cmd, args[0])
+			s, dir, err := a.sessionOf(cmd, args)
 			if err != nil {
 				return err
 			}

@@ -28,15 +28,15 @@ import (
 func newSessionLog(a *app) *cobra.Command {
 	var raw, follow bool
 	cmd := &cobra.Command{
-		Use: "log ID", Short: "Print a session's transcript, or follow one that is running",
+		Use: "log [ID]", Short: "Print a session's transcript, the newest without ID, or follow one that is running",
 		Long: `Print what the agent said and did: prose, a line for each tool call, diffs, errors,
 sub-agents indented. With --follow go on until the session ends.`,
-		Example: "  ralph session log bcb16b43\n  ralph session log bcb16b43 -f", Args: cobra.ExactArgs(1),
+		Example: "  ralph session log bcb16b43\n  ralph session log -f", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if raw && a.json {
 				return usage(errors.New("--raw and --json exclude each other: --raw is what the agent printed, --json what ralph reads in it"))
 			}
-			s, dir, err := a.sessionOf(cmd, args[0])
+			s, dir, err := a.sessionOf(cmd, args)
 			if err != nil {
 				return err
 			}

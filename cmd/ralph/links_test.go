@@ -1,0 +1,191 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// documents are all pages that people read, by their paths from here.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
+	read := func(path string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[path] = string(text)
+	}
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			read(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md"} {
+		read(filepath.Join(root, name))
+	}
+	return pages
+}
+
+var (
+	fencedBlock = regexp.MustCompile("(?ms)^```.*?^```$")
+	pageLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading     = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noAnchor    = regexp.MustCompile(`[^\p{L}\p{N}\s_-]`)
+)
+
+// TestLinksLeadSomewhere: every link between pages names a page that is there, and
+// a heading of it. Every page can be reached from the index.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	pages := documents(t)
+	reached := []string{"../../README.md"}
+	for i := 0; i < len(reached); i++ {
+		path := reached[i]
+		for _, m := range pageLink.FindAllStringSubmatch(fencedBlock.ReplaceAllString(pages[path], ""), -1) {
+			link, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(link, ":") {
+				continue // another site's
+			}
+			target := path
+			if link != "" {
+				target = filepath.Join(filepath.Dir(path), link)
+			}
+			if !exists(target) {
+				t.Errorf("%s: the link %s leads nowhere", path, m[1])
+			}
+			if anchor != "" && !slices.Contains(anchors(pages[target]), anchor) {
+				t.Errorf("%s: %s has no heading for the link %s (it has %s)", path, target, m[1], anchors(pages[target]))
+			}
+			if pages[target] != "" && !slices.Contains(reached, target) {
+				reached = append(reached, target)
+			}
+		}
+	}
+	for path := range pages {
+		if strings.Contains(path, "docs") && !strings.Contains(path, "decisions") && !slices.Contains(reached, path) {
+			t.Errorf("no link leads to %s; docs/README.md is the index", path)
+		}
+	}
+}
+
+// anchors are the names by which the headings of a page can be linked to.
+func anchors(text string) []string {
+	var list []string
+	for _, m := range heading.FindAllStringSubmatch(fencedBlock.ReplaceAllString(text, ""), -1) {
+		name := noAnchor.ReplaceAllString(strings.ToLower(m[1]), "")
+		list = append(list, strings.ReplaceAll(strings.TrimSpace(name), " ", "-"))
+	}
+	return list
+}
+
+var (
+	shellBlock  = regexp.MustCompile("(?ms)^ *```(?:sh|console)\n(.*?)^ *```$")
+	indented    = regexp.MustCompile(`(?m)^ {4,}((?:[A-Z_]+=\S+ )?ralph .+)$`)
+	inlineRalph = regexp.MustCompile("`(ralph [^`\n]+)`")
+)
+
+// TestCommandsOnPagesExist: every command of ralph that a page names is one, with
+// flags that it has. Where a page is followed it is run as well
+// (TestPagesDoWhatTheySay).
+func TestCommandsOnPagesExist(t *testing.T) {
+	t.Parallel()
+	for path, text := range documents(t) {
+		var scripts []string
+		for _, m := range shellBlock.FindAllStringSubmatch(text, -1) {
+			script := m[1]
+			if strings.Contains(script, "$ ") {
+				script = commandsOnly(script)
+			}
+			scripts = append(scripts, script)
+		}
+		for _, found := range [][][]string{indented.FindAllStringSubmatch(text, -1), inlineRalph.FindAllStringSubmatch(text, -1)} {
+			for _, m := range found {
+				scripts = append(scripts, strings.ReplaceAll(m[1], `\|`, "|"))
+			}
+		}
+		for _, script := range scripts {
+			for _, args := range ralphCalls(t, path, script) {
+				if err := acceptable(args); err != nil {
+					t.Errorf("%s: ralph %s: %v", path, strings.Join(args, " "), err)
+				}
+			}
+		}
+	}
+}
+
+// commandsOnly is a block of a terminal without what was printed.
+func commandsOnly(block string) string {
+	var b strings.Builder
+	for l := range strings.Lines(block) {
+		if command, ok := strings.CutPrefix(strings.TrimLeft(l, " "), "$ "); ok {
+			b.WriteString(command)
+		}
+	}
+	return b.String()
+}
+
+// ralphCalls are the arguments of the calls of ralph in a script. What stands for
+// something else, such as an ellipsis, ends a call.
+func ralphCalls(t *testing.T, path, script string) (calls [][]string) {
+	t.Helper()
+	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
+	if err != nil {
+		t.Errorf("%s: %v in\n%s", path, err, script)
+		return nil
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 || call.Args[0].Lit() != "ralph" {
+			return true
+		}
+		var args []string
+		for _, w := range call.Args[1:] {
+			var b strings.Builder
+			if err := syntax.NewPrinter().Print(&b, w); err != nil {
+				t.Error(err)
+			}
+			word := strings.Trim(b.String(), `'"`)
+			if word == "…" || word == "..." || word[0] == '[' {
+				break
+			}
+			args = append(args, word)
+		}
+		calls = append(calls, args)
+		return true
+	})
+	return calls
+}
+
+// acceptable tells whether ralph has the command, and the command the flags.
+func acceptable(args []string) error {
+	root := newRoot(&app{out: io.Discard, err: io.Discard})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	cmd, rest, err := root.Find(args)
+	if err != nil || cmd.DisableFlagParsing {
+		return err
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
+		return fmt.Errorf("%s has no command %s", cmd.CommandPath(), cmd.Flags().Arg(0))
+	}
+	return nil
+}

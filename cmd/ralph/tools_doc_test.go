@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph"
+)
+
+// aboutProfiles says what each profile of `ralph mcp` is for.
+var aboutProfiles = map[string]string{
+	"loop":   "What `ralph run` starts for each session of the agent. The tool `ralph.permission` is for the agent's program, not for the model.",
+	"human":  "For people who work on tasks themselves, with an agent of their own beside them.",
+	"worker": "For agents that pull work by themselves ([workers.md](workers.md)). `--scopes tasks:read` leaves out what changes something; `--tool-names` chooses the form of the signals' names.",
+}
+
+// toolReference describes what each profile of `ralph mcp` serves, as a client sees it.
+func toolReference(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(generated + `# MCP tools
+
+What agents can call. ` + "`ralph mcp --profile NAME`" + ` serves a profile on stdio or HTTP. A call that is not as described here is refused with a
+sentence that says what is wrong; nothing is recorded then. Names and fields are stable; optional fields may be added.
+`)
+	known := map[string]string{} // the profile in which a tool was described, by what was said of it
+	for _, profile := range profiles(t) {
+		fmt.Fprintf(&b, "\n## Profile %s\n\n%s\n", profile, aboutProfiles[profile])
+		client := profileClient(t, profile)
+		if text := client.InitializeResult().Instructions; text != "" {
+			fmt.Fprintf(&b, "\nEvery client is told:\n\n> %s\n", strings.ReplaceAll(text, "\n", "\n> "))
+		}
+		tools, err := client.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range tools.Tools {
+			description := tool.Description + "\n" + fields(t, tool.InputSchema)
+			if elsewhere := known[description]; elsewhere != "" {
+				description = "As in the profile " + elsewhere + ".\n"
+			} else {
+				known[description] = profile
+			}
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s", tool.Name, description)
+		}
+		describeRest(t, &b, client)
+	}
+	return b.String()
+}
+
+// describeRest describes what a profile serves beside tools.
+func describeRest(t *testing.T, b *strings.Builder, client *mcp.ClientSession) {
+	t.Helper()
+	can := client.InitializeResult().Capabilities
+	if can.Resources != nil {
+		list, err := client.ListResources(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		templates, err := client.ListResourceTemplates(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Resources)+len(templates.ResourceTemplates) > 0 {
+			b.WriteString("\n| resource | holds |\n|---|---|\n")
+		}
+		for _, r := range list.Resources {
+			fmt.Fprintf(b, "| `%s` | %s |\n", r.URI, r.Description)
+		}
+		for _, r := range templates.ResourceTemplates {
+			fmt.Fprintf(b, "| `%s` | %s |\n", r.URITemplate, r.Description)
+		}
+	}
+	if can.Prompts != nil {
+		list, err := client.ListPrompts(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Prompts) > 0 {
+			b.WriteString("\n| prompt | says |\n|---|---|\n")
+		}
+		for _, p := range list.Prompts {
+			fmt.Fprintf(b, "| `%s` | %s |\n", p.Name, p.Description)
+		}
+	}
+}
+
+// profiles are those that the command accepts.
+func profiles(t *testing.T) []string {
+	t.Helper()
+	root := newRoot(&app{out: io.Discard, err: io.Discard})
+	root.SetArgs([]string{"mcp", "--profile", "no such profile"})
+	err := root.ExecuteContext(t.Context())
+	var wrong *ralph.FieldError
+	if !errors.As(err, &wrong) {
+		t.Fatal("the profiles cannot be told: ", err)
+	}
+	return wrong.Accepted
+}
+
+// profileClient is connected to a server in a process of its own, as a client's is.
+func profileClient(t *testing.T, profile string) *mcp.ClientSession {
+	t.Helper()
+	binary, err := exec.LookPath("ralph")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), binary, args...)
+		cmd.Dir = dir
+		return cmd
+	}
+	wantStatus(t, command("init"), 0)
+	wantStatus(t, command("task", "add", "A task"), 0)
+	server := command("mcp", "--profile", profile)
+	if profile == "loop" {
+		// It serves a session that is in progress; a claim makes one.
+		worker := newClient(t, command("mcp", "--profile", "worker"))
+		worker.want("claim_task", "{}", "A task", false)
+		var sessions []struct{ ID string }
+		if err := json.Unmarshal([]byte(wantStatus(t, command("session", "list", "--json"), 0)), &sessions); err != nil || len(sessions) != 1 {
+			t.Fatal("no session was made: ", err)
+		}
+		server.Env = append(os.Environ(), "RALPH_TASK_ID=1", "RALPH_SESSION_ID="+sessions[0].ID,
+			"RALPH_DB_PATH="+filepath.Join(dir, ".ralph", "ralph.db"), permissionsVariable+"={}")
+	}
+	return newClient(t, server).session
+}
+
+// fields describes the input of a tool.
+func fields(t *testing.T, input any) string {
+	t.Helper()
+	text, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties map[string]struct {
+			Type        any
+			Description string
+			Enum        []string
+			Items       struct{ Type string }
+		}
+		Required []string
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if len(schema.Properties) == 0 {
+		return ""
+	}
+	var names []string
+	for name := range schema.Properties {
+		names = append(names, name)
+	}
+	// Required ones first.
+	sort.Slice(names, func(i, j int) bool {
+		a, b := slices.Contains(schema.Required, names[i]), slices.Contains(schema.Required, names[j])
+		return a && !b || a == b && names[i] < names[j]
+	})
+	var b strings.Builder
+	b.WriteString("\n| field | type | meaning |\n|---|---|---|\n")
+	for _, name := range names {
+		p := schema.Properties[name]
+		kind := strings.ReplaceAll(strings.Trim(fmt.Sprint(p.Type), "[]"), " ", " or ")
+		if p.Type == nil {
+			kind = "any"
+		}
+		if p.Items.Type != "" {
+			kind = "array of " + p.Items.Type
+		}
+		if !slices.Contains(schema.Required, name) {
+			kind += ", optional"
+		}
+		meaning := p.Description
+		if len(p.Enum) > 0 {
+			meaning = strings.TrimPrefix(strings.TrimSuffix(meaning, ".")+"; one of `"+strings.Join(p.Enum, "`, `")+"`", "; ")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kind, strings.ReplaceAll(meaning, "|", `\|`))
+	}
+	return b.String()
+}
