@@ -1,14 +1,12 @@
 package mcpserver
 
 import (
-	"crypto/subtle"
-	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph/internal/localhttp"
 )
 
 // maxBody is how large a request may be, in bytes.
@@ -21,13 +19,13 @@ const maxBody = 1 << 20
 func Handler(token string, server func() *mcp.Server) http.Handler {
 	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server() }, &mcp.StreamableHTTPOptions{SessionTimeout: time.Hour})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		origin, ok := localhttp.OriginHost(r)
 		switch {
-		case !loopback(r.Host):
+		case !localhttp.Loopback(r.Host):
 			http.Error(w, "this host name is not one of this machine's", http.StatusForbidden)
-		case !loopbackOrigin(r.Header.Get("Origin")):
+		case !ok || origin != "" && !localhttp.Loopback(origin):
 			http.Error(w, "requests from other origins are refused", http.StatusForbidden)
-		case !ok || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1:
+		case !localhttp.Bearer(r, token):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="ralph"`)
 			http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
 		default:
@@ -35,24 +33,4 @@ func Handler(token string, server func() *mcp.Server) http.Handler {
 			inner.ServeHTTP(w, r)
 		}
 	})
-}
-
-// loopback reports whether a host, with or without a port, is this machine.
-func loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-// loopbackOrigin reports whether a browser's page is this machine's; programs
-// send none.
-func loopbackOrigin(origin string) bool {
-	if origin == "" {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && loopback(u.Host)
 }

@@ -50,28 +50,9 @@ all others of its priority, and the run goes on. It counts as no attempt.`,
 // halt stops one session: the one that is named, or the only one that runs.
 func (a *app) halt(cmd *cobra.Command, id string, behind bool) error {
 	var s ralph.Session
-	err := a.write(cmd.Context(), func(tx *store.Tx) error {
-		if id != "" {
-			var err error
-			if s, err = tx.Session(id); err != nil {
-				return err
-			}
-		} else {
-			open, err := tx.OpenSessions()
-			if err != nil {
-				return err
-			}
-			if len(open) == 0 {
-				return fmt.Errorf("no session is running: %w", ralph.ErrConflict)
-			}
-			s = open[len(open)-1]
-		}
-		if behind {
-			if err := tx.PutBehind(s.TaskID); err != nil {
-				return err
-			}
-		}
-		return tx.Halt(s.ID, a.person())
+	err := a.write(cmd.Context(), func(tx *store.Tx) (err error) {
+		s, err = tx.HaltSession(id, behind, a.person())
+		return err
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/localhttp"
 	"ralph/loop"
 	"ralph/mcpserver"
 	"ralph/signals"
@@ -78,16 +79,14 @@ func serveWorker(cmd *cobra.Command, a *app, f workerFlags) error {
 
 // serveWorkerHTTP serves on a loopback address until it is interrupted.
 func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, server func() *mcp.Server) error {
-	host, _, err := net.SplitHostPort(f.http)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if _, _, err := net.SplitHostPort(f.http); err != nil || !localhttp.Loopback(f.http) {
 		return usage(&ralph.FieldError{Field: fmt.Sprintf("--http %q", f.http), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475"})
 	}
 	token := a.getenv(tokenVariable)
 	if token == "" {
 		token = rand.Text()
 	}
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", f.http)
+	l, err := localhttp.Listen(ctx, "--http", f.http)
 	if err != nil {
 		return usage(err)
 	}
@@ -97,16 +96,7 @@ func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, server func() *
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s := &http.Server{Handler: mcpserver.Handler(token, server), ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		// Streams of clients stay open for ever: they are cut.
-		return s.Close()
-	}
+	return localhttp.Serve(ctx, &http.Server{Handler: mcpserver.Handler(token, server), ReadHeaderTimeout: 10 * time.Second}, l)
 }
 
 // A worker is one client's connection. It implements mcpserver.Worker.
