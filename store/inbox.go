@@ -107,6 +107,18 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 	return inbox, tx.addOptions(inbox)
 }
 
+// InboxSize is how much waits for a person.
+func (tx *Tx) InboxSize() (size int, err error) {
+	for _, q := range inboxQueries {
+		var n int
+		if err := tx.row(`SELECT count(*) FROM (` + q.query + `)`).Scan(&n); err != nil {
+			return 0, err
+		}
+		size += n
+	}
+	return size, nil
+}
+
 // addOptions adds what an agent offered as answers to its questions.
 func (tx *Tx) addOptions(inbox []InboxItem) error {
 	for i := range inbox {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -75,16 +76,7 @@ func control(a *app, use, short string, what func() string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: "  ralph " + use, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				active, err := loop.Active(p.state)
-				if err != nil {
-					return err
-				}
-				if !active {
-					return fmt.Errorf("no run is active: %w", ralph.ErrConflict)
-				}
-				return db.Tx(cmd.Context(), func(tx *store.Tx) error { return tx.Control(what()) })
-			})
+			err := a.with(cmd.Context(), func(p *project, db *store.DB) error { return p.control(cmd.Context(), db, what()) })
 			if err != nil {
 				return err
 			}
@@ -94,4 +86,17 @@ func control(a *app, use, short string, what func() string) *cobra.Command {
 			})
 		},
 	}
+}
+
+// control asks something of the run that is active; the error wraps
+// [ralph.ErrConflict] if there is none.
+func (p *project) control(ctx context.Context, db *store.DB, what string) error {
+	active, err := loop.Active(p.state)
+	if err != nil {
+		return err
+	}
+	if !active {
+		return fmt.Errorf("no run is active: %w", ralph.ErrConflict)
+	}
+	return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 }
