@@ -141,7 +141,7 @@ func openDashboard(ctx context.Context, a *app, p *project, db *store.DB) (d ope
 	d.server = &dashboard.Server{
 		Store: db, Project: filepath.Base(p.root), Person: a.person(), Version: version(), Limits: limits(p.config.Limits), Log: log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always",
-		Active: active, Report: reportRun,
+		Active: active, Report: reportRun, Since: reportSince,
 		Control: func(ctx context.Context, what string) error { return p.control(ctx, db, what) },
 		Open: func(session string, file dashboard.SessionFile) (io.ReadCloser, error) {
 			name := map[dashboard.SessionFile]string{dashboard.Transcript: claude.TranscriptFile, dashboard.Prompt: promptFile}[file]

@@ -186,3 +186,66 @@ func (a *app) rejectTask(tx *store.Tx, r *http.Request) (string, error) {
 	}
 	return fmt.Sprintf("TASK-%d is rejected.", id), tx.RejectProposal(id, text(r, "text"), a.Person)
 }
+
+func (a *app) decideAmendment(tx *store.Tx, r *http.Request) (string, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return "", err
+	}
+	approve, err := verdictOf(r, "approve", "reject")
+	if err != nil {
+		return "", err
+	}
+	if !approve {
+		return fmt.Sprintf("Amendment %d is rejected.", id), tx.RejectAmendment(id, text(r, "text"), a.Person)
+	}
+	dropped, err := tx.ApproveAmendment(id, text(r, "text"), a.Person)
+	said := fmt.Sprintf("Amendment %d is applied.", id)
+	if dropped {
+		said += " The session that works on the task is being stopped; its work stays, and the next one begins with the amendment."
+	}
+	return said, err
+}
+
+func (a *app) rollBack(tx *store.Tx, r *http.Request) (string, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return "", err
+	}
+	conflicts, err := tx.RollBack(id, a.Person)
+	if err == nil && len(conflicts) > 0 {
+		err = fmt.Errorf("%s of the task changed after amendment %d was applied, so nothing was done: %w", strings.Join(conflicts, ", "), id, ralph.ErrConflict)
+	}
+	return fmt.Sprintf("Amendment %d is rolled back.", id), err
+}
+
+func (a *app) decidePermission(tx *store.Tx, r *http.Request) (string, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return "", err
+	}
+	allow, err := verdictOf(r, "allow", "deny")
+	if err != nil {
+		return "", err
+	}
+	if allow {
+		return "Allowed; the session goes on.", tx.AnswerPermission(id, true, "", a.Person)
+	}
+	return "Denied; the session goes on without.", tx.AnswerPermission(id, false, text(r, "text"), a.Person)
+}
+
+// skip stops a session; its task goes back to the queue, behind others.
+func (a *app) skip(tx *store.Tx, r *http.Request) (string, error) {
+	s, err := tx.HaltSession(r.PathValue("id"), true, a.Person)
+	return fmt.Sprintf("Session %.8s is being stopped; its task goes back to the queue.", s.ID), err
+}
+
+// control asks something of the run, as the commands do.
+func (a *app) control(what string) http.HandlerFunc {
+	said := map[string]string{
+		ralph.ControlPause: "The run starts no further session until it is resumed.", ralph.ControlNone: "The run goes on.", ralph.ControlStop: "The run ends after the session in progress.",
+	}[what]
+	return func(w http.ResponseWriter, r *http.Request) {
+		a.answered(w, r, said, a.Control(context.WithoutCancel(r.Context()), what))
+	}
+}

@@ -50,6 +50,8 @@ type Server struct {
 	Active func() (bool, error)
 	// Report says what a run came to; the last one for 0.
 	Report func(tx *store.Tx, run int64) (report.Report, error)
+	// Since says what all sessions came to that began since a moment.
+	Since func(tx *store.Tx, since time.Time) (report.Report, error)
 	// Control asks something of the run: one of ralph.Control….
 	Control func(ctx context.Context, control string) error
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it is not there
@@ -113,25 +115,44 @@ func (s *Server) Handler() (http.Handler, error) {
 // route is the list of what there is. A POST changes something.
 func (a *app) route(mux *http.ServeMux) {
 	for path, show := range map[string]shower{
-		"/{$}":        a.overview,
-		"/board":      a.board,
-		"/tasks":      a.taskList,
-		"/tasks/{id}": a.task,
+		"/{$}":                  a.overview,
+		"/board":                a.board,
+		"/tasks":                a.taskList,
+		"/tasks/{id}":           a.task,
+		"/inbox":                a.inbox,
+		"/sessions":             a.sessions,
+		"/sessions/{id}":        a.session,
+		"/sessions/{id}/prompt": a.prompt,
+		"/learnings":            a.learnings,
+		"/features":             a.features,
+		"/features/{name}":      a.feature,
+		"/runs":                 a.runs,
+		"/runs/{id}":            a.run,
+		"/charts":               a.charts,
 	} {
 		mux.HandleFunc("GET "+path, a.show(show))
 	}
 	for path, act := range map[string]actor{
-		"/tasks/{id}/comment":   a.comment,
-		"/tasks/{id}/retry":     a.retry,
-		"/tasks/{id}/cancel":    a.cancel,
-		"/tasks/{id}/unblock":   a.unblock,
-		"/tasks/{id}/approve":   a.approveTask,
-		"/tasks/{id}/reject":    a.rejectTask,
-		"/comments/{id}/answer": a.answer,
-		"/comments/{id}/reply":  a.reply,
-		"/comments/{id}/settle": a.settle,
+		"/tasks/{id}/comment":       a.comment,
+		"/tasks/{id}/retry":         a.retry,
+		"/tasks/{id}/cancel":        a.cancel,
+		"/tasks/{id}/unblock":       a.unblock,
+		"/tasks/{id}/approve":       a.approveTask,
+		"/tasks/{id}/reject":        a.rejectTask,
+		"/comments/{id}/answer":     a.answer,
+		"/comments/{id}/reply":      a.reply,
+		"/comments/{id}/settle":     a.settle,
+		"/amendments/{id}/decide":   a.decideAmendment,
+		"/amendments/{id}/rollback": a.rollBack,
+		"/permissions/{id}/decide":  a.decidePermission,
+		"/sessions/{id}/skip":       a.skip,
+		"/learnings":                a.addLearning,
+		"/learnings/{id}/{change}":  a.changeLearning,
 	} {
 		mux.HandleFunc("POST "+path, a.act(act))
+	}
+	for path, control := range map[string]string{"pause": ralph.ControlPause, "resume": ralph.ControlNone, "stop": ralph.ControlStop} {
+		mux.HandleFunc("POST /run/"+path, a.control(control))
 	}
 	mux.HandleFunc("GET /sign-in", a.signInPage)
 	mux.HandleFunc("POST /sign-in", a.signIn)

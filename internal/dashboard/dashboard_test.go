@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"ralph"
 	"ralph/internal/dashboard"
@@ -55,6 +56,7 @@ func newSite(t *testing.T) *site {
 			}
 			return report.New(sessions, tasks), err
 		},
+		Since: func(tx *store.Tx, since time.Time) (report.Report, error) { return report.New(nil, nil), nil },
 		Control: func(ctx context.Context, what string) error {
 			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 		},

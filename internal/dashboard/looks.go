@@ -1,6 +1,10 @@
 package dashboard
 
-import "ralph"
+import (
+	"strings"
+
+	"ralph"
+)
 
 // A look is how a thing is shown: by its sign, its word and its colour, so that
 // nothing is told by the colour alone.
@@ -33,7 +37,18 @@ var statuses = map[ralph.Status]look{
 
 func lookOfStatus(s ralph.Status) look { return statuses[s] }
 
-// Sets of colours of kinds of things that wait for a person.
+// sign is the colour of a line of a difference.
+func sign(l string) string {
+	switch {
+	case strings.HasPrefix(l, "+"):
+		return "add"
+	case strings.HasPrefix(l, "-"):
+		return "del"
+	}
+	return ""
+}
+
+// waits are the looks of the things that wait for a person.
 var waits = map[string]look{
 	"question": {"❓", "Question", "yellow"}, "permission": {"🔑", "Permission", "purple"}, "blocker": {"🚫", "Blocker", "orange"}, "review": {"🔍", "Review", "purple"},
 	"dependency": {"⛓", "Dependency", "orange"}, "failed": {"✕", "Failed", "red"}, "proposal": {"💭", "Suggested task", "teal"}, "suggestion": {"💭", "Suggestion", "teal"},

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"ralph"
@@ -12,21 +13,23 @@ import (
 
 // A summary is what the overview shows.
 type summary struct {
-	Run      *ralph.Run // the latest; nil if there never was one
-	Running  bool
-	Limits   ralph.Limits // of the run in progress, else of the next one
-	Elapsed  float64      // seconds of the run in progress
-	Today    float64      // USD since midnight
-	Agent    store.AgentState
-	AgentOff bool // the agent cannot be used now
-	Sessions []running
-	Counts   []count
-	Queue    []ralph.Task
-	Inbox    []item
-	More     int // how much waits beside the inbox that is shown
-	Windows  []window
-	Last     report.Report
-	Empty    bool // there is no task
+	Run         *ralph.Run // the latest; nil if there never was one
+	Running     bool
+	Limits      ralph.Limits // of the run in progress, else of the next one
+	Elapsed     float64      // seconds of the run in progress
+	Today       float64      // USD since midnight
+	Agent       store.AgentState
+	AgentOff    bool // the agent cannot be used now
+	Sessions    []running
+	Counts      []count
+	Queue       []ralph.Task
+	Inbox       []item
+	More        int // how much waits beside the inbox that is shown
+	Windows     []window
+	Results     []report.Receipt
+	ResultsOf   string // "The last 24 hours", or which run
+	MoreResults bool
+	Empty       bool // there is no task
 }
 
 // SessionsUsed is how many percent of a run's sessions have been launched.
@@ -65,10 +68,11 @@ func (w window) LimitText() string {
 	return ""
 }
 
-// How much of the queue and of the inbox the overview shows.
+// How much of the queue, the inbox and the results the overview shows.
 const (
-	overviewQueue = 8
-	overviewInbox = 5
+	overviewQueue   = 8
+	overviewInbox   = 5
+	overviewResults = 30
 )
 
 func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
@@ -112,10 +116,24 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	if v.Windows, err = a.windows(tx, v.Limits); err != nil {
 		return view{}, err
 	}
-	if v.Last, err = a.Report(tx, 0); err != nil {
+	if err := a.addResults(tx, &v); err != nil {
 		return view{}, err
 	}
 	return view{title: "Overview", name: "overview", nav: "/", live: true, body: v}, nil
+}
+
+// addResults adds what came of the last night; of the last run, if there was
+// nothing since.
+func (a *app) addResults(tx *store.Tx, v *summary) error {
+	v.ResultsOf = "The last 24 hours"
+	r, err := a.Since(tx, tx.Now().Add(-24*time.Hour))
+	if err == nil && len(r.Tasks) == 0 {
+		v.ResultsOf = "The last run"
+		r, err = a.Report(tx, 0)
+	}
+	slices.Reverse(r.Tasks) // what was worked on last comes first
+	v.Results, v.MoreResults = paged(r.Tasks, overviewResults)
+	return err
 }
 
 // addRun adds what is known of the latest run.

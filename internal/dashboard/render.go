@@ -35,7 +35,7 @@ func parsePages() (p pages, err error) {
 		"md":     md.render, "plain": plain, "line": line, "money": money, "span": span, "number": number, "plural": plural,
 		"moment": moment, "short": func(id string) string { return head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
 		"verb": lookOfVerb, "phase": lookOfPhase, "status": lookOfStatus, "args": args, "lines": func(s string) []string { return strings.Split(strings.TrimRight(plain(s), "\n"), "\n") },
-		"percent": func(part, whole float64) int { return percent(part, whole) },
+		"sign": sign, "percent": func(part, whole float64) int { return percent(part, whole) },
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return p, err

@@ -1,11 +1,15 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"ralph"
@@ -106,7 +110,11 @@ func (s *following) run(ctx context.Context) error {
 	defer tick.Stop()
 	defer beat.Stop()
 	for {
-		if err := s.news(ctx); err != nil {
+		err := s.news(ctx)
+		if err == nil {
+			err = s.entries(ctx)
+		}
+		if err != nil {
 			return err
 		}
 		select {
@@ -141,6 +149,46 @@ func (s *following) news(ctx context.Context) error {
 		}
 		if err := s.send(fmt.Sprintf("id: %s\nevent: change\ndata: %s\n\n", s.at, data)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// maxSent is how many entries are sent at a time.
+const maxSent = 100
+
+// entries sends what the session has done since.
+func (s *following) entries(ctx context.Context) error {
+	if s.session == "" {
+		return nil
+	}
+	var row ralph.Session
+	if err := s.app.Store.View(ctx, func(tx *store.Tx) (err error) { row, err = tx.Session(s.session); return err }); err != nil {
+		return err
+	}
+	j := s.app.transcripts.journal(s.session)
+	all, err := j.catchUp(!row.CompletedAt.IsZero())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has not begun to speak
+	}
+	if err != nil {
+		return err
+	}
+	for s.at.entry < int64(all) {
+		list, err := j.part(int(s.at.entry), maxSent)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, e := range list {
+			var b bytes.Buffer
+			if err := s.app.pages.byName["session"].ExecuteTemplate(&b, "entry", newEntry(e)); err != nil {
+				return err
+			}
+			s.at.entry++
+			data := strings.NewReplacer("\r", "", "\n", "\ndata: ").Replace(strings.TrimSpace(b.String()))
+			if err := s.send(fmt.Sprintf("id: %s\nevent: entry\ndata: %s\n\n", s.at, data)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
