@@ -64,3 +64,25 @@ type Comment struct {
 	HoldReason string          `json:"hold_reason"`  // what ralph made of it: why a blocker could not be resolved to a task
 	Delivered  Time            `json:"delivered_at"` // when a running session was handed it
 }
+
+// Threads puts replies below what they reply to, where that is among the comments
+// too; the rest stays in its order.
+func Threads(comments []Comment) []Comment {
+	replies := map[int64][]Comment{}
+	shown := map[int64]bool{}
+	for _, c := range comments {
+		shown[c.ID] = true
+	}
+	for _, c := range comments {
+		if c.ParentID != nil && shown[*c.ParentID] {
+			replies[*c.ParentID] = append(replies[*c.ParentID], c)
+		}
+	}
+	var list []Comment
+	for _, c := range comments {
+		if c.ParentID == nil || !shown[*c.ParentID] {
+			list = append(append(list, c), replies[c.ID]...)
+		}
+	}
+	return list
+}

@@ -16,7 +16,7 @@ var imports = map[string][]string{
 	"ralph/prompt":               {"ralph", "ralph/signals"},
 	"ralph/migrations":           {},
 	"ralph/store":                {"ralph", "ralph/signals", "ralph/migrations", "ralph/internal/bm25"},
-	"ralph/mcpserver":            {"ralph", "ralph/signals"},
+	"ralph/mcpserver":            {"ralph", "ralph/signals", "ralph/internal/localhttp"},
 	"ralph/internal/proc":        {},
 	"ralph/internal/sandbox":     {"ralph/internal/proc"},
 	"ralph/internal/worktree":    {"ralph"},
@@ -35,8 +35,12 @@ var imports = map[string][]string{
 	"ralph/internal/watch":       {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/retention":   {},
 	"ralph/internal/report":      {"ralph"},
-	"ralph/internal/metrics":     {"ralph", "ralph/store"},
-	"ralph/internal/notify":      {"ralph", "ralph/store", "ralph/internal/proc"},
+	"ralph/internal/metrics":     {"ralph", "ralph/store", "ralph/internal/localhttp"},
+	"ralph/internal/localhttp":   {},
+	"ralph/internal/dashboard": {
+		"ralph", "ralph/signals", "ralph/store", "ralph/internal/localhttp", "ralph/internal/transcript", "ralph/internal/retention", "ralph/internal/report",
+	},
+	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc"},
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult",
 		"ralph/internal/bm25", "ralph/internal/schedule",
@@ -46,6 +50,7 @@ var imports = map[string][]string{
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/internal/scripted",
 		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
+		"ralph/internal/dashboard", "ralph/internal/localhttp",
 	},
 }
 

@@ -258,3 +258,23 @@ type Progress struct {
 	TokensUsed  int64 `json:"tokensUsed,omitempty"`
 	TokensLimit int64 `json:"tokensLimit,omitempty"`
 }
+
+// CurrentSession is the session of those that are open that people mean who name
+// none: the run's, or else the only one that a worker has. What a person has claimed
+// is nobody else's to stop.
+func CurrentSession(open []Session) (s Session, ok bool) {
+	var workers []Session
+	for _, s := range open {
+		switch {
+		case s.Origin == FromHuman:
+		case s.Worker == "":
+			return s, true
+		default:
+			workers = append(workers, s)
+		}
+	}
+	if len(workers) == 1 {
+		return workers[0], true
+	}
+	return s, false
+}

@@ -2,18 +2,16 @@ package mcpserver
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"maps"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph/internal/localhttp"
 )
 
 // maxBody is how large a request may be, in bytes.
@@ -44,13 +42,13 @@ func NewClients(token string, connect func() (server *mcp.Server, left func())) 
 
 // ServeHTTP implements [http.Handler].
 func (c *Clients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	origin, ok := localhttp.OriginHost(r)
 	switch {
-	case !loopback(r.Host):
+	case !localhttp.Loopback(r.Host):
 		http.Error(w, "this host name is not one of this machine's", http.StatusForbidden)
-	case !loopbackOrigin(r.Header.Get("Origin")):
+	case !ok || origin != "" && !localhttp.Loopback(origin):
 		http.Error(w, "requests from other origins are refused", http.StatusForbidden)
-	case !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(given), []byte(c.token)) != 1:
+	case !localhttp.Bearer(r, c.token):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="ralph"`)
 		http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
 	default:
@@ -109,24 +107,4 @@ func (c *Clients) join(s *mcp.ServerSession, left func()) bool {
 		delete(c.open, s)
 	})
 	return true
-}
-
-// loopback reports whether a host, with or without a port, is this machine.
-func loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-// loopbackOrigin reports whether a browser's page is this machine's; programs
-// send none.
-func loopbackOrigin(origin string) bool {
-	if origin == "" {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && loopback(u.Host)
 }

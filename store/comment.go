@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ralph"
@@ -43,6 +44,8 @@ type CommentFilter struct {
 	NoSignals  bool         // only what is no signal
 	NoComments bool         // only signals
 	Open       bool         // only what waits for a person: questions, blockers, proposals
+	Limit      int          // only the latest so many; 0 is no limit
+	Skip       int          // so many of the latest are left out; only with a limit
 }
 
 // Timeline is a task's comments and signals, oldest first.
@@ -70,7 +73,30 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 		where = append(where, `(c.holding = 1 OR c.signal_verb = 'ask' AND c.signal_answered IS NULL
 			OR (c.kind IN ('question', 'nack') OR c.signal_verb = 'suggest') AND c.resolved_at = '')`)
 	}
-	return all(tx, scanComment, `SELECT `+commentColumns+` FROM task_comments c WHERE `+strings.Join(where, " AND ")+` ORDER BY c.created, c.id`, args...)
+	query := `SELECT ` + commentColumns + ` FROM task_comments c WHERE ` + strings.Join(where, " AND ")
+	if f.Limit == 0 {
+		return all(tx, scanComment, query+` ORDER BY c.created, c.id`, args...)
+	}
+	args = append(args, f.Limit, f.Skip)
+	latest, err := all(tx, scanComment, fmt.Sprintf(`%s ORDER BY c.created DESC, c.id DESC LIMIT $%d OFFSET $%d`, query, len(args)-1, len(args)), args...)
+	slices.Reverse(latest)
+	return latest, err
+}
+
+// Said counts what was said on a task: its signals by verb, and under "" what is no
+// signal.
+func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
+	type count struct {
+		verb ralph.Verb
+		n    int
+	}
+	list, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.verb, &c.n) },
+		`SELECT coalesce(signal_verb, ''), count(*) FROM task_comments WHERE task_id = $1 GROUP BY coalesce(signal_verb, '')`, task)
+	counts := map[ralph.Verb]int{}
+	for _, c := range list {
+		counts[c.verb] = c.n
+	}
+	return counts, err
 }
 
 // Say stores one signal of a session, in a transaction of its own: when it

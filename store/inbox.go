@@ -93,10 +93,6 @@ func InboxKinds() []string {
 func (tx *Tx) Inbox() ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
-		var args []any
-		if strings.Contains(q.query, "$1") {
-			args = append(args, ralph.At(tx.now.Add(-longClaim)).String())
-		}
 		items, err := all(tx, func(row scanner) (InboxItem, error) {
 			i := InboxItem{Kind: q.kind}
 			var holding int
@@ -104,7 +100,7 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 			i.Holding = holding == 1
 			i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
 			return i, err
-		}, q.query, args...)
+		}, q.query, tx.inboxArgs(q.query)...)
 		if err != nil {
 			return nil, err
 		}
@@ -150,6 +146,18 @@ func (tx *Tx) addActions(inbox []InboxItem) error {
 	return nil
 }
 
+// InboxSize is how much waits for a person.
+func (tx *Tx) InboxSize() (size int, err error) {
+	for _, q := range inboxQueries {
+		var n int
+		if err := tx.row(`SELECT count(*) FROM (`+q.query+`)`, tx.inboxArgs(q.query)...).Scan(&n); err != nil {
+			return 0, err
+		}
+		size += n
+	}
+	return size, nil
+}
+
 // addOptions adds what an agent offered as answers to its questions.
 func (tx *Tx) addOptions(inbox []InboxItem) error {
 	for i := range inbox {
@@ -169,4 +177,12 @@ func (tx *Tx) addOptions(inbox []InboxItem) error {
 		}
 	}
 	return nil
+}
+
+// inboxArgs are what a query of the inbox asks for.
+func (tx *Tx) inboxArgs(query string) []any {
+	if !strings.Contains(query, "$1") {
+		return nil
+	}
+	return []any{ralph.At(tx.now.Add(-longClaim)).String()}
 }

@@ -84,6 +84,18 @@ func (tx *Tx) DecidePermission(id int64, decision, reason, by string) error {
 		map[string]any{"permissionId": id, "decision": decision, "by": by})
 }
 
+// AnswerPermission is a person's answer to an open question. What is denied without
+// a word is denied with one that helps the agent.
+func (tx *Tx) AnswerPermission(id int64, allow bool, reason, by string) error {
+	if allow {
+		return tx.DecidePermission(id, "allow", reason, by)
+	}
+	if reason == "" {
+		reason = "denied by " + by + ". Do without it, or signal blocked (external) and say what you need."
+	}
+	return tx.DecidePermission(id, "deny", reason, by)
+}
+
 // closePermissions denies what a session that ends still waits for.
 func (tx *Tx) closePermissions(session string) error {
 	_, err := tx.exec(`UPDATE permission_requests SET decision = 'deny', reason = 'the session ended', decided_at = $1 WHERE decided_at = '' AND session_id = $2`,

@@ -55,6 +55,11 @@ func (tx *Tx) Run(id int64) (ralph.Run, error) {
 	return r, err
 }
 
+// Runs lists runs, newest first: limit of them, without the newest skip.
+func (tx *Tx) Runs(limit, skip int) ([]ralph.Run, error) {
+	return all(tx, scanRun, `SELECT `+runColumns+` FROM runs r ORDER BY r.id DESC LIMIT $1 OFFSET $2`, limit, skip)
+}
+
 // LastRun is the newest run; ok is false if there never was one.
 func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
 	r, err = scanRun(tx.row(`SELECT ` + runColumns + ` FROM runs r ORDER BY r.id DESC LIMIT 1`))

@@ -54,6 +54,7 @@ type SessionFilter struct {
 	Outcome string
 	Since   ralph.Time // begun at or after this; zero is no limit
 	Limit   int        // the newest so many; 0 is no limit
+	Skip    int        // so many of the newest are left out; only with a limit
 }
 
 // Sessions lists sessions, newest first.
@@ -77,8 +78,8 @@ func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
 	}
 	query := `SELECT ` + sessionColumns + ` FROM sessions s WHERE ` + strings.Join(where, " AND ") + ` ORDER BY s.started_at DESC, s.id`
 	if f.Limit > 0 {
-		args = append(args, f.Limit)
-		query += fmt.Sprintf(" LIMIT $%d", len(args))
+		args = append(args, f.Limit, f.Skip)
+		query += fmt.Sprintf(" LIMIT $%d OFFSET $%d", len(args)-1, len(args))
 	}
 	return all(tx, scanSession, query, args...)
 }

@@ -43,7 +43,10 @@ func (tx *Tx) Task(id int64) (ralph.Task, error) {
 type TaskFilter struct {
 	Statuses []ralph.Status
 	Feature  string
-	Limit    int // 0 is no limit
+	Text     string // in the title, whatever its case
+	Latest   bool   // what was changed last comes first, not in the order of the queue
+	Limit    int    // 0 is no limit
+	Skip     int    // so many are left out at the beginning; only with a limit
 }
 
 // queueOrder is decision 12: priority, then what `task move` set, then tasks
@@ -67,11 +70,18 @@ func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 	if f.Feature != "" {
 		where = append(where, "t.feature_id = (SELECT id FROM features WHERE name = "+arg(f.Feature)+")")
 	}
+	if f.Text != "" {
+		where = append(where, "instr(lower(t.title), "+arg(strings.ToLower(f.Text))+") > 0")
+	}
+	order := queueOrder
+	if f.Latest {
+		order = `t.updated DESC, t.id DESC`
+	}
 	limit := ""
 	if f.Limit > 0 {
-		limit = " LIMIT " + arg(f.Limit)
+		limit = " LIMIT " + arg(f.Limit) + " OFFSET " + arg(f.Skip)
 	}
-	return all(tx, scanTask, `SELECT `+taskColumns+` FROM tasks t WHERE `+strings.Join(where, " AND ")+` ORDER BY `+queueOrder+limit, args...)
+	return all(tx, scanTask, `SELECT `+taskColumns+` FROM tasks t WHERE `+strings.Join(where, " AND ")+` ORDER BY `+order+limit, args...)
 }
 
 // Counts are the numbers of tasks by status.

@@ -26,3 +26,34 @@ func (tx *Tx) LastEventTime() (t ralph.Time, err error) {
 	err = tx.row(`SELECT coalesce((SELECT created FROM events ORDER BY id DESC LIMIT 1), '')`).Scan(&t)
 	return t, err
 }
+
+// Spent is what one session that has ended took.
+type Spent struct {
+	At      ralph.Time // when it ended
+	Outcome string
+	CostUSD float64
+	Tokens  ralph.Tokens // without the context window
+}
+
+// SpentSince lists what sessions took that ended since a moment, oldest first.
+func (tx *Tx) SpentSince(since ralph.Time) ([]Spent, error) {
+	return all(tx, func(row scanner) (s Spent, err error) {
+		return s, row.Scan(&s.At, &s.Outcome, &s.CostUSD, &s.Tokens.Input, &s.Tokens.Output, &s.Tokens.CacheRead, &s.Tokens.CacheCreation)
+	}, `
+		SELECT completed_at, coalesce(outcome, ''), cost_usd,
+			coalesce(json_extract(tokens, '$.input'), 0), coalesce(json_extract(tokens, '$.output'), 0),
+			coalesce(json_extract(tokens, '$.cache_read'), 0), coalesce(json_extract(tokens, '$.cache_creation'), 0)
+		FROM sessions WHERE completed_at >= $1 AND completed_at <> '' ORDER BY completed_at`, since.String())
+}
+
+// Attempts counts the tasks that were worked on by how many attempts they took.
+func (tx *Tx) Attempts() (map[int]int, error) {
+	type count struct{ attempts, tasks int }
+	list, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.attempts, &c.tasks) },
+		`SELECT attempts, count(*) FROM tasks WHERE attempts > 0 GROUP BY attempts`)
+	counts := map[int]int{}
+	for _, c := range list {
+		counts[c.attempts] = c.tasks
+	}
+	return counts, err
+}

@@ -103,88 +103,13 @@ func sayAmendment(w io.Writer, m ralph.Amendment, t ralph.Task, s screen) error 
 		before = *m.Before
 	}
 	fmt.Fprintln(w)
-	for _, line := range patchDiff(before, m.Patch) {
+	for _, line := range m.Patch.Diff(before) {
 		colour := map[byte]string{'+': "32", '-': "31"}[line[0]]
-		if _, err := fmt.Fprintln(w, s.paint(colour, line)); err != nil {
+		if _, err := fmt.Fprintln(w, s.paint(colour, printable(line))); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// patchDiff is what a patch changes, as lines with "-", "+" or " " before them.
-func patchDiff(before, after ralph.Patch) (lines []string) {
-	field := func(name string, old, new []string) {
-		lines = append(lines, "  "+name)
-		lines = append(lines, lineDiff(old, new)...)
-	}
-	one := func(s *string) []string {
-		if s == nil || *s == "" {
-			return nil
-		}
-		return strings.Split(strings.TrimRight(printable(*s), "\n"), "\n")
-	}
-	if after.Title != nil {
-		field("title", one(before.Title), one(after.Title))
-	}
-	if after.Priority != nil {
-		field("priority", []string{strconv.Itoa(*before.Priority)}, []string{strconv.Itoa(*after.Priority)})
-	}
-	if after.Description != nil {
-		field("description", one(before.Description), one(after.Description))
-	}
-	if c := after.Contracts; c != nil {
-		for _, part := range []struct {
-			name     string
-			old, new *[]string
-		}{{"acceptance", before.Contracts.Acceptance, c.Acceptance}, {"verify", before.Contracts.Verify, c.Verify}} {
-			if part.new == nil {
-				continue
-			}
-			var old, new []string
-			for _, s := range *part.old {
-				old = append(old, oneLine(s, 1000))
-			}
-			for _, s := range *part.new {
-				new = append(new, oneLine(s, 1000))
-			}
-			field(part.name, old, new)
-		}
-	}
-	return lines
-}
-
-// lineDiff marks the lines that only one of two texts has, by their longest common
-// subsequence.
-func lineDiff(old, new []string) (lines []string) {
-	length := make([][]int, len(old)+1)
-	for i := range length {
-		length[i] = make([]int, len(new)+1)
-	}
-	for i := len(old) - 1; i >= 0; i-- {
-		for j := len(new) - 1; j >= 0; j-- {
-			if old[i] == new[j] {
-				length[i][j] = length[i+1][j+1] + 1
-			} else {
-				length[i][j] = max(length[i+1][j], length[i][j+1])
-			}
-		}
-	}
-	i, j := 0, 0
-	for i < len(old) || j < len(new) {
-		switch {
-		case i < len(old) && j < len(new) && old[i] == new[j]:
-			lines = append(lines, "    "+old[i])
-			i, j = i+1, j+1
-		case i < len(old) && (j == len(new) || length[i+1][j] >= length[i][j+1]):
-			lines = append(lines, "-   "+old[i])
-			i++
-		default:
-			lines = append(lines, "+   "+new[j])
-			j++
-		}
-	}
-	return lines
 }
 
 func newAmendmentPropose(a *app) *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"ralph/internal/localhttp"
 	"ralph/internal/metrics"
 	"ralph/internal/notify"
 	"ralph/loop"
@@ -40,9 +41,9 @@ func newBystanders(a *app, p *project, db *store.DB) (b bystanders, err error) {
 }
 
 // listen takes the address of the metrics; "" is none.
-func (b *bystanders) listen(addr string) (err error) {
+func (b *bystanders) listen(ctx context.Context, addr string) (err error) {
 	if addr != "" {
-		b.listener, err = metrics.Listen(addr)
+		b.listener, err = localhttp.Listen(ctx, "metrics.addr", addr)
 	}
 	return usage(err)
 }

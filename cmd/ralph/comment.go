@@ -127,15 +127,11 @@ func newResolve(a *app) *cobra.Command {
 }
 
 func (a *app) resolve(tx *store.Tx, id int64, decision string, approve, refuse bool) error {
-	c, err := tx.Comment(id)
+	decidable, err := tx.Decidable(id)
 	if err != nil {
 		return err
 	}
-	review, err := tx.Review(id)
-	if err != nil {
-		return err
-	}
-	if c.Kind != ralph.Nack && len(review) == 0 {
+	if !decidable {
 		if approve || refuse {
 			return usage(fmt.Errorf("comment %d proposes no cancellation and no change of protected files: resolve it with words", id))
 		}
@@ -144,23 +140,5 @@ func (a *app) resolve(tx *store.Tx, id int64, decision string, approve, refuse b
 	if approve == refuse {
 		return usage(errors.New("what waits for approval needs one of --approve and --refuse"))
 	}
-	switch {
-	case len(review) > 0 && approve:
-		return tx.ApproveReview(id, decision, a.person())
-	case len(review) > 0:
-		return tx.RefuseReview(id, decision, a.person())
-	}
-	word := "approved"
-	if refuse {
-		word = "refused"
-	}
-	if err := tx.Resolve(id, strings.TrimSpace(word+" "+decision), a.person()); err != nil || refuse {
-		return err
-	}
-	t, err := tx.Task(c.TaskID)
-	if err != nil {
-		return err
-	}
-	_, err = cancelTask(tx, t, a.person())
-	return err
+	return tx.Decide(id, approve, decision, a.person())
 }

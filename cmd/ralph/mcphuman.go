@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/internal/localhttp"
 	"ralph/internal/proc"
 	"ralph/loop"
 	"ralph/mcpserver"
@@ -75,11 +76,11 @@ func (a *app) serveChats(ctx context.Context, p *project, address string, server
 			return err
 		}
 	}
-	listener, err := listenLoopback(ctx, address)
+	listener, err := listenLoopback(ctx, "--http", address)
 	var taken *net.OpError
 	if errors.As(err, &taken) && errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(address)
-		listener, err = listenLoopback(ctx, net.JoinHostPort(host, "0"))
+		listener, err = listenLoopback(ctx, "--http", net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
 		return err
@@ -113,31 +114,31 @@ func keptToken(path string) (string, error) {
 }
 
 // listenLoopback listens on an address of this machine alone.
-func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usage(&ralph.FieldError{Field: fmt.Sprintf("address %q", address), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475"})
+func listenLoopback(ctx context.Context, name, address string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(address); err != nil || !localhttp.Loopback(address) {
+		return nil, usage(&ralph.FieldError{Field: fmt.Sprintf("%s %q", name, address), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475"})
 	}
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", address)
+	l, err := localhttp.Listen(ctx, name, address)
 	return l, usage(err)
 }
 
 // serveUntilStopped serves until it is interrupted or told to end. Calls in progress
 // come to their end first.
 func serveUntilStopped(ctx context.Context, l net.Listener, clients *mcpserver.Clients) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	told, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s := &http.Server{Handler: clients, ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
-	select {
-	case err := <-ended:
+	closing, closed := context.WithCancel(context.WithoutCancel(ctx))
+	defer closed()
+	left := make(chan error, 1)
+	context.AfterFunc(told, func() {
+		left <- clients.Close()
+		closed()
+	})
+	err := localhttp.Serve(closing, &http.Server{Handler: clients, ReadHeaderTimeout: 10 * time.Second}, l)
+	if told.Err() == nil {
 		return errors.Join(err, clients.Close())
-	case <-ctx.Done():
-		// Streams of clients stay open for ever: they are cut.
-		return errors.Join(clients.Close(), s.Close())
 	}
+	return errors.Join(err, <-left)
 }
 
 // serverOf is the server for chats that runs now; nil if there is none. What a

@@ -198,12 +198,9 @@ func newPermissionDecide(a *app, verdict permission.Verdict) *cobra.Command {
 				return usage(&ralph.FieldError{Field: fmt.Sprintf("permission %q", args[0]), Problem: "is not a number; see `ralph permission list`"})
 			}
 			reason := append(args, "")[1]
-			if reason == "" && verdict == permission.Deny {
-				reason = "denied by " + a.person() + ". Do without it, or signal blocked (external) and say what you need."
-			}
 			var p ralph.Permission
 			err = a.write(cmd.Context(), func(tx *store.Tx) error {
-				if err := tx.DecidePermission(id, string(verdict), reason, a.person()); err != nil {
+				if err := tx.AnswerPermission(id, verdict == permission.Allow, reason, a.person()); err != nil {
 					return err
 				}
 				p, err = tx.Permission(id)

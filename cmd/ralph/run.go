@@ -188,7 +188,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	// Under the lock: of two runs the second is told of the first, not of its port.
-	if err := o.beside.listen(p.config.Metrics.Addr); err != nil {
+	if err := o.beside.listen(ctx, p.config.Metrics.Addr); err != nil {
 		return errors.Join(err, unlock())
 	}
 	status, err := o.reported(ctx, a, db, l)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -220,16 +219,6 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	return err
 }
 
-// A stateRow is what `ralph session states` says of a phase.
-type stateRow struct {
-	State    ralph.Phase `json:"state"`
-	Sessions int         `json:"sessions"` // that were in it
-	Seconds  float64     `json:"seconds"`  // in all
-	Median   float64     `json:"median_seconds"`
-	Long     int         `json:"unusually_long"`
-	Failed   int         `json:"failed_here"` // sessions that failed or timed out while in it
-}
-
 func newSessionStates(a *app) *cobra.Command {
 	f := store.SessionFilter{}
 	var task string
@@ -249,7 +238,7 @@ func newSessionStates(a *app) *cobra.Command {
 			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Sessions(f); return err }); err != nil {
 				return err
 			}
-			rows := stateRows(list, ralph.At(time.Now()))
+			rows := ralph.TimeInStates(list, ralph.At(time.Now()))
 			return a.print(rows, func(w io.Writer) error {
 				fmt.Fprintf(w, "%-13s %8s %9s %9s %6s %7s\n", "", "sessions", "in all", "median", "long", "failed")
 				for _, r := range rows {
@@ -264,40 +253,6 @@ func newSessionStates(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&task, "task", "", "only this task's sessions")
 	cmd.Flags().IntVar(&f.Limit, "limit", 1000, "the latest so many sessions")
 	return cmd
-}
-
-// stateRows sums sessions up by state, in the order of the states.
-func stateRows(list []ralph.Session, now ralph.Time) []stateRow {
-	times := map[ralph.Phase][]float64{}
-	long, failed := map[ralph.Phase]int{}, map[ralph.Phase]int{}
-	for _, s := range list {
-		in := map[ralph.Phase]float64{}
-		for _, stay := range s.Stays(now) {
-			in[stay.Phase] += stay.Seconds
-			if stay.Long {
-				long[stay.Phase]++
-			}
-		}
-		for p, t := range in {
-			times[p] = append(times[p], t)
-		}
-		if s.Outcome == ralph.OutcomeFailure || s.Outcome == ralph.OutcomeTimeout {
-			failed[s.Stood()]++
-		}
-	}
-	rows := []stateRow{}
-	for _, p := range append([]ralph.Phase{ralph.PhaseIdle}, ralph.ReportedPhases...) {
-		r := stateRow{State: p, Sessions: len(times[p]), Long: long[p], Failed: failed[p]}
-		slices.Sort(times[p])
-		for _, t := range times[p] {
-			r.Seconds += t
-		}
-		if n := len(times[p]); n > 0 {
-			r.Median = times[p][n/2]
-		}
-		rows = append(rows, r)
-	}
-	return rows
 }
 
 // seconds is a time for people.

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -48,46 +48,12 @@ all others of its priority, and the run goes on. It counts as no attempt.`,
 	}
 }
 
-// current is the session that people mean who name none: the run's, or else the only
-// one that a worker has. What people have claimed nobody stops for them.
-func current(open []ralph.Session) (s ralph.Session, ok bool) {
-	open = slices.DeleteFunc(open, func(s ralph.Session) bool { return s.Origin == ralph.FromHuman })
-	if i := slices.IndexFunc(open, func(s ralph.Session) bool { return s.Worker == "" }); i >= 0 {
-		return open[i], true
-	}
-	if len(open) == 1 {
-		return open[0], true
-	}
-	return s, false
-}
-
 // halt stops one session: the one that is named, or the current one.
 func (a *app) halt(cmd *cobra.Command, id string, behind bool) error {
 	var s ralph.Session
-	err := a.write(cmd.Context(), func(tx *store.Tx) error {
-		if id != "" {
-			var err error
-			if s, err = tx.Session(id); err != nil {
-				return err
-			}
-		} else {
-			open, err := tx.OpenSessions()
-			if err != nil {
-				return err
-			}
-			var ok bool
-			if s, ok = current(open); !ok && len(open) > 1 {
-				return fmt.Errorf("workers hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`): %w", len(open), ralph.ErrConflict)
-			} else if !ok {
-				return fmt.Errorf("no session is running: %w", ralph.ErrConflict)
-			}
-		}
-		if behind {
-			if err := tx.PutBehind(s.TaskID); err != nil {
-				return err
-			}
-		}
-		return tx.Halt(s.ID, a.person())
+	err := a.write(cmd.Context(), func(tx *store.Tx) (err error) {
+		s, err = tx.HaltSession(id, behind, a.person())
+		return err
 	})
 	if err != nil {
 		return err
@@ -110,16 +76,7 @@ func control(a *app, use, short string, what func() string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: "  ralph " + use, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				active, err := loop.Active(p.state)
-				if err != nil {
-					return err
-				}
-				if !active {
-					return fmt.Errorf("no run is active: %w", ralph.ErrConflict)
-				}
-				return db.Tx(cmd.Context(), func(tx *store.Tx) error { return tx.Control(what()) })
-			})
+			err := a.with(cmd.Context(), func(p *project, db *store.DB) error { return p.control(cmd.Context(), db, what()) })
 			if err != nil {
 				return err
 			}
@@ -129,4 +86,17 @@ func control(a *app, use, short string, what func() string) *cobra.Command {
 			})
 		},
 	}
+}
+
+// control asks something of the run that is active; the error wraps
+// [ralph.ErrConflict] if there is none.
+func (p *project) control(ctx context.Context, db *store.DB, what string) error {
+	active, err := loop.Active(p.state)
+	if err != nil {
+		return err
+	}
+	if !active {
+		return fmt.Errorf("no run is active: %w", ralph.ErrConflict)
+	}
+	return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 }

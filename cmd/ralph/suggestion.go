@@ -13,23 +13,14 @@ import (
 
 func newSuggestion(a *app) *cobra.Command {
 	approve := a.change("approve ID", "Put a suggested task into the queue", "  ralph suggestion approve 14", func(tx *store.Tx, t ralph.Task) (string, error) {
-		if err := proposed(t); err != nil {
-			return "", err
-		}
-		if err := tx.Move(t.ID, ralph.Pending, ralph.Person, "approved by "+a.person()); err != nil {
-			return "", err
-		}
-		return "is in the queue", tx.Derive(t.ID)
+		return "is in the queue", tx.ApproveProposal(t.ID, a.person())
 	})
 	var reason string
 	reject := a.change("reject ID", "Refuse a suggested task", "  ralph suggestion reject 14 --reason \"out of scope\"", func(tx *store.Tx, t ralph.Task) (string, error) {
-		if err := proposed(t); err != nil {
-			return "", err
-		}
 		if err := ralph.CheckText("--reason", reason, true); err != nil {
 			return "", err
 		}
-		return "is rejected", tx.Move(t.ID, ralph.Rejected, ralph.Person, "rejected by "+a.person()+": "+reason)
+		return "is rejected", tx.RejectProposal(t.ID, reason, a.person())
 	})
 	reject.Flags().StringVar(&reason, "reason", "", "why")
 	edit := newTaskEdit(a)
@@ -41,11 +32,8 @@ func newSuggestion(a *app) *cobra.Command {
 			return err
 		}
 		err = a.read(cmd.Context(), func(tx *store.Tx) error {
-			t, err := tx.Task(id)
-			if err != nil {
-				return err
-			}
-			return proposed(t)
+			_, err := tx.Proposal(id)
+			return err
 		})
 		if err != nil {
 			return err
@@ -53,13 +41,6 @@ func newSuggestion(a *app) *cobra.Command {
 		return change(cmd, args)
 	}
 	return noun("suggestion", "Decide on what agents suggest", newSuggestionList(a), approve, edit, reject, newSuggestionTask(a), newSuggestionAdopt(a), newSuggestionSplit(a))
-}
-
-func proposed(t ralph.Task) error {
-	if t.Status != ralph.Proposed {
-		return fmt.Errorf("TASK-%d is %s, not a suggestion: %w", t.ID, t.Status, ralph.ErrConflict)
-	}
-	return nil
 }
 
 // A suggestion is what `ralph suggestion list` prints of one.

@@ -417,7 +417,11 @@ func newTaskRetry(a *app) *cobra.Command {
 
 func newTaskCancel(a *app) *cobra.Command {
 	cmd := a.change("cancel ID", "Call a task off", "  ralph task cancel 12", func(tx *store.Tx, t ralph.Task) (string, error) {
-		return cancelTask(tx, t, a.person())
+		stopping, err := tx.Cancel(t.ID, a.person())
+		if stopping {
+			return "is being stopped and then cancelled", err
+		}
+		return "is cancelled", err
 	})
 	// Nobody watches over what a person has claimed: it is ended here.
 	cmd.PostRunE = func(cmd *cobra.Command, _ []string) error {
@@ -430,17 +434,6 @@ func newTaskCancel(a *app) *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-// cancelTask calls a task off; one that is worked on has its session stopped first.
-func cancelTask(tx *store.Tx, t ralph.Task, by string) (string, error) {
-	if t.Status == ralph.InProgress {
-		return "is being stopped and then cancelled", tx.RequestStop(t.ClaimedBy, "cancel", by)
-	}
-	if t.Status.Ended() && t.Status != ralph.Failed {
-		return "", fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
-	}
-	return "is cancelled", tx.Move(t.ID, ralph.Cancelled, ralph.Person, "cancelled by "+by)
 }
 
 func newTaskBlock(a *app) *cobra.Command {
@@ -474,28 +467,7 @@ func newTaskUnblock(a *app) *cobra.Command {
 			}
 			return fmt.Sprintf("no longer waits for TASK-%d", other), tx.DropDependency(t.ID, other)
 		}
-		blockers, err := tx.Blockers(t.ID)
-		if err != nil {
-			return "", err
-		}
-		dead, err := tx.Dead(t.ID)
-		if err != nil {
-			return "", err
-		}
-		if len(blockers)+len(dead) == 0 {
-			return "", fmt.Errorf("TASK-%d has no open blocker and no failed dependency: %w", t.ID, ralph.ErrConflict)
-		}
-		for _, b := range blockers {
-			if err := tx.Resolve(b.ID, "unblocked by "+a.person(), a.person()); err != nil {
-				return "", err
-			}
-		}
-		for _, d := range dead {
-			if err := tx.DropDependency(t.ID, d.ID); err != nil {
-				return "", err
-			}
-		}
-		return "is unblocked", nil
+		return "is unblocked", tx.Unblock(t.ID, a.person())
 	})
 	cmd.Flags().StringVar(&on, "on", "", "only the dependency on this task `ID`")
 	return cmd

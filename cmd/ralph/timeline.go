@@ -62,28 +62,6 @@ func newTimeline(a *app) *cobra.Command {
 	return cmd
 }
 
-// threads puts replies below what they reply to, where that is shown too; the
-// rest stays in the order of time.
-func threads(comments []ralph.Comment) []ralph.Comment {
-	replies := map[int64][]ralph.Comment{}
-	shown := map[int64]bool{}
-	for _, c := range comments {
-		shown[c.ID] = true
-	}
-	for _, c := range comments {
-		if c.ParentID != nil && shown[*c.ParentID] {
-			replies[*c.ParentID] = append(replies[*c.ParentID], c)
-		}
-	}
-	var list []ralph.Comment
-	for _, c := range comments {
-		if c.ParentID == nil || !shown[*c.ParentID] {
-			list = append(append(list, c), replies[c.ID]...)
-		}
-	}
-	return list
-}
-
 // verbColours are the colours of the cards, as terminals number them.
 var verbColours = map[ralph.Verb]string{
 	ralph.VerbDone: "32", ralph.VerbPartial: "36", ralph.VerbStuck: "35", ralph.VerbAsk: "33",
@@ -93,7 +71,7 @@ var verbColours = map[ralph.Verb]string{
 // sayTimeline prints a card for each signal and a bubble for each comment, as
 // their verb says, never their text.
 func sayTimeline(w io.Writer, comments []ralph.Comment, s screen) error {
-	for _, c := range threads(comments) {
+	for _, c := range ralph.Threads(comments) {
 		indent, head, colour := "", string(c.Kind), ""
 		if c.ParentID != nil {
 			indent = "    "

@@ -132,7 +132,7 @@ func (s *watchSource) current(tx *store.Tx, v *watch.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	session, ok := current(open)
+	session, ok := ralph.CurrentSession(open)
 	if !ok || session.Worker == "" && !v.Running {
 		return nil // or what a lost run has left
 	}

@@ -101,7 +101,7 @@ func serveWorkerHTTP(ctx context.Context, a *app, f workerFlags, connect func() 
 	if token == "" {
 		token = rand.Text()
 	}
-	l, err := listenLoopback(ctx, f.http)
+	l, err := listenLoopback(ctx, "--http", f.http)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ type Config struct {
 	Resources         Resources     `json:"resources"`
 	Notify            Notify        `json:"notify" shorthand:"receivers"`
 	Metrics           Metrics       `json:"metrics"`
+	Dashboard         Dashboard     `json:"dashboard"`
 }
 
 // Resources bound what the processes of a session may use together, and those of
@@ -186,4 +187,14 @@ type Receiver struct {
 // Metrics says where a run can be observed.
 type Metrics struct {
 	Addr string `json:"addr" doc:"Address of /metrics and /healthz during a run, such as 127.0.0.1:9469; an address without a host is on the loopback interface, empty switches it off."`
+}
+
+// Dashboard says where ralph is in a browser (docs/dashboard.md).
+type Dashboard struct {
+	Addr     string   `json:"addr" default:"127.0.0.1:7474" min:"1" doc:"Address of the dashboard; one without a host is on the loopback interface. Any other needs TLS, or dashboard.insecure."`
+	Hosts    []string `json:"hosts" default:"[]" doc:"Names under which browsers reach the dashboard, beside those of this machine. Under them reading takes a sign-in too."`
+	SignIn   string   `json:"sign_in" default:"changes" enum:"changes|always" doc:"What a browser on this machine has to sign in for: what changes something (changes), or reading too (always)."`
+	TLSCert  string   `json:"tls_cert" default:"none" min:"1" doc:"A file with the certificate for HTTPS, in PEM; none is plain HTTP."`
+	TLSKey   string   `json:"tls_key" default:"none" min:"1" doc:"The file with its key."`
+	Insecure bool     `json:"insecure" default:"false" doc:"Whether other machines may be served without TLS: whoever is on the way reads along, the token included."`
 }

@@ -10,12 +10,10 @@ package metrics
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"ralph"
+	"ralph/internal/localhttp"
 	"ralph/store"
 )
 
@@ -35,48 +34,17 @@ type Server struct {
 	Log     *slog.Logger
 }
 
-// Listen takes an address: "HOST:PORT", or ":PORT" or "PORT" for the loopback
-// interface. Other interfaces must be named, all of them as 0.0.0.0 or [::].
-func Listen(addr string) (net.Listener, error) {
-	switch {
-	case strings.HasPrefix(addr, ":"):
-		addr = "127.0.0.1" + addr
-	case !strings.Contains(addr, ":"):
-		addr = "127.0.0.1:" + addr
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("metrics.addr: %w", err)
-	}
-	return l, nil
-}
-
 // Times that a slow or silent client is given.
 const (
 	readTime  = 5 * time.Second
 	writeTime = 30 * time.Second
-	closeTime = time.Second // for answers in progress at the end
 )
 
 // Serve answers on l until ctx ends, and closes it. It leaves no goroutine behind.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{Handler: s.Handler(), ReadTimeout: readTime, WriteTimeout: writeTime, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)}
 	s.Log.Info("serving /metrics and /healthz", "addr", l.Addr().String())
-	closed := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
-		defer cancel()
-		err := srv.Shutdown(brief)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = srv.Close()
-		}
-		closed <- err
-	})
-	err := srv.Serve(l)
-	if stop() { // it ended by itself
-		return err
-	}
-	return <-closed
+	return localhttp.Serve(ctx, srv, l)
 }
 
 // Handler answers GET /metrics and GET /healthz.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"ralph"
+	"ralph/internal/localhttp"
 	"ralph/internal/metrics"
 	"ralph/signals"
 	"ralph/store"
@@ -193,29 +193,9 @@ func TestOnlyReadingIsPossible(t *testing.T) {
 	}
 }
 
-func TestAnAddressWithoutAHostIsOnLoopback(t *testing.T) {
-	for _, addr := range []string{"0", ":0", "127.0.0.1:0", "localhost:0"} {
-		l, err := metrics.Listen(addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
-			t.Errorf("%q listens on %s", addr, l.Addr())
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, addr := range []string{"nonsense", "127.0.0.1:99999", "256.0.0.1:1"} {
-		if l, err := metrics.Listen(addr); err == nil || !strings.HasPrefix(err.Error(), "metrics.addr: ") {
-			t.Errorf("%q: got %v, %v", addr, l, err)
-		}
-	}
-}
-
 func TestServeEndsWithItsContext(t *testing.T) {
 	s := newServer(t, false)
-	l, err := metrics.Listen("0")
+	l, err := localhttp.Listen(t.Context(), "metrics.addr", "0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +214,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if again, err := metrics.Listen(l.Addr().String()); err != nil {
+	if again, err := localhttp.Listen(t.Context(), "metrics.addr", l.Addr().String()); err != nil {
 		t.Errorf("the address is still taken: %v", err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)

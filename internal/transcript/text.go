@@ -77,7 +77,7 @@ func prose(s string) string {
 	if len(short) < len(s) {
 		short += "\n… cut"
 	}
-	return strings.TrimSpace(clean(short))
+	return strings.TrimSpace(Clean(short))
 }
 
 // errorLines is how many lines of an error are shown: its reason stands at its end.
@@ -88,7 +88,7 @@ func failure(s string) string {
 	if len(s) > maxText {
 		s = s[:200] + "\n" + s[len(s)-maxText:]
 	}
-	s = strings.ReplaceAll(strings.ReplaceAll(clean(s), "<tool_use_error>", ""), "</tool_use_error>", "")
+	s = strings.ReplaceAll(strings.ReplaceAll(Clean(s), "<tool_use_error>", ""), "</tool_use_error>", "")
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	if n := len(lines) - errorLines; n > 1 {
 		// The first line of a command's is its exit status.
@@ -102,11 +102,11 @@ func failure(s string) string {
 
 // shorten is a text on one line, cut.
 func shorten(s string, n int) string {
-	return shortenIndented(strings.Join(strings.Fields(clean(head(s, 8*n))), " "), n)
+	return shortenIndented(strings.Join(strings.Fields(Clean(head(s, 8*n))), " "), n)
 }
 
 func shortenIndented(s string, n int) string {
-	r := []rune(clean(head(s, 8*n)))
+	r := []rune(Clean(head(s, 8*n)))
 	if len(r) > n {
 		return string(r[:n-1]) + "…"
 	}
@@ -124,8 +124,9 @@ func head(s string, n int) string {
 // styles colour a terminal; commands print them, and nobody wants to read them.
 var styles = regexp.MustCompile("\x1b\\[[0-9;:]*[mK]")
 
-// clean takes out what steers a terminal or turns the order of letters around.
-func clean(s string) string {
+// Clean takes out what steers a terminal, its colours first, and what turns the
+// order of letters around; lines and tabs stay.
+func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
 			return -1

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -350,4 +351,12 @@ func rejected(e event) string {
 		s += " until " + time.Unix(int64(at), 0).UTC().Format("2006-01-02 15:04 UTC")
 	}
 	return s
+}
+
+// Clone is a reader that goes on from the same place. The reader must stand
+// between two lines.
+func (r *Reader) Clone() Reader {
+	c := *r
+	c.line, c.open = jsonl.Squeezer{}, maps.Clone(r.open)
+	return c
 }

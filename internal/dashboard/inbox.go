@@ -1,0 +1,100 @@
+package dashboard
+
+import (
+	"net/http"
+	"strings"
+
+	"ralph"
+	"ralph/store"
+)
+
+// An item is one thing that waits for a person, with how it is shown.
+type item struct {
+	store.InboxItem
+	Look look
+	Sort string   // of a suggestion: "split", "alternative", …
+	Diff []string // of an amendment: what it changes
+}
+
+func newItem(i store.InboxItem) item {
+	it := item{InboxItem: i, Look: waits[i.Kind]}
+	if i.Kind == "suggestion" {
+		it.Sort, it.Text, _ = strings.Cut(i.Text, ": ")
+	}
+	return it
+}
+
+// Choices are the answers that an agent offers to its question.
+func (i item) Choices() []option { return options(i.Options, i.Preferred) }
+
+// inboxItems is how many things are on a page of the inbox.
+const inboxItems = 50
+
+// An inboxView is a page of the inbox.
+type inboxView struct {
+	Items []item
+	Kinds []inboxKind
+	Kind  string
+	Pager pager
+}
+
+// An inboxKind is how much of a kind waits.
+type inboxKind struct {
+	Kind string
+	Look look
+	N    int
+}
+
+func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
+	v := inboxView{Kind: r.URL.Query().Get("kind")}
+	all, err := tx.Inbox()
+	if err != nil {
+		return view{}, err
+	}
+	counts := map[string]int{}
+	var list []store.InboxItem
+	for _, i := range all {
+		counts[i.Kind]++
+		if v.Kind == "" || v.Kind == i.Kind {
+			list = append(list, i)
+		}
+	}
+	for _, kind := range store.InboxKinds() {
+		if counts[kind] > 0 {
+			v.Kinds = append(v.Kinds, inboxKind{kind, waits[kind], counts[kind]})
+		}
+	}
+	list, more := paged(list[min(len(list), (pageOf(r)-1)*inboxItems):], inboxItems)
+	for _, i := range list {
+		it := newItem(i)
+		if i.Kind == "amendment" {
+			if it.Diff, err = proposedChange(tx, i); err != nil {
+				return view{}, err
+			}
+		}
+		v.Items = append(v.Items, it)
+	}
+	v.Pager = newPager(r, more)
+	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
+}
+
+// proposedChange is what an amendment that waits changes.
+func proposedChange(tx *store.Tx, i store.InboxItem) ([]string, error) {
+	m, err := tx.Amendment(i.Comment)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tx.Task(i.TaskID)
+	return newAmendment(m, t).Diff, err
+}
+
+// verdictOf is which of two a form decides for.
+func verdictOf(r *http.Request, yes, no string) (bool, error) {
+	switch r.PostFormValue("verdict") {
+	case yes:
+		return true, nil
+	case no:
+		return false, nil
+	}
+	return false, &ralph.FieldError{Field: "verdict", Problem: "is required", Accepted: []string{yes, no}}
+}

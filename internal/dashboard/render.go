@@ -1,0 +1,318 @@
+package dashboard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"ralph"
+	"ralph/store"
+)
+
+// pages are the templates, by page: each with the layout and the parts in it.
+type pages struct {
+	byName map[string]*template.Template
+	style  string // a digest of static/: a new ralph is not shown in old clothes
+}
+
+// parsePages reads the templates that the program carries.
+func parsePages() (p pages, err error) {
+	if p.style, err = digestStatic(); err != nil {
+		return p, err
+	}
+	md := newMarkdown()
+	base, err := template.New("").Funcs(template.FuncMap{
+		"static": func(name string) string { return "/static/" + p.style + "/" + name },
+		"md":     md.render, "plain": plain, "line": line, "money": money, "span": span, "number": number, "plural": plural,
+		"moment": moment, "short": func(id string) string { return head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
+		"verb": lookOfVerb, "phase": lookOfPhase, "status": lookOfStatus, "args": args, "lines": func(s string) []string { return strings.Split(strings.TrimRight(plain(s), "\n"), "\n") },
+		"sign": sign, "percent": func(part, whole float64) int { return percent(part, whole) },
+	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return p, err
+	}
+	p.byName = map[string]*template.Template{}
+	names, err := fs.Glob(files, "templates/*.html")
+	for _, name := range names {
+		t, cerr := base.Clone()
+		if cerr == nil {
+			t, cerr = t.ParseFS(files, name)
+		}
+		if err = errors.Join(err, cerr); cerr == nil {
+			p.byName[strings.TrimSuffix(path.Base(name), ".html")] = t
+		}
+	}
+	return p, err
+}
+
+// args is a map for a template that takes several values: name, value, name, value.
+func args(pairs ...any) (map[string]any, error) {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("%v is no name", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// percent is a part of a whole, from 0 to 100.
+func percent(part, whole float64) int {
+	if whole <= 0 {
+		return 0
+	}
+	return int(max(0, min(100, part*100/whole)))
+}
+
+func digestStatic() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := files.ReadFile(name)
+		sum.Write(b)
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil))[:12], err
+}
+
+// static answers with a file under its digest, which never changes.
+func (a *app) static() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, ok := strings.CutPrefix(r.URL.Path, "/static/"+a.pages.style+"/")
+		if !ok || !fs.ValidPath(name) {
+			a.fail(w, r, notThere(r))
+			return
+		}
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		http.ServeFileFS(w, r, files, "static/"+name)
+	})
+}
+
+// A view is what a page shows.
+type view struct {
+	title  string
+	name   string // of the template
+	nav    string // the path of the entry of the menu that it belongs to
+	task   int64  // only what happens to this task is news for the page; 0 is everything
+	live   bool   // the page is brought up to date while it is open
+	stream string // the session whose transcript is followed
+	entry  int    // how much of it the page has
+	body   any
+}
+
+// A frame is a view with what every page has around it.
+type frame struct {
+	Title, Project, Version, Name, Nav, Path string
+	SignedIn, Foreign                        bool
+	CSRF, Flash                              string
+	Now                                      ralph.Time
+	Waiting                                  int
+	Stream                                   string // where news comes from; "" for none
+	Body                                     any
+}
+
+// A shower makes a page of one moment of the database.
+type shower func(tx *store.Tx, r *http.Request) (view, error)
+
+// show answers with a page. What it shows and the id of the last event are of one
+// moment, so that its stream goes on without a gap.
+func (a *app) show(f shower) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var v view
+		fr := a.frame(r)
+		var after int64
+		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
+			if after, err = tx.LastEvent(); err != nil {
+				return err
+			}
+			fr.Now = tx.Now()
+			if fr.Waiting, err = tx.InboxSize(); err != nil {
+				return err
+			}
+			v, err = f(tx, r)
+			return err
+		})
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		if v.live {
+			q := url.Values{"after": {strconv.FormatInt(after, 10)}}
+			if v.task != 0 {
+				q.Set("task", strconv.FormatInt(v.task, 10))
+			}
+			if v.stream != "" {
+				q.Set("session", v.stream)
+				q.Set("entry", strconv.Itoa(v.entry))
+			}
+			fr.Stream = "/events?" + q.Encode()
+		}
+		fr.Flash = a.takeFlash(w, r)
+		a.render(w, http.StatusOK, fr, v)
+	}
+}
+
+// write answers with a page that takes nothing from the database.
+func (a *app) write(w http.ResponseWriter, r *http.Request, status int, v view) {
+	a.render(w, status, a.frame(r), v)
+}
+
+func (a *app) frame(r *http.Request) frame {
+	v := a.visitor(r)
+	return frame{Project: a.Project, Version: a.Version, Path: r.URL.RequestURI(), SignedIn: v.signedIn(), Foreign: !v.mayRead, CSRF: a.csrf(v)}
+}
+
+// render writes a page as a whole, or says that it could not be made.
+func (a *app) render(w http.ResponseWriter, status int, f frame, v view) {
+	f.Title, f.Name, f.Nav, f.Body = v.title, v.name, v.nav, v.body
+	var b bytes.Buffer
+	if err := a.pages.byName[v.name].ExecuteTemplate(&b, "layout", f); err != nil {
+		a.Log.Error("page", "name", v.name, "error", err)
+		http.Error(w, "This page could not be made; the log of ralph says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if _, err := b.WriteTo(w); err != nil {
+		a.Log.Debug("page", "name", v.name, "error", err) // the browser has gone
+	}
+}
+
+// A problem is what the page of an error shows.
+type problem struct {
+	Status int
+	Text   string
+	Again  string  // where the form that failed goes; "" if there was none
+	Fields []field // what was written in it
+	Back   string
+}
+
+// A field is a name and a text.
+type field struct{ Name, Text string }
+
+// statusOf is the one place where errors become statuses.
+func statusOf(err error) int {
+	var wrong *ralph.FieldError
+	var large *http.MaxBytesError
+	switch {
+	case errors.Is(err, errSignIn):
+		return http.StatusUnauthorized
+	case errors.Is(err, ralph.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return http.StatusNotFound
+	case errors.Is(err, ralph.ErrConflict), errors.Is(err, ralph.ErrInvariant):
+		return http.StatusConflict
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	case errors.As(err, &wrong):
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusInternalServerError
+}
+
+// fail answers with what went wrong, and with what was written, so that it is not
+// lost.
+func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := problem{Status: statusOf(err), Text: err.Error(), Back: local(r.PostFormValue("back"))}
+	if p.Status == http.StatusInternalServerError {
+		a.Log.Error("request", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if r.Method == http.MethodPost {
+		p.Again = r.URL.Path
+		for _, name := range []string{"text", "rationale", "kind", "option", "verdict", "title"} {
+			if s := r.PostFormValue(name); s != "" {
+				p.Fields = append(p.Fields, field{name, s})
+			}
+		}
+	}
+	a.write(w, r, p.Status, view{title: http.StatusText(p.Status), name: "problem", body: p})
+}
+
+func notThere(r *http.Request) error {
+	return fmt.Errorf("the page %s: %w", line(100, r.URL.Path), ralph.ErrNotFound)
+}
+
+// pathID reads the {id} of a path.
+func pathID(r *http.Request) (int64, error) {
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil || id <= 0 {
+		return 0, notThere(r)
+	}
+	return id, nil
+}
+
+// A pager leads through a long list.
+type pager struct {
+	Page        int // from 1
+	Older, Less string
+}
+
+// pageOf is which page of a list a request asks for.
+func pageOf(r *http.Request) int {
+	n, err := strconv.Atoi(r.URL.Query().Get("page"))
+	if err != nil || n < 1 || n > 1_000_000 {
+		return 1
+	}
+	return n
+}
+
+// newPager leads to the pages beside one; more says whether there is one behind it.
+func newPager(r *http.Request, more bool) pager {
+	p := pager{Page: pageOf(r)}
+	to := func(n int) string {
+		q := r.URL.Query()
+		q.Set("page", strconv.Itoa(n))
+		return r.URL.Path + "?" + q.Encode()
+	}
+	if more {
+		p.Older = to(p.Page + 1)
+	}
+	if p.Page > 1 {
+		p.Less = to(p.Page - 1)
+	}
+	return p
+}
+
+// paged cuts a list that was read with one item more than fits.
+func paged[T any](list []T, size int) (page []T, more bool) {
+	if len(list) > size {
+		return list[:size], true
+	}
+	return list, false
+}
+
+// flashFor is how long a word about what was done waits for its page, in seconds.
+const flashFor = 60
+
+// flash leaves a word about what was done for the next page.
+func (a *app) flash(w http.ResponseWriter, said string) {
+	http.SetCookie(w, &http.Cookie{
+		Name: a.key.cookie("flash"), Value: a.key.seal("flash", url.QueryEscape(line(300, said))), Path: "/", MaxAge: flashFor, HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+func (a *app) takeFlash(w http.ResponseWriter, r *http.Request) string {
+	c, err := r.Cookie(a.key.cookie("flash"))
+	if err != nil {
+		return ""
+	}
+	a.setCookie(w, "flash", "", -1)
+	text, ok := a.key.opened("flash", c.Value)
+	said, err := url.QueryUnescape(text)
+	if !ok || err != nil {
+		return ""
+	}
+	return said
+}

@@ -1,0 +1,141 @@
+// Brings a page up to date while it is open. Without it every page works: it is as
+// old as its last load, and forms are sent as browsers do.
+"use strict";
+(() => {
+  // What a sign-in link has behind its # is never sent in an address.
+  const form = document.getElementById("sign-in");
+  if (form && location.hash.length > 1) {
+    form.elements.token.value = decodeURIComponent(location.hash.slice(1));
+    history.replaceState(null, "", location.pathname + location.search);
+    form.requestSubmit();
+    return;
+  }
+
+  // A form in which somebody has begun to write is left alone.
+  document.addEventListener("input", (e) => { const f = e.target.closest("form"); if (f && f.method === "post") f.dataset.dirty = "yes"; });
+  // A decision is sent once, however often the button is pressed.
+  document.addEventListener("submit", (e) => {
+    if (e.target.method !== "post") return;
+    if (e.target.dataset.sent) { e.preventDefault(); return; }
+    e.target.dataset.sent = "yes";
+  });
+  addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent));
+
+  const body = document.body;
+  const live = document.getElementById("live");
+  const main = document.getElementById("main");
+  if (!body.dataset.stream || !live || !window.EventSource) return;
+
+  // morph makes a node like another one and keeps what is the same: what has the
+  // focus, what is written, what is opened and where it is scrolled to.
+  function morph(from, to) {
+    if (from.isEqualNode(to) || from.dataset && (from.dataset.dirty || "keep" in from.dataset)) return;
+    if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName) { from.replaceWith(to); return; }
+    if (from.nodeType !== Node.ELEMENT_NODE) { from.nodeValue = to.nodeValue; return; }
+    for (const a of [...from.attributes]) {
+      if (!to.hasAttribute(a.name) && a.name !== "open" && a.name !== "data-sent") from.removeAttribute(a.name);
+    }
+    for (const a of to.attributes) if (from.getAttribute(a.name) !== a.value) from.setAttribute(a.name, a.value);
+    children(from, to);
+  }
+  function children(from, to) {
+    const named = new Map();
+    for (const c of from.children) if (c.id) named.set(c.id, c);
+    let at = from.firstChild;
+    for (const want of [...to.childNodes]) {
+      let have = want.id ? named.get(want.id) : at;
+      while (!want.id && have && have.id) have = have.nextSibling; // it has a name and waits for its own turn
+      if (!have || have.parentNode !== from) {
+        from.insertBefore(want, at);
+        if (want.id && want.classList) want.classList.add("fresh");
+        continue;
+      }
+      if (have !== at) from.insertBefore(have, at);
+      const next = have.nextSibling;
+      morph(have, want);
+      at = next;
+    }
+    while (at) {
+      const next = at.nextSibling;
+      if (!(at.dataset && "keep" in at.dataset) && !at.contains?.(document.activeElement) && !at.querySelector?.("form[data-dirty]")) at.remove();
+      at = next;
+    }
+  }
+
+  // refresh takes the page anew, at most once in a while, and never twice at once.
+  let wanted = false, busy = false;
+  const pause = 700;
+  async function refresh() {
+    wanted = true;
+    if (busy) return;
+    busy = true;
+    while (wanted) {
+      wanted = false;
+      try {
+        const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html" } });
+        if (answer.ok && !answer.redirected) {
+          const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+          const fresh = page.getElementById("main");
+          fresh.querySelectorAll("[role=status].flash").forEach((f) => f.remove());
+          if (fresh) morph(main, document.adoptNode(fresh));
+          const waiting = page.getElementById("nav-waiting");
+          if (waiting) morph(document.getElementById("nav-waiting"), document.adoptNode(waiting));
+          document.title = page.title;
+        }
+      } catch { /* the stream says that nobody answers */ }
+      await new Promise((done) => setTimeout(done, pause));
+    }
+    busy = false;
+  }
+
+  // say tells how it stands, and screen readers only when that changes.
+  function say(text, off) {
+    live.hidden = false;
+    if (live.textContent !== text) live.textContent = text;
+    live.classList.toggle("off", off);
+  }
+
+  // entries of a session's transcript that is followed.
+  const list = document.getElementById("stream");
+  const kept = 1500;
+  function entry(html) {
+    if (!list) return;
+    const follows = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
+    const page = new DOMParser().parseFromString("<ol>" + html + "</ol>", "text/html");
+    for (const li of [...page.body.firstChild.children]) list.append(document.adoptNode(li));
+    while (list.childElementCount > kept) list.firstElementChild.remove();
+    document.getElementById("stream-empty")?.remove();
+    if (follows) list.scrollTop = list.scrollHeight;
+  }
+  if (list) list.scrollTop = list.scrollHeight;
+
+  // The stream. A page that nobody sees gives its connection back: browsers have
+  // only a few for each server.
+  let source = null, last = "", again = 0;
+  function connect() {
+    const to = new URL(body.dataset.stream, location.href);
+    if (last) {
+      const [event, line] = last.split(".");
+      to.searchParams.set("after", event);
+      if (to.searchParams.has("entry")) to.searchParams.set("entry", line);
+    }
+    source = new EventSource(to);
+    source.onopen = () => { if (again) refresh(); again = 0; say("live", false); };
+    source.onerror = () => {
+      say("reconnecting", true);
+      again++;
+      // Some browsers give up where nobody listens; it may be started anew.
+      if (source.readyState === EventSource.CLOSED && !document.hidden) {
+        source.close();
+        setTimeout(() => { if (!document.hidden) connect(); }, Math.min(10000, 500 * again));
+      }
+    };
+    source.addEventListener("change", (e) => { last = e.lastEventId; refresh(); });
+    source.addEventListener("entry", (e) => { last = e.lastEventId; entry(e.data); });
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) { source?.close(); say("paused", true); } else { connect(); refresh(); }
+  });
+  if (!document.hidden) connect();
+  setInterval(() => { if (!document.hidden && source?.readyState === EventSource.OPEN) refresh(); }, 20000);
+})();

@@ -1,0 +1,135 @@
+package dashboard
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+
+	"ralph"
+	"ralph/internal/transcript"
+)
+
+// plain is a text without what steers a terminal, is not to be seen, or turns the
+// order of letters around. html/template does the rest.
+func plain(s string) string { return transcript.Clean(s) }
+
+// line is a text on one line of at most n characters.
+func line(n int, s string) string {
+	s = strings.Join(strings.Fields(plain(head(s, 8*n))), " ")
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// head is the beginning of a text, so that no more of it is looked at.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+// A markdown renders texts of agents and people.
+type markdown struct {
+	parser goldmark.Markdown
+	policy *bluemonday.Policy
+}
+
+// newMarkdown leaves out raw HTML when it renders, and then lets only harmless
+// elements through: two walls, because the text may come from anywhere.
+func newMarkdown() markdown {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("p", "br", "hr", "h4", "h5", "h6", "strong", "em", "del", "code", "pre", "blockquote", "ul", "li", "table", "thead", "tbody", "tr")
+	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
+	p.AllowElements("ol")
+	p.AllowAttrs("align").Matching(bluemonday.CellAlign).OnElements("th", "td")
+	p.AllowElements("th", "td")
+	p.AllowAttrs("href").OnElements("a")
+	p.AllowURLSchemes("http", "https", "mailto")
+	p.AllowRelativeURLs(false)
+	p.RequireNoReferrerOnLinks(true)
+	p.RequireNoFollowOnLinks(true)
+	p.AddTargetBlankToFullyQualifiedLinks(true)
+	return markdown{
+		parser: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify), goldmark.WithRendererOptions(html.WithHardWraps())),
+		policy: p,
+	}
+}
+
+// maxNested is how deep a text may be nested; what is deeper is shown as it is
+// written, because rendering it takes a time that grows with the square.
+const maxNested = 50
+
+// render makes HTML of Markdown. Headings go below those of the page; images are
+// left out, because nothing may ask another host.
+func (m markdown) render(s string) template.HTML {
+	s = plain(s)
+	if nested(s) {
+		return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>")
+	}
+	var b bytes.Buffer
+	if err := m.parser.Convert([]byte(s), &b); err != nil {
+		return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>")
+	}
+	out := headings.Replace(b.String())
+	return template.HTML(m.policy.Sanitize(out))
+}
+
+var headings = strings.NewReplacer("<h1", "<h4", "</h1>", "</h4>", "<h2", "<h5", "</h2>", "</h5>", "<h3", "<h6", "</h3>", "</h6>")
+
+// nested reports whether a line opens very many blocks or brackets.
+func nested(s string) bool {
+	for l := range strings.Lines(s) {
+		for _, sign := range []string{">", "[", "*", "_", "`", "- ", "+ ", "~"} {
+			if len(l) > 4*maxNested && strings.Count(l, sign) > maxNested && strings.Contains(l, strings.Repeat(sign, 8)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// money is an amount for people.
+func money(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
+
+// span is a time in seconds for people.
+func span(seconds float64) string { return transcript.Span(max(0, seconds)) }
+
+// moment is a time as it is shown: of today without the date.
+func moment(t, now ralph.Time) string {
+	at, here := t.Local(), now.Local()
+	switch {
+	case t.IsZero():
+		return ""
+	case at.Format(time.DateOnly) == here.Format(time.DateOnly):
+		return at.Format("15:04")
+	case at.Year() == here.Year():
+		return at.Format("Jan 2, 15:04")
+	}
+	return at.Format("Jan 2 2006, 15:04")
+}
+
+// number is a count with its thousands apart.
+func number(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+// plural is a number of things.
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%s %ss", number(int64(n)), one)
+}

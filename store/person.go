@@ -1,0 +1,155 @@
+package store
+
+import (
+	"fmt"
+
+	"ralph"
+)
+
+// Cancel calls a task off. One that is worked on has its session stopped first:
+// stopping reports whether that was asked for.
+func (tx *Tx) Cancel(id int64, by string) (stopping bool, err error) {
+	t, err := tx.Task(id)
+	if err != nil {
+		return false, err
+	}
+	if t.Status == ralph.InProgress {
+		return true, tx.RequestStop(t.ClaimedBy, "cancel", by)
+	}
+	if t.Status.Ended() && t.Status != ralph.Failed {
+		return false, fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
+	}
+	return false, tx.Move(t.ID, ralph.Cancelled, ralph.Person, "cancelled by "+by)
+}
+
+// Proposal is a task that an agent suggested and nobody has decided on. The error
+// wraps [ralph.ErrConflict] if it is none.
+func (tx *Tx) Proposal(id int64) (ralph.Task, error) {
+	t, err := tx.Task(id)
+	if err == nil && t.Status != ralph.Proposed {
+		err = fmt.Errorf("TASK-%d is %s, not a suggestion: %w", t.ID, t.Status, ralph.ErrConflict)
+	}
+	return t, err
+}
+
+// ApproveProposal puts a suggested task into the queue.
+func (tx *Tx) ApproveProposal(id int64, by string) error {
+	if _, err := tx.Proposal(id); err != nil {
+		return err
+	}
+	if err := tx.Move(id, ralph.Pending, ralph.Person, "approved by "+by); err != nil {
+		return err
+	}
+	return tx.Derive(id)
+}
+
+// RejectProposal refuses a suggested task, for a reason that stays with it.
+func (tx *Tx) RejectProposal(id int64, reason, by string) error {
+	if _, err := tx.Proposal(id); err != nil {
+		return err
+	}
+	if err := ralph.CheckText("reason", reason, true); err != nil {
+		return err
+	}
+	return tx.Move(id, ralph.Rejected, ralph.Person, "rejected by "+by+": "+reason)
+}
+
+// Unblock resolves a task's blockers and drops the dependencies that will not
+// complete. The error wraps [ralph.ErrConflict] if there are none.
+func (tx *Tx) Unblock(id int64, by string) error {
+	blockers, err := tx.Blockers(id)
+	if err != nil {
+		return err
+	}
+	dead, err := tx.Dead(id)
+	if err != nil {
+		return err
+	}
+	if len(blockers)+len(dead) == 0 {
+		return fmt.Errorf("TASK-%d has no open blocker and no failed dependency: %w", id, ralph.ErrConflict)
+	}
+	for _, b := range blockers {
+		if err := tx.Resolve(b.ID, "unblocked by "+by, by); err != nil {
+			return err
+		}
+	}
+	for _, d := range dead {
+		if err := tx.DropDependency(id, d.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Decidable reports whether a comment waits for a yes or no, see [Tx.Decide];
+// any other is resolved with words, see [Tx.Resolve].
+func (tx *Tx) Decidable(comment int64) (bool, error) {
+	c, err := tx.Comment(comment)
+	if err != nil {
+		return false, err
+	}
+	review, err := tx.Review(comment)
+	return c.Kind == ralph.Nack || len(review) > 0, err
+}
+
+// Decide approves or refuses a proposal to cancel a task, or a change of
+// protected files; an approved proposal cancels its task. The words may be "".
+func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {
+	c, err := tx.Comment(comment)
+	if err != nil {
+		return err
+	}
+	review, err := tx.Review(comment)
+	switch {
+	case err != nil:
+		return err
+	case len(review) > 0 && approve:
+		return tx.ApproveReview(comment, decision, by)
+	case len(review) > 0:
+		return tx.RefuseReview(comment, decision, by)
+	case c.Kind != ralph.Nack:
+		return fmt.Errorf("comment %d proposes no cancellation and no change of protected files: resolve it with words: %w", comment, ralph.ErrConflict)
+	}
+	word := "approved"
+	if !approve {
+		word = "refused"
+	}
+	if decision != "" {
+		word += " " + decision
+	}
+	if err := tx.Resolve(comment, word, by); err != nil || !approve {
+		return err
+	}
+	_, err = tx.Cancel(c.TaskID, by)
+	return err
+}
+
+// HaltSession stops a session: the one that is named, or with "" the latest one
+// that runs. Its task goes back to the queue, behind all others of its priority if
+// that is asked for.
+func (tx *Tx) HaltSession(id string, behind bool, by string) (ralph.Session, error) {
+	var s ralph.Session
+	if id != "" {
+		var err error
+		if s, err = tx.Session(id); err != nil {
+			return s, err
+		}
+	} else {
+		open, err := tx.OpenSessions()
+		if err != nil {
+			return s, err
+		}
+		var ok bool
+		if s, ok = ralph.CurrentSession(open); !ok && len(open) > 1 {
+			return s, fmt.Errorf("workers or people hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`): %w", len(open), ralph.ErrConflict)
+		} else if !ok {
+			return s, fmt.Errorf("no session is running: %w", ralph.ErrConflict)
+		}
+	}
+	if behind {
+		if err := tx.PutBehind(s.TaskID); err != nil {
+			return s, err
+		}
+	}
+	return s, tx.Halt(s.ID, by)
+}
