@@ -22,5 +22,5 @@ test: lint ## everything that CI checks
 lint: ## formatting and static checks; .golangci.yml says which, and why
 	go tool -modfile=internal/tools/go.mod golangci-lint run
 
-bench: ## benchmarks
-	go test -run '^$$' -bench . -benchmem ./prompt ./loop/...
+bench: build ## ralph against what the same work costs without it; docs/benchmarks.md
+	go run ./internal/bench $(BENCH)

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// An agent that signals done at once. Nothing checks it and nothing has changed, so
+// ralph asks once more, and it says so once more.
+const doneAtOnce = `task *
+  done {"summary": "It was done already: go test ./... passes."}
+turn
+  done {"summary": "It was done already: go test ./... passes."}
+`
+
+// A project is a repository with a queue.
+type project struct {
+	*bench
+	dir string
+}
+
+// newProject makes a repository with so many committed files, in folders of 100.
+func (b *bench) newProject(ctx context.Context, files int) (p project, err error) {
+	p.bench = b
+	if p.dir, err = os.MkdirTemp(b.dir, "project-*"); err != nil {
+		return p, err
+	}
+	for name, text := range map[string]string{
+		"ralph.yaml":    fmt.Sprintf("agent: {command: [%q, scripted-agent]}\nlimits: {max_sessions: 100000, stagnant_sessions: 100000, max_tasks: 100000, max_cost_usd: 100000, max_cost_per_day_usd: 100000}\n", b.ralph),
+		"claude.script": doneAtOnce,
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+			return p, err
+		}
+	}
+	for i := range files {
+		folder := filepath.Join(p.dir, "src", fmt.Sprintf("%04d", i/100))
+		if i%100 == 0 {
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				return p, err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("file%02d.go", i%100)), fmt.Appendf(nil, "package p\n\nconst Value%d = %d\n", i, i), 0o600); err != nil {
+			return p, err
+		}
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "begin"}} {
+		if _, err := p.time(ctx, "git", args...); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// command is a command in the project, out of reach of the user's configuration.
+func (p project) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "HOME="+p.bench.dir, "XDG_CONFIG_HOME="+p.bench.dir, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost")
+	return cmd
+}
+
+// time runs a command to its end and says how long it took.
+func (p project) time(ctx context.Context, name string, args ...string) (time.Duration, error) {
+	cmd := p.command(ctx, name, args...)
+	begin := time.Now()
+	out, err := cmd.CombinedOutput()
+	took := time.Since(begin)
+	if err != nil {
+		return took, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return took, nil
+}
+
+// database is where ralph keeps the project's state.
+func (p project) database() string { return filepath.Join(p.dir, ".git", "ralph", "ralph.db") }
