@@ -141,7 +141,7 @@ func (tx *Tx) HaltSession(id string, behind bool, by string) (ralph.Session, err
 		}
 		var ok bool
 		if s, ok = ralph.CurrentSession(open); !ok && len(open) > 1 {
-			return s, fmt.Errorf("workers or people hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`): %w", len(open), ralph.ErrConflict)
+			return s, fmt.Errorf("workers hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`): %w", len(open), ralph.ErrConflict)
 		} else if !ok {
 			return s, fmt.Errorf("no session is running: %w", ralph.ErrConflict)
 		}

@@ -54,9 +54,9 @@ func newSite(t *testing.T) *site {
 					tasks[x.TaskID], err = tx.Task(x.TaskID)
 				}
 			}
-			return report.New(sessions, tasks), err
+			return report.New(sessions, tasks, nil), err
 		},
-		Since: func(tx *store.Tx, since time.Time) (report.Report, error) { return report.New(nil, nil), nil },
+		Since: func(tx *store.Tx, since time.Time) (report.Report, error) { return report.New(nil, nil, nil), nil },
 		Control: func(ctx context.Context, what string) error {
 			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 		},
