@@ -61,6 +61,36 @@ func TestConformance(t *testing.T) {
 		})
 	}
 	inspector := filepath.Join(bin, "mcp-inspector")
+	t.Run("Inspector as a person's chat", func(t *testing.T) {
+		s.ralph(0, "task", "add", "Claimed by a person", "--verify", "test -f made")
+		s.ralph(0, "task", "claim", "2")
+		chat := func(want string, more ...string) {
+			t.Helper()
+			text, err := run(append(append([]string{inspector, "--cli"}, more...), s.command().Path, "mcp", "--profile", "human")...)
+			if !strings.Contains(text, want) {
+				t.Errorf("%q: %v, want …%s…\n%s", more, err, want, text)
+			}
+		}
+		call := func(want, tool string, args ...string) {
+			t.Helper()
+			var more []string
+			for _, a := range args {
+				more = append(more, "--tool-arg", a)
+			}
+			chat(want, append(more, "--method", "tools/call", "--tool-name", tool)...) // what follows --tool-arg is one
+		}
+		chat("agentic_create_checkpoint", "--method", "tools/list")
+		chat("ralph://task/{id}/timeline", "--method", "resources/templates/list")
+		chat("work-on-task", "--method", "prompts/list")
+		chat("Claimed by a person", "--method", "resources/read", "--uri", "ralph://task/active")
+		call("TASK-2", "agentic_get_active_task")
+		call("Claimed by a person", "agentic_task_show", "task_id=TASK-2")
+		call("progress updated", "agentic_task_update_progress", "task_id=2", "iteration=1", "tests_status=failing")
+		call("checkpoint created", "agentic_create_checkpoint", "task_id=2", "iteration=1")
+		call("Command: test -f made", "agentic_task_complete", "task_id=2")
+		s.write("made", "x")
+		call("completed", "agentic_task_complete", "task_id=2")
+	})
 	for name, args := range map[string][]string{
 		"Inspector on HTTP":  {proxy.URL, "--transport", "http"},
 		"Inspector on stdio": {s.command().Path, "mcp", "--profile", "worker"},

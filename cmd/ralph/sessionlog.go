@@ -59,6 +59,9 @@ sub-agents indented. With --follow go on until the session ends.`,
 
 // noTranscript says why there is none.
 func noTranscript(s ralph.Session) error {
+	if s.Origin == ralph.FromHuman {
+		return fmt.Errorf("session %.8s is %s's own, with a chat that ralph does not record; see `ralph timeline %d`: %w", s.ID, s.Worker, s.TaskID, ralph.ErrNotFound)
+	}
 	if s.CompletedAt.IsZero() {
 		return fmt.Errorf("session %.8s has not begun to speak; follow it with -f: %w", s.ID, ralph.ErrConflict)
 	}

@@ -102,7 +102,11 @@ func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
 		fmt.Fprintf(w, "not running; the last run ended %s: %s\n", v.Run.EndedAt.Local().Format("Jan 2 15:04"), oneLine(v.Run.Reason, 200))
 	}
 	for _, s := range v.Sessions {
-		fmt.Fprintf(w, "on TASK-%d since %s (session %.8s)\n", s.TaskID, s.StartedAt.Local().Format("15:04:05"), s.ID)
+		who := ""
+		if s.Worker != "" {
+			who = s.Worker + " "
+		}
+		fmt.Fprintf(w, "%son TASK-%d since %s (session %.8s)\n", who, s.TaskID, s.StartedAt.Local().Format("15:04:05"), s.ID)
 	}
 	if v.Agent != "" {
 		fmt.Fprintf(w, "no session before %s: %s\n", v.Until.Local().Format("Jan 2 15:04:05"), oneLine(v.Agent, 200))
