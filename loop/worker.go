@@ -163,7 +163,7 @@ func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signal
 
 // Lapse settles the claims whose lease has run out: their tasks go back to the
 // queue, and what was signalled counts; but a done is judged only where its worker
-// had its work tree. It also ends what people work on and have called off.
+// had its work tree. It also ends what people work on and have called off or amended.
 func (l *Loop) Lapse(ctx context.Context) error {
 	var lapsed []ralph.Session
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { lapsed, err = tx.LapsedClaims(); return err }); err != nil {
@@ -176,7 +176,7 @@ func (l *Loop) Lapse(ctx context.Context) error {
 		}
 		how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s has not called for %s", row.Worker, Lease)
 		if row.Origin == ralph.FromHuman {
-			how, why = ralph.Interrupted, "interrupted: its task was called off"
+			how, why = ralph.Interrupted, "interrupted: its task was called off or amended"
 		}
 		c := Claim{s}
 		if _, err := c.end(ctx, how, why); err != nil {
