@@ -211,6 +211,51 @@ func TestALeaseLastsForTheVerification(t *testing.T) {
 	}
 }
 
+// A worker whose task is amended while its done is checked is told so: the done does
+// not count, and the next session is told why (decision 3).
+func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
+	b := newWorkshop(t)
+	marks := t.TempDir()
+	command, running, proceed := blocker(marks)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
+	c := b.claim(l, id, "ann")
+	b.say(c, signals.Done{Summary: "made it"})
+	closed := make(chan error, 1)
+	go func() {
+		_, _, err := c.Close(context.WithoutCancel(t.Context()))
+		closed <- err
+	}()
+	until(t, "the verification", func() bool { return exists(running) })
+	verify := []string{"true"}
+	err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
+		m, err := tx.Propose(ralph.Amendment{TaskID: id, Author: "human", AuthorKind: ralph.ByHuman, Rationale: "r", Patch: ralph.Patch{Contracts: &ralph.Contract{Verify: &verify}}})
+		if err != nil {
+			return err
+		}
+		dropped, err := tx.ApproveAmendment(m, "", "eve")
+		if !dropped {
+			t.Error("the claim is not dropped")
+		}
+		return err
+	})
+	write(t, proceed, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dropped *loop.DroppedError
+	if err := <-closed; !errors.As(err, &dropped) || dropped.Why != "eve changed what the task asks for" {
+		t.Errorf("got %v", err)
+	}
+	var s ralph.Session
+	if err := b.db.View(t.Context(), func(tx *store.Tx) (err error) { s, err = tx.Session(c.SessionID()); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if task := b.task(id); task.Status != ralph.Pending || task.Attempts != 0 || s.Ending != ralph.Interrupted || s.Reason != "interrupted: eve changed what the task asks for" {
+		t.Errorf("got %s, %d attempts, %s: %s", task.Status, task.Attempts, s.Ending, s.Reason)
+	}
+}
+
 // A worker that calls while somebody settles its lapsed claim keeps it.
 func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	b := newWorkshop(t)
@@ -224,10 +269,10 @@ func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	lapsed := make(chan error, 1)
 	go func() { lapsed <- l.Lapse(context.WithoutCancel(t.Context())) }()
 	until(t, "the verification", func() bool { return exists(running) })
-	why, err := c.Dropped(t.Context())
+	err := c.Held(t.Context())
 	write(t, proceed, "")
-	if why != "" || err != nil {
-		t.Fatalf("dropped: %s, %v", why, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := <-lapsed; err != nil {
 		t.Error(err)
@@ -307,6 +352,10 @@ func TestWhoIsTooLateIsToldWhyAndLeavesNothing(t *testing.T) {
 	_, err := l.Claim(t.Context(), id, "bob")
 	if !errors.Is(err, ralph.ErrConflict) || !strings.Contains(err.Error(), "ann") {
 		t.Errorf("got %v", err)
+	}
+	marked := filepath.Join(t.TempDir(), "marked")
+	if _, err := b.tree("touch "+marked).Claim(t.Context(), id, "bob"); !errors.Is(err, ralph.ErrConflict) || exists(marked) {
+		t.Errorf("the baseline of a task is taken that cannot be claimed: %v", err)
 	}
 	// Somebody who was faster between the look and the claim.
 	other := b.add(ralph.Task{Title: "B"})

@@ -58,11 +58,26 @@ func (c *Claim) TaskID() int64 { return c.s.row.TaskID }
 // Prompt is what the worker is told.
 func (c *Claim) Prompt() string { return c.s.prompt }
 
-// Dropped says why the claim is over although the worker did not end it; "" if it
-// is not. A person may have cancelled or amended the task meanwhile, or the lease
-// may have lapsed.
-func (c *Claim) Dropped(ctx context.Context) (why string, err error) {
-	err = c.s.Store.Tx(ctx, func(tx *store.Tx) error {
+// A DroppedError says that a claim is over although its worker did not end it. It
+// wraps [ralph.ErrConflict].
+type DroppedError struct {
+	Task int64
+	Why  string
+}
+
+// Error says what happened and what it means for the worker.
+func (e *DroppedError) Error() string {
+	return fmt.Sprintf("your claim on TASK-%d is over: %s; what you did stays, and nothing more is recorded", e.Task, e.Why)
+}
+
+// Unwrap is [ralph.ErrConflict].
+func (e *DroppedError) Unwrap() error { return ralph.ErrConflict }
+
+// Held renews the claim. The error is a [DroppedError] if it is over: a person has
+// cancelled or amended the task meanwhile, or the lease has lapsed.
+func (c *Claim) Held(ctx context.Context) error {
+	why := ""
+	err := c.s.Store.Tx(ctx, func(tx *store.Tx) error {
 		row, err := tx.Session(c.s.row.ID)
 		if err != nil {
 			return err
@@ -91,25 +106,35 @@ func (c *Claim) Dropped(ctx context.Context) (why string, err error) {
 		return nil
 	})
 	if err != nil || why == "" {
-		return why, err
+		return err
 	}
-	_, err = c.end(ctx, ralph.Interrupted, "interrupted: "+why)
-	return why, err
+	if _, err := c.end(ctx, ralph.Interrupted, "interrupted: "+why); err != nil {
+		return err
+	}
+	return &DroppedError{c.TaskID(), why}
 }
 
 // Close is called after a closing verb. It checks a done as the loop does: what it
 // returns is either what is told to the worker, who goes on, or how the task was
-// settled. The lease lasts for the time that the check may take (decision 18).
+// settled. The lease lasts for the time that the check may take (decision 18). The
+// error is a [DroppedError] if the task was amended during the check.
 func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
 	check := time.Duration(len(c.s.verify.all())) * c.s.Verification.Timeout
 	if err := c.renew(ctx, Lease+check); err != nil {
 		return "", d, err
 	}
-	if again, err = c.s.turnEnded(ctx); err == nil && again != "" {
+	if again, err = c.s.turnEnded(ctx); err != nil {
+		return "", d, err
+	}
+	if again != "" {
 		return again, d, c.renew(ctx, Lease)
 	}
-	if err != nil {
+	var request string
+	if err := c.s.Store.View(ctx, func(tx *store.Tx) (err error) { request, _, err = tx.StopRequest(c.s.row.ID); return err }); err != nil {
 		return "", d, err
+	}
+	if request == "contract" { // what was checked is not what is asked for any more
+		return "", d, c.Held(ctx)
 	}
 	d, _, err = c.s.settle(ctx, Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
 	return "", d, err
@@ -138,7 +163,7 @@ func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signal
 
 // Lapse settles the claims whose lease has run out: their tasks go back to the
 // queue, and what was signalled counts; but a done is judged only where its worker
-// had its work tree. It also ends what people work on and have called off.
+// had its work tree. It also ends what people work on and have called off or amended.
 func (l *Loop) Lapse(ctx context.Context) error {
 	var lapsed []ralph.Session
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { lapsed, err = tx.LapsedClaims(); return err }); err != nil {
@@ -151,7 +176,7 @@ func (l *Loop) Lapse(ctx context.Context) error {
 		}
 		how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s has not called for %s", row.Worker, Lease)
 		if row.Origin == ralph.FromHuman {
-			how, why = ralph.Interrupted, "interrupted: its task was called off"
+			how, why = ralph.Interrupted, "interrupted: its task was called off or amended"
 		}
 		c := Claim{s}
 		if _, err := c.end(ctx, how, why); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,8 +53,8 @@ func TestAClaimLapses(t *testing.T) {
 		t.Errorf("a second claim: %v, want ErrConflict", err)
 	}
 	passed.Store(int64(loop.Lease - time.Second))
-	if why, err := first.Dropped(t.Context()); why != "" || err != nil { // it renews
-		t.Errorf("dropped: %s, %v", why, err)
+	if err := first.Held(t.Context()); err != nil { // it renews
+		t.Error(err)
 	}
 	if _, err := db.Say(t.Context(), 1, first.SessionID(), "ann", "", signals.Learned{Text: "x is y", Kind: "discovery", Scope: "project"}); err != nil {
 		t.Fatal(err)
@@ -67,8 +68,9 @@ func TestAClaimLapses(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a lapsed claim is still held: %v", err)
 	}
-	if why, err := first.Dropped(t.Context()); why == "" || err != nil {
-		t.Errorf("the first worker is not told: %q, %v", why, err)
+	var dropped *loop.DroppedError
+	if err := first.Held(t.Context()); !errors.As(err, &dropped) || !strings.HasPrefix(dropped.Why, "it has lapsed") {
+		t.Errorf("the first worker is not told: %v", err)
 	}
 	if task := status(); task.Attempts != 0 || task.StuckCount != 0 || task.ClaimedBy != second.SessionID() {
 		t.Errorf("got %+v", task)

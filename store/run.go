@@ -69,10 +69,10 @@ func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
 	return r, err == nil, err
 }
 
-// SetRunState notes what a run is doing; a wait is an event.
+// SetRunState notes what a run is doing; a wait and a pause are events.
 func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error {
 	if _, err := tx.exec(`UPDATE runs SET state = $1, state_reason = $2, wait_until = $3 WHERE id = $4`,
-		state, reason, ralph.At(until).String(), id); err != nil || state != "waiting" {
+		state, reason, ralph.At(until).String(), id); err != nil || state != "waiting" && state != "paused" {
 		return err
 	}
 	// Windows of the day are waited for too: only the agent's unavailability is news.
@@ -81,7 +81,7 @@ func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error
 		return err
 	}
 	return tx.record(ralph.Event{Type: ralph.EventRunWaiting, RunID: id},
-		map[string]any{"reason": reason, "until": ralph.At(until), "agent": !until.IsZero() && agent.WaitUntil.Equal(ralph.At(until).Time)})
+		map[string]any{"state": state, "reason": reason, "until": ralph.At(until), "agent": !until.IsZero() && agent.WaitUntil.Equal(ralph.At(until).Time)})
 }
 
 // Control asks something of the run that has not ended: one of ralph.Control….

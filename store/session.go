@@ -128,12 +128,12 @@ func (tx *Tx) holder(t ralph.Task) (string, error) {
 }
 
 // LapsedClaims are the open sessions of workers whose lease has run out, and those
-// of people whose task was called off; nobody else would settle these.
+// of people whose task was called off or amended; nobody else would settle these.
 func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 	return all(tx, scanSession, `
 		SELECT `+sessionColumns+` FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id
-			AND (t.claim_expires <> '' AND t.claim_expires < $1 OR s.origin = 'human' AND s.stop_request = 'cancel') ORDER BY s.started_at`, tx.now.String())
+			AND (t.claim_expires <> '' AND t.claim_expires < $1 OR s.origin = 'human' AND s.stop_request <> '') ORDER BY s.started_at`, tx.now.String())
 }
 
 // CheckLapsed reports that a claim has been renewed since it was found among
@@ -279,12 +279,11 @@ func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, 
 }
 
 // RequestStop asks for a running session to be stopped: "cancel" because its
-// task was called off, "contract" because what was asked of it was changed. A
-// person's session goes on after the latter: it is people who change both.
+// task was called off, "contract" because what was asked of it was changed.
 func (tx *Tx) RequestStop(session, why, by string) error {
 	_, err := tx.exec(`
 		UPDATE sessions SET stop_request = $1, stop_by = $2
-		WHERE id = $3 AND completed_at = '' AND stop_request <> 'cancel' AND (origin <> 'human' OR $1 = 'cancel')`, why, by, session)
+		WHERE id = $3 AND completed_at = '' AND stop_request <> 'cancel'`, why, by, session)
 	return err
 }
 

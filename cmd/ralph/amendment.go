@@ -173,12 +173,13 @@ func newAmendmentApprove(a *app) *cobra.Command {
 			return a.changeAmendment(cmd, func(tx *store.Tx) (int64, error) {
 				dropped, err := tx.ApproveAmendment(id, note, a.person())
 				if dropped {
-					said += "; the session that works on it is being stopped, its work stays, and the next one begins with the amendment"
+					said += "; the claim is dropped: the session that works on it ends, its work stays, and the next one begins with the amendment"
 				}
 				return id, err
 			}, &said)
 		},
 	}
+	cmd.PostRunE = a.endClaims
 	cmd.Flags().StringVar(&note, "note", "", "a word on the decision")
 	return cmd
 }
@@ -200,7 +201,7 @@ func newAmendmentReject(a *app) *cobra.Command {
 }
 
 func newAmendmentRollback(a *app) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "rollback ID", Short: "Give a task back what an approved amendment replaced", Example: "  ralph amendment rollback 3", Args: cobra.ExactArgs(1),
 		Long: "Give a task back what an approved amendment replaced. If the same fields have been\nchanged since, nothing is done, and they are named.",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -222,4 +223,6 @@ func newAmendmentRollback(a *app) *cobra.Command {
 			return err
 		},
 	}
+	cmd.PostRunE = a.endClaims
+	return cmd
 }

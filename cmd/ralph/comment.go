@@ -87,6 +87,7 @@ func newAnswer(a *app) *cobra.Command {
 func (a *app) settle(cmd *cobra.Command, id int64, f func(tx *store.Tx) error) error {
 	var c ralph.Comment
 	var t ralph.Task
+	var stop string // what is asked of the session that works on it
 	err := a.write(cmd.Context(), func(tx *store.Tx) (err error) {
 		if err := f(tx); err != nil {
 			return err
@@ -94,14 +95,20 @@ func (a *app) settle(cmd *cobra.Command, id int64, f func(tx *store.Tx) error) e
 		if c, err = tx.Comment(id); err != nil {
 			return err
 		}
-		t, err = tx.Task(c.TaskID)
+		if t, err = tx.Task(c.TaskID); err == nil && t.ClaimedBy != "" {
+			stop, _, err = tx.StopRequest(t.ClaimedBy)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return a.print(c, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "settled; TASK-%d is %s\n", t.ID, t.Status)
+		becomes := string(t.Status)
+		if stop == "cancel" {
+			becomes = "being stopped and then cancelled"
+		}
+		_, err := fmt.Fprintf(w, "settled; TASK-%d is %s\n", t.ID, becomes)
 		return err
 	})
 }
@@ -120,6 +127,12 @@ func newResolve(a *app) *cobra.Command {
 			decision := append(args, "")[1]
 			return a.settle(cmd, id, func(tx *store.Tx) error { return a.resolve(tx, id, decision, approve, refuse) })
 		},
+	}
+	cmd.PostRunE = func(cmd *cobra.Command, args []string) error {
+		if !approve {
+			return nil
+		}
+		return a.endClaims(cmd, args) // a cancellation may have been approved
 	}
 	cmd.Flags().BoolVar(&approve, "approve", false, "a proposal to cancel: cancel the task; a review: accept the change of protected files")
 	cmd.Flags().BoolVar(&refuse, "refuse", false, "a proposal to cancel: keep the task; a review: send it back")

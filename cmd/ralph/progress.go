@@ -154,17 +154,17 @@ func (p *progress) wait(e ralph.Event) {
 // describe is an event in one line for people; "" for those of no interest.
 func describe(e ralph.Event) string {
 	var d struct {
-		Title, Reason, Verb, From, To, Outcome, Status, Model string
-		StatusReason                                          string `json:"status_reason"`
-		Attempt                                               int
-		Seconds                                               float64
-		Cost                                                  float64 `json:"cost_usd"`
-		Until                                                 ralph.Time
-		Payload                                               map[string]any
-		Gone                                                  []string
-		Snapshot                                              int64 `json:"snapshot_id"`
-		Permission                                            int64 `json:"permissionId"`
-		Tool, Input, Commit                                   string
+		Title, Reason, Verb, From, To, Outcome, Status, Model, State string
+		StatusReason                                                 string `json:"status_reason"`
+		Attempt                                                      int
+		Seconds                                                      float64
+		Cost                                                         float64 `json:"cost_usd"`
+		Until                                                        ralph.Time
+		Payload                                                      map[string]any
+		Gone                                                         []string
+		Snapshot                                                     int64 `json:"snapshot_id"`
+		Permission                                                   int64 `json:"permissionId"`
+		Tool, Input, Commit                                          string
 	}
 	if err := json.Unmarshal(e.Payload, &d); err != nil {
 		return ""
@@ -189,6 +189,9 @@ func describe(e ralph.Event) string {
 	case ralph.EventPermissionAsked:
 		return fmt.Sprintf("    ? may it use %s %s: `ralph permission allow %d` or deny", d.Tool, oneLine(d.Input, 100), d.Permission)
 	case ralph.EventRunWaiting:
+		if d.State == "paused" {
+			return "… " + oneLine(d.Reason, 200) + "; `ralph resume` goes on"
+		}
 		if d.Until.IsZero() {
 			return "… waiting " + oneLine(d.Reason, 200)
 		}

@@ -344,10 +344,14 @@ func newTaskEdit(a *app) *cobra.Command {
 					return err
 				}
 				contract := given("accept") || given("verify") || given("clear-accept") || given("clear-verify") || given("description") || given("title")
-				if t.Status == ralph.InProgress && contract {
-					return tx.RequestStop(t.ClaimedBy, "contract", a.person())
+				if t.Status != ralph.InProgress || !contract {
+					return nil
 				}
-				return nil
+				s, err := tx.Session(t.ClaimedBy)
+				if err != nil || s.Origin == ralph.FromHuman { // a person's goes on: people change both
+					return err
+				}
+				return tx.RequestStop(s.ID, "contract", a.person())
 			})
 			if err != nil {
 				return err
@@ -423,17 +427,20 @@ func newTaskCancel(a *app) *cobra.Command {
 		}
 		return "is cancelled", err
 	})
-	// Nobody watches over what a person has claimed: it is ended here.
-	cmd.PostRunE = func(cmd *cobra.Command, _ []string) error {
-		return a.withLoop(cmd.Context(), func(p *project, l *loop.Loop) error {
-			if err := l.Lapse(cmd.Context()); err != nil {
-				return err
-			}
-			a.writeMirror(p, l.Store)
-			return nil
-		})
-	}
+	cmd.PostRunE = a.endClaims
 	return cmd
+}
+
+// endClaims ends what people have claimed and what was called off or amended by the
+// command that has just run: nobody else watches over it.
+func (a *app) endClaims(cmd *cobra.Command, _ []string) error {
+	return a.withLoop(cmd.Context(), func(p *project, l *loop.Loop) error {
+		if err := l.Lapse(cmd.Context()); err != nil {
+			return err
+		}
+		a.writeMirror(p, l.Store)
+		return nil
+	})
 }
 
 func newTaskBlock(a *app) *cobra.Command {

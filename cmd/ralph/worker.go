@@ -140,16 +140,16 @@ func (w *worker) held(ctx context.Context) (*loop.Claim, error) {
 	if w.claim == nil {
 		return nil, fmt.Errorf("you have not claimed a task; call claim_task first: %w", ralph.ErrConflict)
 	}
-	why, err := w.claim.Dropped(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if why != "" {
-		id := w.claim.TaskID()
+	return w.claim, w.over(w.claim.Held(ctx))
+}
+
+// over forgets the claim if the error says that there is none any more.
+func (w *worker) over(err error) error {
+	var dropped *loop.DroppedError
+	if errors.As(err, &dropped) {
 		w.claim = nil
-		return nil, fmt.Errorf("your claim on TASK-%d is over: %s; what you did stays, and nothing more is recorded: %w", id, why, ralph.ErrConflict)
 	}
-	return w.claim, nil
+	return err
 }
 
 // alive renews the claim: any call does. An error says why there is none any more.
@@ -259,7 +259,7 @@ func (w *worker) Say(ctx context.Context, p signals.Payload) (string, error) {
 	}
 	again, d, err := c.Close(ctx)
 	if err != nil {
-		return "", err
+		return "", w.over(err)
 	}
 	if again != "" {
 		return said + " It does not close the task yet:\n\n" + again, nil

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"ralph/internal/messagesapi"
+)
+
+// pulls has the real CLI work by itself with ralph's worker profile.
+func (s *stage) pulls() string {
+	s.t.Helper()
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"ralph": map[string]any{"command": s.ralph, "args": []string{"mcp", "--profile", "worker", "--name", "claude"}},
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	like := s.command()
+	cmd := exec.CommandContext(s.t.Context(), realClaude(s.t), "-p", "Take a task and do it.", "--mcp-config", string(config), "--strict-mcp-config", "--allowedTools", "mcp__ralph", "Bash")
+	cmd.Dir, cmd.Env = like.Dir, like.Env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// TestRealWorker: the real CLI pulls a task by itself, has its first done refused, and
+// mends it. When it leaves in the middle of another one, that one is queued again.
+func TestRealWorker(t *testing.T) {
+	t.Parallel()
+	claim := tools(messagesapi.Tool{Name: "mcp__ralph__claim_task", Input: map[string]any{}})
+	s := newStage(t, turns(
+		claim, done("made it"), state("implementing"), bash("echo x > a.txt"), done("made it, really"), finished,
+		claim, bash("echo x > b.txt"), finished,
+	))
+	s.run(0, "task", "add", "Make a.txt", "--verify", "test -f a.txt")
+	s.run(0, "task", "add", "Make b.txt")
+	s.pulls()
+	s.has(s.run(0, "task", "show", "1"), "completed")
+	requests := s.api.Requests()
+	s.has(requests[1].Text, "You hold TASK-1", "## Your task: TASK-1 Make a.txt")
+	s.has(requests[2].Text, "It does not close the task yet", "Exit status: 1")
+	s.has(s.run(0, "session", "list"), "success")
+	s.pulls()
+	for !strings.Contains(s.run(0, "task", "list", "--status", "pending"), "TASK-2") { // its server ends after it
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
+	s.has(s.run(0, "session", "list", "--task", "2"), "interrupted: its worker gave the task back")
+}
