@@ -32,7 +32,7 @@ type Prompt struct {
 type SectionSize struct {
 	Name   string `json:"name"`
 	Bytes  int    `json:"bytes"`
-	Tokens int    `json:"tokens"` // as EstimateTokens counts
+	Tokens int    `json:"tokens"` // an estimate
 }
 
 // sections makes the sections of a prompt in their order: what changes least

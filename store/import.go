@@ -34,7 +34,7 @@ type ImportedResult struct {
 	ID      int64        `json:"id"`
 	Title   string       `json:"title"`
 	Status  ralph.Status `json:"status"`
-	Action  string       `json:"action"`            // one of the Import… constants
+	Action  string       `json:"action"`            // added, updated, unchanged or kept
 	Changes []string     `json:"changes,omitempty"` // the fields that were updated, or would have been
 	Line    int          `json:"line"`
 }

@@ -323,15 +323,21 @@ func (tx *Tx) MergeLearnings(from, into int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Learning(into); err != nil {
+	b, err := tx.Learning(into)
+	if err != nil {
 		return err
+	}
+	for _, l := range []ralph.Learning{a, b} {
+		if l.Status == "forgotten" {
+			return fmt.Errorf("learning %d was forgotten; `ralph learning forget %d --undo` brings it back: %w", l.ID, l.ID, ralph.ErrConflict)
+		}
 	}
 	if _, err := tx.exec(`
 		INSERT INTO learning_comments (learning_id, comment_id) SELECT $1, comment_id FROM learning_comments WHERE learning_id = $2
 		ON CONFLICT (learning_id, comment_id) DO NOTHING`, into, from); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE learnings SET times_seen = times_seen + $1 WHERE id = $2`, a.TimesSeen, into); err != nil {
+	if _, err := tx.exec(`UPDATE learnings SET times_seen = times_seen + $1, last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END WHERE id = $3`, a.TimesSeen, a.LastSeen.String(), into); err != nil {
 		return err
 	}
 	a.Status = "forgotten"

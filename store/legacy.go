@@ -98,6 +98,10 @@ func scanText(row scanner) (s string, err error) {
 func (db *DB) takeOver(ctx context.Context) error {
 	return db.Tx(ctx, func(tx *Tx) error {
 		l := &legacy{Tx: tx}
+		var err error
+		if l.known, err = tx.Learnings(LearningFilter{}); err != nil {
+			return err
+		}
 		for _, step := range []struct {
 			table string
 			copy  func(r record) error
@@ -113,7 +117,11 @@ func (db *DB) takeOver(ctx context.Context) error {
 				return fmt.Errorf("take over %s: %w", step.table, err)
 			}
 		}
-		for _, id := range l.waiting {
+		waiting, err := all(tx, scanID, `SELECT id FROM tasks WHERE status IN ('pending', 'blocked', 'needs_input') ORDER BY id`)
+		if err != nil {
+			return err
+		}
+		for _, id := range waiting {
 			if err := tx.Derive(id); err != nil {
 				return err
 			}
@@ -135,8 +143,8 @@ func (db *DB) takeOver(ctx context.Context) error {
 // legacy copies the rows of an older database.
 type legacy struct {
 	*Tx
-	inPlace bool    // the rows come from task_comments and keep their ids
-	waiting []int64 // tasks with a question that was open
+	inPlace bool             // the rows come from task_comments and keep their ids
+	known   []ralph.Learning // so far
 }
 
 // A record is a row of an older table by its columns.
@@ -285,12 +293,19 @@ func (l *legacy) task(r record) error {
 	completed := ""
 	if status == ralph.Completed {
 		completed = created
+		if at := (record{"created": r["completed_at"]}).time(); at.Unix() > 0 {
+			completed = at.String()
+		}
+	}
+	origin := ralph.ByHuman
+	if strings.EqualFold(r.text("origin"), string(ralph.ByAgent)) {
+		origin = ralph.ByAgent
 	}
 	_, err := l.exec(`
-		INSERT INTO tasks (id, feature_id, discipline_id, title, normal_title, description, acceptance, priority, status, status_reason, created, updated, completed_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)`,
+		INSERT INTO tasks (id, feature_id, discipline_id, title, normal_title, description, acceptance, priority, status, status_reason, created, updated, completed_at, origin)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)`,
 		r["id"], l.reference(r, "feature"), l.reference(r, "discipline"), title, signals.NormalTitle(title), r.text("description"), acceptance, priority, string(status),
-		r.text("status_reason"), created, completed)
+		r.text("status_reason"), created, completed, string(origin))
 	return err
 }
 
@@ -406,25 +421,58 @@ func (l *legacy) signal(r record) error {
 	if session == "" {
 		session = "unknown"
 	}
+	t, err := l.Task(task)
+	if err != nil {
+		return err
+	}
 	var answer any
 	holding := 0
-	if ask, ok := p.(signals.Ask); ok {
+	switch p := p.(type) {
+	case signals.Ask:
 		answer = nullText(r.text("answer", "answered", "signal_answered"))
-		if ask.IsBlocking() && answer == nil {
-			var status ralph.Status
-			if err := l.row(`SELECT status FROM tasks WHERE id = $1`, task).Scan(&status); err != nil {
-				return err
-			}
-			if status == ralph.Pending || status == ralph.NeedsInput || status == ralph.Blocked {
-				holding = 1
-				l.waiting = append(l.waiting, task)
-			}
+		if p.IsBlocking() && answer == nil && (t.Status == ralph.Pending || t.Status == ralph.NeedsInput || t.Status == ralph.Blocked) {
+			holding = 1
+		}
+	case signals.Blocked:
+		if p.Kind == "external" && t.Status == ralph.Blocked {
+			holding = 1 // what a task of the same designs waited for is a dependency of it
 		}
 	}
-	_, err = l.exec(`
+	id, err := l.insert(`
 		INSERT INTO task_comments (id, task_id, session_id, author, author_kind, signal_verb, signal_payload, signal_answered, body, holding, created)
-		VALUES ($1, $2, $3, $4, 'agent', $5, $6, $7, $8, $9, $10)`,
+		VALUES ($1, $2, $3, $4, 'agent', $5, $6, $7, $8, $9, $10) RETURNING id`,
 		l.id(r), task, session, author, string(p.Verb()), string(text), answer, p.Body(), holding, r.time().String())
+	if err != nil || p.Verb() != ralph.VerbLearned {
+		return err
+	}
+	return l.learned(t, author, signals.Said{ID: id, Payload: p}, r.time())
+}
+
+// learned makes a learning of a signal, or raises the one that it repeats, by the
+// rule by which sessions are settled.
+func (l *legacy) learned(t ralph.Task, author string, said signals.Said, at ralph.Time) error {
+	for _, learn := range signals.Decide(signals.Facts{Task: t, Said: []signals.Said{said}, Known: l.known}).Learn {
+		if err := l.learn(t, author, learn); err != nil {
+			return err
+		}
+	}
+	var id int64
+	if err := l.row(`SELECT learning_id FROM learning_comments WHERE comment_id = $1`, said.ID).Scan(&id); err != nil {
+		return err
+	}
+	k, err := l.Learning(id)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(l.known, func(o ralph.Learning) bool { return o.ID == id }); i >= 0 {
+		l.known[i] = k
+	} else {
+		l.known = append(l.known, k)
+		if _, err := l.exec(`UPDATE learnings SET created = $1 WHERE id = $2`, at.String(), id); err != nil {
+			return err
+		}
+	}
+	_, err = l.exec(`UPDATE learnings SET last_seen = $1 WHERE id = $2`, at.String(), id)
 	return err
 }
 

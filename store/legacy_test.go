@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,6 +160,47 @@ func TestTheOtherShapeIsTakenOverToo(t *testing.T) {
 	}
 	if got := bodies(t, db, 5); len(got) != 1 {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestWhatAnOlderDatabaseKnewIsKnown: what sessions learned reaches later prompts,
+// and what a task waited for still waits for a person.
+func TestWhatAnOlderDatabaseKnewIsKnown(t *testing.T) {
+	db, err := store.Open(t.Context(), older(t, olderTables, payloadTable+`
+		UPDATE tasks SET status = 'blocked' WHERE id = 5;
+		INSERT INTO task_signals (task_id, session_id, verb, payload, created_at) VALUES
+		(4, 's1', 'learned', '{"text": "Tests need Redis on port 6379", "kind": "convention", "scope": "project"}', '2026-02-11T10:00:00Z'),
+		(5, 's2', 'learned', '{"text": "tests need redis on port 6379.", "kind": "convention", "scope": "project"}', '2026-02-12T11:00:00Z'),
+		(4, 's1', 'learned', '{"text": "URLs are checked once", "kind": "decision", "rationale": "twice is slow"}', '2026-02-11T10:01:00Z'),
+		(5, 's2', 'blocked', '{"on": "the key", "kind": "external"}', '2026-02-12T11:00:01Z');`), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(t.Context(), func(tx *store.Tx) error {
+		list, err := tx.Learnings(store.LearningFilter{})
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, l := range list {
+			got = append(got, fmt.Sprintf("%s (%s, %s, %d×, %s to %s, %d signals)", l.Text, l.Scope, l.Rationale, l.TimesSeen, l.Created, l.LastSeen, len(l.Comments)))
+		}
+		want := []string{
+			"Tests need Redis on port 6379 (project, , 2×, 2026-02-11T10:00:00.000Z to 2026-02-12T11:00:00.000Z, 2 signals)",
+			"URLs are checked once (feature, twice is slow, 1×, 2026-02-11T10:01:00.000Z to 2026-02-11T10:01:00.000Z, 1 signals)",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
+		}
+		inbox, err := tx.Inbox()
+		if len(inbox) != 1 || inbox[0].Kind != "blocker" || inbox[0].TaskID != 5 {
+			t.Errorf("waiting: %+v", inbox)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -18,6 +19,9 @@ import (
 
 	"ralph"
 	"ralph/internal/permission"
+	"ralph/internal/report"
+	"ralph/prompt"
+	"ralph/store"
 )
 
 var update = flag.Bool("update", false, "write the generated documents anew")
@@ -165,32 +169,49 @@ func flags(b *strings.Builder, set *pflag.FlagSet) {
 	})
 }
 
-// objects are what commands print with --json.
+// objects are what commands print with --json. One that the code keeps to itself has
+// a name for people; it has the fields of what is embedded in it too.
 var objects = []struct {
 	value any
 	where string
+	name  string
 }{
-	{ralph.Task{}, "`task list`, `task show`"},
-	{ralph.Comment{}, "`timeline`, `task show`"},
-	{ralph.Session{}, "`session list`, `session show`, `task show`"},
-	{ralph.Stay{}, "`time_in_state`, which `session list` and `session show` add beside `stood_at`, the last state before the end"},
-	{ralph.Check{}, "`verify` of a session"},
-	{ralph.FileChange{}, "`files` of a session"},
-	{ralph.Tokens{}, "`tokens` of a session"},
-	{ralph.Permission{}, "`permission list`"},
-	{ralph.Learning{}, "`prompt`"},
-	{ralph.Feature{}, "`feature list`, `feature show`"},
-	{ralph.Discipline{}, "`discipline list`"},
-	{ralph.Run{}, "`status`"},
-	{ralph.Limits{}, "`limits` of a run"},
-	{ralph.UsageWindow{}, "`status`"},
-	{ralph.Event{}, "`run --format json`, a line each"},
+	{ralph.Task{}, "`task list`, `task show`, `suggestion`, `feature show`", ""},
+	{taskView{}, "`task show`, beside those of a task", "TaskView"},
+	{receipt{}, "`receipt` of `task show`", "TaskReceipt"},
+	{store.InboxItem{}, "`inbox`", ""},
+	{suggestion{}, "`suggestion list`", "Suggestion"},
+	{ralph.Comment{}, "`timeline`, `task show`", ""},
+	{ralph.Session{}, "`session list`, `session show`, `task show`", ""},
+	{ralph.Stay{}, "`time_in_state`, which `session list` and `session show` add beside `stood_at`, the last state before the end", ""},
+	{ralph.Check{}, "`verify` of a session", ""},
+	{ralph.FileChange{}, "`files` of a session", ""},
+	{ralph.Tokens{}, "`tokens` of a session", ""},
+	{ralph.Permission{}, "`permission list`", ""},
+	{ralph.Learning{}, "`learning`", ""},
+	{promptView{}, "`prompt`", "Prompt"},
+	{prompt.SectionSize{}, "`sections` of `prompt`", ""},
+	{ralph.Feature{}, "`feature list`, `feature show`", ""},
+	{featureView{}, "`feature show`, beside those of a feature", "FeatureView"},
+	{store.Progress{}, "`progress` of `feature show`", "FeatureProgress"},
+	{imported{}, "`import`, beside those of an import's result", "Import"},
+	{store.ImportResult{}, "`import`", ""},
+	{store.ImportedResult{}, "`tasks` of `import`", ""},
+	{report.Report{}, "`report`", ""},
+	{report.Receipt{}, "`tasks` of `report`", ""},
+	{report.Flag{}, "`flags` of `report`", ""},
+	{report.Waiting{}, "`waiting` of `report`", ""},
+	{ralph.Discipline{}, "`discipline list`", ""},
+	{ralph.Run{}, "`status`", ""},
+	{ralph.Limits{}, "`limits` of a run", ""},
+	{ralph.UsageWindow{}, "`status`", ""},
+	{ralph.Event{}, "`run --format json`, a line each", ""},
 }
 
 // objectReference describes the fields of what is printed as JSON, with the
 // comments of the code.
 func objectReference() (string, error) {
-	comments, err := fieldComments()
+	comments, err := fieldComments("../..", "../../store", "../../prompt", "../../internal/report", ".")
 	if err != nil {
 		return "", err
 	}
@@ -198,13 +219,13 @@ func objectReference() (string, error) {
 	b.WriteString("\n## JSON\n\nWhat `--json` prints has these fields. Their names are stable; further ones may be added. Times are RFC 3339 in UTC, null where there is none.\n")
 	for _, o := range objects {
 		typ := reflect.TypeOf(o.value)
-		fmt.Fprintf(&b, "\n### %s\n\nOf %s.\n\n| field | type | meaning |\n|---|---|---|\n", typ.Name(), o.where)
+		fmt.Fprintf(&b, "\n### %s\n\nOf %s.\n\n| field | type | meaning |\n|---|---|---|\n", cmp.Or(o.name, typ.Name()), o.where)
 		for f := range typ.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "" || name == "-" {
 				continue
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, jsonType(f.Type), strings.ReplaceAll(comments[typ.Name()+"."+f.Name], "|", `\|`))
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, jsonType(f.Type), strings.ReplaceAll(comments[typ.String()+"."+f.Name], "|", `\|`))
 		}
 	}
 	return b.String(), nil
@@ -224,6 +245,11 @@ func jsonType(t reflect.Type) string {
 		}
 		return "list of " + jsonType(t.Elem())
 	case reflect.Struct:
+		for _, o := range objects {
+			if reflect.TypeOf(o.value) == t {
+				return cmp.Or(o.name, t.Name())
+			}
+		}
 		return t.Name()
 	case reflect.Map:
 		return "object"
@@ -235,12 +261,16 @@ func jsonType(t reflect.Type) string {
 	return "number"
 }
 
-// fieldComments are the comments of the fields of the nouns, by "Type.Field".
-func fieldComments() (map[string]string, error) {
+// fieldComments are the comments of fields, by "package.Type.Field".
+func fieldComments(dirs ...string) (map[string]string, error) {
 	comments := map[string]string{}
-	files, err := filepath.Glob("../../*.go")
-	if err != nil {
-		return nil, err
+	var files []string
+	for _, dir := range dirs {
+		found, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
 	}
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
@@ -255,7 +285,7 @@ func fieldComments() (map[string]string, error) {
 			if s, ok := spec.Type.(*ast.StructType); ok {
 				for _, f := range s.Fields.List {
 					for _, id := range f.Names {
-						comments[spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(f.Comment.Text()), " ")
+						comments[file.Name.Name+"."+spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(f.Comment.Text()), " ")
 					}
 				}
 			}

@@ -87,11 +87,7 @@ func newFeatureShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show a feature, how far it is, and its tasks", Example: "  ralph feature show login", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var v struct {
-				ralph.Feature
-				Progress store.Progress `json:"progress"`
-				Tasks    []ralph.Task   `json:"tasks"`
-			}
+			var v featureView
 			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
 				if v.Feature, err = tx.Feature(args[0]); err != nil {
 					return err
@@ -118,6 +114,13 @@ func newFeatureShow(a *app) *cobra.Command {
 			})
 		},
 	}
+}
+
+// featureView is what `feature show --json` prints.
+type featureView struct {
+	ralph.Feature
+	Progress store.Progress `json:"progress"`
+	Tasks    []ralph.Task   `json:"tasks"`
 }
 
 // barWidth is how long a full bar of progress is.

@@ -54,7 +54,7 @@ the budget had no room for. Tokens are estimates: no tokenizer is public.`,
 			if err != nil {
 				return err
 			}
-			v := map[string]any{"text": built.Text, "sections": built.Sections, "left_out": append([]string{}, built.LeftOut...)}
+			v := promptView{built.Text, built.Sections, append([]string{}, built.LeftOut...)}
 			return a.print(v, func(w io.Writer) error {
 				if _, err := io.WriteString(w, built.Text); err != nil {
 					return err
@@ -78,4 +78,11 @@ the budget had no room for. Tokens are estimates: no tokenizer is public.`,
 	cmd.Flags().BoolVar(&chat, "chat", false, "what ralph task claim gives to a chat, with the latest checkpoint")
 	cmd.Flags().BoolVar(&template, "template", false, "print ralph's own prompt as a template to start from (prompt.template, docs/prompt.md)")
 	return cmd
+}
+
+// promptView is what `prompt --json` prints.
+type promptView struct {
+	Text     string               `json:"text"`
+	Sections []prompt.SectionSize `json:"sections"` // in the order of the text
+	LeftOut  []string             `json:"left_out"` // what the budget had no room for
 }

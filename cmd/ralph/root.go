@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 )
 
@@ -74,7 +76,13 @@ cannot be used; 130 stopped.`,
 // of usage, for every command.
 func checkArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error { return usage(check(cmd, args)) }
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if err != nil && !cmd.HasSubCommands() {
+				err = fmt.Errorf("%w; it is used as: %s", err, cmd.UseLine())
+			}
+			return usage(err)
+		}
 	}
 	for _, c := range cmd.Commands() {
 		checkArguments(c)

@@ -27,6 +27,9 @@ func newTimeline(a *app) *cobra.Command {
 			if f.NoSignals && f.NoComments {
 				return usage(errors.New("--signals and --no-signals exclude each other"))
 			}
+			if f.NoSignals && len(verbs) > 0 {
+				return usage(errors.New("--verb and --no-signals exclude each other"))
+			}
 			for _, v := range verbs {
 				if !slices.Contains(ralph.Verbs, ralph.Verb(v)) {
 					return fieldError("--verb", v, "done", "partial", "stuck", "ask", "flag", "learned", "suggest", "blocked")
