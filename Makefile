@@ -2,7 +2,7 @@
 # be as fast for ralph and builds in half the time.
 export CGO_CFLAGS ?= -O1
 
-.PHONY: help build install demo test lint bench
+.PHONY: help build install demo test lint bench dist
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 10
@@ -24,3 +24,6 @@ lint: ## formatting and static checks; .golangci.yml says which, and why
 
 bench: build ## ralph against what the same work costs without it; docs/benchmarks.md
 	go run ./internal/bench $(BENCH)
+
+dist: ## build the release in dist/; .ci/dist says what it takes
+	.ci/dist

@@ -64,7 +64,7 @@ cannot be used; 130 stopped.`,
 	add(groupLook, newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a), newSnapshot(a))
 	add(groupSelf, newToken(a), newInitMCP(a), newMCP(a))
 	add(groupKeep, newDB(a))
-	root.AddCommand(newHook(a), newScriptedAgent(a))
+	root.AddCommand(newHook(a), newScriptedAgent(a), newMan(a))
 	checkArguments(root)
 	if err := a.complete(root); err != nil {
 		panic(err) // a flag that has a completion already, which only a change of this package can cause
