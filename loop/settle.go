@@ -78,7 +78,7 @@ func (s *session) observe(ctx context.Context) (saw observation, err error) {
 		saw.elsewhere = true
 		return saw, err
 	}
-	after, err := s.Tree.Snapshot(keep, s.scratch())
+	after, err := s.Tree.Look(keep, s.scratch())
 	if err != nil {
 		return saw, fmt.Errorf("state of the work tree: %w", err)
 	}

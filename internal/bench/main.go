@@ -39,6 +39,7 @@ var rows = []struct {
 	measure func(*bench, context.Context) ([]row, error)
 }{
 	{"session", (*bench).sessions},
+	{"idle", (*bench).idle},
 }
 
 func main() {

@@ -50,14 +50,10 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, scratch, message string) (s
 	if err != nil {
 		return Saved{}, false, err
 	}
-	parent, tree := s.Head, ""
-	if parent != "" {
-		if tree, err = t.id(ctx, nil, parent+"^{tree}"); err != nil {
-			return Saved{}, false, err
-		}
-	}
-	if tree == "" {
-		tree = emptyTree
+	parent := s.Head
+	tree, err := t.treeOf(ctx, parent)
+	if err != nil {
+		return Saved{}, false, err
 	}
 	// Of a project that is the whole work tree the snapshot tells whether there is
 	// anything to keep; of one below the top the rest has to be looked at.
@@ -322,12 +318,12 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 	if t.git == "" {
 		return nil, nil
 	}
-	base := emptyTree
-	if s.Head != "" {
-		base = s.Head
+	base, err := t.treeOf(ctx, s.Head)
+	if err != nil {
+		return nil, err
 	}
 	top, err := t.topContent(ctx, s, scratch)
-	if err != nil {
+	if err != nil || top == base {
 		return nil, err
 	}
 	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--relative", "--no-commit-id", base, top)

@@ -13,14 +13,18 @@ package worktree
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5"
 
@@ -41,6 +45,7 @@ type Tree struct {
 	common  string // git directory shared by all work trees
 	prefix  string // of the root below the top of the work tree, "" if it is the top
 	exclude []string
+	known   memory
 }
 
 // A Snapshot is where a work tree stood at one moment.
@@ -50,24 +55,18 @@ type Snapshot struct {
 	Content string            `json:"content"` // what is in the work tree: committed, uncommitted and untracked, without ignored files
 	Refs    map[string]string `json:"refs"`    // ref name to commit
 	Logged  []string          `json:"logged"`  // commits that only the logs of the refs still know
+	Marks   string            `json:"marks"`   // digest of the refs and their logs; "" if it is not known
 }
 
 // Find returns the top of the work tree around dir and the git directory that
 // all its work trees share. The error wraps [ErrNoRepo] if there is none.
 func Find(ctx context.Context, dir string) (top, common string, err error) {
-	out, err := run(ctx, dir, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
+	lines, err := places(ctx, dir, "--git-common-dir")
 	if errors.Is(err, exec.ErrNotFound) {
 		return findWithoutGit(dir)
 	}
 	if err != nil {
-		if strings.Contains(err.Error(), "dubious ownership") {
-			return "", "", err
-		}
-		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if len(lines) != 2 {
-		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
+		return "", "", err
 	}
 	return lines[0], lines[1], nil
 }
@@ -93,24 +92,33 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return t, nil
 	}
-	_, common, err := Find(ctx, root)
+	// The prefix comes last: it alone may be empty.
+	lines, err := places(ctx, root, "--git-common-dir", "--absolute-git-dir", "--show-prefix")
 	if errors.Is(err, ErrNoRepo) {
 		return t, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	t.common = common
-	out, err := run(ctx, root, nil, "rev-parse", "--absolute-git-dir")
-	if err != nil {
-		return nil, err
-	}
-	t.git = strings.TrimSpace(string(out))
-	if out, err = run(ctx, root, nil, "rev-parse", "--show-prefix"); err != nil {
-		return nil, err
-	}
-	t.prefix = strings.TrimSuffix(strings.TrimRight(string(out), "\n"), "/")
+	t.common, t.git, t.prefix = lines[1], lines[2], strings.TrimSuffix(lines[3], "/")
 	return t, nil
+}
+
+// places asks git for places of the work tree around dir, one a line. The error
+// wraps [ErrNoRepo] if there is none.
+func places(ctx context.Context, dir string, names ...string) ([]string, error) {
+	out, err := run(ctx, dir, nil, append([]string{"rev-parse", "--path-format=absolute", "--show-toplevel"}, names...)...)
+	if err != nil {
+		if errors.Is(err, exec.ErrNotFound) || strings.Contains(err.Error(), "dubious ownership") {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoRepo)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(lines) != 1+len(names) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoRepo)
+	}
+	return lines, nil
 }
 
 // Snapshot notes where the work tree stands. What it needs for comparing later
@@ -124,25 +132,36 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Refs = map[string]string{}
-	if out, err := run(ctx, t.root, nil, "symbolic-ref", "--quiet", "HEAD"); err == nil {
-		s.Branch = strings.TrimSpace(string(out))
+	_, s.Branch = t.head(ctx)
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	// Taken before they are read: what moves meanwhile counts as moved.
+	marks := t.refMarks()
+	if marks == "" || marks != t.known.marks {
+		if t.known.refs, t.known.logged, err = t.readRefs(ctx); err != nil {
+			t.known.marks = ""
+			return s, err
+		}
+		t.known.marks = marks
 	}
-	refs, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname) %(objectname)")
+	s.Refs, s.Logged, s.Marks = t.known.refs, t.known.logged, marks
+	return s, nil
+}
+
+// readRefs has git list the refs, and the commits that only their logs know.
+func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged []string, err error) {
+	out, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname) %(objectname)")
 	if err != nil {
-		return s, err
+		return nil, nil, err
 	}
-	for line := range strings.Lines(string(refs)) {
+	refs = map[string]string{}
+	for line := range strings.Lines(string(out)) {
 		if name, id, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			s.Refs[name] = id
+			refs[name] = id
 		}
 	}
-	logged, err := run(ctx, t.root, nil, "rev-list", "--reflog", "--not", "--all")
-	if err != nil {
-		return s, err
-	}
-	s.Logged = strings.Fields(string(logged))
-	return s, nil
+	out, err = run(ctx, t.root, nil, "rev-list", "--reflog", "--not", "--all")
+	return refs, strings.Fields(string(out)), err
 }
 
 // Look is a [Tree.Snapshot] of the commit and the content alone, for those who only
@@ -152,16 +171,14 @@ func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error)
 		s.Content, err = t.digest(ctx)
 		return s, err
 	}
-	if out, err := run(ctx, t.root, nil, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil {
-		s.Head = strings.TrimSpace(string(out))
-	}
-	s.Content, err = t.writeTree(ctx, scratch)
+	s.Head, _ = t.head(ctx)
+	s.Content, err = t.writeTree(ctx, scratch, s.Head)
 	return s, err
 }
 
 // writeTree puts the content of the work tree into a tree object of the scratch
-// folder, by way of an index of its own.
-func (t *Tree) writeTree(ctx context.Context, scratch string) (string, error) {
+// folder, by way of an index of its own. head is the commit of HEAD.
+func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, error) {
 	objects := filepath.Join(scratch, "objects")
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
 		return "", err
@@ -201,6 +218,50 @@ func (t *Tree) writeTree(ctx context.Context, scratch string) (string, error) {
 			return "", err
 		}
 	}
+	digest := ""
+	if len(shared) == 0 { // of a split index a part would be elsewhere
+		digest = digestOf(index)
+	}
+	if content, ok := t.knownTree(digest, objects, head); ok {
+		return content, nil
+	}
+	content, err := t.treeOfIndex(ctx, env, filters)
+	if err == nil {
+		t.known.mu.Lock()
+		defer t.known.mu.Unlock()
+		t.known.index, t.known.content = digest, content
+	}
+	return content, err
+}
+
+// knownTree is the tree that git has made of an index like this one, if its objects
+// are at hand: in the scratch folder's, or as the tree of HEAD.
+func (t *Tree) knownTree(digest, objects, head string) (content string, ok bool) {
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	if content = t.known.content; digest == "" || digest != t.known.index || len(content) < 3 {
+		return "", false
+	}
+	committed := t.prefix == "" && head != "" && head == t.known.head && content == t.known.tree
+	return content, committed || exists(filepath.Join(objects, content[:2], content[2:]))
+}
+
+// digestOf is a digest of a file, "" if it cannot be read.
+func digestOf(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// treeOfIndex is the tree of the project in the index of an environment.
+func (t *Tree) treeOfIndex(ctx context.Context, env, filters []string) (string, error) {
 	out, err := run(ctx, t.root, env, append(slices.Clip(filters), "write-tree")...)
 	if err != nil {
 		return "", fmt.Errorf("state of the work tree: %w", err)
@@ -220,9 +281,18 @@ func (t *Tree) writeTree(ctx context.Context, scratch string) (string, error) {
 
 // noFilters are the options that keep every configured filter from running.
 func (t *Tree) noFilters(ctx context.Context) ([]string, error) {
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	// Taken before git reads it: what is changed meanwhile is read again.
+	digest := t.configDigest()
+	if digest != "" && digest == t.known.config {
+		return t.known.filters, nil
+	}
+	t.known.config = ""
 	out, err := run(ctx, t.root, nil, "config", "--name-only", "-z", "--get-regexp", `^filter\.`)
-	if err != nil {
-		return nil, ctx.Err() // exit status 1: there are none
+	var none *exitError // exit status 1: there are none
+	if err != nil && (!errors.As(err, &none) || none.ExitCode() != 1) {
+		return nil, err
 	}
 	var options []string
 	for _, key := range bytes.Split(out, []byte{0}) {
@@ -234,7 +304,8 @@ func (t *Tree) noFilters(ctx context.Context) ([]string, error) {
 			options = append(options, "-c", name+"=false")
 		}
 	}
-	return options, nil
+	t.known.config, t.known.filters = digest, slices.Clip(options)
+	return t.known.filters, nil
 }
 
 // environment has git use an index and objects of the scratch folder.
@@ -251,6 +322,7 @@ func (t *Tree) environment(scratch string) []string {
 }
 
 func copyIndex(from, to string) error {
+	info, statErr := os.Stat(from)
 	b, err := os.ReadFile(from)
 	if errors.Is(err, os.ErrNotExist) {
 		// Before the first `git add` there is none. One that an earlier look has left
@@ -260,10 +332,15 @@ func copyIndex(from, to string) error {
 		}
 		return err
 	}
-	if err != nil {
+	if err = errors.Join(err, statErr); err != nil {
 		return err
 	}
-	return os.WriteFile(to, b, 0o600)
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		return err
+	}
+	// By its time git tells which files were changed too soon after it was written
+	// to be told by theirs; those it reads.
+	return os.Chtimes(to, time.Time{}, info.ModTime())
 }
 
 // Changes are the files that differ between two snapshots, by path, and the
@@ -298,6 +375,9 @@ func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch stri
 // commits are those that are reachable now, also by the logs of the refs, and
 // were not before.
 func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
+	if before.Marks != "" && before.Marks == t.refMarks() {
+		return []string{}, nil
+	}
 	// What ralph itself has saved is no commit of a session.
 	args := []string{"rev-list", "--reflog", "--exclude=" + savedRefs + "*", "--all", "--not"}
 	ids := append([]string{before.Head}, before.Logged...)
