@@ -111,8 +111,11 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 		confirm string
 		want    string
 	}{
-		"a red test":         {func(*loop.Loop) {}, "", "Command: test -f made"},
-		"a protected file":   {func(l *loop.Loop) { write(t, filepath.Join(l.Dir, "made"), "x"); write(t, filepath.Join(l.Dir, "kept"), "x") }, "", "- kept"},
+		"a red test": {func(*loop.Loop) {}, "", "Command: test -f made"},
+		"a protected file": {func(l *loop.Loop) {
+			write(t, filepath.Join(l.Dir, "made"), "x")
+			write(t, filepath.Join(l.Dir, "kept"), "x")
+		}, "", "- kept"},
 		"a person says no":   {func(l *loop.Loop) { write(t, filepath.Join(l.Dir, "made"), "x") }, "not yet", "not yet"},
 		"another work tree":  {func(l *loop.Loop) { l.Dir = t.TempDir() }, "", "was claimed in another work tree"},
 		"it was called off":  {nil, "", "not claimed by a person"},
