@@ -197,20 +197,13 @@ func complete(ctx context.Context, h Human, req *mcp.CallToolRequest, in Complet
 	return h.Complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
 }
 
+// elicitation asks for no more than yes or no: a form has both by itself.
 func elicitation(question string) *mcp.ElicitParams {
-	return &mcp.ElicitParams{Message: question, RequestedSchema: &jsonschema.Schema{
-		Type: "object", Properties: map[string]*jsonschema.Schema{
-			"complete": {Type: "boolean", Title: "Complete the task", Description: "Whether the task is done.", Default: json.RawMessage("true")},
-		},
-	}}
+	return &mcp.ElicitParams{Message: question, RequestedSchema: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}}
 }
 
-// agreed reports whether the person said yes; a form that is sent without a word
-// against it is a yes.
-func agreed(said *mcp.ElicitResult) bool {
-	no, given := said.Content["complete"].(bool)
-	return said.Action == "accept" && (!given || no)
-}
+// agreed reports whether the person said yes.
+func agreed(said *mcp.ElicitResult) bool { return said.Action == "accept" }
 
 // addResources serves the task, its timeline and its prompt to be read, and the
 // prompt work-on-task to be chosen.

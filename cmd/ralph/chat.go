@@ -266,7 +266,7 @@ func (c *chat) confirm(ctx context.Context, s ralph.Session, checked loop.Checke
 	question := fmt.Sprintf("Complete TASK-%d? ", s.TaskID)
 	switch {
 	case len(checked.Checks) > 0:
-		question += fmt.Sprintf("Its verification passes (%d commands).", len(checked.Checks))
+		question += "Its verification passes."
 	case checked.Untouched:
 		question += "Nothing has changed since it was claimed, and no command is configured to check it."
 	default:
