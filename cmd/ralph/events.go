@@ -57,6 +57,9 @@ with the next one. --json prints an object a line (docs/events.md).`,
 			}
 			return a.with(cmd.Context(), func(_ *project, db *store.DB) error {
 				r.db = db
+				if err := db.View(cmd.Context(), func(tx *store.Tx) error { return tx.CheckTask(r.task) }); err != nil {
+					return err
+				}
 				if follow && !cmd.Flags().Changed("since") {
 					if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err }); err != nil {
 						return err

@@ -143,6 +143,8 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c.want("resolve_comment", `{"comment_id":1,"decision":"d"}`, "is for a person to settle", true)
 	c.want("propose_task_amendment", `{"task_id":2,"patch":{"priority":0},"rationale":"r"}`, "a person decides", false)
 	c.want("list_pending_amendments", `{}`, `"rationale": "r"`, false)
+	c.want("list_pending_amendments", `{"task_id":1}`, "[]", false)
+	c.want("list_pending_amendments", `{"task_id":99}`, "TASK-99: not found", true)
 
 	session := s.ralph(0, "session", "list", "--task", "1")[:8]
 	if out := s.ralph(0, "session", "show", session); !strings.Contains(out, "attempt 1, by the worker codex\n") {
