@@ -136,7 +136,8 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	}
 	c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is completed: done and verified", false)
 	c.want("claim_task", `{}`, "You hold TASK-2", false)
-	c.want("release_task", `{}`, "TASK-2 is back in the queue", false)
+	c.want("release_task", `{"task_id":3}`, "you hold TASK-2, not TASK-3", true)
+	c.want("release_task", `{"task_id":2}`, "TASK-2 is back in the queue", false)
 	c.want("comment_on_task", `{"task_id":2,"kind":"blocker","body":"b","rationale":"r"}`, "Recorded comment", false)
 	c.want("list_task_comments", `{"task_id":2,"open_only":true}`, `"kind": "blocker"`, false)
 	c.want("list_task_comments", `{"task_id":2,"kind":"rant"}`, "kind is not one of the accepted values", true)
