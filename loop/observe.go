@@ -118,9 +118,9 @@ func (s *session) observed(ctx context.Context) {
 }
 
 // testCommands are what tests are run with, at the beginning of a command.
-var testCommands = regexp.MustCompile(`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|exec|timeout \S+|uv run|poetry run|bundle exec|xvfb-run)\s)\s*(?:[A-Z_]+=\S*\s+)*` +
+var testCommands = regexp.MustCompile(`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|exec|timeout \S+|uv run|poetry run|bundle exec|xvfb-run)\s)\s*(?:[A-Z_]+=\S*\s+)*(?:[\w.~-]*/(?:[\w.-]+/)*)?` +
 	`(?:go test|go vet|cargo (?:test|nextest|check|clippy)|(?:npm|pnpm|yarn|bun|deno)(?: run)? test|pytest|python3? -m (?:pytest|unittest)|tox|nox|jest|vitest|mocha|` +
-	`make (?:test|check)|ctest|mvn (?:test|verify)|(?:\./)?gradlew? (?:test|check)|rspec|rake test|phpunit|dotnet test|mix test|swift test|bats|tsc\b|eslint|ruff check|mypy)`)
+	`make (?:-\S+ )*(?:test|check)|ctest|mvn (?:test|verify)|gradlew? (?:test|check)|rspec|rake test|phpunit|dotnet test|mix test|swift test|bats|tsc\b|eslint|ruff check|mypy)`)
 
 var commitCommands = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*(?:git(?: -\S+(?: \S+)?)* (?:commit|push|rebase|merge)\b|gh pr (?:create|merge)\b)`)
 
@@ -163,7 +163,31 @@ func phaseOf(e Event, verify []string) ralph.Phase {
 	return ""
 }
 
+// document is the beginning of a text that stands in a command.
+var document = regexp.MustCompile(`(?:^|[^<])<<-?\s*\\?["']?([A-Za-z_]\w*)`)
+
+// withoutDocuments is a command without the texts that stand in it: a script that is
+// written to a file is not run.
+func withoutDocuments(command string) string {
+	var b strings.Builder
+	end := ""
+	for line := range strings.Lines(command) {
+		if end != "" {
+			if strings.TrimSpace(line) == end {
+				end = ""
+			}
+			continue
+		}
+		b.WriteString(line)
+		if m := document.FindStringSubmatch(line); m != nil {
+			end = m[1]
+		}
+	}
+	return b.String()
+}
+
 func phaseOfCommand(command string, verify []string) ralph.Phase {
+	command = withoutDocuments(command)
 	for _, v := range verify {
 		if strings.Contains(command, strings.TrimSpace(v)) {
 			return ralph.PhaseTesting

@@ -39,6 +39,16 @@ func (tx *Tx) Task(id int64) (ralph.Task, error) {
 	return t, err
 }
 
+// CheckTask reports that there is no such task; the error wraps
+// [ralph.ErrNotFound]. 0 is none in particular, and right.
+func (tx *Tx) CheckTask(id int64) error {
+	if id == 0 {
+		return nil
+	}
+	_, err := tx.Task(id)
+	return err
+}
+
 // A TaskFilter narrows a list of tasks; the zero value is all of them.
 type TaskFilter struct {
 	Statuses []ralph.Status

@@ -47,7 +47,13 @@ func newAmendmentList(a *app) *cobra.Command {
 			}
 			f.Status = ralph.AmendmentStatus(status)
 			var list []ralph.Amendment
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Amendments(f); return err }); err != nil {
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
+				if err := tx.CheckTask(f.Task); err != nil {
+					return err
+				}
+				list, err = tx.Amendments(f)
+				return err
+			}); err != nil {
 				return err
 			}
 			return a.print(list, func(w io.Writer) error {

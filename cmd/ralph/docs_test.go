@@ -21,6 +21,7 @@ import (
 	"ralph/internal/permission"
 	"ralph/internal/report"
 	"ralph/prompt"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -187,6 +188,14 @@ var objects = []struct {
 	{ralph.Check{}, "`verify` of a session", ""},
 	{ralph.FileChange{}, "`files` of a session", ""},
 	{ralph.Tokens{}, "`tokens` of a session", ""},
+	{ralph.StateTime{}, "`session states`", ""},
+	{replay{}, "`replay SESSION`", "Replay"},
+	{verdict{}, "`then` and `now` of a replay", "Verdict"},
+	{signals.Step{}, "`steps` of a replay", ""},
+	{comparison{}, "`replay --all`", "Comparison"},
+	{ralph.Amendment{}, "`amendment list`, `amendment show`", ""},
+	{ralph.Patch{}, "`patch` and `applied_snapshot` of an amendment; what is left out stays", ""},
+	{ralph.Contract{}, "`contracts` of a patch; what is left out stays", ""},
 	{ralph.Permission{}, "`permission list`", ""},
 	{ralph.Learning{}, "`learning`", ""},
 	{promptView{}, "`prompt`", "Prompt"},
@@ -205,13 +214,13 @@ var objects = []struct {
 	{ralph.Run{}, "`status`", ""},
 	{ralph.Limits{}, "`limits` of a run", ""},
 	{ralph.UsageWindow{}, "`status`", ""},
-	{ralph.Event{}, "`run --format json`, a line each", ""},
+	{ralph.Event{}, "`events`, `watch` and `run --format json`, a line each", ""},
 }
 
 // objectReference describes the fields of what is printed as JSON, with the
 // comments of the code.
 func objectReference() (string, error) {
-	comments, err := fieldComments("../..", "../../store", "../../prompt", "../../internal/report", ".")
+	comments, err := fieldComments("../..", "../../signals", "../../store", "../../prompt", "../../internal/report", ".")
 	if err != nil {
 		return "", err
 	}
@@ -221,11 +230,15 @@ func objectReference() (string, error) {
 		typ := reflect.TypeOf(o.value)
 		fmt.Fprintf(&b, "\n### %s\n\nOf %s.\n\n| field | type | meaning |\n|---|---|---|\n", cmp.Or(o.name, typ.Name()), o.where)
 		for f := range typ.Fields() {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "" || name == "-" {
 				continue
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, jsonType(f.Type), strings.ReplaceAll(comments[typ.String()+"."+f.Name], "|", `\|`))
+			kind := jsonType(f.Type)
+			if options == "omitempty" {
+				kind = strings.TrimSuffix(kind, " or null") + ", optional"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kind, strings.ReplaceAll(comments[typ.String()+"."+f.Name], "|", `\|`))
 		}
 	}
 	return b.String(), nil

@@ -57,6 +57,9 @@ with the next one. --json prints an object a line (docs/events.md).`,
 			}
 			return a.with(cmd.Context(), func(_ *project, db *store.DB) error {
 				r.db = db
+				if err := db.View(cmd.Context(), func(tx *store.Tx) error { return tx.CheckTask(r.task) }); err != nil {
+					return err
+				}
 				if follow && !cmd.Flags().Changed("since") {
 					if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err }); err != nil {
 						return err
@@ -137,13 +140,65 @@ func (r *eventReader) one(e ralph.Event) error {
 		return json.NewEncoder(r.out).Encode(e)
 	}
 	what := describe(e)
+	if below, ok := strings.CutPrefix(what, "    "); ok { // here it does not stand below its session's beginning
+		what = fmt.Sprintf("TASK-%d %s", e.TaskID, below)
+	}
 	if what == "" {
 		what = e.Type
 		if e.TaskID != 0 {
 			what += fmt.Sprintf(" TASK-%d", e.TaskID)
 		}
-		what += " " + oneLine(string(e.Payload), 200)
+		what += " " + oneLine(details(e), 200)
 	}
-	_, err := fmt.Fprintf(r.out, "%6d  %s  %s\n", e.ID, e.Created.Local().Format("2006-01-02 15:04:05"), strings.TrimSpace(what))
+	_, err := fmt.Fprintf(r.out, "%6d  %s  %s\n", e.ID, e.Created.Local().Format("2006-01-02 15:04:05"), what)
 	return err
+}
+
+// details are in words what an event's payload says.
+func details(e ralph.Event) string {
+	var d struct {
+		Title, Status, From, To, Reason, Kind, AuthorID, Decision, Previous, State, Source string
+		CommentID, AmendmentID                                                             int64
+		PatchKeys                                                                          []string
+		ClaimDropped, Unexpected                                                           bool
+		Exit                                                                               int `json:"exit_status"`
+	}
+	if err := json.Unmarshal(e.Payload, &d); err != nil {
+		return string(e.Payload)
+	}
+	because := func(text string) string {
+		if text == "" {
+			return ""
+		}
+		return ": " + text
+	}
+	switch e.Type {
+	case ralph.EventTaskCreated:
+		return d.Title + " (" + d.Status + ")"
+	case ralph.EventTaskStatusChanged:
+		return d.From + " → " + d.To + because(d.Reason)
+	case ralph.EventCommentAdded:
+		return fmt.Sprintf("%s %d by %s", d.Kind, d.CommentID, d.AuthorID)
+	case ralph.EventCommentResolved:
+		return fmt.Sprintf("comment %d%s", d.CommentID, because(d.Decision))
+	case ralph.EventAmendmentProposed:
+		return fmt.Sprintf("amendment %d of %s", d.AmendmentID, strings.Join(d.PatchKeys, ", "))
+	case ralph.EventAmendmentApplied:
+		if d.ClaimDropped {
+			return fmt.Sprintf("amendment %d; the claim is dropped", d.AmendmentID)
+		}
+		return fmt.Sprintf("amendment %d", d.AmendmentID)
+	case ralph.EventAmendmentRejected:
+		return fmt.Sprintf("amendment %d", d.AmendmentID)
+	case ralph.EventSessionState:
+		if d.Unexpected {
+			d.Source += ", unusual order"
+		}
+		return fmt.Sprintf("%s → %s (%s)", d.Previous, d.State, d.Source)
+	case ralph.EventRunStarted:
+		return fmt.Sprintf("run %d", e.RunID)
+	case ralph.EventRunEnded:
+		return fmt.Sprintf("run %d with status %d%s", e.RunID, d.Exit, because(d.Reason))
+	}
+	return string(e.Payload)
 }

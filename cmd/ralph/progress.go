@@ -30,9 +30,12 @@ type progress struct {
 	batches bool // one run follows the other: each end is worth a line
 	journal bool // the output is systemd's journal, which has times of its own
 
-	terminal bool      // the output is one: a wait is counted down on its last line
+	terminal bool      // the output is one: its last line says what goes on
 	until    time.Time // when the wait ends; zero if there is none
-	counting bool      // the last line is a countdown
+	task     int64     // that is worked on; 0 if there is none
+	phase    ralph.Phase
+	since    time.Time // when the phase began
+	last     string    // what the last line says; "" if it is none of these
 }
 
 // How often new events are looked for: somebody may be watching a run, hardly a
@@ -49,36 +52,45 @@ func (p *progress) follow(over <-chan struct{}) error {
 	for {
 		select {
 		case <-over:
-			p.until = time.Time{}
+			p.until, p.task = time.Time{}, 0
 			return errors.Join(p.clear(), p.show())
 		case <-tick.C:
 			if err := p.show(); err != nil {
 				return err
 			}
-			if err := p.countdown(time.Now()); err != nil {
+			if err := p.status(time.Now()); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// countdown says on the last line of a terminal how long a wait still lasts.
-func (p *progress) countdown(now time.Time) error {
-	left := p.until.Sub(now).Round(time.Second)
-	if !p.terminal || left <= 0 {
+// status says on the last line of a terminal how long a wait still lasts, or what is
+// worked on and for how long.
+func (p *progress) status(now time.Time) error {
+	line := ""
+	if left := p.until.Sub(now).Round(time.Second); left > 0 {
+		line = fmt.Sprintf("  %s left (Ctrl-C ends the run)", left)
+	} else if p.task != 0 {
+		line = fmt.Sprintf("  TASK-%d %s %s", p.task, p.phase, max(0, now.Sub(p.since)).Truncate(time.Second))
+	}
+	if !p.terminal || line == "" {
 		return p.clear()
 	}
-	p.counting = true
-	_, err := fmt.Fprintf(p.out, "\r\x1b[K  %s left (Ctrl-C ends the run)", left)
+	if line == p.last {
+		return nil
+	}
+	p.last = line
+	_, err := fmt.Fprint(p.out, "\r\x1b[K", line)
 	return err
 }
 
-// clear takes the countdown away, so that a line can stand there.
+// clear takes the status away, so that a line can stand there.
 func (p *progress) clear() error {
-	if !p.counting {
+	if p.last == "" {
 		return nil
 	}
-	p.counting = false
+	p.last = ""
 	_, err := fmt.Fprint(p.out, "\r\x1b[K")
 	return err
 }
@@ -109,7 +121,7 @@ func (p *progress) show() error {
 // the top (command line, "run --format json").
 func (p *progress) one(e ralph.Event) error {
 	if !p.json {
-		p.wait(e)
+		p.note(e)
 		line := describe(e)
 		if p.batches && e.Type == ralph.EventRunEnded {
 			line = describeEnd(e)
@@ -138,16 +150,32 @@ func (p *progress) one(e ralph.Event) error {
 	return json.NewEncoder(p.out).Encode(flat)
 }
 
-// wait notes until when the run waits: whatever happens after it was announced
-// ends it.
-func (p *progress) wait(e ralph.Event) {
+// note keeps what the last line is to say: whatever happens after a wait was
+// announced ends it.
+func (p *progress) note(e ralph.Event) {
 	p.until = time.Time{}
-	if e.Type != ralph.EventRunWaiting {
+	var d struct {
+		Until ralph.Time
+		State ralph.Phase
+	}
+	if err := json.Unmarshal(e.Payload, &d); err != nil {
 		return
 	}
-	var d struct{ Until ralph.Time }
-	if err := json.Unmarshal(e.Payload, &d); err == nil {
+	switch e.Type {
+	case ralph.EventRunWaiting:
 		p.until = d.Until.Time
+	case ralph.EventSessionStarted:
+		if e.RunID != 0 { // else it is a worker's
+			p.task, p.phase, p.since = e.TaskID, ralph.PhaseIdle, e.Created.Time
+		}
+	case ralph.EventSessionState:
+		if e.TaskID == p.task {
+			p.phase, p.since = d.State, e.Created.Time
+		}
+	case ralph.EventSessionEnded:
+		if e.TaskID == p.task {
+			p.task = 0
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,13 @@ func newSessionList(a *app) *cobra.Command {
 				return fieldError("--outcome", f.Outcome, ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout)
 			}
 			var list []ralph.Session
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Sessions(f); return err }); err != nil {
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
+				if err := tx.CheckTask(f.Task); err != nil {
+					return err
+				}
+				list, err = tx.Sessions(f)
+				return err
+			}); err != nil {
 				return err
 			}
 			now := ralph.At(time.Now())
@@ -168,7 +175,11 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	if s.CompletedAt.IsZero() {
 		fmt.Fprintf(w, "%s, running since %s\n", s.State, s.StartedAt)
 	} else {
-		fmt.Fprintf(w, "%s, %s: %s\n", s.State, s.Ending, oneLine(s.Reason, 500))
+		why := oneLine(s.Reason, 500)
+		if !strings.HasPrefix(why, string(s.Ending)+": ") {
+			why = string(s.Ending) + ": " + why
+		}
+		fmt.Fprintf(w, "%s, %s\n", s.State, why)
 		fmt.Fprintf(w, "from %s to %s\n", s.StartedAt, s.CompletedAt)
 		if s.Worker == "" { // what a worker used is not told
 			t := s.Tokens
@@ -235,7 +246,13 @@ func newSessionStates(a *app) *cobra.Command {
 				return usage(&ralph.FieldError{Field: fmt.Sprintf("--limit %d", f.Limit), Problem: "must be at least 1"})
 			}
 			var list []ralph.Session
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Sessions(f); return err }); err != nil {
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
+				if err := tx.CheckTask(f.Task); err != nil {
+					return err
+				}
+				list, err = tx.Sessions(f)
+				return err
+			}); err != nil {
 				return err
 			}
 			rows := ralph.TimeInStates(list, ralph.At(time.Now()))

@@ -13,47 +13,55 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestAWaitIsCountedDown on a terminal, and nothing of it is left in the lines
-// that stay.
-func TestAWaitIsCountedDown(t *testing.T) {
+// TestTheLastLineOfARun says on a terminal how long a wait lasts, or what is worked
+// on, and nothing of it is left in the lines that stay.
+func TestTheLastLineOfARun(t *testing.T) {
 	t.Parallel()
-	s := newScriptedProject(t, "task *\n  ratelimit 3600\n", "")
-	s.ralph(0, "task", "add", "Limited")
-	cmd := s.command("run")
-	screen, err := pty.Start(cmd)
-	if err != nil {
-		t.Skip("skipped: no pseudo-terminal: ", err)
-	}
-	defer screen.Close()
-	var seen strings.Builder
-	counted := regexp.MustCompile(`\r\x1b\[K  59m\d+s left \(Ctrl-C ends the run\)`)
-	interrupted := false
-	r := bufio.NewReader(screen)
-	for {
-		c, err := r.ReadByte()
-		// A pseudo-terminal whose other end is closed gives EIO.
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen.WriteByte(c)
-		if !interrupted && c == ')' && counted.MatchString(seen.String()) {
-			interrupted = true
-			if err := cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
+	for _, tt := range []struct{ name, script, want string }{
+		{"a wait", "task *\n  ratelimit 3600\n", `\r\x1b\[K  59m\d+s left \(Ctrl-C ends the run\)$`},
+		{"a session", "task *\n  call update_session_state {\"state\": \"testing\"}\n  hang\n", `\r\x1b\[K  TASK-1 testing \ds$`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScriptedProject(t, tt.script, "shutdown_grace: 1s\n")
+			s.ralph(0, "task", "add", "Made")
+			cmd := s.command("run")
+			screen, err := pty.Start(cmd)
+			if err != nil {
+				t.Skip("skipped: no pseudo-terminal: ", err)
 			}
-		}
-	}
-	// Its status is looked at, not how Wait calls it.
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != 130 || !interrupted {
-		t.Errorf("exit status %d, counted down %t:\n%q", got, interrupted, seen.String())
-	}
-	for l := range strings.Lines(seen.String()) {
-		if i := strings.LastIndex(l, "\x1b[K"); i >= 0 && strings.Contains(l[i:], "left") && strings.HasSuffix(l, "\n") {
-			t.Errorf("a countdown is left: %q", l)
-		}
+			defer screen.Close()
+			var seen strings.Builder
+			want := regexp.MustCompile(tt.want)
+			shown := false
+			r := bufio.NewReader(screen)
+			for {
+				c, err := r.ReadByte()
+				// A pseudo-terminal whose other end is closed gives EIO.
+				if errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen.WriteByte(c)
+				if !shown && (c == ')' || c == 's') && want.MatchString(seen.String()) {
+					shown = true
+					if err := cmd.Process.Signal(os.Interrupt); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			// Its status is looked at, not how Wait calls it.
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != 130 || !shown {
+				t.Errorf("exit status %d, shown %t:\n%q", got, shown, seen.String())
+			}
+			for l := range strings.Lines(seen.String()) {
+				if i := strings.LastIndex(l, "\x1b[K"); i >= 0 && strings.HasPrefix(l[i:], "\x1b[K  ") && strings.HasSuffix(l, "\n") {
+					t.Errorf("a last line is left: %q", l)
+				}
+			}
+		})
 	}
 }

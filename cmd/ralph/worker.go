@@ -367,6 +367,9 @@ func commentsOf(ctx context.Context, db *store.DB, task int64, kind ralph.Commen
 // proposedFor lists the changes of a task that wait for a person; 0 is of all tasks.
 func proposedFor(ctx context.Context, db *store.DB, task int64) (list []ralph.Amendment, err error) {
 	err = db.View(ctx, func(tx *store.Tx) error {
+		if err := tx.CheckTask(task); err != nil {
+			return err
+		}
 		list, err = tx.Amendments(store.AmendmentFilter{Task: task, Status: ralph.AmendmentProposed})
 		return err
 	})

@@ -136,13 +136,16 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	}
 	c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is completed: done and verified", false)
 	c.want("claim_task", `{}`, "You hold TASK-2", false)
-	c.want("release_task", `{}`, "TASK-2 is back in the queue", false)
+	c.want("release_task", `{"task_id":3}`, "you hold TASK-2, not TASK-3", true)
+	c.want("release_task", `{"task_id":2}`, "TASK-2 is back in the queue", false)
 	c.want("comment_on_task", `{"task_id":2,"kind":"blocker","body":"b","rationale":"r"}`, "Recorded comment", false)
 	c.want("list_task_comments", `{"task_id":2,"open_only":true}`, `"kind": "blocker"`, false)
 	c.want("list_task_comments", `{"task_id":2,"kind":"rant"}`, "kind is not one of the accepted values", true)
 	c.want("resolve_comment", `{"comment_id":1,"decision":"d"}`, "is for a person to settle", true)
 	c.want("propose_task_amendment", `{"task_id":2,"patch":{"priority":0},"rationale":"r"}`, "a person decides", false)
 	c.want("list_pending_amendments", `{}`, `"rationale": "r"`, false)
+	c.want("list_pending_amendments", `{"task_id":1}`, "[]", false)
+	c.want("list_pending_amendments", `{"task_id":99}`, "TASK-99: not found", true)
 
 	session := s.ralph(0, "session", "list", "--task", "1")[:8]
 	if out := s.ralph(0, "session", "show", session); !strings.Contains(out, "attempt 1, by the worker codex\n") {

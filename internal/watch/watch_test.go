@@ -210,6 +210,19 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+func TestEachStateHasItsIconAndColour(t *testing.T) {
+	for phase, want := range map[ralph.Phase]string{
+		"idle": "\x1b[2m○ idle", "analyzing": "\x1b[34m◐ analyzing", "implementing": "\x1b[33m◑ implementing", "testing": "\x1b[36m◒ testing",
+		"committing": "\x1b[32m◓ committing", "reviewing": "\x1b[35m◔ reviewing",
+	} {
+		f := running()
+		f.snapshot.Session.History = []ralph.PhaseChange{{State: phase, Timestamp: at(41, 0)}}
+		if content := show(t, f, 100, 30).model.View().Content; !strings.Contains(content, want) {
+			t.Errorf("%q is not in\n%q", want, content)
+		}
+	}
+}
+
 // TestTheManualShowsTheScreen as it is, less the empty lines.
 func TestTheManualShowsTheScreen(t *testing.T) {
 	var want strings.Builder
