@@ -122,7 +122,7 @@ var meanings = map[string]string{
 	"event_readers.reader": "", "event_readers.position": "the last event that it has dealt with",
 
 	"learnings.text": "", "learnings.kind": "", "learnings.scope": "", "learnings.task_id": "where it was learned; null if a person wrote it", "learnings.origin": "", "learnings.times_seen": "", "learnings.last_seen": "",
-	"learnings.status": "", "learnings.pinned": "1: before all others", "learnings.terms": own + "what ranking counts",
+	"learnings.status": "", "learnings.pinned": "1: before all others", "learnings.terms": own + "what ranking counts", "learnings.imported": own + "the words with which it was imported",
 	"learning_comments.learning_id": "", "learning_comments.comment_id": "",
 	"learning_conflicts.learning_id": "the later one", "learning_conflicts.other_id": "", "learning_conflicts.settled_at": "", "learning_conflicts.settled_by": "",
 
