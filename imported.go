@@ -41,7 +41,7 @@ type ImportedTask struct {
 // A Need is a task that has to be completed before.
 type Need struct {
 	Key      string // of the task, see [ExternalKey]
-	Optional bool   // there may be no such task: it is noted and left out
+	Optional bool   // there may be no such task, or a circle: it is noted and left out
 }
 
 // ExternalKey is what tells an imported task from all others: where it comes from

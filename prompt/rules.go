@@ -141,7 +141,7 @@ func commands(d Data) string {
 	for i, command := range d.Verify {
 		lines[i] = "$ " + clean(command)
 	}
-	return fence("commands, from the project's configuration and the task", strings.Join(lines, "\n"))
+	return fence("commands, from the configuration, the feature and the task", strings.Join(lines, "\n"))
 }
 
 // failedBefore tells what the agent did not break, and whether it has to mend it.
@@ -160,7 +160,7 @@ func failedBefore(d Data) string {
 			}
 			text += "\n- " + clean(name)
 		}
-		b.WriteString("\nThis command failed before the task was begun. " + what + "\n\n" + fence("failed before", text))
+		b.WriteString("This command failed before the task was begun. " + what + "\n\n" + fence("failed before", text))
 	}
 	return b.String()
 }
@@ -177,7 +177,7 @@ func protect(d Data) string {
 	for i, pattern := range d.Protect {
 		lines[i] = clean(pattern)
 	}
-	return "\nDo not change, add or delete files that match these patterns; a `done` with such a change does not hold:\n\n" +
+	return "Do not change, add or delete files that match these patterns; a `done` with such a change does not hold:\n\n" +
 		fence("protected files, from the project's configuration", strings.Join(lines, "\n"))
 }
 

@@ -6,7 +6,6 @@ import (
 	"unicode"
 
 	"ralph"
-	"ralph/internal/bm25"
 )
 
 // learnings is rule 8: what the session learned, merged with what is known and
@@ -160,66 +159,9 @@ type tokens struct {
 	sides  map[int]int     // of opposites: the pair, and which of its sides the text has
 }
 
-// negations turn a sentence around without changing much of its words.
-var negations = map[string]bool{
-	"no": true, "not": true, "never": true, "none": true, "without": true, "cannot": true,
-	"neither": true, "nor": true, "isnt": true, "arent": true, "dont": true, "doesnt": true, "didnt": true, "cant": true,
-	"wont": true, "shouldnt": true, "mustnt": true, "wasnt": true, "werent": true, "hasnt": true, "havent": true, "couldnt": true, "wouldnt": true,
-	"nothing": true, "nobody": true, "avoid": true, "avoids": true, "forbids": true, "forbidden": true, "lacks": true, "fails": true, "refuses": true,
-	"disallowed": true, "unsupported": true, "unable": true, "impossible": true, "prohibited": true,
-}
-
-// opposites are words that make two sentences contradict each other.
-var opposites = [][2][]string{
-	{{"always", "every", "all"}, {"never", "rarely", "seldom"}},
-	{{"enabled", "enable", "on"}, {"disabled", "disable", "off"}},
-	{{"before"}, {"after"}},
-	{{"first"}, {"last"}},
-	{{"true"}, {"false"}},
-	{{"sync", "synchronous", "synchronously"}, {"async", "asynchronous", "asynchronously"}},
-	{{"increase", "increases", "increased", "higher", "more", "grows"}, {"decrease", "decreases", "decreased", "lower", "less", "fewer", "shrinks"}},
-	{{"required", "mandatory", "needed"}, {"optional", "unnecessary", "unneeded"}},
-	{{"safe"}, {"unsafe", "dangerous"}},
-	{{"allowed", "permitted", "accepts", "accepted"}, {"denied", "rejects", "rejected", "forbidden", "refused"}},
-	{{"fast", "faster", "quick"}, {"slow", "slower"}},
-	{{"old", "legacy", "deprecated"}, {"new", "current"}},
-	{{"public"}, {"private"}},
-	{{"local", "locally"}, {"remote", "remotely"}},
-	{{"ascending"}, {"descending"}},
-	{{"inside", "within"}, {"outside"}},
-	{{"include", "includes", "included"}, {"exclude", "excludes", "excluded"}},
-	{{"pass", "passes", "succeeds", "works"}, {"fail", "fails", "breaks"}},
-	{{"mutable"}, {"immutable"}},
-	{{"valid"}, {"invalid"}},
-	{{"case-sensitive", "sensitive"}, {"case-insensitive", "insensitive"}},
-	{{"must", "should"}, {"mustnt", "shouldnt"}},
-	{{"minimum", "least", "min"}, {"maximum", "most", "max"}},
-	{{"read", "reads"}, {"write", "writes"}},
-	{{"server"}, {"client"}},
-	{{"left"}, {"right"}},
-	{{"open", "opens", "opened"}, {"closed", "close", "closes"}},
-	{{"add", "adds", "added"}, {"remove", "removes", "removed"}},
-	{{"staging"}, {"production"}},
-	{{"tabs"}, {"spaces"}},
-	{{"uppercase"}, {"lowercase"}},
-}
-
-// sideOf is which side of which pair a word is on; of several pairs, each.
-var sideOf = func() map[string][][2]int {
-	m := map[string][][2]int{}
-	for pair, sides := range opposites {
-		for side, list := range sides {
-			for _, w := range list {
-				m[w] = append(m[w], [2]int{pair, side})
-			}
-		}
-	}
-	return m
-}()
-
 func tokenise(text string) tokens {
 	t := tokens{
-		raw: strings.ToLower(strings.TrimSpace(text)), text: strings.Join(words(text), " "), order: bm25.Words(text),
+		raw: strings.ToLower(strings.TrimSpace(text)), text: strings.Join(words(text), " "), order: stems(text),
 		set: map[string]bool{}, base: map[string]bool{}, marks: map[string]bool{}, fields: map[string]bool{}, sides: map[int]int{},
 	}
 	opposed := map[string]bool{}
@@ -250,7 +192,7 @@ func tokenise(text string) tokens {
 				plain = append(plain, w)
 			}
 		}
-		for _, w := range bm25.Words(strings.Join(plain, " ")) {
+		for _, w := range stems(strings.Join(plain, " ")) {
 			set[w] = true
 		}
 	}
@@ -291,7 +233,7 @@ func compare(a, b tokens) Relation {
 			return Contradicts
 		}
 		return Unrelated
-	case neighbours(a.order, b.order) < orderShare:
+	case neighbours(a.order, b.order) < orderShare || lacks(a, b) && lacks(b, a):
 		return Unrelated
 	case named == same && share >= sameShare:
 		return Repeats
@@ -322,6 +264,23 @@ func shared(a, b map[string]bool) (share float64, common int) {
 		}
 	}
 	return float64(common) / float64(max(len(a)+len(b)-common, 1)), common
+}
+
+// lacks reports whether a text says something that another one does not. Where each
+// does, one word stands in the place of another, and that is another fact however
+// long the rest is.
+func lacks(a, b tokens) bool {
+	for w := range a.base {
+		if !b.base[w] {
+			return true
+		}
+	}
+	for pair := range a.sides {
+		if _, ok := b.sides[pair]; !ok {
+			return true
+		}
+	}
+	return false
 }
 
 // agreed counts the pairs of opposites of which both texts have the same side.
@@ -408,11 +367,4 @@ func neighbours(a, b []string) float64 {
 		}
 	}
 	return float64(common) / float64(min(len(pa), len(pb)))
-}
-
-// words are the runs of letters and digits of a text in lower case; an
-// apostrophe within a word is left out, so that "don't" is one word.
-func words(s string) []string {
-	s = strings.NewReplacer("'", "", "’", "").Replace(strings.ToLower(s))
-	return strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

@@ -19,6 +19,7 @@ func TestMergingIsMeasured(t *testing.T) {
 	}{
 		{"pairs.tsv", 1, 0.85, 0.95},
 		{"pairs_heldout.tsv", 1, 0.9, 0.9},
+		{"pairs_replaced.tsv", 1, 0.9, 0.9},
 	} {
 		t.Run(set.file, func(t *testing.T) {
 			text, err := os.ReadFile("testdata/" + set.file)

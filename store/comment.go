@@ -270,6 +270,9 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 	if err != nil {
 		return err
 	}
+	if c.Verb != ralph.VerbAsk && c.Holding {
+		return fmt.Errorf("comment %d is no question but holds TASK-%d back; settle it with `ralph resolve %d DECISION`: %w", comment, c.TaskID, comment, ralph.ErrConflict)
+	}
 	if c.Verb != ralph.VerbAsk {
 		return fmt.Errorf("comment %d is not a question of an agent; reply to it with `ralph comment %d TEXT`: %w", comment, c.TaskID, ralph.ErrConflict)
 	}

@@ -102,6 +102,13 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 			return r, &ImportError{t.Line, err}
 		}
 	}
+	for i := range r.Tasks { // what a task waits for may have ended after it
+		here, err := tx.Task(r.Tasks[i].ID)
+		if err != nil {
+			return r, err
+		}
+		r.Tasks[i].Status = here.Status
+	}
 	var err error
 	r.Learnings, err = tx.importLearnings(in.Learnings)
 	return r, err
@@ -324,6 +331,10 @@ func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was impo
 			continue
 		}
 		if err := tx.AddDependency(here.ID, on, "import"); errors.Is(err, ralph.ErrConflict) {
+			if n.Optional {
+				r.Notes = append(r.Notes, fmt.Sprintf("TASK-%d waits for %s, which waits for it, directly or by others: left out", here.ID, n.Key))
+				continue
+			}
 			_, id := ralph.ExternalID(n.Key)
 			return &ralph.FieldError{Field: "the dependency " + id, Problem: "closes a circle: it waits for " + t.ExternalID + ", directly or by others"}
 		} else if err != nil {

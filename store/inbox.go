@@ -42,7 +42,8 @@ var inboxQueries = []struct{ kind, command, query string }{
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
 		WHERE p.decided_at = '' ORDER BY p.id`},
 	{"blocker", "ralph resolve {comment} DECISION", `
-		SELECT t.id, t.title, c.id, coalesce(json_extract(c.signal_payload, '$.on'), c.body) || CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END, 1, c.created
+		SELECT t.id, t.title, c.id, coalesce(json_extract(c.signal_payload, '$.on'), c.body)
+			|| CASE WHEN coalesce(json_extract(c.signal_payload, '$.detail'), '') = '' THEN '' ELSE ': ' || json_extract(c.signal_payload, '$.detail') END || CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"review", "ralph resolve {comment} --approve or --refuse", `

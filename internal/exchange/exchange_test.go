@@ -100,6 +100,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		{"something behind the JSON", "{\"userStories\": []}\nx", "prd.json", 2, "something stands after the end of the JSON"},
 		{"JSON of no known kind", `{"a": 1}`, "", 1, "none of the known formats"},
 		{"a text where a list is expected", "{\"userStories\": [\n {\"id\": \"a\", \"title\": \"t\",\n \"acceptanceCriteria\": \"x\"}]}", "", 3, "\"acceptanceCriteria\" holds a string, where a list is expected"},
+		{"an object where the list of stories is expected", "{\n\"userStories\": {}}", "", 2, `"userStories" must be a list`},
 		{"a story without an id", "{\"userStories\": [\n{\"title\": \"t\"}]}", "", 2, `a story has no "id"`},
 		{"a story without a title", "{\"userStories\": [\n{\"id\": \"a\"}]}", "", 2, "a task has no title"},
 		{"an id twice", "{\"userStories\": [\n{\"id\": \"a\", \"title\": \"t\"},\n{\"id\": \"a\", \"title\": \"u\"}]}", "", 3, "the id a is in line 2 already"},

@@ -31,7 +31,7 @@ func readGitHub(data []byte) (in ralph.Import, err error) {
 	if err != nil {
 		return in, err
 	}
-	issues, err := elements(doc)
+	issues, err := elements(doc, "the whole")
 	if err != nil {
 		return in, err
 	}

@@ -100,11 +100,11 @@ func members(l located) (names []string, values map[string]located, err error) {
 	return names, values, nil
 }
 
-// elements are the values of a list.
-func elements(l located) (list []located, err error) {
+// elements are the values of a list, which what names.
+func elements(l located, what string) (list []located, err error) {
 	d := json.NewDecoder(bytes.NewReader(l.raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil, wrong(l.line, "a list is expected: […]")
+		return nil, wrong(l.line, "%s must be a list: […]", what)
 	}
 	for d.More() {
 		v, err := next(l, d)

@@ -28,7 +28,7 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 	if err != nil {
 		return in, err
 	}
-	stories, err := elements(values["userStories"])
+	stories, err := elements(values["userStories"], `"userStories"`)
 	if err != nil {
 		return in, err
 	}
@@ -101,7 +101,7 @@ func readStories(data []byte) (in ralph.Import, err error) {
 	if err != nil {
 		return in, err
 	}
-	stories, err := elements(values["stories"])
+	stories, err := elements(values["stories"], `"stories"`)
 	if err != nil {
 		return in, err
 	}

@@ -130,7 +130,7 @@ func readRalphyJSON(data []byte) (tasks []ralphyTask, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := elements(values["tasks"])
+	list, err := elements(values["tasks"], `"tasks"`)
 	if err != nil {
 		return nil, err
 	}

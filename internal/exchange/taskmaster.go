@@ -57,7 +57,7 @@ func readTaskMaster(data []byte) (in ralph.Import, err error) {
 }
 
 func readMasterTag(in *ralph.Import, tag string, tasks located) error {
-	list, err := elements(tasks)
+	list, err := elements(tasks, `"tasks"`)
 	if err != nil {
 		return err
 	}
