@@ -73,7 +73,7 @@ var meanings = map[string]string{
 	"tasks.rank": "what `ralph task move` sets; lower goes first", "tasks.status": "see [task-status.md](task-status.md)", "tasks.status_reason": "one line for people",
 	"tasks.origin": "who added it", "tasks.stuck_count": "stuck sessions in a row", "tasks.verify_failures": "refused sessions in a row", "tasks.attempts": "sessions that counted",
 	"tasks.prompt_too_long": own + "how often its prompt was halved", "tasks.external_id": "its id where it was imported from", "tasks.external_source": "where that is: format and file",
-	"tasks.imported": own + "what it was when it was imported last", "learnings.imported": own + "the words with which it was imported", "tasks.normal_title": own + "what titles are compared by", "tasks.source_comment": "the suggestion that it came from; null for none",
+	"tasks.imported": own + "what it was when it was imported last", "tasks.normal_title": own + "what titles are compared by", "tasks.source_comment": "the suggestion that it came from; null for none",
 	"tasks.claimed_by": "who holds it", "tasks.claim_expires": "until when", "tasks.completed_at": "", "tasks.auto_approved": "1 if it entered the queue without a person's word",
 
 	"task_dependencies.task_id": "the task that waits", "task_dependencies.depends_on": "the task that is waited for", "task_dependencies.source": "who said so",
