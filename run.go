@@ -98,6 +98,7 @@ const (
 	EventSessionState      = "session.state"
 	EventSessionProgress   = "session.progress"
 	EventSessionCheckpoint = "session.checkpoint"
+	EventDoneRefused       = "session.done_refused" // the agent was told, and goes on in the session
 	EventSessionEnded      = "session.ended"
 	EventPermissionAsked   = "permission.asked"
 	EventPermissionDecided = "permission.decided"
@@ -109,7 +110,7 @@ const (
 // EventTypes lists every type of event.
 var EventTypes = []string{
 	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventAmendmentProposed, EventAmendmentApplied, EventAmendmentRejected, EventTaskCommitted,
-	EventSessionStarted, EventSessionState, EventSessionProgress, EventSessionCheckpoint, EventSessionEnded, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
+	EventSessionStarted, EventSessionState, EventSessionProgress, EventSessionCheckpoint, EventDoneRefused, EventSessionEnded, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
 }
 
 // An Event is one entry of the append-only log of what happened. It is written

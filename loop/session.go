@@ -246,23 +246,27 @@ func (s *session) turnEnded(ctx context.Context) (string, error) {
 	if err := s.check(ctx); err != nil || ctx.Err() != nil {
 		return "", err
 	}
-	return s.objection(closing.ID), nil
+	said, refused := s.objection(closing.ID)
+	if refused != "" {
+		err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.row.ID, refused) })
+	}
+	return said, err
 }
 
-// objection is what the agent is told about a done that has just been checked; ""
-// if there is nothing more to say to it.
-func (s *session) objection(done int64) string {
-	refused := !passed(s.checks) || len(s.protected) > 0 && !s.Rules.ReviewProtect
+// objection is what the agent is told about a done that has just been checked, and
+// what it is refused for, in one line; "" if there is nothing more to say to it.
+func (s *session) objection(done int64) (said, refused string) {
+	refused = signals.Refused(s.checks, s.protected, s.Rules)
 	switch {
-	case refused && s.retried < s.Verification.InSessionRetries:
+	case refused != "" && s.retried < s.Verification.InSessionRetries:
 		s.retried++
-		return refusal(s.checks, s.protected)
-	case !refused && len(s.checks) == 0 && !s.changed.workTree && s.doubted == 0:
+		return refusal(s.checks, s.protected), refused
+	case refused == "" && len(s.checks) == 0 && !s.changed.workTree && s.doubted == 0:
 		s.doubted = done
-		return confirmation
+		return confirmation, ""
 	}
 	s.checked = true
-	return ""
+	return "", ""
 }
 
 // closing is the session's closing signal so far; its payload is nil if there is

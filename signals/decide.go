@@ -223,25 +223,32 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 		}
 		return stuckOnce(f, d, why)
 	}
-	var failed []string
-	for _, check := range f.Verify {
-		if !check.Passed {
-			failed = append(failed, "`"+firstLine(check.Command)+"` "+how(check))
-		}
-	}
-	if len(f.Protected) > 0 && !f.Rules.ReviewProtect {
-		failed = append(failed, "protected files were changed ("+fileList(f.Protected)+")")
-	}
-	if len(failed) == 0 {
+	refused := Refused(f.Verify, f.Protected, f.Rules)
+	if refused == "" {
 		return accept(f, d, c)
 	}
 	d.VerifyFailures++
-	why := "done was refused: " + strings.Join(failed, ", ")
+	why := "done was refused: " + refused
 	if d.VerifyFailures >= f.Rules.VerifyFailures {
 		d.Status = ralph.Failed
 		return fmt.Sprintf("%s; refused %d times", why, d.VerifyFailures)
 	}
 	return why
+}
+
+// Refused says in one line what a done is refused for, by its checks and by the
+// protected files that were changed; "" if it holds (pipeline rule 2).
+func Refused(checks []ralph.Check, protected []string, r Rules) string {
+	var failed []string
+	for _, check := range checks {
+		if !check.Passed {
+			failed = append(failed, "`"+firstLine(check.Command)+"` "+how(check))
+		}
+	}
+	if len(protected) > 0 && !r.ReviewProtect {
+		failed = append(failed, "protected files were changed ("+fileList(protected)+")")
+	}
+	return strings.Join(failed, ", ")
 }
 
 // accept is what a claim that holds leads to. Where it rests on changed protected

@@ -182,6 +182,16 @@ func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
 	return u, err
 }
 
+// NoteRefusal records that a done was refused within its session, in which the
+// agent goes on.
+func (tx *Tx) NoteRefusal(session, reason string) error {
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventDoneRefused, TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, map[string]any{"reason": reason})
+}
+
 // AddCommit notes a commit that ralph made of a session's work.
 func (tx *Tx) AddCommit(session, commit string) error {
 	s, err := tx.Session(session)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,7 +97,7 @@ func examine(ctx context.Context, a *app) []finding {
 	default:
 		findings = append(findings, finding{"agent", true, strings.Join(agent.Command(), " ") + ", " + version, ""})
 	}
-	findings = append(findings, credentials(a), permissions(p))
+	findings = append(findings, credentials(a), permissions(p), verification(p))
 	if template, err := promptTemplate(p); err != nil {
 		findings = append(findings, finding{"prompt", false, err.Error(), "mend the template, or start anew from `ralph prompt --template`"})
 	} else if template != nil {
@@ -103,6 +105,32 @@ func examine(ctx context.Context, a *app) []finding {
 	}
 	findings = append(findings, lookAtConfinement(ctx, a, p)...)
 	return append(findings, stopHook(p)...)
+}
+
+// programName matches a word that a shell would look for in PATH, unless it is one
+// of the shellWords.
+var programName = regexp.MustCompile(`^[a-z][a-z0-9.+_-]*$`)
+
+var shellWords = []string{
+	"case", "cd", "command", "eval", "exec", "export", "for", "if", "set", "source", "time", "trap", "type", "ulimit", "umask", "unset", "until", "wait", "while",
+}
+
+// verification tells what checks a done. It does not run it: a suite may take long.
+func verification(p *project) finding {
+	commands := p.config.Verify.Commands
+	if len(commands) == 0 {
+		return finding{"verification", true, "none for every task", "set verify in ralph.yaml, and --verify for each task: what nothing checks is taken at its word"}
+	}
+	for _, c := range commands {
+		program, _, _ := strings.Cut(strings.TrimSpace(c), " ")
+		if !programName.MatchString(program) || slices.Contains(shellWords, program) {
+			continue
+		}
+		if _, err := exec.LookPath(program); err != nil {
+			return finding{"verification", false, c + ": there is no program " + program, "install it, or change verify in ralph.yaml"}
+		}
+	}
+	return finding{"verification", true, strings.Join(commands, "; "), ""}
 }
 
 func lookForGit() finding {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,24 +68,47 @@ func sayInit(w io.Writer, path string, p *project, verify []string) error {
 	for _, v := range verify {
 		fmt.Fprintf(w, "verification: %s\n", v)
 	}
-	_, err := fmt.Fprintln(w, "next: ralph doctor, ralph task add TITLE, ralph run")
+	if len(verify) > 0 {
+		fmt.Fprintln(w, "run it once yourself: what is red already refuses every task")
+	}
+	_, err := fmt.Fprintln(w, "next: ralph doctor, ralph task add TITLE --verify COMMAND, ralph run")
 	return err
 }
 
-// likelyChecks are the verification commands that fit what is in a directory.
+// likelyChecks are the verification commands that fit what is in a directory. What
+// would fail in any case, such as the placeholder that npm init writes, is left out.
 func likelyChecks(root string) []string {
-	for _, c := range []struct{ file, command string }{
-		{"go.mod", "go test ./..."},
-		{"Cargo.toml", "cargo test"},
-		{"package.json", "npm test"},
-		{"pyproject.toml", "python -m pytest -q"},
-		{"pom.xml", "mvn -q test"},
-		{"mix.exs", "mix test"},
-		{"Makefile", "make test"},
+	for _, c := range []struct {
+		file, command string
+		fits          func(text []byte) bool
+	}{
+		{"go.mod", "go test ./...", nil},
+		{"Cargo.toml", "cargo test", nil},
+		{"package.json", "npm test", hasTestScript},
+		{"pyproject.toml", pytest(), nil},
+		{"pom.xml", "mvn -q test", nil},
+		{"mix.exs", "mix test", nil},
+		{"Makefile", "make test", testTarget.Match},
 	} {
-		if exists(filepath.Join(root, c.file)) {
+		text, err := os.ReadFile(filepath.Join(root, c.file))
+		if err == nil && (c.fits == nil || c.fits(text)) {
 			return []string{c.command}
 		}
 	}
 	return nil
+}
+
+var testTarget = regexp.MustCompile(`(?m)^test\s*:`)
+
+func hasTestScript(text []byte) bool {
+	var manifest struct{ Scripts struct{ Test string } }
+	return json.Unmarshal(text, &manifest) == nil && manifest.Scripts.Test != "" && !strings.Contains(manifest.Scripts.Test, "no test specified")
+}
+
+// pytest is how pytest is started here: python is not everywhere a Python 3.
+func pytest() string {
+	if _, err := exec.LookPath("python"); err == nil {
+		return "python -m pytest -q"
+	}
+	return "python3 -m pytest -q"
 }

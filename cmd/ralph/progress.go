@@ -206,6 +206,8 @@ func describe(e ralph.Event) string {
 				return fmt.Sprintf("    %s: %s", d.Verb, oneLine(s, 100))
 			}
 		}
+	case ralph.EventDoneRefused:
+		return "    refused: " + oneLine(d.Reason, 200)
 	case ralph.EventSessionEnded:
 		line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)", e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.Cost))
 		if n := len(d.Gone); n > 0 {
