@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/signals"
@@ -15,9 +17,26 @@ import (
 // maxUncommitted bounds how many uncommitted files a session remembers.
 const maxUncommitted = 10_000
 
+// look takes a snapshot, and lists the ignored files that are saved with it. git does
+// both at the same time: neither writes what the other reads.
+func (l *Loop) look(ctx context.Context, s *session) (snapshot worktree.Snapshot, ignored worktree.Ignored, err error) {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		snapshot, err = l.Tree.Snapshot(ctx, s.scratch())
+		return err
+	})
+	if l.Snapshots {
+		both.Go(func() (err error) {
+			ignored, err = l.Tree.Ignored(ctx)
+			return err
+		})
+	}
+	return snapshot, ignored, both.Wait()
+}
+
 // saveWork keeps what people have not committed before a session may touch it, and
 // notes which files that are (unattended, "Git").
-func (l *Loop) saveWork(ctx context.Context, s *session, snapshot worktree.Snapshot) (found store.Uncommitted, err error) {
+func (l *Loop) saveWork(ctx context.Context, s *session, snapshot worktree.Snapshot, ignored worktree.Ignored) (found store.Uncommitted, err error) {
 	if !l.Snapshots && !l.CommitTasks {
 		return found, nil
 	}
@@ -28,7 +47,7 @@ func (l *Loop) saveWork(ctx context.Context, s *session, snapshot worktree.Snaps
 	if !l.Snapshots {
 		return found, nil
 	}
-	saved, ok, err := l.Tree.Save(ctx, snapshot, s.scratch(), fmt.Sprintf("before attempt on TASK-%d, session %.8s", s.task.ID, s.row.ID))
+	saved, ok, err := l.Tree.Save(ctx, snapshot, ignored, s.scratch(), fmt.Sprintf("before attempt on TASK-%d, session %.8s", s.task.ID, s.row.ID))
 	if err != nil || !ok {
 		return found, err
 	}

@@ -25,14 +25,10 @@ type idleness struct {
 	held  string                                    // digest of the work tree when half of the limit had passed
 }
 
-// newIdleness starts counting now.
+// newIdleness starts counting now, when there is no process of the session yet.
 func newIdleness(limit time.Duration, tree func(context.Context) (string, error)) *idleness {
 	now := time.Now()
-	i := &idleness{limit: limit, cpu: proc.CPUTime, tree: tree, alive: now, last: now}
-	if used, err := i.cpu(); err == nil {
-		i.used = used
-	}
-	return i
+	return &idleness{limit: limit, cpu: proc.CPUTime, tree: tree, alive: now, last: now}
 }
 
 // event notes that something was seen. It may be called from any goroutine.

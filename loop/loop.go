@@ -33,8 +33,12 @@ import (
 type Loop struct {
 	Store *store.DB
 	Agent Agent
-	Tree  *worktree.Tree
-	Dir   string // the project's root
+	// Prepare has the agent get ready for a session while the work tree is looked
+	// at, and forget undoes it; nil if there is nothing to do before.
+	Prepare func() (forget func())
+
+	Tree *worktree.Tree
+	Dir  string // the project's root
 
 	CheckpointAt int    // percent of the model's context at which a checkpoint is made; 0 for never
 	State        string // the folder of its state
@@ -252,6 +256,10 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	spent, err := r.spent(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if r.Prepare != nil {
+		forget := r.Prepare()
+		defer forget()
 	}
 	s, err := r.open(ctx, store.Start{Run: r.id, CostLimitUSD: allowance(r.Limits, spent)}, task)
 	if err != nil {

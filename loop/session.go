@@ -93,11 +93,11 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	if err := os.WriteFile(filepath.Join(s.logDir(), "prompt.md"), []byte(s.prompt), 0o600); err != nil {
 		return nil, err
 	}
-	snapshot, err := l.Tree.Snapshot(ctx, s.scratch())
+	snapshot, ignored, err := l.look(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("state of the work tree: %w", err)
 	}
-	uncommitted, err := l.saveWork(ctx, s, snapshot)
+	uncommitted, err := l.saveWork(ctx, s, snapshot, ignored)
 	if err != nil {
 		return nil, fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task.ID, err)
 	}
@@ -283,16 +283,17 @@ func (s *session) closing(ctx context.Context) (closing signals.Said, err error)
 // check looks at protected files and runs the verification, and keeps what that
 // changes itself from counting as the session's doing (decision 19).
 func (s *session) check(ctx context.Context) error {
-	now, err := s.compare(ctx)
-	if err != nil {
-		return err
-	}
 	if err := s.checkProtected(ctx); err != nil {
 		return err
 	}
 	s.checks = nil
-	if len(s.verify.all()) == 0 {
-		return nil
+	unverified := len(s.verify.all()) == 0
+	if unverified && s.doubted != 0 {
+		return nil // nothing depends on the work tree before the session is settled, which looks at it
+	}
+	now, err := s.compare(ctx)
+	if err != nil || unverified {
+		return err
 	}
 	s.beat(stepTime + time.Duration(len(s.verify.all()))*s.Verification.Timeout)
 	results, err := s.Verification.run(ctx, job{dir: s.Dir, marker: "RALPH_SESSION_ID=" + s.row.ID, log: s.verifyLog()}, s.verify.all())

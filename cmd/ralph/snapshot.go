@@ -117,7 +117,11 @@ func (a *app) restore(ctx context.Context, number string, names []string) error 
 	if err != nil {
 		return err
 	}
-	before, ok, err := tree.Save(ctx, now, scratch, fmt.Sprintf("before snapshot %d was restored", id))
+	ignored, err := tree.Ignored(ctx)
+	if err != nil {
+		return err
+	}
+	before, ok, err := tree.Save(ctx, now, ignored, scratch, fmt.Sprintf("before snapshot %d was restored", id))
 	if err != nil {
 		return err
 	}

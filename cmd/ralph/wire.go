@@ -44,7 +44,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent's prompts are not its own to write
 	}
 	return &loop.Loop{
-		Store: db, Agent: agent, Tree: tree, Dir: p.root, State: p.state,
+		Store: db, Agent: agent, Prepare: agent.Prepare, Tree: tree, Dir: p.root, State: p.state,
 		Log:     newLog(a),
 		Limits:  limits(c.Limits),
 		Rules:   rulesOf(c),

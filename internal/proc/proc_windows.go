@@ -62,6 +62,24 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
+// A Prepared is what a command will be started with.
+type Prepared struct{ stdin, stdout, stderr *os.File }
+
+// Prepare is for a command with these standard streams. There is nothing that
+// could be done before it is known.
+func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
+	return &Prepared{stdin, stdout, stderr}, nil
+}
+
+// Discard does nothing.
+func (*Prepared) Discard() error { return nil }
+
+// Start is [Start] with the streams that it was prepared for.
+func (p *Prepared) Start(spec Spec) (*Process, error) {
+	spec.Stdin, spec.Stdout, spec.Stderr = p.stdin, p.stdout, p.stderr
+	return Start(spec)
+}
+
 // newJob makes a job object that dies with its last handle.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)

@@ -35,61 +35,89 @@ type Process struct {
 // if the working directory, or the interpreter of a script, is missing.
 // Whoever starts a process must call Wait.
 func Start(spec Spec) (*Process, error) {
-	path, dir, args, err := spec.resolve()
+	path, _, _, err := spec.resolve()
 	if err != nil {
 		return nil, err
 	}
+	p, err := Prepare(spec.Stdin, spec.Stdout, spec.Stderr)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	return p.Start(spec)
+}
+
+// A Prepared is a supervisor that waits for its command. It takes some
+// milliseconds to come up, in which its owner may do something else. It ends with
+// Start, with Discard, or when ralph does.
+type Prepared struct{ process *Process }
+
+// Prepare starts a supervisor for a command with these standard streams, of which
+// nil is the null device.
+func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 	if os.Getenv(supervisorEnv) != "" {
 		// Without this, a main that ignores SuperviseArg starts itself for ever.
-		return nil, fmt.Errorf("start %s: this process is a supervisor, whose main must call proc.Supervise first", path)
+		return nil, errors.New("this process is a supervisor, whose main must call proc.Supervise first")
 	}
 	orders, ordersW, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", path, err)
+		return nil, err
 	}
 	defer orders.Close()
 	eventsR, events, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), ordersW.Close())
+		return nil, errors.Join(err, ordersW.Close())
 	}
 	defer events.Close()
 	p := &Process{
-		name: spec.Args[0], marker: spec.Marker,
 		orders: ordersW, encoder: gob.NewEncoder(ordersW),
 		events: eventsR, decoder: gob.NewDecoder(eventsR),
 	}
-	if err := p.supervise(spec, orders, events); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the supervisor of %s: %w", path, err), p.close())
+	if err := p.supervise([]*os.File{orders, events, stdin, stdout, stderr}); err != nil {
+		return nil, errors.Join(fmt.Errorf("its supervisor: %w", err), p.close())
 	}
 	// Ours are closed before the first event is read, or the loss of the
 	// supervisor would not be seen as the end of the events.
 	if err := errors.Join(orders.Close(), events.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
+		return nil, errors.Join(err, p.abandon())
 	}
-	r := request{
+	return &Prepared{p}, nil
+}
+
+// Discard ends a supervisor that is not needed.
+func (s *Prepared) Discard() error { return s.process.abandon() }
+
+// Start is [Start] under this supervisor, with the streams that it was prepared
+// for.
+func (s *Prepared) Start(spec Spec) (*Process, error) {
+	p := s.process
+	path, dir, args, err := spec.resolve()
+	if err != nil {
+		return nil, errors.Join(err, p.abandon())
+	}
+	p.name, p.marker = spec.Args[0], spec.Marker
+	answer, err := p.request(request{
 		Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapped: len(spec.Wrapper) > 0,
 		Enclosure: spec.Containment.enclosure(spec.Marker),
-	}
-	s, err := p.request(r)
+	})
 	if err != nil {
 		_, err = p.lost(err) // the command may have been started already
 		return nil, fmt.Errorf("start %w", err)
 	}
 	switch {
-	case s.Problem != "":
-		err = errors.New(s.Problem)
-	case s.Errno != 0:
-		err = refusal(path, s.Errno)
+	case answer.Problem != "":
+		err = errors.New(answer.Problem)
+	case answer.Errno != 0:
+		err = refusal(path, answer.Errno)
 	default:
-		p.pid = s.Pid
+		p.pid = answer.Pid
 		return p, nil
 	}
 	return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
 }
 
-// supervise starts the supervisor. It is in a session of its own, out of reach
-// of the terminal's signals.
-func (p *Process) supervise(spec Spec, orders, events *os.File) error {
+// supervise starts the supervisor with its files, of which nil is the null
+// device. It is in a session of its own, out of reach of the terminal's signals.
+func (p *Process) supervise(files []*os.File) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -106,12 +134,12 @@ func (p *Process) supervise(spec Spec, orders, events *os.File) error {
 		Env:         append(os.Environ(), supervisorEnv+"=1"),
 		Stderr:      os.Stderr, // for the trace of a crash; it says nothing else
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-		ExtraFiles:  []*os.File{orders, events, null, null, null},
 	}
-	for i, f := range []*os.File{spec.Stdin, spec.Stdout, spec.Stderr} {
-		if f != nil {
-			p.supervisor.ExtraFiles[stdinFD-ordersFD+i] = f
+	for _, f := range files {
+		if f == nil {
+			f = null
 		}
+		p.supervisor.ExtraFiles = append(p.supervisor.ExtraFiles, f)
 	}
 	return p.supervisor.Start()
 }

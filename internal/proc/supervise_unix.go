@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -68,7 +69,11 @@ func supervise() error {
 
 	var r request
 	decoder := gob.NewDecoder(os.NewFile(ordersFD, "orders"))
-	if err := decoder.Decode(&r); err != nil {
+	err := decoder.Decode(&r)
+	if errors.Is(err, io.EOF) {
+		return nil // ralph is gone, or has no command for this supervisor
+	}
+	if err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}
 	encoder := gob.NewEncoder(os.NewFile(eventsFD, "events"))

@@ -39,16 +39,12 @@ type Saved struct {
 }
 
 // Save keeps what is not committed, untracked files and small ignored ones
-// included, as a commit that a ref of ralph's own holds. s is the snapshot that was
-// just taken. It touches neither the index, the work tree nor a branch. ok is false
+// included, as a commit that a ref of ralph's own holds. s and ignored were just
+// taken. It touches neither the index, the work tree nor a branch. ok is false
 // if there is nothing to keep, or nothing that has changed since the last time.
-func (t *Tree) Save(ctx context.Context, s Snapshot, scratch, message string) (saved Saved, ok bool, err error) {
+func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, message string) (saved Saved, ok bool, err error) {
 	if t.git == "" {
 		return Saved{}, false, nil
-	}
-	ignored, mark, err := t.ignored(ctx)
-	if err != nil {
-		return Saved{}, false, err
 	}
 	parent := s.Head
 	tree, err := t.treeOf(ctx, parent)
@@ -59,14 +55,14 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, scratch, message string) (s
 	// anything to keep; of one below the top the rest has to be looked at.
 	top := s.Content
 	if t.prefix != "" {
-		if top, err = t.keepTree(ctx, scratch, ignored); err != nil {
+		if top, err = t.keepTree(ctx, scratch, ignored.files); err != nil {
 			return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 		}
 	}
-	if top == tree && len(ignored) == 0 {
+	if top == tree && len(ignored.files) == 0 {
 		return Saved{}, false, nil
 	}
-	key := "Ralph-Content: " + top + "." + mark
+	key := "Ralph-Content: " + top + "." + ignored.mark
 	list, err := t.SavedStates(ctx)
 	if err != nil {
 		return Saved{}, false, err
@@ -79,7 +75,7 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, scratch, message string) (s
 			return Saved{}, false, err
 		}
 	}
-	commit, err := t.keep(ctx, scratch, parent, message+"\n\n"+key+"\n", ignored)
+	commit, err := t.keep(ctx, scratch, parent, message+"\n\n"+key+"\n", ignored.files)
 	if err != nil {
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 	}
@@ -173,26 +169,36 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 // top is the top of the work tree, to which the paths of saved files are relative.
 func (t *Tree) top() string { return strings.TrimSuffix(strings.TrimSuffix(t.root, t.prefix), "/") }
 
-// ignored lists small files that git ignores, relative to the root, and a mark of
-// their state. Folders that are ignored as a whole are left out.
-func (t *Tree) ignored(ctx context.Context) (files []string, mark string, err error) {
+// Ignored are the small files that git ignores. Folders that are ignored as a whole
+// are left out.
+type Ignored struct {
+	files []string // relative to the root
+	mark  string   // of their state
+}
+
+// Ignored lists the small files that git ignores, for [Tree.Save].
+func (t *Tree) Ignored(ctx context.Context) (i Ignored, err error) {
+	if t.git == "" {
+		return i, nil
+	}
 	out, err := run(ctx, t.root, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 	if err != nil {
-		return nil, "", err
+		return i, err
 	}
 	sum := sha256.New()
 	for _, name := range strings.Split(string(out), "\x00") {
-		if name == "" || strings.HasSuffix(name, "/") || len(files) == maxIgnoredFiles || t.excludes(name) {
+		if name == "" || strings.HasSuffix(name, "/") || len(i.files) == maxIgnoredFiles || t.excludes(name) {
 			continue
 		}
 		info, err := os.Lstat(filepath.Join(t.root, name))
 		if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile {
 			continue // gone meanwhile, or nothing to keep
 		}
-		files = append(files, name)
+		i.files = append(i.files, name)
 		fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 	}
-	return files, hex.EncodeToString(sum.Sum(nil))[:16], nil
+	i.mark = hex.EncodeToString(sum.Sum(nil))[:16]
+	return i, nil
 }
 
 func (t *Tree) excludes(name string) bool {

@@ -27,7 +27,11 @@ func save(t *testing.T, tree *worktree.Tree) (worktree.Saved, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	saved, ok, err := tree.Save(t.Context(), s, scratch, "before a session")
+	ignored, err := tree.Ignored(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, ok, err := tree.Save(t.Context(), s, ignored, scratch, "before a session")
 	if err != nil {
 		t.Fatal(err)
 	}

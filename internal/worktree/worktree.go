@@ -235,7 +235,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, err
 }
 
 // knownTree is the tree that git has made of an index like this one, if its objects
-// are at hand: in the scratch folder's, or as the tree of HEAD.
+// are at hand: the scratch folder's, the repository's, or as the tree of HEAD.
 func (t *Tree) knownTree(digest, objects, head string) (content string, ok bool) {
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()
@@ -243,7 +243,8 @@ func (t *Tree) knownTree(digest, objects, head string) (content string, ok bool)
 		return "", false
 	}
 	committed := t.prefix == "" && head != "" && head == t.known.head && content == t.known.tree
-	return content, committed || exists(filepath.Join(objects, content[:2], content[2:]))
+	name := filepath.Join(content[:2], content[2:])
+	return content, committed || exists(filepath.Join(objects, name)) || exists(filepath.Join(t.common, "objects", name))
 }
 
 // digestOf is a digest of a file, "" if it cannot be read.

@@ -99,6 +99,9 @@ type Agent struct {
 	probing sync.Mutex
 	probed  bool
 	version string
+
+	preparing sync.Mutex
+	next      *launch // of the next session; nil if it is not prepared
 }
 
 var _ loop.Agent = (*Agent)(nil)
@@ -166,7 +169,7 @@ func (a *Agent) Work(ctx context.Context, task loop.Assignment) (loop.Report, er
 	if err != nil {
 		return loop.Report{}, err
 	}
-	s, err := start(a.options, version, task, logs)
+	s, err := a.start(version, task, logs)
 	if err != nil {
 		return loop.Report{}, errors.Join(a.unusable(err), logs.close())
 	}

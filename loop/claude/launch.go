@@ -11,41 +11,110 @@ import (
 	"ralph/loop"
 )
 
-// start launches the agent.
-func start(o Options, version string, task loop.Assignment, l *logs) (*session, error) {
-	var theirs, ours [3]*os.File
-	closeAll := func(files [3]*os.File) {
-		for _, f := range files {
-			if f != nil {
-				f.Close()
-			}
-		}
-	}
-	// The agent alone shall hold its ends, or there would be no end of its output.
-	defer func() { closeAll(theirs) }()
-	for i := range ours {
+// A launch is a process that is to come: its standard streams, each from the
+// agent's end to ralph's, and its supervisor.
+type launch struct {
+	theirs, ours [3]*os.File
+	supervisor   *proc.Prepared
+}
+
+// prepare makes the pipes and starts the supervisor.
+func prepare() (l *launch, err error) {
+	l = &launch{}
+	for i := range l.ours {
 		r, w, err := os.Pipe()
 		if err != nil {
-			closeAll(ours)
-			return nil, fmt.Errorf("start the agent: %w", err)
+			l.close()
+			return nil, err
 		}
-		if theirs[i], ours[i] = w, r; i == 0 {
-			theirs[i], ours[i] = r, w
+		if l.theirs[i], l.ours[i] = w, r; i == 0 {
+			l.theirs[i], l.ours[i] = r, w
 		}
 	}
-	p, err := proc.Start(proc.Spec{
+	if l.supervisor, err = proc.Prepare(l.theirs[0], l.theirs[1], l.theirs[2]); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// close closes all ends of the pipes that are there.
+func (l *launch) close() {
+	closeAll(l.theirs)
+	closeAll(l.ours)
+}
+
+func closeAll(files [3]*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// Prepare gets ready for the next session while its owner does something else;
+// [Agent.Work] then takes less time. forget undoes it if there was no session. What
+// cannot be done now is left to Work, which says why.
+func (a *Agent) Prepare() (forget func()) {
+	l, err := prepare()
+	if err != nil {
+		return func() {}
+	}
+	a.preparing.Lock()
+	defer a.preparing.Unlock()
+	a.forget(l)
+	return func() {
+		a.preparing.Lock()
+		defer a.preparing.Unlock()
+		if a.next == l {
+			a.forget(nil)
+		}
+	}
+}
+
+// forget has another launch take the place of the next one. The caller holds the
+// lock.
+func (a *Agent) forget(l *launch) {
+	if a.next != nil {
+		// It has no command, and ends with ralph if it cannot be killed.
+		_ = a.next.supervisor.Discard()
+		a.next.close()
+	}
+	a.next = l
+}
+
+// launch is the next one, which is prepared now if it is not yet.
+func (a *Agent) launch() (*launch, error) {
+	a.preparing.Lock()
+	defer a.preparing.Unlock()
+	if l := a.next; l != nil {
+		a.next = nil
+		return l, nil
+	}
+	return prepare()
+}
+
+// start launches the agent.
+func (a *Agent) start(version string, task loop.Assignment, logs *logs) (*session, error) {
+	o := a.options
+	l, err := a.launch()
+	if err != nil {
+		return nil, fmt.Errorf("start the agent: %w", err)
+	}
+	// The agent alone shall hold its ends, or there would be no end of its output.
+	defer closeAll(l.theirs)
+	p, err := l.supervisor.Start(proc.Spec{
 		Args: append(o.Command[:len(o.Command):len(o.Command)], Arguments(version, o, task)...),
 		Dir:  task.Dir, Env: Environment(o.Environ, o.Env, task), Marker: marker(task),
-		Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2], KillGrace: o.KillGrace,
-		Wrapper: o.Wrapper, Containment: o.Containment,
+		KillGrace: o.KillGrace, Wrapper: o.Wrapper, Containment: o.Containment,
 	})
 	if err != nil {
-		closeAll(ours)
+		closeAll(l.ours)
 		return nil, err
 	}
 	return &session{
-		options: o, task: task, logs: l, process: p,
-		stdin: ours[0], stdout: ours[1], stderr: ours[2],
+		options: o, task: task, logs: logs, process: p,
+		stdin: l.ours[0], stdout: l.ours[1], stderr: l.ours[2],
 		history: history{tools: toolNames()},
 		outbox:  []loop.Message{{Text: task.Prompt}},
 	}, nil
