@@ -208,15 +208,16 @@ func serveProject(t *testing.T, s *scriptedProject, addr string, args ...string)
 	return d
 }
 
-// stop ends it as Ctrl-C does.
-func (d *served) stop(t *testing.T) {
+// stop ends it as Ctrl-C does, and wants an exit status.
+func (d *served) stop(t *testing.T, status int) {
 	t.Helper()
 	if err := d.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	<-d.rest // all that it says is read before it is waited for
-	if err := d.cmd.Wait(); err != nil {
-		t.Errorf("%s: %v", d.cmd, err)
+	<-d.rest         // all that it says is read before it is waited for
+	_ = d.cmd.Wait() // the status says it
+	if got := d.cmd.ProcessState.ExitCode(); got != status {
+		t.Errorf("%s: exit status %d, want %d", d.cmd, got, status)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.open(d.url + "/tasks/1")
 	p.reads("#live", "live")
 	addr := d.addr(t)
-	d.stop(t)
+	d.stop(t, 0)
 	p.reads("#live", "reconnecting")
 	s.ralph(0, "comment", "1", "said while nobody listened")
 	serveProject(t, s, addr)
@@ -125,7 +125,7 @@ turn
 	p.reads("#stream li", "I have heard it")
 	p.reads("#stream li.green", "Did it, with IPv6.")
 	p.reads("h1 ~ .lead", "success: done")
-	d.stop(t)
+	d.stop(t, 130)
 	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "the running session was told") {
 		t.Errorf("the comment was not delivered:\n%s", out)
 	}

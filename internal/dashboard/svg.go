@@ -54,6 +54,7 @@ type chartColumn struct {
 	X, Width float64
 	Middle   float64
 	Label    string // below it; "" where there is no room
+	Minor    bool   // the label is left out on a small screen
 	Name     string // in the table
 	Total    string
 	Parts    []chartPart
@@ -111,7 +112,7 @@ func newChart(title string, legend []legendEntry, data []datum, format func(floa
 		width := min(step*0.76, widestColumn)
 		col := chartColumn{X: round(chartLeft + float64(i)*step + (step-width)/2), Width: round(width), Middle: round(chartLeft + (float64(i)+0.5)*step), Name: d.Name, Total: format(sum(d.Values))}
 		if i%every == 0 {
-			col.Label = d.Label
+			col.Label, col.Minor = d.Label, i/every%3 != 0 && len(data) > 6
 		}
 		y := float64(chartHeight)
 		for k, v := range d.Values {

@@ -4,12 +4,13 @@
 (() => {
   // What a sign-in link has behind its # is never sent in an address.
   const form = document.getElementById("sign-in");
-  if (form && location.hash.length > 1) {
+  const enter = () => {
+    if (location.hash.length < 2) return;
     form.elements.token.value = decodeURIComponent(location.hash.slice(1));
     history.replaceState(null, "", location.pathname + location.search);
     form.requestSubmit();
-    return;
-  }
+  };
+  if (form) { addEventListener("hashchange", enter); enter(); return; }
 
   // A form in which somebody has begun to write is left alone.
   document.addEventListener("input", (e) => { const f = e.target.closest("form"); if (f && f.method === "post") f.dataset.dirty = "yes"; });
@@ -107,8 +108,10 @@
     if (!list) return;
     const follows = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
     const page = new DOMParser().parseFromString("<ol>" + html + "</ol>", "text/html");
-    for (const li of [...page.body.firstChild.children]) list.append(document.adoptNode(li));
-    while (list.childElementCount > most) list.firstElementChild.remove();
+    const lines = list.firstElementChild;
+    for (const li of [...page.body.firstChild.children]) lines.append(document.adoptNode(li));
+    while (lines.childElementCount > most) lines.firstElementChild.remove();
+    list.classList.remove("none");
     document.getElementById("stream-empty")?.remove();
     if (follows) list.scrollTop = list.scrollHeight;
   }
