@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"ralph"
 	"ralph/signals"
@@ -150,11 +151,15 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 	if len(ids) > 0 || name == "" {
 		return ids, nil
 	}
+	within := "% " + name + " %"
+	if len(name) > utf8.UTFMax*ralph.MaxTitle {
+		within = "" // no title contains it, and a pattern may not be that long
+	}
 	return all(tx, scanID, `
 		SELECT id FROM tasks
 		WHERE status NOT IN ('rejected', 'cancelled')
 			AND (' ' || normal_title || ' ' LIKE $1 OR $2 LIKE '% ' || normal_title || ' %')
-		ORDER BY id LIMIT 9`, "% "+name+" %", " "+name+" ")
+		ORDER BY id LIMIT 9`, within, " "+name+" ")
 }
 
 // Apply carries a decision out, once: the second time the session has been

@@ -59,6 +59,9 @@ type TaskFilter struct {
 	Skip     int    // so many are left out at the beginning; only with a limit
 }
 
+// escapeLike has a text stand for itself in a pattern.
+var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
 // queueOrder is decision 12: priority, then what `task move` set, then tasks
 // with attempts before fresh ones, then age.
 const queueOrder = `t.priority, t.rank, CASE WHEN t.attempts > 0 THEN 0 ELSE 1 END, t.id`
@@ -81,7 +84,7 @@ func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 		where = append(where, "t.feature_id = (SELECT id FROM features WHERE name = "+arg(f.Feature)+")")
 	}
 	if f.Text != "" {
-		where = append(where, "instr(lower(t.title), "+arg(strings.ToLower(f.Text))+") > 0")
+		where = append(where, "lower(t.title) LIKE "+arg("%"+escapeLike.Replace(strings.ToLower(f.Text))+"%")+` ESCAPE '\'`)
 	}
 	order := queueOrder
 	if f.Latest {

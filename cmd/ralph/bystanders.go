@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -16,7 +17,8 @@ import (
 )
 
 // bystanders are those on whom the work of a run does not depend: the notifier, who
-// tidies old transcripts, and the server of metrics where one is wanted.
+// tidies old transcripts, and the servers of metrics and of the dashboard where they
+// are wanted.
 type bystanders struct {
 	project  *project
 	db       *store.DB
@@ -24,6 +26,8 @@ type bystanders struct {
 	notifier *notify.Notifier
 	metrics  *metrics.Server
 	listener net.Listener // nil if no metrics are wanted
+
+	dashboard *openedDashboard // nil if it is not wanted
 }
 
 // newBystanders makes them from the project's configuration. It starts nothing.
@@ -40,21 +44,40 @@ func newBystanders(a *app, p *project, db *store.DB) (b bystanders, err error) {
 	return b, nil
 }
 
-// listen takes the address of the metrics; "" is none.
-func (b *bystanders) listen(ctx context.Context, addr string) (err error) {
-	if addr != "" {
-		b.listener, err = localhttp.Listen(ctx, "metrics.addr", addr)
+// listen takes the address of the metrics, if there is one, and that of the
+// dashboard if it is wanted.
+func (b *bystanders) listen(ctx context.Context, a *app, serve bool) (err error) {
+	if addr := b.project.config.Metrics.Addr; addr != "" {
+		if b.listener, err = localhttp.Listen(ctx, "metrics.addr", addr); err != nil {
+			return usage(err)
+		}
 	}
-	return usage(err)
+	if !serve {
+		return nil
+	}
+	d, err := openDashboard(ctx, a, b.project, b.db)
+	if err != nil {
+		b.close()
+		return err
+	}
+	b.dashboard = &d
+	fmt.Fprintf(a.err, "dashboard on %s\n", d.url)
+	return nil
 }
 
-// close gives the address back, also where nothing was started.
+// close gives the addresses back, also where nothing was started.
 func (b bystanders) close() {
-	if b.listener == nil {
-		return
+	listeners := []net.Listener{b.listener}
+	if b.dashboard != nil {
+		listeners = append(listeners, b.dashboard.listener)
 	}
-	if err := b.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		b.log.Warn("the address of the metrics", "error", err)
+	for _, l := range listeners {
+		if l == nil {
+			continue
+		}
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			b.log.Warn("an address was not given back", "error", err)
+		}
 	}
 }
 
@@ -93,6 +116,13 @@ func (b bystanders) start(ctx context.Context, from int64, over <-chan struct{})
 		running.Go(func() {
 			if err := b.metrics.Serve(serving, b.listener); err != nil {
 				b.log.Error("no metrics are served", "error", err)
+			}
+		})
+	}
+	if b.dashboard != nil {
+		running.Go(func() {
+			if err := b.dashboard.serve(serving); err != nil {
+				b.log.Error("no dashboard is served", "error", err)
 			}
 		})
 	}

@@ -52,6 +52,12 @@ func installClaude(ctx context.Context) (path string, err error) {
 	dir := filepath.Join(cache, "ralph-test", "claude-"+version)
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	path = filepath.Join(dir, "node_modules", "@anthropic-ai", "claude-code-"+runtime.GOOS+"-"+arch, "claude")
+	return install(ctx, dir, "@anthropic-ai/claude-code@"+version, path)
+}
+
+// install has npm install a package into a folder, unless the file that is wanted of
+// it is there, which it returns.
+func install(ctx context.Context, dir, name, path string) (_ string, err error) {
 	if exists(path) {
 		return path, nil
 	}
@@ -66,9 +72,12 @@ func installClaude(ctx context.Context) (path string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if exists(path) {
+		return path, nil // another process has been faster
+	}
 	limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(limited, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, "@anthropic-ai/claude-code@"+version)
+	cmd := exec.CommandContext(limited, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, name)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.Join(err, errors.New(string(out)))
 	}

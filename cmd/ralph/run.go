@@ -69,6 +69,7 @@ type runOptions struct {
 	noWait bool
 	format string
 	report string
+	serve  bool
 
 	beside   bystanders
 	daemon   bool
@@ -120,6 +121,7 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")
 	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches, which begin as this `CRON` says: '0 22 * * 1-5', @daily, or 'CRON_TZ=Europe/Berlin 0 22 * * *'")
 	f.StringVar(&o.between, "between", "", "begin sessions only within this `WINDOW` of the day: 22:00-06:00, or '22:00-06:00 Europe/Berlin'")
+	f.BoolVar(&o.serve, "serve", false, "serve the dashboard meanwhile, as ralph serve does (dashboard.addr)")
 	f.StringVar(&o.format, "format", "text", "text, json (one event a line) or github (annotations and a summary of the step)")
 	f.StringVar(&o.report, "report", "", "leave a report in `FILE`: JUnit XML, Markdown or JSON, by its ending (.xml, .md, .json)")
 	return cmd
@@ -188,7 +190,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	// Under the lock: of two runs the second is told of the first, not of its port.
-	if err := o.beside.listen(ctx, p.config.Metrics.Addr); err != nil {
+	if err := o.beside.listen(ctx, a, o.serve); err != nil {
 		return errors.Join(err, unlock())
 	}
 	status, err := o.reported(ctx, a, db, l)

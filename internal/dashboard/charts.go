@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -132,12 +133,7 @@ func (v *chartsView) addStates(tx *store.Tx) error {
 }
 
 // whole is a number of things.
-func whole(n float64) string {
-	if n != float64(int64(n)) {
-		return strconv.FormatFloat(n, 'f', 1, 64)
-	}
-	return number(int64(n))
-}
+func whole(n float64) string { return number(int64(math.Round(n))) }
 
 // short is a large number in a few characters.
 func short(n float64) string {

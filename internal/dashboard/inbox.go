@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -23,6 +24,9 @@ func newItem(i store.InboxItem) item {
 	}
 	return it
 }
+
+// Anchor is the item's place on the page of the inbox.
+func (i item) Anchor() string { return fmt.Sprintf("w-%s-%d-%d", i.Kind, i.TaskID, i.Comment) }
 
 // Choices are the answers that an agent offers to its question.
 func (i item) Choices() []option { return options(i.Options, i.Preferred) }

@@ -71,7 +71,7 @@ func (w window) LimitText() string {
 // How much of the queue, the inbox and the results the overview shows.
 const (
 	overviewQueue   = 8
-	overviewInbox   = 5
+	overviewInbox   = 8
 	overviewResults = 30
 )
 

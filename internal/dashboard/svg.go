@@ -52,7 +52,9 @@ type chart struct {
 
 type chartColumn struct {
 	X, Width float64
+	Middle   float64
 	Label    string // below it; "" where there is no room
+	Minor    bool   // the label is left out on a small screen
 	Name     string // in the table
 	Total    string
 	Parts    []chartPart
@@ -83,6 +85,8 @@ const (
 	chartWidth  = 720
 	chartHeight = 180
 	chartLeft   = 56
+
+	widestColumn = 60
 )
 
 // newChart draws columns. Format says how a value is written.
@@ -97,14 +101,18 @@ func newChart(title string, legend []legendEntry, data []datum, format func(floa
 	}
 	top := nice(highest)
 	for i := 0; i <= 4; i++ {
-		c.Lines = append(c.Lines, chartLine{round(chartHeight - chartHeight*float64(i)/4), format(top * float64(i) / 4)})
+		// Of a few things there is no half.
+		if text := format(top * float64(i) / 4); len(c.Lines) == 0 || c.Lines[len(c.Lines)-1].Text != text {
+			c.Lines = append(c.Lines, chartLine{round(chartHeight - chartHeight*float64(i)/4), text})
+		}
 	}
 	step := float64(chartWidth-chartLeft) / float64(len(data))
 	every := int(math.Ceil(float64(len(data)) / 12))
 	for i, d := range data {
-		col := chartColumn{X: round(chartLeft + float64(i)*step + step*0.12), Width: round(step * 0.76), Name: d.Name, Total: format(sum(d.Values))}
+		width := min(step*0.76, widestColumn)
+		col := chartColumn{X: round(chartLeft + float64(i)*step + (step-width)/2), Width: round(width), Middle: round(chartLeft + (float64(i)+0.5)*step), Name: d.Name, Total: format(sum(d.Values))}
 		if i%every == 0 {
-			col.Label = d.Label
+			col.Label, col.Minor = d.Label, i/every%3 != 0 && len(data) > 6
 		}
 		y := float64(chartHeight)
 		for k, v := range d.Values {
@@ -128,7 +136,7 @@ func sum(list []float64) (total float64) {
 // nice is a round number not below x.
 func nice(x float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(x)))
-	for _, f := range []float64{1, 2, 4, 5, 8, 10} {
+	for _, f := range []float64{1, 2, 4, 8, 10} {
 		if f*power >= x {
 			return f * power
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"regexp"
 	"strings"
 	"time"
 
@@ -47,7 +48,8 @@ type markdown struct {
 // elements through: two walls, because the text may come from anywhere.
 func newMarkdown() markdown {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "h4", "h5", "h6", "strong", "em", "del", "code", "pre", "blockquote", "ul", "li", "table", "thead", "tbody", "tr")
+	p.AllowElements("p", "br", "hr", "strong", "em", "del", "code", "pre", "blockquote", "ul", "li", "table", "thead", "tbody", "tr")
+	p.AllowAttrs("class").Matching(regexp.MustCompile("^mdh$")).OnElements("p")
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowElements("ol")
 	p.AllowAttrs("align").Matching(bluemonday.CellAlign).OnElements("th", "td")
@@ -68,22 +70,22 @@ func newMarkdown() markdown {
 // written, because rendering it takes a time that grows with the square.
 const maxNested = 50
 
-// render makes HTML of Markdown. Headings go below those of the page; images are
-// left out, because nothing may ask another host.
+// render makes HTML of Markdown. Headings become lines, because those of the page
+// are its own; images are left out, because nothing may ask another host.
 func (m markdown) render(s string) template.HTML {
 	s = plain(s)
-	if nested(s) {
-		return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>")
-	}
 	var b bytes.Buffer
-	if err := m.parser.Convert([]byte(s), &b); err != nil {
+	if nested(s) || m.parser.Convert([]byte(s), &b) != nil {
 		return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>")
 	}
-	out := headings.Replace(b.String())
-	return template.HTML(m.policy.Sanitize(out))
+	return template.HTML(m.policy.Sanitize(heading.ReplaceAllString(heads.ReplaceAllString(b.String(), `<p class="mdh">`), "</p>")))
 }
 
-var headings = strings.NewReplacer("<h1", "<h4", "</h1>", "</h4>", "<h2", "<h5", "</h2>", "</h5>", "<h3", "<h6", "</h3>", "</h6>")
+// What goldmark writes for headings; what others wrote is escaped or left out there.
+var (
+	heads   = regexp.MustCompile("<h[1-6]>")
+	heading = regexp.MustCompile("</h[1-6]>")
+)
 
 // nested reports whether a line opens very many blocks or brackets.
 func nested(s string) bool {

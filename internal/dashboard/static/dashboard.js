@@ -4,12 +4,13 @@
 (() => {
   // What a sign-in link has behind its # is never sent in an address.
   const form = document.getElementById("sign-in");
-  if (form && location.hash.length > 1) {
+  const enter = () => {
+    if (location.hash.length < 2) return;
     form.elements.token.value = decodeURIComponent(location.hash.slice(1));
     history.replaceState(null, "", location.pathname + location.search);
     form.requestSubmit();
-    return;
-  }
+  };
+  if (form) { addEventListener("hashchange", enter); enter(); return; }
 
   // A form in which somebody has begun to write is left alone.
   document.addEventListener("input", (e) => { const f = e.target.closest("form"); if (f && f.method === "post") f.dataset.dirty = "yes"; });
@@ -29,8 +30,7 @@
   // morph makes a node like another one and keeps what is the same: what has the
   // focus, what is written, what is opened and where it is scrolled to.
   function morph(from, to) {
-    if (from.isEqualNode(to) || from.dataset && (from.dataset.dirty || "keep" in from.dataset)) return;
-    if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName) { from.replaceWith(to); return; }
+    if (from.isEqualNode(to) || kept(from) || from.dataset && from.dataset.dirty) return;
     if (from.nodeType !== Node.ELEMENT_NODE) { from.nodeValue = to.nodeValue; return; }
     for (const a of [...from.attributes]) {
       if (!to.hasAttribute(a.name) && a.name !== "open" && a.name !== "data-sent") from.removeAttribute(a.name);
@@ -38,26 +38,31 @@
     for (const a of to.attributes) if (from.getAttribute(a.name) !== a.value) from.setAttribute(a.name, a.value);
     children(from, to);
   }
+  const kept = (n) => n.dataset && "keep" in n.dataset;
   function children(from, to) {
     const named = new Map();
     for (const c of from.children) if (c.id) named.set(c.id, c);
     let at = from.firstChild;
     for (const want of [...to.childNodes]) {
-      let have = want.id ? named.get(want.id) : at;
-      while (!want.id && have && have.id) have = have.nextSibling; // it has a name and waits for its own turn
+      while (at && kept(at) && !at.id) at = at.nextSibling;
+      let have = named.get(want.id);
+      if (!want.id) {
+        // The next of its kind that has no name to wait for.
+        have = at;
+        while (have && (have.id || kept(have) || have.nodeName !== want.nodeName)) have = have.nextSibling;
+      }
       if (!have || have.parentNode !== from) {
         from.insertBefore(want, at);
-        if (want.id && want.classList) want.classList.add("fresh");
+        if (want.id) want.classList.add("fresh");
         continue;
       }
-      if (have !== at) from.insertBefore(have, at);
-      const next = have.nextSibling;
+      if (have === at) at = at.nextSibling;
+      else from.insertBefore(have, at);
       morph(have, want);
-      at = next;
     }
     while (at) {
       const next = at.nextSibling;
-      if (!(at.dataset && "keep" in at.dataset) && !at.contains?.(document.activeElement) && !at.querySelector?.("form[data-dirty]")) at.remove();
+      if (!kept(at) && !at.contains?.(document.activeElement) && !at.querySelector?.("form[data-dirty]")) at.remove();
       at = next;
     }
   }
@@ -95,19 +100,22 @@
     live.classList.toggle("off", off);
   }
 
-  // entries of a session's transcript that is followed.
-  const list = document.getElementById("stream");
-  const kept = 1500;
+  // entry goes on with the transcript of a session that is followed.
+  const most = 1500;
+  const transcript = () => document.getElementById("stream");
   function entry(html) {
+    const list = transcript();
     if (!list) return;
     const follows = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
     const page = new DOMParser().parseFromString("<ol>" + html + "</ol>", "text/html");
-    for (const li of [...page.body.firstChild.children]) list.append(document.adoptNode(li));
-    while (list.childElementCount > kept) list.firstElementChild.remove();
+    const lines = list.firstElementChild;
+    for (const li of [...page.body.firstChild.children]) lines.append(document.adoptNode(li));
+    while (lines.childElementCount > most) lines.firstElementChild.remove();
+    list.classList.remove("none");
     document.getElementById("stream-empty")?.remove();
     if (follows) list.scrollTop = list.scrollHeight;
   }
-  if (list) list.scrollTop = list.scrollHeight;
+  if (transcript()) transcript().scrollTop = transcript().scrollHeight;
 
   // The stream. A page that nobody sees gives its connection back: browsers have
   // only a few for each server.
@@ -137,5 +145,6 @@
     if (document.hidden) { source?.close(); say("paused", true); } else { connect(); refresh(); }
   });
   if (!document.hidden) connect();
-  setInterval(() => { if (!document.hidden && source?.readyState === EventSource.OPEN) refresh(); }, 20000);
+  // Times go on, and a session has things to show that are no events.
+  setInterval(() => { if (!document.hidden && source?.readyState === EventSource.OPEN) refresh(); }, document.querySelector(".running, #stream[data-keep]") ? 3000 : 30000);
 })();

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// chromiums are the names under which a browser without a screen is found.
+var chromiums = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}
+
+// needChromium finds a browser, from RALPH_TEST_CHROMIUM or the path. Without one
+// the test is skipped, unless RALPH_REQUIRE_CHROMIUM is set.
+func needChromium(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("RALPH_TEST_CHROMIUM"); path != "" {
+		return path
+	}
+	for _, name := range chromiums {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("RALPH_REQUIRE_CHROMIUM") != "" {
+		t.Fatal("a browser is required here: install chromium or chromium-headless-shell")
+	}
+	t.Skip("skipped without a browser: install chromium, or name one in RALPH_TEST_CHROMIUM")
+	return ""
+}
+
+// A tab is a page in a browser of its own.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// stepTime is what a step in a browser is given. Nothing is meant to take that long.
+const stepTime = 30 * time.Second
+
+// newTab starts a browser with an empty page.
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	allocated, end := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(needChromium(t)), chromedp.NoSandbox, chromedp.Headless, chromedp.WindowSize(1280, 900),
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true))
+	t.Cleanup(end)
+	ctx, leave := chromedp.NewContext(allocated)
+	t.Cleanup(leave)
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatal("browser: ", err)
+	}
+	return &tab{t, ctx}
+}
+
+// do carries out steps, or says which page they failed on.
+func (p *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, end := context.WithTimeout(p.ctx, stepTime)
+	defer end()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.t.Fatalf("%s: %v\n%s", what, err, p.text())
+	}
+}
+
+func (p *tab) open(address string) {
+	p.t.Helper()
+	p.do("open "+address, chromedp.Navigate(address))
+}
+
+// click presses what a selector of CSS finds, where it can be seen.
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}
+
+func (p *tab) write(selector, text string) {
+	p.t.Helper()
+	p.do("write to "+selector, chromedp.SendKeys(chromedp.CSS(selector), text, chromedp.NodeVisible))
+}
+
+// choose selects an entry of a list.
+func (p *tab) choose(selector, value string) {
+	p.t.Helper()
+	p.do("choose "+value, chromedp.SetValue(chromedp.CSS(selector), value, chromedp.NodeVisible))
+}
+
+// sees waits until an expression in the page is true, over changes of the page.
+func (p *tab) sees(what, expression string) {
+	p.t.Helper()
+	ctx, end := context.WithTimeout(p.ctx, stepTime)
+	defer end()
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(stepTime)))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || errors.Is(err, chromedp.ErrPollingTimeout) {
+			p.t.Fatalf("it is never seen that %s (%s); the page says:\n%s", what, expression, p.text())
+		}
+	}
+}
+
+// reads waits until what a selector finds has a text in it.
+func (p *tab) reads(selector, text string) {
+	p.t.Helper()
+	p.sees(fmt.Sprintf("%s reads %q", selector, text), fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.textContent.includes(%q))`, selector, text))
+}
+
+// eval is the value of an expression in the page.
+func eval[T any](p *tab, expression string) T {
+	p.t.Helper()
+	ctx, end := context.WithTimeout(p.ctx, stepTime)
+	defer end()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// text is what the page shows.
+func (p *tab) text() string {
+	ctx, end := context.WithTimeout(p.ctx, stepTime)
+	defer end()
+	s, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.pathname + "\n" + document.body.innerText`))
+	if err != nil {
+		return err.Error()
+	}
+	return s
+}
+
+// look sets the width of the screen, and light or dark.
+func (p *tab) look(width, height int64, scheme string) {
+	p.t.Helper()
+	p.do("look", chromedp.EmulateViewport(width, height), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}})
+		return err
+	}))
+}
+
+// withoutScript has pages run no script from now on.
+func (p *tab) withoutScript() {
+	p.t.Helper()
+	p.do("without script", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+}
+
+// A served dashboard is a process of its own.
+type served struct {
+	cmd  *exec.Cmd
+	url  string
+	rest chan string // what it says afterwards
+}
+
+// serveProject starts the dashboard of a project, by `ralph serve` or another
+// command that serves it.
+func serveProject(t *testing.T, s *scriptedProject, addr string, args ...string) *served {
+	t.Helper()
+	if args == nil {
+		args = []string{"serve"}
+	}
+	d := &served{cmd: s.command(args...), rest: make(chan string, 1)}
+	d.cmd.Env = append(d.cmd.Env, "RALPH_DASHBOARD_ADDR="+addr)
+	d.cmd.Stdout = io.Discard
+	said, err := d.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.cmd.Process.Kill(); <-d.rest })
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if at, ok := strings.CutPrefix(lines.Text(), "dashboard on "); ok {
+			d.url = at
+			break
+		}
+	}
+	go func() {
+		var b strings.Builder
+		for lines.Scan() {
+			b.WriteString(lines.Text() + "\n")
+		}
+		d.rest <- b.String()
+		close(d.rest)
+	}()
+	if d.url == "" {
+		t.Fatalf("%s does not serve: %s", d.cmd, <-d.rest)
+	}
+	return d
+}
+
+// stop ends it as Ctrl-C does, and wants an exit status.
+func (d *served) stop(t *testing.T, status int) {
+	t.Helper()
+	if err := d.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	<-d.rest         // all that it says is read before it is waited for
+	_ = d.cmd.Wait() // the status says it
+	if got := d.cmd.ProcessState.ExitCode(); got != status {
+		t.Errorf("%s: exit status %d, want %d", d.cmd, got, status)
+	}
+}
+
+// addr is the address that it listens on.
+func (d *served) addr(t *testing.T) string {
+	t.Helper()
+	u, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// signIn signs a browser in by the link that `ralph serve --link` prints.
+func (p *tab) signIn(s *scriptedProject, d *served) {
+	p.t.Helper()
+	link := s.command("serve", "--link", "--addr", d.addr(p.t))
+	out, err := link.Output()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.open(strings.TrimSpace(string(out)))
+	p.reads("header button", "Sign out")
+	if at := eval[string](p, "location.href"); strings.Contains(at, "#") {
+		p.t.Errorf("the token stays in the address %s", at)
+	}
+}
+
+// axeVersion is the version of the checker of accessibility.
+const axeVersion = "4.14.1"
+
+// axeSource is its program, installed once with npm. Without npm it is "", unless a
+// browser is required.
+func axeSource(t *testing.T) string {
+	t.Helper()
+	source, err := installPackage(t.Context(), "axe-core", axeVersion, "axe.min.js")
+	if err != nil {
+		if os.Getenv("RALPH_REQUIRE_CHROMIUM") != "" {
+			t.Fatal("axe-core is required here: ", err)
+		}
+		t.Skip("skipped without axe-core: ", err)
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// installPackage installs a package of npm into the user's cache, once, and returns
+// the path of one of its files.
+func installPackage(ctx context.Context, name, version, file string) (path string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "ralph-test", filepath.Base(name)+"-"+version)
+	return install(ctx, dir, name+"@"+version, filepath.Join(dir, "node_modules", name, file))
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// talkative is an agent that asks, suggests and proposes an amendment.
+const talkative = `task Divide
+session 1
+  call ask {"question": "What is 1/0?", "options": ["an error", "infinity"], "preferred": "an error", "blocking": true}
+  call suggest {"what": "Test the multiplication", "kind": "new_task", "why": "Nobody does."}
+  call learned {"text": "Numbers are whole here.", "kind": "discovery", "scope": "project"}
+  call flag {"what": "The README names no operator.", "severity": "warning", "category": "stale"}
+  call partial {"summary": "Looked around.", "remaining": "All of it."}
+`
+
+// TestTheDashboardInABrowser clicks through what people do there.
+func TestTheDashboardInABrowser(t *testing.T) {
+	t.Parallel()
+	needChromium(t)
+	s := newScriptedProject(t, talkative, "")
+	s.ralph(0, "task", "add", "Divide")
+	s.ralph(4, "run")
+	s.ralph(0, "amendment", "propose", "1", "--patch", `{"title":"Divide whole numbers","contracts":{"acceptance":["1/0 is an error"]}}`, "--rationale", "it was not clear")
+	d := serveProject(t, s, "127.0.0.1:0")
+	p := newTab(t)
+
+	p.open(d.url)
+	p.reads("h1", "Overview")
+	p.reads("#live", "live")
+	p.signIn(s, d)
+
+	t.Log("filtering the timeline")
+	p.open(d.url + "/tasks/1")
+	p.reads(".card.red", "names no operator")
+	p.choose("#verb", "ask")
+	p.click(".filters button")
+	p.sees("only the question is left", `document.querySelectorAll("#timeline .card").length === 1 && location.search.includes("verb=ask")`)
+	p.reads("#timeline .card.yellow", "What is 1/0?")
+	p.reads(".choice.preferred", "an error")
+
+	t.Log("answering the question with an option")
+	p.click(".choice.preferred")
+	p.reads(".flash", "Settled. TASK-1 is pending.")
+	p.reads("#timeline .card.yellow .outcome", "an error")
+
+	t.Log("approving the amendment and the suggestion in the inbox")
+	p.click(`nav a[href="/inbox"]`)
+	p.reads(".diff .add", "Divide whole numbers")
+	p.click(`form[action="/amendments/1/decide"] button[value="approve"]`)
+	p.reads(".flash", "Amendment 1 is applied.")
+	p.reads(".card.item", "Test the multiplication")
+	p.click(`button[formaction="/tasks/2/approve"]`)
+	p.reads(".flash", "TASK-2 is in the queue.")
+	p.reads(".empty", "Nothing waits for you.")
+	if out := s.ralph(0, "task", "list"); !strings.Contains(out, "TASK-2     pending") || !strings.Contains(out, "Divide whole numbers") {
+		t.Errorf("the queue is\n%s", out)
+	}
+
+	t.Log("the stream goes on after the server was started anew")
+	p.open(d.url + "/tasks/1")
+	p.reads("#live", "live")
+	addr := d.addr(t)
+	d.stop(t, 0)
+	p.reads("#live", "reconnecting")
+	s.ralph(0, "comment", "1", "said while nobody listened")
+	serveProject(t, s, addr)
+	p.reads("#timeline .card", "said while nobody listened")
+	p.reads("#live", "live")
+	s.ralph(0, "comment", "1", "said afterwards")
+	p.reads("#timeline .card", "said afterwards")
+	p.reads("header button", "Sign out") // the browser is still known
+
+	t.Log("what is being written stays when news comes")
+	p.write("#say-text", "half a thou")
+	s.ralph(0, "comment", "1", "and once more")
+	p.reads("#timeline .card", "and once more")
+	p.write("#say-text", "ght")
+	p.click("#say button")
+	p.reads("#timeline .card.human", "half a thought")
+
+	t.Log("answering and reading without a script")
+	p.withoutScript()
+	p.open(d.url + "/tasks/2")
+	p.write("#say-text", "typed without a script")
+	p.click("#say button")
+	p.reads(".flash", "is on TASK-2")
+	p.reads("#timeline .card.human", "typed without a script")
+}
+
+// TestALiveSessionIsSteeredInABrowser: the page follows what the agent does, and a
+// comment typed there reaches it.
+func TestALiveSessionIsSteeredInABrowser(t *testing.T) {
+	t.Parallel()
+	needChromium(t)
+	s := newScriptedProject(t, `task *
+  say I look around
+  write a.txt "x\n"
+  run sh -c 'until test -f .git/go; do sleep 0.05; done'
+turn
+  say I have heard it
+  call done {"summary": "Did it, with IPv6."}
+`, "")
+	s.ralph(0, "task", "add", "Watched")
+	d := serveProject(t, s, "127.0.0.1:0", "run", "--serve", "--daemon")
+	p := newTab(t)
+	p.signIn(s, d)
+	p.open(d.url)
+	p.reads(".running", "Watched")
+	p.click(".running a")
+	p.reads("#stream li", "I look around")
+	p.reads("#stream li", "a.txt")
+	p.reads(".way [aria-current]", "Implementing")
+	p.write("#say-text", "mind IPv6")
+	p.click("#say button")
+	p.reads(".flash", "is told at once")
+	p.reads("main", "The session was told")
+	if err := os.WriteFile(filepath.Join(s.dir, ".git", "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.reads("#stream li", "mind IPv6")
+	p.reads("#stream li", "I have heard it")
+	p.reads("#stream li.green", "Did it, with IPv6.")
+	p.reads("h1 ~ .lead", "success: done")
+	d.stop(t, 130)
+	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "the running session was told") {
+		t.Errorf("the comment was not delivered:\n%s", out)
+	}
+}

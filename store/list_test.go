@@ -1,0 +1,117 @@
+package store_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestAVeryLongBlockerNamesNoTask, and its session can be settled.
+func TestAVeryLongBlockerNamesNoTask(t *testing.T) {
+	db, s := working(t)
+	id, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Blocked{On: strings.Repeat("lorem ", 10_000), Kind: "upstream_task"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, db, func(tx *store.Tx) error {
+		f, err := tx.Facts(s.ID)
+		if n := len(f.Upstream[id].Matches); n != 0 {
+			t.Errorf("it names %d tasks", n)
+		}
+		return err
+	})
+}
+
+func TestTasksAreFoundAndListedInParts(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	write(t, db, func(tx *store.Tx) error {
+		for _, title := range []string{"Parse URLs", "100% done", "a_b", "axb", `back\slash`} {
+			if _, err := tx.AddTask(ralph.Task{Title: title}, "human"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, c := range []struct {
+		filter store.TaskFilter
+		want   []int64
+	}{
+		{store.TaskFilter{Text: "urls"}, []int64{1}},
+		{store.TaskFilter{Text: "%"}, []int64{2}},
+		{store.TaskFilter{Text: "A_B"}, []int64{3}},
+		{store.TaskFilter{Text: `\`}, []int64{5}},
+		{store.TaskFilter{Text: "nothing"}, nil},
+		{store.TaskFilter{Limit: 2, Skip: 1}, []int64{2, 3}},
+		{store.TaskFilter{Latest: true, Limit: 2}, []int64{5, 4}},
+	} {
+		write(t, db, func(tx *store.Tx) error {
+			list, err := tx.Tasks(c.filter)
+			var got []int64
+			for _, task := range list {
+				got = append(got, task.ID)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%+v: %v, want %v", c.filter, got, c.want)
+			}
+			return err
+		})
+	}
+}
+
+// TestAPartOfATimelineIsItsEnd, in the order of time.
+func TestAPartOfATimelineIsItsEnd(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	write(t, db, func(tx *store.Tx) error {
+		if _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); err != nil {
+			return err
+		}
+		for i := range 5 {
+			if _, err := tx.AddComment(ralph.Comment{TaskID: 1, Author: "ann", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: fmt.Sprint(i)}); err != nil {
+				return err
+			}
+		}
+		for skip, want := range map[int]string{0: "34", 2: "12", 4: "0"} {
+			list, err := tx.Timeline(1, store.CommentFilter{Limit: 2, Skip: skip})
+			got := ""
+			for _, c := range list {
+				got += c.Body
+			}
+			if got != want || err != nil {
+				t.Errorf("without the last %d: %q, %v; want %q", skip, got, err, want)
+			}
+		}
+		said, err := tx.Said(1)
+		if said[""] != 5 {
+			t.Errorf("said %v", said)
+		}
+		return err
+	})
+}
+
+// TestTheInboxIsCountedAsItIsListed.
+func TestTheInboxIsCountedAsItIsListed(t *testing.T) {
+	db, s := working(t)
+	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Ask{Question: "red?", Blocking: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, db, func(tx *store.Tx) error {
+		if _, err := tx.AddTask(ralph.Task{Title: "B", Status: ralph.Proposed}, "human"); err != nil {
+			return err
+		}
+		inbox, err := tx.Inbox()
+		if err != nil {
+			return err
+		}
+		n, err := tx.InboxSize()
+		if n != len(inbox) || n != 2 {
+			t.Errorf("%d are counted, %d listed, want 2", n, len(inbox))
+		}
+		return err
+	})
+}
