@@ -44,6 +44,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	reset.Store(time.Now().Add(time.Hour).Unix())
 	after := 0
 	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn {
+		reset.CompareAndSwap(0, time.Now().Add(5*time.Second).Unix()) // the window ends soon after it was met
 		if time.Now().Unix() < reset.Load() {
 			return messagesapi.Turn{Status: 429, Kind: "rate_limit_error", Text: "This request would exceed your account's rate limit.", Headers: map[string]string{
 				"anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": strconv.FormatInt(reset.Load(), 10),
@@ -67,7 +68,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 
 	again := newStage(t, s.api.Answer())
 	again.key = s.key
-	reset.Store(time.Now().Add(5 * time.Second).Unix())
+	reset.Store(0)
 	again.run(0, "task", "add", "Limited")
 	again.has(again.run(0, "run"), "waiting until", "TASK-1 → completed", "2 sessions on 1 tasks")
 	again.has(again.run(0, "task", "list", "--json"), `"attempts": 1`)
