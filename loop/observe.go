@@ -92,13 +92,14 @@ func (o *observer) context() (used, limit int64) {
 	return o.used, o.window()
 }
 
-// observed writes down what was seen of the session.
+// observed writes down what was seen of the session, also while it is being ended:
+// what is taken from the observer is seen nowhere else.
 func (s *session) observed(ctx context.Context) {
 	phases, checkpoint, due := s.observer.take()
 	if len(phases) == 0 && !due {
 		return
 	}
-	err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+	err := s.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		for _, p := range phases {
 			if _, err := tx.ObserveState(s.row.ID, p.phase, p.at); err != nil {
 				return err
@@ -111,7 +112,7 @@ func (s *session) observed(ctx context.Context) {
 		_, err := tx.AddCheckpoint(checkpoint)
 		return err
 	})
-	if err != nil && ctx.Err() == nil {
+	if err != nil {
 		// It is a view of the session, no part of its verdict.
 		s.Log.Warn("what a session is doing could not be written down", "session", s.row.ID, "error", err)
 	}

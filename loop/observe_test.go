@@ -1,12 +1,16 @@
 package loop
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"ralph"
+	"ralph/store"
 )
 
 func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
@@ -118,5 +122,34 @@ func TestWhatIsSeenIsHandedOverOnceAndReadingOnlyAtTheBeginning(t *testing.T) {
 		if got := see(tt.tools...); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := &session{Loop: &Loop{Store: db, Log: slog.New(slog.DiscardHandler)}, observer: newObserver(nil, nil, 80)}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		id, err := tx.AddTask(ralph.Task{Title: "A"}, "human")
+		if err != nil {
+			return err
+		}
+		s.row, err = tx.StartSession(store.Start{ID: "5e55", Task: id})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.observer.event(Event{Kind: SeenTool, Tool: "Edit"}, time.Now())
+	ended, end := context.WithCancel(t.Context())
+	end()
+	s.observed(ended)
+	if err := db.View(t.Context(), func(tx *store.Tx) (err error) { s.row, err = tx.Session(s.row.ID); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if s.row.State != ralph.PhaseImplementing {
+		t.Errorf("it stands at %s, %+v", s.row.State, s.row.History)
 	}
 }

@@ -174,7 +174,7 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	cause := context.Cause(work)
 	stop(nil)
 	<-watched
-	s.observed(context.WithoutCancel(ctx))
+	s.observed(ctx)
 	if err != nil {
 		return report, err
 	}

@@ -13,14 +13,14 @@ import (
 func (s *stage) pulls() string {
 	s.t.Helper()
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
-		"ralph": map[string]any{"command": s.ralph, "args": []string{"mcp", "--profile", "worker", "--name", "claude"}},
+		"ralph": map[string]any{"command": s.ralph, "args": []string{"mcp", "--profile", "worker", "--name", "claude"}, "alwaysLoad": true},
 	}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	like := s.command()
 	cmd := exec.CommandContext(s.t.Context(), realClaude(s.t), "-p", "Take a task and do it.", "--mcp-config", string(config), "--strict-mcp-config", "--allowedTools", "mcp__ralph", "Bash")
-	cmd.Dir, cmd.Env = like.Dir, like.Env
+	cmd.Dir, cmd.Env = like.Dir, append(like.Env, "MCP_TIMEOUT=60000") // the server may begin slowly
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("%v\n%s", err, out)

@@ -140,6 +140,7 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c.want("release_task", `{"task_id":2}`, "TASK-2 is back in the queue", false)
 	c.want("comment_on_task", `{"task_id":2,"kind":"blocker","body":"b","rationale":"r"}`, "Recorded comment", false)
 	c.want("list_task_comments", `{"task_id":2,"open_only":true}`, `"kind": "blocker"`, false)
+	c.want("list_task_comments", `{"task_id":2,"kind":"note"}`, "[]", false)
 	c.want("list_task_comments", `{"task_id":2,"kind":"rant"}`, "kind is not one of the accepted values", true)
 	c.want("resolve_comment", `{"comment_id":1,"decision":"d"}`, "is for a person to settle", true)
 	c.want("propose_task_amendment", `{"task_id":2,"patch":{"priority":0},"rationale":"r"}`, "a person decides", false)
@@ -154,15 +155,21 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 
 	// A claim is dropped by a person, and given back when the client leaves.
 	s.ralph(0, "resolve", "1", "there is one now")
+	c.want("list_task_comments", `{"task_id":3}`, `"decision": "there is one now"`, false)
+	c.want("list_task_comments", `{"task_id":3,"open_only":true}`, "[]", false)
 	c.want("claim_task", `{"task_id":3}`, "You hold TASK-3", false)
 	s.ralph(0, "task", "cancel", "3")
 	c.want("ralph_signal_flag", `{"what":"x","severity":"info","category":"bug"}`, "cancelled the task; what you did stays", true)
-	s.ralph(0, "task", "add", "Left")
+	s.ralph(0, "task", "add", "Stopped")
 	c.want("claim_task", `{"task_id":4}`, "You hold TASK-4", false)
+	s.ralph(0, "task", "cancel", "4")
+	c.want("get_next_actionable", `{}`, "your claim on TASK-4 is over", true) // any call is told
+	s.ralph(0, "task", "add", "Left")
+	c.want("claim_task", `{"task_id":5}`, "You hold TASK-5", false)
 	if err := c.session.Close(); err != nil {
 		t.Error(err)
 	}
-	if out := s.ralph(0, "task", "list", "--status", "pending"); !strings.Contains(out, "TASK-4") {
+	if out := s.ralph(0, "task", "list", "--status", "pending"); !strings.Contains(out, "TASK-5") {
 		t.Errorf("a task whose worker left is not queued again:\n%s", out)
 	}
 	if out := s.ralph(0, "task", "list", "--json"); strings.Count(out, `"attempts": 1`) != 1 {
