@@ -493,9 +493,15 @@ func proposal(f Facts, comment int64, title string, p Suggest) Proposal {
 // titleLimit keeps proposed titles to what fits a line of `ralph task list`.
 const titleLimit = 120
 
-// ProposedTitle makes a title of what an agent proposes: its first line, cut.
+// ProposedTitle makes a title of what an agent proposes: its first line, cut, without
+// control characters.
 func ProposedTitle(p Suggest) string {
-	line := []rune(firstLine(p.What))
+	line := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, firstLine(p.What)))
 	if len(line) > titleLimit {
 		return strings.TrimSpace(string(line[:titleLimit-1])) + "…"
 	}

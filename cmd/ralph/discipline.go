@@ -65,7 +65,7 @@ func newDisciplineList(a *app) *cobra.Command {
 			}
 			return a.print(list, func(w io.Writer) error {
 				for _, d := range list {
-					if _, err := fmt.Fprintf(w, "%-20s %-10s %s\n", d.Name, d.Model, oneLine(d.Instructions, 80)); err != nil {
+					if _, err := fmt.Fprintf(w, "%-20s %-10s %s\n", oneLine(d.Name, 100), oneLine(d.Model, 100), oneLine(d.Instructions, 80)); err != nil {
 						return err
 					}
 				}
@@ -84,7 +84,7 @@ func newDisciplineShow(a *app) *cobra.Command {
 				return err
 			}
 			return a.print(d, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s  %s\n%s\n", d.Name, d.Model, printable(d.Instructions))
+				_, err := fmt.Fprintf(w, "%s  %s\n%s\n", oneLine(d.Name, 100), oneLine(d.Model, 100), printable(d.Instructions))
 				return err
 			})
 		},

@@ -134,7 +134,10 @@ func (a *app) editParts(cmd *cobra.Command, s splitting) (parts []store.Part, er
 	if err != nil {
 		return nil, err
 	}
-	if parts, err = parseParts(string(text)); err != nil {
+	if parts, err = parseParts(string(text)); err == nil && len(parts) == 1 {
+		err = errors.New("parts must be two or more")
+	}
+	if err != nil {
 		return nil, usage(fmt.Errorf("%w; the text is in %s: mend it and give it with --parts", err, path))
 	}
 	return parts, os.RemoveAll(dir)

@@ -228,8 +228,8 @@ func newTaskView(tx *store.Tx, id int64) (v taskView, err error) {
 func sayTask(w io.Writer, v taskView) error {
 	var b strings.Builder
 	line := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%-12s %s\n", name, value)
+		if value = strings.TrimSpace(printable(value)); value != "" {
+			fmt.Fprintf(&b, "%-12s %s\n", name, strings.ReplaceAll(value, "\n", "\n             "))
 		}
 	}
 	fmt.Fprintf(&b, "TASK-%d  %s\n", v.ID, oneLine(v.Title, ralph.MaxTitle))

@@ -107,7 +107,7 @@ const featureLabel = "feature:"
 func (v beadsIssue) labels() (feature string, others []string) {
 	for _, label := range v.Labels {
 		if name, ok := strings.CutPrefix(label, featureLabel); ok && feature == "" && utf8.RuneCountInString(name) <= ralph.MaxTitle {
-			feature = strings.Join(strings.Fields(name), " ")
+			feature = plainLine(name)
 			continue
 		}
 		others = append(others, label)

@@ -156,6 +156,7 @@ func TestChecklists(t *testing.T) {
 		{"bold ids", "- [ ] **US-7:** Fly\n", []string{"line 1: Fly", "id US-7 of markdown\n"}},
 		{"commands without code are no commands", "- [ ] a\n## Validation commands\n- run the tests\n- `make test`\n", []string{"verify: make test"}},
 		{"an indented fence belongs to the task", "- [ ] a\n  ```sh\n  - [ ] no box\n  ```\n", []string{"line 1: a", "| ```sh", "| - [ ] no box"}},
+		{"a word in brackets is no id", "- [ ] [front-end] a\n- [ ] [front-end] b\n", []string{"line 1: [front-end] a", "line 2: [front-end] b"}},
 		{"a fence ends with one as long as it began", "````md\n```\n- [ ] no box\n```\n- [ ] no box\n````\n- [ ] a\n", []string{"format markdown\n\nline 7: a\n"}},
 		{"a fence with a language ends none", "```\n```go\n- [ ] no box\n```\n- [ ] a\n", []string{"format markdown\n\nline 5: a\n"}},
 		{"code within a line is no fence", "```inline``` code\n- [ ] a\n", []string{"line 2: a"}},
@@ -177,6 +178,13 @@ func TestChecklists(t *testing.T) {
 				rest = after
 			}
 		})
+	}
+}
+
+func TestAChecklistMayCallItsBoxesTasks(t *testing.T) {
+	in, err := exchange.Parse([]byte("What to do as\ntasks:\n- [ ] a\n"), "")
+	if err != nil || in.Format != "markdown" || len(in.Tasks) != 1 {
+		t.Errorf("got %+v, %v", in, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ralph"
 )
@@ -131,8 +132,15 @@ func checklistItem(b *strings.Builder, t ralph.Task) {
 	}
 }
 
-// plainLine is a text on one line.
-func plainLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// plainLine is a text on one line, without control characters.
+func plainLine(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, s)), " ")
+}
 
 // indent puts blanks before each line, and keeps a line of the text from being
 // taken for a box or a heading of the list.

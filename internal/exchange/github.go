@@ -51,7 +51,7 @@ func readGitHub(data []byte) (in ralph.Import, err error) {
 			return in, err
 		}
 		if v.Milestone != nil && v.Milestone.Title != "" {
-			t.Feature = strings.Join(strings.Fields(v.Milestone.Title), " ")
+			t.Feature = plainLine(v.Milestone.Title)
 			if !features[t.Feature] {
 				features[t.Feature] = true
 				featureOf(&in, t.Feature, "")

@@ -141,7 +141,7 @@ func check(in *ralph.Import) error {
 // fitTitle makes a title of one line; one that is too long stands whole in the
 // description.
 func fitTitle(t *ralph.ImportedTask) {
-	t.Title = strings.Join(strings.Fields(strings.ReplaceAll(t.Title, "\x00", "")), " ")
+	t.Title = plainLine(t.Title)
 	if utf8.RuneCountInString(t.Title) <= ralph.MaxTitle {
 		return
 	}

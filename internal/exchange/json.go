@@ -200,7 +200,8 @@ func look(data []byte) looks {
 			l.items = firstItem(trimmed)
 		}
 	default:
-		l.yaml = bytes.HasPrefix(trimmed, []byte("tasks:")) || bytes.Contains(trimmed, []byte("\ntasks:\n"))
+		// A checklist may call its boxes tasks too.
+		l.yaml = (bytes.HasPrefix(trimmed, []byte("tasks:")) || bytes.Contains(trimmed, []byte("\ntasks:\n"))) && !anyBox.Match(trimmed)
 		l.memories = bytes.Contains(data, []byte("\n### mem-"))
 	}
 	return l

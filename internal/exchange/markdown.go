@@ -13,6 +13,7 @@ import (
 // where CommonMark would take them for code.
 var (
 	box         = regexp.MustCompile(`^(\s*)(?:[-*+]|\d+[.)])\s+\[([ xX/])\]\s+(\S.*)$`)
+	anyBox      = regexp.MustCompile(`(?m)` + box.String())
 	heading     = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
 	taskHeading = regexp.MustCompile(`(?i)^(?:task|iteration)\s+([\w.-]+)\s*[:.–—-]\s*(.*)$`)
 	bullet      = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+(\S.*)$`)
@@ -240,7 +241,8 @@ func (r *markdownReader) box(n int, kind sectionKind, indent int, state, title s
 // identify finds the id of a task before its title. Without one it is known by
 // where it stands: the document, the headings, the boxes above and its title.
 func (r *markdownReader) identify(t *markdownTask, title string) {
-	if m := titleID.FindStringSubmatch(title); m != nil {
+	// A word in brackets without a digit, as in "[front-end] …", is no id.
+	if m := titleID.FindStringSubmatch(title); m != nil && strings.ContainsAny(m[1]+m[2], "0123456789") {
 		t.Key, t.Title, t.named = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]+m[2]), strings.TrimSpace(strings.Trim(m[3], "*")), true
 		return
 	}

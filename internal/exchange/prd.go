@@ -151,7 +151,7 @@ func statusOf(line int, given string, known map[string]ralph.Status) (ralph.Stat
 
 // featureOf adds the feature that a file is about and returns its name; "" if it has none.
 func featureOf(in *ralph.Import, name, description string) string {
-	name = strings.Join(strings.Fields(name), " ")
+	name = plainLine(name)
 	if name == "" {
 		return ""
 	}
