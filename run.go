@@ -94,6 +94,7 @@ const (
 	EventAmendmentApplied  = "task.amendment.applied"
 	EventAmendmentRejected = "task.amendment.rejected"
 	EventTaskCommitted     = "task.committed"
+	EventBaselineRed       = "task.baseline_red" // what verifies it fails before it is begun
 	EventSessionStarted    = "session.started"
 	EventSessionState      = "session.state"
 	EventSessionProgress   = "session.progress"
@@ -109,7 +110,7 @@ const (
 
 // EventTypes lists every type of event.
 var EventTypes = []string{
-	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventAmendmentProposed, EventAmendmentApplied, EventAmendmentRejected, EventTaskCommitted,
+	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventAmendmentProposed, EventAmendmentApplied, EventAmendmentRejected, EventTaskCommitted, EventBaselineRed,
 	EventSessionStarted, EventSessionState, EventSessionProgress, EventSessionCheckpoint, EventDoneRefused, EventSessionEnded, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
 }
 

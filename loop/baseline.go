@@ -17,6 +17,7 @@ import (
 
 	"ralph"
 	"ralph/internal/testresult"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -66,7 +67,26 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task) (err error) {
 		}
 		results = append(results, result)
 	}
-	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetBaseline(task.ID, results) })
+	return l.Store.Tx(ctx, func(tx *store.Tx) error {
+		if red := l.inexcusable(results); red != "" {
+			if err := tx.NoteRed(task.ID, red); err != nil {
+				return err
+			}
+		}
+		return tx.SetBaseline(task.ID, results)
+	})
+}
+
+// inexcusable says which commands fail before any work and will not be excused, so
+// that they refuse every done until somebody mends them; "" if none does.
+func (l *Loop) inexcusable(results []outcome) string {
+	var red []ralph.Check
+	for _, r := range results {
+		if !r.Check.Passed && (r.Tests == nil || l.Verification.Strict) {
+			red = append(red, r.Check)
+		}
+	}
+	return signals.Refused(red, nil, l.Rules)
 }
 
 // staleBaseline is how old a baseline's folder must be to be taken for one that a

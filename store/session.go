@@ -182,6 +182,12 @@ func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
 	return u, err
 }
 
+// NoteRed records that verification fails before a task is begun, and will not be
+// excused.
+func (tx *Tx) NoteRed(task int64, reason string) error {
+	return tx.record(ralph.Event{Type: ralph.EventBaselineRed, TaskID: task}, map[string]any{"reason": reason})
+}
+
 // NoteRefusal records that a done was refused within its session, in which the
 // agent goes on.
 func (tx *Tx) NoteRefusal(session, reason string) error {

@@ -206,6 +206,8 @@ func describe(e ralph.Event) string {
 				return fmt.Sprintf("    %s: %s", d.Verb, oneLine(s, 100))
 			}
 		}
+	case ralph.EventBaselineRed:
+		return fmt.Sprintf("! TASK-%d: fails before any work is done, and refuses every done until it passes: %s", e.TaskID, oneLine(d.Reason, 200))
 	case ralph.EventDoneRefused:
 		return "    refused: " + oneLine(d.Reason, 200)
 	case ralph.EventSessionEnded:

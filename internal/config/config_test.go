@@ -302,8 +302,8 @@ func TestStarter(t *testing.T) {
 				t.Errorf("%s is %s, the default is %s", v.Key, v.Value, d.Value)
 			}
 		}
-		if set != 9 {
-			t.Errorf("%d settings, want 9", set)
+		if set != 10 {
+			t.Errorf("%d settings, want 10", set)
 		}
 	})
 }

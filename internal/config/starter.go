@@ -25,8 +25,10 @@ func Starter(verify []string) []byte {
 	}
 	b.WriteString("\n# A run ends cleanly when it reaches one of its limits; none can be switched off.\n")
 	commented(&b, "limits", "max_sessions", "max_duration", "max_cost_usd", "session_timeout", "session_cost_usd")
-	b.WriteString("\n# The agent works without a person to ask: allow it what your project needs.\n")
-	commented(&b, "agent", "command", "permission_mode", "allowed_tools")
+	b.WriteString("\n# What an agent may do without you, beside the built-in rules.\n")
+	commented(&b, "permissions", "allow", "ask", "deny")
+	b.WriteString("\n# The agent.\n")
+	commented(&b, "agent", "command")
 	return []byte(b.String())
 }
 
