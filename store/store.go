@@ -30,6 +30,7 @@ type DB struct {
 	read    *sql.DB // read-only connections
 	dialect dialect
 	now     func() time.Time
+	turns   *turns // of writers
 }
 
 // Options of Open; the zero value is right for everything but tests.
@@ -56,7 +57,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 			return nil, fmt.Errorf("database %s: %w", path, err)
 		}
 	}
-	db := &DB{path: path, dialect: sqlite, now: opts.Now}
+	db := &DB{path: path, dialect: sqlite, now: opts.Now, turns: newTurns(path + ".turn")}
 	var err error
 	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path)); err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
@@ -167,6 +168,11 @@ func (tx *Tx) Now() ralph.Time { return tx.now }
 // Tx runs f in a transaction that may write. It is committed, durably, if f
 // returns nil. f must not wait for anything but the database.
 func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
+	leave, err := db.turns.take(ctx)
+	defer leave()
+	if err != nil {
+		return err
+	}
 	return db.run(ctx, db.write, nil, f)
 }
 
