@@ -39,6 +39,8 @@ var rows = []struct {
 	measure func(*bench, context.Context) ([]row, error)
 }{
 	{"session", (*bench).sessions},
+	{"server", (*bench).servers},
+	{"writers", (*bench).writers},
 	{"idle", (*bench).idle},
 }
 
