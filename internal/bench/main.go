@@ -41,6 +41,7 @@ var rows = []struct {
 	{"session", (*bench).sessions},
 	{"server", (*bench).servers},
 	{"writers", (*bench).writers},
+	{"scale", (*bench).scale},
 	{"idle", (*bench).idle},
 }
 
