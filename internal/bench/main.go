@@ -42,6 +42,8 @@ var rows = []struct {
 	{"server", (*bench).servers},
 	{"writers", (*bench).writers},
 	{"scale", (*bench).scale},
+	{"stream", (*bench).streams},
+	{"files", (*bench).files},
 	{"idle", (*bench).idle},
 }
 
@@ -53,6 +55,9 @@ func main() {
 }
 
 func run(args []string, out, log io.Writer) (err error) {
+	if len(args) == 2 && args[0] == readArg {
+		return readTranscript(args[1])
+	}
 	var names []string
 	for _, r := range rows {
 		names = append(names, r.name)
