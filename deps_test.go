@@ -47,7 +47,8 @@ var imports = map[string][]string{
 	},
 	"ralph/loop/claude": {"ralph", "ralph/loop", "ralph/internal/proc", "ralph/internal/jsonl"},
 	// Measures all of them, as users and from the inside, and is in no binary of ralph's.
-	"ralph/internal/bench": {"ralph", "ralph/store", "ralph/loop", "ralph/loop/claude"},
+	"ralph/internal/bench":       {"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/claude", "ralph/internal/worktree"},
+	"ralph/internal/bench/floor": {},
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/internal/scripted",

@@ -35,7 +35,9 @@ func (tx *Tx) Session(id string) (ralph.Session, error) {
 	if len(id) < 4 || strings.ContainsAny(id, "%_") {
 		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q", id), Problem: "is not a session id; see `ralph session list`"}
 	}
-	list, err := all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.id LIKE $1 ORDER BY s.id LIMIT 2`, strings.ToLower(id)+"%")
+	// The ids that begin so are those up to the same with the last of all letters.
+	from := strings.ToLower(id)
+	list, err := all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.id >= $1 AND s.id < $2 ORDER BY s.id LIMIT 2`, from, from+"~")
 	switch {
 	case err != nil:
 		return ralph.Session{}, err

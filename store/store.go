@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -30,6 +31,8 @@ type DB struct {
 	read    *sql.DB // read-only connections
 	dialect dialect
 	now     func() time.Time
+	turns   *turns // of writers
+	told    func(query string)
 }
 
 // Options of Open; the zero value is right for everything but tests.
@@ -39,6 +42,9 @@ type Options struct {
 	// MustExist refuses to create or migrate: for processes that serve a database
 	// which another one looks after.
 	MustExist bool
+	// Statement is told of every statement before it runs, and of the COMMIT of a
+	// transaction that has written; nil for nobody. Tests count and explain them.
+	Statement func(query string)
 }
 
 // Open opens the database file, creating and migrating it if need be. Before a
@@ -56,7 +62,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 			return nil, fmt.Errorf("database %s: %w", path, err)
 		}
 	}
-	db := &DB{path: path, dialect: sqlite, now: opts.Now}
+	db := &DB{path: path, dialect: sqlite, now: opts.Now, turns: newTurns(path + ".turn"), told: opts.Statement}
 	var err error
 	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path)); err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
@@ -157,8 +163,10 @@ func (db *DB) Check(ctx context.Context) error { return db.dialect.check(ctx, db
 // context because it lives for one call of [DB.Tx] or [DB.View].
 type Tx struct {
 	*sql.Tx
-	ctx context.Context
-	now ralph.Time
+	ctx   context.Context
+	now   ralph.Time
+	told  func(query string)
+	wrote bool
 }
 
 // Now is the time of the transaction.
@@ -167,6 +175,11 @@ func (tx *Tx) Now() ralph.Time { return tx.now }
 // Tx runs f in a transaction that may write. It is committed, durably, if f
 // returns nil. f must not wait for anything but the database.
 func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
+	leave, err := db.turns.take(ctx)
+	defer leave()
+	if err != nil {
+		return err
+	}
 	return db.run(ctx, db.write, nil, f)
 }
 
@@ -185,10 +198,41 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 			err = errors.Join(err, rollback)
 		}
 	}()
-	if err := f(&Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now())}); err != nil {
+	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told}
+	if err := f(tx); err != nil {
 		return db.dialect.explain(err)
 	}
+	if tx.wrote {
+		tx.tell("COMMIT")
+	}
 	return db.dialect.explain(inner.Commit())
+}
+
+// tell tells of a statement, as [Options.Statement] has it.
+func (tx *Tx) tell(query string) {
+	if tx.told == nil {
+		return
+	}
+	tx.wrote = tx.wrote || !strings.HasPrefix(strings.TrimSpace(query), "SELECT")
+	tx.told(query)
+}
+
+// ExecContext is [sql.Tx.ExecContext].
+func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	tx.tell(query)
+	return tx.Tx.ExecContext(ctx, query, args...)
+}
+
+// QueryContext is [sql.Tx.QueryContext].
+func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	tx.tell(query)
+	return tx.Tx.QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext is [sql.Tx.QueryRowContext].
+func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	tx.tell(query)
+	return tx.Tx.QueryRowContext(ctx, query, args...)
 }
 
 // exec runs a statement; the number of rows it changed is often the answer.

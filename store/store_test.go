@@ -371,3 +371,52 @@ func TestAgentsResolveWhatAgentsSaidAndNothingElse(t *testing.T) {
 		return err
 	})
 }
+
+// TestWritersOfSeveralProcessesTakeTurns: each gets its own, whoever else waits or
+// has given up.
+func TestWritersOfSeveralProcessesTakeTurns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	dbs := make([]*store.DB, 4) // as four processes: none shares a lock or a connection
+	for i := range dbs {
+		dbs[i] = open(t, path)
+	}
+	var writers sync.WaitGroup
+	for _, db := range dbs {
+		for range 2 {
+			writers.Go(func() {
+				for range 25 {
+					err := db.Tx(t.Context(), func(tx *store.Tx) error {
+						_, err := tx.AddTask(ralph.Task{Title: "T"}, "human")
+						return err
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	writers.Wait()
+	var tasks []ralph.Task
+	if err := dbs[0].View(t.Context(), func(tx *store.Tx) (err error) {
+		tasks, err = tx.Tasks(store.TaskFilter{})
+		return err
+	}); err != nil || len(tasks) != 200 {
+		t.Errorf("got %d tasks, %v", len(tasks), err)
+	}
+	// A writer that has given up leaves no turn behind, and takes none from others.
+	gone, cancel := context.WithCancel(t.Context())
+	err := dbs[0].Tx(t.Context(), func(*store.Tx) error {
+		done := make(chan error)
+		go func() { done <- dbs[1].Tx(gone, func(*store.Tx) error { return nil }) }()
+		cancel()
+		return <-done
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := dbs[1].Tx(t.Context(), func(*store.Tx) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}

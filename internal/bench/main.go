@@ -39,6 +39,11 @@ var rows = []struct {
 	measure func(*bench, context.Context) ([]row, error)
 }{
 	{"session", (*bench).sessions},
+	{"server", (*bench).servers},
+	{"writers", (*bench).writers},
+	{"scale", (*bench).scale},
+	{"stream", (*bench).streams},
+	{"files", (*bench).files},
 	{"idle", (*bench).idle},
 }
 
@@ -50,6 +55,9 @@ func main() {
 }
 
 func run(args []string, out, log io.Writer) (err error) {
+	if len(args) == 2 && args[0] == readArg {
+		return readTranscript(args[1])
+	}
 	var names []string
 	for _, r := range rows {
 		names = append(names, r.name)

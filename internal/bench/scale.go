@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// sizes are the tasks of a database; the first is what the others are compared with.
+var sizes = []int{1_000, 10_000, 100_000}
+
+// comments is how many the largest database has: 5 a task, or 50.
+func (b *bench) comments() int {
+	if b.full {
+		return 5_000_000
+	}
+	return 500_000
+}
+
+// steps are what the loop does with the database for each session.
+var steps = []string{"picking", "building a prompt", "settling"}
+
+// scale compares what a session costs in the database by how much is in it.
+func (b *bench) scale(ctx context.Context) ([]row, error) {
+	var projects []queue
+	for _, n := range sizes {
+		q, err := b.newQueue(ctx, n, b.comments()*n/sizes[len(sizes)-1])
+		if err != nil {
+			return nil, err
+		}
+		defer q.Store.Close()
+		projects = append(projects, q)
+	}
+	took := make([][]samples, len(projects)) // by size and step
+	for i := range took {
+		took[i] = make([]samples, len(steps))
+	}
+	const each = 20
+	for range b.rounds * each {
+		for i, q := range projects {
+			if err := q.session(ctx, took[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var rows []row
+	for s, name := range steps {
+		for i, n := range sizes[1:] {
+			what := fmt.Sprintf("%s at %d tasks and %d comments (floor: at %d and %d)", name, n, b.comments()*n/sizes[len(sizes)-1], sizes[0], b.comments()*sizes[0]/sizes[len(sizes)-1])
+			rows = append(rows, ratio(what, took[i+1][s], took[0][s], 1.5))
+		}
+	}
+	return rows, nil
+}
+
+// A queue is a loop that nobody runs, with much in its database.
+type queue struct {
+	*loop.Loop
+	run int64
+}
+
+// newQueue fills a database: half of the tasks are done, each in a session,
+// and each has its share of the comments.
+func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue, err error) {
+	p, err := b.newProject(ctx, 10)
+	if err != nil {
+		return q, err
+	}
+	if err := p.fill(ctx, func(tx *store.Tx) error {
+		run, err := tx.StartRun(1, ralph.Limits{})
+		q.run = run.ID
+		return err
+	}); err != nil {
+		return q, err
+	}
+	if err := fillByHand(ctx, p.database(), tasks, comments); err != nil {
+		return q, fmt.Errorf("fill a database of %d tasks: %w", tasks, err)
+	}
+	tree, err := worktree.Open(ctx, p.dir)
+	if err != nil {
+		return q, err
+	}
+	db, err := store.Open(ctx, p.database(), store.Options{})
+	q.Loop = &loop.Loop{
+		Store: db, Tree: tree, Dir: p.dir, State: filepath.Dir(p.database()), Log: slog.New(slog.DiscardHandler),
+		Limits: ralph.Limits{Attempts: 1000}, PromptTokens: 24_000, ToolPrefix: "mcp__ralph__ralph_signal_",
+	}
+	return q, err
+}
+
+// fillByHand writes rows without the store, which would take hours: what is measured
+// is how they are read.
+func fillByHand(ctx context.Context, path string, tasks, comments int) (err error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?_synchronous=OFF&_foreign_keys=1&_txlock=immediate")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	for _, fill := range []struct {
+		statement string
+		n         int
+	}{
+		{`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+			INSERT INTO tasks (title, normal_title, description, status, priority, created, updated)
+			SELECT 'Task ' || i, 'task ' || i, 'What task ' || i || ' is about, in a line or two.', CASE WHEN i % 2 = 0 THEN 'pending' ELSE 'completed' END, i / 2 % 5, '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z' FROM n`, tasks},
+		{`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+			INSERT INTO task_comments (task_id, author, author_kind, kind, body)
+			SELECT 1 + i % (SELECT max(id) FROM tasks), 'somebody', 'human', 'note', 'A word on it, the ' || i || 'th.' FROM n`, comments},
+		{`INSERT INTO sessions (id, task_id, run_id, attempt, started_at, completed_at)
+			SELECT lower(hex(randomblob(16))), id, 1, 1, '2026-01-01T00:00:00.000Z', '2026-01-01T01:00:00.000Z' FROM tasks WHERE status = 'completed' LIMIT $1`, tasks},
+	} {
+		if _, err := db.ExecContext(ctx, fill.statement, fill.n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// session is what the loop does for one, without the agent: its task is put back.
+func (q queue) session(ctx context.Context, took []samples) error {
+	begin := time.Now()
+	task, ok, err := q.Next(ctx)
+	if err == nil && !ok {
+		err = errors.New("no task is left")
+	}
+	if err != nil {
+		return err
+	}
+	took[0].took(time.Since(begin))
+
+	begin = time.Now()
+	if err := q.Store.View(ctx, func(tx *store.Tx) error {
+		_, err := q.BuildPrompt(tx, task)
+		return err
+	}); err != nil {
+		return err
+	}
+	took[1].took(time.Since(begin))
+
+	id := uuid.NewString()
+	if err := q.Store.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: id, Task: task.ID, Run: q.run, Dir: q.Dir})
+		return err
+	}); err != nil {
+		return err
+	}
+	if _, err := q.Store.Say(ctx, task.ID, id, "agent", "", signals.Done{Summary: "It is done."}); err != nil {
+		return err
+	}
+	begin = time.Now()
+	err = q.Store.Tx(ctx, func(tx *store.Tx) error {
+		f, err := tx.Facts(id)
+		if err != nil {
+			return err
+		}
+		f.Ending, f.Changed, f.Rules = ralph.Finished, true, q.Rules
+		s, err := tx.Session(id)
+		if err != nil {
+			return err
+		}
+		return tx.Apply(s, f, signals.Decide(f))
+	})
+	took[2].took(time.Since(begin))
+	return err
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3" // the driver of the store, for the same INSERT without it
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/store"
+)
+
+// starts is how often a server is started in a round.
+const starts = 10
+
+// calls is how many signals a server is sent in a round.
+const calls = 100
+
+// buildFloor builds the smallest server.
+func (b *bench) buildFloor(ctx context.Context) (path string, err error) {
+	path = filepath.Join(b.dir, "floor")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./internal/bench/floor")
+	cmd.Dir = b.module
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the floor: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// A server is a process that serves tools on stdio.
+type server struct {
+	*mcp.ClientSession
+	came time.Duration // from its start to its answer to initialize
+}
+
+func dial(ctx context.Context, cmd *exec.Cmd) (server, error) {
+	client := mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil)
+	begin := time.Now()
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	return server{session, time.Since(begin)}, err
+}
+
+// call calls a tool and says how long that took.
+func (s server) call(ctx context.Context, tool string, arguments map[string]any) (time.Duration, error) {
+	begin := time.Now()
+	result, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	took := time.Since(begin)
+	if err == nil && result.IsError {
+		err = fmt.Errorf("%s was refused: %v", tool, result.Content)
+	}
+	return took, err
+}
+
+// serverOf starts `ralph mcp` for a session.
+func (p project) serverOf(ctx context.Context, a loop.Assignment) (server, error) {
+	cmd := p.command(ctx, p.ralph, "mcp")
+	cmd.Env = append(cmd.Env, "RALPH_TASK_ID="+strconv.FormatInt(a.TaskID, 10), "RALPH_SESSION_ID="+a.SessionID, "RALPH_DB_PATH="+p.database())
+	return dial(ctx, cmd)
+}
+
+// learned is a signal of the usual size.
+var learned = map[string]any{"text": "The cache of the parser lives in /var/cache/parser and is safe to delete", "kind": "discovery", "scope": "project"}
+
+const learnedTool = "ralph.signal.learned"
+
+// servers compares `ralph mcp` with the smallest server of the same SDK: until it is
+// there, and from a signal to its durable reply.
+func (b *bench) servers(ctx context.Context) ([]row, error) {
+	floor, err := b.buildFloor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, list, err := b.withSessions(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	var came, floorCame, signal, insert, empty samples
+	for range b.rounds {
+		for range starts {
+			if err := p.startOnce(ctx, list[0], floor, &came, &floorCame); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.signalOnce(ctx, list[0], floor, &signal, &insert, &empty); err != nil {
+			return nil, err
+		}
+	}
+	sum := samples{unit: "ms", values: []float64{insert.median() + empty.median()}}
+	rows := []row{
+		ratio("`ralph mcp`: start to answered `initialize`", came, floorCame, 1.3),
+		ratio(fmt.Sprintf("a signal: call to durable reply (floor: the INSERT %s ms + an empty call %s ms)", number(insert.median()), number(empty.median())), signal, sum, 1.2),
+	}
+	return rows, nil
+}
+
+// withSessions is a project with so many sessions in progress.
+func (b *bench) withSessions(ctx context.Context, n int) (p project, list []loop.Assignment, err error) {
+	if p, err = b.newProject(ctx, 10); err != nil {
+		return p, nil, err
+	}
+	err = p.fill(ctx, func(tx *store.Tx) (err error) {
+		list, err = begin(tx, n, p.dir)
+		return err
+	})
+	return p, list, err
+}
+
+// startOnce starts both servers, one after the other.
+func (p project) startOnce(ctx context.Context, a loop.Assignment, floor string, came, floorCame *samples) error {
+	s, err := p.serverOf(ctx, a)
+	if err != nil {
+		return err
+	}
+	came.took(s.came)
+	if err := s.Close(); err != nil {
+		return err
+	}
+	if s, err = dial(ctx, p.command(ctx, floor)); err != nil {
+		return err
+	}
+	floorCame.took(s.came)
+	return s.Close()
+}
+
+// signalOnce sends signals to ralph, calls the tool that does nothing, and inserts
+// the same rows in this process, turn about.
+func (p project) signalOnce(ctx context.Context, a loop.Assignment, floor string, signal, insert, empty *samples) (err error) {
+	s, err := p.serverOf(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	idle, err := dial(ctx, p.command(ctx, floor))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, idle.Close()) }()
+	// As the store opens it; SQL is the store's alone, but this is what it is compared with.
+	db, err := sql.Open("sqlite3", "file:"+p.database()+"?_txlock=immediate&_synchronous=FULL&_foreign_keys=1&_busy_timeout=30000")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)
+	for i := range calls + 5 {
+		took, err := s.call(ctx, learnedTool, learned)
+		if err != nil {
+			return err
+		}
+		nothing, err := idle.call(ctx, "nothing", nil)
+		if err != nil {
+			return err
+		}
+		begin := time.Now()
+		if _, err := db.ExecContext(ctx, `
+			INSERT INTO task_comments (task_id, session_id, author, author_kind, signal_verb, signal_payload, body, created)
+			VALUES ($1, $2, 'agent', 'agent', 'learned', $3, $4, $5)`, a.TaskID, a.SessionID,
+			`{"text":"The cache of the parser lives in /var/cache/parser and is safe to delete","kind":"discovery","scope":"project"}`,
+			"The cache of the parser lives in /var/cache/parser and is safe to delete", ralph.At(begin).String()); err != nil {
+			return err
+		}
+		alone := time.Since(begin)
+		if i < 5 {
+			continue // the first ones open what the others find open
+		}
+		signal.took(took)
+		empty.took(nothing)
+		insert.took(alone)
+	}
+	return nil
+}
+
+// writersAtOnce is how many servers signal at the same time, beside a daemon.
+const writersAtOnce = 8
+
+// writers has many servers and a daemon write at once, and one server alone.
+func (b *bench) writers(ctx context.Context) ([]row, error) {
+	var together, alone, slow samples
+	together.unit, alone.unit, slow.unit = "signals/s", "signals/s", "×"
+	for range b.rounds {
+		took, each, err := b.signalling(ctx, writersAtOnce, calls)
+		if err != nil {
+			return nil, err
+		}
+		together.add(float64(writersAtOnce*calls) / took.Seconds())
+		slow.add(each.quantile(0.99) / each.median())
+		if took, _, err = b.signalling(ctx, 1, writersAtOnce*calls); err != nil {
+			return nil, err
+		}
+		alone.add(float64(writersAtOnce*calls) / took.Seconds())
+	}
+	share := together.median() / alone.median()
+	const least, most = 0.8, 10
+	return []row{
+		{what: "eight servers and the daemon signalling at once", product: together, floor: alone, value: number(share) + "×, no error", aim: "≥ 0.8×", met: share >= least},
+		{what: "… the slowest hundredth of their signals over the median", product: slow, value: number(slow.median()) + "×", aim: "< 10×", met: slow.median() < most},
+	}, nil
+}
+
+// signalling has so many servers send signals at once, while a daemon runs. Beside
+// several a writer in this process does what a running loop does.
+func (b *bench) signalling(ctx context.Context, n, each int) (took time.Duration, all samples, err error) {
+	p, list, err := b.withSessions(ctx, n)
+	if err != nil {
+		return 0, all, err
+	}
+	servers := make([]server, n)
+	for i := range servers {
+		if servers[i], err = p.serverOf(ctx, list[i]); err != nil {
+			return 0, all, err
+		}
+	}
+	over := make(chan struct{})
+	var daemon, calling sync.WaitGroup
+	errs := make([]error, n+1)
+	if n > 1 {
+		daemon.Go(func() { errs[n] = p.observe(ctx, list, over) })
+	}
+	each1 := make([]samples, n)
+	begin := time.Now()
+	for i, s := range servers {
+		calling.Go(func() {
+			for range each {
+				d, err := s.call(ctx, learnedTool, learned)
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				each1[i].took(d)
+			}
+		})
+	}
+	calling.Wait()
+	took = time.Since(begin)
+	close(over)
+	daemon.Wait()
+	for i, s := range servers {
+		errs[i] = errors.Join(errs[i], s.Close())
+		all.values = slices.Concat(all.values, each1[i].values)
+	}
+	return took, all, errors.Join(errs...)
+}
+
+// observe writes down phases of sessions, as a loop does while they run.
+func (p project) observe(ctx context.Context, list []loop.Assignment, over <-chan struct{}) error {
+	db, err := store.Open(ctx, p.database(), store.Options{})
+	if err != nil {
+		return err
+	}
+	phases := []ralph.Phase{ralph.PhaseAnalyzing, ralph.PhaseImplementing, ralph.PhaseTesting}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-over:
+			return db.Close()
+		case <-tick.C:
+		}
+		err := db.Tx(ctx, func(tx *store.Tx) error {
+			_, err := tx.ObserveState(list[i%len(list)].SessionID, phases[i%len(phases)], tx.Now())
+			return err
+		})
+		if err != nil {
+			return errors.Join(err, db.Close())
+		}
+	}
+}
