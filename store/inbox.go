@@ -24,9 +24,12 @@ type InboxItem struct {
 	Preferred string   `json:"preferred,omitempty"`
 }
 
+// An inboxQuery finds what waits of a kind.
+type inboxQuery struct{ kind, command, query string }
+
 // inboxQueries list the kinds in the order in which they are shown: what holds
 // work back first. Each gives task, title, comment, text, holding, created.
-var inboxQueries = []struct{ kind, command, query string }{
+var inboxQueries = []inboxQuery{
 	{"question", "ralph answer {comment} TEXT", `
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), c.holding, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -84,21 +87,7 @@ func InboxKinds() []string {
 func (tx *Tx) Inbox() ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
-		items, err := all(tx, func(row scanner) (InboxItem, error) {
-			i := InboxItem{Kind: q.kind}
-			var holding int
-			err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
-			i.Holding = holding == 1
-			action := "task"
-			switch kind, _, _ := strings.Cut(i.Text, ":"); kind {
-			case "split":
-				action = "split"
-			case "alternative":
-				action = "adopt"
-			}
-			i.Command = strings.NewReplacer("{action}", action, "{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
-			return i, err
-		}, q.query)
+		items, err := all(tx, q.scan, q.query)
 		if err != nil {
 			return nil, err
 		}
@@ -107,16 +96,59 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 	return inbox, tx.addOptions(inbox)
 }
 
-// InboxSize is how much waits for a person.
-func (tx *Tx) InboxSize() (size int, err error) {
+// InboxPart is a part of [Tx.Inbox], of one kind if it is named: at most limit
+// items, without the first skip.
+func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
+	inbox := []InboxItem{}
+	counts, err := tx.InboxCounts()
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range inboxQueries {
+		n := counts[q.kind]
+		if kind != "" && kind != q.kind {
+			continue
+		}
+		if gone := min(skip, n); gone < n && len(inbox) < limit {
+			items, err := all(tx, q.scan, q.query+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
+			if err != nil {
+				return nil, err
+			}
+			inbox = append(inbox, items...)
+		}
+		skip -= min(skip, n)
+	}
+	return inbox, tx.addOptions(inbox)
+}
+
+// InboxCounts is how much of each kind waits for a person.
+func (tx *Tx) InboxCounts() (map[string]int, error) {
+	counts := map[string]int{}
 	for _, q := range inboxQueries {
 		var n int
 		if err := tx.row(`SELECT count(*) FROM (` + q.query + `)`).Scan(&n); err != nil {
-			return 0, err
+			return nil, err
 		}
-		size += n
+		counts[q.kind] = n
 	}
-	return size, nil
+	return counts, nil
+}
+
+// scan reads an item of this kind.
+func (q inboxQuery) scan(row scanner) (InboxItem, error) {
+	i := InboxItem{Kind: q.kind}
+	var holding int
+	err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
+	i.Holding = holding == 1
+	action := "task"
+	switch kind, _, _ := strings.Cut(i.Text, ":"); kind {
+	case "split":
+		action = "split"
+	case "alternative":
+		action = "adopt"
+	}
+	i.Command = strings.NewReplacer("{action}", action, "{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
+	return i, err
 }
 
 // addOptions adds what an agent offered as answers to its questions.
