@@ -25,12 +25,15 @@ type InboxItem struct {
 	Preferred string   `json:"preferred,omitempty"`
 }
 
+// An inboxQuery finds what waits of a kind.
+type inboxQuery struct{ kind, command, query string }
+
 // inboxQueries list the kinds in the order in which they are shown, once what
 // holds work back has come first. Each gives task, title, comment, text, holding,
 // created. A question of a task that has ended is asked only where its answer
-// still goes into prompts: into those of the task's feature (rule 6). $1 is the
+// still goes into prompts: into those of the task's feature (rule 6). {long} is the
 // time before which a claim is long.
-var inboxQueries = []struct{ kind, command, query string }{
+var inboxQueries = []inboxQuery{
 	{"question", "ralph answer {comment} TEXT", `
 		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), c.holding, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -59,7 +62,7 @@ var inboxQueries = []struct{ kind, command, query string }{
 	{"claim", "ralph task complete {task}, or ralph task release {task}", `
 		SELECT t.id, t.title, 0, s.worker || ' has had it since ' || s.started_at, 0, s.started_at
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
-		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < $1 ORDER BY s.started_at`},
+		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < {long} ORDER BY s.started_at`},
 	{"proposal", "ralph suggestion approve {task}, edit or reject", `
 		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
 	{"suggestion", "ralph suggestion {action} {comment}, or ralph resolve {comment} DECISION", `
@@ -94,14 +97,7 @@ func InboxKinds() []string {
 func (tx *Tx) Inbox() ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
-		items, err := all(tx, func(row scanner) (InboxItem, error) {
-			i := InboxItem{Kind: q.kind}
-			var holding int
-			err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
-			i.Holding = holding == 1
-			i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
-			return i, err
-		}, q.query, tx.inboxArgs(q.query)...)
+		items, err := all(tx, q.scan, tx.inboxQuery(q))
 		if err != nil {
 			return nil, err
 		}
@@ -147,16 +143,55 @@ func (tx *Tx) addActions(inbox []InboxItem) error {
 	return nil
 }
 
-// InboxSize is how much waits for a person.
-func (tx *Tx) InboxSize() (size int, err error) {
+// InboxPart is a part of [Tx.Inbox], of one kind if it is named: at most limit
+// items, without the first skip.
+func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
+	inbox := []InboxItem{}
+	counts, err := tx.InboxCounts()
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range inboxQueries {
+		n := counts[q.kind]
+		if kind != "" && kind != q.kind {
+			continue
+		}
+		if gone := min(skip, n); gone < n && len(inbox) < limit {
+			items, err := all(tx, q.scan, tx.inboxQuery(q)+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
+			if err != nil {
+				return nil, err
+			}
+			inbox = append(inbox, items...)
+		}
+		skip -= min(skip, n)
+	}
+	if err := tx.addActions(inbox); err != nil {
+		return nil, err
+	}
+	return inbox, tx.addOptions(inbox)
+}
+
+// InboxCounts is how much of each kind waits for a person.
+func (tx *Tx) InboxCounts() (map[string]int, error) {
+	counts := map[string]int{}
 	for _, q := range inboxQueries {
 		var n int
-		if err := tx.row(`SELECT count(*) FROM (`+q.query+`)`, tx.inboxArgs(q.query)...).Scan(&n); err != nil {
-			return 0, err
+		if err := tx.row(`SELECT count(*) FROM (` + tx.inboxQuery(q) + `)`).Scan(&n); err != nil {
+			return nil, err
 		}
-		size += n
+		counts[q.kind] = n
 	}
-	return size, nil
+	return counts, nil
+}
+
+// scan reads an item of this kind.
+func (q inboxQuery) scan(row scanner) (InboxItem, error) {
+	i := InboxItem{Kind: q.kind}
+	var holding int
+	err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
+	i.Holding = holding == 1
+	i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
+	return i, err
 }
 
 // addOptions adds what an agent offered as answers to its questions.
@@ -180,10 +215,7 @@ func (tx *Tx) addOptions(inbox []InboxItem) error {
 	return nil
 }
 
-// inboxArgs are what a query of the inbox asks for.
-func (tx *Tx) inboxArgs(query string) []any {
-	if !strings.Contains(query, "$1") {
-		return nil
-	}
-	return []any{ralph.At(tx.now.Add(-longClaim)).String()}
+// inboxQuery is what a kind is found by now.
+func (tx *Tx) inboxQuery(q inboxQuery) string {
+	return strings.ReplaceAll(q.query, "{long}", "'"+ralph.At(tx.now.Add(-longClaim)).String()+"'")
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ralph"
 	"ralph/signals"
 	"ralph/store"
@@ -94,23 +96,44 @@ func TestAPartOfATimelineIsItsEnd(t *testing.T) {
 	})
 }
 
-// TestTheInboxIsCountedAsItIsListed.
-func TestTheInboxIsCountedAsItIsListed(t *testing.T) {
+// TestTheInboxIsReadInParts that make up the whole, and counted as it is listed.
+func TestTheInboxIsReadInParts(t *testing.T) {
 	db, s := working(t)
-	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Ask{Question: "red?", Blocking: new(true)}); err != nil {
-		t.Fatal(err)
+	for _, q := range []string{"red?", "blue?", "green?"} {
+		if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Ask{Question: q, Options: []string{"yes"}, Blocking: new(true)}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	write(t, db, func(tx *store.Tx) error {
-		if _, err := tx.AddTask(ralph.Task{Title: "B", Status: ralph.Proposed}, "human"); err != nil {
-			return err
+		for _, title := range []string{"B", "C"} {
+			if _, err := tx.AddTask(ralph.Task{Title: title, Status: ralph.Proposed}, "human"); err != nil {
+				return err
+			}
 		}
 		inbox, err := tx.Inbox()
 		if err != nil {
 			return err
 		}
-		n, err := tx.InboxSize()
-		if n != len(inbox) || n != 2 {
-			t.Errorf("%d are counted, %d listed, want 2", n, len(inbox))
+		counts, err := tx.InboxCounts()
+		if err != nil || len(inbox) != 5 || counts["question"] != 3 || counts["proposal"] != 2 || counts["failed"] != 0 {
+			t.Errorf("%d are listed, %v counted, %v", len(inbox), counts, err)
+		}
+		for limit := 1; limit <= 6; limit++ {
+			var parts []store.InboxItem
+			for skip := 0; skip <= len(inbox); skip += limit {
+				part, err := tx.InboxPart("", limit, skip)
+				if err != nil {
+					return err
+				}
+				parts = append(parts, part...)
+			}
+			if d := cmp.Diff(inbox, parts); d != "" {
+				t.Errorf("in parts of %d: %s", limit, d)
+			}
+		}
+		one, err := tx.InboxPart("proposal", 9, 1)
+		if len(one) != 1 || one[0].Title != "C" {
+			t.Errorf("the second proposal is %+v", one)
 		}
 		return err
 	})

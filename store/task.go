@@ -90,11 +90,12 @@ func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 	if f.Latest {
 		order = `t.updated DESC, t.id DESC`
 	}
-	limit := ""
+	matching := strings.Join(where, " AND ")
 	if f.Limit > 0 {
-		limit = " LIMIT " + arg(f.Limit) + " OFFSET " + arg(f.Skip)
+		// What is not shown is sorted without all that there is to know of it.
+		matching = `t.id IN (SELECT t.id FROM tasks t WHERE ` + matching + ` ORDER BY ` + order + ` LIMIT ` + arg(f.Limit) + ` OFFSET ` + arg(f.Skip) + `)`
 	}
-	return all(tx, scanTask, `SELECT `+taskColumns+` FROM tasks t WHERE `+strings.Join(where, " AND ")+` ORDER BY `+order+limit, args...)
+	return all(tx, scanTask, `SELECT `+taskColumns+` FROM tasks t WHERE `+matching+` ORDER BY `+order, args...)
 }
 
 // Counts are the numbers of tasks by status.

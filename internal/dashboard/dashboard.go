@@ -121,7 +121,6 @@ func (a *app) route(mux *http.ServeMux) {
 		"/tasks/{id}":           a.task,
 		"/inbox":                a.inbox,
 		"/sessions":             a.sessions,
-		"/sessions/{id}":        a.session,
 		"/sessions/{id}/prompt": a.prompt,
 		"/learnings":            a.learnings,
 		"/features":             a.features,
@@ -132,6 +131,7 @@ func (a *app) route(mux *http.ServeMux) {
 	} {
 		mux.HandleFunc("GET "+path, a.show(show))
 	}
+	mux.HandleFunc("GET /sessions/{id}", a.readFirst(a.show(a.session)))
 	for path, act := range map[string]actor{
 		"/tasks/{id}/comment":       a.comment,
 		"/tasks/{id}/retry":         a.retry,

@@ -26,14 +26,14 @@ const token = "a-token-of-twenty-and-more-characters"
 
 // A site is a dashboard of a project with a database of its own.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	db     *store.DB
 	server *dashboard.Server
 	files  map[string]string // of sessions, as "session/transcript"
 	log    *bytes.Buffer
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
 	if err != nil {

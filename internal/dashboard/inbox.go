@@ -51,24 +51,20 @@ type inboxKind struct {
 
 func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	v := inboxView{Kind: r.URL.Query().Get("kind")}
-	all, err := tx.Inbox()
+	counts, err := tx.InboxCounts()
 	if err != nil {
 		return view{}, err
-	}
-	counts := map[string]int{}
-	var list []store.InboxItem
-	for _, i := range all {
-		counts[i.Kind]++
-		if v.Kind == "" || v.Kind == i.Kind {
-			list = append(list, i)
-		}
 	}
 	for _, kind := range store.InboxKinds() {
 		if counts[kind] > 0 {
 			v.Kinds = append(v.Kinds, inboxKind{kind, waits[kind], counts[kind]})
 		}
 	}
-	list, more := paged(list[min(len(list), (pageOf(r)-1)*inboxItems):], inboxItems)
+	list, err := tx.InboxPart(v.Kind, inboxItems+1, (pageOf(r)-1)*inboxItems)
+	if err != nil {
+		return view{}, err
+	}
+	list, more := paged(list, inboxItems)
 	for _, i := range list {
 		it := newItem(i)
 		if i.Kind == "amendment" {

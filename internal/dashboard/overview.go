@@ -24,7 +24,7 @@ type summary struct {
 	Counts      []count
 	Queue       []ralph.Task
 	Inbox       []item
-	More        int // how much waits beside the inbox that is shown
+	More        bool // there is more in the inbox
 	Windows     []window
 	Results     []report.Receipt
 	ResultsOf   string // "The last 24 hours", or which run
@@ -105,14 +105,14 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	if v.Queue, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: overviewQueue}); err != nil {
 		return view{}, err
 	}
-	inbox, err := tx.Inbox()
+	inbox, err := tx.InboxPart("", overviewInbox+1, 0)
 	if err != nil {
 		return view{}, err
 	}
-	for _, i := range inbox[:min(len(inbox), overviewInbox)] {
+	inbox, v.More = paged(inbox, overviewInbox)
+	for _, i := range inbox {
 		v.Inbox = append(v.Inbox, newItem(i))
 	}
-	v.More = len(inbox) - len(v.Inbox)
 	if v.Windows, err = a.windows(tx, v.Limits); err != nil {
 		return view{}, err
 	}

@@ -139,8 +139,12 @@ func (a *app) show(f shower) http.HandlerFunc {
 				return err
 			}
 			fr.Now = tx.Now()
-			if fr.Waiting, err = tx.InboxSize(); err != nil {
+			counts, err := tx.InboxCounts()
+			if err != nil {
 				return err
+			}
+			for _, n := range counts {
+				fr.Waiting += n
 			}
 			v, err = f(tx, r)
 			return err

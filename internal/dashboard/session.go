@@ -66,6 +66,23 @@ type shownEntry struct {
 	Name string
 }
 
+// readFirst reads a session's transcript, which may be long, before a moment of the
+// database is held for its page.
+func (a *app) readFirst(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var s ralph.Session
+		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) { s, err = tx.Session(r.PathValue("id")); return err })
+		if err == nil {
+			_, err = a.transcripts.journal(s.ID).catchUp(!s.CompletedAt.IsZero())
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			a.fail(w, r, err)
+			return
+		}
+		next(w, r)
+	}
+}
+
 func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	s, err := tx.Session(r.PathValue("id"))
 	if err != nil {
@@ -94,7 +111,7 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	if err := v.explain(tx); err != nil {
 		return view{}, err
 	}
-	if err := a.addTranscript(tx, &v, r); err != nil {
+	if err := a.addTranscript(&v, r); err != nil {
 		return view{}, err
 	}
 	if file, err := a.Open(s.ID, Prompt); err == nil {
@@ -146,7 +163,7 @@ func (v *sessionView) explain(tx *store.Tx) error {
 
 // addTranscript adds the part of the transcript that is asked for: the end, or
 // what comes before an entry.
-func (a *app) addTranscript(_ *store.Tx, v *sessionView, r *http.Request) error {
+func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 	j := a.transcripts.journal(v.Session.ID)
 	all, err := j.catchUp(!v.Running)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -40,7 +40,8 @@ func head(s string, n int) string {
 
 // A markdown renders texts of agents and people.
 type markdown struct {
-	parser goldmark.Markdown
+	tables goldmark.Markdown
+	plain  goldmark.Markdown // without tables
 	policy *bluemonday.Policy
 }
 
@@ -48,37 +49,63 @@ type markdown struct {
 // elements through: two walls, because the text may come from anywhere.
 func newMarkdown() markdown {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "strong", "em", "del", "code", "pre", "blockquote", "ul", "li", "table", "thead", "tbody", "tr")
+	p.AllowElements("p", "br", "hr", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
 	p.AllowAttrs("class").Matching(regexp.MustCompile("^mdh$")).OnElements("p")
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
-	p.AllowElements("ol")
 	p.AllowAttrs("align").Matching(bluemonday.CellAlign).OnElements("th", "td")
-	p.AllowElements("th", "td")
 	p.AllowAttrs("href").OnElements("a")
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.AllowRelativeURLs(false)
 	p.RequireNoReferrerOnLinks(true)
 	p.RequireNoFollowOnLinks(true)
 	p.AddTargetBlankToFullyQualifiedLinks(true)
+	wrapped := goldmark.WithRendererOptions(html.WithHardWraps())
 	return markdown{
-		parser: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify), goldmark.WithRendererOptions(html.WithHardWraps())),
+		tables: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify), wrapped),
+		plain:  goldmark.New(goldmark.WithExtensions(extension.Strikethrough, extension.Linkify), wrapped),
 		policy: p,
 	}
 }
 
-// maxNested is how deep a text may be nested; what is deeper is shown as it is
-// written, because rendering it takes a time that grows with the square.
-const maxNested = 50
+// Limits of what is rendered. Beyond them a text is shown as it is written: there
+// are Markdown of 64 KiB that takes minutes, and tables that take gigabytes.
+const (
+	maxMarkdown = 16 << 10 // bytes; what follows is not rendered
+	maxQuotes   = 50       // ">" in a line
+	maxBrackets = 1000     // "[" in all
+	maxCells    = 20_000   // of a table: its lines times the most "|" in one of them
+)
 
 // render makes HTML of Markdown. Headings become lines, because those of the page
 // are its own; images are left out, because nothing may ask another host.
 func (m markdown) render(s string) template.HTML {
 	s = plain(s)
-	var b bytes.Buffer
-	if nested(s) || m.parser.Convert([]byte(s), &b) != nil {
-		return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>")
+	text, rest := s, ""
+	if len(s) > maxMarkdown {
+		text = head(s, maxMarkdown)
+		if i := strings.LastIndexByte(text, '\n'); i > 0 {
+			text = text[:i+1]
+		}
+		rest = s[len(text):]
 	}
-	return template.HTML(m.policy.Sanitize(heading.ReplaceAllString(heads.ReplaceAllString(b.String(), `<p class="mdh">`), "</p>")))
+	quotes, cells := weigh(text)
+	parser := m.tables
+	if cells > maxCells {
+		parser = m.plain
+	}
+	var b bytes.Buffer
+	if quotes > maxQuotes || strings.Count(text, "[") > maxBrackets || parser.Convert([]byte(text), &b) != nil {
+		return preformatted(s)
+	}
+	out := template.HTML(m.policy.Sanitize(heading.ReplaceAllString(heads.ReplaceAllString(b.String(), `<p class="mdh">`), "</p>")))
+	if rest != "" {
+		out += preformatted(rest)
+	}
+	return out
+}
+
+func preformatted(s string) template.HTML {
+	return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>")
 }
 
 // What goldmark writes for headings; what others wrote is escaped or left out there.
@@ -87,16 +114,15 @@ var (
 	heading = regexp.MustCompile("</h[1-6]>")
 )
 
-// nested reports whether a line opens very many blocks or brackets.
-func nested(s string) bool {
+// weigh is the most quotes that a line opens, and how many cells a table can have.
+func weigh(s string) (quotes, cells int) {
+	lines, most := 0, 0
 	for l := range strings.Lines(s) {
-		for _, sign := range []string{">", "[", "*", "_", "`", "- ", "+ ", "~"} {
-			if len(l) > 4*maxNested && strings.Count(l, sign) > maxNested && strings.Contains(l, strings.Repeat(sign, 8)) {
-				return true
-			}
-		}
+		lines++
+		quotes = max(quotes, strings.Count(l, ">"))
+		most = max(most, strings.Count(l, "|"))
 	}
-	return false
+	return quotes, lines * most
 }
 
 // money is an amount for people.
