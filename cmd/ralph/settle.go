@@ -56,6 +56,8 @@ func choices(i store.InboxItem) []choice {
 		return []choice{{"r", "retry TASK-" + comment, []string{"task", "retry", comment}, ""}, {"u", "wait for it no longer", []string{"task", "unblock", task, "--on", comment}, ""}}
 	case "failed":
 		return []choice{{"r", "retry", []string{"task", "retry", task}, ""}, {"c", "cancel", []string{"task", "cancel", task}, ""}}
+	case "claim":
+		return []choice{{"c", "complete", []string{"task", "complete", task}, ""}, {"r", "release", []string{"task", "release", task}, ""}}
 	case "proposal":
 		return []choice{
 			{"a", "approve", []string{"suggestion", "approve", task}, ""},
