@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -117,19 +118,20 @@ type worker struct {
 	loop *loop.Loop
 	name string
 
-	mu    sync.Mutex
-	claim *loop.Claim
+	mu    sync.Mutex                 // held by a call that may end the claim, also while it is checked
+	claim atomic.Pointer[loop.Claim] // nil if there is none
 }
 
 func (w *worker) leave(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.claim == nil {
+	claim := w.claim.Load()
+	if claim == nil {
 		return nil
 	}
-	_, err := w.claim.Release(ctx)
+	_, err := claim.Release(ctx)
 	if err == nil {
-		w.claim = nil
+		w.claim.Store(nil)
 	}
 	return err
 }
@@ -137,17 +139,18 @@ func (w *worker) leave(ctx context.Context) error {
 // held is the claim, renewed; an error says why there is none any more. The caller
 // holds the lock.
 func (w *worker) held(ctx context.Context) (*loop.Claim, error) {
-	if w.claim == nil {
+	claim := w.claim.Load()
+	if claim == nil {
 		return nil, fmt.Errorf("you have not claimed a task; call claim_task first: %w", ralph.ErrConflict)
 	}
-	return w.claim, w.over(w.claim.Held(ctx))
+	return claim, w.over(claim.Held(ctx))
 }
 
 // over forgets the claim if the error says that there is none any more.
 func (w *worker) over(err error) error {
 	var dropped *loop.DroppedError
 	if errors.As(err, &dropped) {
-		w.claim = nil
+		w.claim.Store(nil)
 	}
 	return err
 }
@@ -158,7 +161,7 @@ func (w *worker) alive(ctx context.Context) error {
 		return nil // another call is under way, which has renewed it
 	}
 	defer w.mu.Unlock()
-	if w.claim == nil {
+	if w.claim.Load() == nil {
 		return nil
 	}
 	_, err := w.held(ctx)
@@ -185,7 +188,7 @@ func (w *worker) Next(ctx context.Context) (string, error) {
 func (w *worker) Claim(ctx context.Context, task int64) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.claim != nil {
+	if w.claim.Load() != nil {
 		c, err := w.held(ctx)
 		if err != nil {
 			return "", err
@@ -211,7 +214,7 @@ func (w *worker) Claim(ctx context.Context, task int64) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		w.claim = c
+		w.claim.Store(c)
 		return fmt.Sprintf("You hold TASK-%d (session %s).\n\n%s", c.TaskID(), c.SessionID(), c.Prompt()), nil
 	}
 }
@@ -231,7 +234,7 @@ func (w *worker) Release(ctx context.Context, task int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w.claim = nil
+	w.claim.Store(nil)
 	switch d.Status {
 	case ralph.Pending:
 		return fmt.Sprintf("TASK-%d is back in the queue.", c.TaskID()), nil
@@ -264,7 +267,7 @@ func (w *worker) Say(ctx context.Context, p signals.Payload) (string, error) {
 	if again != "" {
 		return said + " It does not close the task yet:\n\n" + again, nil
 	}
-	w.claim = nil
+	w.claim.Store(nil)
 	return fmt.Sprintf("%s TASK-%d is %s: %s", said, c.TaskID(), d.Status, d.StatusReason), nil
 }
 
@@ -317,14 +320,14 @@ func (w *worker) Propose(ctx context.Context, c mcpserver.AmendmentCall) (id int
 	return id, err
 }
 
-// session is the one that the claim opened; "" without a claim.
+// session is the one that the claim opened; "" without a claim. It waits for nothing:
+// it is asked within transactions.
 func (w *worker) session() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.claim == nil {
+	claim := w.claim.Load()
+	if claim == nil {
 		return ""
 	}
-	return w.claim.SessionID()
+	return claim.SessionID()
 }
 
 // Resolve implements mcpserver.Worker.

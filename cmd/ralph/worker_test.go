@@ -306,6 +306,37 @@ func TestWhoLeavesOrIsStoppedGivesTheTaskBack(t *testing.T) {
 	}
 }
 
+// TestACallWhileADoneIsChecked of the same client is answered at once, and the
+// database is free for everybody.
+func TestACallWhileADoneIsChecked(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "", "")
+	s.ralph(0, "task", "add", "One", "--verify", "touch running; until test -f proceed; do sleep 0.1; done")
+	c := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex"))
+	c.want("claim_task", `{}`, "You hold TASK-1", false)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is completed", false)
+	}()
+	for !exists(filepath.Join(s.dir, "running")) {
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
+	c.want("comment_on_task", `{"task_id":1,"kind":"note","body":"x"}`, "Recorded comment", false)
+	c.want("propose_task_amendment", `{"task_id":1,"patch":{"title":"t"},"rationale":"r"}`, "a person decides", false)
+	c.want("get_next_actionable", `{}`, "No task can be claimed now", false)
+	s.ralph(0, "task", "add", "Two")
+	if err := os.WriteFile(filepath.Join(s.dir, "proceed"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-closed
+	if out := s.ralph(0, "timeline", "1", "--json"); strings.Count(out, `"session_id": ""`) != 0 {
+		t.Errorf("what was said on the claim does not name its session:\n%s", out)
+	}
+}
+
 func TestSkipIsForTheSessionOfTheRun(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  hang\n", "closing_reminders: 0")
