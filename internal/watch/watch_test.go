@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -54,6 +55,7 @@ type screen struct {
 func show(t *testing.T, f *fake, width, height int) *screen {
 	t.Helper()
 	s := &screen{t: t, model: watch.New(t.Context(), f)}
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // what only lets time pass comes to its end
 	s.send(tea.WindowSizeMsg{Width: width, Height: height})
 	s.do(s.model.Init())
 	return s
@@ -65,7 +67,8 @@ func (s *screen) send(msg tea.Msg) {
 	s.do(cmd)
 }
 
-// do carries out what a model wants, but for what only lets time pass.
+// do carries out what a model wants, but for what only lets time pass. The tests have
+// a time of their own, which passes when there is nothing else to do.
 func (s *screen) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return
@@ -81,8 +84,13 @@ func (s *screen) do(cmd tea.Cmd) {
 		if msg != nil {
 			s.send(msg)
 		}
-	case <-time.After(watch.Refresh / 50): // a tick, or the blinking of a cursor
+	case <-time.After(time.Millisecond): // a tick, or the blinking of a cursor
 	}
+}
+
+// inTime is a subtest with a time of its own.
+func inTime(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
 func (s *screen) press(keys ...string) {
@@ -179,7 +187,7 @@ func long() *fake {
 func TestScreens(t *testing.T) {
 	for name, data := range map[string]func() *fake{"running": running, "empty": empty, "failed": failed, "waiting": waiting, "long": long} {
 		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}, {40, 12}} {
-			t.Run(fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
+			inTime(t, fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
 				s := show(t, data(), size[0], size[1])
 				content := s.model.View().Content
 				lines := strings.Split(content, "\n")
@@ -210,7 +218,9 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-func TestEachStateHasItsIconAndColour(t *testing.T) {
+func TestEachStateHasItsIconAndColour(t *testing.T) { synctest.Test(t, eachStateHasItsIconAndColour) }
+
+func eachStateHasItsIconAndColour(t *testing.T) {
 	for phase, want := range map[ralph.Phase]string{
 		"idle": "\x1b[2m○ idle", "analyzing": "\x1b[34m◐ analyzing", "implementing": "\x1b[33m◑ implementing", "testing": "\x1b[36m◒ testing",
 		"committing": "\x1b[32m◓ committing", "reviewing": "\x1b[35m◔ reviewing",
@@ -224,7 +234,9 @@ func TestEachStateHasItsIconAndColour(t *testing.T) {
 }
 
 // TestTheManualShowsTheScreen as it is, less the empty lines.
-func TestTheManualShowsTheScreen(t *testing.T) {
+func TestTheManualShowsTheScreen(t *testing.T) { synctest.Test(t, theManualShowsTheScreen) }
+
+func theManualShowsTheScreen(t *testing.T) {
 	var want strings.Builder
 	for line := range strings.Lines(show(t, running(), 120, 40).text()) {
 		if strings.Trim(line, " │\n") != "" {
@@ -249,7 +261,9 @@ func (s *screen) has(texts ...string) {
 	}
 }
 
-func TestKeys(t *testing.T) {
+func TestKeys(t *testing.T) { synctest.Test(t, keys) }
+
+func keys(t *testing.T) {
 	f := running()
 	s := show(t, f, 100, 30)
 	s.press("c")
@@ -298,7 +312,9 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestAWorkersSessionSaysWhoseItIs(t *testing.T) {
+func TestAWorkersSessionSaysWhoseItIs(t *testing.T) { synctest.Test(t, aWorkersSessionSaysWhoseItIs) }
+
+func aWorkersSessionSaysWhoseItIs(t *testing.T) {
 	f := running()
 	f.entries, f.snapshot.Session.Worker, f.snapshot.ContextUsed = nil, "codex", 0
 	s := show(t, f, 100, 30)
@@ -308,7 +324,9 @@ func TestAWorkersSessionSaysWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestScrollingBackAndFiltering(t *testing.T) {
+func TestScrollingBackAndFiltering(t *testing.T) { synctest.Test(t, scrollingBackAndFiltering) }
+
+func scrollingBackAndFiltering(t *testing.T) {
 	s := show(t, long(), 80, 24)
 	s.press("g")
 	s.has("claude 2.1.197", "lines below  G newest")
@@ -327,7 +345,9 @@ func TestScrollingBackAndFiltering(t *testing.T) {
 	s.has(`nothing has "nowhere" in it`)
 }
 
-func TestWithoutARunKeysSayWhy(t *testing.T) {
+func TestWithoutARunKeysSayWhy(t *testing.T) { synctest.Test(t, withoutARunKeysSayWhy) }
+
+func withoutARunKeysSayWhy(t *testing.T) {
 	s := show(t, empty(), 80, 24)
 	for key, want := range map[string]string{"c": "no session is running", "a": "no question waits", "p": "no run is active", "s": "no session is running", "x": "no run is active"} {
 		s.press(key)
