@@ -87,3 +87,80 @@ func TestHistoryOfAmendmentsIsReadOnly(t *testing.T) {
 		return errors.Join(err, terr)
 	})
 }
+
+// New information returns the stuck count to 0 (pipeline rule 5, decision 8); what
+// agents say among themselves does not.
+func TestWhatPeopleSayIsNewInformation(t *testing.T) {
+	title := "B"
+	propose := func(tx *store.Tx) (int64, error) {
+		return tx.Propose(ralph.Amendment{TaskID: 1, Author: "agent", AuthorKind: ralph.ByAgent, Patch: ralph.Patch{Title: &title}, Rationale: "r"})
+	}
+	say := func(tx *store.Tx, by ralph.Origin, kind ralph.CommentKind) (int64, error) {
+		return tx.AddComment(ralph.Comment{TaskID: 1, Author: string(by), AuthorKind: by, Kind: kind, Body: "b", Rationale: "r"})
+	}
+	for _, tt := range []struct {
+		name    string
+		prepare func(tx *store.Tx) (int64, error)
+		happens func(tx *store.Tx, id int64) error
+		renews  bool
+	}{
+		{"an approved amendment", propose, func(tx *store.Tx, id int64) error { _, err := tx.ApproveAmendment(id, "", "ann"); return err }, true},
+		{"a rejected amendment", propose, func(tx *store.Tx, id int64) error { return tx.RejectAmendment(id, "no", "ann") }, false},
+		{"a proposed amendment", func(*store.Tx) (int64, error) { return 0, nil }, func(tx *store.Tx, _ int64) error { _, err := propose(tx); return err }, false},
+		{"a person's comment", func(*store.Tx) (int64, error) { return 0, nil }, func(tx *store.Tx, _ int64) error { _, err := say(tx, ralph.ByHuman, ralph.Note); return err }, true},
+		{"an agent's comment", func(*store.Tx) (int64, error) { return 0, nil }, func(tx *store.Tx, _ int64) error { _, err := say(tx, ralph.ByAgent, ralph.Note); return err }, false},
+		{"a resolved blocker", func(tx *store.Tx) (int64, error) { return say(tx, ralph.ByAgent, ralph.Blocker) }, func(tx *store.Tx, id int64) error { return tx.Resolve(id, "it is there", "ann") }, true},
+		{"a resolved question", func(tx *store.Tx) (int64, error) { return say(tx, ralph.ByAgent, ralph.Question) }, func(tx *store.Tx, id int64) error { return tx.Resolve(id, "yes", "agent") }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+			var id int64
+			write(t, db, func(tx *store.Tx) (err error) {
+				if _, err = tx.AddTask(ralph.Task{Title: "A"}, "human"); err != nil {
+					return err
+				}
+				id, err = tt.prepare(tx)
+				return err
+			})
+			write(t, db, func(tx *store.Tx) error {
+				_, err := tx.ExecContext(t.Context(), `UPDATE tasks SET stuck_count = 2, verify_failures = 2`)
+				return err
+			})
+			write(t, db, func(tx *store.Tx) error { return tt.happens(tx, id) })
+			write(t, db, func(tx *store.Tx) error {
+				task, err := tx.Task(1)
+				if renewed := task.StuckCount == 0 && task.VerifyFailures == 0; renewed != tt.renews || !renewed && (task.StuckCount != 2 || task.VerifyFailures != 2) {
+					t.Errorf("stuck %d times, %d failures of verification", task.StuckCount, task.VerifyFailures)
+				}
+				return err
+			})
+		})
+	}
+}
+
+func TestWhatHasEndedIsNotAmended(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	title := "B"
+	propose := func(tx *store.Tx) (int64, error) {
+		return tx.Propose(ralph.Amendment{TaskID: 1, Author: "agent", AuthorKind: ralph.ByAgent, Patch: ralph.Patch{Title: &title}, Rationale: "r"})
+	}
+	write(t, db, func(tx *store.Tx) error {
+		if _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); err != nil {
+			return err
+		}
+		if _, err := propose(tx); err != nil {
+			return err
+		}
+		_, err := tx.Cancel(1, "ann")
+		return err
+	})
+	for name, change := range map[string]func(tx *store.Tx) error{
+		"proposed": func(tx *store.Tx) error { _, err := propose(tx); return err },
+		"approved": func(tx *store.Tx) error { _, err := tx.ApproveAmendment(1, "", "ann"); return err },
+	} {
+		if err := db.Tx(t.Context(), change); !errors.Is(err, ralph.ErrConflict) || !strings.Contains(err.Error(), "TASK-1 is cancelled") {
+			t.Errorf("an amendment of a cancelled task is %s: %v", name, err)
+		}
+	}
+	write(t, db, func(tx *store.Tx) error { return tx.RejectAmendment(1, "it is off", "ann") }) // so that it waits for nobody
+}
