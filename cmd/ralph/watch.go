@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -72,6 +73,7 @@ type watchSource struct {
 	session string
 	file    io.ReadCloser
 	reader  transcript.Reader
+	skip    bool // up to the next line's beginning
 }
 
 // watchedTasks is how many tasks of the queue a screen may show.
@@ -158,7 +160,7 @@ func (s *watchSource) Read(_ context.Context, session string) (entries []transcr
 		if err := s.close(); err != nil {
 			return nil, err
 		}
-		s.session, s.reader = session, transcript.Reader{}
+		s.session, s.reader, s.skip = session, transcript.Reader{}, false
 	}
 	if s.file == nil {
 		s.file, err = retention.Open(filepath.Join(s.project.state, "sessions", session, claude.TranscriptFile))
@@ -169,13 +171,45 @@ func (s *watchSource) Read(_ context.Context, session string) (entries []transcr
 		if err != nil {
 			return nil, err
 		}
+		if entries, err = s.begin(); err != nil {
+			return nil, err
+		}
 	}
-	// What has come since is a part of the file; a first look takes its end alone.
 	text, err := io.ReadAll(io.LimitReader(s.file, maxWatched))
 	if err != nil {
 		return nil, err
 	}
-	return s.reader.Feed(text), nil
+	if s.skip {
+		_, rest, found := bytes.Cut(text, []byte("\n"))
+		s.skip, text = !found, rest
+	}
+	return append(entries, s.reader.Feed(text)...), nil
+}
+
+// begin skips what is long past in a long transcript, but for its first line, which
+// says where the agent works.
+func (s *watchSource) begin() ([]transcript.Entry, error) {
+	file, ok := s.file.(*os.File)
+	if !ok {
+		return nil, nil
+	}
+	info, err := file.Stat()
+	if err != nil || info.Size() <= maxWatched {
+		return nil, err
+	}
+	first, err := bufio.NewReader(io.LimitReader(file, maxWatched/2)).ReadBytes('\n')
+	switch {
+	case errors.Is(err, io.EOF):
+		first = nil // it is too long to be the one
+	case err != nil:
+		return nil, err
+	}
+	entries := append(s.reader.Feed(first), transcript.Entry{Kind: transcript.Note, Text: "… (`ralph session log` has all of it)"})
+	if _, err := file.Seek(info.Size()-maxWatched/2, io.SeekStart); err != nil {
+		return nil, err
+	}
+	s.skip = true
+	return entries, nil
 }
 
 // maxWatched is how much of a transcript is read at a time, so that a screen

@@ -120,7 +120,7 @@ func (m Model) header() []string {
 			right += fmt.Sprintf("  today %s of %s", money(s.DayUSD), money(s.MaxDayUSD))
 		}
 	case s.Exit != nil:
-		right = dim.Render("no run is active") + fmt.Sprintf("  the last one ended with %d", *s.Exit)
+		right = dim.Render("no run is active") + fmt.Sprintf("  the last one ended with status %d", *s.Exit)
 	default:
 		right = dim.Render("no run is active; start one with `ralph run`")
 	}
