@@ -51,11 +51,12 @@ func (m Model) draw() string {
 	if m.mode == helping {
 		return m.fit(strings.Split(help, "\n"))
 	}
-	top := append(m.header(), m.current()...)
+	// A line of the log and the footer have their place whatever the height.
+	top := atMost(append(m.header(), m.current()...), m.height-2)
 	bottom := []string{m.footer()}
 	side := m.side()
 	if m.width < twoColumns {
-		bottom = append(m.short(), bottom...)
+		bottom = append(atMost(m.short(), m.height-2-len(top)), bottom...)
 		side = nil
 	}
 	room := max(1, m.height-len(top)-len(bottom))
@@ -75,6 +76,9 @@ func (m Model) draw() string {
 	}
 	return m.fit(append(append(top, body...), bottom...))
 }
+
+// atMost is the first n lines, if there are more.
+func atMost(lines []string, n int) []string { return lines[:max(0, min(len(lines), n))] }
 
 // fit cuts every line to the width, and the screen to the height.
 func (m Model) fit(lines []string) string {

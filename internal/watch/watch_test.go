@@ -345,6 +345,18 @@ func scrollingBackAndFiltering(t *testing.T) {
 	s.has(`nothing has "nowhere" in it`)
 }
 
+func TestWhatIsWrittenIsSeenOnTheSmallestScreen(t *testing.T) {
+	synctest.Test(t, whatIsWrittenIsSeenOnTheSmallestScreen)
+}
+
+func whatIsWrittenIsSeenOnTheSmallestScreen(t *testing.T) {
+	for height := 6; height <= 16; height++ {
+		s := show(t, running(), 40, height)
+		s.press("c", "mind IPv6")
+		s.has("comment on TASK-12 > mind IPv6")
+	}
+}
+
 func TestWithoutARunKeysSayWhy(t *testing.T) { synctest.Test(t, withoutARunKeysSayWhy) }
 
 func withoutARunKeysSayWhy(t *testing.T) {
