@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,4 +164,63 @@ func TestWhatHasEndedIsNotAmended(t *testing.T) {
 		}
 	}
 	write(t, db, func(tx *store.Tx) error { return tx.RejectAmendment(1, "it is off", "ann") }) // so that it waits for nobody
+}
+
+func TestARollbackNamesWhatChangedSince(t *testing.T) {
+	title, description, priority, acceptance, verify := "B", "b", 1, []string{"b"}, []string{"true"}
+	before := ralph.Task{Title: "A", Description: "a", Priority: 3, Acceptance: []string{"a"}, Verify: []string{"false"}}
+	for _, tt := range []struct {
+		name   string
+		change func(task *ralph.Task)
+		want   []string
+	}{
+		{"nothing", func(*ralph.Task) {}, nil},
+		{"what the amendment left alone", func(task *ralph.Task) { task.Model = "opus" }, nil},
+		{"the title", func(task *ralph.Task) { task.Title = "C" }, []string{"title"}},
+		{"the description", func(task *ralph.Task) { task.Description = "c" }, []string{"description"}},
+		{"the criteria", func(task *ralph.Task) { task.Acceptance = []string{"c"} }, []string{"contracts"}},
+		{"the verification", func(task *ralph.Task) { task.Verify = nil }, []string{"contracts"}},
+		{"the priority", func(task *ralph.Task) { task.Priority = 0 }, []string{"priority"}},
+		{"several", func(task *ralph.Task) { task.Title, task.Priority = "C", 0 }, []string{"title", "priority"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+			var changed ralph.Task
+			write(t, db, func(tx *store.Tx) error {
+				if _, err := tx.AddTask(before, "human"); err != nil {
+					return err
+				}
+				id, err := tx.Propose(ralph.Amendment{TaskID: 1, Author: "agent", AuthorKind: ralph.ByAgent, Rationale: "r", Patch: ralph.Patch{
+					Title: &title, Description: &description, Priority: &priority, Contracts: &ralph.Contract{Acceptance: &acceptance, Verify: &verify},
+				}})
+				if err != nil {
+					return err
+				}
+				if _, err := tx.ApproveAmendment(id, "", "ann"); err != nil {
+					return err
+				}
+				if changed, err = tx.Task(1); err != nil {
+					return err
+				}
+				tt.change(&changed)
+				return tx.UpdateTask(changed)
+			})
+			write(t, db, func(tx *store.Tx) error {
+				conflicts, err := tx.RollBack(1, "ann")
+				if err != nil {
+					return err
+				}
+				now, err := tx.Task(1)
+				want := changed
+				if tt.want == nil {
+					want = before
+				}
+				if !slices.Equal(conflicts, tt.want) || now.Title != want.Title || now.Description != want.Description || now.Priority != want.Priority ||
+					!slices.Equal(now.Acceptance, want.Acceptance) || !slices.Equal(now.Verify, want.Verify) {
+					t.Errorf("conflicts %q, want %q; now %+v", conflicts, tt.want, now)
+				}
+				return err
+			})
+		})
+	}
 }
