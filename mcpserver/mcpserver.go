@@ -1,8 +1,11 @@
-// Package mcpserver serves the tools with which an agent signals.
+// Package mcpserver serves the tools by which agents speak to ralph, a profile for
+// each sort of them: those that the loop starts ([New]), those that pull work by
+// themselves ([NewWorker]) and the chats of people ([NewHuman]).
 //
-// A call is checked, stored and confirmed; what it leads to is decided later, by
-// signals.Decide. The server reads nothing to the agent, edits no task and
-// merges nothing. When a call is answered, what it said is durable.
+// A call is checked by its tool's schema and passed on; what is wrong is said so that
+// a model can mend it. The package holds no rules and no data: what a call does is up
+// to the functions that it is given. The loop's server reads nothing to the agent,
+// edits no task and merges nothing, and what it has answered is durable.
 package mcpserver
 
 import (
