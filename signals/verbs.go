@@ -69,16 +69,16 @@ func (a Ask) IsBlocking() bool { return a.Blocking != nil && *a.Blocking }
 // Flag is a problem that was found.
 type Flag struct {
 	What     string `json:"what" jsonschema:"Clear description of the problem."`
-	Severity string `json:"severity" jsonschema:"info (FYI, no action needed now), warning (should be addressed, doesn't block this task) or blocking (this task can't be fully completed because of this)."`
+	Severity string `json:"severity" jsonschema:"info (FYI, no action needed now), warning (should be addressed, doesn't block this task), blocking (this task can't be fully completed because of this)."`
 	Category string `json:"category" jsonschema:"What sort of problem it is."`
 }
 
 // Learned is knowledge for later tasks.
 type Learned struct {
 	Text      string `json:"text" jsonschema:"The knowledge to record. Should be specific enough that a different developer on a different task would benefit from it."`
-	Kind      string `json:"kind" jsonschema:"discovery (factual finding about the codebase), decision (judgment call with rationale) or convention (project pattern to follow)."`
+	Kind      string `json:"kind" jsonschema:"discovery (factual finding about the codebase), decision (judgment call with rationale), convention (project pattern to follow)."`
 	Rationale string `json:"rationale,omitempty" jsonschema:"For decisions: why you chose this approach and what alternatives you rejected."`
-	Scope     string `json:"scope,omitempty" jsonschema:"project (always relevant), feature (relevant to same feature's tasks) or task (only relevant if this task is re-attempted). Default: feature."`
+	Scope     string `json:"scope,omitempty" jsonschema:"project (always relevant), feature (relevant to same feature's tasks), task (only relevant if this task is re-attempted). Default: feature."`
 }
 
 // EffectiveScope is the scope, with its default.

@@ -17,7 +17,8 @@ import (
 )
 
 // The older designs kept signals in a table of their own, task_signals: with flat
-// columns, or with verb, payload and created_at. Such a database is taken over at
+// columns, or with verb, payload and created_at; before and after that there were
+// task_comments without signals, and with them. Such a database is taken over at
 // its first opening, in three steps that a crash may come between: its tables make
 // room under names that begin with "legacy_", the present ones are made, the rows
 // are copied.
@@ -39,12 +40,21 @@ func tableExists(ctx context.Context, q interface {
 
 // isLegacy reports whether rows of an older design wait to be taken over.
 func (db *DB) isLegacy(ctx context.Context) (bool, error) {
-	for _, name := range []string{"task_signals", legacyPrefix + "task_signals"} {
-		if ok, err := tableExists(ctx, db.write, name); ok || err != nil {
-			return ok, err
+	there := map[string]bool{}
+	for _, table := range legacyTables {
+		for _, name := range []string{table, legacyPrefix + table} {
+			ok, err := tableExists(ctx, db.write, name)
+			if err != nil {
+				return false, err
+			}
+			there[name] = ok
+			if ok && name != table {
+				return true, nil // a crash came between
+			}
 		}
 	}
-	return false, nil
+	ours, err := tableExists(ctx, db.write, "schema_migrations")
+	return there["task_signals"] || !ours && there["tasks"] && there["task_comments"], err
 }
 
 // makeRoom is the first step. A database that ralph's migrations have made already

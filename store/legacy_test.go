@@ -163,6 +163,40 @@ func TestTheOtherShapeIsTakenOverToo(t *testing.T) {
 	}
 }
 
+// TestCommentsWithoutATableOfSignalsAreTakenOver: the oldest design had comments
+// alone, the newest of the older ones had signals among them.
+func TestCommentsWithoutATableOfSignalsAreTakenOver(t *testing.T) {
+	const unified = `
+		ALTER TABLE task_comments ADD COLUMN session_id TEXT; ALTER TABLE task_comments ADD COLUMN signal_verb TEXT;
+		ALTER TABLE task_comments ADD COLUMN signal_payload TEXT; ALTER TABLE task_comments ADD COLUMN signal_answered TEXT;
+		INSERT INTO task_comments (id, task_id, session_id, author, signal_verb, signal_payload, body, created) VALUES
+		(105, 4, 'sess-001', 'frontend', 'done', '{"summary": "Added validation."}', 'stale', '2026-02-11 10:35:21');`
+	people := []string{"human: Also test unicode URLs please.", "human: Reject with error — bookmarks without URLs are meaningless."}
+	for _, tt := range []struct {
+		name, more string
+		want       []string
+	}{
+		{"comments alone", "", people},
+		{"signals among them", unified, append(slices.Clone(people), "frontend: ✓ **Done:** Added validation.")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := older(t, olderTables, tt.more)
+			for range 2 { // the second time it is ralph's own
+				db, err := store.Open(t.Context(), path, store.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := bodies(t, db, 4); !slices.Equal(got, tt.want) {
+					t.Errorf("got %q", got)
+				}
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // TestWhatAnOlderDatabaseKnewIsKnown: what sessions learned reaches later prompts,
 // and what a task waited for still waits for a person.
 func TestWhatAnOlderDatabaseKnewIsKnown(t *testing.T) {

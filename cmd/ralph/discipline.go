@@ -22,9 +22,9 @@ func newDiscipline(a *app) *cobra.Command {
 
 func newDisciplinePut(a *app, edit bool) *cobra.Command {
 	var n ralph.Discipline
-	use, short := "add NAME", "Add a discipline"
+	use, short, done := "add NAME", "Add a discipline", "added"
 	if edit {
-		use, short = "edit NAME", "Change a discipline; what is not given stays"
+		use, short, done = "edit NAME", "Change a discipline; what is not given stays", "changed"
 	}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: "  ralph discipline " + use[:len(use)-5] + " backend --instructions @backend.md --model opus", Args: cobra.ExactArgs(1),
@@ -32,8 +32,9 @@ func newDisciplinePut(a *app, edit bool) *cobra.Command {
 			if n.Instructions, err = a.text("instructions", n.Instructions); err != nil {
 				return err
 			}
-			return a.write(cmd.Context(), func(tx *store.Tx) error {
-				d := n
+			var d ralph.Discipline
+			if err := a.write(cmd.Context(), func(tx *store.Tx) error {
+				d = n
 				d.Name = args[0]
 				if edit {
 					if d, err = tx.Discipline(args[0]); err != nil {
@@ -46,7 +47,17 @@ func newDisciplinePut(a *app, edit bool) *cobra.Command {
 						d.Model = n.Model
 					}
 				}
-				return tx.PutDiscipline(d)
+				if err := tx.PutDiscipline(d); err != nil {
+					return err
+				}
+				d, err = tx.Discipline(args[0])
+				return err
+			}); err != nil {
+				return err
+			}
+			return a.print(d, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "discipline %s %s\n", oneLine(d.Name, 100), done)
+				return err
 			})
 		},
 	}

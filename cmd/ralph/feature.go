@@ -23,9 +23,9 @@ func newFeature(a *app) *cobra.Command {
 
 func newFeaturePut(a *app, edit bool) *cobra.Command {
 	var n ralph.Feature
-	use, short := "add NAME", "Add a feature"
+	use, short, done := "add NAME", "Add a feature", "added"
 	if edit {
-		use, short = "edit NAME", "Change a feature; what is not given stays"
+		use, short, done = "edit NAME", "Change a feature; what is not given stays", "changed"
 	}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: "  ralph feature " + use[:len(use)-5] + " login -d \"Logging in\" --verify \"go test ./login/...\"", Args: cobra.ExactArgs(1),
@@ -36,8 +36,9 @@ func newFeaturePut(a *app, edit bool) *cobra.Command {
 			if n.Learnings, err = a.text("learnings", n.Learnings); err != nil {
 				return err
 			}
-			return a.write(cmd.Context(), func(tx *store.Tx) error {
-				f := n
+			var f ralph.Feature
+			if err := a.write(cmd.Context(), func(tx *store.Tx) error {
+				f = n
 				f.Name = args[0]
 				if edit {
 					if f, err = tx.Feature(args[0]); err != nil {
@@ -53,7 +54,17 @@ func newFeaturePut(a *app, edit bool) *cobra.Command {
 						f.Verify = n.Verify
 					}
 				}
-				return tx.PutFeature(f)
+				if err := tx.PutFeature(f); err != nil {
+					return err
+				}
+				f, err = tx.Feature(args[0])
+				return err
+			}); err != nil {
+				return err
+			}
+			return a.print(f, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "feature %s %s\n", oneLine(f.Name, 100), done)
+				return err
 			})
 		},
 	}

@@ -181,6 +181,19 @@ func TestChecklists(t *testing.T) {
 	}
 }
 
+func TestASubtaskMayWaitForATask(t *testing.T) {
+	in, err := exchange.Parse([]byte(`{"tasks":[{"id":7,"title":"a"},{"id":8,"title":"b","subtasks":[{"id":1,"title":"c","dependencies":[7]},{"id":2,"title":"d","dependencies":[1]}]}]}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := dump(in)
+	for _, want := range []string{"id 8.1 of taskmaster/master\n  pending, priority 2, feature \"\"\n  | Part of:\n  | b\n  needs taskmaster/master#7 (", "needs taskmaster/master#8.1 ("} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing:\n%s", want, got)
+		}
+	}
+}
+
 func TestAChecklistMayCallItsBoxesTasks(t *testing.T) {
 	in, err := exchange.Parse([]byte("What to do as\ntasks:\n- [ ] a\n"), "")
 	if err != nil || in.Format != "markdown" || len(in.Tasks) != 1 {

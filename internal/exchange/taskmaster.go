@@ -65,16 +65,36 @@ func readMasterTag(in *ralph.Import, tag string, tasks located) error {
 	if tag != "master" {
 		feature = featureOf(in, tag, "")
 	}
+	space, begin := sourceOf("taskmaster", tag), len(in.Tasks)
 	for _, l := range list {
 		var t masterTask
 		if err := l.decode(&t); err != nil {
 			return err
 		}
-		if err := addMaster(in, l.line, sourceOf("taskmaster", tag), feature, nil, t); err != nil {
+		if err := addMaster(in, l.line, space, feature, nil, t); err != nil {
 			return err
 		}
 	}
+	notSiblings(space, in.Tasks[begin:])
 	return nil
+}
+
+// notSiblings mends what a subtask waits for where its task has no such subtask: a
+// task of that number.
+func notSiblings(space string, tasks []ralph.ImportedTask) {
+	there := map[string]bool{}
+	for _, t := range tasks {
+		there[t.Key] = true
+	}
+	for _, t := range tasks {
+		for i, n := range t.Needs {
+			_, id := ralph.ExternalID(n.Key)
+			task := ralph.ExternalKey(space, id[strings.LastIndexByte(id, '.')+1:])
+			if !there[n.Key] && there[task] {
+				t.Needs[i].Key = task
+			}
+		}
+	}
 }
 
 // addMaster adds a task and what it consists of. A subtask comes before the task
