@@ -255,7 +255,7 @@ func describeEnd(e ralph.Event) string {
 	if err := json.Unmarshal(e.Payload, &d); err != nil {
 		return ""
 	}
-	return fmt.Sprintf("● batch ended: %s (%d sessions on %d tasks, %s, status %d)", oneLine(d.Reason, 200), d.Sessions, d.Tasks, dollars(d.Cost), d.Status)
+	return fmt.Sprintf("● batch ended: %s (%s on %s, %s, status %d)", oneLine(d.Reason, 200), report.Count(d.Sessions, "session"), report.Count(d.Tasks, "task"), dollars(d.Cost), d.Status)
 }
 
 // oneLine cuts text to one line of at most n characters without control characters.
@@ -321,7 +321,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 	fmt.Fprintln(w)
 	for _, id := range order {
 		l := lines[id]
-		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%d sessions, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), l.sessions, dollars(l.cost))
+		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), report.Count(l.sessions, "session"), dollars(l.cost))
 		for _, f := range l.flags {
 			fmt.Fprintf(w, "           %s\n", oneLine(f.Line(), 300))
 		}
@@ -332,7 +332,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 120), i.Command)
 		}
 	}
-	fmt.Fprintf(w, "\n%d sessions on %d tasks, %s, %s\n", run.Sessions, run.Tasks, dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
+	fmt.Fprintf(w, "\n%s on %s, %s, %s\n", report.Count(run.Sessions, "session"), report.Count(run.Tasks, "task"), dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
 	for i, r := range result.Reasons {
 		prefix := "ended: "
 		if i > 0 {

@@ -70,7 +70,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	again.key = s.key
 	reset.Store(0)
 	again.run(0, "task", "add", "Limited")
-	again.has(again.run(0, "run"), "waiting until", "TASK-1 → completed", "2 sessions on 1 tasks")
+	again.has(again.run(0, "run"), "waiting until", "TASK-1 → completed", "2 sessions on 1 task")
 	again.has(again.run(0, "task", "list", "--json"), `"attempts": 1`)
 }
 
@@ -91,7 +91,7 @@ func TestRealUsageWindow(t *testing.T) {
 	s.run(0, "task", "add", "First")
 	s.run(0, "task", "add", "Second")
 	out := s.run(6, "run", "--no-wait")
-	s.has(out, "TASK-1 → completed", "the window five_hour is used to 91%", "1 sessions on 1 tasks")
+	s.has(out, "TASK-1 → completed", "the window five_hour is used to 91%", "1 session on 1 task")
 	s.has(s.run(0, "status"), "usage five_hour      91%")
 }
 
@@ -134,7 +134,7 @@ func TestRealPartial(t *testing.T) {
 		bash("echo y > whole.txt"), done("built"),
 	))
 	s.run(0, "task", "add", "Build")
-	s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 → completed", "2 sessions on 1 tasks")
+	s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 → completed", "2 sessions on 1 task")
 	s.has(s.api.Requests()[3].Text, "laid the ground", "build the walls", "half.txt")
 }
 
@@ -144,7 +144,7 @@ func TestRealReminder(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, turns(bash("echo x > made.txt"), finished, done("made it")))
 	s.run(0, "task", "add", "Make")
-	s.has(s.run(0, "run"), "TASK-1 → completed", "1 sessions on 1 tasks")
+	s.has(s.run(0, "run"), "TASK-1 → completed", "1 session on 1 task")
 	s.has(s.api.Requests()[2].Text, "without a closing signal")
 }
 
@@ -156,7 +156,7 @@ func TestRealProseIsNoSignal(t *testing.T) {
 	s := newStage(t, turns(bash("echo '"+prose+"'"), messagesapi.Turn{Text: prose}))
 	s.run(0, "task", "add", "Talk")
 	out := s.run(3, "run", "--no-wait")
-	s.has(out, "stuck 3 times", "3 sessions on 1 tasks")
+	s.has(out, "stuck 3 times", "3 sessions on 1 task")
 	if strings.Contains(out, "waiting until") || strings.Contains(out, "completed") {
 		t.Errorf("prose was believed:\n%s", out)
 	}

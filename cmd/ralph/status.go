@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/report"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -164,7 +165,7 @@ func sayLimits(w io.Writer, v statusView, now ralph.Time) error {
 	if v.Run == nil || v.Running {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "the last run: %d sessions on %d tasks, %s in %s\n", v.Run.Sessions, v.Run.Tasks, dollars(v.Run.CostUSD), took(*v.Run, false, now))
+	_, err := fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", report.Count(v.Run.Sessions, "session"), report.Count(v.Run.Tasks, "task"), dollars(v.Run.CostUSD), took(*v.Run, false, now))
 	return err
 }
 

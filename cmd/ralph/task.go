@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/report"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -249,7 +250,7 @@ func sayTask(w io.Writer, v taskView) error {
 	for _, c := range v.Verify {
 		line("verify", c)
 	}
-	line("receipt", fmt.Sprintf("%d attempts, %d sessions, %.0f s, %s", v.Receipt.Attempts, v.Receipt.Sessions, v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
+	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", report.Count(v.Receipt.Attempts, "attempt"), report.Count(v.Receipt.Sessions, "session"), v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
 	if v.Receipt.Shared {
 		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
 	}

@@ -153,7 +153,7 @@ func (r Report) headline() string {
 	if len(parts) == 0 {
 		parts = []string{"no task was worked on"}
 	}
-	return fmt.Sprintf("%s; %d sessions, $%.2f", strings.Join(parts, ", "), sessions, r.CostUSD)
+	return fmt.Sprintf("%s; %s, $%.2f", strings.Join(parts, ", "), Count(sessions, "session"), r.CostUSD)
 }
 
 func (r Report) ending() string {
@@ -164,7 +164,7 @@ func (r Report) ending() string {
 }
 
 func (c Receipt) took() string {
-	took := fmt.Sprintf("%d sessions, %s, $%.2f, %d tokens", c.Sessions, (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
+	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", Count(c.Sessions, "session"), (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
 		c.Tokens.Sum())
 	if c.Shared {
 		took += ", work tree shared"
@@ -409,4 +409,12 @@ var (
 
 func annotation(w *bytes.Buffer, level, title, text string) {
 	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(line(title)), data.Replace(text))
+}
+
+// Count is a number of things for people: "1 session", "2 sessions".
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
