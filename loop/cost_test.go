@@ -119,7 +119,11 @@ func TestNoStatementOfASessionReadsAWholeTable(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer rows.Close()
+			defer func() {
+				if err := rows.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
 			for rows.Next() {
 				var id, parent, unused int
 				var detail string

@@ -118,8 +118,8 @@ func fillByHand(ctx context.Context, path string, tasks, comments int) (err erro
 		{`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 			INSERT INTO task_comments (task_id, author, author_kind, kind, body)
 			SELECT 1 + i % (SELECT max(id) FROM tasks), 'somebody', 'human', 'note', 'A word on it, the ' || i || 'th.' FROM n`, comments},
-		{`INSERT INTO sessions (id, task_id, run_id, attempt, started_at, completed_at)
-			SELECT lower(hex(randomblob(16))), id, 1, 1, '2026-01-01T00:00:00.000Z', '2026-01-01T01:00:00.000Z' FROM tasks WHERE status = 'completed' LIMIT $1`, tasks},
+		{`INSERT INTO sessions (id, task_id, run_id, attempt, started_at, updated_at, completed_at)
+			SELECT lower(hex(randomblob(16))), id, 1, 1, '2026-01-01T00:00:00.000Z', '2026-01-01T01:00:00.000Z', '2026-01-01T01:00:00.000Z' FROM tasks WHERE status = 'completed' LIMIT $1`, tasks},
 	} {
 		if _, err := db.ExecContext(ctx, fill.statement, fill.n); err != nil {
 			return err

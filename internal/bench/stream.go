@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,8 +51,14 @@ func (b *bench) streams(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	long, err := b.transcript("long", func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, `{"type":"user","message":{"content":[{"type":"tool_result","content":%q}]}}`+"\n", strings.Repeat("0123456789abcde ", longLine/16))
-		return err
+		// In pieces: a process begins with the memory that its parent had at most.
+		piece := strings.Repeat("0123456789abcde ", 4096)
+		_, err := io.WriteString(w, `{"type":"user","message":{"content":[{"type":"tool_result","content":"`)
+		for n := 0; n < longLine && err == nil; n += len(piece) {
+			_, err = io.WriteString(w, piece)
+		}
+		_, end := io.WriteString(w, `"}]}}`+"\n")
+		return errors.Join(err, end)
 	})
 	if err != nil {
 		return nil, err
@@ -133,13 +138,8 @@ func recorded(dir string) ([]byte, error) {
 		}
 		b.Write(text)
 		// The recordings are of short tasks; most of a real stream is what tools answer.
-		line, err := json.Marshal(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": []any{map[string]any{
-			"type": "tool_result", "tool_use_id": "toolu_1", "content": strings.Repeat("func main() {\n\tfmt.Println(\"a line of a file\")\n}\n", 300),
-		}}}})
-		if err != nil {
-			return nil, err
-		}
-		b.Write(append(line, '\n'))
+		fmt.Fprintf(&b, `{"type":"user","message":{"role":"user","content":[{"tool_use_id":"toolu_1","type":"tool_result","content":%q}]}}`+"\n",
+			strings.Repeat("func main() {\n\tfmt.Println(\"a line of a file\")\n}\n", 300))
 	}
 	return b.Bytes(), nil
 }

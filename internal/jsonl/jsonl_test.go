@@ -42,6 +42,13 @@ func FuzzSqueezer(f *testing.F) {
 		s := jsonl.Squeezer{MaxString: limit % 8, MaxLine: 1 << 20}
 		s.Add([]byte(line))
 		got := string(s.Line())
+		bytewise := jsonl.Squeezer{MaxString: limit % 8, MaxLine: 1 << 20}
+		for i := range len(line) {
+			bytewise.Add([]byte(line[i : i+1]))
+		}
+		if string(bytewise.Line()) != got {
+			t.Errorf("%q became %q, and a byte at a time %q", line, got, bytewise.Line())
+		}
 		if json.Valid([]byte(line)) && !json.Valid([]byte(got)) {
 			t.Errorf("%q became %q", line, got)
 		}

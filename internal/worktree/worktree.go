@@ -309,9 +309,11 @@ func (t *Tree) noFilters(ctx context.Context) ([]string, error) {
 	return t.known.filters, nil
 }
 
-// environment has git use an index and objects of the scratch folder.
+// environment has git use an index and objects of the scratch folder. Those need not
+// outlive a power cut: after one a session is settled without them.
 func (t *Tree) environment(scratch string) []string {
 	env := []string{
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none",
 		"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"),
 		"GIT_OBJECT_DIRECTORY=" + filepath.Join(scratch, "objects"),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(t.common, "objects"),
@@ -357,19 +359,11 @@ func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch stri
 	if before.Content == after.Content {
 		return []ralph.FileChange{}, commits, nil
 	}
-	env := t.environment(scratch)
-	diff := func(format string) ([]byte, error) {
-		return run(ctx, t.root, env, "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", format, before.Content, after.Content)
-	}
-	statuses, err := diff("--name-status")
+	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", "--raw", "--numstat", before.Content, after.Content)
 	if err != nil {
 		return nil, nil, err
 	}
-	numbers, err := diff("--numstat")
-	if err != nil {
-		return nil, nil, err
-	}
-	files, err := parseChanges(statuses, numbers)
+	files, err := parseChanges(out)
 	return files, commits, err
 }
 
@@ -401,14 +395,15 @@ func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
 // statusNames are git's letters in words.
 var statusNames = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'T': "modified", 'C': "added"}
 
-// parseChanges reads `diff-tree -z` in its two formats. Both list the same files
-// in the same order; a rename has two paths.
-func parseChanges(statuses, numbers []byte) ([]ralph.FileChange, error) {
+// parseChanges reads `diff-tree -z --raw --numstat`: first what became of each file,
+// then how many lines. A rename has two paths.
+func parseChanges(out []byte) ([]ralph.FileChange, error) {
 	files := []ralph.FileChange{}
 	at := map[string]int{}
-	fields := strings.Split(strings.TrimSuffix(string(statuses), "\x00"), "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		status := fields[i]
+	fields := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	i := 0
+	for ; i+1 < len(fields) && strings.HasPrefix(fields[i], ":"); i += 2 {
+		status := fields[i][strings.LastIndexByte(fields[i], ' ')+1:]
 		if status == "" {
 			return nil, fmt.Errorf("git diff-tree: no status before %q", fields[i+1])
 		}
@@ -418,8 +413,7 @@ func parseChanges(statuses, numbers []byte) ([]ralph.FileChange, error) {
 		at[fields[i+1]] = len(files)
 		files = append(files, ralph.FileChange{Path: fields[i+1], Status: statusNames[status[0]]})
 	}
-	fields = strings.Split(strings.TrimSuffix(string(numbers), "\x00"), "\x00")
-	for i := 0; i < len(fields); i++ {
+	for ; i < len(fields); i++ {
 		parts := strings.SplitN(fields[i], "\t", 3)
 		if len(parts) != 3 {
 			continue

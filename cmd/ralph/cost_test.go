@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TestASessionStartsFewGitProcesses counts them, which takes no clock: each is a
+// millisecond or two of a session, and of every session.
+func TestASessionStartsFewGitProcesses(t *testing.T) {
+	t.Parallel()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, script, prepare string
+		most                  int // processes of each session but the first
+	}{
+		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin", 4},
+		{"on files that are not committed", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin; echo x > draft", 8},
+		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			count := func(sessions int) int {
+				s := newScriptedProject(t, tt.script, "limits: {max_sessions: 1000, stagnant_sessions: 1000}\n")
+				shell := exec.CommandContext(t.Context(), "sh", "-ec", tt.prepare)
+				shell.Dir, shell.Env = s.dir, s.env
+				if out, err := shell.CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				bin, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
+				// The agent's own commands have GIT_AUTHOR_NAME, which ralph takes away from its.
+				text := "#!/bin/sh\n[ -n \"$GIT_AUTHOR_NAME\" ] || echo \"$@\" >> '" + log + "'\nexec '" + git + "' \"$@\"\n"
+				if err := os.WriteFile(filepath.Join(bin, "git"), []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				for i := range sessions {
+					s.ralph(0, "task", "add", "Task "+strconv.Itoa(i))
+				}
+				s.env = append(s.env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+				s.ralph(0, "run")
+				said, err := os.ReadFile(log)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return bytes.Count(said, []byte("\n"))
+			}
+			const more = 4
+			each := float64(count(1+more)-count(1)) / more
+			if each > float64(tt.most) {
+				t.Errorf("a session starts git %.2f times, at most %d are allowed", each, tt.most)
+			}
+		})
+	}
+}

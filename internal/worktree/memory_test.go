@@ -1,0 +1,156 @@
+package worktree_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ralph/internal/worktree"
+)
+
+// look is what a tree sees now.
+func look(t *testing.T, tree *worktree.Tree, scratch string) worktree.Snapshot {
+	t.Helper()
+	s, err := tree.Snapshot(t.Context(), scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestHeadAndRefsAreWhatGitSays: HEAD is read without git where that is simple, and
+// what git said before is believed again only where nothing has moved.
+func TestHeadAndRefsAreWhatGitSays(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "git init -q -b main")
+	tree, scratch := open(t, dir), t.TempDir()
+	for _, step := range []string{
+		"true",
+		"git commit -q --allow-empty -m 1",
+		"git commit -q --allow-empty -m 2",
+		"git switch -qc topic/deep; git commit -q --allow-empty -m 3",
+		"git pack-refs --all --prune",
+		"git commit -q --allow-empty -m 4",
+		"git branch -qf topic/deep2 HEAD~2; git tag light; git tag -a -m x heavy",
+		"git switch -q --detach HEAD~1",
+		"git switch -q main; git branch -qD topic/deep",
+		"git symbolic-ref refs/heads/alias refs/heads/topic/deep2; git symbolic-ref HEAD refs/heads/alias",
+		"git symbolic-ref HEAD refs/heads/nothing",
+		"git switch -qf main; git reset -q --hard HEAD~1",
+		"git stash list; echo x > f; git add f; git stash -q",
+		"git reflog expire --expire=now --all",
+		"git worktree add -q ../linked-$$ -b linked; cd ../linked-$$; git commit -q --allow-empty -m 5",
+		"git gc -q --prune=now",
+	} {
+		sh(t, dir, step)
+		for range 2 { // the second time nothing has moved
+			s := look(t, tree, scratch)
+			said := func(args ...string) string {
+				cmd := exec.CommandContext(t.Context(), "git", args...)
+				cmd.Dir = dir
+				out, err := cmd.Output()
+				var exit *exec.ExitError
+				if err != nil && !errors.As(err, &exit) {
+					t.Fatal(err)
+				}
+				return strings.TrimSpace(string(out))
+			}
+			if want := said("rev-parse", "--verify", "--quiet", "HEAD"); s.Head != want {
+				t.Errorf("after %q HEAD is %q, want %q", step, s.Head, want)
+			}
+			if want := said("symbolic-ref", "--quiet", "HEAD"); s.Branch != want {
+				t.Errorf("after %q the branch is %q, want %q", step, s.Branch, want)
+			}
+			var refs []string
+			for name, id := range s.Refs {
+				refs = append(refs, name+" "+id)
+			}
+			if want := strings.Fields(said("for-each-ref", "--format=%(refname)")); len(refs) != len(want) {
+				t.Errorf("after %q the refs are %q, want %q", step, refs, want)
+			}
+			if want := strings.Fields(said("rev-list", "--reflog", "--not", "--all")); len(s.Logged) != len(want) {
+				t.Errorf("after %q the logs have %q, want %q", step, s.Logged, want)
+			}
+			if want := said("rev-parse", "--verify", "--quiet", "HEAD^{tree}"); want != "" && s.Content != want && said("status", "--porcelain") == "" {
+				t.Errorf("after %q the content is %q, want %q", step, s.Content, want)
+			}
+		}
+	}
+}
+
+// TestAFilterThatIsConfiguredMeanwhileDoesNotRun: that there was none is no reason to
+// believe that there is none, wherever it was configured.
+func TestAFilterThatIsConfiguredMeanwhileDoesNotRun(t *testing.T) {
+	for _, where := range []string{
+		"git config filter.evil.clean \"$EVIL\"",
+		"git config extensions.worktreeConfig true; git config --worktree filter.evil.clean \"$EVIL\"",
+		"git config -f .git/more filter.evil.clean \"$EVIL\"; git config include.path more",
+		"git config -f .git/more filter.evil.clean \"$EVIL\"; git config includeIf.onbranch:other.path more; git branch other; git symbolic-ref HEAD refs/heads/other",
+	} {
+		t.Run(where, func(t *testing.T) {
+			dir, trap := t.TempDir(), filepath.Join(t.TempDir(), "sprung")
+			sh(t, dir, "git init -q -b main; echo x > a; echo '* filter=evil' > .gitattributes; git add .; git commit -qm a")
+			tree, scratch := open(t, dir), t.TempDir()
+			look(t, tree, scratch)
+			sh(t, dir, "EVIL=\"touch '"+trap+"'; cat\"\n"+where)
+			if err := os.WriteFile(filepath.Join(dir, "b"), []byte("y\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			before := look(t, tree, scratch)
+			// What an inclusion depends on may change without the files.
+			sh(t, dir, "git symbolic-ref HEAD refs/heads/other")
+			if err := os.WriteFile(filepath.Join(dir, "b"), []byte("z\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if look(t, tree, scratch).Content == before.Content {
+				t.Error("a change was not seen")
+			}
+			if _, err := os.Stat(trap); !errors.Is(err, os.ErrNotExist) {
+				t.Error("a program of the repository's configuration was run")
+			}
+		})
+	}
+}
+
+// TestAFileThatWasChangedInTheSameInstantIsSeen: its time and size are those that the
+// index has, and git knows by the time of the index alone that it has to read it.
+func TestAFileThatWasChangedInTheSameInstantIsSeen(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, `git init -q; git config core.trustctime false; printf a > f; touch -d 2020-01-01T00:00:00Z f; git add f; git commit -qm f
+		touch -d 2020-01-01T00:00:00Z .git/index`)
+	tree, scratch := open(t, dir), t.TempDir()
+	before := look(t, tree, scratch)
+	sh(t, dir, "printf b > f; touch -d 2020-01-01T00:00:00Z f")
+	if look(t, tree, scratch).Content == before.Content {
+		t.Error("the change was not seen")
+	}
+}
+
+// TestAnIndexWithTheSameChecksumIsNoSameIndex: nobody checks what stands at the end
+// of an index, which an agent may write as it likes.
+func TestAnIndexWithTheSameChecksumIsNoSameIndex(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "git init -q; printf a > f; git add f; git commit -qm f; touch -d '1 hour ago' f; git update-index -q --refresh; true")
+	index := filepath.Join(dir, ".git", "index")
+	tree, scratch := open(t, dir), t.TempDir()
+	before := look(t, tree, scratch)
+	old, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, dir, "printf bb > f; touch -d '1 hour ago' f; git add f")
+	lying, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(lying[len(lying)-20:], old[len(old)-20:])
+	if err := os.WriteFile(index, lying, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if look(t, tree, scratch).Content == before.Content {
+		t.Error("the change was not seen")
+	}
+}
