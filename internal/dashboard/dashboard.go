@@ -124,7 +124,7 @@ func (a *app) route(mux *http.ServeMux) {
 		"/sessions/{id}/prompt": a.prompt,
 		"/learnings":            a.learnings,
 		"/features":             a.features,
-		"/features/{name}":      a.feature,
+		"/feature":              a.feature,
 		"/runs":                 a.runs,
 		"/runs/{id}":            a.run,
 		"/charts":               a.charts,

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ type site struct {
 	t      testing.TB
 	db     *store.DB
 	server *dashboard.Server
+	mu     sync.Mutex
 	files  map[string]string // of sessions, as "session/transcript"
 	log    *bytes.Buffer
 }
@@ -61,6 +63,8 @@ func newSite(t testing.TB) *site {
 			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 		},
 		Open: func(session string, file dashboard.SessionFile) (io.ReadCloser, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			text, ok := s.files[session+"/"+string(file)]
 			if !ok {
 				return nil, fs.ErrNotExist

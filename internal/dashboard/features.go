@@ -60,7 +60,7 @@ type featureView struct {
 }
 
 func (a *app) feature(tx *store.Tx, r *http.Request) (view, error) {
-	f, err := tx.Feature(r.PathValue("name"))
+	f, err := tx.Feature(r.URL.Query().Get("name"))
 	if err != nil {
 		return view{}, err
 	}

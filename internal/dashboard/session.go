@@ -168,7 +168,12 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 	all, err := j.catchUp(!v.Running)
 	if errors.Is(err, fs.ErrNotExist) {
 		v.Missing = "The transcript is not there: the session ended before the agent was started, or it is older than retention in ralph.yaml keeps."
-		if v.Running {
+		switch {
+		case v.Session.Origin == ralph.FromHuman:
+			v.Missing = "A person works on it with a chat of their own: there is no transcript here."
+		case v.Session.Worker != "":
+			v.Missing = "An agent works on it by itself: there is no transcript here."
+		case v.Running:
 			v.Missing = "The agent has not said anything yet."
 		}
 	} else if err != nil {

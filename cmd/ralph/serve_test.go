@@ -1,0 +1,92 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTheDashboardByHTTPS: with a certificate it serves other machines, which have
+// to sign in to read, and its cookies are for HTTPS alone.
+func TestTheDashboardByHTTPS(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "", "")
+	s.ralph(0, "task", "add", "Nobody's business")
+	// The certificate of httptest's, which is for 127.0.0.1.
+	pattern := httptest.NewTLSServer(http.NotFoundHandler())
+	defer pattern.Close()
+	pair := pattern.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"box.pem": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "box.key": {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.env = append(s.env, dashboardToken+"=a-token-for-this-test-alone")
+	d := serveProject(t, s, "0.0.0.0:0", "serve", "--tls-cert", "box.pem", "--tls-key", "box.key")
+	if !strings.HasPrefix(d.url, "https://127.0.0.1:") {
+		t.Fatalf("it is on %s", d.url)
+	}
+	client := pattern.Client() // trusts the certificate
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	ask := func(method, path, body string, header ...string) (*http.Response, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, d.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, string(text)
+	}
+	for _, path := range []string{"/", "/tasks/1", "/events", "/metrics"} {
+		if resp, text := ask("GET", path, ""); resp.StatusCode != http.StatusUnauthorized || strings.Contains(text, "Nobody") {
+			t.Errorf("%s: %d\n%s", path, resp.StatusCode, text)
+		}
+	}
+	if resp, _ := ask("GET", "/healthz", ""); resp.StatusCode != http.StatusOK {
+		t.Errorf("/healthz: %d", resp.StatusCode)
+	}
+	bearer := []string{"Authorization", "Bearer a-token-for-this-test-alone"}
+	if resp, text := ask("GET", "/tasks/1", "", bearer...); resp.StatusCode != http.StatusOK || !strings.Contains(text, "Nobody&#39;s business") {
+		t.Errorf("a program with the token: %d\n%s", resp.StatusCode, text)
+	}
+	form := append([]string{"Content-Type", "application/x-www-form-urlencoded"}, bearer...)
+	if resp, text := ask("POST", "/tasks/1/comment", "text=by+a+program", form...); resp.StatusCode != http.StatusSeeOther {
+		t.Errorf("a comment by a program: %d\n%s", resp.StatusCode, text)
+	}
+	resp, _ := ask("POST", "/sign-in", "token=a-token-for-this-test-alone", form[:2]...)
+	if c := resp.Cookies(); len(c) != 1 || !c[0].Secure || !c[0].HttpOnly || c[0].SameSite != http.SameSiteLaxMode {
+		t.Errorf("the cookies are %v", c)
+	}
+	// What speaks HTTP, or an old TLS, gets nothing.
+	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}}}
+	if resp, err := old.Get(d.url + "/healthz"); err == nil {
+		resp.Body.Close()
+		t.Error("TLS 1.1 is spoken")
+	}
+	d.stop(t, 0)
+	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "by a program") {
+		t.Errorf("the comment is not there:\n%s", out)
+	}
+}
