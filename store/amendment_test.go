@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"ralph"
 	"ralph/store"
@@ -223,4 +225,38 @@ func TestARollbackNamesWhatChangedSince(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOnlyAmendmentsThatStandAreTold(t *testing.T) {
+	var passed atomic.Int64
+	begin := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	write(t, db, func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err })
+	approve := func(title string) (id int64) {
+		passed.Add(int64(time.Minute))
+		write(t, db, func(tx *store.Tx) (err error) {
+			if id, err = tx.Propose(ralph.Amendment{TaskID: 1, Author: "agent", AuthorKind: ralph.ByAgent, Patch: ralph.Patch{Title: &title}, Rationale: "r"}); err != nil {
+				return err
+			}
+			_, err = tx.ApproveAmendment(id, "", "ann")
+			return err
+		})
+		return id
+	}
+	approve("before the last session")
+	passed.Add(int64(time.Minute))
+	since := ralph.At(begin.Add(time.Duration(passed.Load())))
+	stands, undone := approve("B"), approve("C")
+	write(t, db, func(tx *store.Tx) error { _, err := tx.RollBack(undone, "ann"); return err })
+	write(t, db, func(tx *store.Tx) error {
+		list, err := tx.AmendedSince(1, since)
+		if len(list) != 1 || list[0].ID != stands {
+			t.Errorf("got %+v, want amendment %d", list, stands)
+		}
+		return err
+	})
 }
