@@ -103,7 +103,7 @@ func (s *watchSource) Look(ctx context.Context) (watch.Snapshot, error) {
 				v.Reason = run.Reason
 			}
 		}
-		v.MaxSessions, v.MaxCostUSD, v.MaxDayUSD, v.SessionUSD = l.MaxSessions, l.MaxCostUSD, l.MaxDayCostUSD, l.SessionCostUSD
+		v.MaxSessions, v.MaxCostUSD, v.MaxDayUSD, v.SessionUSD, v.MaxWindow = l.MaxSessions, l.MaxCostUSD, l.MaxDayCostUSD, l.SessionCostUSD, l.Usage
 		if v.DayUSD, err = tx.CostSince(loop.Midnight(v.At.Time)); err != nil {
 			return err
 		}

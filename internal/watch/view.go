@@ -181,8 +181,12 @@ func (m Model) current() []string {
 		use = append(use, text)
 	}
 	for _, w := range s.Windows {
-		text := fmt.Sprintf("%s %.0f %%", clean(w.Name), w.Utilization*100)
-		if w.Utilization >= 0.8 {
+		percent, most := w.Utilization*100, s.MaxWindow[w.Name]
+		text := fmt.Sprintf("%s %.0f %%", clean(w.Name), percent)
+		if most > 0 {
+			text = fmt.Sprintf("%s %.0f of %d %%", clean(w.Name), percent, most)
+		}
+		if percent >= 80 || most > 0 && percent >= float64(most) {
 			text = yellow.Render(text)
 		}
 		use = append(use, text)

@@ -41,10 +41,11 @@ type Snapshot struct {
 	ContextUsed int64          // tokens of its context, 0 if it is not known
 	ContextSize int64
 
-	Windows []ralph.UsageWindow
-	Counts  map[ralph.Status]int
-	Queue   []ralph.Task // the next ones, in order
-	Waiting []Waiting
+	Windows   []ralph.UsageWindow
+	MaxWindow map[string]int // how much of a window may be used, by its name, in percent
+	Counts    map[ralph.Status]int
+	Queue     []ralph.Task // the next ones, in order
+	Waiting   []Waiting
 }
 
 // Waiting is one thing that waits for a person.

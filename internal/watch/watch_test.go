@@ -133,9 +133,9 @@ func running() *fake {
 			Session: &ralph.Session{ID: "s", Attempt: 2, State: "testing", History: []ralph.PhaseChange{
 				{State: "idle", Timestamp: at(30, 0)}, {State: "analyzing", Timestamp: at(30, 2)}, {State: "implementing", Timestamp: at(33, 0)}, {State: "testing", Timestamp: at(41, 20)},
 			}},
-			Windows: []ralph.UsageWindow{{Name: "five_hour", Utilization: 0.45}, {Name: "seven_day", Utilization: 0.83}},
-			Counts:  map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
-			Queue:   []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
+			Windows: []ralph.UsageWindow{{Name: "five_hour", Utilization: 0.45}, {Name: "seven_day", Utilization: 0.83}}, MaxWindow: map[string]int{"five_hour": 80},
+			Counts: map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
+			Queue:  []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
 			Waiting: []watch.Waiting{
 				{Kind: "question", TaskID: 9, Comment: 31, Text: "Sync or async?", Command: "ralph answer 31 TEXT"},
 				{Kind: "failed", TaskID: 4, Text: "stuck 3 times", Command: "ralph task retry 4, or ralph task cancel 4"},
