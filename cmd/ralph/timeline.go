@@ -74,6 +74,12 @@ var verbColours = map[ralph.Verb]string{
 // sayTimeline prints a card for each signal and a bubble for each comment, as
 // their verb says, never their text.
 func sayTimeline(w io.Writer, comments []ralph.Comment, s screen) error {
+	closed := map[string]int64{} // by session: the signal that counts
+	for _, c := range comments {
+		if c.Verb.Closes() {
+			closed[c.SessionID] = c.ID
+		}
+	}
 	for _, c := range ralph.Threads(comments) {
 		indent, head, colour := "", string(c.Kind), ""
 		if c.ParentID != nil {
@@ -95,6 +101,9 @@ func sayTimeline(w io.Writer, comments []ralph.Comment, s screen) error {
 			for _, line := range s.wrap(fmt.Sprintf(format, args...), len(indent)+2) {
 				fmt.Fprintf(w, "%s  %s\n", indent, line)
 			}
+		}
+		if last := closed[c.SessionID]; c.Verb.Closes() && last != c.ID {
+			note("superseded by %d", last)
 		}
 		if c.Rationale != "" {
 			note("because: %s", oneLine(c.Rationale, 500))
