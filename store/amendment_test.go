@@ -39,6 +39,21 @@ func TestThreeOpenBlockersAreEnoughWhoeverComesFirst(t *testing.T) {
 	if refused != writers-ralph.MaxOpenBlockers {
 		t.Errorf("%d of %d were refused, want all but %d", refused, writers, ralph.MaxOpenBlockers)
 	}
+	// It is the author's own on that task, and resolving one frees a place.
+	blocker := func(task int64, author string) func(tx *store.Tx) error {
+		return func(tx *store.Tx) error {
+			_, err := tx.AddComment(ralph.Comment{TaskID: task, Author: author, AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: "b", Rationale: "r"})
+			return err
+		}
+	}
+	write(t, db, blocker(1, "frontend"))
+	write(t, db, func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "B"}, "human"); return err })
+	write(t, db, blocker(2, "backend"))
+	write(t, db, func(tx *store.Tx) error { return tx.Resolve(1, "done", "ann") })
+	write(t, db, blocker(1, "backend"))
+	if err := db.Tx(t.Context(), blocker(1, "backend")); !errors.Is(err, ralph.ErrInvariant) {
+		t.Errorf("a fourth after one was resolved: %v", err)
+	}
 	var plan string
 	write(t, db, func(tx *store.Tx) error {
 		var a, b, c int
