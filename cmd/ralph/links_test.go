@@ -113,7 +113,8 @@ func TestCommandsOnPagesExist(t *testing.T) {
 			}
 			scripts = append(scripts, script)
 		}
-		for _, found := range [][][]string{indented.FindAllStringSubmatch(text, -1), inlineRalph.FindAllStringSubmatch(text, -1)} {
+		prose := fencedBlock.ReplaceAllString(text, "")
+		for _, found := range [][][]string{indented.FindAllStringSubmatch(prose, -1), inlineRalph.FindAllStringSubmatch(prose, -1)} {
 			for _, m := range found {
 				scripts = append(scripts, strings.ReplaceAll(m[1], `\|`, "|"))
 			}

@@ -340,6 +340,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b\d+m\d+s\b|\b\d+(\.\d+)? ?(ms|s|m)\b`), "DURATION"},
 	{regexp.MustCompile(`[\d.,]+k? tokens`), "TOKENS"},
 	{regexp.MustCompile(`/\S*/git$`), "GIT"},
+	{regexp.MustCompile(`\d+ characters`), "SIZE"},
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 

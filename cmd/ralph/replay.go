@@ -39,7 +39,7 @@ func newReplay(a *app) *cobra.Command {
 	var everything bool
 	cmd := &cobra.Command{
 		Use: "replay [SESSION]", Short: "Show what today's rules decide on a recorded session, without effects",
-		Long: `Decide on a settled session again, from the facts that were recorded with it,
+		Long: `Decide on a settled session again, the newest if none is named, from the facts that were recorded with it,
 and say rule by rule how the decision comes about. Nothing is changed.
 
 The limits (stuck_limit, max_verify_failures, …) are those of ralph.yaml today, so
@@ -48,11 +48,11 @@ again and lists those that would end differently.
 
 What was known of learnings is read as it is now, of those that are older than
 the session's end. What the verification said is not run again.`,
-		Example: "  ralph replay bcb16b43\n  ralph replay --all",
+		Example: "  ralph replay\n  ralph replay bcb16b43\n  ralph replay --all",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if everything == (len(args) == 1) {
-				return usage(errors.New("give a session's id, or --all"))
+			if everything && len(args) > 0 {
+				return usage(errors.New("--all is of every session: leave out the id"))
 			}
 			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
 				rules := rulesOf(p.config.Config)
@@ -62,7 +62,7 @@ the session's end. What the verification said is not run again.`,
 				var s ralph.Session
 				var r replay
 				if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
-					if s, err = tx.Session(args[0]); err != nil {
+					if s, err = sessionNamed(tx, args); err != nil {
 						return err
 					}
 					r, err = replayed(tx, s, rules)

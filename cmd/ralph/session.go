@@ -112,11 +112,7 @@ func thousands(n int64) string {
 func (a *app) sessionOf(cmd *cobra.Command, args []string) (s ralph.Session, dir string, err error) {
 	err = a.with(cmd.Context(), func(p *project, db *store.DB) error {
 		return db.View(cmd.Context(), func(tx *store.Tx) error {
-			if len(args) > 0 {
-				s, err = tx.Session(args[0])
-			} else {
-				s, err = newestSession(tx)
-			}
+			s, err = sessionNamed(tx, args)
 			dir = filepath.Join(p.state, "sessions", s.ID)
 			return err
 		})
@@ -124,7 +120,11 @@ func (a *app) sessionOf(cmd *cobra.Command, args []string) (s ralph.Session, dir
 	return s, dir, err
 }
 
-func newestSession(tx *store.Tx) (ralph.Session, error) {
+// sessionNamed is the session of the first argument, or else the newest.
+func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
+	if len(args) > 0 {
+		return tx.Session(args[0])
+	}
 	list, err := tx.Sessions(store.SessionFilter{Limit: 1})
 	if err != nil || len(list) == 0 {
 		return ralph.Session{}, errors.Join(err, fmt.Errorf("there has been no session yet: %w", ralph.ErrNotFound))
