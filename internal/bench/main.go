@@ -45,6 +45,7 @@ var rows = []struct {
 	{"stream", (*bench).streams},
 	{"files", (*bench).files},
 	{"idle", (*bench).idle},
+	{"build", (*bench).builds},
 }
 
 func main() {
