@@ -42,8 +42,18 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.reads("#timeline .card.yellow", "What is 1/0?")
 	p.reads(".choice.preferred", "an error")
 
-	t.Log("answering the question with an option")
-	p.click(".choice.preferred")
+	t.Log("answering the question with an option, by the keyboard")
+	p.open(d.url + "/tasks/1?verb=ask")
+	p.press("\t")
+	p.sees("the first stop leads to the content", `document.activeElement.className === "skip"`)
+	p.press("\r")
+	p.sees("the content has the focus", `document.activeElement.id === "main"`)
+	for range 30 {
+		if p.press("\t"); eval[bool](p, `document.activeElement.matches(".choice.preferred")`) {
+			break
+		}
+	}
+	p.press("\r")
 	p.reads(".flash", "Settled. TASK-1 is pending.")
 	p.reads("#timeline .card.yellow .outcome", "an error")
 
@@ -74,7 +84,18 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.reads("#timeline .card", "said afterwards")
 	p.reads("header button", "Sign out") // the browser is still known
 
+	t.Log("nothing jumps while the page is brought up to date")
+	p.open(d.url)
+	p.reads("#live", "live")
+	s.ralph(0, "task", "add", "One more")
+	p.reads("#queue-h ~ ol", "One more")
+	shifted := eval[float64](p, `new Promise((done) => { new PerformanceObserver((l) => done(l.getEntries().reduce((n, e) => n + e.value, 0))).observe({type: "layout-shift", buffered: true}); setTimeout(() => done(0), 300) })`)
+	if shifted > 0.05 {
+		t.Errorf("the page shifted by %.3f", shifted)
+	}
+
 	t.Log("what is being written stays when news comes")
+	p.open(d.url + "/tasks/1")
 	p.write("#say-text", "half a thou")
 	s.ralph(0, "comment", "1", "and once more")
 	p.reads("#timeline .card", "and once more")

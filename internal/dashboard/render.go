@@ -119,7 +119,7 @@ type frame struct {
 	SignedIn, Foreign                        bool
 	CSRF, Flash                              string
 	Now                                      ralph.Time
-	Waiting                                  int
+	Waiting                                  int    // how much waits for a person; -1 if nobody has looked
 	Stream                                   string // where news comes from; "" for none
 	Body                                     any
 }
@@ -143,6 +143,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 			if err != nil {
 				return err
 			}
+			fr.Waiting = 0
 			for _, n := range counts {
 				fr.Waiting += n
 			}
@@ -176,7 +177,7 @@ func (a *app) write(w http.ResponseWriter, r *http.Request, status int, v view) 
 
 func (a *app) frame(r *http.Request) frame {
 	v := a.visitor(r)
-	return frame{Project: a.Project, Version: a.Version, Path: r.URL.RequestURI(), SignedIn: v.signedIn(), Foreign: !v.mayRead, CSRF: a.csrf(v)}
+	return frame{Project: a.Project, Version: a.Version, Path: r.URL.RequestURI(), SignedIn: v.signedIn(), Foreign: !v.mayRead, CSRF: a.csrf(v), Waiting: -1}
 }
 
 // render writes a page as a whole, or says that it could not be made.

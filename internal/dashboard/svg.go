@@ -84,7 +84,7 @@ type datum struct {
 const (
 	chartWidth  = 720
 	chartHeight = 180
-	chartLeft   = 56
+	chartLeft   = 84
 
 	widestColumn = 60
 )

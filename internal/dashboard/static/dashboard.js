@@ -95,7 +95,6 @@
 
   // say tells how it stands, and screen readers only when that changes.
   function say(text, off) {
-    live.hidden = false;
     if (live.textContent !== text) live.textContent = text;
     live.classList.toggle("off", off);
   }
