@@ -103,6 +103,19 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.click("#say button")
 	p.reads("#timeline .card.human", "half a thought")
 
+	s.ralph(0, "comment", "1", "waits for the contract", "--kind", "blocker", "--rationale", "it is not signed")
+	p.reads("#timeline .card", "waits for the contract")
+	blocker := eval[string](p, `[...document.querySelectorAll("#timeline .card")].find((c) => c.textContent.includes("waits for the contract")).id.slice(1)`)
+	p.write("#d"+blocker, "it is sig")
+	s.ralph(0, "resolve", blocker, "somebody else was faster")
+	p.reads("#c"+blocker+" .outcome", "somebody else was faster")
+	if kept := eval[string](p, `document.querySelector("#d`+blocker+`").value`); kept != "it is sig" {
+		t.Errorf("what was being written is %q", kept)
+	}
+	p.click("#c" + blocker + " .act button")
+	p.reads(".flash.bad", "resolved already")
+	p.reads("textarea", "it is sig")
+
 	t.Log("answering and reading without a script")
 	p.withoutScript()
 	p.open(d.url + "/tasks/2")

@@ -165,7 +165,9 @@ func (a *app) show(f shower) http.HandlerFunc {
 			}
 			fr.Stream = "/events?" + q.Encode()
 		}
-		fr.Flash = a.takeFlash(w, r)
+		if r.Header.Get("X-Refresh") == "" { // the word is for the page that the form led to
+			fr.Flash = a.takeFlash(w, r)
+		}
 		a.render(w, http.StatusOK, fr, v)
 	}
 }
