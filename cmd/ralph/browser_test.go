@@ -86,6 +86,12 @@ func (p *tab) click(selector string) {
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
+// press sends a key to what has the focus.
+func (p *tab) press(key string) {
+	p.t.Helper()
+	p.do("press a key", chromedp.KeyEvent(key))
+}
+
 func (p *tab) write(selector, text string) {
 	p.t.Helper()
 	p.do("write to "+selector, chromedp.SendKeys(chromedp.CSS(selector), text, chromedp.NodeVisible))

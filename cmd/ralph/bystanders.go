@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -61,7 +60,7 @@ func (b *bystanders) listen(ctx context.Context, a *app, serve bool) (err error)
 		return err
 	}
 	b.dashboard = &d
-	fmt.Fprintf(a.err, "dashboard on %s\n", d.url)
+	d.announce(a)
 	return nil
 }
 

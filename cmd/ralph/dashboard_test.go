@@ -42,8 +42,18 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.reads("#timeline .card.yellow", "What is 1/0?")
 	p.reads(".choice.preferred", "an error")
 
-	t.Log("answering the question with an option")
-	p.click(".choice.preferred")
+	t.Log("answering the question with an option, by the keyboard")
+	p.open(d.url + "/tasks/1?verb=ask")
+	p.press("\t")
+	p.sees("the first stop leads to the content", `document.activeElement.className === "skip"`)
+	p.press("\r")
+	p.sees("the content has the focus", `document.activeElement.id === "main"`)
+	for range 30 {
+		if p.press("\t"); eval[bool](p, `document.activeElement.matches(".choice.preferred")`) {
+			break
+		}
+	}
+	p.press("\r")
 	p.reads(".flash", "Settled. TASK-1 is pending.")
 	p.reads("#timeline .card.yellow .outcome", "an error")
 
@@ -74,13 +84,37 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.reads("#timeline .card", "said afterwards")
 	p.reads("header button", "Sign out") // the browser is still known
 
+	t.Log("nothing jumps while the page is brought up to date")
+	p.open(d.url)
+	p.reads("#live", "live")
+	s.ralph(0, "task", "add", "One more")
+	p.reads("#queue-h ~ ol", "One more")
+	shifted := eval[float64](p, `new Promise((done) => { new PerformanceObserver((l) => done(l.getEntries().reduce((n, e) => n + e.value, 0))).observe({type: "layout-shift", buffered: true}); setTimeout(() => done(0), 300) })`)
+	if shifted > 0.05 {
+		t.Errorf("the page shifted by %.3f", shifted)
+	}
+
 	t.Log("what is being written stays when news comes")
+	p.open(d.url + "/tasks/1")
 	p.write("#say-text", "half a thou")
 	s.ralph(0, "comment", "1", "and once more")
 	p.reads("#timeline .card", "and once more")
 	p.write("#say-text", "ght")
 	p.click("#say button")
 	p.reads("#timeline .card.human", "half a thought")
+
+	s.ralph(0, "comment", "1", "waits for the contract", "--kind", "blocker", "--rationale", "it is not signed")
+	p.reads("#timeline .card", "waits for the contract")
+	blocker := eval[string](p, `[...document.querySelectorAll("#timeline .card")].find((c) => c.textContent.includes("waits for the contract")).id.slice(1)`)
+	p.write("#d"+blocker, "it is sig")
+	s.ralph(0, "resolve", blocker, "somebody else was faster")
+	p.reads("#c"+blocker+" .outcome", "somebody else was faster")
+	if kept := eval[string](p, `document.querySelector("#d`+blocker+`").value`); kept != "it is sig" {
+		t.Errorf("what was being written is %q", kept)
+	}
+	p.click("#c" + blocker + " .act button")
+	p.reads(".flash.bad", "resolved already")
+	p.reads("textarea", "it is sig")
 
 	t.Log("answering and reading without a script")
 	p.withoutScript()

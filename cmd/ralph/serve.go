@@ -37,7 +37,7 @@ const minToken = 20
 // serveFlags override a key of the configuration, as those of `ralph run` do.
 var serveFlags = []limitFlag{
 	{"addr", "dashboard.addr", "serve on `ADDRESS`"},
-	{"sign-in", "dashboard.sign_in", "what a browser on this machine has to sign in for: `changes` or always"},
+	{"sign-in", "dashboard.sign_in", "for `WHAT` a browser on this machine has to sign in: changes or always"},
 	{"tls-cert", "dashboard.tls_cert", "a `FILE` with the certificate for HTTPS"},
 	{"tls-key", "dashboard.tls_key", "the `FILE` with its key"},
 }
@@ -70,7 +70,7 @@ docs/dashboard.md.`,
 					if err != nil {
 						return err
 					}
-					_, err = fmt.Fprintln(a.out, p.address(localhttp.Address(p.config.Dashboard.Addr))+"/sign-in#"+token)
+					_, err = fmt.Fprintln(a.out, signInLink(p.address(localhttp.Address(p.config.Dashboard.Addr)), token))
 					return err
 				}
 				return serve(cmd.Context(), a, p, db)
@@ -91,7 +91,7 @@ func serve(ctx context.Context, a *app, p *project, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "dashboard on %s\nsign in with the address that `ralph serve --link` prints\n", d.url)
+	d.announce(a)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return d.serve(ctx)
@@ -103,6 +103,18 @@ type openedDashboard struct {
 	http     *http.Server
 	listener net.Listener
 	url      string
+	link     string // with which a browser signs in
+}
+
+// announce says where it is, and how to sign in. The token goes to a terminal alone:
+// whatever else reads the output may be a log.
+func (d openedDashboard) announce(a *app) {
+	fmt.Fprintf(a.err, "dashboard on %s\n", d.url)
+	if onTerminal(a.err) {
+		fmt.Fprintf(a.err, "sign in: %s\n", d.link)
+		return
+	}
+	fmt.Fprintln(a.err, "sign in with the address that `ralph serve --link` prints")
 }
 
 func (d openedDashboard) serve(ctx context.Context) error {
@@ -136,6 +148,7 @@ func openDashboard(ctx context.Context, a *app, p *project, db *store.DB) (d ope
 		return d, errors.Join(usage(err), d.listener.Close())
 	}
 	d.url = p.address(d.listener.Addr().String())
+	d.link = signInLink(d.url, token)
 	log := newLog(a)
 	active := func() (bool, error) { return loop.Active(p.state) }
 	d.server = &dashboard.Server{
@@ -182,6 +195,9 @@ func (p *project) address(addr string) string {
 	}
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
+
+// signInLink has the token where browsers keep it for themselves.
+func signInLink(address, token string) string { return address + "/sign-in#" + token }
 
 // token is the secret of the dashboard: the variable's, or the one in a file that
 // only this user can read, made when it is needed first.

@@ -137,12 +137,12 @@ func (a *app) guard(next http.Handler) http.Handler {
 			a.refuse(w, http.StatusMisdirectedRequest, "This server is not known under that name. Use its address, or name it in dashboard.hosts of ralph.yaml.")
 		case !ok || origin != "" && !strings.EqualFold(origin, r.Host) || crossOrigin.Check(r) != nil:
 			a.refuse(w, http.StatusForbidden, "Requests from pages of other sites are refused.")
-		case open(r.URL.Path) || v.mayRead && r.Method == http.MethodGet:
+		case open(r.URL.Path) || v.mayRead && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			next.ServeHTTP(w, r)
 		case !v.signedIn():
 			a.askToSignIn(w, r)
 		case v.session != "" && !v.program && !localhttp.Same(r.PostFormValue("csrf"), a.csrf(v)):
-			a.refuse(w, http.StatusForbidden, "This form is too old or not ours. Go back, load the page anew and try again.")
+			a.fail(w, r, errOldForm)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -162,8 +162,13 @@ func (a *app) refuse(w http.ResponseWriter, status int, why string) {
 	http.Error(w, why, status)
 }
 
-// errSignIn is what changing something comes to for strangers.
-var errSignIn = errors.New("you are not signed in, or no longer: sign in first, and send this again")
+var (
+	// errSignIn is what changing something comes to for strangers.
+	errSignIn = errors.New("you are not signed in, or no longer: sign in first, and send this again")
+	// errOldForm is what a form comes to that another sign-in was made for. What it
+	// says is shown, so that it can be sent again, which only a person can do.
+	errOldForm = errors.New("this form is older than your sign-in: look at it, and send it again")
+)
 
 // askToSignIn sends a browser to the form, and tells programs what they lack.
 func (a *app) askToSignIn(w http.ResponseWriter, r *http.Request) {

@@ -80,8 +80,8 @@ func TestAFormNeedsItsPage(t *testing.T) {
 	other := s.browser().signIn()
 	foreign := hidden.FindStringSubmatch(other.get("/"))[1]
 	for name, proof := range map[string]string{"without its proof": "", "with a made-up one": "abc", "with another session's": foreign} {
-		if w := b.send(http.MethodPost, "/tasks/1/comment", url.Values{"csrf": {proof}, "text": {"hello"}}); w.Code != http.StatusForbidden {
-			t.Errorf("a form %s: %d", name, w.Code)
+		if w := b.send(http.MethodPost, "/tasks/1/comment", url.Values{"csrf": {proof}, "text": {"hello"}}); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), ">hello</textarea>") {
+			t.Errorf("a form %s: %d, and what was written is in\n%s", name, w.Code, w.Body)
 		}
 	}
 	if page := b.get("/tasks/1"); strings.Contains(page, "hello") {

@@ -34,8 +34,8 @@ func parsePages() (p pages, err error) {
 		"static": func(name string) string { return "/static/" + p.style + "/" + name },
 		"md":     md.render, "plain": plain, "line": line, "money": money, "span": span, "number": number, "plural": plural,
 		"moment": moment, "short": func(id string) string { return head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
-		"verb": lookOfVerb, "phase": lookOfPhase, "status": lookOfStatus, "args": args, "lines": func(s string) []string { return strings.Split(strings.TrimRight(plain(s), "\n"), "\n") },
-		"sign": sign, "percent": func(part, whole float64) int { return percent(part, whole) },
+		"verb": lookOfVerb, "phase": lookOfPhase, "status": lookOfStatus, "args": args,
+		"sign": sign, "percent": percent,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return p, err
@@ -119,7 +119,7 @@ type frame struct {
 	SignedIn, Foreign                        bool
 	CSRF, Flash                              string
 	Now                                      ralph.Time
-	Waiting                                  int
+	Waiting                                  int    // how much waits for a person; -1 if nobody has looked
 	Stream                                   string // where news comes from; "" for none
 	Body                                     any
 }
@@ -143,6 +143,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 			if err != nil {
 				return err
 			}
+			fr.Waiting = 0
 			for _, n := range counts {
 				fr.Waiting += n
 			}
@@ -164,7 +165,9 @@ func (a *app) show(f shower) http.HandlerFunc {
 			}
 			fr.Stream = "/events?" + q.Encode()
 		}
-		fr.Flash = a.takeFlash(w, r)
+		if r.Header.Get("X-Refresh") == "" { // the word is for the page that the form led to
+			fr.Flash = a.takeFlash(w, r)
+		}
 		a.render(w, http.StatusOK, fr, v)
 	}
 }
@@ -176,7 +179,7 @@ func (a *app) write(w http.ResponseWriter, r *http.Request, status int, v view) 
 
 func (a *app) frame(r *http.Request) frame {
 	v := a.visitor(r)
-	return frame{Project: a.Project, Version: a.Version, Path: r.URL.RequestURI(), SignedIn: v.signedIn(), Foreign: !v.mayRead, CSRF: a.csrf(v)}
+	return frame{Project: a.Project, Version: a.Version, Path: r.URL.RequestURI(), SignedIn: v.signedIn(), Foreign: !v.mayRead, CSRF: a.csrf(v), Waiting: -1}
 }
 
 // render writes a page as a whole, or says that it could not be made.
@@ -193,108 +196,6 @@ func (a *app) render(w http.ResponseWriter, status int, f frame, v view) {
 	if _, err := b.WriteTo(w); err != nil {
 		a.Log.Debug("page", "name", v.name, "error", err) // the browser has gone
 	}
-}
-
-// A problem is what the page of an error shows.
-type problem struct {
-	Status int
-	Text   string
-	Again  string  // where the form that failed goes; "" if there was none
-	Fields []field // what was written in it
-	Back   string
-}
-
-// A field is a name and a text.
-type field struct{ Name, Text string }
-
-// statusOf is the one place where errors become statuses.
-func statusOf(err error) int {
-	var wrong *ralph.FieldError
-	var large *http.MaxBytesError
-	switch {
-	case errors.Is(err, errSignIn):
-		return http.StatusUnauthorized
-	case errors.Is(err, ralph.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return http.StatusNotFound
-	case errors.Is(err, ralph.ErrConflict), errors.Is(err, ralph.ErrInvariant):
-		return http.StatusConflict
-	case errors.As(err, &large):
-		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &wrong):
-		return http.StatusUnprocessableEntity
-	}
-	return http.StatusInternalServerError
-}
-
-// fail answers with what went wrong, and with what was written, so that it is not
-// lost.
-func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p := problem{Status: statusOf(err), Text: err.Error(), Back: local(r.PostFormValue("back"))}
-	if p.Status == http.StatusInternalServerError {
-		a.Log.Error("request", "method", r.Method, "path", r.URL.Path, "error", err)
-	}
-	if r.Method == http.MethodPost {
-		p.Again = r.URL.Path
-		for _, name := range []string{"text", "rationale", "kind", "option", "verdict", "title"} {
-			if s := r.PostFormValue(name); s != "" {
-				p.Fields = append(p.Fields, field{name, s})
-			}
-		}
-	}
-	a.write(w, r, p.Status, view{title: http.StatusText(p.Status), name: "problem", body: p})
-}
-
-func notThere(r *http.Request) error {
-	return fmt.Errorf("the page %s: %w", line(100, r.URL.Path), ralph.ErrNotFound)
-}
-
-// pathID reads the {id} of a path.
-func pathID(r *http.Request) (int64, error) {
-	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil || id <= 0 {
-		return 0, notThere(r)
-	}
-	return id, nil
-}
-
-// A pager leads through a long list.
-type pager struct {
-	Page        int // from 1
-	Older, Less string
-}
-
-// pageOf is which page of a list a request asks for.
-func pageOf(r *http.Request) int {
-	n, err := strconv.Atoi(r.URL.Query().Get("page"))
-	if err != nil || n < 1 || n > 1_000_000 {
-		return 1
-	}
-	return n
-}
-
-// newPager leads to the pages beside one; more says whether there is one behind it.
-func newPager(r *http.Request, more bool) pager {
-	p := pager{Page: pageOf(r)}
-	to := func(n int) string {
-		q := r.URL.Query()
-		q.Set("page", strconv.Itoa(n))
-		return r.URL.Path + "?" + q.Encode()
-	}
-	if more {
-		p.Older = to(p.Page + 1)
-	}
-	if p.Page > 1 {
-		p.Less = to(p.Page - 1)
-	}
-	return p
-}
-
-// paged cuts a list that was read with one item more than fits.
-func paged[T any](list []T, size int) (page []T, more bool) {
-	if len(list) > size {
-		return list[:size], true
-	}
-	return list, false
 }
 
 // flashFor is how long a word about what was done waits for its page, in seconds.

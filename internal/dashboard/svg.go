@@ -41,7 +41,6 @@ func round(x float64) float64 { return math.Round(x*10) / 10 }
 // A chart is columns over some steps of time or size, each of one or more parts.
 type chart struct {
 	Title   string
-	Unit    string
 	Columns []chartColumn
 	Lines   []chartLine // across, with what they stand for
 	Legend  []legendEntry
@@ -84,7 +83,7 @@ type datum struct {
 const (
 	chartWidth  = 720
 	chartHeight = 180
-	chartLeft   = 56
+	chartLeft   = 84
 
 	widestColumn = 60
 )

@@ -35,9 +35,10 @@
     for (const a of [...from.attributes]) {
       if (!to.hasAttribute(a.name) && a.name !== "open" && a.name !== "data-sent") from.removeAttribute(a.name);
     }
-    for (const a of to.attributes) if (from.getAttribute(a.name) !== a.value) from.setAttribute(a.name, a.value);
+    for (const a of to.attributes) if (a.name !== "open" && from.getAttribute(a.name) !== a.value) from.setAttribute(a.name, a.value);
     children(from, to);
   }
+  const inUse = (n) => n.contains?.(document.activeElement) || n.matches?.("form[data-dirty]") || n.querySelector?.("form[data-dirty]");
   const kept = (n) => n.dataset && "keep" in n.dataset;
   function children(from, to) {
     const named = new Map();
@@ -62,7 +63,7 @@
     }
     while (at) {
       const next = at.nextSibling;
-      if (!kept(at) && !at.contains?.(document.activeElement) && !at.querySelector?.("form[data-dirty]")) at.remove();
+      if (!kept(at) && !inUse(at)) at.remove();
       at = next;
     }
   }
@@ -77,11 +78,10 @@
     while (wanted) {
       wanted = false;
       try {
-        const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html" } });
+        const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html", "X-Refresh": "yes" } });
         if (answer.ok && !answer.redirected) {
           const page = new DOMParser().parseFromString(await answer.text(), "text/html");
           const fresh = page.getElementById("main");
-          fresh.querySelectorAll("[role=status].flash").forEach((f) => f.remove());
           if (fresh) morph(main, document.adoptNode(fresh));
           const waiting = page.getElementById("nav-waiting");
           if (waiting) morph(document.getElementById("nav-waiting"), document.adoptNode(waiting));
@@ -95,7 +95,6 @@
 
   // say tells how it stands, and screen readers only when that changes.
   function say(text, off) {
-    live.hidden = false;
     if (live.textContent !== text) live.textContent = text;
     live.classList.toggle("off", off);
   }
