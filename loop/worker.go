@@ -148,6 +148,11 @@ func (c *Claim) renew(ctx context.Context, lease time.Duration) error {
 // Release gives the task back. No counter moves, but what was said counts: a
 // question holds the task back, and a done is checked (decision 3).
 func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
+	// A client that leaves may kill its server before this is done. The claim lapses
+	// at once then, and whoever looks next settles it.
+	if err := c.renew(ctx, 0); err != nil {
+		return signals.Decision{}, err
+	}
 	return c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")
 }
 
@@ -174,7 +179,7 @@ func (l *Loop) Lapse(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s has not called for %s", row.Worker, Lease)
+		how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s is gone, or has not called for %s", row.Worker, Lease)
 		if row.Origin == ralph.FromHuman {
 			how, why = ralph.Interrupted, "interrupted: its task was called off or amended"
 		}

@@ -331,7 +331,7 @@ func TestRealHang(t *testing.T) {
 		return messagesapi.Turn{Hang: true}
 	})
 	s.run(0, "task", "add", "Hang")
-	s.has(s.run(5, "run", "--session-timeout", "6s", "--max-sessions", "1"), "timed out after 6s")
+	s.has(s.run(5, "run", "--session-timeout", "10s", "--max-sessions", "1"), "timed out after 10s")
 	wantGone(t, escape)
 	s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
 }
