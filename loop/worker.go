@@ -145,6 +145,21 @@ func (c *Claim) renew(ctx context.Context, lease time.Duration) error {
 	return c.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.RenewClaim(c.s.row.ID, tx.Now().Add(lease)) })
 }
 
+// Heard is what people have said on the task since it was claimed, for the worker,
+// who has it then; "" for nothing.
+func (c *Claim) Heard(ctx context.Context) (said string, err error) {
+	err = c.s.Store.Tx(ctx, func(tx *store.Tx) error {
+		said = ""
+		comments, err := tx.Undelivered(c.s.row.TaskID, c.s.row.StartedAt)
+		for _, comment := range comments {
+			said += "\n\n" + steering(comment)
+			err = errors.Join(err, tx.MarkDelivered(comment.ID, c.s.row.ID))
+		}
+		return err
+	})
+	return said, err
+}
+
 // Release gives the task back. No counter moves, but what was said counts: a
 // question holds the task back, and a done is checked (decision 3).
 func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {

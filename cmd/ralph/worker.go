@@ -258,14 +258,16 @@ func (w *worker) Say(ctx context.Context, p signals.Payload) (string, error) {
 	}
 	said := fmt.Sprintf("Recorded %s as comment %d.", p.Verb(), id)
 	if !p.Verb().Closes() {
-		return said, nil
+		heard, err := c.Heard(ctx)
+		return said + heard, err
 	}
 	again, d, err := c.Close(ctx)
 	if err != nil {
 		return "", w.over(err)
 	}
 	if again != "" {
-		return said + " It does not close the task yet:\n\n" + again, nil
+		heard, err := c.Heard(ctx)
+		return said + " It does not close the task yet:\n\n" + again + heard, err
 	}
 	w.claim.Store(nil)
 	return fmt.Sprintf("%s TASK-%d is %s: %s", said, c.TaskID(), d.Status, d.StatusReason), nil

@@ -130,6 +130,15 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c.want("claim_task", `{"task_id":"TASK-1"}`, "You hold TASK-1", false)
 	c.want("claim_task", `{}`, "you hold TASK-1; close or release it first", true)
 	c.want("update_session_state", `{"state":"implementing"}`, `"newState": "implementing"`, false)
+	s.ralph(0, "comment", "1", "mind unicode")
+	flag := `{"what":"x","severity":"info","category":"bug"}`
+	c.want("ralph_signal_flag", flag, "has just commented on your task:\n\nmind unicode", false)
+	if text, _ := c.call("ralph_signal_flag", flag); strings.Contains(text, "mind unicode") {
+		t.Errorf("a comment is handed over twice: %s", text)
+	}
+	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "the running session was told at") {
+		t.Errorf("it is not noted that the worker has the comment:\n%s", out)
+	}
 	c.want("ralph_signal_done", `{"summary":"made it"}`, "It does not close the task yet", false)
 	if err := os.WriteFile(filepath.Join(s.dir, "a.txt"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
