@@ -117,7 +117,10 @@ func newDBRestore(a *app) *cobra.Command {
 				return err
 			}
 			return a.print(map[string]string{"restored": file, "replaced": kept}, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "restored from %s; what was there is kept as %s\n", file, kept)
+				if kept != "" {
+					kept = "; what was there is kept as " + kept
+				}
+				_, err := fmt.Fprintf(w, "restored from %s%s\n", file, kept)
 				return err
 			})
 		},
