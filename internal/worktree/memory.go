@@ -88,11 +88,6 @@ func isID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // head is where HEAD stands; both are "" where there is none.
 func (t *Tree) head(ctx context.Context) (commit, branch string) {
 	if commit, branch, ok := t.headFile(); ok {

@@ -134,7 +134,7 @@ func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignore
 // keepTree makes a tree of the whole work tree, also of what is beside the project.
 func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (string, error) {
 	index := filepath.Join(scratch, "save-index")
-	if err := copyIndex(filepath.Join(t.git, "index"), index); err != nil {
+	if err := t.copyIndex(filepath.Join(t.git, "index"), index); err != nil {
 		return "", err
 	}
 	defer os.Remove(index)

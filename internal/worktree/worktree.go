@@ -45,6 +45,7 @@ type Tree struct {
 	common  string // git directory shared by all work trees
 	prefix  string // of the root below the top of the work tree, "" if it is the top
 	exclude []string
+	longIDs bool // of SHA-256
 	known   memory
 }
 
@@ -93,14 +94,14 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 		return t, nil
 	}
 	// The prefix comes last: it alone may be empty.
-	lines, err := places(ctx, root, "--git-common-dir", "--absolute-git-dir", "--show-prefix")
+	lines, err := places(ctx, root, "--git-common-dir", "--absolute-git-dir", "--show-object-format", "--show-prefix")
 	if errors.Is(err, ErrNoRepo) {
 		return t, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	t.common, t.git, t.prefix = lines[1], lines[2], strings.TrimSuffix(lines[3], "/")
+	t.common, t.git, t.longIDs, t.prefix = lines[1], lines[2], lines[3] == "sha256", strings.TrimSuffix(lines[4], "/")
 	return t, nil
 }
 
@@ -184,7 +185,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, err
 		return "", err
 	}
 	index := filepath.Join(scratch, "index")
-	if err := copyIndex(filepath.Join(t.git, "index"), index); err != nil {
+	if err := t.copyIndex(filepath.Join(t.git, "index"), index); err != nil {
 		return "", err
 	}
 	// Whoever has locked it was killed: nobody else uses the folder.
@@ -197,7 +198,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, err
 		return "", err
 	}
 	for _, s := range shared {
-		if err := copyIndex(s, filepath.Join(scratch, filepath.Base(s))); err != nil {
+		if err := t.copyIndex(s, filepath.Join(scratch, filepath.Base(s))); err != nil {
 			return "", err
 		}
 	}
@@ -324,7 +325,8 @@ func (t *Tree) environment(scratch string) []string {
 	return env
 }
 
-func copyIndex(from, to string) error {
+// copyIndex copies an index, so that git looks at every file in it.
+func (t *Tree) copyIndex(from, to string) error {
 	info, statErr := os.Stat(from)
 	b, err := os.ReadFile(from)
 	if errors.Is(err, os.ErrNotExist) {
@@ -338,6 +340,7 @@ func copyIndex(from, to string) error {
 	if err = errors.Join(err, statErr); err != nil {
 		return err
 	}
+	t.lookAtAll(b)
 	if err := os.WriteFile(to, b, 0o600); err != nil {
 		return err
 	}
