@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ const evil = `<script>window.evil=1</script><img src=x onerror="window.evil=1">"
 type showcase struct {
 	*scriptedProject
 	running, ended string // sessions
-	state          string
+	state, feature string
 }
 
 // newShowcase fills a project. The texts are t where they may be anything.
@@ -52,17 +53,17 @@ func newShowcase(t *testing.T, text string) *showcase {
 			t.Fatal(err)
 		}
 	}
+	s.feature = "urls & " + title[:min(len(title), 40)]
 	tx(func(tx *store.Tx) error {
-		if err := tx.PutFeature(ralph.Feature{Name: "urls & " + title[:min(len(title), 40)], Description: text, Learnings: text, Verify: []string{"go test ./..."}}); err != nil {
+		if err := tx.PutFeature(ralph.Feature{Name: s.feature, Description: text, Learnings: text, Verify: []string{"go test ./..."}}); err != nil {
 			return err
 		}
-		feature := "urls & " + title[:min(len(title), 40)]
 		for _, task := range []ralph.Task{
-			{Title: "Parse " + title, Description: text, Acceptance: []string{text, "an empty URL is an error"}, Verify: []string{"go test ./..."}, Feature: feature, Priority: 1},
+			{Title: "Parse " + title, Description: text, Acceptance: []string{text, "an empty URL is an error"}, Verify: []string{"go test ./..."}, Feature: s.feature, Priority: 1},
 			{Title: "Write the manual " + title, Description: text, Priority: 2},
 			{Title: "Suggested " + title, Description: text, Status: ralph.Proposed, Origin: ralph.ByAgent, Priority: 2},
 			{Title: "Behind", Priority: 3, DependsOn: []int64{2}},
-			{Title: "Queued", Priority: 3, Feature: feature},
+			{Title: "Queued", Priority: 3, Feature: s.feature},
 		} {
 			if _, err := tx.AddTask(task, "human"); err != nil {
 				return err
@@ -176,7 +177,7 @@ func (s *showcase) pages() map[string]string {
 	return map[string]string{
 		"overview": "/", "board": "/board", "tasks": "/tasks?status=pending", "task": "/tasks/1", "task-blocked": "/tasks/2", "task-proposed": "/tasks/3", "inbox": "/inbox",
 		"sessions": "/sessions", "session-running": "/sessions/" + s.running, "session-ended": "/sessions/" + s.ended, "prompt": "/sessions/" + s.ended + "/prompt",
-		"learnings": "/learnings", "features": "/features", "runs": "/runs", "run": "/runs/1", "charts": "/charts", "missing": "/tasks/99",
+		"learnings": "/learnings", "features": "/features", "feature": "/feature?name=" + url.QueryEscape(s.feature), "runs": "/runs", "run": "/runs/1", "charts": "/charts", "missing": "/tasks/99",
 	}
 }
 
