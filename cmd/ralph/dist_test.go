@@ -22,7 +22,8 @@ func TestDist(t *testing.T) {
 	if os.Getenv("RALPH_TEST_DIST") == "" {
 		t.Skip("skipped: RALPH_TEST_DIST is not set")
 	}
-	first, second := buildDist(t), buildDist(t)
+	commit := strings.TrimSpace(wantStatus(t, exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD"), 0))
+	first, second := buildDist(t, commit), buildDist(t, commit)
 	for name, data := range first {
 		if !bytes.Equal(data, second[name]) {
 			t.Errorf("%s is another one the second time", name)
@@ -52,11 +53,12 @@ func TestDist(t *testing.T) {
 	}
 }
 
-// buildDist builds a release and returns its files.
-func buildDist(t *testing.T) map[string][]byte {
+// buildDist builds a release of a commit and returns its files.
+func buildDist(t *testing.T, commit string) map[string][]byte {
 	t.Helper()
 	clone := filepath.Join(t.TempDir(), "clone")
 	wantStatus(t, exec.CommandContext(t.Context(), "git", "clone", "-q", filepath.Join("..", ".."), clone), 0)
+	wantStatus(t, exec.CommandContext(t.Context(), "git", "-C", clone, "checkout", "-q", "--detach", commit), 0)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(clone, ".ci", "dist"))
 	cmd.Env = append(os.Environ(), "GOCACHE="+t.TempDir())
 	wantStatus(t, cmd, 0)
