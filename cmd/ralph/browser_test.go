@@ -42,6 +42,16 @@ func needChromium(t *testing.T) string {
 	return ""
 }
 
+// needPages skips a test that looks at every page, which takes half a minute, unless
+// it is asked for.
+func needPages(t *testing.T) {
+	t.Helper()
+	if os.Getenv("RALPH_TEST_PAGES") == "" && os.Getenv("RALPH_REQUIRE_CHROMIUM") == "" {
+		t.Skip("skipped: set RALPH_TEST_PAGES to look at every page of the dashboard")
+	}
+	needChromium(t)
+}
+
 // A tab is a page in a browser of its own.
 type tab struct {
 	t   *testing.T
@@ -49,7 +59,7 @@ type tab struct {
 }
 
 // stepTime is what a step in a browser is given. Nothing is meant to take that long.
-const stepTime = 30 * time.Second
+const stepTime = time.Minute
 
 // newTab starts a browser with an empty page.
 func newTab(t *testing.T) *tab {

@@ -188,7 +188,7 @@ const friendly = "The parser accepts an **empty URL**, which `net/url` does not 
 // and on a phone. With RALPH_TEST_SCREENSHOTS the pages are left in that folder.
 func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()
-	needChromium(t)
+	needPages(t)
 	axe := axeSource(t)
 	s := newShowcase(t, friendly)
 	d := serveProject(t, s.scriptedProject, "127.0.0.1:0")
@@ -238,14 +238,14 @@ func (s *showcase) check(p *tab, axe, page, look string, rules ...string) {
 // asked of another host, and the page is as wide as the screen.
 func TestHostileTextsOnlyShow(t *testing.T) {
 	t.Parallel()
-	needChromium(t)
+	needPages(t)
+	p := newTab(t)
+	p.look(390, 844, "light")
 	for name, text := range map[string]string{"markup": evil, "long": "x" + strings.Repeat("lorem", 12_000), "nested": strings.Repeat(">", 5000) + strings.Repeat("[", 5000) + strings.Repeat("*a", 5000)} {
 		s := newShowcase(t, text)
 		// A line of 1 MB, as some tools print it.
 		s.transcribe(t, s.running, []string{text, strings.Repeat("y", 1<<20)}, text[:min(len(text), 3000)])
 		d := serveProject(t, s.scriptedProject, "127.0.0.1:0")
-		p := newTab(t)
-		p.look(390, 844, "light")
 		p.signIn(s.scriptedProject, d)
 		for page, path := range s.pages() {
 			p.open(d.url + path)
