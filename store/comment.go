@@ -132,7 +132,10 @@ func (db *DB) Say(ctx context.Context, task int64, session, author, agentTask st
 // also where the clock has been set back, or the last would not be the last.
 func (tx *Tx) after(session string) (ralph.Time, error) {
 	var last ralph.Time
-	err := tx.row(`SELECT coalesce(max(created), '') FROM task_comments WHERE session_id = $1`, session).Scan(&last)
+	err := tx.row(`SELECT created FROM task_comments WHERE session_id = $1 AND signal_verb IS NOT NULL ORDER BY id DESC LIMIT 1`, session).Scan(&last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return tx.now, nil
+	}
 	if last.After(tx.now.Time) {
 		return last, err
 	}

@@ -35,6 +35,9 @@ func (b *bench) files(ctx context.Context) ([]row, error) {
 		if err := pause(ctx, aSecond); err != nil {
 			return nil, err
 		}
+		if _, err := p.time(ctx, "git", "status"); err != nil { // which writes that down
+			return nil, err
+		}
 		scratch, err := os.MkdirTemp(b.dir, "scratch-*")
 		if err != nil {
 			return nil, err
