@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"ralph"
 	"ralph/signals"
@@ -43,9 +44,10 @@ func TestASessionsStatesAreKeptWithTheirSource(t *testing.T) {
 	write(t, db, observe(ralph.PhaseTesting, false)) // at the same moment
 	write(t, db, observe(ralph.PhaseAnalyzing, false))
 	write(t, db, report(ralph.PhaseReviewing))
+	write(t, db, report(ralph.PhaseReviewing)) // once more is no other order
 	write(t, db, func(tx *store.Tx) error {
 		got, err := tx.Session(s.ID)
-		want := []string{"idle observed", "analyzing observed", "implementing reported", "reviewing! reported"}
+		want := []string{"idle observed", "analyzing observed", "implementing reported", "reviewing! reported", "reviewing reported"}
 		if !slices.Equal(phases(got), want) || got.State != ralph.PhaseReviewing {
 			t.Errorf("got %s at %q, want %q", got.State, phases(got), want)
 		}
@@ -71,7 +73,7 @@ func TestASessionsStatesAreKeptWithTheirSource(t *testing.T) {
 	}
 	write(t, db, func(tx *store.Tx) error {
 		got, err := tx.Session(s.ID)
-		if list := phases(got); list[len(list)-1] != "failed observed" || len(list) != 5 || got.State != ralph.PhaseFailed {
+		if list := phases(got); list[len(list)-1] != "failed observed" || len(list) != 6 || got.State != ralph.PhaseFailed {
 			t.Errorf("after the end: %q", list)
 		}
 		return err
@@ -102,6 +104,21 @@ func TestStatesOfOneSessionFromSeveralProcesses(t *testing.T) {
 		got, err := tx.Session(s.ID)
 		if len(got.History) != 1+writers*each {
 			t.Errorf("%d entries, want %d: reports were lost", len(got.History), 1+writers*each)
+		}
+		return err
+	})
+}
+
+func TestWhatWasSeenBeforeTheLastEntryIsNotBeforeIt(t *testing.T) {
+	db, s := working(t)
+	write(t, db, func(tx *store.Tx) error {
+		_, err := tx.ObserveState(s.ID, ralph.PhaseAnalyzing, ralph.At(tx.Now().Add(-time.Hour))) // the clock was set back
+		return err
+	})
+	write(t, db, func(tx *store.Tx) error {
+		got, err := tx.Session(s.ID)
+		if h := got.History; len(h) != 2 || h[1].Timestamp.Before(h[0].Timestamp.Time) {
+			t.Errorf("got %+v", h)
 		}
 		return err
 	})

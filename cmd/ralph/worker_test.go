@@ -321,8 +321,12 @@ func TestACallWhileADoneIsChecked(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "")
 	s.ralph(0, "task", "add", "One", "--verify", "touch running; until test -f proceed; do sleep 0.1; done")
+	s.ralph(0, "comment", "1", "an early word")
 	c := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex"))
-	c.want("claim_task", `{}`, "You hold TASK-1", false)
+	c.want("claim_task", `{}`, "an early word", false)
+	if text, _ := c.call("ralph_signal_flag", `{"what":"x","severity":"info","category":"bug"}`); strings.Contains(text, "early word") {
+		t.Errorf("what is in the task's text is handed over again: %s", text)
+	}
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -341,8 +345,8 @@ func TestACallWhileADoneIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-closed
-	if out := s.ralph(0, "timeline", "1", "--json"); strings.Count(out, `"session_id": ""`) != 0 {
-		t.Errorf("what was said on the claim does not name its session:\n%s", out)
+	if out := s.ralph(0, "timeline", "1", "--json"); strings.Count(out, `"session_id": ""`) != 1 {
+		t.Errorf("what was said on the claim names its session, and nothing else does:\n%s", out)
 	}
 }
 
