@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -406,4 +407,45 @@ func TestACancelledClaimIsOver(t *testing.T) {
 	if m := s.mirror(); m.ActiveTask != nil || len(m.Sessions) != 0 {
 		t.Errorf("session.json is %+v", m)
 	}
+}
+
+// TestACancelInTheBrowserEndsAClaim: nobody else watches over a person's session there
+// either.
+func TestACancelInTheBrowserEndsAClaim(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "", "dashboard: {addr: '127.0.0.1:0'}\n")
+	s.ralph(0, "task", "add", "Look")
+	s.ralph(0, "task", "claim", "1")
+	server := s.command("serve")
+	server.Env = append(slices.Clone(s.env), dashboardToken+"=a-token-that-is-long-enough")
+	out, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(os.Interrupt) // it is over
+		_ = server.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := strings.TrimSpace(strings.TrimPrefix(line, "dashboard on "))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/tasks/1/cancel", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer a-token-that-is-long-enough")
+	answer, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusSeeOther {
+		t.Errorf("got %s", answer.Status)
+	}
+	s.has(s.ralph(0, "task", "list", "--status", "cancelled"), "Look")
 }

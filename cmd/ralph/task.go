@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,6 @@ import (
 
 	"ralph"
 	"ralph/internal/report"
-	"ralph/loop"
 	"ralph/store"
 )
 
@@ -435,13 +435,24 @@ func newTaskCancel(a *app) *cobra.Command {
 // endClaims ends what people have claimed and what was called off or amended by the
 // command that has just run: nobody else watches over it.
 func (a *app) endClaims(cmd *cobra.Command, _ []string) error {
-	return a.withLoop(cmd.Context(), func(p *project, l *loop.Loop) error {
-		if err := l.Lapse(cmd.Context()); err != nil {
-			return err
-		}
-		a.writeMirror(p, l.Store)
-		return nil
-	})
+	return a.with(cmd.Context(), func(p *project, db *store.DB) error { return a.settleClaims(cmd.Context(), p, db) })
+}
+
+// settleClaims ends the claims that are over and that nobody else watches over.
+func (a *app) settleClaims(ctx context.Context, p *project, db *store.DB) error {
+	var over []ralph.Session
+	if err := db.View(ctx, func(tx *store.Tx) (err error) { over, err = tx.LapsedClaims(); return err }); err != nil || len(over) == 0 {
+		return err
+	}
+	l, err := newLoop(ctx, a, p, db)
+	if err != nil {
+		return err
+	}
+	if err := l.Lapse(ctx); err != nil {
+		return err
+	}
+	a.writeMirror(p, db)
+	return nil
 }
 
 func newTaskBlock(a *app) *cobra.Command {

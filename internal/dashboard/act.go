@@ -18,10 +18,14 @@ func (a *app) act(f actor) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var said string
 		// What a person decided is carried out although the browser may have gone.
-		err := a.Store.Tx(context.WithoutCancel(r.Context()), func(tx *store.Tx) (err error) {
+		ctx := context.WithoutCancel(r.Context())
+		err := a.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			said, err = f(tx, r)
 			return err
 		})
+		if err == nil && a.Settle != nil {
+			err = a.Settle(ctx)
+		}
 		a.answered(w, r, said, err)
 	}
 }

@@ -54,6 +54,9 @@ type Server struct {
 	Since func(tx *store.Tx, since time.Time) (report.Report, error)
 	// Control asks something of the run: one of ralph.Control….
 	Control func(ctx context.Context, control string) error
+	// Settle ends the claims that a person's decision is the end of, and that nobody
+	// else watches over; nil if there is nothing to settle with.
+	Settle func(ctx context.Context) error
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it is not there
 	// any more, or not yet.
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
