@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"os"
@@ -413,5 +414,63 @@ func TestSessionsOfOneWorkTreeAreMarkedAsShared(t *testing.T) {
 	}
 	if again := b.claim(l, second, "bob"); shared(again) {
 		t.Error("a session after the other is marked")
+	}
+}
+
+// A client that leaves may kill its server while it gives the task back: the claim is
+// over all the same, and not half an hour later.
+func TestAClaimThatIsNotGivenBackToTheEndLapsesAtOnce(t *testing.T) {
+	b := newWorkshop(t)
+	l, other := b.tree(), b.tree()
+	id := b.add(ralph.Task{Title: "A"})
+	c := b.claim(l, id, "ann")
+	// Its session cannot be closed, as if the server were killed before.
+	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`CREATE TRIGGER killed BEFORE UPDATE OF completed_at ON sessions BEGIN SELECT RAISE(ABORT, 'killed'); END`)
+	if _, err := c.Release(t.Context()); err == nil {
+		t.Fatal("the claim was settled")
+	}
+	exec(`DROP TRIGGER killed`)
+	b.passed.Store(int64(time.Second))
+	if err := other.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if task := b.task(id); task.Status != ralph.Pending {
+		t.Errorf("it is %s", task.Status)
+	}
+}
+
+// A done that is checked while its worker gives the task back is judged there alone.
+func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
+	b := newWorkshop(t)
+	command, running, proceed := blocker(t.TempDir())
+	l, other := b.tree(), b.tree()
+	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
+	c := b.claim(l, id, "ann")
+	b.say(c, signals.Done{Summary: "made it"})
+	released := make(chan error, 1)
+	go func() {
+		_, err := c.Release(context.WithoutCancel(t.Context()))
+		released <- err
+	}()
+	until(t, "the verification", func() bool { return exists(running) })
+	b.passed.Store(int64(time.Minute))
+	err := other.Lapse(t.Context())
+	write(t, proceed, "")
+	if err := errors.Join(err, <-released); err != nil {
+		t.Error(err)
+	}
+	if task := b.task(id); task.Status != ralph.Completed {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }

@@ -119,8 +119,7 @@ func (c *Claim) Held(ctx context.Context) error {
 // settled. The lease lasts for the time that the check may take (decision 18). The
 // error is a [DroppedError] if the task was amended during the check.
 func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
-	check := time.Duration(len(c.s.verify.all())) * c.s.Verification.Timeout
-	if err := c.renew(ctx, Lease+check); err != nil {
+	if err := c.renew(ctx, Lease+c.checkTime()); err != nil {
 		return "", d, err
 	}
 	if again, err = c.s.turnEnded(ctx); err != nil {
@@ -138,6 +137,11 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	}
 	d, _, err = c.s.settle(ctx, Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
 	return "", d, err
+}
+
+// checkTime is what checking a done may take.
+func (c *Claim) checkTime() time.Duration {
+	return time.Duration(len(c.s.verify.all())) * c.s.Verification.Timeout
 }
 
 // renew has the lease end that much later than now.
@@ -164,8 +168,17 @@ func (c *Claim) Heard(ctx context.Context) (said string, err error) {
 // question holds the task back, and a done is checked (decision 3).
 func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	// A client that leaves may kill its server before this is done. The claim lapses
-	// at once then, and whoever looks next settles it.
-	if err := c.renew(ctx, 0); err != nil {
+	// at once then, and whoever looks next settles it; but nobody else judges a done
+	// while it is checked here.
+	closing, err := c.s.closing(ctx)
+	if err != nil {
+		return signals.Decision{}, err
+	}
+	lease := time.Duration(0)
+	if closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone {
+		lease = c.checkTime()
+	}
+	if err := c.renew(ctx, lease); err != nil {
 		return signals.Decision{}, err
 	}
 	return c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")

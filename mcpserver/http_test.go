@@ -1,6 +1,8 @@
 package mcpserver_test
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -44,8 +46,13 @@ func TestHTTPIsForThisMachineAndWhoHasTheToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := answer.Body.Close(); err != nil {
+			said, err := io.ReadAll(answer.Body)
+			if err := errors.Join(err, answer.Body.Close()); err != nil {
 				t.Error(err)
+			}
+			// The SDK would refuse some of these too, in words of its own.
+			if words := map[int]string{http.StatusForbidden: "refused", http.StatusUnauthorized: "the token is missing or wrong"}[tt.want]; !strings.Contains(string(said), words) && !strings.Contains(string(said), "is not one of this machine's") {
+				t.Errorf("got %q", said)
 			}
 			if answer.StatusCode != tt.want {
 				t.Errorf("got %d, want %d", answer.StatusCode, tt.want)
