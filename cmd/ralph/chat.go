@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -227,7 +228,12 @@ type completedTask struct {
 // Complete implements mcpserver.Human.
 func (c *chat) Complete(ctx context.Context, in mcpserver.CompleteCall, confirm func(context.Context, string) (bool, error)) (any, error) {
 	var s ralph.Session
-	if err := c.do(ctx, int64(in.TaskID), func(_ *store.Tx, claimed ralph.Session) error { s = claimed; return nil }); err != nil {
+	var me speaker
+	if err := c.do(ctx, int64(in.TaskID), func(tx *store.Tx, claimed ralph.Session) (err error) {
+		s = claimed
+		me, err = c.speaker(tx, s)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	for _, l := range in.Learnings {
@@ -240,7 +246,7 @@ func (c *chat) Complete(ctx context.Context, in mcpserver.CompleteCall, confirm 
 		summary += ": " + s.Progress.Notes
 	}
 	v, refused, err := c.app.completeClaim(ctx, c.project, c.loop, s, loop.Completion{
-		Author: "agent", Summary: summary, Learnings: in.Learnings,
+		Author: me.author, Summary: summary, Learnings: in.Learnings,
 		Confirm: func(ctx context.Context, checked loop.Checked) (string, error) {
 			return c.confirm(ctx, s, checked, confirm)
 		},
@@ -410,25 +416,20 @@ func (c *chat) text(ctx context.Context, task int64, write func(w io.Writer, tx 
 	return b.String(), err
 }
 
-// author is the name under which the chat of a session speaks.
-func (c *chat) author(tx *store.Tx, s ralph.Session) (string, error) {
+// speaker is the chat of a session.
+func (c *chat) speaker(tx *store.Tx, s ralph.Session) (speaker, error) {
 	t, err := tx.Task(s.TaskID)
-	if err != nil || t.Discipline != "" {
-		return t.Discipline, err
-	}
-	return "agent", nil
+	return speaker{s.ID, cmp.Or(t.Discipline, "agent")}, err
 }
 
 // Comment implements mcpserver.Discussion.
 func (c *chat) Comment(ctx context.Context, in mcpserver.CommentCall) (id int64, err error) {
 	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error {
-		author, err := c.author(tx, s)
+		me, err := c.speaker(tx, s)
 		if err != nil {
 			return err
 		}
-		id, err = tx.AddComment(ralph.Comment{
-			TaskID: s.TaskID, SessionID: s.ID, Author: author, AuthorKind: ralph.ByAgent, Kind: in.Kind, Body: in.Body, Rationale: in.Rationale, ParentID: in.Parent,
-		})
+		id, err = me.comment(tx, in)
 		return err
 	})
 	return id, err
@@ -436,16 +437,12 @@ func (c *chat) Comment(ctx context.Context, in mcpserver.CommentCall) (id int64,
 
 // Propose implements mcpserver.Discussion.
 func (c *chat) Propose(ctx context.Context, in mcpserver.AmendmentCall) (id int64, err error) {
-	patch, err := ralph.ParsePatch(in.Patch)
-	if err != nil {
-		return 0, err
-	}
 	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error {
-		author, err := c.author(tx, s)
+		me, err := c.speaker(tx, s)
 		if err != nil {
 			return err
 		}
-		id, err = tx.Propose(ralph.Amendment{TaskID: s.TaskID, SessionID: s.ID, Author: author, AuthorKind: ralph.ByAgent, Patch: patch, Rationale: in.Rationale})
+		id, err = me.propose(tx, in)
 		return err
 	})
 	return id, err
@@ -462,11 +459,11 @@ func (c *chat) Resolve(ctx context.Context, comment int64, decision string) erro
 		return err
 	}
 	return c.do(ctx, task, func(tx *store.Tx, s ralph.Session) error {
-		author, err := c.author(tx, s)
+		me, err := c.speaker(tx, s)
 		if err != nil {
 			return err
 		}
-		return tx.ResolveAsAgent(comment, decision, author)
+		return tx.ResolveAsAgent(comment, decision, me.author)
 	})
 }
 

@@ -100,31 +100,23 @@ func serveMCP(ctx context.Context, a *app, names string) error {
 		}
 		return nil
 	}
+	me := speaker{s.SessionID, s.Author()}
 	options.Comment = func(ctx context.Context, c mcpserver.CommentCall) (id int64, err error) {
 		err = db.Tx(ctx, func(tx *store.Tx) error {
 			if err := errors.Join(own(int64(c.TaskID)), tx.CheckSession(s.TaskID, s.SessionID)); err != nil {
 				return err
 			}
-			id, err = tx.AddComment(ralph.Comment{
-				TaskID: s.TaskID, SessionID: s.SessionID, Author: s.Author(), AuthorKind: ralph.ByAgent,
-				Kind: c.Kind, Body: c.Body, Rationale: c.Rationale, ParentID: c.Parent,
-			})
+			id, err = me.comment(tx, c)
 			return err
 		})
 		return id, err
 	}
 	options.Propose = func(ctx context.Context, c mcpserver.AmendmentCall) (id int64, err error) {
-		patch, err := ralph.ParsePatch(c.Patch)
-		if err != nil {
-			return 0, err
-		}
 		err = db.Tx(ctx, func(tx *store.Tx) error {
 			if err := errors.Join(own(int64(c.TaskID)), tx.CheckSession(s.TaskID, s.SessionID)); err != nil {
 				return err
 			}
-			id, err = tx.Propose(ralph.Amendment{
-				TaskID: s.TaskID, SessionID: s.SessionID, Author: s.Author(), AuthorKind: ralph.ByAgent, Patch: patch, Rationale: c.Rationale,
-			})
+			id, err = me.propose(tx, c)
 			return err
 		})
 		return id, err
@@ -133,6 +125,26 @@ func serveMCP(ctx context.Context, a *app, names string) error {
 		return usage(err)
 	}
 	return mcpserver.Serve(ctx, mcpserver.New(options), os.Stdin, os.Stdout)
+}
+
+// A speaker is the agent on whose behalf a server adds to the discussion.
+type speaker struct {
+	session string // "" if it holds no task
+	author  string
+}
+
+func (s speaker) comment(tx *store.Tx, c mcpserver.CommentCall) (int64, error) {
+	return tx.AddComment(ralph.Comment{
+		TaskID: int64(c.TaskID), SessionID: s.session, Author: s.author, AuthorKind: ralph.ByAgent, Kind: c.Kind, Body: c.Body, Rationale: c.Rationale, ParentID: c.Parent,
+	})
+}
+
+func (s speaker) propose(tx *store.Tx, c mcpserver.AmendmentCall) (int64, error) {
+	patch, err := ralph.ParsePatch(c.Patch)
+	if err != nil {
+		return 0, err
+	}
+	return tx.Propose(ralph.Amendment{TaskID: int64(c.TaskID), SessionID: s.session, Author: s.author, AuthorKind: ralph.ByAgent, Patch: patch, Rationale: c.Rationale})
 }
 
 // otherSession says why the state of another session cannot be reported.

@@ -28,13 +28,8 @@ func newSessionList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List sessions, newest first", Example: "  ralph session list --outcome failure", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if task != "" {
-				if f.Task, err = ralph.ParseTaskID(task); err != nil {
-					return err
-				}
-			}
-			if f.Limit < 1 {
-				return usage(&ralph.FieldError{Field: fmt.Sprintf("--limit %d", f.Limit), Problem: "must be at least 1"})
+			if err := narrow(&f, task); err != nil {
+				return err
 			}
 			switch f.Outcome {
 			case "", ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout:
@@ -230,6 +225,19 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	return err
 }
 
+// narrow takes the flags --task and --limit.
+func narrow(f *store.SessionFilter, task string) (err error) {
+	if task != "" {
+		if f.Task, err = ralph.ParseTaskID(task); err != nil {
+			return err
+		}
+	}
+	if f.Limit < 1 {
+		return usage(&ralph.FieldError{Field: fmt.Sprintf("--limit %d", f.Limit), Problem: "must be at least 1"})
+	}
+	return nil
+}
+
 func newSessionStates(a *app) *cobra.Command {
 	f := store.SessionFilter{}
 	var task string
@@ -237,13 +245,8 @@ func newSessionStates(a *app) *cobra.Command {
 		Use: "states", Short: "Show the time that sessions spent in each state, and where failed ones stood",
 		Example: "  ralph session states\n  ralph session states --task 12", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if task != "" {
-				if f.Task, err = ralph.ParseTaskID(task); err != nil {
-					return err
-				}
-			}
-			if f.Limit < 1 {
-				return usage(&ralph.FieldError{Field: fmt.Sprintf("--limit %d", f.Limit), Problem: "must be at least 1"})
+			if err := narrow(&f, task); err != nil {
+				return err
 			}
 			var list []ralph.Session
 			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {

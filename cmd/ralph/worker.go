@@ -298,9 +298,7 @@ func (w *worker) Comment(ctx context.Context, c mcpserver.CommentCall) (id int64
 		return 0, err
 	}
 	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
-		id, err = tx.AddComment(ralph.Comment{
-			TaskID: int64(c.TaskID), SessionID: w.session(), Author: w.name, AuthorKind: ralph.ByAgent, Kind: c.Kind, Body: c.Body, Rationale: c.Rationale, ParentID: c.Parent,
-		})
+		id, err = speaker{w.session(), w.name}.comment(tx, c)
 		return err
 	})
 	return id, err
@@ -311,12 +309,8 @@ func (w *worker) Propose(ctx context.Context, c mcpserver.AmendmentCall) (id int
 	if err := w.alive(ctx); err != nil {
 		return 0, err
 	}
-	patch, err := ralph.ParsePatch(c.Patch)
-	if err != nil {
-		return 0, err
-	}
 	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
-		id, err = tx.Propose(ralph.Amendment{TaskID: int64(c.TaskID), SessionID: w.session(), Author: w.name, AuthorKind: ralph.ByAgent, Patch: patch, Rationale: c.Rationale})
+		id, err = speaker{w.session(), w.name}.propose(tx, c)
 		return err
 	})
 	return id, err
