@@ -256,7 +256,7 @@ func (s *session) turnEnded(ctx context.Context) (string, error) {
 // objection is what the agent is told about a done that has just been checked, and
 // what it is refused for, in one line; "" if there is nothing more to say to it.
 func (s *session) objection(done int64) (said, refused string) {
-	refused = signals.Refused(s.checks, s.protected, s.Rules)
+	refused = signals.Refused(s.checks, s.protected, ralph.Evidence{}, s.Rules)
 	switch {
 	case refused != "" && s.retried < s.Verification.InSessionRetries:
 		s.retried++

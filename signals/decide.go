@@ -27,9 +27,10 @@ type Facts struct {
 	Untouched   bool         // the work tree is as it was before the session
 	Confirmed   bool         // asked about a done without any change, the agent said done again
 	Verify      []ralph.Check
-	Protected   []string // protected files that are not as people left them
-	Void        bool     // its closing verb does not count: its contract was changed, or the claim could not be checked
-	CancelledBy string   // who called the task off while it was worked on; "" for nobody
+	Protected   []string       // protected files that are not as people left them
+	Evidence    ralph.Evidence // what else was seen when its done was checked
+	Void        bool           // its closing verb does not count: its contract was changed, or the claim could not be checked
+	CancelledBy string         // who called the task off while it was worked on; "" for nobody
 
 	OpenQuestions int // blocking questions of earlier sessions that nobody has answered
 	OpenBlockers  int // unresolved blockers from before
@@ -82,7 +83,8 @@ type Decision struct {
 	Outcome string // of the session
 	Reason  string // why the session ended as it did, in one sentence
 
-	Stagnant  bool       // the session counts and left nothing behind
+	Stagnant  bool // the session counts and left nothing behind
+	Evidence  ralph.Evidence
 	Review    []string   // protected files whose change a person has to approve before the task is completed
 	Holds     []Hold     // comments that hold the task back from now on
 	DependsOn []int64    // tasks that it depends on from now on
@@ -124,7 +126,7 @@ func Decide(f Facts) Decision {
 	d := Decision{
 		Status: ralph.Pending, Mover: ralph.Verdict,
 		Attempts: f.Task.Attempts, StuckCount: f.Task.StuckCount, VerifyFailures: f.Task.VerifyFailures,
-		Outcome: ralph.OutcomeFailure,
+		Outcome: ralph.OutcomeFailure, Evidence: f.Evidence,
 	}
 	d.Learn = learnings(f)
 	if counts(f) {
@@ -223,7 +225,7 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 		}
 		return stuckOnce(f, d, why)
 	}
-	refused := Refused(f.Verify, f.Protected, f.Rules)
+	refused := Refused(f.Verify, f.Protected, f.Evidence, f.Rules)
 	if refused == "" {
 		return accept(f, d, c)
 	}
@@ -236,21 +238,6 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	return why
 }
 
-// Refused says in one line what a done is refused for, by its checks and by the
-// protected files that were changed; "" if it holds (pipeline rule 2).
-func Refused(checks []ralph.Check, protected []string, r Rules) string {
-	var failed []string
-	for _, check := range checks {
-		if !check.Passed {
-			failed = append(failed, "`"+firstLine(check.Command)+"` "+how(check))
-		}
-	}
-	if len(protected) > 0 && !r.ReviewProtect {
-		failed = append(failed, "protected files were changed ("+fileList(protected)+")")
-	}
-	return strings.Join(failed, ", ")
-}
-
 // accept is what a claim that holds leads to. Where it rests on changed protected
 // files, a person has the last word.
 func accept(f Facts, d *Decision, c Done) string {
@@ -260,16 +247,7 @@ func accept(f Facts, d *Decision, c Done) string {
 	if d.Verified {
 		why = "done and verified"
 	}
-	var notes []string
-	if f.Untouched {
-		notes = append(notes, "no changes")
-	}
-	switch n := excused(f.Verify); {
-	case n == 1:
-		notes = append(notes, "1 test fails as before")
-	case n > 1:
-		notes = append(notes, fmt.Sprintf("%d tests fail as before", n))
-	}
+	notes := notes(f)
 	switch {
 	case !d.Verified:
 		why = strings.Join(append([]string{why}, notes...), "; ") + ")"

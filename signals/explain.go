@@ -97,6 +97,9 @@ func (e *explanation) claim() {
 	if len(e.f.Protected) > 0 {
 		e.step("2", "protected files were changed: %s", fileList(e.f.Protected))
 	}
+	for _, problem := range Problems(e.f.Evidence) {
+		e.step("2", "%s", problem)
+	}
 	if e.f.Untouched {
 		confirmed := "not confirmed"
 		if e.f.Confirmed {

@@ -20,6 +20,7 @@ type record struct {
 	Confirmed   bool               `json:"confirmed"`
 	Verify      []ralph.Check      `json:"verify,omitempty"`
 	Protected   []string           `json:"protected,omitempty"`
+	Evidence    ralph.Evidence     `json:"evidence"`
 	Void        bool               `json:"void"`
 	CancelledBy string             `json:"cancelled_by,omitempty"`
 	Questions   int                `json:"open_questions"`
@@ -58,7 +59,7 @@ func (f Facts) Record() ([]byte, error) {
 			VerifyFailures: f.Task.VerifyFailures, PromptTooLong: f.Task.PromptTooLong,
 		},
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
-		Protected: f.Protected, Void: f.Void, CancelledBy: f.CancelledBy,
+		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, CancelledBy: f.CancelledBy,
 		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
 		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features, Approved: f.Approved,
 	}
@@ -88,7 +89,7 @@ func Recorded(text []byte) (Facts, error) {
 			VerifyFailures: r.Task.VerifyFailures, PromptTooLong: r.Task.PromptTooLong,
 		},
 		Ending: r.Ending, EndingWhy: r.EndingWhy, Changed: r.Changed, Untouched: r.Untouched, Confirmed: r.Confirmed,
-		Verify: r.Verify, Protected: r.Protected, Void: r.Void, CancelledBy: r.CancelledBy,
+		Verify: r.Verify, Protected: r.Protected, Evidence: r.Evidence, Void: r.Void, CancelledBy: r.CancelledBy,
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
 		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved,
 	}
