@@ -88,6 +88,7 @@ type Report struct {
 	Version    string    // the agent's version
 	CostUSD    float64
 	CostKnown  bool // false: no result was seen and CostUSD is what the streamed usage comes to
+	Began      bool // it may have called its model; without, it cost nothing
 	Tokens     ralph.Tokens
 	Turns      int
 	ToolCalls  int

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"ralph"
 	"ralph/internal/worktree"
@@ -53,80 +49,11 @@ type session struct {
 	held       bool // its clock stands still for that
 	windows    map[string]int64
 	maxCost    float64 // what the session may spend, in USD
-}
 
-// open claims the task and records the session, before anything is launched: a
-// crash from here on leaves a session that the next run finds. What start says of
-// the claim is given; the rest of it is filled in.
-func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s *session, err error) {
-	s = &session{Loop: l, task: task, maxCost: start.CostLimitUSD, row: ralph.Session{ID: uuid.NewString(), TaskID: task.ID}}
-	folder := s.logDir()
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("folder of the session's transcript: %w", err)
-	}
-	defer func() {
-		if err != nil { // somebody may have been faster: there is no such session
-			err = errors.Join(err, os.RemoveAll(folder))
-		}
-	}()
-	var discipline ralph.Discipline
-	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if err = s.prepare(tx); err != nil {
-			return err
-		}
-		if task.Discipline != "" {
-			if discipline, err = tx.Discipline(task.Discipline); err != nil {
-				return err
-			}
-		}
-		build := l.BuildPrompt
-		if start.Origin == ralph.FromHuman {
-			build = l.ChatPrompt
-		}
-		built, err := build(tx, task)
-		s.prompt = built.Text
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("prompt of TASK-%d: %w", task.ID, err)
-	}
-	if err := os.WriteFile(filepath.Join(s.logDir(), "prompt.md"), []byte(s.prompt), 0o600); err != nil {
-		return nil, err
-	}
-	snapshot, ignored, err := l.look(ctx, s)
-	if err != nil {
-		return nil, fmt.Errorf("state of the work tree: %w", err)
-	}
-	uncommitted, err := l.saveWork(ctx, s, snapshot, ignored)
-	if err != nil {
-		return nil, fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task.ID, err)
-	}
-	protected, err := digestProtected(l.Dir, l.Verification.Protect)
-	if err != nil {
-		return nil, err
-	}
-	start.ID, start.Task, start.Snapshot, start.Uncommitted, start.Dir = s.row.ID, task.ID, snapshot, uncommitted, l.Dir
-	if start.Origin == ralph.FromHuman {
-		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
-	} else { // a person's chat has a model of its own
-		start.Model = l.chooseModel(task, discipline)
-	}
-	err = l.Store.Tx(ctx, func(tx *store.Tx) error {
-		if s.reference, err = l.hash(tx, task.ID, snapshot); err != nil {
-			return err
-		}
-		known, err := l.protectedFiles(tx)
-		if err != nil {
-			return err
-		}
-		if err := tx.KeepProtectedFiles(welcome(known, protected)); err != nil {
-			return err
-		}
-		start.Hashes = s.reference
-		s.row, err = tx.StartSession(start)
-		return err
-	})
-	return s, err
+	reopened bool // another process began it
+
+	hidden []string // places of protected files that could not be read when it began
+	hiding []string // why it cannot be told whether protected files were changed
 }
 
 // chooseModel is decision 20's order: the flag, the task's, escalation if it is
@@ -169,7 +96,7 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	report, err := s.Agent.Work(work, Assignment{
 		SessionID: s.row.ID, TaskID: s.row.TaskID, Discipline: s.task.Discipline, Prompt: s.prompt, Model: s.row.Model,
 		MaxTurns: s.Limits.SessionTurns, MaxCost: s.maxCost, Dir: s.Dir, LogDir: s.logDir(),
-		Say: say, TurnEnded: s.turnEnded, Seen: func(e Event) { s.idle.event(); s.observer.event(e, time.Now()) },
+		Say: say, TurnEnded: s.answer, Seen: func(e Event) { s.idle.event(); s.observer.event(e, time.Now()) },
 	})
 	cause := context.Cause(work)
 	stop(nil)
@@ -319,15 +246,14 @@ func (s *session) check(ctx context.Context) error {
 
 // checkProtected finds the protected files that are not as people left them.
 func (s *session) checkProtected(ctx context.Context) error {
-	now, err := digestProtected(s.Dir, s.Verification.Protect)
-	if err != nil {
-		return err
-	}
+	digests, unseen := digestProtected(s.Dir, s.Verification.Protect)
 	return s.Store.View(ctx, func(tx *store.Tx) error {
 		known, err := s.protectedFiles(tx)
 		if err != nil {
 			return err
 		}
+		s.hiding = hiding(known, unseen, s.hidden)
+		now := assumed(known, digests, unseen)
 		waiting, err := tx.UnderReview()
 		s.protected = slices.DeleteFunc(tampered(known, now), func(path string) bool {
 			// Another task's change that a person is to decide on is not this one's.
@@ -357,8 +283,9 @@ func (s *session) compareWith(ctx context.Context, look worktree.Snapshot) (hash
 
 // now takes the hashes.
 func (s *session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
+	files := digestFiles(s.Dir, s.StagnationFiles)
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
-		if h, err = s.hash(tx, s.row.TaskID, snapshot); err != nil {
+		if h, err = hash(tx, s.row.TaskID, snapshot, files); err != nil {
 			return err
 		}
 		edited, err := tx.PeopleEdited(s.row.ID)

@@ -27,10 +27,13 @@ type Facts struct {
 	Untouched   bool         // the work tree is as it was before the session
 	Confirmed   bool         // asked about a done without any change, the agent said done again
 	Verify      []ralph.Check
-	Protected   []string       // protected files that are not as people left them
-	Evidence    ralph.Evidence // what else was seen when its done was checked
-	Void        bool           // its closing verb does not count: its contract was changed, or the claim could not be checked
-	CancelledBy string         // who called the task off while it was worked on; "" for nobody
+	Protected   []string // protected files that are not as people left them
+	Void        bool     // its closing verb does not count: its contract was changed, or the claim could not be checked
+	CancelledBy string   // who called the task off while it was worked on; "" for nobody
+	Unchecked   string   // why its done could not be checked, although nobody stopped that; "" if it was, or there is none
+	Unseen      []string // what else could not be looked at, each with the reason
+
+	Evidence ralph.Evidence // what else was seen when its done was checked
 
 	OpenQuestions int // blocking questions of earlier sessions that nobody has answered
 	OpenBlockers  int // unresolved blockers from before
@@ -79,6 +82,9 @@ type Decision struct {
 	StuckCount     int
 	VerifyFailures int
 	PromptTooLong  int
+	LostCount      int
+
+	Blocker string // what a person has to settle before the task is tried again; "" for nothing
 
 	Outcome string // of the session
 	Reason  string // why the session ended as it did, in one sentence
@@ -143,6 +149,8 @@ func Decide(f Facts) Decision {
 		exhausted(f, &d, held)
 		d.Outcome = outcome(f, d, closing)
 	}
+	lost(f, &d)
+	unseen(f, &d)
 	cancelled(f, &d)
 	return d
 }
@@ -161,17 +169,17 @@ func Closing(said []Said) Said {
 // counts reports whether the session was one that the task and the agent had to
 // themselves: not cut short by ralph, by a crash or by an agent that could not work.
 func counts(f Facts) bool {
-	return !f.Ending.AgentError() && f.Ending != ralph.Interrupted && f.Ending != ralph.Lost && !f.Void
+	return !f.Ending.AgentError() && f.Ending != ralph.Interrupted && f.Ending != ralph.Lost && !f.Void && f.Unchecked == ""
 }
 
 // verdict applies rules 1 to 4: which verb closed the session and what the task
 // comes to by it, before anything that is open is looked at.
 func verdict(f Facts, d *Decision) (Payload, string) {
 	closing := Closing(f.Said).Payload
-	if f.Void {
-		closing = nil
+	if f.Void || f.Unchecked != "" {
+		return nil, unjudged(f, d)
 	}
-	if closing == nil && (f.Ending == ralph.Finished || f.Ending == ralph.TimedOut) && !f.Void {
+	if closing == nil && (f.Ending == ralph.Finished || f.Ending == ralph.TimedOut) {
 		closing, d.Inferred = Stuck{Reason: inferred(f)}, true
 	}
 	if closing == nil {
@@ -205,6 +213,9 @@ func inferred(f Facts) string {
 // error, and nothing was claimed. The task goes back and no counter moves, but
 // for a prompt that stays too long.
 func unjudged(f Facts, d *Decision) string {
+	if f.Unchecked != "" && !f.Void {
+		return f.Unchecked
+	}
 	if f.Ending != ralph.PromptTooLong {
 		return f.EndingWhy
 	}

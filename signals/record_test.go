@@ -14,7 +14,7 @@ func full(t *testing.T) signals.Facts {
 	t.Helper()
 	f := signals.Facts{
 		Task: ralph.Task{
-			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1,
+			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1, LostCount: 2,
 		},
 		Ending: ralph.Finished, EndingWhy: "it ended",
 		Said: []signals.Said{
@@ -38,7 +38,7 @@ func full(t *testing.T) signals.Facts {
 			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
 			Drift: []string{"e"}, Killed: []string{"sleep"}, Uncontained: true,
 		},
-		Protected: []string{"ci.sh"}, CancelledBy: "ann", OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
+		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
 		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
 		Known: []ralph.Learning{{ID: 1}}, Rules: rules,
