@@ -3,14 +3,11 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"ralph"
 	"ralph/internal/worktree"
-	"ralph/signals"
 	"ralph/store"
 )
 
@@ -33,14 +30,17 @@ type session struct {
 	verify     commands
 	before     []outcome // the baseline
 	prompt     string
-	reference  hashes // what the work tree is compared with at the end
-	changed    parts  // what is known to have changed already
-	checks     []ralph.Check
-	protected  []string // protected files that are not as people left them
-	checked    bool     // checks and protected are of the agent's last turn
+	reference  hashes   // what the work tree is compared with at the end
+	changed    parts    // what is known to have changed already
+	found      *finding // of the agent's last turn, after which nothing of it moved; nil if it is to be looked at
+	checked    worktree.Snapshot
+	checkMade  map[string]bool // files that nobody but the verification has changed, as they were then
+	killed     []string        // what the agent had left running when its done was checked: pid and command
 	reminded   int
 	retried    int
 	doubted    int64 // the done that the agent was asked to confirm
+	warned     bool  // it was told that it has committed files of a person's
+	heard      int64 // the last comment for which the conversation went on
 	confirmed  bool  // a person stands for the done
 	clock      *clock
 	idle       *idleness
@@ -53,7 +53,6 @@ type session struct {
 	reopened bool // another process began it
 
 	hidden []string // places of protected files that could not be read when it began
-	hiding []string // why it cannot be told whether protected files were changed
 }
 
 // chooseModel is decision 20's order: the flag, the task's, escalation if it is
@@ -96,7 +95,7 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	report, err := s.Agent.Work(work, Assignment{
 		SessionID: s.row.ID, TaskID: s.row.TaskID, Discipline: s.task.Discipline, Prompt: s.prompt, Model: s.row.Model,
 		MaxTurns: s.Limits.SessionTurns, MaxCost: s.maxCost, Dir: s.Dir, LogDir: s.logDir(),
-		Say: say, TurnEnded: s.answer, Seen: func(e Event) { s.idle.event(); s.observer.event(e, time.Now()) },
+		Say: say, TurnEnded: s.turnEnded, Seen: func(e Event) { s.idle.event(); s.observer.event(e, time.Now()) },
 	})
 	cause := context.Cause(work)
 	stop(nil)
@@ -147,138 +146,6 @@ func (s *session) prepare(tx *store.Tx) (err error) {
 	}
 	_, err = tx.Baseline(s.task.ID, &s.before)
 	return err
-}
-
-// turnEnded is told when the agent waits on its open stdin, and says what it is
-// told: a comment that came meanwhile, a reminder to close, or why its done is
-// refused. The session's clock stands still while ralph itself takes time.
-func (s *session) turnEnded(ctx context.Context) (string, error) {
-	s.clock.pause()
-	defer s.clock.resume()
-	s.checked = false
-	closing, err := s.closing(ctx)
-	if err != nil {
-		return "", err
-	}
-	if closing.Payload == nil {
-		if s.reminded >= s.ClosingReminders {
-			return "", nil
-		}
-		s.reminded++
-		return reminder, nil
-	}
-	if closing.Payload.Verb() != ralph.VerbDone {
-		return "", nil
-	}
-	if err := s.check(ctx); err != nil || ctx.Err() != nil {
-		return "", err
-	}
-	said, refused := s.objection(closing.ID)
-	if refused != "" {
-		err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.row.ID, refused) })
-	}
-	return said, err
-}
-
-// objection is what the agent is told about a done that has just been checked, and
-// what it is refused for, in one line; "" if there is nothing more to say to it.
-func (s *session) objection(done int64) (said, refused string) {
-	refused = signals.Refused(s.checks, s.protected, ralph.Evidence{}, s.Rules)
-	switch {
-	case refused != "" && s.retried < s.Verification.InSessionRetries:
-		s.retried++
-		return refusal(s.checks, s.protected), refused
-	case refused == "" && len(s.checks) == 0 && !s.changed.workTree && s.doubted == 0:
-		s.doubted = done
-		return confirmation, ""
-	}
-	s.checked = true
-	return "", ""
-}
-
-// closing is the session's closing signal so far; its payload is nil if there is
-// none.
-func (s *session) closing(ctx context.Context) (closing signals.Said, err error) {
-	err = s.Store.View(ctx, func(tx *store.Tx) error {
-		said, err := tx.SessionSignals(s.row.ID)
-		closing = signals.Closing(said)
-		return err
-	})
-	return closing, err
-}
-
-// check looks at protected files and runs the verification, and keeps what that
-// changes itself from counting as the session's doing (decision 19).
-func (s *session) check(ctx context.Context) error {
-	if err := s.checkProtected(ctx); err != nil {
-		return err
-	}
-	s.checks = nil
-	unverified := len(s.verify.all()) == 0
-	if unverified && s.doubted != 0 {
-		return nil // nothing depends on the work tree before the session is settled, which looks at it
-	}
-	now, err := s.compare(ctx)
-	if err != nil || unverified {
-		return err
-	}
-	s.beat(stepTime + time.Duration(len(s.verify.all()))*s.Verification.Timeout)
-	results, err := s.Verification.run(ctx, job{dir: s.Dir, marker: "RALPH_SESSION_ID=" + s.row.ID, log: s.verifyLog()}, s.verify.all())
-	if err != nil {
-		return err
-	}
-	for _, r := range results {
-		s.checks = append(s.checks, judge(r, s.before, s.verify.shared, s.Verification.Strict))
-	}
-	if ctx.Err() != nil {
-		return nil // commands that were stopped say nothing of the work tree
-	}
-	if err := s.keep(ctx, now.WorkTree, results); err != nil {
-		return err
-	}
-	look, err := s.Tree.Look(ctx, s.scratch())
-	if err != nil {
-		return fmt.Errorf("state of the work tree: %w", err)
-	}
-	s.reference, err = s.now(ctx, look)
-	return err
-}
-
-// checkProtected finds the protected files that are not as people left them.
-func (s *session) checkProtected(ctx context.Context) error {
-	digests, unseen := digestProtected(s.Dir, s.Verification.Protect)
-	return s.Store.View(ctx, func(tx *store.Tx) error {
-		known, err := s.protectedFiles(tx)
-		if err != nil {
-			return err
-		}
-		s.hiding = hiding(known, unseen, s.hidden)
-		now := assumed(known, digests, unseen)
-		waiting, err := tx.UnderReview()
-		s.protected = slices.DeleteFunc(tampered(known, now), func(path string) bool {
-			// Another task's change that a person is to decide on is not this one's.
-			return s.Rules.ReviewProtect && waiting[path] && known[path].Seen == now[path]
-		})
-		return err
-	})
-}
-
-// compare notes which parts differ from the reference.
-func (s *session) compare(ctx context.Context) (hashes, error) {
-	look, err := s.Tree.Look(ctx, s.scratch())
-	if err != nil {
-		return hashes{}, fmt.Errorf("state of the work tree: %w", err)
-	}
-	return s.compareWith(ctx, look)
-}
-
-// compareWith is compare for a work tree that has been looked at.
-func (s *session) compareWith(ctx context.Context, look worktree.Snapshot) (hashes, error) {
-	now, err := s.now(ctx, look)
-	if err == nil {
-		s.changed = s.changed.or(now.differ(s.reference))
-	}
-	return now, err
 }
 
 // now takes the hashes.

@@ -3,12 +3,12 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 
 	"ralph"
-	"ralph/internal/worktree"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -33,7 +33,9 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 			return err
 		}
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.row.Ending, report.Reason, s.changed.any(), s.Rules
-		f.Verify, f.Protected, f.Untouched = s.row.Verify, s.protected, !s.changed.workTree
+		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree
+		f.Evidence = saw.evidence
+		f.Evidence.Killed = killedCommands(s.row.Leftovers)
 		f.Confirmed = s.confirmed || s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
 		f.Unchecked, f.Unseen = saw.unchecked, saw.unseen
 		if saw.stopped != "" {
@@ -67,25 +69,18 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	return d, s.row.CostUSD, nil
 }
 
-// An observation is what a work tree shows of a session when it is settled. What
-// could not be looked at is a fact like any other: nothing keeps a session from
-// being settled but the database.
+// An observation is what is seen of a session when it is settled. What could not be
+// looked at is a fact like any other: nothing keeps a session from being settled but
+// the database.
 type observation struct {
+	finding
 	blind     bool   // it cannot be told whether anything was changed
 	unchecked string // why its done could not be checked; "" if it was, or there is none
 	stopped   string // the same, where a person or another machine is the reason
-
-	unseen  []string          // what else could not be looked at, each with the reason
-	digests map[string]string // of the protected files; nil if they are not here
-	hidden  map[string]string // those of them that could not be read, with the reason
 }
 
-// missed notes what could not be looked at.
-func (o *observation) missed(what string, err error) {
-	o.unseen = append(o.unseen, fmt.Sprintf("%s (%s)", what, shortly(err)))
-}
-
-// observe looks at what the session left behind and has its done checked.
+// observe looks at what the session left behind and has its done checked, unless that
+// was done while the agent stood still.
 func (s *session) observe(ctx context.Context) (saw observation) {
 	keep := context.WithoutCancel(ctx)
 	done, err := s.claimed(keep)
@@ -100,23 +95,31 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 		saw.blind = true
 		return saw
 	}
-	after, err := s.Tree.Look(keep, s.scratch())
-	if err == nil {
-		_, err = s.compareWith(keep, after)
-	}
-	if err != nil {
-		saw.blind = true
-		saw.missed("the work tree", err)
-	}
-	if done && saw.unchecked == "" {
-		s.checkClaim(ctx, &saw)
-	}
-	if !saw.blind {
-		if err := s.takeChanges(keep, after); err != nil {
-			saw.missed("which files were changed", err)
+	found := s.found
+	if found == nil && done && ctx.Err() == nil {
+		if found, err = s.check(ctx); err != nil && ctx.Err() == nil {
+			saw.unchecked = uncheckable + shortly(err)
 		}
 	}
-	saw.digests, saw.hidden = digestProtected(s.Dir, s.Verification.Protect)
+	if s.found == nil && done && ctx.Err() != nil && len(s.verify.all()) > 0 {
+		saw.stopped = "the run was stopped before the claim could be checked"
+	}
+	if found == nil {
+		if found, _, _, err = s.inspect(keep); err != nil {
+			found = &finding{}
+			found.digests, found.hidden = digestProtected(s.Dir, s.Verification.Protect)
+			saw.blind = true
+			found.missed("the work tree", err)
+		}
+	}
+	saw.finding = *found
+	if done && len(saw.hiding) > 0 {
+		saw.unchecked = uncheckable + "it cannot be told whether protected files were changed in " + strings.Join(saw.hiding, ", ")
+	}
+	if done && saw.blind && saw.unchecked == "" {
+		saw.unchecked = uncheckable + saw.unseen[0]
+	}
+	s.row.Verify, s.row.Files, s.row.Commits, s.row.Unchanged = saw.checks, saw.files, saw.commits, s.changed.missing()
 	if err := s.lostWork(keep); err != nil {
 		saw.missed("whether files are gone that were not committed", err)
 	}
@@ -126,33 +129,13 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 	return saw
 }
 
-// answer is [session.turnEnded] for which nothing is an error: what could not be
-// checked ends the conversation, and is tried once more when the session is settled.
-func (s *session) answer(ctx context.Context) (string, error) {
-	said, err := s.turnEnded(ctx)
-	if err == nil {
-		return said, nil
-	}
-	if ctx.Err() == nil {
-		s.Log.Warn("what a session claims cannot be checked", "session", s.row.ID, "task", s.row.TaskID, "error", err)
-	}
-	s.checked = false
-	return "", nil
-}
+// uncheckable begins the reason why a done is not judged.
+const uncheckable = "the done could not be checked: "
 
 // claimed reports whether the session was closed by a done.
 func (s *session) claimed(ctx context.Context) (bool, error) {
 	closing, err := s.closing(ctx)
 	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
-}
-
-// shortly is an error on one line, of a length that fits into a verdict.
-func shortly(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "…"
-	}
-	return text
 }
 
 // keepProtected notes how the session left the protected files.
@@ -187,11 +170,24 @@ func (s *session) checkpoint(tx *store.Tx) error {
 	return err
 }
 
+// leftover is a process as it is listed, with its number before its command.
+var leftover = regexp.MustCompile(`^\d+:? (.+)`)
+
+// killedCommands are the commands of the processes among what a session left.
+func killedCommands(leftovers []string) (list []string) {
+	for _, l := range leftovers {
+		if m := leftover.FindStringSubmatch(l); m != nil {
+			list = append(list, m[1])
+		}
+	}
+	return list
+}
+
 // take notes what the agent reported. A session without any word on its cost is
 // charged its own limit: an unknown cost is never taken for zero (decision 18).
 func (s *session) take(r Report) {
 	s.row.Ending, s.row.Turns, s.row.Tokens, s.row.Exit = r.Ending, r.Turns, r.Tokens, r.Exit
-	s.row.LastWords, s.row.StderrTail, s.row.Denials, s.row.Leftovers = r.LastWords, r.StderrTail, r.Denials, r.Leftovers
+	s.row.LastWords, s.row.StderrTail, s.row.Denials, s.row.Leftovers = r.LastWords, r.StderrTail, r.Denials, slices.Concat(s.killed, r.Leftovers)
 	if r.Model != "" {
 		s.row.Model = r.Model
 	}
@@ -199,51 +195,4 @@ func (s *session) take(r Report) {
 	if !r.CostKnown && r.CostUSD <= 0 {
 		s.row.CostUSD = s.maxCost
 	}
-}
-
-// checkClaim verifies a done that the agent's last turn has not been verified
-// for yet. A claim that could not be checked, for whatever reason, is not judged.
-func (s *session) checkClaim(ctx context.Context, saw *observation) {
-	switch {
-	case s.checked:
-	case ctx.Err() != nil && len(s.verify.all()) == 0:
-		// Nothing would be run: only the protected files have a say.
-		if err := s.checkProtected(context.WithoutCancel(ctx)); err != nil {
-			saw.unchecked = "the done could not be checked: " + shortly(err)
-		}
-	default:
-		if ctx.Err() == nil {
-			if err := s.check(ctx); err != nil {
-				saw.unchecked = "the done could not be checked: " + shortly(err)
-			}
-		}
-		if ctx.Err() != nil && len(s.verify.all()) > 0 {
-			saw.stopped = "the run was stopped before the claim could be checked"
-		}
-	}
-	s.row.Verify = s.checks
-	if len(s.hiding) > 0 {
-		saw.unchecked = "the done could not be checked: it cannot be told whether protected files were changed in " + strings.Join(s.hiding, ", ")
-	}
-	if saw.blind && saw.unchecked == "" {
-		saw.unchecked = "the done could not be checked: " + saw.unseen[0]
-	}
-}
-
-// takeChanges notes what the session changed since its start, whatever it did with git.
-func (s *session) takeChanges(ctx context.Context, after worktree.Snapshot) error {
-	var before worktree.Snapshot
-	var started hashes
-	if err := s.Store.View(ctx, func(tx *store.Tx) error {
-		_, err := tx.Beginning(s.row.ID, &before, &started)
-		return err
-	}); err != nil {
-		return err
-	}
-	// Where what the session began with is gone, as after a power cut, it is known by
-	// the hashes that it changed something, and not which files.
-	s.row.Unchanged = s.changed.missing()
-	var err error
-	s.row.Files, s.row.Commits, err = s.Tree.Changes(ctx, before, after, s.scratch())
-	return err
 }

@@ -122,10 +122,8 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if err := c.renew(ctx, Lease+c.checkTime()); err != nil {
 		return "", d, err
 	}
-	if again, err = c.s.answer(ctx); err != nil {
-		return "", d, err
-	}
-	if again != "" {
+	// A worker's agent is not ralph's to hold: it may go on while it is checked.
+	if again = c.s.turnEnded(ctx, Turn{}).Text; again != "" {
 		return again, d, c.renew(ctx, Lease)
 	}
 	var request string

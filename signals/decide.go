@@ -267,7 +267,7 @@ func accept(f Facts, d *Decision, c Done) string {
 	}
 	if len(f.Protected) > 0 {
 		d.Status, d.Review = ralph.NeedsInput, f.Protected
-		why = "waits for approval of changed protected files (" + fileList(f.Protected) + "); " + why
+		why = "waits for approval of changed protected files (" + FileList(f.Protected) + "); " + why
 	}
 	return why + ": " + firstLine(c.Summary)
 }
@@ -283,7 +283,8 @@ func excused(checks []ralph.Check) (n int) {
 // filesNamed is how many files a reason names.
 const filesNamed = 5
 
-func fileList(files []string) string {
+// FileList names files, or what else has short names, and the number of those beyond some.
+func FileList(files []string) string {
 	if n := len(files) - filesNamed; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(files[:filesNamed], ", "), n)
 	}
@@ -296,7 +297,7 @@ func how(c ralph.Check) string {
 	case c.Error != "":
 		return c.Error
 	case len(c.Failures) > 0:
-		return fmt.Sprintf("exits %d (%s)", c.Exit, fileList(c.Failures))
+		return fmt.Sprintf("exits %d (%s)", c.Exit, FileList(c.Failures))
 	}
 	return fmt.Sprintf("exits %d", c.Exit)
 }

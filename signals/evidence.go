@@ -18,7 +18,7 @@ func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules
 		}
 	}
 	if len(protected) > 0 && !r.ReviewProtect {
-		failed = append(failed, "protected files were changed ("+fileList(protected)+")")
+		failed = append(failed, "protected files were changed ("+FileList(protected)+")")
 	}
 	return strings.Join(append(failed, Problems(e)...), ", ")
 }
@@ -49,7 +49,7 @@ func Problems(e ralph.Evidence) []string {
 	}
 	if n := len(s.Secrets); n > 0 {
 		list = append(list, fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",
-			fileList(s.Secrets), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
+			FileList(s.Secrets), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
 			one(n, "was", "were"), one(n, "it", "them")))
 	}
 	return list
@@ -113,16 +113,16 @@ func notes(f Facts) []string {
 			one(a.Commits, "is", "are"), orDetached(e.Branch), one(a.Commits, "it", "they"), was)
 	}
 	if len(e.Stashes) > 0 {
-		add("stashed and not verified: %s", fileList(e.Stashes))
+		add("stashed and not verified: %s", FileList(e.Stashes))
 	}
 	for _, t := range drives(e.Drives) {
 		add("%s", t)
 	}
 	if len(e.Taken) > 0 {
-		add("committed what a person had not: %s", fileList(e.Taken))
+		add("committed what a person had not: %s", FileList(e.Taken))
 	}
 	if len(e.Drift) > 0 {
-		add("changed while it was checked: %s", fileList(e.Drift))
+		add("changed while it was checked: %s", FileList(e.Drift))
 	}
 	if len(e.Killed) > 0 {
 		add("killed: %s", commandList(e.Killed))
@@ -146,7 +146,7 @@ func commandList(commands []string) string {
 		}
 		short[i] = c
 	}
-	return fileList(short)
+	return FileList(short)
 }
 
 // drives names the files that the check itself runs or reads, a command at a time.
@@ -164,7 +164,7 @@ func drives(touches []ralph.Touch) []string {
 				files = append(files, t.File)
 			}
 		}
-		list = append(list, fmt.Sprintf("changed %s, which `%s` runs", fileList(files), firstLine(c)))
+		list = append(list, fmt.Sprintf("changed %s, which `%s` runs", FileList(files), firstLine(c)))
 	}
 	return list
 }

@@ -93,7 +93,7 @@ func (e *explanation) claim() {
 			result = how(c)
 		}
 		if n := len(c.Excused); n > 0 {
-			result += fmt.Sprintf(" (failing as before: %s)", fileList(c.Excused))
+			result += fmt.Sprintf(" (failing as before: %s)", FileList(c.Excused))
 		}
 		e.step("2", "`%s` %s", firstLine(c.Command), result)
 	}
@@ -101,7 +101,7 @@ func (e *explanation) claim() {
 		e.step("2", "nothing is configured to check the claim")
 	}
 	if len(e.f.Protected) > 0 {
-		e.step("2", "protected files were changed: %s", fileList(e.f.Protected))
+		e.step("2", "protected files were changed: %s", FileList(e.f.Protected))
 	}
 	for _, problem := range Problems(e.f.Evidence) {
 		e.step("2", "%s", problem)

@@ -227,17 +227,12 @@ func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs [
 	if len(theirs) == 0 || head == "" {
 		return nil, nil, nil
 	}
-	out, err := runInput(ctx, t.root, nil, revisions([]string{head}, t.beginnings(ctx, before)), "log", "--no-show-signature", "--format=", "--name-only",
-		"-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--diff-merges=first-parent", "--relative", "--branches", "--tags", "--stdin")
+	committed, err := t.committed(ctx, []string{"--branches", "--tags"}, []string{head}, t.beginnings(ctx, before))
 	if err != nil {
 		return nil, nil, err
 	}
-	committed := map[string]bool{}
-	for name := range strings.SplitSeq(string(out), "\x00") {
-		committed[strings.TrimPrefix(name, "\n")] = true
-	}
 	for _, f := range theirs {
-		if !committed[f] {
+		if !slices.Contains(committed, f) {
 			continue
 		}
 		files = append(files, f)
@@ -252,6 +247,23 @@ func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs [
 		secrets = append(secrets, f)
 	}
 	return files, secrets, nil
+}
+
+// committed are the files that commits have changed.
+func (t *Tree) committed(ctx context.Context, options, from, not []string) ([]string, error) {
+	args := slices.Concat([]string{"log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
+		"--diff-merges=first-parent", "--relative"}, options, []string{"--stdin"})
+	out, err := runInput(ctx, t.root, nil, revisions(from, not), args...)
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
+}
+
+// Committed are the files that some commits have changed, as far as these still exist.
+func (t *Tree) Committed(ctx context.Context, commits []string) ([]string, error) {
+	there, _, err := t.present(ctx, slices.Clone(commits))
+	if err != nil || len(there) == 0 {
+		return nil, err
+	}
+	return t.committed(ctx, []string{"--no-walk"}, there, nil)
 }
 
 // maxSecretRead bounds how much of a file is read to see whether it holds a secret.
