@@ -85,6 +85,8 @@ type Task struct {
 	ExternalSource string   `json:"-"` // where that is: "beads", "prd.json/ralph/login"; one id may be in several
 	VerifyFailures int      `json:"-"` // refused claims since the last new information
 	PromptTooLong  int      `json:"-"` // sessions in a row whose prompt the agent could not take
+	LostCount      int      `json:"-"` // sessions in a row that were lost
+	NotBefore      Time     `json:"-"` // when it is tried again after those; zero is now
 	ClaimedBy      string   `json:"-"` // who works on it: a session's id, or "" for nobody
 }
 
@@ -179,7 +181,7 @@ var Moves = []Move{
 	{InProgress, Pending, Verdict, "partial, stuck or a refused done: it is tried again"},
 	{InProgress, Failed, Verdict, "stuck, refused or attempted too often, or its prompt is too long even when halved twice"},
 	{InProgress, NeedsInput, Verdict, "a blocking question is open"},
-	{InProgress, Blocked, Verdict, "a blocker or an unfinished dependency is open"},
+	{InProgress, Blocked, Verdict, "a blocker or an unfinished dependency is open, or five of its sessions in a row were lost"},
 	{InProgress, Pending, Loop, "its session was interrupted or lost"},
 	{InProgress, Cancelled, Person, "the task is called off; its session is stopped first"},
 

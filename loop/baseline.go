@@ -86,7 +86,7 @@ func (l *Loop) inexcusable(results []outcome) string {
 			red = append(red, r.Check)
 		}
 	}
-	return signals.Refused(red, nil, l.Rules)
+	return signals.Refused(red, nil, ralph.Evidence{}, l.Rules)
 }
 
 // staleBaseline is how old a baseline's folder must be to be taken for one that a

@@ -75,7 +75,8 @@ type Loop struct {
 	Between  schedule.Between // the window in which sessions may begin
 	Heart    Heart            // nil if nobody watches
 
-	begins time.Time // when the batch begins; set by Serve
+	begins   time.Time // when the batch begins; set by Serve
+	claiming func()    // called between reading a task and claiming it, by tests
 }
 
 // A Result is how a run ended.
@@ -146,6 +147,9 @@ type runner struct {
 	repeats  int            // of the agent error before, in a row
 	last     ralph.Ending
 	seen     int64 // the newest event when a daemon last looked for work
+
+	lost       int   // sessions in a row that were lost, of whatever task
+	missedTask int64 // that could not be taken the last time it was picked; 0 for none
 }
 
 // work is the loop: look, wait or pick, work, settle.
@@ -172,6 +176,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return nil, err
 		}
 		waited, err := r.waitForOpening(ctx, ok)
+		if err == nil && !waited && !ok {
+			waited, err = r.waitForLost(ctx)
+		}
 		if err == nil && !waited && !ok {
 			waited, err = r.waitForWork(ctx)
 		}
@@ -222,7 +229,7 @@ func (l *Loop) pick(ctx context.Context, only int64) (task ralph.Task, ok bool, 
 		err = l.Store.View(ctx, func(tx *store.Tx) error {
 			if only != 0 {
 				task, err = tx.Task(only)
-				ok = task.Status == ralph.Pending
+				ok = task.Status == ralph.Pending && !task.NotBefore.After(tx.Now().Time)
 				return err
 			}
 			task, ok, err = tx.Next()
@@ -250,9 +257,6 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err := r.takeBaseline(ctx, task); err != nil || ctx.Err() != nil || closed(r.Stop) {
 		return nil, err
 	}
-	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, task.Title))
-	r.worked[task.ID] = true
-	r.sessions++
 	spent, err := r.spent(ctx)
 	if err != nil {
 		return nil, err
@@ -263,11 +267,19 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	}
 	s, err := r.open(ctx, store.Start{Run: r.id, CostLimitUSD: allowance(r.Limits, spent)}, task)
 	if err != nil {
-		return nil, err
+		return nil, r.missed(ctx, task.ID, err)
 	}
+	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.task.Title))
+	r.missedTask = 0
+	r.worked[task.ID] = true
+	r.sessions++
 	report, err := s.run(ctx, r.started.Add(seconds(r.Limits.MaxSeconds)))
-	if err != nil {
+	if err != nil && report.Ending == "" {
 		return r.unusable(ctx, s, err)
+	}
+	if err != nil { // it was started: this session came to nothing, and the next one may
+		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+shortly(err)
+		r.Log.Error("a session could not be held", "session", s.row.ID, "task", task.ID, "error", err)
 	}
 	d, cost, err := s.settle(ctx, report)
 	if err != nil {
@@ -289,6 +301,9 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		r.stagnant++
 	case !report.Ending.AgentError() && report.Ending != ralph.Interrupted && report.Ending != ralph.Lost:
 		r.stagnant = 0
+	}
+	if e := r.bounded(s.task, s.row.Ending, d); e != nil {
+		return e, nil
 	}
 	return r.afterAgent(ctx, report)
 }
@@ -357,8 +372,7 @@ func (r *runner) stopped(ctx context.Context) (*end, error) {
 // control is what `ralph stop|pause|resume` asked for.
 func (r *runner) control(ctx context.Context) (control string, err error) {
 	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		run, err := tx.Run(r.id)
-		control = run.Control
+		control, err = tx.RunControl(r.id)
 		return err
 	})
 	return control, err

@@ -14,7 +14,7 @@ func full(t *testing.T) signals.Facts {
 	t.Helper()
 	f := signals.Facts{
 		Task: ralph.Task{
-			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1,
+			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1, LostCount: 2,
 		},
 		Ending: ralph.Finished, EndingWhy: "it ended",
 		Said: []signals.Said{
@@ -28,8 +28,17 @@ func full(t *testing.T) signals.Facts {
 			{ID: 8, Payload: done},
 		},
 		Changed: true, Untouched: true, Confirmed: true, Void: true,
-		Verify:    []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
-		Protected: []string{"ci.sh"}, CancelledBy: "ann", OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
+		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
+		Evidence: ralph.Evidence{
+			Standing: ralph.Standing{
+				Git: true, Branch: "main", Commit: "1f3c9ab0", Uncommitted: 2, Began: "side", Switched: true,
+				Lost: []ralph.Commit{{ID: "aa", Subject: "Fix", Author: "Ann"}}, Aside: []ralph.Aside{{Branch: "x", Commits: 1}},
+				Stashes: []string{"WIP"}, Taken: []string{".env", "a"}, Secrets: []string{".env"},
+			},
+			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
+			Drift: []string{"e"}, Killed: []string{"sleep"}, Uncontained: true,
+		},
+		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
 		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
 		Known: []ralph.Learning{{ID: 1}}, Rules: rules,

@@ -184,6 +184,55 @@ func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
 	return u, err
 }
 
+// A Maker is a session that changed a file which had been committed when it began,
+// and the commits that it made.
+type Maker struct {
+	Session string
+	Commits []string
+}
+
+// Makers finds, for files that were not committed when a session began, the session
+// before it that may have left them so. A file that is not in what is returned had
+// been changed before any session, or by a person since.
+func (tx *Tx) Makers(session string, files []string) (map[string]Maker, error) {
+	type before struct {
+		Maker
+		uncommitted []string
+		files       []ralph.FileChange
+	}
+	list, err := all(tx, func(row scanner) (b before, err error) {
+		return b, row.Scan(&b.Session, column(&b.Commits), column(&b.uncommitted), column(&b.files))
+	}, `
+		SELECT s.id, s.commits, s.uncommitted, s.files FROM sessions s
+		WHERE s.origin = 'loop' AND s.started_at < (SELECT o.started_at FROM sessions o WHERE o.id = $1) ORDER BY s.started_at DESC`, session)
+	makers := map[string]Maker{}
+	for _, file := range files {
+		for _, b := range list {
+			if slices.Contains(b.uncommitted, file) {
+				continue // it was so before
+			}
+			if slices.ContainsFunc(b.files, func(f ralph.FileChange) bool { return f.Path == file }) {
+				makers[file] = b.Maker
+			}
+			break
+		}
+	}
+	return makers, err
+}
+
+// CommitsOfSessions are those of some commits that sessions have made.
+func (tx *Tx) CommitsOfSessions(ids []string) (map[string]bool, error) {
+	lists, err := all(tx, func(row scanner) (list []string, err error) { return list, row.Scan(column(&list)) },
+		`SELECT s.commits FROM sessions s WHERE s.commits <> '[]'`)
+	made := map[string]bool{}
+	for _, id := range slices.Concat(lists...) {
+		if slices.Contains(ids, id) {
+			made[id] = true
+		}
+	}
+	return made, err
+}
+
 // NoteRed records that verification fails before a task is begun, and will not be
 // excused.
 func (tx *Tx) NoteRed(task int64, reason string) error {

@@ -209,6 +209,16 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		d.Attempts, d.StuckCount, d.VerifyFailures, d.PromptTooLong, t.ID); err != nil {
 		return err
 	}
+	if d.LostCount != 0 || t.LostCount != 0 {
+		if err := tx.setLost(t, d); err != nil {
+			return err
+		}
+	}
+	if d.Blocker != "" {
+		if err := tx.addBlocker(t.ID, d.Blocker); err != nil {
+			return err
+		}
+	}
 	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
 		return err
 	}

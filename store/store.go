@@ -183,6 +183,23 @@ func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
 	return db.run(ctx, db.write, nil, f)
 }
 
+// Free reports, with an error, that no transaction that writes can begin within some
+// time, because another process is in the middle of one.
+func (db *DB) Free(ctx context.Context, patience time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	leave, err := db.turns.take(limited)
+	defer leave()
+	if err != nil {
+		return fmt.Errorf("turn to write into the database: %w", err)
+	}
+	conn, err := db.write.Conn(limited)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.dialect.explain(db.dialect.free(ctx, conn, patience)), conn.Close())
+}
+
 // View runs f in a transaction that only reads, and sees one moment of the database.
 func (db *DB) View(ctx context.Context, f func(tx *Tx) error) error {
 	return db.run(ctx, db.read, &sql.TxOptions{ReadOnly: true}, f)

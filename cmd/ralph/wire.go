@@ -51,7 +51,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Verification: loop.Verification{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
-			InSessionRetries: c.Verify.InSessionRetries, Env: withoutSecrets(a.environ, c.Notify),
+			InSessionRetries: c.Verify.InSessionRetries, FreezeMax: c.Verify.FreezeMax, Env: withoutSecrets(a.environ, c.Notify),
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
 			Wrapper: p.held.wrapper, Containment: p.held.containment,
 		},

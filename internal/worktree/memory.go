@@ -31,9 +31,10 @@ type memory struct {
 	head string // a commit, and its tree; both never change
 	tree string
 
-	marks  string // digest of the refs and their logs, and what they hold
-	refs   map[string]string
-	logged []string
+	marks   string // digest of the refs and their logs, and what they hold
+	refs    map[string]string
+	logged  []string
+	stashes []string
 }
 
 // headFile is the text of HEAD where it is as git writes it, and then all that is to

@@ -56,6 +56,7 @@ type Snapshot struct {
 	Content string            `json:"content"` // what is in the work tree: committed, uncommitted and untracked, without ignored files
 	Refs    map[string]string `json:"refs"`    // ref name to commit
 	Logged  []string          `json:"logged"`  // commits that only the logs of the refs still know
+	Stashes []string          `json:"stashes"` // commits of the stash, which are among those
 	Marks   string            `json:"marks"`   // digest of the refs and their logs; "" if it is not known
 }
 
@@ -139,21 +140,22 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 	// Taken before they are read: what moves meanwhile counts as moved.
 	marks := t.refMarks()
 	if marks == "" || marks != t.known.marks {
-		if t.known.refs, t.known.logged, err = t.readRefs(ctx); err != nil {
+		if t.known.refs, t.known.logged, t.known.stashes, err = t.readRefs(ctx); err != nil {
 			t.known.marks = ""
 			return s, err
 		}
 		t.known.marks = marks
 	}
-	s.Refs, s.Logged, s.Marks = t.known.refs, t.known.logged, marks
+	s.Refs, s.Logged, s.Stashes, s.Marks = t.known.refs, t.known.logged, t.known.stashes, marks
 	return s, nil
 }
 
-// readRefs has git list the refs, and the commits that only their logs know.
-func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged []string, err error) {
+// readRefs has git list the refs, the commits that only their logs know, and those of
+// the stash.
+func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged, stashes []string, err error) {
 	out, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname) %(objectname)")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	refs = map[string]string{}
 	for line := range strings.Lines(string(out)) {
@@ -161,8 +163,14 @@ func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged []s
 			refs[name] = id
 		}
 	}
+	if top := refs["refs/stash"]; top != "" {
+		out, err = run(ctx, t.root, nil, "rev-list", "--walk-reflogs", "refs/stash")
+		if stashes = strings.Fields(string(out)); err != nil { // without its log it has but one
+			stashes = []string{top}
+		}
+	}
 	out, err = run(ctx, t.root, nil, "rev-list", "--reflog", "--not", "--all")
-	return refs, strings.Fields(string(out)), err
+	return refs, strings.Fields(string(out)), stashes, err
 }
 
 // Look is a [Tree.Snapshot] of the commit and the content alone, for those who only
