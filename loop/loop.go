@@ -75,6 +75,9 @@ type Loop struct {
 	Between  schedule.Between // the window in which sessions may begin
 	Heart    Heart            // nil if nobody watches
 
+	OnRed    OnRed                    // what is made of a verification that fails before any work; "" is stop
+	Commands func() ([]string, error) // the project's commands as they are configured now; nil if they do not change
+
 	begins time.Time // when the batch begins; set by Serve
 }
 
@@ -109,7 +112,8 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{Status: ralph.ExitFailure}, err
 	}
-	r := &runner{Loop: l, id: run.ID, started: time.Now(), worked: map[int64]bool{}}
+	own := *l // whose commands may change
+	r := &runner{Loop: &own, id: run.ID, started: time.Now(), worked: map[int64]bool{}}
 	ends, err := r.work(ctx)
 	if err != nil {
 		ends = []end{{ralph.ExitFailure, err.Error()}}
@@ -146,6 +150,7 @@ type runner struct {
 	repeats  int            // of the agent error before, in a row
 	last     ralph.Ending
 	seen     int64 // the newest event when a daemon last looked for work
+	red      suspense
 }
 
 // work is the loop: look, wait or pick, work, settle.
@@ -184,10 +189,17 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		if !ok {
 			return r.rest(ctx)
 		}
+		task, again, e, err := r.ready(ctx, task)
+		if e != nil || err != nil {
+			return r.withRest(ctx, e, err)
+		}
+		if again {
+			continue
+		}
 		if !r.worked[task.ID] && len(r.worked) >= r.Limits.MaxTasks {
 			return r.withRest(ctx, &end{ralph.ExitLimit, fmt.Sprintf("the limit of %d tasks per run is reached", r.Limits.MaxTasks)}, nil)
 		}
-		e, err := r.session(ctx, task)
+		e, err = r.session(ctx, task)
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}

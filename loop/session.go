@@ -37,8 +37,10 @@ type session struct {
 	verify     commands
 	before     []outcome // the baseline
 	prompt     string
-	reference  hashes // what the work tree is compared with at the end
-	changed    parts  // what is known to have changed already
+	reference  hashes            // what the work tree is compared with at the end
+	left       hashes            // as it was looked at last
+	found      worktree.Snapshot // as the session found it; known when it is settled
+	changed    parts             // what is known to have changed already
 	checks     []ralph.Check
 	protected  []string // protected files that are not as people left them
 	checked    bool     // checks and protected are of the agent's last turn
@@ -367,5 +369,6 @@ func (s *session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes
 		}
 		return err
 	})
+	s.left = h
 	return h, err
 }

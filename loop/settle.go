@@ -23,6 +23,7 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	if err != nil {
 		return d, 0, err
 	}
+	left := s.leaves(keep, saw)
 	err = s.Store.Tx(keep, func(tx *store.Tx) error {
 		if s.row.Worker != "" && s.row.Ending == ralph.Lost {
 			// Its worker may have called while the claim was looked at.
@@ -51,7 +52,10 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 				return err
 			}
 		}
-		return tx.Apply(s.row, f, d)
+		if err := tx.Apply(s.row, f, d); err != nil {
+			return err
+		}
+		return s.keepLeft(tx, left, d.Accepted)
 	})
 	if err != nil {
 		return d, 0, err
@@ -177,6 +181,7 @@ func (s *session) takeChanges(ctx context.Context, after worktree.Snapshot) erro
 	}); err != nil {
 		return err
 	}
+	s.found = before
 	var err error
 	if s.row.Files, s.row.Commits, err = s.Tree.Changes(ctx, before, after, s.scratch()); err != nil {
 		// What the session began with is gone, as after a power cut. That it changed

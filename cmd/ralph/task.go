@@ -302,13 +302,13 @@ func newTaskEdit(a *app) *cobra.Command {
 	var title string
 	var clearAccept, clearVerify bool
 	cmd := &cobra.Command{
-		Use:     "edit ID",
-		Short:   "Change a task; what is not given stays",
+		Use:   "edit ID",
+		Short: "Change a task; what is not given stays",
 		Long: `Change a task; what is not given stays. --accept and --verify add to what the task
 has. To replace a list, clear it in the same command. What differs is printed.`,
 		Example: "  ralph task edit 12 --priority 0 --accept \"also with IPv6\"\n" +
 			"  ralph task edit 12 --clear-verify --verify \"go test ./ip\"",
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := ralph.ParseTaskID(args[0])
 			if err != nil {
