@@ -15,7 +15,7 @@ const (
 )
 
 // exitOrder is what wins when several apply (decision 6).
-var exitOrder = []int{ExitFailure, ExitStopped, ExitAgent, ExitLimit, ExitFailed, ExitWaiting, ExitOK}
+var exitOrder = []int{ExitFailure, ExitStopped, ExitAgent, ExitUsage, ExitLimit, ExitFailed, ExitWaiting, ExitOK}
 
 // ExitStatus is the one status of a run to which all of those apply.
 func ExitStatus(applying ...int) int {

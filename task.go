@@ -2,6 +2,7 @@ package ralph
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -88,6 +89,33 @@ type Task struct {
 	LostCount      int      `json:"-"` // sessions in a row that were lost
 	NotBefore      Time     `json:"-"` // when it is tried again after those; zero is now
 	ClaimedBy      string   `json:"-"` // who works on it: a session's id, or "" for nobody
+}
+
+// A Change is what an edit made of one field of a task: texts, numbers or lists.
+type Change struct {
+	Before any `json:"before"`
+	After  any `json:"after"`
+}
+
+// Changes are the fields that differ between a task before an edit and after it, by
+// their names in JSON.
+func Changes(before, after Task) map[string]Change {
+	changes := map[string]Change{}
+	for name, field := range map[string]func(t Task) any{
+		"title":       func(t Task) any { return t.Title },
+		"description": func(t Task) any { return t.Description },
+		"feature":     func(t Task) any { return t.Feature },
+		"discipline":  func(t Task) any { return t.Discipline },
+		"priority":    func(t Task) any { return t.Priority },
+		"model":       func(t Task) any { return t.Model },
+		"acceptance":  func(t Task) any { return append([]string{}, t.Acceptance...) },
+		"verify":      func(t Task) any { return append([]string{}, t.Verify...) },
+	} {
+		if c := (Change{field(before), field(after)}); !reflect.DeepEqual(c.Before, c.After) {
+			changes[name] = c
+		}
+	}
+	return changes
 }
 
 // ParseTaskID reads "12", "#12" or "TASK-12" (command line).

@@ -94,6 +94,7 @@ func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	}); err != nil {
 		return nil, at, now, err
 	}
+	s.began = before
 	if f.evidence.Standing, err = s.Tree.Standing(ctx, before, at, s.scratch(), theirs.Files); err != nil {
 		return nil, at, now, err
 	}
@@ -183,7 +184,7 @@ func (s *session) spare(ctx context.Context, at *ralph.Standing) error {
 	}
 	at.Lost = slices.DeleteFunc(at.Lost, func(c ralph.Commit) bool { return made[c.ID] })
 	for file, maker := range makers {
-		committed, err := s.Tree.Committed(ctx, maker.Commits)
+		committed, err := s.Tree.FilesOf(ctx, maker.Commits)
 		if err != nil {
 			return err
 		}

@@ -75,6 +75,9 @@ type Loop struct {
 	Between  schedule.Between // the window in which sessions may begin
 	Heart    Heart            // nil if nobody watches
 
+	OnRed    OnRed                    // what is made of a verification that fails before any work; "" is stop
+	Commands func() ([]string, error) // the project's commands as they are configured now; nil if they do not change
+
 	begins   time.Time // when the batch begins; set by Serve
 	claiming func()    // called between reading a task and claiming it, by tests
 }
@@ -110,7 +113,8 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{Status: ralph.ExitFailure}, err
 	}
-	r := &runner{Loop: l, id: run.ID, started: time.Now(), worked: map[int64]bool{}}
+	own := *l // whose commands may change
+	r := &runner{Loop: &own, id: run.ID, started: time.Now(), worked: map[int64]bool{}}
 	ends, err := r.work(ctx)
 	if err != nil {
 		ends = []end{{ralph.ExitFailure, err.Error()}}
@@ -150,6 +154,7 @@ type runner struct {
 
 	lost       int   // sessions in a row that were lost, of whatever task
 	missedTask int64 // that could not be taken the last time it was picked; 0 for none
+	red        suspense
 }
 
 // work is the loop: look, wait or pick, work, settle.
@@ -191,10 +196,17 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		if !ok {
 			return r.rest(ctx)
 		}
+		task, again, e, err := r.ready(ctx, task)
+		if e != nil || err != nil {
+			return r.withRest(ctx, e, err)
+		}
+		if again {
+			continue
+		}
 		if !r.worked[task.ID] && len(r.worked) >= r.Limits.MaxTasks {
 			return r.withRest(ctx, &end{ralph.ExitLimit, fmt.Sprintf("the limit of %d tasks per run is reached", r.Limits.MaxTasks)}, nil)
 		}
-		e, err := r.session(ctx, task)
+		e, err = r.session(ctx, task)
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}

@@ -30,9 +30,11 @@ type session struct {
 	verify     commands
 	before     []outcome // the baseline
 	prompt     string
-	reference  hashes   // what the work tree is compared with at the end
-	changed    parts    // what is known to have changed already
-	found      *finding // of the agent's last turn, after which nothing of it moved; nil if it is to be looked at
+	reference  hashes            // what the work tree is compared with at the end
+	left       hashes            // as it was looked at last
+	began      worktree.Snapshot // as the session found it; known when its work has been looked at
+	changed    parts             // what is known to have changed already
+	found      *finding          // of the agent's last turn, after which nothing of it moved; nil if it is to be looked at
 	checked    worktree.Snapshot
 	checkMade  map[string]bool // files that nobody but the verification has changed, as they were then
 	killed     []string        // what the agent had left running when its done was checked: pid and command
@@ -161,5 +163,6 @@ func (s *session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes
 		}
 		return err
 	})
+	s.left = h
 	return h, err
 }

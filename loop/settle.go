@@ -21,6 +21,7 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	// verification, which may take long, ends with it.
 	keep := context.WithoutCancel(ctx)
 	saw := s.observe(ctx)
+	left := s.leaves(keep, saw)
 	err = s.Store.Tx(keep, func(tx *store.Tx) error {
 		if s.row.Worker != "" && s.row.Ending == ralph.Lost {
 			// Its worker may have called while the claim was looked at.
@@ -55,7 +56,10 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 				return err
 			}
 		}
-		if err := tx.Apply(s.row, f, d); err != nil || !s.reopened {
+		if err := tx.Apply(s.row, f, d); err != nil {
+			return err
+		}
+		if err := s.keepLeft(tx, left, d.Accepted); err != nil || !s.reopened {
 			return err
 		}
 		return tx.TryNow(s.row.TaskID) // until somebody came to settle it was wait enough

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"ralph"
 	"ralph/internal/proc"
+	"ralph/internal/testresult"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -135,6 +137,9 @@ func (v Verification) one(ctx context.Context, j job, command string, log *os.Fi
 		check.Exit, check.Error = -1, "was ended by signal "+result.Exit.Signal
 	}
 	check.Passed = check.Exit == 0
+	if check.Exit == noProgram {
+		check.Error = missing(check.Tail)
+	}
 	if reached := result.Exit.Reached; !check.Passed && len(reached) > 0 {
 		check.Error = strings.TrimPrefix(check.Error+"; ", "; ") + strings.Join(reached, "; ")
 	}
@@ -147,8 +152,43 @@ func (v Verification) one(ctx context.Context, j job, command string, log *os.Fi
 	if err != nil {
 		return outcome{}, fmt.Errorf("tests of %s: %w", command, err)
 	}
+	if tests != nil {
+		if check.Tail, err = readable(log, begin, check.Tail); err != nil {
+			return outcome{}, fmt.Errorf("output of %s: %w", command, err)
+		}
+	}
 	_, err = fmt.Fprintf(log, "\n→ exit %d after %.1f s %s\n\n", check.Exit, check.Seconds, check.Error)
 	return outcome{Check: check, Tests: tests}, err
+}
+
+// readable is the end of a command's output, which is in the log from begin on: that of
+// `go test -json` as people read it.
+func readable(log *os.File, begin int64, tail string) (string, error) {
+	end, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "", err
+	}
+	text, ok, err := testresult.Readable(io.NewSectionReader(log, begin, end-begin), verifyTail)
+	if err != nil || !ok {
+		return tail, err
+	}
+	return text, nil
+}
+
+// noProgram is the exit status by which a shell says that it found no such program.
+const noProgram = 127
+
+// missing says which program a command lacks, by what the shell said of it last.
+func missing(tail string) string {
+	lines := strings.Split(strings.TrimSpace(tail), "\n")
+	said := ""
+	for _, line := range slices.Backward(lines) {
+		if strings.Contains(line, "not found") || strings.Contains(line, "No such file") {
+			said = " (" + strings.TrimSpace(line) + ")"
+			break
+		}
+	}
+	return "exits 127: a program that it needs is not installed, or not in PATH" + said
 }
 
 // bounded writes to a file as long as there is room, and drops the rest.

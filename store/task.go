@@ -171,7 +171,11 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err != nil {
 		return err
 	}
-	n, err := tx.exec(`
+	before, err := tx.Task(t.ID)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(`
 		UPDATE tasks
 		SET feature_id = $1, discipline_id = $2, title = $3, normal_title = $4, description = $5,
 			acceptance = $6, verify = $7, priority = $8, model = $9, updated = $10
@@ -181,13 +185,11 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err != nil {
 		return err
 	}
-	if n == 0 {
-		return fmt.Errorf("TASK-%d: %w", t.ID, ralph.ErrNotFound)
-	}
 	if _, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, t.ID); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: t.ID}, map[string]any{"title": t.Title})
+	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: t.ID},
+		map[string]any{"title": t.Title, "changes": ralph.Changes(before, t)})
 }
 
 // checkTask reports the first thing that is wrong with what a person gave.

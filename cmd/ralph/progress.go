@@ -193,6 +193,7 @@ func describe(e ralph.Event) string {
 		Snapshot                                                     int64 `json:"snapshot_id"`
 		Permission                                                   int64 `json:"permissionId"`
 		Tool, Input, Commit                                          string
+		Checks                                                       []ralph.Check
 	}
 	if err := json.Unmarshal(e.Payload, &d); err != nil {
 		return ""
@@ -207,7 +208,10 @@ func describe(e ralph.Event) string {
 			}
 		}
 	case ralph.EventBaselineRed:
-		return fmt.Sprintf("! TASK-%d: fails before any work is done, and refuses every done until it passes: %s", e.TaskID, oneLine(d.Reason, 200))
+		if e.TaskID == 0 {
+			return describeRed(d.Reason, d.Checks)
+		}
+		return fmt.Sprintf("! the verification fails before TASK-%d is begun, and refuses its done until it passes: %s", e.TaskID, oneLine(d.Reason, 200))
 	case ralph.EventDoneRefused:
 		return "    refused: " + oneLine(d.Reason, 200)
 	case ralph.EventSessionEnded:
@@ -230,6 +234,17 @@ func describe(e ralph.Event) string {
 		return fmt.Sprintf("… waiting until %s (%s from now): %s", d.Until.Local().Format("Jan 2 15:04:05"), time.Until(d.Until.Time).Round(time.Second), oneLine(d.Reason, 200))
 	}
 	return ""
+}
+
+// describeRed tells of commands that fail before any work, with the end of what
+// they printed, and what follows.
+func describeRed(follows string, checks []ralph.Check) string {
+	var b strings.Builder
+	b.WriteString("! the verification fails before any work:")
+	for _, c := range checks {
+		b.WriteString("\n" + sayCheck(c, tailShown))
+	}
+	return b.String() + "\n            → " + oneLine(follows, 400)
 }
 
 // level is how much an event matters to somebody who reads what went wrong only.

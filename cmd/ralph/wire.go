@@ -57,9 +57,16 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix, StateTool: stateTool, CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment", Template: template,
 		CheckpointAt: checkpointAt(c.Session), ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
+		OnRed: loop.OnRed(c.Verify.OnRed), Commands: func() ([]string, error) { return configuredCommands(a, p) },
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
 		Snapshots: c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
 	}, nil
+}
+
+// configuredCommands are the project's commands as they are configured now.
+func configuredCommands(a *app, p *project) ([]string, error) {
+	loaded, err := a.loadConfig(p.root)
+	return loaded.Verify.Commands, err
 }
 
 // checkpointAt is when checkpoints are made by themselves; 0 for never.

@@ -120,6 +120,23 @@ func (t *Tree) treeOf(ctx context.Context, commit string) (string, error) {
 	return tree, err
 }
 
+// Committed is a digest of what a commit has of the project, or of that nothing is
+// committed; "" without git.
+func (t *Tree) Committed(ctx context.Context, commit string) (string, error) {
+	if t.git == "" {
+		return "", nil
+	}
+	if t.prefix == "" || commit == "" {
+		return t.treeOf(ctx, commit)
+	}
+	tree, err := t.id(ctx, nil, commit+":"+t.prefix)
+	var exit *exitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		return emptyTree, nil // the folder is in no commit yet
+	}
+	return tree, err
+}
+
 // configFiles are those that git reads in this repository. An administrator's may be
 // elsewhere; it is not the agent's to write.
 func (t *Tree) configFiles() []string {

@@ -257,8 +257,8 @@ func (t *Tree) committed(ctx context.Context, options, from, not []string) ([]st
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
 }
 
-// Committed are the files that some commits have changed, as far as these still exist.
-func (t *Tree) Committed(ctx context.Context, commits []string) ([]string, error) {
+// FilesOf are the files that some commits have changed, as far as these still exist.
+func (t *Tree) FilesOf(ctx context.Context, commits []string) ([]string, error) {
 	there, _, err := t.present(ctx, slices.Clone(commits))
 	if err != nil || len(there) == 0 {
 		return nil, err
