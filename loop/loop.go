@@ -132,6 +132,9 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 			result.Reasons = append(result.Reasons, e.reason)
 		}
 	}
+	if errors.Is(err, store.ErrGone) {
+		return result, err // there is nothing left to record it in
+	}
 	// The end of a run is recorded even if it was told to stop.
 	closing := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		return tx.EndRun(run.ID, result.Status, result.Reasons[0])
@@ -161,6 +164,9 @@ type runner struct {
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	for {
 		r.beat(stepTime)
+		if err := r.Tree.Intact(); err != nil {
+			return nil, fmt.Errorf("%w; bring it back, or see what became of it, before the next run", err)
+		}
 		if stop, err := r.stopped(ctx); stop != nil || err != nil {
 			return r.withRest(ctx, stop, err)
 		}

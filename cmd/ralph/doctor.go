@@ -73,7 +73,13 @@ func examine(ctx context.Context, a *app, noCheck bool) []finding {
 	findings := []finding{lookForGit()}
 	p, err := a.project(ctx)
 	if err != nil {
-		return append(findings, finding{"project", false, err.Error(), "run `ralph init` in the project, or mend ralph.yaml as it says"})
+		mend := "do as it says; the queue is left alone meanwhile"
+		var status *statusError
+		var bad *config.Error
+		if errors.As(err, &status) || errors.As(err, &bad) {
+			mend = "run `ralph init` in the project, or mend ralph.yaml as it says"
+		}
+		return append(findings, finding{"project", false, err.Error(), mend})
 	}
 	findings = append(findings, finding{Check: "configuration", OK: true, Found: filepath.Join(p.root, configName)})
 	for _, w := range p.config.Warnings {
@@ -81,11 +87,13 @@ func examine(ctx context.Context, a *app, noCheck bool) []finding {
 	}
 	db, err := p.open(ctx)
 	if err != nil {
-		return append(findings, finding{"database", false, err.Error(), "see above; copies are in the folder backups beside the database"})
+		return append(findings, finding{"database", false, err.Error(), "do as it says"})
 	}
 	defer db.Close()
-	if err := db.Check(ctx); err != nil {
-		findings = append(findings, finding{"database", false, err.Error(), "restore a copy from the folder backups beside it"})
+	if p.blank {
+		findings = append(findings, finding{"database", true, "none yet: there is no queue", "`ralph init` or `ralph task add` begins one"})
+	} else if err := db.Check(ctx); err != nil {
+		findings = append(findings, finding{"database", false, err.Error(), p.howToRestore()})
 	} else {
 		findings = append(findings, finding{"database", true, db.Path(), ""})
 	}

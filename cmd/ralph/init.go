@@ -39,9 +39,22 @@ a run from beginning. A file that is there already is not changed.`,
 			if exists(path) {
 				return usage(fmt.Errorf("%s exists already; it was not changed", path))
 			}
-			_, common, err := worktree.Find(cmd.Context(), root)
+			top, common, err := worktree.Find(cmd.Context(), root)
 			git := err == nil
 			if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
+				return err
+			}
+			// What refuses the queue refuses before anything is written.
+			before := project{root: root, state: filepath.Join(root, plainState)}
+			if git {
+				if before.state, err = chooseState(cmd.Context(), root, top, common); err != nil {
+					return err
+				}
+			}
+			if err := checkPath(root, before.state); err != nil {
+				return err
+			}
+			if _, err := before.hasQueue(); err != nil {
 				return err
 			}
 			found := likelyCheck(root)
@@ -55,7 +68,7 @@ a run from beginning. A file that is there already is not changed.`,
 			if err != nil {
 				return err
 			}
-			db, err := p.open(cmd.Context())
+			db, err := p.begin(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -146,7 +146,11 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 			return usage(err)
 		}
 	}
-	db, err := p.open(ctx)
+	open := p.open
+	if !o.dryRun {
+		open = p.begin
+	}
+	db, err := open(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,7 +201,9 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return errors.Join(err, unlock())
 	}
 	status, err := o.reported(ctx, a, db, l)
-	if kerr := keepWithin(ctx, p, db); kerr != nil {
+	if gone := db.Intact(); gone != nil {
+		err = p.lost(ctx, db, l.Tree, gone)
+	} else if kerr := keepWithin(ctx, p, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
 	}
 	o.beside.close()

@@ -78,7 +78,7 @@ func newTaskAdd(a *app) *cobra.Command {
 				t.DependsOn = append(t.DependsOn, id)
 			}
 			var added ralph.Task
-			err = a.write(cmd.Context(), func(tx *store.Tx) error {
+			err = a.add(cmd.Context(), func(tx *store.Tx) error {
 				id, err := tx.AddTask(t, "human")
 				if err != nil {
 					return err

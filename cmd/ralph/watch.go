@@ -37,7 +37,7 @@ leaves the run alone. Where the output is no terminal, a line is printed for eac
 until Ctrl-C.`,
 		Example: "  ralph watch", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+			return a.queued(cmd.Context(), func(p *project, db *store.DB) error {
 				in, ok := a.in.(*os.File)
 				if !ok || !onTerminal(a.out) || !term.IsTerminal(int(in.Fd())) || a.getenv("TERM") == "dumb" {
 					return a.watchLines(cmd, db)

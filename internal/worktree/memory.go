@@ -22,8 +22,8 @@ import (
 type memory struct {
 	mu sync.Mutex
 
-	config  string // digest of the configuration that the filters are from
-	filters []string
+	config    string // digest of the configuration that the overrides are from
+	overrides []string
 
 	index   string // digest of an index, and the tree that git made of it
 	content string
