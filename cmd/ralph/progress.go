@@ -189,7 +189,8 @@ func describe(e ralph.Event) string {
 		Cost                                                         float64 `json:"cost_usd"`
 		Until                                                        ralph.Time
 		Payload                                                      map[string]any
-		Gone                                                         []string
+		Gone, Notes                                                  []string
+		Command                                                      string
 		Snapshot                                                     int64 `json:"snapshot_id"`
 		Permission                                                   int64 `json:"permissionId"`
 		Tool, Input, Commit                                          string
@@ -214,10 +215,15 @@ func describe(e ralph.Event) string {
 		return fmt.Sprintf("! the verification fails before TASK-%d is begun, and refuses its done until it passes: %s", e.TaskID, oneLine(d.Reason, 200))
 	case ralph.EventDoneRefused:
 		return "    refused: " + oneLine(d.Reason, 200)
+	case ralph.EventSessionRefused:
+		return fmt.Sprintf("    refused: `%s`, which only people may do", oneLine(d.Command, 200))
 	case ralph.EventSessionEnded:
 		line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)", e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.Cost))
 		if n := len(d.Gone); n > 0 {
 			line += fmt.Sprintf("\n          ! %d files that you had not committed are gone (%s): `ralph snapshot restore %d`", n, oneLine(strings.Join(d.Gone, ", "), 100), d.Snapshot)
+		}
+		for _, n := range d.Notes {
+			line += "\n          ! " + oneLine(n, 400)
 		}
 		return line
 	case ralph.EventTaskCommitted:
@@ -297,6 +303,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 		sessions int
 		cost     float64
 		flags    []report.Flag
+		notes    []string
 	}
 	var order []int64
 	lines := map[int64]*line{}
@@ -322,6 +329,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			}
 			lines[s.TaskID].sessions++
 			lines[s.TaskID].cost += s.CostUSD
+			lines[s.TaskID].notes = append(lines[s.TaskID].notes, s.Notes...)
 			flags, err := flagged(tx, s.ID)
 			if err != nil {
 				return err
@@ -337,6 +345,9 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 	for _, id := range order {
 		l := lines[id]
 		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), report.Count(l.sessions, "session"), dollars(l.cost))
+		for _, n := range l.notes {
+			fmt.Fprintf(w, "           ! %s\n", oneLine(n, 400))
+		}
 		for _, f := range l.flags {
 			fmt.Fprintf(w, "           %s\n", oneLine(f.Line(), 300))
 		}

@@ -65,6 +65,7 @@ cannot be used; 130 stopped.`,
 	add(groupSelf, newToken(a), newInitMCP(a), newMCP(a))
 	add(groupKeep, newDB(a))
 	root.AddCommand(newHook(a), newScriptedAgent(a), newMan(a))
+	a.forPeople(root)
 	checkArguments(root)
 	if err := a.complete(root); err != nil {
 		panic(err) // a flag that has a completion already, which only a change of this package can cause

@@ -42,6 +42,9 @@ until Ctrl-C.`,
 				if !ok || !onTerminal(a.out) || !term.IsTerminal(int(in.Fd())) || a.getenv("TERM") == "dumb" {
 					return a.watchLines(cmd, db)
 				}
+				if err := a.refuseInSession(cmd.Context(), "read with `ralph status` and `ralph timeline`"); err != nil {
+					return err
+				}
 				s := &watchSource{app: a, project: p, db: db}
 				err := watch.Run(cmd.Context(), s, tea.WithInput(in), tea.WithOutput(a.out), tea.WithEnvironment(a.environ))
 				if errors.Is(err, tea.ErrInterrupted) {
