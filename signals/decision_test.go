@@ -381,6 +381,23 @@ func TestOnlySessionsWithTheTaskToThemselvesAreAttempts(t *testing.T) {
 	}
 }
 
+func TestWhatATaskWaitsFor(t *testing.T) {
+	for _, tt := range []struct {
+		questions, blockers, dependencies int
+		want                              string
+	}{
+		{0, 0, 0, ""},
+		{2, 0, 0, "waits for an answer"},
+		{0, 3, 0, "waits for a blocker to be resolved"},
+		{0, 0, 1, "waits for a task that it depends on"},
+		{1, 0, 1, "waits for an answer and a task that it depends on"},
+	} {
+		if got := signals.WaitingReason(tt.questions, tt.blockers, tt.dependencies); got != tt.want {
+			t.Errorf("%+v: got %q", tt, got)
+		}
+	}
+}
+
 func TestProposals(t *testing.T) {
 	task := func(what, feature string) signals.Suggest {
 		return signals.Suggest{What: what, Kind: "new_task", Why: " it helps ", Feature: feature}

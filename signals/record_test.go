@@ -215,13 +215,14 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"result: pending: ",
 		}},
 		{"what contradicts something known", signals.Facts{
-			Ending: ralph.Finished, Changed: true, Known: []ralph.Learning{{ID: 4, Text: "The cache does not live in /var.", Scope: "project"}}, Said: say(lesson, lesson, partial),
+			Ending: ralph.Finished, Changed: true, Known: []ralph.Learning{{ID: 4, Text: "The cache does not live in /var.", Scope: "project"}}, Said: say(lesson, lesson, signals.Learned{Text: "Deploys happen on Fridays", Kind: "convention", Scope: "project"}, partial),
 		}, []string{
 			"1: the session ended as finished",
-			"1: closed by partial (comment 3)",
+			"1: closed by partial (comment 4)",
 			"3: progress: what remains goes into the next prompt",
 			"8: new learning for the project: the cache lives in /var",
 			"8: it contradicts learning 4: both are kept, and a person decides",
+			"8: new learning for the project: Deploys happen on Fridays",
 			"attempts: 0 before, 1 after",
 			"result: pending: partial: the rest",
 		}},
@@ -271,7 +272,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 
 func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
 	same := signals.Decision{
-		Status: ralph.Pending, Holds: []signals.Hold{{Comment: 1, Why: "a"}}, Learn: []signals.Learn{{Comments: []int64{2}, Text: "a"}},
+		Status: ralph.Pending, Holds: []signals.Hold{{Comment: 1, Why: "a"}}, Learn: []signals.Learn{{Comments: []int64{2}, Text: "a"}, {Comments: []int64{3}, Into: 4}},
 		Propose: []signals.Proposal{{Title: "A", Status: ralph.Proposed}, {Title: "B", Status: ralph.Pending}},
 	}
 	for _, tt := range []struct {
@@ -293,8 +294,8 @@ func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
 		}},
 		{"why a comment holds it", func(d *signals.Decision) { d.Holds = []signals.Hold{{Comment: 1, Why: "b"}} }, nil},
 		{"which comments hold it", func(d *signals.Decision) { d.Holds = nil }, []string{"held back by comments: [1], now none"}},
-		{"the words of a learning", func(d *signals.Decision) { d.Learn = []signals.Learn{{Comments: []int64{2}, Text: "b"}} }, nil},
-		{"a learning that repeats", func(d *signals.Decision) { d.Learn = []signals.Learn{{Comments: []int64{2}, Into: 3}} }, []string{"learnings: [new from [2]], now [[2] into 3]"}},
+		{"the words of a learning", func(d *signals.Decision) { d.Learn = []signals.Learn{{Comments: []int64{2}, Text: "b"}, {Comments: []int64{3}, Into: 4, Text: "c"}} }, nil},
+		{"a learning that repeats", func(d *signals.Decision) { d.Learn = []signals.Learn{{Comments: []int64{2}, Into: 3}} }, []string{"learnings: [new from [2] [3] into 4], now [[2] into 3]"}},
 		{"the order of proposals", func(d *signals.Decision) {
 			d.Propose = []signals.Proposal{{Title: "B", Status: ralph.Pending}, {Title: "A", Status: ralph.Proposed}}
 		}, nil},

@@ -101,15 +101,15 @@ func run(args []string, out, log io.Writer) error {
 	return try(ctx, root, found, accepted, o, out)
 }
 
-// A suspect is a mutant with its judges.
+// A suspect is a mutant of a target.
 type suspect struct {
 	mutant
-	judges []judge
+	target int // in scope
 }
 
 // inScope are the mutants of all targets.
 func inScope(root string) (found []suspect, err error) {
-	for _, t := range scope {
+	for i, t := range scope {
 		files, err := filepath.Glob(filepath.Join(root, t.files))
 		if err != nil || len(files) == 0 {
 			return nil, errors.Join(err, fmt.Errorf("no file matches %s: run it in the root of the module", t.files))
@@ -135,7 +135,7 @@ func inScope(root string) (found []suspect, err error) {
 				return nil, err
 			}
 			for _, m := range list {
-				found = append(found, suspect{m, t.judges})
+				found = append(found, suspect{m, i})
 			}
 		}
 	}
@@ -158,34 +158,92 @@ func unknown(accepted map[string]string, found []suspect) error {
 }
 
 // try judges the mutants and prints the survivors.
-func try(ctx context.Context, root string, found []suspect, accepted map[string]string, o options, out io.Writer) error {
+func try(ctx context.Context, root string, found []suspect, accepted map[string]string, o options, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{root: root, dir: dir, limit: o.limit}
-	if err := b.sound(ctx, found); err != nil {
-		return err
-	}
 	began := time.Now()
-	verdicts := make([]verdict, len(found))
-	err = inParallel(o.jobs, len(found), func(i int) error {
-		s := found[i]
-		source, err := os.ReadFile(filepath.Join(root, s.file))
+	verdicts := map[string]int{}
+	var alive []suspect
+	for i, t := range scope {
+		list := slices.DeleteFunc(slices.Clone(found), func(s suspect) bool { return s.target != i })
+		if len(list) == 0 {
+			continue
+		}
+		err := b.trial(ctx, list, t.judges, o.jobs, func(s suspect, v verdict) {
+			verdicts[string(v)]++
+			if v == survived {
+				alive = append(alive, s)
+			}
+			if o.all || v == survived && accepted[s.key()] == "" {
+				fmt.Fprintf(out, "%s: %s:%d %s\n", v, s.file, s.line, s.key())
+			}
+		})
 		if err != nil {
 			return err
 		}
-		verdicts[i], _, err = b.judge(ctx, s.file, s.apply(source), s.judges)
-		if err == nil && (o.all || verdicts[i] == survived && accepted[s.key()] == "") {
-			fmt.Fprintf(out, "%s: %s:%d %s\n", verdicts[i], s.file, s.line, s.key())
+	}
+	fmt.Fprintf(out, "%d mutants in %s: %v\n", len(found), time.Since(began).Round(time.Second), verdicts)
+	return compare(found, alive, accepted)
+}
+
+// trial judges the mutants of one target: those of functions with one binary for all,
+// the others with one each.
+func (b *bench) trial(ctx context.Context, list []suspect, judges []judge, jobs int, tell func(suspect, verdict)) error {
+	var inside, outside []suspect
+	for _, s := range list {
+		if s.body == [2]int{} {
+			outside = append(outside, s)
+		} else {
+			inside = append(inside, s)
 		}
-		return err
-	})
+	}
+	c, refused, err := b.together(ctx, inside, judges)
 	if err != nil {
 		return err
 	}
-	return sum(found, verdicts, accepted, time.Since(began), out)
+	if v, said, err := b.judge(ctx, c, -1, judges); err != nil || v != survived {
+		return errors.Join(err, fmt.Errorf("the tests do not pass without a mutant either: %s\n%s", v, said))
+	}
+	var mu sync.Mutex
+	err = inParallel(jobs, len(list), func(i int) error {
+		var v verdict
+		var err error
+		switch {
+		case i >= len(inside):
+			i -= len(inside)
+			v, err = b.alone(ctx, outside[i], judges)
+			i += len(inside)
+		case refused[i]:
+			v = notViable
+		default:
+			v, _, err = b.judge(ctx, c, i, judges)
+		}
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			tell(slices.Concat(inside, outside)[i], v)
+		}
+		return err
+	})
+	return errors.Join(err, c.dissolve())
+}
+
+// alone judges a mutant in a binary of its own.
+func (b *bench) alone(ctx context.Context, s suspect, judges []judge) (verdict, error) {
+	source, err := os.ReadFile(filepath.Join(b.root, s.file))
+	if err != nil {
+		return "", err
+	}
+	c, refused, err := b.convene(ctx, map[string][]byte{s.file: s.apply(source)}, judges)
+	if err != nil || refused != "" {
+		return notViable, err
+	}
+	v, _, err := b.judge(ctx, c, -1, judges)
+	return v, errors.Join(err, c.dissolve())
 }
 
 // inParallel does n things, so many at a time, and stops at the first error.
@@ -216,57 +274,28 @@ func inParallel(jobs, n int, do func(i int) error) error {
 	return errors.Join(err, <-failed)
 }
 
-// sound makes sure that the tests pass without a mutant, for else all would be killed.
-func (b *bench) sound(ctx context.Context, found []suspect) error {
-	tried := map[judge]bool{}
-	for _, s := range found {
-		var news []judge
-		for _, j := range s.judges {
-			if !tried[j] {
-				tried[j] = true
-				news = append(news, j)
-			}
-		}
-		if len(news) == 0 {
-			continue
-		}
-		source, err := os.ReadFile(filepath.Join(b.root, s.file))
-		if err != nil {
-			return err
-		}
-		if v, said, err := b.judge(ctx, s.file, source, news); err != nil || v != survived {
-			return errors.Join(err, fmt.Errorf("the tests do not pass without a mutant either: %+v: %s\n%s", news, v, said))
-		}
-	}
-	return nil
-}
-
-// sum prints the result. It is an error if one survived without a reason, or if one
-// that was accepted is found by now.
-func sum(found []suspect, verdicts []verdict, accepted map[string]string, took time.Duration, out io.Writer) error {
-	counts := map[verdict]int{}
-	alive := map[string]bool{}
-	unexplained := 0
-	for i, s := range found {
-		counts[verdicts[i]]++
-		if verdicts[i] == survived {
-			alive[s.key()] = true
-			if accepted[s.key()] == "" {
-				unexplained++
-			}
-		}
-	}
+// compare holds the survivors against those that are accepted. It is an error if one
+// has no reason, or if one that was accepted is found by now.
+func compare(found, alive []suspect, accepted map[string]string) error {
 	var errs []error
+	living := map[string]bool{}
+	unexplained := 0
+	for _, s := range alive {
+		living[s.key()] = true
+		if accepted[s.key()] == "" {
+			unexplained++
+		}
+	}
+	told := map[string]bool{}
 	for _, s := range found {
-		if key := s.key(); accepted[key] != "" && !alive[key] {
-			alive[key] = true
+		if key := s.key(); accepted[key] != "" && !living[key] && !told[key] {
+			told[key] = true
 			errs = append(errs, fmt.Errorf("accepted.txt: this one is found by now, take it out: %s", key))
 		}
 	}
-	fmt.Fprintf(out, "%d mutants in %s: %d killed, %d timed out, %d not viable, %d survived, %d of them without a reason\n",
-		len(found), took.Round(time.Second), counts[killed], counts[timedOut], counts[notViable], counts[survived], unexplained)
 	if unexplained > 0 {
-		errs = append(errs, errors.New("write a test that notices, take out what makes no difference, or say in internal/mutation/accepted.txt why none can"))
+		errs = append(errs, fmt.Errorf("%d survived without a reason: write a test that notices, take out what makes no difference, "+
+			"or say in internal/mutation/accepted.txt why no test can", unexplained))
 	}
 	return errors.Join(errs...)
 }

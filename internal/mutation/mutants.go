@@ -21,6 +21,8 @@ type mutant struct {
 	begin    int
 	end      int
 	with     string
+	body     [2]int // of the function, without its braces; zeros outside of functions, and where it cannot be copied
+	results  bool   // the function has results
 }
 
 // key names a mutant whatever its line is. Two that read the same in one function
@@ -55,6 +57,8 @@ type finder struct {
 	source   []byte
 	set      *token.FileSet
 	function string
+	body     [2]int
+	results  bool
 	truth    bool              // the function returns one bool
 	skip     map[ast.Node]bool // what another mutant says already
 	found    []mutant
@@ -70,9 +74,9 @@ func mutants(file string, source []byte, wanted func(function string) bool) ([]m
 	}
 	f := &finder{file: file, source: source, set: set, skip: map[ast.Node]bool{}}
 	for _, d := range parsed.Decls {
-		f.function, f.truth = "", false
+		f.function, f.truth, f.results, f.body = "", false, false, [2]int{}
 		if fn, ok := d.(*ast.FuncDecl); ok {
-			f.function, f.truth = fn.Name.Name, returnsTruth(fn.Type)
+			f.begin(fn)
 		}
 		if wanted(f.function) {
 			ast.Inspect(d, f.node)
@@ -80,6 +84,29 @@ func mutants(file string, source []byte, wanted func(function string) bool) ([]m
 	}
 	slices.SortStableFunc(f.found, func(a, b mutant) int { return a.begin - b.begin })
 	return f.found, nil
+}
+
+// begin notes in which function the mutants are that follow.
+func (f *finder) begin(fn *ast.FuncDecl) {
+	f.function, f.truth, f.results = fn.Name.Name, returnsTruth(fn.Type), fn.Type.Results != nil
+	if fn.Recv != nil {
+		of := fn.Recv.List[0].Type
+		if star, ok := of.(*ast.StarExpr); ok {
+			of = star.X
+		}
+		if name, ok := of.(*ast.Ident); ok {
+			f.function = name.Name + "." + f.function
+		}
+	}
+	labels := false
+	ast.Inspect(fn, func(n ast.Node) bool {
+		_, ok := n.(*ast.LabeledStmt)
+		labels = labels || ok
+		return true
+	})
+	if !labels { // which stand once in a function
+		f.body = [2]int{f.set.Position(fn.Body.Lbrace).Offset + 1, f.set.Position(fn.Body.Rbrace).Offset}
+	}
 }
 
 func returnsTruth(t *ast.FuncType) bool {
@@ -101,6 +128,8 @@ func (f *finder) node(n ast.Node) bool {
 		ast.Inspect(n.Body, f.node)
 		f.truth = outer
 		return false
+	case *ast.ArrayType:
+		f.skip[n.Len] = true
 	case *ast.BinaryExpr:
 		f.binary(n)
 	case *ast.UnaryExpr:
@@ -257,7 +286,7 @@ func (f *finder) operator(kind string, n ast.Node, at token.Pos, from, to token.
 func (f *finder) replace(kind string, n ast.Node, begin, end token.Pos, with string) {
 	from, to := f.set.Position(n.Pos()).Offset, f.set.Position(n.End()).Offset
 	b, e := f.set.Position(begin).Offset, f.set.Position(end).Offset
-	m := mutant{file: f.file, line: f.set.Position(begin).Line, function: f.function, kind: kind, begin: b, end: e, with: with}
+	m := mutant{file: f.file, line: f.set.Position(begin).Line, function: f.function, kind: kind, begin: b, end: e, with: with, body: f.body, results: f.results}
 	if m.is = "nothing"; kind == "drop" || kind == "remove case" {
 		m.was = head(oneLine(f.source[from:to]))
 	} else {
