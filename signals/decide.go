@@ -145,8 +145,8 @@ func Decide(f Facts) Decision {
 	d.Propose = proposals(f)
 	d.Announce = announcements(f)
 	if !d.Accepted { // rule 6: with done every ask and blocked is informational
-		held := holdBack(f, &d)
-		exhausted(f, &d, held)
+		holdBack(f, &d)
+		exhausted(f, &d)
 		d.Outcome = outcome(f, d, closing)
 	}
 	lost(f, &d)
@@ -313,8 +313,8 @@ func stuckOnce(f Facts, d *Decision, why string) string {
 }
 
 // holdBack is rule 5: what was asked and what blocks holds the task back, and
-// outranks failed. It reports whether anything does.
-func holdBack(f Facts, d *Decision) bool {
+// outranks failed.
+func holdBack(f Facts, d *Decision) {
 	questions, blockers, dependencies := f.OpenQuestions, f.OpenBlockers, f.Unfinished
 	for _, s := range f.Said {
 		switch p := s.Payload.(type) {
@@ -341,11 +341,9 @@ func holdBack(f Facts, d *Decision) bool {
 		}
 	}
 	waiting := ralph.Waiting(questions, blockers, dependencies)
-	if waiting == ralph.Pending {
-		return false
+	if waiting != ralph.Pending {
+		d.Status, d.StatusReason = waiting, WaitingReason(questions, blockers, dependencies)+"; "+d.StatusReason
 	}
-	d.Status, d.StatusReason = waiting, WaitingReason(questions, blockers, dependencies)+"; "+d.StatusReason
-	return true
 }
 
 // upstream says which task a blocker waits for, or why none can be told.
@@ -395,8 +393,8 @@ func WaitingReason(questions, blockers, dependencies int) string {
 }
 
 // exhausted fails a task that would be tried again without an attempt left.
-func exhausted(f Facts, d *Decision, held bool) {
-	if d.Status == ralph.Pending && !held && d.Attempts >= f.Rules.Attempts {
+func exhausted(f Facts, d *Decision) {
+	if d.Status == ralph.Pending && d.Attempts >= f.Rules.Attempts {
 		d.Status = ralph.Failed
 		d.StatusReason = fmt.Sprintf("%d attempts without success; last: %s", d.Attempts, d.StatusReason)
 	}

@@ -1,9 +1,12 @@
 package signals_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"ralph/signals"
 )
@@ -16,10 +19,14 @@ func TestMergingIsMeasured(t *testing.T) {
 		file              string
 		precision, recall float64 // of merging, at least
 		conflicts         float64 // recall of contradictions, at least
+		wrong             []string
 	}{
-		{"pairs.tsv", 1, 0.85, 0.95},
-		{"pairs_heldout.tsv", 1, 0.9, 0.9},
-		{"pairs_replaced.tsv", 1, 0.9, 0.9},
+		{"pairs.tsv", 1, 0.85, 0.95, []string{
+			"same, taken for different: CI has no network access / The CI has no access to the network",
+			"same, taken for different: The API returns errors as problem+json / API errors are returned as problem+json",
+		}},
+		{"pairs_heldout.tsv", 1, 0.9, 0.9, nil},
+		{"pairs_replaced.tsv", 1, 0.9, 0.9, nil},
 	} {
 		t.Run(set.file, func(t *testing.T) {
 			text, err := os.ReadFile("testdata/" + set.file)
@@ -27,6 +34,7 @@ func TestMergingIsMeasured(t *testing.T) {
 				t.Fatal(err)
 			}
 			count := map[[2]string]int{} // label, found
+			var misjudged []string
 			labels := map[signals.Relation]string{signals.Repeats: "same", signals.Contradicts: "conflict", signals.Unrelated: "different"}
 			for line := range strings.Lines(string(text)) {
 				part := strings.Split(strings.TrimRight(line, "\n"), "\t")
@@ -39,8 +47,13 @@ func TestMergingIsMeasured(t *testing.T) {
 				}
 				count[[2]string{part[0], found}]++
 				if part[0] != found {
-					t.Logf("%s, taken for %s: %q / %q", part[0], found, part[1], part[2])
+					misjudged = append(misjudged, fmt.Sprintf("%s, taken for %s: %s / %s", part[0], found, part[1], part[2]))
 				}
+			}
+			// Each that is told wrongly is known: what takes another one for the same is
+			// read, however good the average stays.
+			if diff := cmp.Diff(set.wrong, misjudged); diff != "" {
+				t.Errorf("other pairs than before are told wrongly:\n%s", diff)
 			}
 			measure := func(label string) (precision, recall float64) {
 				right, foundAll, all := count[[2]string{label, label}], 0, 0

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ralph"
 	"ralph/signals"
 )
@@ -87,6 +89,85 @@ func TestParseRefusesAndNamesTheField(t *testing.T) {
 		var field *ralph.FieldError
 		if !errors.As(err, &field) || field.Field != tt.field {
 			t.Errorf("%s %.60s: got %v, want an error on %s", tt.verb, tt.raw, err, tt.field)
+		}
+	}
+}
+
+// TestWhatAnAgentIsToldOfAWrongCall: the message is all that it can mend a call by.
+func TestWhatAnAgentIsToldOfAWrongCall(t *testing.T) {
+	text := func(n int) string { return strings.Repeat("a", n) }
+	options := func(n int, option string) string {
+		return `{"question":"a","blocking":true,"options":[` + strings.TrimSuffix(strings.Repeat(`"`+option+`",`, n), ",") + `]}`
+	}
+	for _, tt := range []struct{ verb, raw, want string }{
+		{"done", `{"summary":"` + text(ralph.MaxText) + `"}`, ""},
+		{"done", `{"summary":7}`, "summary must be a string, not a number"},
+		{"done", `{"summary":null}`, "summary must not be null; leave it out"},
+		{"done", `{"summary":"a","summary":"b"}`, "summary is given twice"},
+		{"done", `{"colour":"red"}`, "colour is not a field of done (accepted: summary)"},
+		{"ask", `{"colour":"red"}`, "colour is not a field of ask (accepted: question, blocking, options, preferred)"},
+		{"done", `{"summary":`, "summary is not valid JSON"},
+		{"done", `{"summary":"a"`, "arguments are not a JSON object"},
+		{"done", `{7:1}`, "arguments are not a JSON object"},
+		{"done", `{"summary":"a",}`, "arguments are not a JSON object"},
+		{"done", `{"summary":"a"}{}`, "arguments have something after the object"},
+		{"done", `"summary"`, "arguments are not a JSON object"},
+		{"done", "\xff", "arguments are not valid UTF-8"},
+		{"shout", `{}`, `verb "shout" is not one of the eight`},
+		{"ask", `{"question":"a"}`, "blocking is required (accepted: true, false)"},
+		{"ask", `{"question":"a","blocking":"yes"}`, "blocking must be a boolean, not a string"},
+		{"ask", `{"question":"a","blocking":true,"options":"x"}`, "options must be a list of strings, not a string"},
+		{"ask", options(20, "x"), ""},
+		{"ask", options(21, "x"), "options has more than 20 entries"},
+		{"ask", options(16, text(ralph.MaxText/16)), ""},
+		{"ask", options(17, text(ralph.MaxText/16)), "options are longer than 64 KiB together"},
+		{"ask", `{"question":" ","blocking":true}`, "question is required"},
+		{"ask", `{"question":"a","blocking":true,"preferred":"a\u0000"}`, "preferred"},
+		{"flag", `{"what":"a","severity":"urgent","category":"bug"}`, "severity is not one of the accepted values (accepted: info, warning, blocking)"},
+		{"flag", `{"what":"a","severity":"info"}`, "category is required (accepted: bug, stale, contradiction, ambiguity, overlap, performance, security, incomplete_prior)"},
+		{"flag", `{"severity":"info","category":"bug"}`, "what is required"},
+		{"learned", `{"kind":"decision"}`, "text is required"},
+		{"learned", `{"text":"a","kind":"decision","rationale":"a\u0000"}`, "rationale"},
+		{"learned", `{"text":"a","kind":"decision","scope":"world"}`, "scope is not one of the accepted values (accepted: project, feature, task)"},
+		{"learned", `{"text":"a","kind":"rumour","scope":"task"}`, "kind is not one of the accepted values (accepted: discovery, decision, convention)"},
+		{"learned", `{"text":"a","kind":"decision","scope":"task"}`, ""},
+		{"suggest", `{"kind":"split","why":"a"}`, "what is required"},
+		{"suggest", `{"what":"a","kind":"x","why":"a"}`, "kind is not one of the accepted values (accepted: new_task, split, refactor, alternative, deprecate)"},
+		{"suggest", `{"what":"a","kind":"split","why":"a","feature":"a\u0000"}`, "feature"},
+		{"blocked", `{"kind":"external"}`, "on is required"},
+		{"blocked", `{"on":"a","kind":"external","detail":"a\u0000"}`, "detail"},
+		{"stuck", `{}`, "reason is required"},
+		{"partial", `{"remaining":"a"}`, "summary is required"},
+		{"partial", `{"summary":"a"}`, "remaining is required"},
+	} {
+		p, err := signals.Parse(ralph.Verb(tt.verb), []byte(tt.raw))
+		switch {
+		case tt.want == "":
+			if err != nil || p.Verb() != ralph.Verb(tt.verb) {
+				t.Errorf("%s %.60s: got %v, %v", tt.verb, tt.raw, p, err)
+			}
+		case err == nil || !strings.HasPrefix(err.Error(), tt.want):
+			t.Errorf("%s %.60s: got %v, want %s", tt.verb, tt.raw, err, tt.want)
+		}
+	}
+}
+
+// TestBlankOptionalTextsAreNotGiven: what an agent fills with a blank it leaves out.
+func TestBlankOptionalTextsAreNotGiven(t *testing.T) {
+	yes := true
+	for _, tt := range []struct {
+		verb, raw string
+		want      signals.Payload
+	}{
+		{"ask", `{"question":"a","blocking":true,"preferred":" "}`, signals.Ask{Question: "a", Blocking: &yes}},
+		{"ask", `{"question":"a","blocking":true,"preferred":" b "}`, signals.Ask{Question: "a", Blocking: &yes, Preferred: " b "}},
+		{"learned", `{"text":"a","kind":"decision","rationale":" ","scope":"\t"}`, signals.Learned{Text: "a", Kind: "decision"}},
+		{"suggest", `{"what":"a","kind":"split","why":"b","feature":" "}`, signals.Suggest{What: "a", Kind: "split", Why: "b"}},
+		{"blocked", `{"on":"a","kind":"external","detail":" "}`, signals.Blocked{On: "a", Kind: "external"}},
+	} {
+		got, err := signals.Parse(ralph.Verb(tt.verb), []byte(tt.raw))
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", tt.raw, err, diff)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ralph"
 	"ralph/signals"
 )
@@ -28,7 +30,7 @@ func full(t *testing.T) signals.Facts {
 			{ID: 8, Payload: done},
 		},
 		Changed: true, Untouched: true, Confirmed: true, Void: true,
-		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
+		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
 		Evidence: ralph.Evidence{
 			Standing: ralph.Standing{
 				Git: true, Branch: "main", Commit: "1f3c9ab0", Uncommitted: 2, Began: "side", Switched: true,
@@ -63,6 +65,7 @@ func TestRecordedFactsAreTheFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Known, f.Rules = nil, signals.Rules{} // of the day, not recorded
+	f.Verify[0].Tail = ""                   // kept with the session
 	if !reflect.DeepEqual(got, f) {
 		t.Errorf("read back\n%+v\nwant\n%+v", got, f)
 	}
@@ -80,86 +83,243 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		facts signals.Facts
-		want  []string // in this order
+		want  []string
 	}{
 		{"a refused claim", signals.Facts{
 			Ending: ralph.Finished, Changed: true, Said: say(partial, done),
 			Verify: []ralph.Check{{Command: "make lint", Passed: true, Excused: []string{"TestOld"}}, {Command: "make test", Exit: 2}},
 		}, []string{
-			"1: the session ended as finished", "1: closed by done (comment 2), the last one; superseded: partial (comment 1)",
-			"2: `make lint` passes (failing as before: TestOld)", "2: `make test` exits 2", "2: the claim is not accepted; refused 1 times so far, 3 are the limit",
-			"attempts: 0 before, 1 after", "result: pending: done was refused: `make test` exits 2",
+			"1: the session ended as finished",
+			"1: closed by done (comment 2), the last one; superseded: partial (comment 1)",
+			"2: `make lint` passes (failing as before: TestOld)",
+			"2: `make test` exits 2",
+			"2: the claim is not accepted; refused 1 times so far, 3 are the limit",
+			"attempts: 0 before, 1 after",
+			"result: pending: done was refused: `make test` exits 2",
 		}},
 		{"an accepted claim beside a question", signals.Facts{Ending: ralph.Finished, Changed: true, Said: say(ask, done)}, []string{
-			"1: closed by done (comment 2)", "2: nothing is configured to check the claim", "2: the claim is accepted",
-			"6: comment 1 (question: red or blue?) is informational beside an accepted done", "result: completed",
+			"1: the session ended as finished",
+			"1: closed by done (comment 2)",
+			"2: nothing is configured to check the claim",
+			"2: the claim is accepted",
+			"6: comment 1 (question: red or blue?) is informational beside an accepted done",
+			"attempts: 0 before, 1 after",
+			"result: completed: done (nothing is configured to verify it): it works",
 		}},
 		{"a claim for a person to review", signals.Facts{
 			Ending: ralph.Finished, Changed: true, Said: say(done), Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true},
-		}, []string{"2: protected files were changed: ci.sh", "2: the claim holds if a person approves the protected files"}},
+		}, []string{
+			"1: the session ended as finished",
+			"1: closed by done (comment 1)",
+			"2: nothing is configured to check the claim",
+			"2: protected files were changed: ci.sh",
+			"2: the claim holds if a person approves the protected files",
+			"attempts: 0 before, 1 after",
+			"result: needs_input: waits for approval of changed protected files (ci.sh); done (nothing is configured to verify it): it works",
+		}},
 		{"a done that was not confirmed", signals.Facts{Ending: ralph.Finished, Untouched: true, Said: say(done)}, []string{
-			"2: the work tree is as it was before the session; not confirmed", "4: stuck, 1 of 3", "stagnation: the session left nothing behind",
+			"1: the session ended as finished",
+			"1: closed by done (comment 1)",
+			"2: nothing is configured to check the claim",
+			"2: the work tree is as it was before the session; not confirmed",
+			"2: the claim is not accepted; refused 0 times so far, 3 are the limit",
+			"4: stuck, 1 of 3",
+			"stagnation: the session left nothing behind; so many in a row end a run",
+			"attempts: 0 before, 1 after",
+			"result: pending: done without any change, and not confirmed: it works",
 		}},
 		{"no closing verb", signals.Facts{Ending: ralph.TimedOut, EndingWhy: "timed out after 5m", Changed: true}, []string{
-			"1: the session ended as timed_out: timed out after 5m", "1: no closing verb: stuck is inferred", "4: stuck, 1 of 3",
+			"1: the session ended as timed_out: timed out after 5m",
+			"1: no closing verb: stuck is inferred",
+			"4: stuck, 1 of 3",
+			"attempts: 0 before, 1 after",
+			"result: pending: stuck: timed out after 5m",
 		}},
 		{"an agent error", signals.Facts{Ending: ralph.Network, EndingWhy: "no route"}, []string{
-			"1: no closing verb, and the session is not judged: the task goes back", "attempts: 0 before, 0 after",
+			"1: the session ended as network: no route",
+			"1: no closing verb, and the session is not judged: the task goes back",
+			"attempts: 0 before, 0 after",
+			"result: pending: no route",
 		}},
 		{"a void claim of a cancelled task", signals.Facts{Ending: ralph.Interrupted, Void: true, Said: say(done), CancelledBy: "ann"}, []string{
-			"1: what closed it does not count: done (comment 1)", "result: a person cancelled the task meanwhile", "result: cancelled",
+			"1: the session ended as interrupted",
+			"1: what closed it does not count: done (comment 1)",
+			"attempts: 0 before, 0 after",
+			"result: a person cancelled the task meanwhile, which has the last word",
+			"result: cancelled: cancelled by ann while it was worked on",
 		}},
 		{"progress after stuck ones", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Changed: true, Said: say(lesson, partial)}, []string{
-			"3: the stuck count returns from 2 to 0", "8: new learning for the project: the cache lives in /var",
+			"1: the session ended as finished",
+			"1: closed by partial (comment 2)",
+			"3: the stuck count returns from 2 to 0",
+			"8: new learning for the project: the cache lives in /var",
+			"attempts: 0 before, 1 after",
+			"result: pending: partial: the rest",
 		}},
 		{"what is known is repeated, and nothing is done", signals.Facts{
 			Ending: ralph.Finished, Said: say(lesson, partial), Known: []ralph.Learning{{ID: 4, Text: "The cache lives in /var.", Scope: "project"}},
-		}, []string{"3: nothing changed and nothing new was learned", "8: repeats learning 4"}},
+		}, []string{
+			"1: the session ended as finished",
+			"1: closed by partial (comment 2)",
+			"3: nothing changed and nothing new was learned: it counts as stuck, 1 of 3",
+			"8: repeats learning 4, which counts for more now",
+			"stagnation: the session left nothing behind; so many in a row end a run",
+			"attempts: 0 before, 1 after",
+			"result: pending: partial without any change: half",
+		}},
 		{"what holds back", signals.Facts{
 			Ending: ralph.Finished, Said: say(ask, mention, outside, up, signals.Blocked{On: "#8", Kind: "upstream_task"}, partial), Changed: true, OpenBlockers: 1,
 			Upstream: map[int64]signals.Upstream{4: {Matches: []int64{7}}, 5: {Matches: []int64{8}, Completed: true}},
 		}, []string{
-			"5: comment 1 (question: red or blue?) holds the task back", "6: comment 2 (question: nice?) holds nothing back",
+			"1: the session ended as finished",
+			"1: closed by partial (comment 6)",
+			"3: progress: what remains goes into the next prompt",
+			"5: comment 1 (question: red or blue?) holds the task back",
+			"6: comment 2 (question: nice?) holds nothing back",
 			"5: comment 3 (blocked on a password) holds the task back: waits for something outside",
-			"5: comment 4 (blocked on #7): the task depends on TASK-7 from now on", "5: comment 5 (blocked on #8): that task has completed already",
-			"5: open from before: 0 questions, 1 blockers, 0 dependencies", "result: needs_input",
+			"5: comment 4 (blocked on #7): the task depends on TASK-7 from now on",
+			"5: comment 5 (blocked on #8): that task has completed already",
+			"5: open from before: 0 questions, 1 blockers, 0 dependencies",
+			"attempts: 0 before, 1 after",
+			"result: needs_input: waits for an answer and a blocker to be resolved and a task that it depends on; partial: the rest",
+		}},
+		{"the third of several closing verbs", signals.Facts{Ending: ralph.Finished, EndingWhy: "\n it ended\nwell", Changed: true, Said: say(done, stuck, partial)}, []string{
+			"1: the session ended as finished: it ended",
+			"1: closed by partial (comment 3), the last one; superseded: done (comment 1), stuck (comment 2)",
+			"3: progress: what remains goes into the next prompt",
+			"attempts: 0 before, 1 after",
+			"result: pending: partial: the rest",
+		}},
+		{"questions and dependencies of before", signals.Facts{Ending: ralph.Finished, Changed: true, OpenQuestions: 1, Unfinished: 2, Said: say(stuck)}, []string{
+			"1: the session ended as finished",
+			"1: closed by stuck (comment 1)",
+			"4: stuck, 1 of 3",
+			"5: open from before: 1 questions, 0 blockers, 2 dependencies",
+			"attempts: 0 before, 1 after",
+			"result: needs_input: waits for an answer and a task that it depends on; stuck: no idea",
+		}},
+		{"nothing of before counts beside an accepted done", signals.Facts{Ending: ralph.Finished, Changed: true, OpenQuestions: 1, Said: say(outside, done)}, []string{
+			"1: the session ended as finished",
+			"1: closed by done (comment 2)",
+			"2: nothing is configured to check the claim",
+			"2: the claim is accepted",
+			"6: comment 1 (blocked on a password) is informational beside an accepted done",
+			"attempts: 0 before, 1 after",
+			"result: completed: done (nothing is configured to verify it): it works",
+		}},
+		{"a confirmed done", signals.Facts{Ending: ralph.Finished, Untouched: true, Confirmed: true, Said: say(done)}, []string{
+			"1: the session ended as finished",
+			"1: closed by done (comment 1)",
+			"2: nothing is configured to check the claim",
+			"2: the work tree is as it was before the session; confirmed when asked",
+			"2: the claim is accepted",
+			"stagnation: the session left nothing behind; so many in a row end a run",
+			"attempts: 0 before, 1 after",
+			"result: completed: done (nothing is configured to verify it; no changes): it works",
+		}},
+		{"a void session that claimed nothing", signals.Facts{Ending: ralph.Finished, Void: true}, []string{
+			"1: the session ended as finished",
+			"1: no closing verb, and the session is not judged: the task goes back",
+			"attempts: 0 before, 0 after",
+			"result: pending: ",
+		}},
+		{"what contradicts something known", signals.Facts{
+			Ending: ralph.Finished, Changed: true, Known: []ralph.Learning{{ID: 4, Text: "The cache does not live in /var.", Scope: "project"}}, Said: say(lesson, lesson, signals.Learned{Text: "Deploys happen on Fridays", Kind: "convention", Scope: "project"}, partial),
+		}, []string{
+			"1: the session ended as finished",
+			"1: closed by partial (comment 4)",
+			"3: progress: what remains goes into the next prompt",
+			"8: new learning for the project: the cache lives in /var",
+			"8: it contradicts learning 4: both are kept, and a person decides",
+			"8: new learning for the project: Deploys happen on Fridays",
+			"attempts: 0 before, 1 after",
+			"result: pending: partial: the rest",
+		}},
+		{"a task that is let in, and all flags", signals.Facts{
+			Ending: ralph.Finished, Changed: true, Rules: signals.Rules{AutoApprove: 1},
+			Said: say(signals.Suggest{What: "A", Kind: "new_task", Why: "w"}, signals.Flag{What: "a\nb", Severity: "info", Category: "bug"}, signals.Flag{What: "c", Severity: "warning", Category: "bug"}, partial),
+		}, []string{
+			"1: the session ended as finished",
+			"1: closed by partial (comment 4)",
+			"3: progress: what remains goes into the next prompt",
+			"7: comment 2 (info: a) goes into the task's next prompt",
+			"7: comment 3 (warning: c) is shown to people and goes into the feature's prompts",
+			`9: comment 1: the task "A" enters the queue at once`,
+			"attempts: 0 before, 1 after",
+			"result: pending: partial: the rest",
 		}},
 		{"flags and suggestions", signals.Facts{
 			Ending: ralph.Finished, Changed: true, Titles: map[string]bool{"b": true},
 			Said: say(signals.Flag{What: "fire", Severity: "blocking", Category: "bug"}, signals.Suggest{What: "A", Kind: "new_task", Why: "w"},
 				signals.Suggest{What: "B", Kind: "new_task", Why: "w"}, signals.Suggest{What: "C", Kind: "split", Why: "w"}, partial),
 		}, []string{
-			"3: progress", "7: comment 1 (blocking: fire) is announced", `9: comment 2: the task "A" waits for approval`,
-			`9: comment 3: an open task has the title "B" already`, "9: comment 4 (split) is kept for people to decide",
+			"1: the session ended as finished",
+			"1: closed by partial (comment 5)",
+			"3: progress: what remains goes into the next prompt",
+			"7: comment 1 (blocking: fire) is announced and comes first in the next prompt",
+			`9: comment 2: the task "A" waits for approval`,
+			`9: comment 3: an open task has the title "B" already`,
+			"9: comment 4 (split) is kept for people to decide",
+			"attempts: 0 before, 1 after",
+			"result: pending: partial: the rest",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			review := tt.facts.Rules.ReviewProtect
+			review, approve := tt.facts.Rules.ReviewProtect, tt.facts.Rules.AutoApprove
 			tt.facts.Rules = rules
-			tt.facts.Rules.ReviewProtect = review
-			steps := signals.Explain(tt.facts, signals.Decide(tt.facts))
-			at := 0
-			for _, s := range steps {
-				if at < len(tt.want) && strings.HasPrefix(s.Rule+": "+s.Text, tt.want[at]) {
-					at++
-				}
+			tt.facts.Rules.ReviewProtect, tt.facts.Rules.AutoApprove = review, approve
+			var got []string
+			for _, s := range signals.Explain(tt.facts, signals.Decide(tt.facts)) {
+				got = append(got, s.Rule+": "+s.Text)
 			}
-			if at < len(tt.want) {
-				t.Errorf("%q is not said, or not in its place:\n%v", tt.want[at], steps)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
 }
 
 func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
-	f := signals.Facts{Task: ralph.Task{StuckCount: 1}, Ending: ralph.Finished, Said: say(stuck), Rules: rules}
-	then := signals.Decide(f)
-	if d := signals.Differences(then, then); len(d) != 0 {
-		t.Errorf("a decision differs from itself: %q", d)
+	same := signals.Decision{
+		Status: ralph.Pending, Holds: []signals.Hold{{Comment: 1, Why: "a"}}, Learn: []signals.Learn{{Comments: []int64{2}, Text: "a"}, {Comments: []int64{3}, Into: 4}},
+		Propose: []signals.Proposal{{Title: "A", Status: ralph.Proposed}, {Title: "B", Status: ralph.Pending}},
 	}
-	f.Rules.StuckLimit = 2
-	want := []string{"status: pending, now failed"}
-	if got := signals.Differences(then, signals.Decide(f)); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	for _, tt := range []struct {
+		name   string
+		change func(d *signals.Decision)
+		want   []string
+	}{
+		{"nothing", func(*signals.Decision) {}, nil},
+		{"words for people", func(d *signals.Decision) { d.StatusReason, d.Reason, d.Mover = "x", "x", ralph.Person }, nil},
+		{"the verb", func(d *signals.Decision) { d.Closing, d.Inferred = ralph.VerbStuck, true }, []string{"closing verb: none, now stuck", "closing verb inferred: false, now true"}},
+		{"the claim", func(d *signals.Decision) { d.Accepted, d.Verified = true, true }, []string{"claim accepted: false, now true", "verified: false, now true"}},
+		{"the status", func(d *signals.Decision) { d.Status = ralph.Failed }, []string{"status: pending, now failed"}},
+		{"the counters", func(d *signals.Decision) { d.Attempts, d.StuckCount, d.VerifyFailures, d.PromptTooLong = 1, 2, 3, 4 }, []string{
+			"attempts: 0, now 1", "stuck count: 0, now 2", "refused claims: 0, now 3", "prompts too long: 0, now 4",
+		}},
+		{"the session", func(d *signals.Decision) { d.Outcome, d.Stagnant = "success", true }, []string{"outcome: none, now success", "stagnant: false, now true"}},
+		{"what it waits for", func(d *signals.Decision) { d.Review, d.DependsOn, d.Announce = []string{"a"}, []int64{7}, []int64{8} }, []string{
+			"files to approve: none, now [a]", "depends on: none, now [7]", "announced flags: none, now [8]",
+		}},
+		{"why a comment holds it", func(d *signals.Decision) { d.Holds = []signals.Hold{{Comment: 1, Why: "b"}} }, nil},
+		{"which comments hold it", func(d *signals.Decision) { d.Holds = nil }, []string{"held back by comments: [1], now none"}},
+		{"the words of a learning", func(d *signals.Decision) {
+			d.Learn = []signals.Learn{{Comments: []int64{2}, Text: "b"}, {Comments: []int64{3}, Into: 4, Text: "c"}}
+		}, nil},
+		{"a learning that repeats", func(d *signals.Decision) { d.Learn = []signals.Learn{{Comments: []int64{2}, Into: 3}} }, []string{"learnings: [new from [2] [3] into 4], now [[2] into 3]"}},
+		{"the order of proposals", func(d *signals.Decision) {
+			d.Propose = []signals.Proposal{{Title: "B", Status: ralph.Pending}, {Title: "A", Status: ralph.Proposed}}
+		}, nil},
+		{"what enters the queue", func(d *signals.Decision) { d.Propose = []signals.Proposal{{Title: "A", Status: ralph.Pending}} }, []string{
+			`proposals: ["A" proposed "B" approved], now ["A" approved]`,
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			now := same
+			tt.change(&now)
+			if diff := cmp.Diff(tt.want, signals.Differences(same, now)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -1,16 +1,23 @@
 package store_test
 
 import (
+	"database/sql"
 	"errors"
+	"fmt"
+	"maps"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"ralph"
 	"ralph/store"
 )
 
-// TestTheTableOfCommentsIsAsDesigned: people query it by themselves, so its
-// columns, types and indexes are an interface.
+// TestTheTableOfCommentsIsAsDesigned: people query it by themselves, and other
+// programs may write to it, so its columns, types and indexes are an interface.
+// What it refuses is tested by TestTheTableOfCommentsRefuses.
 func TestTheTableOfCommentsIsAsDesigned(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	type column struct {
@@ -59,18 +66,198 @@ func TestTheTableOfCommentsIsAsDesigned(t *testing.T) {
 				t.Errorf("index %s is %q (%v)", name, ddl, err)
 			}
 		}
-		var ddl string
-		if err := tx.QueryRowContext(t.Context(), `SELECT sql FROM sqlite_master WHERE name = 'task_comments'`).Scan(&ddl); err != nil {
-			return err
-		}
-		for _, part := range []string{"AUTOINCREMENT", "REFERENCES tasks(id) ON DELETE CASCADE", ") STRICT"} {
-			if !strings.Contains(ddl, part) {
-				t.Errorf("the table is not declared with %s", part)
-			}
+		if ddl := declared(t, tx); !strings.Contains(ddl, "AUTOINCREMENT") || !strings.HasSuffix(ddl, ") STRICT") {
+			t.Errorf("the table is declared so: %s", ddl)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// declared is how the table of comments is declared now.
+func declared(t *testing.T, tx *store.Tx) (ddl string) {
+	t.Helper()
+	if err := tx.QueryRowContext(t.Context(), `SELECT sql FROM sqlite_master WHERE name = 'task_comments'`).Scan(&ddl); err != nil {
+		t.Fatal(err)
+	}
+	return ddl
+}
+
+// payloads are a smallest payload of each verb, as the table takes it.
+var payloads = map[ralph.Verb]string{
+	ralph.VerbDone:    `{"summary":"a"}`,
+	ralph.VerbPartial: `{"summary":"a","remaining":"b"}`,
+	ralph.VerbStuck:   `{"reason":"a"}`,
+	ralph.VerbAsk:     `{"question":"a","blocking":false}`,
+	ralph.VerbFlag:    `{"what":"a","severity":"info","category":"bug"}`,
+	ralph.VerbLearned: `{"text":"a","kind":"decision"}`,
+	ralph.VerbSuggest: `{"what":"a","kind":"split","why":"b"}`,
+	ralph.VerbBlocked: `{"on":"a","kind":"external"}`,
+}
+
+// TestTheTableOfCommentsRefuses has a row for each rule that the database holds by
+// itself, whoever writes to it.
+func TestTheTableOfCommentsRefuses(t *testing.T) {
+	db, s := working(t)
+	raw := rawly(t, db)
+	type row map[string]any
+	insert := func(r row) (sql.Result, error) {
+		full := row{"task_id": s.TaskID, "author": "agent", "body": "x"}
+		maps.Copy(full, r)
+		names := slices.Sorted(maps.Keys(full))
+		values, marks := make([]any, len(names)), make([]string, len(names))
+		for i, n := range names {
+			values[i], marks[i] = full[n], "?"
+		}
+		return raw.ExecContext(t.Context(), fmt.Sprintf(`INSERT INTO task_comments (%s) VALUES (%s)`, strings.Join(names, ", "), strings.Join(marks, ", ")), values...)
+	}
+	signal := func(verb ralph.Verb, payload string) row {
+		return row{"session_id": s.ID, "signal_verb": string(verb), "signal_payload": payload}
+	}
+	with := func(r row, name string, value any) row {
+		r = maps.Clone(r)
+		r[name] = value
+		return r
+	}
+	note := row{"kind": "note"}
+	done := signal(ralph.VerbDone, payloads[ralph.VerbDone])
+
+	taken := map[string]row{
+		"a comment": note, "a blocker with its reason": {"kind": "blocker", "rationale": "x"}, "a nack with its reason": {"kind": "nack", "rationale": "x"},
+		"an answered ask":        with(signal(ralph.VerbAsk, payloads[ralph.VerbAsk]), "signal_answered", "yes"),
+		"an ask with all fields": signal(ralph.VerbAsk, `{"question":"a","blocking":true,"options":["x"],"preferred":"x"}`),
+		"all of a learned":       signal(ralph.VerbLearned, `{"text":"a","kind":"decision","rationale":"b","scope":"task"}`),
+		"all of a suggest":       signal(ralph.VerbSuggest, `{"what":"a","kind":"new_task","why":"b","feature":"c"}`),
+		"all of a blocked":       signal(ralph.VerbBlocked, `{"on":"a","kind":"upstream_task","detail":"b"}`),
+	}
+	for _, verb := range ralph.Verbs {
+		taken["a "+string(verb)] = signal(verb, payloads[verb])
+	}
+	for name, r := range taken {
+		if _, err := insert(r); err != nil {
+			t.Errorf("%s was refused: %v", name, err)
+		}
+	}
+
+	refused := []struct {
+		rule string // what the message names
+		rows []row
+	}{
+		{"NOT NULL constraint failed: task_comments.task_id", []row{with(note, "task_id", nil)}},
+		{"NOT NULL constraint failed: task_comments.author", []row{with(note, "author", nil)}},
+		{"NOT NULL constraint failed: task_comments.body", []row{with(note, "body", nil)}},
+		{"NOT NULL constraint failed: task_comments.created", []row{with(note, "created", nil)}},
+		{"FOREIGN KEY constraint failed", []row{with(note, "task_id", s.TaskID+1), with(note, "parent_id", 99)}},
+		{"cannot store TEXT value in INTEGER column", []row{with(note, "task_id", "x")}},
+		{"signal_verb IN", []row{signal("shout", `{}`), signal("Done", payloads[ralph.VerbDone])}},
+		{"kind IN", []row{{"kind": "shout"}, {"kind": "done"}}},
+		{"author_kind IN", []row{with(note, "author_kind", "robot")}},
+		{"holding IN", []row{with(note, "holding", 2)}},
+		{"comment_or_signal", []row{{}, with(done, "kind", "note")}},
+		{"payload_with_verb", []row{with(done, "signal_payload", nil), with(note, "signal_payload", `{}`)}},
+		{"payload_is_object", []row{signal(ralph.VerbDone, `not json`), signal(ralph.VerbDone, `["summary"]`), signal(ralph.VerbDone, `"x"`)}},
+		{"only_asks_are_answered", []row{with(done, "signal_answered", "yes"), with(note, "signal_answered", "yes")}},
+		{"signal_has_session", []row{with(done, "session_id", nil)}},
+		{"rationale_given", []row{{"kind": "blocker"}, {"kind": "nack", "rationale": " "}}},
+	}
+	fields := func(verb ralph.Verb, wrong ...string) {
+		var rows []row
+		for _, payload := range wrong {
+			rows = append(rows, signal(verb, payload))
+		}
+		refused = append(refused, struct {
+			rule string
+			rows []row
+		}{string(verb) + "_fields", rows})
+	}
+	fields(ralph.VerbDone, `{}`, `{"summary":" "}`, `{"summary":7}`, `{"summary":null}`)
+	fields(ralph.VerbPartial, `{"summary":"a"}`, `{"remaining":"a"}`, `{"summary":" ","remaining":"a"}`, `{"summary":"a","remaining":" "}`,
+		`{"summary":7,"remaining":"a"}`, `{"summary":"a","remaining":7}`)
+	fields(ralph.VerbStuck, `{}`, `{"reason":""}`, `{"reason":["a"]}`)
+	fields(ralph.VerbAsk, `{"question":"a"}`, `{"blocking":true}`, `{"question":" ","blocking":true}`, `{"question":7,"blocking":true}`,
+		`{"question":"a","blocking":"true"}`, `{"question":"a","blocking":1}`, `{"question":"a","blocking":true,"options":"x"}`, `{"question":"a","blocking":true,"preferred":["x"]}`)
+	fields(ralph.VerbFlag, `{"what":"a","severity":"urgent","category":"bug"}`, `{"what":"a","severity":"info","category":"odd"}`, `{"what":" ","severity":"info","category":"bug"}`,
+		`{"what":7,"severity":"info","category":"bug"}`, `{"severity":"info","category":"bug"}`, `{"what":"a","category":"bug"}`, `{"what":"a","severity":"info"}`)
+	fields(ralph.VerbLearned, `{"text":"a","kind":"rumour"}`, `{"text":"a"}`, `{"kind":"decision"}`, `{"text":" ","kind":"decision"}`, `{"text":7,"kind":"decision"}`,
+		`{"text":"a","kind":"decision","rationale":7}`, `{"text":"a","kind":"decision","scope":"world"}`)
+	fields(ralph.VerbSuggest, `{"what":"a","kind":"split"}`, `{"what":"a","why":"b"}`, `{"kind":"split","why":"b"}`, `{"what":"a","kind":"magic","why":"b"}`,
+		`{"what":" ","kind":"split","why":"b"}`, `{"what":"a","kind":"split","why":" "}`, `{"what":7,"kind":"split","why":"b"}`, `{"what":"a","kind":"split","why":7}`,
+		`{"what":"a","kind":"split","why":"b","feature":7}`)
+	fields(ralph.VerbBlocked, `{"on":"a","kind":"magic"}`, `{"on":"a"}`, `{"kind":"external"}`, `{"on":" ","kind":"external"}`, `{"on":7,"kind":"external"}`,
+		`{"on":"a","kind":"external","detail":7}`)
+
+	tried := map[string]bool{}
+	for _, rule := range refused {
+		tried[rule.rule] = true
+		for _, r := range rule.rows {
+			if _, err := insert(r); err == nil || !strings.Contains(err.Error(), rule.rule) {
+				t.Errorf("%v: got %v, want a refusal by %s", r, err, rule.rule)
+			}
+		}
+	}
+	var ddl string
+	if err := db.View(t.Context(), func(tx *store.Tx) error { ddl = declared(t, tx); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`CONSTRAINT (\w+)`).FindAllStringSubmatch(ddl, -1) {
+		if !tried[m[1]] {
+			t.Errorf("no row above breaks the rule %s", m[1])
+		}
+	}
+
+	t.Run("a row is dated by itself", func(t *testing.T) {
+		result, err := insert(note)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := result.LastInsertId()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var created string
+		if err := raw.QueryRowContext(t.Context(), `SELECT created FROM task_comments WHERE id = ?`, id).Scan(&created); err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`).MatchString(created) {
+			t.Errorf("created is %q", created)
+		}
+	})
+	t.Run("the view has what the flat columns had", func(t *testing.T) {
+		flat := []string{
+			"summary", "remaining", "reason", "question", "preferred", "blocking", "what", "severity", "category", "kind", "scope", "text", "rationale", "why", "on", "detail",
+		}
+		same := `v.session_id = c.session_id AND v.task_id = c.task_id AND v.verb = c.signal_verb AND v.answer IS c.signal_answered AND v.created = c.created`
+		for _, name := range flat {
+			same += fmt.Sprintf(` AND v."%s" IS json_extract(c.signal_payload, '$.%[1]s')`, name)
+		}
+		var n, right int
+		if err := raw.QueryRowContext(t.Context(), `SELECT count(*), sum(`+same+`) FROM task_signals v JOIN task_comments c ON c.id = v.id`).Scan(&n, &right); err != nil {
+			t.Fatal(err)
+		}
+		if n != len(taken)-3 || right != n { // less the three comments
+			t.Errorf("the view has %d signals, %d of them right", n, right)
+		}
+	})
+	t.Run("comments go with their task", func(t *testing.T) {
+		if _, err := raw.ExecContext(t.Context(), `DELETE FROM sessions; DELETE FROM tasks WHERE id = ?`, s.TaskID); err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		if err := raw.QueryRowContext(t.Context(), `SELECT count(*) FROM task_comments`).Scan(&n); err != nil || n != 0 {
+			t.Errorf("%d comments are left (%v)", n, err)
+		}
+	})
+}
+
+// rawly opens the database as another program would.
+func rawly(t *testing.T, db *store.DB) *sql.DB {
+	t.Helper()
+	raw, err := sql.Open("sqlite3", "file:"+db.Path()+"?_foreign_keys=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { raw.Close() })
+	return raw
 }

@@ -158,42 +158,6 @@ func TestSeveralProcessesSignalAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheDatabaseHoldsTheRulesToo(t *testing.T) {
-	db, s := working(t)
-	raw, err := sql.Open("sqlite3", "file:"+db.Path()+"?_foreign_keys=1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	for _, tt := range []struct{ verb, payload any }{
-		{"done", `{}`},
-		{"done", `{"summary":" "}`},
-		{"done", `{"summary":7}`},
-		{"done", `not json`},
-		{"done", nil},
-		{"shout", `{}`},
-		{"ask", `{"question":"x"}`},
-		{"flag", `{"what":"x","severity":"urgent","category":"bug"}`},
-		{nil, nil},
-		{"learned", `{"text":"x","kind":"rumour"}`},
-		{"blocked", `{"on":"x","kind":"magic"}`},
-		{"suggest", `{"what":"x","kind":"split"}`},
-	} {
-		if _, err := raw.ExecContext(t.Context(), `INSERT INTO task_comments (task_id, session_id, author, signal_verb, signal_payload, body) VALUES (?, ?, 'agent', ?, ?, 'x')`,
-			s.TaskID, s.ID, tt.verb, tt.payload); err == nil {
-			t.Errorf("%v %v was taken", tt.verb, tt.payload)
-		}
-	}
-	if _, err := raw.ExecContext(t.Context(), `INSERT INTO task_comments (task_id, session_id, author, signal_verb, signal_payload, body) VALUES (?, ?, 'agent', 'learned', '{"text":"x","kind":"decision"}', 'x')`,
-		s.TaskID, s.ID); err != nil {
-		t.Error(err)
-	}
-	var verb, text string
-	if err := raw.QueryRowContext(t.Context(), `SELECT verb, text FROM task_signals`).Scan(&verb, &text); err != nil || verb != "learned" || text != "x" {
-		t.Errorf("the view gives %q, %q, %v", verb, text, err)
-	}
-}
-
 func TestANewerDatabaseIsRefusedAndAMigrationIsBackedUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	db := open(t, path)

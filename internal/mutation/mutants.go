@@ -1,0 +1,319 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A mutant is one small change of a file: the bytes from begin to end are replaced.
+type mutant struct {
+	file     string // relative to the root of the module
+	line     int
+	function string // the one that it is in; "" outside of functions
+	kind     string
+	was, is  string // what a person is shown, on one line
+	begin    int
+	end      int
+	with     string
+	body     [2]int // of the function, without its braces; zeros outside of functions, and where it cannot be copied
+	results  bool   // the function has results
+}
+
+// key names a mutant whatever its line is. Two that read the same in one function
+// have the same key.
+func (m mutant) key() string {
+	return fmt.Sprintf("%s %s: %s: %s => %s", m.file, m.function, m.kind, m.was, m.is)
+}
+
+// apply is the file with the change.
+func (m mutant) apply(source []byte) []byte {
+	return slices.Concat(source[:m.begin], []byte(m.with), source[m.end:])
+}
+
+// swapped is what an operator is changed to. A comparison is turned into its
+// contrary, and one of sizes is also moved by its boundary.
+var swapped = map[token.Token][]token.Token{
+	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
+	token.LSS: {token.GEQ, token.LEQ}, token.LEQ: {token.GTR, token.LSS},
+	token.GTR: {token.LEQ, token.GEQ}, token.GEQ: {token.LSS, token.GTR},
+	token.LAND: {token.LOR}, token.LOR: {token.LAND},
+	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL}, token.REM: {token.MUL},
+	token.SHL: {token.SHR}, token.SHR: {token.SHL},
+	token.INC: {token.DEC}, token.DEC: {token.INC},
+	token.ADD_ASSIGN: {token.SUB_ASSIGN}, token.SUB_ASSIGN: {token.ADD_ASSIGN},
+	token.MUL_ASSIGN: {token.QUO_ASSIGN}, token.QUO_ASSIGN: {token.MUL_ASSIGN},
+	token.BREAK: {token.CONTINUE}, token.CONTINUE: {token.BREAK},
+}
+
+// finder collects the mutants of one file.
+type finder struct {
+	file     string
+	source   []byte
+	set      *token.FileSet
+	function string
+	body     [2]int
+	results  bool
+	truth    bool              // the function returns one bool
+	skip     map[ast.Node]bool // what another mutant says already
+	found    []mutant
+}
+
+// mutants are the changes of a file, in their order. wanted says of which
+// functions; "" stands for what is outside of them.
+func mutants(file string, source []byte, wanted func(function string) bool) ([]mutant, error) {
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	f := &finder{file: file, source: source, set: set, skip: map[ast.Node]bool{}}
+	for _, d := range parsed.Decls {
+		f.function, f.truth, f.results, f.body = "", false, false, [2]int{}
+		if fn, ok := d.(*ast.FuncDecl); ok {
+			f.begin(fn)
+		}
+		if wanted(f.function) {
+			ast.Inspect(d, f.node)
+		}
+	}
+	slices.SortStableFunc(f.found, func(a, b mutant) int { return a.begin - b.begin })
+	return f.found, nil
+}
+
+// begin notes in which function the mutants are that follow.
+func (f *finder) begin(fn *ast.FuncDecl) {
+	f.function, f.truth, f.results = fn.Name.Name, returnsTruth(fn.Type), fn.Type.Results != nil
+	if fn.Recv != nil {
+		of := fn.Recv.List[0].Type
+		if star, ok := of.(*ast.StarExpr); ok {
+			of = star.X
+		}
+		if name, ok := of.(*ast.Ident); ok {
+			f.function = name.Name + "." + f.function
+		}
+	}
+	labels := false
+	ast.Inspect(fn, func(n ast.Node) bool {
+		_, ok := n.(*ast.LabeledStmt)
+		labels = labels || ok
+		return true
+	})
+	if !labels { // which stand once in a function
+		f.body = [2]int{f.set.Position(fn.Body.Lbrace).Offset + 1, f.set.Position(fn.Body.Rbrace).Offset}
+	}
+}
+
+func returnsTruth(t *ast.FuncType) bool {
+	if t.Results == nil || t.Results.NumFields() != 1 {
+		return false
+	}
+	name, ok := t.Results.List[0].Type.(*ast.Ident)
+	return ok && name.Name == "bool"
+}
+
+// node adds the mutants of a node itself; those of what it holds come by themselves.
+func (f *finder) node(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GenDecl:
+		return n.Tok == token.CONST || n.Tok == token.VAR
+	case *ast.FuncLit:
+		outer := f.truth
+		f.truth = returnsTruth(n.Type)
+		ast.Inspect(n.Body, f.node)
+		f.truth = outer
+		return false
+	case *ast.ArrayType:
+		f.skip[n.Len] = true
+	case *ast.BinaryExpr:
+		f.binary(n)
+	case *ast.UnaryExpr:
+		if n.Op == token.NOT {
+			f.replace("not", n, n.Pos(), n.X.Pos(), "")
+		}
+	case *ast.IfStmt:
+		f.condition(n.Cond)
+	case *ast.ForStmt:
+		f.condition(n.Cond)
+	case *ast.ReturnStmt:
+		if f.truth && len(n.Results) == 1 {
+			f.condition(n.Results[0])
+		}
+	case *ast.BasicLit:
+		f.number(n)
+	case *ast.BlockStmt:
+		f.drop(n.List)
+	case *ast.SwitchStmt:
+		if n.Tag == nil {
+			for _, c := range n.Body.List {
+				for _, e := range c.(*ast.CaseClause).List {
+					f.condition(e)
+				}
+			}
+		}
+	case *ast.CaseClause:
+		f.clause(n)
+	case *ast.CommClause:
+		f.drop(n.Body)
+	case *ast.BranchStmt:
+		for _, to := range swapped[n.Tok] {
+			f.operator("branch", n, n.Pos(), n.Tok, to)
+		}
+	case *ast.IncDecStmt:
+		f.operator("operator", n, n.TokPos, n.Tok, swapped[n.Tok][0])
+	case *ast.AssignStmt:
+		for _, to := range swapped[n.Tok] {
+			f.operator("operator", n, n.TokPos, n.Tok, to)
+		}
+	}
+	return true
+}
+
+// binary changes the operator, and turns the operands of && and ||, which hold or
+// do not, into their contraries.
+func (f *finder) binary(n *ast.BinaryExpr) {
+	if text(n.X) || text(n.Y) {
+		return
+	}
+	for _, to := range swapped[n.Op] {
+		f.operator("operator", n, n.OpPos, n.Op, to)
+	}
+	if len(swapped[n.Op]) > 1 { // the same as the boundary
+		f.skip[n.X], f.skip[n.Y] = true, true
+	}
+	if n.Op == token.LAND || n.Op == token.LOR {
+		f.condition(n.X)
+		f.condition(n.Y)
+	}
+}
+
+// text tells that an operand of + is certainly a string, which nothing else can be
+// done with.
+func text(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		return e.Op == token.ADD && (text(e.X) || text(e.Y))
+	}
+	return false
+}
+
+// condition negates what is true or false and has no operator to swap.
+func (f *finder) condition(e ast.Expr) {
+	switch e := e.(type) {
+	case *ast.Ident:
+		if e.Name == "true" || e.Name == "false" {
+			f.replace("constant", e, e.Pos(), e.End(), strconv.FormatBool(e.Name == "false"))
+			return
+		}
+		f.replace("negate", e, e.Pos(), e.Pos(), "!")
+	case *ast.CallExpr, *ast.SelectorExpr, *ast.IndexExpr:
+		f.replace("negate", e, e.Pos(), e.Pos(), "!")
+	case *ast.ParenExpr:
+		f.condition(e.X)
+	}
+}
+
+// number moves a whole number by one.
+func (f *finder) number(n *ast.BasicLit) {
+	if n.Kind != token.INT || f.skip[n] {
+		return
+	}
+	if v, err := strconv.ParseInt(n.Value, 0, 64); err == nil {
+		f.replace("number", n, n.Pos(), n.End(), strconv.FormatInt(v+1, 10))
+	}
+}
+
+// clause removes a case, and what it does.
+func (f *finder) clause(n *ast.CaseClause) {
+	f.drop(n.Body)
+	if n.List != nil {
+		f.replace("remove case", n, n.Pos(), n.End(), "")
+	}
+	if len(n.List) < 2 {
+		return
+	}
+	for i, e := range n.List {
+		begin, end := e.Pos(), e.End()
+		if i > 0 {
+			begin = n.List[i-1].End()
+		} else {
+			end = n.List[1].Pos()
+		}
+		f.replace("remove case", e, begin, end, "")
+	}
+}
+
+// drop removes one statement after the other. Declarations are left: nothing that
+// uses them would compile.
+func (f *finder) drop(list []ast.Stmt) {
+	for _, s := range list {
+		if c, ok := s.(*ast.IfStmt); ok && c.Init == nil && c.Else == nil && len(c.Body.List) == 1 && droppable(c.Body.List[0]) {
+			continue // the same as without its only statement
+		}
+		if a, ok := s.(*ast.AssignStmt); ok && a.Tok == token.ASSIGN { // what it uses stays used
+			blank := strings.Repeat(", _", len(a.Lhs))[2:]
+			f.replace("drop", s, s.Pos(), a.TokPos, blank+" ")
+		} else if droppable(s) {
+			f.replace("drop", s, s.Pos(), s.End(), "")
+		}
+	}
+}
+
+func droppable(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		return s.Tok != token.DEFINE
+	case *ast.ExprStmt, *ast.IncDecStmt, *ast.SendStmt, *ast.DeferStmt, *ast.GoStmt,
+		*ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt:
+		return true
+	}
+	return false
+}
+
+// operator replaces one token of a node.
+func (f *finder) operator(kind string, n ast.Node, at token.Pos, from, to token.Token) {
+	f.replace(kind, n, at, at+token.Pos(len(from.String())), to.String())
+}
+
+// replace notes a mutant: in node n, what is between two positions is replaced.
+func (f *finder) replace(kind string, n ast.Node, begin, end token.Pos, with string) {
+	from, to := f.set.Position(n.Pos()).Offset, f.set.Position(n.End()).Offset
+	b, e := f.set.Position(begin).Offset, f.set.Position(end).Offset
+	m := mutant{file: f.file, line: f.set.Position(begin).Line, function: f.function, kind: kind, begin: b, end: e, with: with, body: f.body, results: f.results}
+	if m.is = "nothing"; kind == "drop" || kind == "remove case" {
+		m.was = head(oneLine(f.source[from:to]))
+	} else {
+		before, after := tail(oneLine(f.source[from:b])), head(oneLine(f.source[e:to]))
+		m.was, m.is = before+string(f.source[b:e])+after, before+with+after
+	}
+	f.found = append(f.found, m)
+}
+
+// around is how many characters are shown on either side of a change.
+const around = 60
+
+// oneLine is source on one line, its spaces at the ends kept as one.
+func oneLine(source []byte) string { return spaces.ReplaceAllString(string(source), " ") }
+
+var spaces = regexp.MustCompile(`\s+`)
+
+func head(s string) string {
+	if r := []rune(s); len(r) > around {
+		return string(r[:around]) + "…"
+	}
+	return s
+}
+
+func tail(s string) string {
+	if r := []rune(s); len(r) > around {
+		return "…" + string(r[len(r)-around:])
+	}
+	return s
+}

@@ -1,0 +1,305 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A performer is an agent that does in each session what the next act says.
+type performer struct {
+	b        *bench
+	acts     []act
+	n        int
+	sessions []loop.Assignment
+}
+
+// An act is what one session does. It takes a minute.
+type act struct {
+	change bool
+	say    []signals.Payload
+	report loop.Report // an Ending that is missing is "finished"
+}
+
+func (p *performer) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+	p.b.worker.started = append(p.b.worker.started, time.Now().UTC().Format("02 15:04"))
+	p.sessions = append(p.sessions, a)
+	now := p.acts[min(p.n, len(p.acts)-1)]
+	p.n++
+	time.Sleep(time.Minute)
+	if now.change {
+		if err := os.WriteFile(filepath.Join(a.Dir, fmt.Sprint("change", p.n)), nil, 0o600); err != nil {
+			return loop.Report{}, err
+		}
+	}
+	for _, say := range now.say {
+		if _, err := p.b.Store.Say(ctx, a.TaskID, a.SessionID, "agent", "", say); err != nil {
+			return loop.Report{}, err
+		}
+	}
+	if now.report.Ending == "" {
+		now.report.Ending = ralph.Finished
+	}
+	now.report.CostKnown = true
+	return now.report, nil
+}
+
+func (p *performer) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+
+// perform has the bench's agent do these acts.
+func (b *bench) perform(acts ...act) *performer {
+	p := &performer{b: b, acts: acts}
+	b.Agent = p
+	return p
+}
+
+var (
+	finish = signals.Done{Summary: "made it"}
+	halt   = signals.Partial{Summary: "a part", Remaining: "the rest"}
+)
+
+// TestSessionsInARowThatChangeNothingEndARun: in a row, so one that changes something
+// begins the count anew; one that the agent could not work in does not count.
+func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
+	idle, busy := act{say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{halt}}
+	broken := act{report: loop.Report{Ending: ralph.NoWork}}
+	halted := act{report: loop.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
+	end := act{change: true, say: []signals.Payload{finish}}
+	for _, tt := range []struct {
+		name     string
+		acts     []act
+		status   int
+		sessions int
+	}{
+		{"two in a row", []act{busy, idle, idle, end}, ralph.ExitLimit, 3},
+		{"never two in a row", []act{idle, busy, idle, busy, idle, end}, ralph.ExitOK, 6},
+		{"with an agent that could not work between them", []act{idle, broken, idle, end}, ralph.ExitLimit, 3},
+		{"with one between them that was interrupted", []act{idle, halted, idle, end}, ralph.ExitLimit, 3},
+		{"an agent that could not work is not idle", []act{broken, busy, broken, idle, end}, ralph.ExitOK, 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.Limits.StagnantMaximum, b.Rules.StuckLimit = 2, 100
+				p := b.perform(tt.acts...)
+				b.add(t, "one")
+				result := b.serve(t)()
+				if result.Status != tt.status || len(p.sessions) != tt.sessions {
+					t.Errorf("status %d (%s) after %d sessions, want %d after %d", result.Status, strings.Join(result.Reasons, "; "), len(p.sessions), tt.status, tt.sessions)
+				}
+				if tt.status == ralph.ExitLimit && result.Reasons[0] != "2 sessions in a row changed nothing" {
+					t.Errorf("it ended for %q", result.Reasons)
+				}
+			})
+		})
+	}
+}
+
+// TestARunWorksOnSoManyTasks, however many sessions each of them takes.
+func TestARunWorksOnSoManyTasks(t *testing.T) {
+	again, end := act{change: true, say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{finish}}
+	for _, tt := range []struct {
+		name   string
+		limit  int
+		acts   []act
+		status int
+		tasks  []int64 // of the sessions
+		reason string
+	}{
+		{"as many as there are", 2, []act{end}, ralph.ExitOK, []int64{1, 2}, "nothing is left to do"},
+		{"fewer", 1, []act{end}, ralph.ExitLimit, []int64{1}, "the limit of 1 tasks per run is reached"},
+		{"the last one may go on", 1, []act{again, again, end}, ralph.ExitLimit, []int64{1, 1, 1}, "the limit of 1 tasks per run is reached"},
+		{"all of them may", 2, []act{again, end, again, end}, ralph.ExitOK, []int64{1, 1, 2, 2}, "nothing is left to do"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.Limits.MaxTasks = tt.limit
+				p := b.perform(tt.acts...)
+				b.add(t, "one", "two")
+				result := b.serve(t)()
+				var tasks []int64
+				for _, a := range p.sessions {
+					tasks = append(tasks, a.TaskID)
+				}
+				if result.Status != tt.status || result.Reasons[0] != tt.reason || !slices.Equal(tasks, tt.tasks) {
+					t.Errorf("status %d (%q), sessions on %v", result.Status, result.Reasons, tasks)
+				}
+			})
+		})
+	}
+}
+
+// TestAUsageWindowThatIsUsedUpIsWaitedFor, by this run and by the next one.
+func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
+	used := func(share float64) act {
+		return act{change: true, say: []signals.Payload{finish}, report: loop.Report{Usage: []ralph.UsageWindow{
+			{Name: "five_hour", Utilization: share, ResetsAt: ralph.At(time.Date(2000, 1, 1, 3, 0, 0, 0, time.UTC))},
+		}}}
+	}
+	for _, tt := range []struct {
+		name   string
+		share  float64
+		starts []string
+	}{
+		{"below the limit", 0.79, []string{"01 00:00", "01 00:01"}},
+		{"at the limit", 0.8, []string{"01 00:00", "01 03:00"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80}, 86400
+				b.perform(used(tt.share), act{change: true, say: []signals.Payload{finish}})
+				b.add(t, "one", "two")
+				b.expect(t, b.serve(t)(), ralph.ExitOK, tt.starts...)
+			})
+		})
+	}
+	t.Run("by the next run", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80}, 86400
+			b.perform(used(0.9))
+			b.add(t, "one")
+			b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00")
+			b.add(t, "two")
+			b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00", "01 03:00")
+		})
+	})
+	t.Run("unless nobody is to wait", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.Limits.Usage, b.NoWait = map[string]int{"five_hour": 80}, true
+			b.perform(used(0.9))
+			b.add(t, "one", "two")
+			result := b.serve(t)()
+			b.expect(t, result, ralph.ExitAgent, "01 00:00")
+			if want := "no session before 2000-01-01T03:00:00.000Z, and --no-wait: usage limit: the window five_hour is used to 90%, and limits.usage allows 80%"; result.Reasons[0] != want {
+				t.Errorf("it says %q", result.Reasons)
+			}
+		})
+	})
+}
+
+// TestALapsedClaimGoesBackToTheQueueOfARun: whoever took a task and is never heard of
+// again holds nothing up for longer than a lease.
+func TestALapsedClaimGoesBackToTheQueueOfARun(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon, b.Limits.MaxSeconds = true, 86400
+		p := b.perform(act{change: true, say: []signals.Payload{finish}})
+		b.add(t, "one")
+		if _, err := b.Claim(t.Context(), 1, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		b.stopAt(2 * time.Hour)
+		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 00:31")
+		if len(p.sessions) != 1 {
+			t.Fatalf("%d sessions", len(p.sessions))
+		}
+		var sessions []ralph.Session
+		if err := b.Store.View(t.Context(), func(tx *store.Tx) (err error) { sessions, err = tx.Sessions(store.SessionFilter{Task: 1}); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if len(sessions) != 2 || sessions[1].Ending != ralph.Lost || sessions[0].Outcome != ralph.OutcomeSuccess {
+			t.Errorf("got %+v", sessions)
+		}
+	})
+}
+
+// TestTheThirdSessionOfAStuckTaskHasTheEscalationModel, as the agent is told.
+func TestTheThirdSessionOfAStuckTaskHasTheEscalationModel(t *testing.T) {
+	stuck, moved := act{say: []signals.Payload{signals.Stuck{Reason: "no idea"}}}, act{change: true, say: []signals.Payload{halt}}
+	for _, tt := range []struct {
+		name       string
+		escalation string
+		acts       []act
+		want       []string
+	}{
+		{"after two that were stuck", "opus", []act{stuck, stuck, stuck}, []string{"config", "config", "opus"}},
+		{"not where it is switched off", "", []act{stuck, stuck, stuck}, []string{"config", "config", "config"}},
+		{"progress takes it back", "opus", []act{stuck, stuck, moved, stuck, stuck, stuck}, []string{"config", "config", "opus", "config", "config", "opus"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.ConfigModel, b.EscalationModel = "config", tt.escalation
+				p := b.perform(tt.acts...)
+				b.add(t, "one")
+				if result := b.serve(t)(); result.Status != ralph.ExitFailed {
+					t.Errorf("got %+v", result)
+				}
+				var models []string
+				for _, a := range p.sessions {
+					models = append(models, a.Model)
+				}
+				if !slices.Equal(models, tt.want) {
+					t.Errorf("got %q, want %q", models, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestEachSessionOfATaskSpeaksForItself: a task that is tried several times has
+// signals of several sessions, each kept with its own, and a session is judged by
+// what it said itself.
+func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		learned := signals.Learned{Text: "it is slow", Kind: "discovery", Scope: "task"}
+		p := b.perform(
+			act{change: true, say: []signals.Payload{finish, learned, halt}}, // the last one closes it
+			act{change: true}, // says nothing: what the one before said does not speak for it
+			act{change: true, say: []signals.Payload{finish}},
+			act{change: true, say: []signals.Payload{finish}},
+		)
+		b.add(t, "one", "two")
+		b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00", "01 00:01", "01 00:02", "01 00:03")
+		type kept struct {
+			Task    int64
+			Attempt int
+			Verbs   []ralph.Verb
+			Closing ralph.Verb
+			Outcome string
+		}
+		want := []kept{
+			{1, 1, []ralph.Verb{"done", "learned", "partial"}, "partial", "success"},
+			{1, 2, nil, "stuck", "failure"},
+			{1, 3, []ralph.Verb{"done"}, "done", "success"},
+			{2, 1, []ralph.Verb{"done"}, "done", "success"},
+		}
+		var got []kept
+		ids := map[string]bool{}
+		err := b.Store.View(t.Context(), func(tx *store.Tx) error {
+			for _, a := range p.sessions {
+				ids[a.SessionID] = true
+				s, err := tx.Session(a.SessionID)
+				if err != nil {
+					return err
+				}
+				k := kept{s.TaskID, s.Attempt, nil, s.ClosingVerb, s.Outcome}
+				said, err := tx.SessionSignals(a.SessionID)
+				if err != nil {
+					return err
+				}
+				for _, s := range said {
+					k.Verbs = append(k.Verbs, s.Payload.Verb())
+				}
+				got = append(got, k)
+			}
+			task, err := tx.Task(1)
+			if task.Attempts != 3 {
+				t.Errorf("%d attempts are counted of three", task.Attempts)
+			}
+			return err
+		})
+		if diff := cmp.Diff(want, got); err != nil || diff != "" || len(ids) != 4 {
+			t.Errorf("%d ids, %v\n%s", len(ids), err, diff)
+		}
+	})
+}
