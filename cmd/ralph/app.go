@@ -32,8 +32,11 @@ type project struct {
 	root   string // where ralph.yaml is, or the top of the git work tree
 	state  string // where the database and the transcripts are
 	git    bool
+	top    string // of the git work tree
+	common string // git's own directory, which all work trees share
 	config config.Loaded
 	held   confinement // set for a run
+	warn   io.Writer
 }
 
 // Names of files that ralph owns.
@@ -99,9 +102,9 @@ func (a *app) locate(ctx context.Context) (*project, error) {
 	if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
 		return nil, err
 	}
-	p := &project{git: err == nil}
+	p := &project{git: err == nil, top: top, common: common, warn: a.err}
 	for d := dir; ; d = filepath.Dir(d) {
-		if exists(filepath.Join(d, configName)) || exists(filepath.Join(d, plainState, databaseName)) {
+		if isRoot(d) || p.git && exists(packageState(common, top, d)) {
 			p.root = d
 			break
 		}
@@ -116,6 +119,9 @@ func (a *app) locate(ctx context.Context) (*project, error) {
 		p.root = top
 	}
 	p.state = filepath.Join(common, "ralph")
+	if own := packageState(common, top, p.root); p.git && exists(own) {
+		p.state = own
+	}
 	// A project that began without git keeps its state where it is (decision 5).
 	if plain := filepath.Join(p.root, plainState); !p.git || exists(filepath.Join(plain, databaseName)) {
 		p.state = plain
@@ -138,11 +144,19 @@ func (a *app) loadConfig(root string) (config.Loaded, error) {
 
 // open opens the project's database.
 func (p *project) open(ctx context.Context) (*store.DB, error) {
-	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{})
+	path := filepath.Join(p.state, databaseName)
+	fresh := !exists(path)
+	db, err := store.Open(ctx, path, store.Options{})
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("%w: ralph keeps its state there and must be able to write it", err)
 	}
-	return db, err
+	if err != nil {
+		return nil, err
+	}
+	if err := p.belongs(ctx, db, p.warn, fresh); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // write runs f in a transaction on the project's database.
