@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (use ralph.Task, ag
 	case RedFirst:
 		return r.readyFirst(ctx, task, red, said)
 	}
-	return r.stopRed(ctx, task, red, "the verification fails before any work: "+said)
+	return r.stopRed(ctx, task, red, "the verification fails before any work, and nothing was begun: "+said)
 }
 
 // readyFirst has one task after the other work until the verification is green. The
@@ -94,12 +95,12 @@ func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Ch
 
 // stopRed ends the run; a daemon waits for somebody to mend what fails.
 func (r *runner) stopRed(ctx context.Context, task ralph.Task, red []ralph.Check, why string) (ralph.Task, bool, *end, error) {
-	todo := "mend it (`ralph verify` runs it), or let tasks do it: `ralph run --on-red first` has one task work until it passes, as in a project that begins empty; --on-red go does not mind"
-	if err := r.announce(ctx, red, todo); err != nil {
+	if err := r.announce(ctx, red, ""); err != nil {
 		return task, false, nil, err
 	}
 	if !r.Daemon {
-		return task, false, &end{ralph.ExitUsage, why + "; nothing was begun: " + todo}, nil
+		return task, false, &end{ralph.ExitUsage, why + ". Mend it (`ralph verify` runs it), or let a task mend it, as in a project that begins empty: " +
+			"`ralph run --on-red first`; --on-red go works on all tasks regardless"}, nil
 	}
 	r.red.waits = true
 	return task, true, nil, r.state(ctx, "waiting", "until the verification passes: "+why+" (`ralph verify` runs it; verify.on_red)", time.Time{})
@@ -107,13 +108,13 @@ func (r *runner) stopRed(ctx context.Context, task ralph.Task, red []ralph.Check
 
 // announce records what fails, with the end of its output, once for each way to fail.
 func (r *runner) announce(ctx context.Context, red []ralph.Check, follows string) error {
-	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules) + follows
-	if said == r.red.announced {
+	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
+	if said+follows == r.red.announced {
 		return nil
 	}
-	r.red.announced = said
+	r.red.announced = said + follows
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		return tx.NoteRedSuite(r.id, string(r.OnRed), follows, red)
+		return tx.NoteRedSuite(r.id, string(cmp.Or(r.OnRed, RedStop)), said, follows, red)
 	})
 }
 

@@ -32,9 +32,12 @@ type project struct {
 	root   string // where ralph.yaml is, or the top of the git work tree
 	state  string // where the database and the transcripts are
 	git    bool
+	top    string // of the git work tree
+	common string // git's own directory, which all work trees share
 	config config.Loaded
 	held   confinement // set for a run
 	blank  bool        // it has no queue yet; set by open
+	warn   io.Writer
 }
 
 // Names of files that ralph owns.
@@ -100,9 +103,9 @@ func (a *app) locate(ctx context.Context) (*project, error) {
 	if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
 		return nil, err
 	}
-	p := &project{git: err == nil}
+	p := &project{git: err == nil, top: top, common: common, warn: a.err}
 	for d := dir; ; d = filepath.Dir(d) {
-		if exists(filepath.Join(d, configName)) || exists(filepath.Join(d, plainState, databaseName)) || exists(filepath.Join(d, plainState, goneName)) {
+		if isRoot(d) || p.git && exists(packageState(common, top, d)) {
 			p.root = d
 			break
 		}
@@ -117,7 +120,9 @@ func (a *app) locate(ctx context.Context) (*project, error) {
 		p.root = top
 	}
 	p.state = filepath.Join(p.root, plainState)
-	if p.git {
+	if own := packageState(common, top, p.root); p.git && exists(own) {
+		p.state = own
+	} else if p.git {
 		if p.state, err = chooseState(ctx, p.root, top, common); err != nil {
 			return nil, err
 		}

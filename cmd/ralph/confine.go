@@ -49,7 +49,7 @@ func writable(a *app, p *project) []string {
 	}
 	paths := []string{p.root, p.state, env("TMPDIR"), "/tmp", "/var/tmp"}
 	if p.git {
-		paths = append(paths, filepath.Dir(p.state)) // git's own directory, which a work tree may have elsewhere
+		paths = append(paths, p.common) // which a work tree may have elsewhere
 	}
 	if dir := env("CLAUDE_CONFIG_DIR"); dir != "" {
 		paths = append(paths, dir)

@@ -21,14 +21,19 @@ import (
 )
 
 func newInit(a *app) *cobra.Command {
-	var noCheck bool
+	var noCheck, own bool
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make this directory a project: write ralph.yaml",
 		Long: `Write ralph.yaml with the verification commands that fit what is found in the
 directory, create the database, and run the commands once: what is red already keeps
-a run from beginning. A file that is there already is not changed.`,
-		Example: "  cd my-project && ralph init",
+a run from beginning. A file that is there already is not changed.
+
+A repository has one queue, which is that of the folder in which it began. A part of
+it, as in a monorepo, becomes a project of its own by --package: with its own queue
+and configuration; its agents and commands work in that folder, and what is changed
+elsewhere is not its own.`,
+		Example: "  cd my-project && ralph init\n  cd monorepo/web && ralph init --package",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := a.dir()
@@ -36,17 +41,16 @@ a run from beginning. A file that is there already is not changed.`,
 				return err
 			}
 			path := filepath.Join(root, configName)
-			if exists(path) {
-				return usage(fmt.Errorf("%s exists already; it was not changed", path))
-			}
 			top, common, err := worktree.Find(cmd.Context(), root)
-			git := err == nil
 			if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
 				return err
 			}
 			// What refuses the queue refuses before anything is written.
 			before := project{root: root, state: filepath.Join(root, plainState)}
-			if git {
+			switch {
+			case err == nil && own:
+				before.state = packageState(common, top, root)
+			case err == nil:
 				if before.state, err = chooseState(cmd.Context(), root, top, common); err != nil {
 					return err
 				}
@@ -57,12 +61,19 @@ a run from beginning. A file that is there already is not changed.`,
 			if _, err := before.hasQueue(); err != nil {
 				return err
 			}
-			found := likelyCheck(root)
-			if err := os.WriteFile(path, config.Starter(found.commands(), found.junit...), 0o644); err != nil {
-				return fmt.Errorf("write %s: %w", path, err)
-			}
-			if err := found.makeRoom(root); err != nil {
+			if err := roomFor(cmd.Context(), root, own); err != nil {
 				return err
+			}
+			var found likely
+			written := !exists(path)
+			if written {
+				found = likelyCheck(root)
+				if err := os.WriteFile(path, config.Starter(found.commands(), found.junit...), 0o644); err != nil {
+					return fmt.Errorf("write %s: %w", path, err)
+				}
+				if err := found.makeRoom(root); err != nil {
+					return err
+				}
 			}
 			p, err := a.project(cmd.Context())
 			if err != nil {
@@ -73,7 +84,7 @@ a run from beginning. A file that is there already is not changed.`,
 				return err
 			}
 			defer db.Close()
-			out := initialised{Config: path, Git: git, Common: common, State: p.state, Verify: found.commands(), Checks: []ralph.Check{}}
+			out := initialised{Config: path, Written: written, Git: p.git, Common: p.common, State: p.state, Verify: p.config.Verify.Commands, Checks: []ralph.Check{}}
 			if found.command != "" {
 				out.Missing = missingProgram(cmd.Context(), found.command)
 			}
@@ -99,12 +110,14 @@ a run from beginning. A file that is there already is not changed.`,
 		},
 	}
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
+	cmd.Flags().BoolVar(&own, "package", false, "make this part of a repository a project of its own, with its own queue, in which agents and commands work")
 	return cmd
 }
 
 // initialised is what `ralph init` did.
 type initialised struct {
 	Config  string        `json:"config"`
+	Written bool          `json:"written"` // the configuration was not there before
 	Git     bool          `json:"git"`
 	Common  string        `json:"git_common_dir"`
 	State   string        `json:"state"`
@@ -115,7 +128,11 @@ type initialised struct {
 
 // sayFound says what was found and written, before the commands run.
 func (o initialised) sayFound(w io.Writer) error {
-	fmt.Fprintf(w, "wrote %s\nstate is kept in %s\n", o.Config, o.State)
+	wrote := "wrote"
+	if !o.Written {
+		wrote = "configured by"
+	}
+	fmt.Fprintf(w, "%s %s\nstate is kept in %s\n", wrote, o.Config, o.State)
 	if !o.Git {
 		fmt.Fprintln(w, "no git repository: files changed by a session will not be known")
 	}

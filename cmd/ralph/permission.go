@@ -41,7 +41,7 @@ func permissionRules(c config.Permissions, p *project, temp, home string) (permi
 	}
 	policy := permission.Policy{
 		Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Default: permission.Verdict(c.Default), Guards: c.Guards,
-		Project: follow(p.root), State: follow(p.state), Home: home,
+		Project: follow(p.root), State: follow(p.guarded()), Home: home,
 	}
 	for _, dir := range append([]string{temp, "/tmp", "/var/tmp"}, c.Writable...) {
 		if !filepath.IsAbs(dir) {

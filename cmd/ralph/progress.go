@@ -193,7 +193,7 @@ func describe(e ralph.Event) string {
 		Command                                                      string
 		Snapshot                                                     int64 `json:"snapshot_id"`
 		Permission                                                   int64 `json:"permissionId"`
-		Tool, Input, Commit                                          string
+		Tool, Input, Commit, Follows                                 string
 		Checks                                                       []ralph.Check
 	}
 	if err := json.Unmarshal(e.Payload, &d); err != nil {
@@ -210,7 +210,7 @@ func describe(e ralph.Event) string {
 		}
 	case ralph.EventBaselineRed:
 		if e.TaskID == 0 {
-			return describeRed(d.Reason, d.Checks)
+			return describeRed(d.Follows, d.Checks)
 		}
 		return fmt.Sprintf("! the verification fails before TASK-%d is begun, and refuses its done until it passes: %s", e.TaskID, oneLine(d.Reason, 200))
 	case ralph.EventDoneRefused:
@@ -250,7 +250,10 @@ func describeRed(follows string, checks []ralph.Check) string {
 	for _, c := range checks {
 		b.WriteString("\n" + sayCheck(c, tailShown))
 	}
-	return b.String() + "\n            → " + oneLine(follows, 400)
+	if follows != "" {
+		b.WriteString("\n→ " + oneLine(follows, 400))
+	}
+	return strings.ReplaceAll(b.String(), "\n", "\n            ")
 }
 
 // level is how much an event matters to somebody who reads what went wrong only.

@@ -168,14 +168,21 @@ var errNoQueue = usage(errors.New("there is no queue here yet; `ralph init` or `
 
 // begin opens the project's database, and makes it where there is none.
 func (p *project) begin(ctx context.Context) (*store.DB, error) {
-	if _, err := p.hasQueue(); err != nil {
+	there, err := p.hasQueue()
+	if err != nil {
 		return nil, err
 	}
 	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{})
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("%w: ralph keeps its state there and must be able to write it", err)
 	}
-	return db, err
+	if err != nil {
+		return nil, err
+	}
+	if err := p.belongs(ctx, db, p.warn, !there); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // open opens the project's database for those who only want to know what is in it,

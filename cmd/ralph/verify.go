@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -81,9 +83,16 @@ func sayWhole(w io.Writer, c ralph.Check, output io.ReadSeeker) error {
 	if ok {
 		_, err = io.WriteString(w, printable(text))
 	} else if _, err = output.Seek(0, io.SeekStart); err == nil {
-		_, err = io.Copy(w, output)
+		lines := bufio.NewReader(output)
+		for err == nil {
+			var line string
+			line, err = lines.ReadString('\n')
+			if _, werr := io.WriteString(w, printable(line)); werr != nil {
+				return werr
+			}
+		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	_, err = fmt.Fprintln(w, sayCheck(c, 0))
