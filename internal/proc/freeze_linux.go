@@ -20,7 +20,7 @@ type freeze struct {
 	moving   []*captive        // those of them that did not stand still
 	found    map[identity]bool // what the last look has found: is it dead
 	calm     time.Time         // since when nothing has changed; zero if something has
-	killed   []*captive        // by cull
+	killed   []process         // by cull
 	by       string
 }
 
@@ -218,7 +218,7 @@ func (f *freeze) frozen() bool {
 
 // dying tells whether something that was killed still lives.
 func (f *freeze) dying() bool {
-	return slices.ContainsFunc(f.killed, func(c *captive) bool { return c.alive() })
+	return slices.ContainsFunc(f.killed, process.alive)
 }
 
 // cull kills all but the processes to keep. The death of one may wake another
@@ -232,10 +232,10 @@ func (f *freeze) cull(keep []int) error {
 			f.hunt.kept[c.identity] = true
 			continue
 		}
-		c.process = c.named()
-		f.killed = append(f.killed, c)
-		if err := c.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			errs = append(errs, fmt.Errorf("process %s cannot be killed: %w", c, err))
+		p := c.named() // while it still has a command line
+		f.killed = append(f.killed, p)
+		if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, fmt.Errorf("process %s cannot be killed: %w", p, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -244,8 +244,8 @@ func (f *freeze) cull(keep []int) error {
 // leftovers lists what was killed, parents first.
 func (f *freeze) leftovers() []Leftover {
 	var list []Leftover
-	for _, c := range slices.Backward(f.killed) {
-		list = append(list, Leftover{c.pid, c.command})
+	for _, p := range slices.Backward(f.killed) {
+		list = append(list, Leftover{p.pid, p.command})
 	}
 	return list
 }
