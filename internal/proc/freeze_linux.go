@@ -45,7 +45,7 @@ func (s *supervisor) obey(o order) {
 	switch o.Do {
 	case listAll:
 		var found []process
-		found, err = s.hunt.all()
+		found, err = s.hunt.look()
 		e.Members = s.hunt.members(found)
 	case holdAll:
 		if s.freeze != nil {
@@ -126,7 +126,7 @@ func (f *freeze) look() (still bool, err error) {
 			grouped[p.identity] = true
 		}
 	}
-	found, err := f.hunt.all()
+	found, err := f.hunt.look()
 	if err != nil {
 		return false, err
 	}
@@ -274,7 +274,7 @@ func (f *freeze) thaw() (moving []string, err error) {
 
 // verify says what has moved since all was still.
 func (f *freeze) verify() error {
-	found, err := f.hunt.all()
+	found, err := f.hunt.look()
 	if err != nil {
 		return err
 	}
