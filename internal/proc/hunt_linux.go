@@ -203,5 +203,12 @@ func becomeSubreaper() error {
 	return nil
 }
 
+// supervisorAttr is how a supervisor is started. The kernel wakes it at ralph's
+// death, in case the agent has stopped it. (It also does at the end of the thread
+// that has started it, which does no harm.)
+func supervisorAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
+}
+
 // executable is this program even after its file was replaced or removed.
 func executable() (string, error) { return "/proc/self/exe", nil }
