@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/proc"
 	"ralph/internal/schedule"
 	"ralph/internal/worktree"
 	"ralph/prompt"
@@ -266,6 +267,9 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		return nil, err
 	}
 	report, err := s.run(ctx, r.started.Add(seconds(r.Limits.MaxSeconds)))
+	if errors.Is(err, proc.ErrSupervisorLost) && report.Ending == "" { // as it started: that costs this session alone
+		report, err = Report{Ending: ralph.Lost, Reason: "lost: " + err.Error(), CostKnown: true}, nil
+	}
 	if err != nil {
 		return r.unusable(ctx, s, err)
 	}
