@@ -53,4 +53,6 @@ func Sweep(string) ([]Leftover, error) {
 
 func becomeSubreaper() error { return nil }
 
+func supervisorAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
 func executable() (string, error) { return os.Executable() }

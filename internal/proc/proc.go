@@ -51,8 +51,8 @@ import (
 // SuperviseArg is the first argument that selects [Supervise].
 const SuperviseArg = "__supervise"
 
-// ErrSupervisorLost is returned by [Process.Wait] when the supervisor was
-// killed: how the command ended is unknown.
+// ErrSupervisorLost is returned by [Start] and [Process.Wait] when the supervisor
+// was killed: how the command ended, or whether it was started, is unknown.
 var ErrSupervisorLost = errors.New("the supervisor was killed")
 
 // A Spec says what to start, and how.

@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"crypto/rand"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 type Process struct {
 	name       string
 	marker     string
+	mark       string // of the supervisor, and of the command until it executes its program
 	pid        int
 	supervisor *exec.Cmd
 	events     *os.File
@@ -37,7 +39,9 @@ type Process struct {
 // Start starts a command under a supervisor and returns when it runs. The
 // error names the program. It is [exec.ErrNotFound] if there is no such
 // program, [fs.ErrPermission] if it may not be executed, and [fs.ErrNotExist]
-// if the working directory, or the interpreter of a script, is missing.
+// if the working directory, or the interpreter of a script, is missing. It is
+// [ErrSupervisorLost] if the supervisor was killed meanwhile; nothing runs then
+// that [Process.Wait] would have found.
 // Whoever starts a process must call Wait.
 func Start(spec Spec) (*Process, error) {
 	path, _, _, err := spec.resolve()
@@ -74,6 +78,7 @@ func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 	}
 	defer events.Close()
 	p := &Process{
+		mark:   supervisorEnv + "=" + rand.Text(),
 		orders: ordersW, encoder: gob.NewEncoder(ordersW),
 		events: eventsR, decoder: gob.NewDecoder(eventsR), over: make(chan struct{}), asked: map[int]chan event{},
 	}
@@ -105,8 +110,14 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 		Enclosure: spec.Containment.enclosure(spec.Marker),
 	})
 	if err != nil {
-		_, err = p.lost(err) // the command may have been started already
-		return nil, fmt.Errorf("start %w", err)
+		// The command may be about to execute its program, and still look like its
+		// supervisor, or may run already.
+		_, swept := Sweep(p.mark)
+		if errors.Is(swept, errors.ErrUnsupported) {
+			swept = nil
+		}
+		_, err = p.lost(err)
+		return nil, errors.Join(fmt.Errorf("start %w", err), swept)
 	}
 	switch {
 	case answer.Problem != "":
@@ -137,9 +148,9 @@ func (p *Process) supervise(files []*os.File) error {
 		Path:        self,
 		Args:        []string{os.Args[0], SuperviseArg},
 		Dir:         "/", // keep no work tree busy
-		Env:         append(os.Environ(), supervisorEnv+"=1"),
+		Env:         append(os.Environ(), p.mark),
 		Stderr:      os.Stderr, // for the trace of a crash; it says nothing else
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		SysProcAttr: supervisorAttr(),
 	}
 	for _, f := range files {
 		if f == nil {
