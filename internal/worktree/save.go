@@ -83,7 +83,9 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, m
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 	}
 	for _, old := range list[min(len(list), savedKept-1):] {
-		if _, err := run(ctx, t.root, nil, "update-ref", "-d", savedRefs+strconv.FormatInt(old.ID, 10)); err != nil {
+		// Another process that saves may be dropping it at this moment, and what stays is
+		// dropped the next time: this one is kept all the same.
+		if _, err := run(ctx, t.root, nil, "update-ref", "-d", savedRefs+strconv.FormatInt(old.ID, 10)); err != nil && ctx.Err() != nil {
 			return Saved{}, false, err
 		}
 	}
@@ -103,16 +105,20 @@ func (t *Tree) topContent(ctx context.Context, s Snapshot, scratch string) (stri
 	return strings.TrimSpace(string(out)), err
 }
 
-// name gives a saved state the first number that is free. A lock that a power cut
-// has left at one makes it the next.
+// name gives a saved state the first number that is free. Another process may take one
+// at the same moment, and a power cut may have left a lock at one: then it is the next.
 func (t *Tree) name(ctx context.Context, first int64, commit string) (id int64, err error) {
-	for id = first; id < first+5; id++ {
-		if _, err = run(ctx, t.root, nil, "update-ref", savedRefs+strconv.FormatInt(id, 10), commit, strings.Repeat("0", len(commit))); err == nil || ctx.Err() != nil {
+	for id = first; id < first+maxTaken; id++ {
+		_, err = run(ctx, t.root, nil, "update-ref", savedRefs+strconv.FormatInt(id, 10), commit, strings.Repeat("0", len(commit)))
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "exists") {
 			break
 		}
 	}
 	return id, err
 }
+
+// maxTaken bounds how many numbers are tried: as many as may be taken meanwhile.
+const maxTaken = 1000
 
 // author are the names under which saved states are committed.
 var author = []string{"GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost"}

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"ralph/internal/worktree"
@@ -199,5 +201,39 @@ func TestAProjectBelowTheTopSavesWhatIsBesideItToo(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(dir, f)); err != nil || string(got) != "mine\n" {
 			t.Errorf("%s: got %q, %v", f, got, err)
 		}
+	}
+}
+
+// TestSavesAtTheSameTimeAllGetANumber: those of workers in their own work trees share
+// one repository and its numbers.
+func TestSavesAtTheSameTimeAllGetANumber(t *testing.T) {
+	t.Parallel()
+	const savers = 50
+	dir := t.TempDir()
+	sh(t, dir, "git init -q -b main main; cd main; git commit -q --allow-empty -m base; for i in $(seq 1 "+strconv.Itoa(savers)+"); do git worktree add -q --detach ../$i; echo $i > ../$i/draft; done")
+	var together sync.WaitGroup
+	begin := make(chan struct{})
+	ids := make([]int64, savers)
+	errs := make([]error, savers)
+	for i := range savers {
+		tree, scratch := open(t, filepath.Join(dir, strconv.Itoa(i+1))), t.TempDir()
+		s, err := tree.Snapshot(t.Context(), scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		together.Go(func() {
+			<-begin
+			saved, _, err := tree.Save(t.Context(), s, worktree.Ignored{}, scratch, "before a session")
+			ids[i], errs[i] = saved.ID, err
+		})
+	}
+	close(begin)
+	together.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != savers || ids[0] == 0 {
+		t.Errorf("%d saves have %d numbers: %v", savers, n, ids)
 	}
 }
