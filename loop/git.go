@@ -101,7 +101,10 @@ func (l *Loop) commitTask(ctx context.Context, s *session, closing signals.Paylo
 			}
 		}
 	}
-	id, err := l.Tree.Commit(ctx, files, commitMessage(s, closing))
+	id, filtered, err := l.Tree.Commit(ctx, files, commitMessage(s, closing))
+	if len(filtered) > 0 {
+		l.Log.Warn("files that belong to a filter of git's (.gitattributes), which ralph does not run, are left uncommitted", "task", s.task.ID, "files", strings.Join(filtered, ", "))
+	}
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,10 @@ import (
 // settle reads what the session left behind, decides, and writes the decision
 // down, in one transaction. It returns what the session was charged.
 func (s *session) settle(ctx context.Context, report Report) (d signals.Decision, cost float64, err error) {
+	// A look would make the folders anew that were taken away.
+	if err := s.Store.Intact(); err != nil {
+		return d, 0, err
+	}
 	s.take(report)
 	// What was said is settled even if ctx has ended meanwhile; only the
 	// verification, which may take long, ends with it.

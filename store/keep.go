@@ -88,7 +88,10 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 	if err != nil {
 		return "", fmt.Errorf("the backup cannot be used: %w", err)
 	}
-	err = db.Check(ctx)
+	// A copy has no write-ahead log, without which readers and writers wait for each other.
+	if err = db.dialect.setUp(ctx, db.write); err == nil {
+		err = db.Check(ctx)
+	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return "", fmt.Errorf("the backup cannot be used: %w", err)
 	}
@@ -105,7 +108,9 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 		if err := os.Rename(path+end, aside+end); err != nil {
 			return "", err
 		}
-		kept = aside
+		if end == "" {
+			kept = aside
+		}
 	}
 	return kept, os.Rename(trial, path)
 }

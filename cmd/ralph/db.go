@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -114,6 +115,9 @@ func newDBRestore(a *app) *cobra.Command {
 			defer func() { err = errors.Join(err, unlock()) }()
 			kept, err := store.Restore(cmd.Context(), file, filepath.Join(p.state, databaseName), time.Now().UTC().Format("20060102T150405.000"))
 			if err != nil {
+				return err
+			}
+			if err := os.Remove(filepath.Join(p.state, goneName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			return a.print(map[string]string{"restored": file, "replaced": kept}, func(w io.Writer) error {

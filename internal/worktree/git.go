@@ -53,8 +53,9 @@ func command(ctx context.Context, dir string, env []string, args ...string) *exe
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") }), quietEnv...)
 	cmd.Env = append(cmd.Env, env...)
 	asGroup(cmd)
-	// What has left the group may hold the output open.
-	cmd.WaitDelay = time.Second
+	// What has left the group may hold the output open for ever; on a loaded machine it
+	// takes its time to be read.
+	cmd.WaitDelay = 30 * time.Second
 	return cmd
 }
 

@@ -181,12 +181,12 @@ func (t *Tree) refMarks() string {
 	}
 	m := marks{sum: sha256.New(), files: maxMarkFiles, bytes: maxMarkBytes}
 	err := m.tree(t.common)
-	others, globErr := filepath.Glob(filepath.Join(t.common, "worktrees", "*"))
-	if err = errors.Join(err, globErr); err != nil {
+	others, listErr := os.ReadDir(filepath.Join(t.common, "worktrees"))
+	if err != nil || listErr != nil && !errors.Is(listErr, fs.ErrNotExist) {
 		return ""
 	}
-	for _, dir := range others {
-		if m.tree(dir) != nil {
+	for _, other := range others {
+		if m.tree(filepath.Join(t.common, "worktrees", other.Name())) != nil {
 			return ""
 		}
 	}

@@ -83,7 +83,9 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, m
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 	}
 	for _, old := range list[min(len(list), savedKept-1):] {
-		if _, err := run(ctx, t.root, nil, "update-ref", "-d", savedRefs+strconv.FormatInt(old.ID, 10)); err != nil {
+		// Another process that saves may be dropping it at this moment, and what stays is
+		// dropped the next time: this one is kept all the same.
+		if _, err := run(ctx, t.root, nil, "update-ref", "-d", savedRefs+strconv.FormatInt(old.ID, 10)); err != nil && ctx.Err() != nil {
 			return Saved{}, false, err
 		}
 	}
@@ -103,16 +105,20 @@ func (t *Tree) topContent(ctx context.Context, s Snapshot, scratch string) (stri
 	return strings.TrimSpace(string(out)), err
 }
 
-// name gives a saved state the first number that is free. A lock that a power cut
-// has left at one makes it the next.
+// name gives a saved state the first number that is free. Another process may take one
+// at the same moment, and a power cut may have left a lock at one: then it is the next.
 func (t *Tree) name(ctx context.Context, first int64, commit string) (id int64, err error) {
-	for id = first; id < first+5; id++ {
-		if _, err = run(ctx, t.root, nil, "update-ref", savedRefs+strconv.FormatInt(id, 10), commit, strings.Repeat("0", len(commit))); err == nil || ctx.Err() != nil {
+	for id = first; id < first+maxTaken; id++ {
+		_, err = run(ctx, t.root, nil, "update-ref", savedRefs+strconv.FormatInt(id, 10), commit, strings.Repeat("0", len(commit)))
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "exists") {
 			break
 		}
 	}
 	return id, err
 }
+
+// maxTaken bounds how many numbers are tried: as many as may be taken meanwhile.
+const maxTaken = 1000
 
 // author are the names under which saved states are committed.
 var author = []string{"GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost"}
@@ -351,16 +357,22 @@ func (t *Tree) below() string {
 func (t *Tree) Below(path string) string { return t.below() + path }
 
 // Commit commits what the work tree has of some files, and nothing else: other
-// uncommitted and staged work stays as it is. Hooks are not run and nothing is
-// signed. It returns the new commit, "" if there was nothing to commit.
-func (t *Tree) Commit(ctx context.Context, files []string, message string) (string, error) {
+// uncommitted and staged work stays as it is. Hooks and filters are not run and nothing
+// is signed: files that belong to a filter are left as they are, since what it makes of
+// them is not known. It returns the new commit, "" if there was nothing to commit, and
+// the files that were left for a filter.
+func (t *Tree) Commit(ctx context.Context, files []string, message string) (id string, filtered []string, err error) {
 	if t.git == "" || len(files) == 0 {
-		return "", nil
+		return "", nil, nil
 	}
-	literal := []string{"GIT_LITERAL_PATHSPECS=1"}
-	status, err := run(ctx, t.root, nil, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
+	overrides, err := t.overrides(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
+	}
+	literal := append(slices.Clip(overrides), "GIT_LITERAL_PATHSPECS=1")
+	status, err := run(ctx, t.root, overrides, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+	if err != nil {
+		return "", nil, err
 	}
 	var changed []string
 	for _, entry := range bytes.Split(status, []byte{0}) {
@@ -372,13 +384,18 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (stri
 			changed = append(changed, name)
 		}
 	}
+	if filtered, err = t.filtered(ctx, changed); err != nil {
+		return "", nil, err
+	}
+	changed = slices.DeleteFunc(changed, func(name string) bool { return slices.Contains(filtered, name) })
 	if len(changed) == 0 {
-		return "", nil
+		return "", filtered, nil
 	}
 	paths := strings.Join(changed, "\x00")
 	from := []string{"--pathspec-from-file=-", "--pathspec-file-nul"}
-	if _, err := runInput(ctx, t.root, literal, paths, append([]string{"add", "-A"}, from...)...); err != nil {
-		return "", err
+	// `git add` would look into submodules, with the filters of their configuration.
+	if _, err := runInput(ctx, t.root, literal, paths, "update-index", "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
+		return "", filtered, err
 	}
 	env := literal
 	if _, err := run(ctx, t.root, nil, "var", "GIT_COMMITTER_IDENT"); err != nil {
@@ -386,15 +403,31 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (stri
 	}
 	file, err := os.CreateTemp("", "ralph-message-*")
 	if err != nil {
-		return "", err
+		return "", filtered, err
 	}
 	defer os.Remove(file.Name())
 	_, err = file.WriteString(message)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return "", err
+		return "", filtered, err
 	}
-	if _, err := runInput(ctx, t.root, env, paths, append([]string{"-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}, from...)...); err != nil {
-		return "", err
+	if _, err := runInput(ctx, t.root, env, paths, append([]string{"commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}, from...)...); err != nil {
+		return "", filtered, err
 	}
-	return t.id(ctx, nil, "HEAD")
+	id, err = t.id(ctx, nil, "HEAD")
+	return id, filtered, err
+}
+
+// filtered are those of some files whose attributes name a filter.
+func (t *Tree) filtered(ctx context.Context, files []string) (list []string, err error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	out, err := runInput(ctx, t.root, nil, strings.Join(files, "\x00"), "check-attr", "-z", "--stdin", "filter")
+	fields := strings.Split(string(out), "\x00")
+	for i := 0; i+2 < len(fields); i += 3 {
+		if value := fields[i+2]; value != "unspecified" && value != "unset" {
+			list = append(list, fields[i])
+		}
+	}
+	return list, err
 }

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"ralph/internal/worktree"
@@ -143,14 +145,14 @@ func TestCommitTakesOnlyWhatItIsTold(t *testing.T) {
 	sh(t, dir, "git init -q -b main; echo a > a; echo b > b; echo gone > gone; git add .; git commit -qm base; mkdir .git/hooks -p; printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"+
 		"; echo mine >> b; echo staged > staged; git add staged; echo work >> a; echo new > new; rm gone; git config user.name tester; git config user.email t@example.com")
 	tree := open(t, dir)
-	id, err := tree.Commit(t.Context(), []string{"a", "new", "gone", "never there"}, "Do it\n\nRalph-Task: TASK-1\n")
+	id, _, err := tree.Commit(t.Context(), []string{"a", "new", "gone", "never there"}, "Do it\n\nRalph-Task: TASK-1\n")
 	if err != nil || id == "" {
 		t.Fatal(id, err)
 	}
 	if got := output(t, dir, "git show --name-status --format=%B HEAD; echo ==; git status --porcelain"); got != "Do it\n\nRalph-Task: TASK-1\n\n\nM\ta\nD\tgone\nA\tnew\n==\n M b\nA  staged\n" {
 		t.Errorf("got %q", got)
 	}
-	if id, err := tree.Commit(t.Context(), []string{"a"}, "Again\n"); err != nil || id != "" {
+	if id, _, err := tree.Commit(t.Context(), []string{"a"}, "Again\n"); err != nil || id != "" {
 		t.Errorf("nothing was committed as %q, %v", id, err)
 	}
 }
@@ -199,5 +201,39 @@ func TestAProjectBelowTheTopSavesWhatIsBesideItToo(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(dir, f)); err != nil || string(got) != "mine\n" {
 			t.Errorf("%s: got %q, %v", f, got, err)
 		}
+	}
+}
+
+// TestSavesAtTheSameTimeAllGetANumber: those of workers in their own work trees share
+// one repository and its numbers.
+func TestSavesAtTheSameTimeAllGetANumber(t *testing.T) {
+	t.Parallel()
+	const savers = 50
+	dir := t.TempDir()
+	sh(t, dir, "git init -q -b main main; cd main; git commit -q --allow-empty -m base; for i in $(seq 1 "+strconv.Itoa(savers)+"); do git worktree add -q --detach ../$i; echo $i > ../$i/draft; done")
+	var together sync.WaitGroup
+	begin := make(chan struct{})
+	ids := make([]int64, savers)
+	errs := make([]error, savers)
+	for i := range savers {
+		tree, scratch := open(t, filepath.Join(dir, strconv.Itoa(i+1))), t.TempDir()
+		s, err := tree.Snapshot(t.Context(), scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		together.Go(func() {
+			<-begin
+			saved, _, err := tree.Save(t.Context(), s, worktree.Ignored{}, scratch, "before a session")
+			ids[i], errs[i] = saved.ID, err
+		})
+	}
+	close(begin)
+	together.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != savers || ids[0] == 0 {
+		t.Errorf("%d saves have %d numbers: %v", savers, n, ids)
 	}
 }

@@ -152,12 +152,12 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, err
 		return "", err
 	}
 	// A split index refers to a file beside it.
-	shared, err := filepath.Glob(filepath.Join(t.git, "sharedindex.*"))
+	shared, err := sharedIndexes(t.git)
 	if err != nil {
 		return "", err
 	}
 	for _, s := range shared {
-		if err := t.copyIndex(s, filepath.Join(scratch, filepath.Base(s))); err != nil {
+		if err := t.copyIndex(filepath.Join(t.git, s), filepath.Join(scratch, s)); err != nil {
 			return "", err
 		}
 	}
@@ -192,6 +192,17 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, err
 		t.known.index, t.known.content = digest, content
 	}
 	return content, err
+}
+
+// sharedIndexes are the names of the parts of split indexes in a git directory.
+func sharedIndexes(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "sharedindex.") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
 }
 
 // knownTree is the tree that git has made of an index like this one, if its objects
@@ -247,12 +258,17 @@ func (t *Tree) environment(scratch string) []string {
 		"GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none",
 		"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"),
 		"GIT_OBJECT_DIRECTORY=" + filepath.Join(scratch, "objects"),
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(t.common, "objects"),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoted(filepath.Join(t.common, "objects")),
 	}
 	if t.Marker != "" {
 		env = append(env, t.Marker)
 	}
 	return env
+}
+
+// quoted is a path as git reads it in a list of paths, which colons part.
+func quoted(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }
 
 // copyIndex copies an index, so that git looks at every file in it.
