@@ -22,5 +22,8 @@ var Allowance = allowance
 
 // Spend makes what limits are compared with.
 func Spend(sessions, stagnant int, elapsed time.Duration, run, day float64) Spending {
-	return spending{sessions: sessions, stagnant: stagnant, elapsed: elapsed, run: run, day: day}
+	return spending{per: "run", sessions: sessions, stagnant: stagnant, elapsed: elapsed, run: run, day: day}
 }
+
+// SetClaiming has something happen between reading a task and claiming it.
+func SetClaiming(l *Loop, f func()) { l.claiming = f }

@@ -97,6 +97,7 @@ func examine(ctx context.Context, a *app, noCheck bool) []finding {
 	} else {
 		findings = append(findings, finding{"database", true, db.Path(), ""})
 	}
+	findings = append(findings, unsettled(ctx, db)...)
 	agent, err := newAgent(a, p, db)
 	if err != nil {
 		return append(findings, finding{"agent", false, err.Error(), ""})
@@ -119,6 +120,22 @@ func examine(ctx context.Context, a *app, noCheck bool) []finding {
 	}
 	findings = append(findings, lookAtConfinement(ctx, a, p)...)
 	return append(findings, stopHook(p)...)
+}
+
+// unsettled names the sessions that are over and could not be settled, so that their
+// tasks stay claimed.
+func unsettled(ctx context.Context, db *store.DB) (findings []finding) {
+	var list []store.UnsettledSession
+	if err := db.View(ctx, func(tx *store.Tx) (err error) { list, err = tx.Unsettled(); return err }); err != nil {
+		return []finding{{"sessions", false, err.Error(), ""}}
+	}
+	for _, u := range list {
+		findings = append(findings, finding{
+			"session", false, fmt.Sprintf("%.8s of TASK-%d is over and could not be settled: %s", u.ID, u.Task, u.Why),
+			"mend that; the next `ralph run` settles it",
+		})
+	}
+	return findings
 }
 
 // verification tells what checks a done, and runs it unless it is not to be.
