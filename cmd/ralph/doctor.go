@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/loop"
+	"ralph/store"
 )
 
 // A finding is one thing that doctor looked at.
@@ -80,9 +82,10 @@ func examine(ctx context.Context, a *app) []finding {
 	}
 	defer db.Close()
 	if err := db.Check(ctx); err != nil {
-		findings = append(findings, finding{"database", false, err.Error(), "restore a copy from the folder backups beside it"})
+		findings = append(findings, finding{"database", false, err.Error(), "`ralph db check` says more, and which copy there is"})
 	} else {
 		findings = append(findings, finding{"database", true, db.Path(), ""})
+		findings = append(findings, lookAtVerdicts(ctx, db)...)
 	}
 	agent, err := newAgent(a, p, db)
 	if err != nil {
@@ -105,6 +108,19 @@ func examine(ctx context.Context, a *app) []finding {
 	}
 	findings = append(findings, lookAtConfinement(ctx, a, p)...)
 	return append(findings, stopHook(p)...)
+}
+
+// lookAtVerdicts finds tasks that are completed although nobody decided so.
+func lookAtVerdicts(ctx context.Context, db *store.DB) []finding {
+	var unaccepted []int64
+	err := db.View(ctx, func(tx *store.Tx) (err error) { unaccepted, err = tx.Unaccepted(); return err })
+	switch {
+	case err != nil:
+		return []finding{{"verdicts", false, err.Error(), "`ralph db check` says more"}}
+	case len(unaccepted) > 0:
+		return []finding{{"verdicts", false, loop.Outside(unaccepted), "`ralph db check` names what contradicts itself"}}
+	}
+	return nil
 }
 
 // programName matches a word that a shell would look for in PATH, unless it is one
