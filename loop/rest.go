@@ -33,17 +33,34 @@ func (r *runner) withRest(ctx context.Context, e *end, err error) ([]end, error)
 func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var tasks []ralph.Task
 	var inbox []store.InboxItem
+	var unaccepted []int64
 	err := r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}}); err != nil {
 			return err
 		}
-		inbox, err = tx.Inbox()
+		if inbox, err = tx.Inbox(); err != nil {
+			return err
+		}
+		unaccepted, err = tx.Unaccepted()
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return judgeRest(tasks, inbox, r.worked, r.Task), nil
+	ends := judgeRest(tasks, inbox, r.worked, r.Task)
+	if len(unaccepted) > 0 {
+		ends = append(ends, end{ralph.ExitWaiting, Outside(unaccepted)})
+	}
+	return ends, nil
+}
+
+// Outside says of completed tasks that nothing recorded says why they are.
+func Outside(tasks []int64) string {
+	names := make([]string, len(tasks))
+	for i, id := range tasks {
+		names[i] = fmt.Sprintf("TASK-%d", id)
+	}
+	return fmt.Sprintf("%s: %s; look at what is there, and have it done again with `ralph task retry`", store.Unaccepted, strings.Join(names, ", "))
 }
 
 // judgeRest is the decision behind leftOver. Of all tasks it is given those that

@@ -12,34 +12,40 @@ import (
 )
 
 // invariants are what ralph itself holds true of its data, beyond what the
-// database refuses. Each query counts what contradicts it.
-var invariants = []struct{ what, query string }{
-	{"foreign keys that point nowhere", `SELECT count(*) FROM pragma_foreign_key_check`},
-	{"sessions in progress on a task that is not", `
-		SELECT count(*) FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.completed_at = '' AND t.status <> 'in_progress'`},
-	{"tasks in progress without a session", `
-		SELECT count(*) FROM tasks t WHERE t.status = 'in_progress' AND t.claimed_by = '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id AND s.completed_at = '')`},
-	{"tasks that wait for an answer although no question is open", `
-		SELECT count(*) FROM tasks t WHERE t.status = 'needs_input'
-			AND NOT EXISTS (SELECT 1 FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1 AND (c.signal_verb = 'ask' OR c.kind = 'question'))`},
-	{"learnings that were counted more often than they were signalled", `
-		SELECT count(*) FROM learnings l WHERE l.origin = 'agent' AND l.times_seen > (SELECT count(*) FROM learning_comments c WHERE c.learning_id = l.id)`},
+// database refuses. Each query names the rows that contradict it.
+var invariants = []struct{ what, mend, query string }{
+	{"references that point nowhere", "", `SELECT "table" || ' ' || coalesce(rowid, 0) || ' → ' || parent FROM pragma_foreign_key_check`},
+	{"sessions in progress on a task that is not", "`ralph run` settles what an earlier run left", `
+		SELECT 'session ' || substr(s.id, 1, 8) || ' on TASK-' || t.id
+		FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.completed_at = '' AND t.status <> 'in_progress' ORDER BY t.id`},
+	{"tasks in progress without a session", "`ralph task cancel` calls one off, and `ralph task retry` has it done again", `
+		SELECT 'TASK-' || t.id FROM tasks t
+		WHERE t.status = 'in_progress' AND t.claimed_by = '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id AND s.completed_at = '') ORDER BY t.id`},
+	{"tasks that wait for an answer although no question is open", "`ralph task cancel` calls one off, and `ralph task retry` has it done again", `
+		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'needs_input'
+			AND NOT EXISTS (SELECT 1 FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1 AND (c.signal_verb = 'ask' OR c.kind = 'question')) ORDER BY t.id`},
+	{"tasks completed without an accepted session (changed outside of ralph?)", "look at what they ask for; `ralph task retry` has one done again", `
+		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'completed' AND ` + acceptedReason + ` IS NULL ORDER BY t.id`},
 }
 
-// Examine is [DB.Check] with what ralph itself holds true of its data. It lists
-// every problem; none if all is well.
-func (db *DB) Examine(ctx context.Context) (problems []string, err error) {
-	if err := db.Check(ctx); err != nil {
-		return []string{err.Error()}, nil
-	}
+// A Problem is something that contradicts what ralph holds true of its data.
+type Problem struct {
+	What string   `json:"what"`
+	Rows []string `json:"rows"` // all of them, in words
+	Mend string   `json:"mend"` // what to do; "" if nothing but a copy helps
+}
+
+// Examine lists what contradicts what ralph itself holds true of its data; none if
+// all is well. Whether the file itself is sound says [DB.Check].
+func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 	err = db.View(ctx, func(tx *Tx) error {
 		for _, i := range invariants {
-			var n int
-			if err := tx.row(i.query).Scan(&n); err != nil {
+			rows, err := all(tx, func(row scanner) (name string, err error) { return name, row.Scan(&name) }, i.query)
+			if err != nil {
 				return fmt.Errorf("%s: %w", i.what, err)
 			}
-			if n > 0 {
-				problems = append(problems, fmt.Sprintf("%d %s", n, i.what))
+			if len(rows) > 0 {
+				problems = append(problems, Problem{i.what, rows, i.mend})
 			}
 		}
 		return nil

@@ -7,14 +7,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ralph"
 	"ralph/signals"
 )
 
+// acceptedReason is why a completed task t is, as the log has it: by the decision on
+// a session of its own, by a person or an import, or since before there was a log.
+// It is null where nothing recorded led there.
+const acceptedReason = `
+	CASE WHEN EXISTS (SELECT 1 FROM events e WHERE e.task_id = t.id AND e.type IN ('task.created', 'task.status_changed'))
+	THEN (SELECT CASE
+			WHEN json_extract(e.payload, '$.to') <> 'completed' THEN NULL
+			WHEN json_extract(e.payload, '$.from') <> 'in_progress' THEN json_extract(e.payload, '$.reason')
+			ELSE (SELECT json_extract(s.decision, '$.StatusReason') FROM sessions s WHERE s.task_id = t.id AND s.attempt =
+				(SELECT max(a.attempt) FROM sessions a WHERE a.task_id = t.id AND a.completed_at <> '' AND a.decision LIKE '%"Accepted":true%'))
+		END FROM events e WHERE e.id = (SELECT max(m.id) FROM events m WHERE m.task_id = t.id AND m.type = 'task.status_changed'))
+	ELSE t.status_reason END`
+
+// Unaccepted is why a task is completed of which nobody knows why.
+const Unaccepted = "completed without an accepted session (changed outside of ralph?)"
+
+// What is said of a completed task comes from what was decided, not from its row,
+// which anybody can write who reaches the file.
 const taskColumns = `
-	t.id, t.title, t.status, t.status_reason, t.priority,
+	t.id, t.title, t.status, CASE WHEN t.status = 'completed' THEN coalesce(` + acceptedReason + `, '` + Unaccepted + `') ELSE t.status_reason END, t.priority,
 	coalesce((SELECT f.name FROM features f WHERE f.id = t.feature_id), ''),
 	coalesce((SELECT d.name FROM disciplines d WHERE d.id = t.discipline_id), ''),
 	t.origin,
@@ -98,6 +117,13 @@ func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 		matching = `t.id IN (SELECT t.id FROM tasks t WHERE ` + matching + ` ORDER BY ` + order + ` LIMIT ` + arg(f.Limit) + ` OFFSET ` + arg(f.Skip) + `)`
 	}
 	return all(tx, scanTask, `SELECT `+taskColumns+` FROM tasks t WHERE `+matching+` ORDER BY `+order, args...)
+}
+
+// Unaccepted are the completed tasks of which nothing recorded says why.
+func (tx *Tx) Unaccepted() ([]int64, error) {
+	list, err := all(tx, scanID, `SELECT t.id FROM tasks t WHERE t.status = 'completed' AND `+acceptedReason+` IS NULL`)
+	slices.Sort(list)
+	return list, err
 }
 
 // Counts are the numbers of tasks by status.

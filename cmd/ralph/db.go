@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/store"
@@ -28,36 +30,72 @@ func newDBCheck(a *app) *cobra.Command {
 		Use: "check", Short: "Verify the database", Long: "Verify the database: its pages, its references, and what ralph itself holds true\nof it. Exit status 1 if something is wrong.",
 		Example: "  ralph db check", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var problems []string
-			var path string
-			err := a.queued(cmd.Context(), func(_ *project, db *store.DB) (err error) {
-				path = db.Path()
-				problems, err = db.Examine(cmd.Context())
+			v := checked{Problems: []store.Problem{}}
+			var backups string
+			err := a.queued(cmd.Context(), func(_ *project, db *store.DB) error {
+				v.Database, backups = db.Path(), filepath.Join(filepath.Dir(db.Path()), "backups")
+				if err := db.Check(cmd.Context()); err != nil {
+					v.Damage = err.Error()
+					return nil
+				}
+				problems, err := db.Examine(cmd.Context())
+				v.Problems = append(v.Problems, problems...)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			if problems == nil {
-				problems = []string{}
-			}
-			err = a.print(map[string]any{"database": path, "problems": problems}, func(w io.Writer) error {
-				for _, p := range problems {
-					fmt.Fprintln(w, p)
-				}
-				if len(problems) > 0 {
-					_, err := fmt.Fprintln(w, "restore a copy with `ralph db restore FILE`; copies are in", filepath.Join(filepath.Dir(path), "backups"))
-					return err
-				}
-				_, err := fmt.Fprintln(w, "ok:", path)
-				return err
-			})
-			if err == nil && len(problems) > 0 {
-				return &statusError{status: 1}
+			err = a.print(v, func(w io.Writer) error { return sayChecked(w, v, backups) })
+			if err == nil && (v.Damage != "" || len(v.Problems) > 0) {
+				return &statusError{status: ralph.ExitFailure}
 			}
 			return err
 		},
 	}
+}
+
+// checked is what `ralph db check` found.
+type checked struct {
+	Database string          `json:"database"`
+	Damage   string          `json:"damage"` // what is wrong with the file itself; "" if it is sound
+	Problems []store.Problem `json:"problems"`
+}
+
+// sayChecked says what is wrong with which rows. A copy is named only where the file
+// itself is damaged, with what would be lost: everything since.
+func sayChecked(w io.Writer, v checked, backups string) error {
+	for _, p := range v.Problems {
+		fmt.Fprintf(w, "%d %s: %s\n", len(p.Rows), p.What, strings.Join(p.Rows, ", "))
+		if p.Mend != "" {
+			fmt.Fprintf(w, "  → %s\n", p.Mend)
+		}
+	}
+	switch {
+	case v.Damage != "":
+		fmt.Fprintf(w, "the file is damaged: %s\n", v.Damage)
+		_, err := fmt.Fprintln(w, newestCopy(backups))
+		return err
+	case len(v.Problems) > 0:
+		_, err := fmt.Fprintln(w, "the file itself is sound:", v.Database)
+		return err
+	}
+	_, err := fmt.Fprintln(w, "ok:", v.Database)
+	return err
+}
+
+// newestCopy says which copy there is to go back to, and what that would cost.
+func newestCopy(dir string) string {
+	files, err := filepath.Glob(filepath.Join(dir, "*.db"))
+	if err != nil || len(files) == 0 {
+		return "there is no copy of it in " + dir + "; if you have one elsewhere, `ralph db restore FILE` puts it back and keeps this file beside it"
+	}
+	newest, at := "", time.Time{}
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil && info.ModTime().After(at) {
+			newest, at = f, info.ModTime()
+		}
+	}
+	return fmt.Sprintf("the newest copy is of %s: `ralph db restore %s` puts it back, without all that happened since, and keeps this file beside it", at.Local().Format("Jan 2 2006 15:04"), newest)
 }
 
 func newDBBackup(a *app) *cobra.Command {

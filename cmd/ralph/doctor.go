@@ -15,6 +15,7 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/loop"
 	"ralph/store"
 )
 
@@ -93,9 +94,10 @@ func examine(ctx context.Context, a *app, noCheck bool) []finding {
 	if p.blank {
 		findings = append(findings, finding{"database", true, "none yet: there is no queue", "`ralph init` or `ralph task add` begins one"})
 	} else if err := db.Check(ctx); err != nil {
-		findings = append(findings, finding{"database", false, err.Error(), p.howToRestore()})
+		findings = append(findings, finding{"database", false, err.Error(), "`ralph db check` says more; " + p.howToRestore()})
 	} else {
 		findings = append(findings, finding{"database", true, db.Path(), ""})
+		findings = append(findings, lookAtVerdicts(ctx, db)...)
 	}
 	findings = append(findings, unsettled(ctx, db)...)
 	agent, err := newAgent(a, p, db)
@@ -136,6 +138,19 @@ func unsettled(ctx context.Context, db *store.DB) (findings []finding) {
 		})
 	}
 	return findings
+}
+
+// lookAtVerdicts finds tasks that are completed although nobody decided so.
+func lookAtVerdicts(ctx context.Context, db *store.DB) []finding {
+	var unaccepted []int64
+	err := db.View(ctx, func(tx *store.Tx) (err error) { unaccepted, err = tx.Unaccepted(); return err })
+	switch {
+	case err != nil:
+		return []finding{{"verdicts", false, err.Error(), "`ralph db check` says more"}}
+	case len(unaccepted) > 0:
+		return []finding{{"verdicts", false, loop.Outside(unaccepted), "`ralph db check` names what contradicts itself"}}
+	}
+	return nil
 }
 
 // verification tells what checks a done, and runs it unless it is not to be.

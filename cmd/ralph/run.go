@@ -392,11 +392,18 @@ var protocol = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURN
 // plan says what a run would do.
 func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 	var queue []ralph.Task
+	var unaccepted []int64
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		queue, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
+		if queue, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}}); err != nil {
+			return err
+		}
+		unaccepted, err = tx.Unaccepted()
 		return err
 	}); err != nil {
 		return err
+	}
+	if len(unaccepted) > 0 {
+		fmt.Fprintln(w, "!", loop.Outside(unaccepted))
 	}
 	fmt.Fprintf(w, "queue: %d pending", len(queue))
 	for i, t := range queue {

@@ -23,6 +23,7 @@ type statusView struct {
 	Sessions []ralph.Session      `json:"sessions"` // those in progress
 	Counts   map[ralph.Status]int `json:"counts"`
 	Waiting  int                  `json:"waiting_for_people"`
+	Outside  []int64              `json:"unaccepted"` // tasks that are completed although nothing recorded says why
 	Agent    string               `json:"agent_wait"` // why no session starts now, "" if one may
 	Until    ralph.Time           `json:"agent_wait_until"`
 	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, else of the next one
@@ -53,6 +54,9 @@ func newStatus(a *app) *cobra.Command {
 					return err
 				}
 				inbox, err := tx.Inbox()
+				if err == nil {
+					v.Outside, err = tx.Unaccepted()
+				}
 				v.Waiting = len(inbox)
 				if err != nil {
 					return err
@@ -123,6 +127,9 @@ func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
 		if n := v.Counts[s]; n > 0 {
 			fmt.Fprintf(w, "%6d %s\n", n, s)
 		}
+	}
+	if len(v.Outside) > 0 {
+		fmt.Fprintln(w, "!", loop.Outside(v.Outside))
 	}
 	fmt.Fprintf(w, "%d waiting for you\n", v.Waiting)
 	return sayLimits(w, v, now)
