@@ -32,7 +32,7 @@ func parsePages() (p pages, err error) {
 	md := newMarkdown()
 	base, err := template.New("").Funcs(template.FuncMap{
 		"static": func(name string) string { return "/static/" + p.style + "/" + name },
-		"md":     md.render, "plain": plain, "line": line, "money": money, "span": span, "number": number, "plural": plural,
+		"md":     md.render, "plain": plain, "shown": shown, "line": line, "money": money, "span": span, "number": number, "plural": plural,
 		"moment": moment, "short": func(id string) string { return head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
 		"verb": lookOfVerb, "phase": lookOfPhase, "status": lookOfStatus, "args": args,
 		"sign": sign, "percent": percent,
