@@ -84,7 +84,9 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 			build = l.ChatPrompt
 		}
 		built, err := build(tx, task)
-		s.prompt = built.Text
+		if s.prompt = built.Text; err == nil && start.Origin != ralph.FromHuman {
+			err = beginsWith(tx, task.ID, built)
+		}
 		return err
 	})
 	if err != nil {

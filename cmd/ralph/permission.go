@@ -81,13 +81,16 @@ func permitter(db *store.DB, task int64, session, rules string) (func(ctx contex
 	return func(ctx context.Context, tool string, input json.RawMessage) (bool, string, error) {
 		a := given.Policy.Decide(tool, input)
 		kept := string(input)
-		if len(kept) > ralph.MaxPermissionInput {
+		var expires ralph.Time
+		if a.Verdict == permission.Ask {
+			expires = ralph.At(time.Now().Add(given.Timeout))
+		} else if len(kept) > ralph.MaxPermissionInput {
 			kept = kept[:ralph.MaxPermissionInput] + "…"
 		}
 		// The client may go away meanwhile; what was decided is recorded all the same.
 		id, err := db.AddPermission(context.WithoutCancel(ctx), ralph.Permission{
 			TaskID: task, SessionID: session, Tool: tool, Input: text(kept),
-			Decision: string(a.Verdict), Rule: a.Rule, Reason: a.Reason,
+			Decision: string(a.Verdict), Rule: a.Rule, Reason: a.Reason, Expires: expires,
 		})
 		if err != nil || a.Verdict != permission.Ask {
 			return a.Verdict == permission.Allow, a.Reason, err
