@@ -12,7 +12,7 @@ import (
 
 // An InboxItem is one thing that waits for a person, with the command that settles it.
 type InboxItem struct {
-	Kind    string     `json:"kind"` // permission, question, blocker, review, dependency, amendment, nack, failed, claim, flag, proposal, suggestion, conflict
+	Kind    string     `json:"kind"` // permission, question, blocker, review, dependency, amendment, failed, claim, flag, proposal, suggestion, conflict, nack
 	TaskID  int64      `json:"task_id"`
 	Title   string     `json:"title"`
 	Comment int64      `json:"comment_id"` // of a permission or of a learning in conflict or an amendment: its id; of a dependency: the task it waits for; 0 where it is the task itself
@@ -62,10 +62,6 @@ var inboxQueries = []inboxQuery{
 		SELECT t.id, t.title, m.id, (SELECT group_concat(k.key, ', ') FROM json_each(m.patch) k) || ': ' || m.rationale, 0, m.created
 		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
 		WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY m.id`},
-	{"nack", "ralph resolve {comment} --approve or --refuse", `
-		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created
-		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
 	{"failed", "ralph task retry {task}, or ralph task cancel {task}", `
 		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
 	{"claim", "ralph task complete {task}, or ralph task release {task}", `
@@ -97,12 +93,14 @@ Why: ' || json_extract(c.signal_payload, '$.why'), 0, c.created
 			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
 		FROM learning_conflicts k JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
 		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`},
+	{"nack", "ralph resolve {comment} --approve or --refuse", `
+		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
 }
 
-// because is a comment's rationale, below its text.
-const because = ` || CASE WHEN c.rationale = '' THEN '' ELSE '
-
-Because: ' || c.rationale END`
+// because is a comment's rationale, behind its text.
+const because = ` || CASE WHEN c.rationale = '' THEN '' ELSE ' (' || c.rationale || ')' END`
 
 // InboxKinds lists the kinds of things that wait for people.
 func InboxKinds() (kinds []string) {

@@ -35,7 +35,7 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 			return err
 		}
 		return tx.record(ralph.Event{Type: ralph.EventPermissionAsked, TaskID: p.TaskID, SessionID: p.SessionID},
-			map[string]any{"permissionId": id, "tool": p.Tool, "input": p.Input})
+			map[string]any{"permissionId": id, "tool": p.Tool, "input": p.Input, "expires": p.Expires})
 	})
 	return id, err
 }

@@ -14,6 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/permission"
+	"ralph/internal/transcript"
 	"ralph/store"
 )
 
@@ -184,7 +185,7 @@ func sayPermissions(w io.Writer, list []ralph.Permission) error {
 		if by != "" {
 			by = " (" + by + ")"
 		}
-		if _, err := fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n", p.ID, p.TaskID, p.Decision, by, p.Tool, oneLine(p.Input, 120)); err != nil {
+		if _, err := fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n", p.ID, p.TaskID, p.Decision, by, p.Tool, transcript.VisibleLine(p.Input)); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 
@@ -23,6 +24,9 @@ func newItem(i store.InboxItem) item {
 	}
 	return it
 }
+
+// left is how many seconds a person has until something answers itself.
+func left(until, now ralph.Time) float64 { return max(0, math.Floor(until.Sub(now.Time).Seconds())) }
 
 // Anchor is the item's place on the page of the inbox.
 func (i item) Anchor() string { return fmt.Sprintf("w-%s-%d-%d", i.Kind, i.TaskID, i.Comment) }
