@@ -265,7 +265,7 @@ func (s *screen) has(texts ...string) {
 func TestWhatAnAgentStandsStillFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running()
-		ask := watch.Waiting{Kind: "permission", TaskID: 12, Comment: 7, Text: `Bash {"command":"npm publish \u202e"}`, Expires: ralph.At(f.snapshot.At.Add(27 * time.Minute))}
+		ask := watch.Waiting{Kind: "permission", TaskID: 12, Comment: 7, Text: "Bash {\"command\":\"npm publish \u202e\"}", Expires: ralph.At(f.snapshot.At.Add(27 * time.Minute))}
 		others := f.snapshot.Waiting
 		f.snapshot.Waiting = append([]watch.Waiting{ask}, others...)
 		s := show(t, f, 80, 24)
@@ -276,7 +276,7 @@ func TestWhatAnAgentStandsStillFor(t *testing.T) {
 		ask.Text = "Bash " + strings.Repeat("word ", 200) + "and the end"
 		f.snapshot.Waiting = append([]watch.Waiting{ask}, others...)
 		s = show(t, f, 80, 24)
-		s.has("Enter shows all 13 lines of it")
+		s.has("Enter shows all 14 lines of it")
 		s.press("A") // which shows it first
 		s.has("and the end", "A allow  D deny")
 		s.press("A")
