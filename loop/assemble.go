@@ -117,9 +117,9 @@ func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err err
 			return err
 		}
 		d.FeatureName, d.FeatureText, d.FeatureHuman = f.Name, f.Description, f.Learnings
-		if d.FeatureLearnings, err = l.fitting(tx, t, ralph.ScopeFeature, d); err != nil {
-			return err
-		}
+	}
+	if d.FeatureLearnings, err = l.fitting(tx, t, ralph.ScopeFeature, d); err != nil {
+		return err
 	}
 	own, err := l.fitting(tx, t, ralph.ScopeTask, d)
 	d.FeatureLearnings = append(d.FeatureLearnings, own...)
@@ -324,9 +324,25 @@ func addTimeline(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
 	if d.Flags, err = tx.Flags(t); err != nil {
 		return err
 	}
-	if d.Comments, err = tx.Discussion(t.ID); err != nil {
+	last, _, err := tx.LastJudged(t.ID)
+	if err != nil {
 		return err
+	}
+	if d.Comments, err = tx.Discussion(t.ID, last.StartedAt); err != nil {
+		return err
+	}
+	d.NewComments = map[int64]bool{}
+	for _, c := range d.Comments {
+		d.NewComments[c.ID] = newTo(last, c)
 	}
 	d.Files, err = tx.TouchedFiles(t.ID)
 	return err
+}
+
+// newTo reports whether a person said something, or decided on it, that a task's last
+// session was not told. One that did nothing, such as a crashed one, is passed over.
+func newTo(last ralph.Session, c ralph.Comment) bool {
+	since := func(t ralph.Time) bool { return !t.IsZero() && !t.Before(last.StartedAt.Time) }
+	told := !c.Delivered.IsZero() && !c.Delivered.After(last.CompletedAt.Time)
+	return c.AuthorKind == ralph.ByHuman && since(c.Created) && !told || since(c.ResolvedAt)
 }

@@ -237,6 +237,9 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // next is the task to work on; ok is false if there is none now.
 func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error) {
+	if err := r.release(ctx); err != nil {
+		return task, false, err
+	}
 	task, ok, spent, err := r.pick(ctx, r.Task)
 	for _, id := range spent {
 		r.worked[id], r.counted[id] = true, true
@@ -247,7 +250,7 @@ func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error)
 // Next is the task that would be claimed next: the first of the queue, as the loop
 // itself would pick it. Claims that have lapsed are settled before.
 func (l *Loop) Next(ctx context.Context) (task ralph.Task, ok bool, err error) {
-	if err := l.Lapse(ctx); err != nil {
+	if err := errors.Join(l.Lapse(ctx), l.release(ctx)); err != nil {
 		return task, false, err
 	}
 	task, ok, _, err = l.pick(ctx, 0)
@@ -298,6 +301,10 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		defer forget()
 	}
 	s, err := r.open(ctx, store.Start{Run: r.id, CostLimitUSD: allowance(r.Limits, spent)}, task)
+	if held, herr := r.holdBack(ctx, task.ID, err); held {
+		r.sessions-- // there was none
+		return nil, herr
+	}
 	if err != nil {
 		return nil, r.missed(ctx, task.ID, err)
 	}

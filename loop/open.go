@@ -137,7 +137,9 @@ func (s *session) read(ctx context.Context, origin string) (basis store.Basis, d
 			build = s.ChatPrompt
 		}
 		built, err := build(tx, s.task)
-		s.prompt = built.Text
+		if s.prompt = built.Text; err == nil && origin != ralph.FromHuman {
+			err = beginsWith(tx, s.task.ID, built)
+		}
 		return err
 	})
 	return basis, discipline, err

@@ -42,6 +42,9 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	// Whether it may be taken is looked at again in the transaction that takes it.
 	s, err := l.open(ctx, store.Start{Worker: worker, Lease: Lease}, t)
 	if err != nil {
+		if _, herr := l.holdBack(ctx, t.ID, err); herr != nil {
+			return nil, errors.Join(err, herr)
+		}
 		return nil, err
 	}
 	s.clock = newClock(time.Hour, func() {})

@@ -10,9 +10,11 @@ import (
 type class int
 
 // The classes in the order in which they are left out: all of one before any of
-// the next. What is kept is never left out.
+// the next. Of those up to blockingFlags nothing is ever left out.
 const (
 	kept class = iota
+	newComments
+	blockingFlags
 	fileLines
 	plainComments
 	agentLearnings
@@ -23,15 +25,15 @@ const (
 	failedOutput
 	lastSummary
 	peoplesLearnings
-	blockingFlags
 	classes
 )
 
 // nouns says for people what the classes are.
 var nouns = [classes]string{
 	kept:                "",
+	newComments:         "comments",
 	fileLines:           "files",
-	plainComments:       "comments",
+	plainComments:       "earlier comments",
 	agentLearnings:      "learnings of agents",
 	infoFlags:           "flags of severity info",
 	dependencySummaries: "summaries of dependencies",
@@ -92,7 +94,7 @@ func newPlan(all []section) *plan {
 				}
 				it.weight, it.shortWeight = weigh(it.text), weigh(it.short)
 				p.counts[it.class]++
-				if it.class != kept {
+				if it.class > blockingFlags {
 					can = append(can, it)
 				}
 			}
@@ -172,11 +174,24 @@ func leftOutLine(out []string, budget int) string {
 	return fmt.Sprintf("Left out to keep this prompt short (budget: %d tokens): %s.\n", budget, strings.Join(out, ", "))
 }
 
-// exceeded says that what is never left out has no room in the budget.
-func exceeded(text string, budget int) []string {
-	n := EstimateTokens(text)
+// exceed notes that what is never left out has no room in the budget.
+func (p *Prompt) exceed(plan *plan, budget int) {
+	n := EstimateTokens(p.Text)
 	if n <= budget {
-		return nil
+		return
 	}
-	return []string{fmt.Sprintf("nothing more: rules, discipline, task, answers and what remains are never shortened and come to about %d tokens, more than the budget of %d", n, budget)}
+	p.LeftOut = append(p.LeftOut, fmt.Sprintf("nothing more: rules, discipline, task, answers, what remains, what people said since the last session and blocking flags are never shortened and come to about %d tokens, more than the budget of %d", n, budget))
+	var words []string
+	for c, one := range map[class]string{newComments: "new comment", blockingFlags: "blocking flag"} {
+		switch n := plan.counts[c]; {
+		case n == 1:
+			words = append(words, "1 "+one)
+		case n > 1:
+			words = append(words, fmt.Sprintf("%d %ss", n, one))
+		}
+	}
+	if len(words) > 0 {
+		sort.Sort(sort.Reverse(sort.StringSlice(words)))
+		p.TooLong = fmt.Sprintf("%s with the rules, the task and its answers come to about %d tokens, more than the %d that a prompt may have", strings.Join(words, " and "), n, budget)
+	}
 }

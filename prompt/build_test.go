@@ -244,7 +244,7 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 		"Is a pause of a minute", "legacy/", "No, take ten seconds", // the late reply outlives the younger comment
 		"row lock",
 		"README speaks", "with one try", "greets", "Tokens are logged",
-		"fake server closes", "vendored client", "wrong host", "got 4 tries", "Wrote the backoff", "eventually consistent", "drops the body",
+		"fake server closes", "vendored client", "wrong host", "got 4 tries", "Wrote the backoff", "eventually consistent",
 	}
 	d.ProjectLearnings = nil // whose ranks are the feature's too
 	d.Comments = d.Comments[:3]

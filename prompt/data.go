@@ -21,7 +21,7 @@ type Data struct {
 	FeatureName      string
 	FeatureText      string           // the feature's description
 	FeatureHuman     string           // the feature's human-written learnings
-	FeatureLearnings []ralph.Learning // scope feature and task, best first; pinned ones are moved to the front, then people's
+	FeatureLearnings []ralph.Learning // scope feature and task, best first; pinned ones are moved to the front, then people's; without a feature, those of all tasks without one
 
 	Task         ralph.Task
 	Verify       []string           // every command that will be run on a `done`: the project's, the feature's, the task's
@@ -34,6 +34,7 @@ type Data struct {
 	Amended      []ralph.Amendment  // changes of the task that were approved since its last session, oldest first
 	Flags        []ralph.Comment    // latest first; blocking ones are moved to the front
 	Comments     []ralph.Comment    // people's and agents' plain comments with their replies, oldest first
+	NewComments  map[int64]bool     // ids of those that people made, or decided on, since the last session
 	Files        []ralph.FileChange // newest first
 	Checkpoint   *Checkpoint        // where the last session stood, if it was interrupted; nil if not
 	Template     *Template          // in place of ralph's own order of the sections; nil for that

@@ -13,7 +13,11 @@ import (
 func learnings(d Data) section {
 	s := section{name: "learnings", head: "## What is known\n\n"}
 	s.groups = append(s.groups, known("Of the project:\n\n", d.ProjectLearnings))
-	of := known("Of the feature:\n\n", d.FeatureLearnings)
+	head := "Of the feature:\n\n"
+	if d.FeatureName == "" {
+		head = "Of the tasks that belong to no feature, as this one:\n\n"
+	}
+	of := known(head, d.FeatureLearnings)
 	if q := quote(by("", ralph.ByHuman, ralph.Time{}), d.FeatureHuman); q.text != "" {
 		of.items = append([]item{{text: q.text, cut: q.cut, class: peoplesLearnings}}, of.items...)
 	}
@@ -69,13 +73,14 @@ func problems(d Data) section {
 		if c.TaskID != d.Task.ID {
 			parts = append(parts, fmt.Sprintf("from TASK-%d", c.TaskID))
 		}
-		q := quote(by(c.Author, c.AuthorKind, c.Created, parts...), f.What)
+		label := by(c.Author, c.AuthorKind, c.Created, parts...)
+		if f.Severity == "blocking" {
+			blocking.items = append(blocking.items, item{text: fence(label, f.What), class: blockingFlags})
+			continue
+		}
+		q := quote(label, f.What)
 		it := item{text: q.text, cut: q.cut, rank: i}
 		switch f.Severity {
-		case "blocking":
-			it.class = blockingFlags
-			blocking.items = append(blocking.items, it)
-			continue
 		case "info":
 			it.class = infoFlags
 		default:
@@ -105,12 +110,12 @@ func readFlag(c ralph.Comment) flag {
 
 // comments are what was said on the task, oldest first, each reply under what
 // it replies to. The oldest are left out first; a reply names its comment, and
-// so can stand without it.
+// so can stand without it. What people said since the last session stays, whole.
 func comments(d Data) section {
 	thread := threads(d.Comments)
 	g := group{items: make([]item, len(thread))}
 	for i, c := range thread {
-		g.items[i] = said(c)
+		g.items[i] = said(c, d.NewComments[c.ID])
 	}
 	youngest := make([]int, len(thread))
 	for i := range youngest {
@@ -156,8 +161,13 @@ func threads(all []ralph.Comment) []ralph.Comment {
 	return sorted
 }
 
-// said is one comment, and what was decided on it.
-func said(c ralph.Comment) item {
+// said is one comment, and what was decided on it; whole if it is new.
+func said(c ralph.Comment, isNew bool) item {
+	quote, class := quote, plainComments
+	if isNew {
+		class = newComments
+		quote = func(label, text string) quotation { return quotation{text: fence(label, text)} }
+	}
 	place := fmt.Sprintf("comment %d", c.ID)
 	if c.ParentID != nil {
 		place = fmt.Sprintf("reply to comment %d", *c.ParentID)
@@ -186,7 +196,7 @@ func said(c ralph.Comment) item {
 	if c.ParentID != nil {
 		q.text = indent(q.text)
 	}
-	return item{text: q.text, cut: q.cut, class: plainComments}
+	return item{text: q.text, cut: q.cut, class: class}
 }
 
 // files are what earlier sessions changed, newest first: lines of one fence.

@@ -5,8 +5,9 @@
 // never decides what a task may see: that arrives as [Data]. It guarantees that
 // the same data make the same bytes; that no text of an agent or a person can
 // pass for ralph's own or end the fence in which it is quoted; that the budget
-// is kept by leaving out in a fixed order; and that the task, the answers and
-// what remains of it are there whole, whatever the budget.
+// is kept by leaving out in a fixed order; and that the task, the answers, what
+// remains of it, what people said since its last session and blocking flags are
+// there whole, whatever the budget.
 //
 // Texts of the task and of its discipline are fenced like all the others. They
 // are what the agent is to do, and the rules say so; the fence shows where they
@@ -26,6 +27,7 @@ type Prompt struct {
 	Sections []SectionSize // in the order of the text; together they are the text
 	Err      error         // why the project's template could not make it; nil otherwise
 	LeftOut  []string      // what the budget had no room for, for people: "7 of 9 files"; empty if all is there
+	TooLong  string        // why no session should begin with it: what people said since the last one, or a blocking flag, has no room; "" if all has
 }
 
 // A SectionSize is how much of a prompt one section takes.
@@ -115,7 +117,9 @@ func (p *plan) render(drop, budget int) Prompt {
 		parts[i].Tokens = EstimateTokens(whole[at : at+parts[i].Bytes])
 		at += parts[i].Bytes
 	}
-	return Prompt{Text: whole, Sections: parts, LeftOut: append(out, exceeded(whole, budget)...)}
+	built := Prompt{Text: whole, Sections: parts, LeftOut: out}
+	built.exceed(p, budget)
+	return built
 }
 
 // write hands out what is shown of the section, piece by piece with its weight;

@@ -18,7 +18,7 @@ var uses = []struct {
 	{ralph.VerbStuck, "you cannot make meaningful progress. `reason`: what you tried, and what exactly is in the way. A task that should not be done at all, since it is obsolete or impossible, is stuck too."},
 	{ralph.VerbAsk, "you need to know something from a person to do the task well. `blocking: true` if you cannot go on without the answer: then also close with `partial`. Else choose what is most sensible, say what you chose in `preferred`, and go on."},
 	{ralph.VerbFlag, "you found a problem: a bug, a contradiction, a security hole, something stale or left undone. `info` is good to know, `warning` should be seen to, `blocking` keeps this task from being completed."},
-	{ralph.VerbLearned, "you found out, decided or noticed a convention that would help someone else on another task. For a decision say why in `rationale`. Not what you did: that is the summary's."},
+	{ralph.VerbLearned, "you found out, decided or noticed a convention that would help someone else on another task. For a decision say why in `rationale`. `scope: project` if it holds for every task of the project; else it reaches the tasks of this feature (without a feature: the others that have none). Not what you did: that is the summary's."},
 	{ralph.VerbSuggest, "something should be done that is not part of your task: a new task, a split, a refactoring, an alternative. Signal it instead of doing it."},
 	{ralph.VerbBlocked, "something out of your hands is missing: another task's work (`upstream_task`; name it as TASK-12 or by its title) or credentials, a service, infrastructure (`external`). Do what is possible without it, then close with `partial` or `stuck`."},
 }

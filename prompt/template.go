@@ -160,7 +160,7 @@ func (t *Template) build(d Data, p *plan) Prompt {
 		out.LeftOut = append(out.LeftOut, "the section "+s.Name+", which the template does not show")
 	}
 	out.Sections = append(out.Sections, SectionSize{Name: "template", Bytes: len(own), Tokens: EstimateTokens(own)})
-	out.LeftOut = append(out.LeftOut, exceeded(text, d.MaxTokens)...)
+	out.exceed(p, d.MaxTokens)
 	return out
 }
 

@@ -200,7 +200,11 @@ func (e *explanation) flags() {
 func (e *explanation) learnings() {
 	for _, l := range e.d.Learn {
 		if l.Into == 0 {
-			e.step("8", "new learning for the %s: %s", l.Scope, firstLine(l.Text))
+			whom := "the " + l.Scope
+			if l.Scope == ralph.ScopeFeature && e.f.Task.Feature == "" {
+				whom = "the tasks without a feature"
+			}
+			e.step("8", "new learning for %s: %s", whom, firstLine(l.Text))
 			for _, id := range l.Contradicts {
 				e.step("8", "it contradicts learning %d: both are kept, and a person decides", id)
 			}

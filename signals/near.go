@@ -19,10 +19,6 @@ func learnings(f Facts) []Learn {
 			continue
 		}
 		l := Learn{Comments: []int64{s.ID}, Text: strings.TrimSpace(p.Text), Kind: p.Kind, Scope: p.EffectiveScope(), Rationale: strings.TrimSpace(p.Rationale)}
-		if l.Scope == ralph.ScopeFeature && f.Task.Feature == "" {
-			// Without a feature there is nobody else to tell it to.
-			l.Scope = ralph.ScopeTask
-		}
 		if i := slices.IndexFunc(out, func(o Learn) bool { return o.Scope == l.Scope && Near(o.Text, l.Text) }); i >= 0 {
 			out[i].Comments = append(out[i].Comments, s.ID)
 			out[i].Text, out[i].Rationale = fuller(out[i].Text, l.Text), fuller(out[i].Rationale, l.Rationale)

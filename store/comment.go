@@ -43,7 +43,7 @@ type CommentFilter struct {
 	Session    string       // only this session's
 	NoSignals  bool         // only what is no signal
 	NoComments bool         // only signals
-	Open       bool         // only what waits for a person: questions, blockers, proposals
+	Open       bool         // only what waits for a person: questions, blockers, flags, proposals
 	Limit      int          // only the latest so many; 0 is no limit
 	Skip       int          // so many of the latest are left out; only with a limit
 }
@@ -71,7 +71,8 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 	}
 	if f.Open {
 		where = append(where, `(c.holding = 1 OR c.signal_verb = 'ask' AND c.signal_answered IS NULL
-			OR (c.kind IN ('question', 'nack') OR c.signal_verb = 'suggest') AND c.resolved_at = '')`)
+			OR (c.kind IN ('question', 'nack') OR c.signal_verb = 'suggest'
+				OR c.signal_verb = 'flag' AND json_extract(c.signal_payload, '$.severity') <> 'info') AND c.resolved_at = '')`)
 	}
 	query := `SELECT ` + commentColumns + ` FROM task_comments c WHERE ` + strings.Join(where, " AND ")
 	if f.Limit == 0 {
@@ -273,6 +274,13 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 	if err != nil {
 		return err
 	}
+	decidable, err := tx.Decidable(comment)
+	if err != nil {
+		return err
+	}
+	if c.Kind == ralph.Question && c.ParentID == nil && !decidable {
+		return tx.Resolve(comment, answer, author)
+	}
 	if c.Verb != ralph.VerbAsk && c.Holding {
 		return fmt.Errorf("comment %d is no question but holds TASK-%d back; settle it with `ralph resolve %d DECISION`: %w", comment, c.TaskID, comment, ralph.ErrConflict)
 	}
@@ -317,6 +325,54 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 		if err := tx.Renew(c.TaskID); err != nil {
 			return err
 		}
+	}
+	return tx.Derive(c.TaskID)
+}
+
+// promptTooLong marks the blockers by which ralph holds tasks back whose prompt has
+// no room for what must not be left out of it.
+const promptTooLong = "no session begins until the prompt has room"
+
+// HoldForPrompt holds a task back until its prompt has room for all that must not be
+// left out of it, or a person resolves the blocker that says so.
+func (tx *Tx) HoldForPrompt(task int64, why string) error {
+	id, err := tx.AddComment(ralph.Comment{
+		TaskID: task, Author: "ralph", AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: why,
+		Rationale: "An agent must not begin without them. Raise prompt.max_tokens in ralph.yaml, shorten the task, or resolve the flags; resolve this to begin with the long prompt.",
+	})
+	if err == nil {
+		_, err = tx.exec(`UPDATE task_comments SET hold_reason = $1 WHERE id = $2`, promptTooLong, id)
+	}
+	return err
+}
+
+// HeldForPrompt are the blockers of [Tx.HoldForPrompt] that are open.
+func (tx *Tx) HeldForPrompt() ([]ralph.Comment, error) {
+	return all(tx, scanComment, `SELECT `+commentColumns+` FROM task_comments c WHERE c.holding = 1 AND c.hold_reason = $1 ORDER BY c.id`, promptTooLong)
+}
+
+// BeginsLong reports whether a person has said since the task's last session that one
+// begins although its prompt is too long.
+func (tx *Tx) BeginsLong(task int64) (bool, error) {
+	began, err := tx.LastSessionStart(task)
+	if err != nil {
+		return false, err
+	}
+	var n int
+	err = tx.row(`SELECT count(*) FROM task_comments c WHERE c.task_id = $1 AND c.hold_reason = $2 AND c.resolved_by <> '' AND c.resolved_at >= $3`,
+		task, promptTooLong, began.String()).Scan(&n)
+	return n > 0, err
+}
+
+// ReleaseForPrompt takes back a blocker of [Tx.HoldForPrompt]: there is room now.
+func (tx *Tx) ReleaseForPrompt(c ralph.Comment) error {
+	if _, err := tx.exec(`UPDATE task_comments SET resolved_at = $1, decision = 'the prompt has room now', holding = 0 WHERE id = $2`,
+		tx.now.String(), c.ID); err != nil {
+		return err
+	}
+	if err := tx.record(ralph.Event{Type: ralph.EventCommentResolved, TaskID: c.TaskID},
+		map[string]any{"taskId": c.TaskID, "commentId": c.ID, "decision": "the prompt has room now"}); err != nil {
+		return err
 	}
 	return tx.Derive(c.TaskID)
 }

@@ -130,8 +130,8 @@ var meanings = map[string]string{
 	"learning_comments.learning_id": "", "learning_comments.comment_id": "",
 	"learning_conflicts.learning_id": "the later one", "learning_conflicts.other_id": "", "learning_conflicts.settled_at": "", "learning_conflicts.settled_by": "",
 
-	"permission_requests.tool": "", "permission_requests.input": "the beginning of it, as JSON text", "permission_requests.decision": "", "permission_requests.rule": "the rule that decided", "permission_requests.reason": "what the agent was told",
-	"permission_requests.decided_by": "a person's name; empty for the rules", "permission_requests.decided_at": "empty while a person is waited for",
+	"permission_requests.tool": "", "permission_requests.input": "as JSON text: whole where a person is asked, else its beginning", "permission_requests.decision": "", "permission_requests.rule": "the rule that decided", "permission_requests.reason": "what the agent was told",
+	"permission_requests.decided_by": "a person's name; empty for the rules", "permission_requests.decided_at": "empty while a person is waited for", "permission_requests.expires": "when it answers itself with deny, where a person is asked",
 
 	"configuration_files.path": "absolute", "configuration_files.approved": own + "digest, as people left or approved it", "configuration_files.seen": own + "digest, as the last session left it",
 	"configuration_files.session_id": "the session that left it so; empty for people",

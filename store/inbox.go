@@ -12,7 +12,7 @@ import (
 
 // An InboxItem is one thing that waits for a person, with the command that settles it.
 type InboxItem struct {
-	Kind    string     `json:"kind"` // question, permission, blocker, review, dependency, claim, proposal, suggestion, conflict, amendment, nack, failed
+	Kind    string     `json:"kind"` // permission, question, blocker, review, dependency, amendment, failed, claim, flag, proposal, suggestion, conflict, nack
 	TaskID  int64      `json:"task_id"`
 	Title   string     `json:"title"`
 	Comment int64      `json:"comment_id"` // of a permission or of a learning in conflict or an amendment: its id; of a dependency: the task it waits for; 0 where it is the task itself
@@ -21,32 +21,33 @@ type InboxItem struct {
 	Created ralph.Time `json:"created"`
 	Command string     `json:"command"`
 
-	Options   []string `json:"options,omitempty"`
-	Preferred string   `json:"preferred,omitempty"`
+	Options   []string   `json:"options,omitempty"`
+	Preferred string     `json:"preferred,omitempty"`
+	Diff      []string   `json:"diff,omitempty"`    // what an amendment changes, as [ralph.Patch.Diff] has it
+	Session   string     `json:"session,omitempty"` // that stands still until a permission is answered
+	Expires   ralph.Time `json:"expires,omitzero"`  // when a permission answers itself, with deny
 }
 
 // An inboxQuery finds what waits of a kind.
 type inboxQuery struct{ kind, command, query string }
 
-// inboxQueries list the kinds in the order in which they are shown, once what
-// holds work back has come first. Each gives task, title, comment, text, holding,
-// created. A question of a task that has ended is asked only where its answer
-// still goes into prompts: into those of the task's feature (rule 6). {long} is the
-// time before which a claim is long.
+// inboxQueries list the kinds in the order in which they are shown: an agent that
+// stands still, what holds work back, and then the rest. Each gives task, title,
+// comment, text, holding, created. Questions stand in it twice, as those that hold
+// and those that do not. {long} is the time before which a claim is long.
 var inboxQueries = []inboxQuery{
-	{"question", "ralph answer {comment} TEXT", `
-		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), c.holding, c.created
-		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL
-			AND (c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') OR t.status NOT IN ('completed', 'cancelled', 'rejected')
-				OR t.status = 'completed' AND t.feature_id IS NOT NULL AND json_extract(c.signal_payload, '$.blocking') = 0) ORDER BY c.holding DESC, c.id`},
 	{"permission", "ralph permission allow {comment}, or ralph permission deny {comment}", `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
 		WHERE p.decided_at = '' ORDER BY p.id`},
+	{"question", "ralph answer {comment} TEXT", `
+		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), 1, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL AND c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"blocker", "ralph resolve {comment} DECISION", `
 		SELECT t.id, t.title, c.id, coalesce(json_extract(c.signal_payload, '$.on'), c.body)
-			|| CASE WHEN coalesce(json_extract(c.signal_payload, '$.detail'), '') = '' THEN '' ELSE ': ' || json_extract(c.signal_payload, '$.detail') END || CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END, 1, c.created
+			|| CASE WHEN coalesce(json_extract(c.signal_payload, '$.detail'), '') = '' THEN '' ELSE ': ' || json_extract(c.signal_payload, '$.detail') END
+			|| CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END` + because + `, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"review", "ralph resolve {comment} --approve or --refuse", `
@@ -57,16 +58,34 @@ var inboxQueries = []inboxQuery{
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on
 		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending') ORDER BY t.id, u.id`},
+	{"amendment", "ralph amendment approve {comment}, show or reject", `
+		SELECT t.id, t.title, m.id, (SELECT group_concat(k.key, ', ') FROM json_each(m.patch) k) || ': ' || m.rationale, 0, m.created
+		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
+		WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY m.id`},
 	{"failed", "ralph task retry {task}, or ralph task cancel {task}", `
 		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
 	{"claim", "ralph task complete {task}, or ralph task release {task}", `
 		SELECT t.id, t.title, 0, s.worker || ' has had it since ' || s.started_at, 0, s.started_at
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < {long} ORDER BY s.started_at`},
+	{"flag", "ralph resolve {comment} DECISION", `
+		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.severity') || ', ' || json_extract(c.signal_payload, '$.category') || ': ' || json_extract(c.signal_payload, '$.what'), 0, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND json_extract(c.signal_payload, '$.severity') <> 'info'
+		ORDER BY CASE WHEN json_extract(c.signal_payload, '$.severity') = 'blocking' THEN 0 ELSE 1 END, c.id`},
+	{"question", "ralph answer {comment} TEXT", `
+		SELECT t.id, t.title, c.id, coalesce(json_extract(c.signal_payload, '$.question'), c.body` + because + `), 0, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.holding = 0 AND c.review = '' AND c.id IN (
+				SELECT a.id FROM task_comments a WHERE a.signal_verb = 'ask' AND a.signal_answered IS NULL
+				UNION ALL SELECT q.id FROM task_comments q WHERE q.kind = 'question' AND q.resolved_at = '')
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"proposal", "ralph suggestion approve {task}, edit or reject", `
 		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
 	{"suggestion", "ralph suggestion {action} {comment}, or ralph resolve {comment} DECISION", `
-		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.kind') || ': ' || json_extract(c.signal_payload, '$.what'), 0, c.created
+		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.kind') || ': ' || json_extract(c.signal_payload, '$.what') || '
+
+Why: ' || json_extract(c.signal_payload, '$.why'), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND json_extract(c.signal_payload, '$.kind') <> 'new_task' ORDER BY c.id`},
 	{"conflict", "ralph learning forget {comment}, or ralph learning reconcile {comment}", `
@@ -74,26 +93,26 @@ var inboxQueries = []inboxQuery{
 			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
 		FROM learning_conflicts k JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
 		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`},
-	{"amendment", "ralph amendment approve {comment}, show or reject", `
-		SELECT t.id, t.title, m.id, (SELECT group_concat(k.key, ', ') FROM json_each(m.patch) k) || ': ' || m.rationale, 0, m.created
-		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
-		WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY m.id`},
 	{"nack", "ralph resolve {comment} --approve or --refuse", `
-		SELECT t.id, t.title, c.id, c.body || ' (' || c.rationale || ')', 0, c.created
+		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
 }
 
+// because is a comment's rationale, behind its text.
+const because = ` || CASE WHEN c.rationale = '' THEN '' ELSE ' (' || c.rationale || ')' END`
+
 // InboxKinds lists the kinds of things that wait for people.
-func InboxKinds() []string {
-	kinds := make([]string, len(inboxQueries))
-	for i, q := range inboxQueries {
-		kinds[i] = q.kind
+func InboxKinds() (kinds []string) {
+	for _, q := range inboxQueries {
+		if !slices.Contains(kinds, q.kind) {
+			kinds = append(kinds, q.kind)
+		}
 	}
 	return kinds
 }
 
-// Inbox lists all that waits for a person.
+// Inbox lists all that waits for a person, what holds work back first.
 func (tx *Tx) Inbox() ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
@@ -103,58 +122,82 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 		}
 		inbox = append(inbox, items...)
 	}
-	slices.SortStableFunc(inbox, func(a, b InboxItem) int {
-		switch {
-		case a.Holding == b.Holding:
-			return 0
-		case a.Holding:
-			return -1
-		}
-		return 1
-	})
-	if err := tx.addActions(inbox); err != nil {
-		return nil, err
-	}
-	return inbox, tx.addOptions(inbox)
+	return inbox, tx.complete(inbox)
 }
 
-// addActions says what is done about suggestions: a task that has ended is not
-// split, nor done in another way.
-func (tx *Tx) addActions(inbox []InboxItem) error {
+// NeedsYouNow lists what an agent stands still for until it is answered.
+func (tx *Tx) NeedsYouNow() ([]InboxItem, error) {
+	q := inboxQueries[0]
+	items, err := all(tx, q.scan, tx.inboxQuery(q))
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	return items, tx.complete(items)
+}
+
+// complete adds to items what their kind has of its own.
+func (tx *Tx) complete(inbox []InboxItem) (err error) {
 	for i := range inbox {
-		item := &inbox[i]
-		if item.Kind != "suggestion" {
-			continue
+		switch item := &inbox[i]; item.Kind {
+		case "suggestion":
+			err = tx.addAction(item)
+		case "question":
+			err = tx.addOptions(item)
+		case "permission":
+			var p ralph.Permission
+			p, err = tx.Permission(item.Comment)
+			item.Session, item.Expires = p.SessionID, p.Expires
+		case "amendment":
+			err = tx.addDiff(item)
 		}
-		t, err := tx.Task(item.TaskID)
 		if err != nil {
 			return err
 		}
-		action := "task"
-		kind, _, _ := strings.Cut(item.Text, ":")
-		switch going := !t.Status.Ended() || t.Status == ralph.Failed; {
-		case kind == "split" && going:
-			action = "split"
-		case kind == "alternative" && going:
-			action = "adopt"
-		}
-		item.Command = strings.ReplaceAll(item.Command, "{action}", action)
 	}
 	return nil
+}
+
+// addAction says what is done about a suggestion: a task that has ended is not
+// split, nor done in another way.
+func (tx *Tx) addAction(item *InboxItem) error {
+	t, err := tx.Task(item.TaskID)
+	if err != nil {
+		return err
+	}
+	action := "task"
+	kind, _, _ := strings.Cut(item.Text, ":")
+	switch going := !t.Status.Ended() || t.Status == ralph.Failed; {
+	case kind == "split" && going:
+		action = "split"
+	case kind == "alternative" && going:
+		action = "adopt"
+	}
+	item.Command = strings.ReplaceAll(item.Command, "{action}", action)
+	return nil
+}
+
+// addDiff adds what an amendment changes.
+func (tx *Tx) addDiff(item *InboxItem) error {
+	m, err := tx.Amendment(item.Comment)
+	if err != nil {
+		return err
+	}
+	t, err := tx.Task(item.TaskID)
+	item.Diff = m.Patch.Diff(m.Patch.Of(t))
+	return err
 }
 
 // InboxPart is a part of [Tx.Inbox], of one kind if it is named: at most limit
 // items, without the first skip.
 func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
 	inbox := []InboxItem{}
-	counts, err := tx.InboxCounts()
-	if err != nil {
-		return nil, err
-	}
 	for _, q := range inboxQueries {
-		n := counts[q.kind]
 		if kind != "" && kind != q.kind {
 			continue
+		}
+		n, err := tx.inboxCount(q)
+		if err != nil {
+			return nil, err
 		}
 		if gone := min(skip, n); gone < n && len(inbox) < limit {
 			items, err := all(tx, q.scan, tx.inboxQuery(q)+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
@@ -165,23 +208,25 @@ func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
 		}
 		skip -= min(skip, n)
 	}
-	if err := tx.addActions(inbox); err != nil {
-		return nil, err
-	}
-	return inbox, tx.addOptions(inbox)
+	return inbox, tx.complete(inbox)
 }
 
 // InboxCounts is how much of each kind waits for a person.
 func (tx *Tx) InboxCounts() (map[string]int, error) {
 	counts := map[string]int{}
 	for _, q := range inboxQueries {
-		var n int
-		if err := tx.row(`SELECT count(*) FROM (` + tx.inboxQuery(q) + `)`).Scan(&n); err != nil {
+		n, err := tx.inboxCount(q)
+		if err != nil {
 			return nil, err
 		}
-		counts[q.kind] = n
+		counts[q.kind] += n
 	}
 	return counts, nil
+}
+
+func (tx *Tx) inboxCount(q inboxQuery) (n int, err error) {
+	err = tx.row(`SELECT count(*) FROM (` + tx.inboxQuery(q) + `)`).Scan(&n)
+	return n, err
 }
 
 // scan reads an item of this kind.
@@ -194,23 +239,18 @@ func (q inboxQuery) scan(row scanner) (InboxItem, error) {
 	return i, err
 }
 
-// addOptions adds what an agent offered as answers to its questions.
-func (tx *Tx) addOptions(inbox []InboxItem) error {
-	for i := range inbox {
-		if inbox[i].Kind != "question" {
-			continue
-		}
-		c, err := tx.Comment(inbox[i].Comment)
-		if err != nil {
-			return err
-		}
-		p, err := signals.Parse(c.Verb, c.Payload)
-		if err != nil {
-			return fmt.Errorf("comment %d: %w", c.ID, err)
-		}
-		if ask, ok := p.(signals.Ask); ok {
-			inbox[i].Options, inbox[i].Preferred = ask.Options, ask.Preferred
-		}
+// addOptions adds what an agent offered as answers to its question.
+func (tx *Tx) addOptions(item *InboxItem) error {
+	c, err := tx.Comment(item.Comment)
+	if err != nil || c.Verb == "" {
+		return err
+	}
+	p, err := signals.Parse(c.Verb, c.Payload)
+	if err != nil {
+		return fmt.Errorf("comment %d: %w", c.ID, err)
+	}
+	if ask, ok := p.(signals.Ask); ok {
+		item.Options, item.Preferred = ask.Options, ask.Preferred
 	}
 	return nil
 }

@@ -69,9 +69,13 @@ func terms(text, rationale string) string {
 
 // audience is the condition on learnings that go into the prompts of a task, of
 // one scope: all of the project's, those of the task's feature, or the task's own.
+// Tasks without a feature are one group, as those of a feature are.
 func audience(t ralph.Task, scope string) (where string, args []any) {
 	switch scope {
 	case ralph.ScopeFeature:
+		if t.Feature == "" {
+			return `l.status = 'active' AND l.scope = 'feature' AND l.feature_id IS NULL`, nil
+		}
 		return `l.status = 'active' AND l.scope = 'feature' AND l.feature_id = (SELECT id FROM features WHERE name = $1)`, []any{t.Feature}
 	case ralph.ScopeTask:
 		return `l.status = 'active' AND l.scope = 'task' AND l.task_id = $1`, []any{t.ID}

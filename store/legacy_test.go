@@ -228,7 +228,7 @@ func TestWhatAnOlderDatabaseKnewIsKnown(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		inbox, err := tx.Inbox()
-		if len(inbox) != 1 || inbox[0].Kind != "blocker" || inbox[0].TaskID != 5 {
+		if len(inbox) != 2 || inbox[0].Kind != "blocker" || inbox[0].TaskID != 5 || inbox[1].Kind != "flag" {
 			t.Errorf("waiting: %+v", inbox)
 		}
 		return err

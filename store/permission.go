@@ -9,10 +9,10 @@ import (
 	"ralph"
 )
 
-const permissionColumns = `id, task_id, session_id, tool, input, decision, rule, reason, decided_by, created, decided_at`
+const permissionColumns = `id, task_id, session_id, tool, input, decision, rule, reason, decided_by, created, decided_at, expires`
 
 func scanPermission(row scanner) (p ralph.Permission, err error) {
-	err = row.Scan(&p.ID, &p.TaskID, &p.SessionID, &p.Tool, &p.Input, &p.Decision, &p.Rule, &p.Reason, &p.DecidedBy, &p.Created, &p.DecidedAt)
+	err = row.Scan(&p.ID, &p.TaskID, &p.SessionID, &p.Tool, &p.Input, &p.Decision, &p.Rule, &p.Reason, &p.DecidedBy, &p.Created, &p.DecidedAt, &p.Expires)
 	return p, err
 }
 
@@ -28,14 +28,14 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 			decided = ralph.Time{}
 		}
 		id, err = tx.insert(`
-			INSERT INTO permission_requests (task_id, session_id, tool, input, decision, rule, reason, created, decided_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id`,
-			p.TaskID, p.SessionID, p.Tool, p.Input, p.Decision, p.Rule, p.Reason, tx.now.String(), decided.String())
+			INSERT INTO permission_requests (task_id, session_id, tool, input, decision, rule, reason, created, decided_at, expires)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
+			p.TaskID, p.SessionID, p.Tool, p.Input, p.Decision, p.Rule, p.Reason, tx.now.String(), decided.String(), p.Expires.String())
 		if err != nil || p.Decision != "ask" {
 			return err
 		}
 		return tx.record(ralph.Event{Type: ralph.EventPermissionAsked, TaskID: p.TaskID, SessionID: p.SessionID},
-			map[string]any{"permissionId": id, "tool": p.Tool, "input": p.Input})
+			map[string]any{"permissionId": id, "tool": p.Tool, "input": p.Input, "expires": p.Expires})
 	})
 	return id, err
 }

@@ -3,7 +3,9 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"math"
 	"slices"
+	"strings"
 
 	"ralph"
 )
@@ -36,28 +38,40 @@ func (tx *Tx) Answers(t ralph.Task) ([]AnsweredAsk, error) {
 
 // Flags are the known problems that a task's prompt shows (rule 7): all of its
 // own, and the warning and blocking ones of its feature's other tasks that
-// nobody has resolved. Blocking ones come first, then the latest.
+// nobody has resolved; tasks without a feature are one group. Blocking ones come
+// first, and all of them, then the latest of the others.
 func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
-	return all(tx, scanComment, `
-		SELECT `+commentColumns+` FROM task_comments c
-		WHERE c.signal_verb = 'flag' AND c.resolved_at = ''
-			AND (c.task_id = $1
-				OR json_extract(c.signal_payload, '$.severity') <> 'info'
-					AND c.task_id IN (SELECT id FROM tasks WHERE feature_id = (SELECT feature_id FROM tasks WHERE id = $1)))
-		ORDER BY CASE WHEN json_extract(c.signal_payload, '$.severity') = 'blocking' THEN 0 ELSE 1 END, c.created DESC, c.id DESC
-		LIMIT $2`, t.ID, promptRows)
+	same := `c.task_id IN (SELECT id FROM tasks WHERE feature_id = (SELECT feature_id FROM tasks WHERE id = $1))`
+	if t.Feature == "" {
+		same = `EXISTS (SELECT 1 FROM tasks o WHERE o.id = c.task_id AND o.feature_id IS NULL)`
+	}
+	flags := func(severity string, limit int) ([]ralph.Comment, error) {
+		return all(tx, scanComment, strings.NewReplacer("{severity}", severity, "{same}", same).Replace(`
+			SELECT `+commentColumns+` FROM task_comments c
+			WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND json_extract(c.signal_payload, '$.severity') {severity}
+				AND (c.task_id = $1 OR json_extract(c.signal_payload, '$.severity') <> 'info' AND {same})
+			ORDER BY c.created DESC, c.id DESC LIMIT $2`), t.ID, limit)
+	}
+	blocking, err := flags(`= 'blocking'`, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	others, err := flags(`<> 'blocking'`, promptRows)
+	return append(blocking, others...), err
 }
 
 // Discussion is what was said on a task that is no signal and no answer, oldest
-// first; of more than a prompt has room for, the latest.
-func (tx *Tx) Discussion(task int64) ([]ralph.Comment, error) {
+// first; of more than a prompt has room for, the latest, and all that a person said
+// or decided since a moment.
+func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) {
 	return all(tx, scanComment, `
-		SELECT * FROM (
-			SELECT `+commentColumns+` FROM task_comments c
-			LEFT JOIN task_comments p ON p.id = c.parent_id
-			WHERE c.task_id = $1 AND c.kind IS NOT NULL AND coalesce(p.signal_verb, '') <> 'ask'
-			ORDER BY c.id DESC LIMIT $2) AS latest
-		ORDER BY 1`, task, promptRows)
+		SELECT `+commentColumns+` FROM task_comments c
+		LEFT JOIN task_comments p ON p.id = c.parent_id
+		WHERE c.task_id = $1 AND c.kind IS NOT NULL AND coalesce(p.signal_verb, '') <> 'ask' AND (c.hold_reason <> $2 OR c.resolved_by <> '')
+			AND (c.author_kind = 'human' AND c.created >= $3 OR c.resolved_at <> '' AND c.resolved_at >= $3 OR c.id IN (
+				SELECT l.id FROM task_comments l LEFT JOIN task_comments q ON q.id = l.parent_id
+				WHERE l.task_id = $1 AND l.kind IS NOT NULL AND coalesce(q.signal_verb, '') <> 'ask' ORDER BY l.id DESC LIMIT $4))
+		ORDER BY c.id`, task, promptTooLong, since.String(), promptRows)
 }
 
 // LastJudged is the task's latest session that said or did something to go on

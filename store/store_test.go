@@ -84,7 +84,7 @@ func TestASessionIsSettledOnce(t *testing.T) {
 		if task.StuckCount != 1 || task.Attempts != 1 || task.Status != ralph.Pending {
 			t.Errorf("got %+v", task)
 		}
-		learned, lerr := tx.LearningsFor(task, ralph.ScopeTask)
+		learned, lerr := tx.LearningsFor(task, ralph.ScopeFeature)
 		if len(learned) != 1 || learned[0].TimesSeen != 1 {
 			t.Errorf("got learnings %+v", learned)
 		}

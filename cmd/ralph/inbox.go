@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/transcript"
 	"ralph/store"
 )
 
@@ -49,9 +51,13 @@ at once, so that leaving in the middle loses nothing.`,
 
 // sayItem prints what waits; its options with numbers, if one is to be chosen.
 func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
-	_, err := fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), oneLine(i.Title, 80))
-	if text := oneLine(i.Text, 400); text != "" {
-		fmt.Fprintf(w, "           %s\n", text)
+	_, err := fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), transcript.VisibleLine(i.Title))
+	sayWhole(w, "           ", i.Text)
+	for _, l := range i.Diff {
+		fmt.Fprintf(w, "           %s\n", printable(l))
+	}
+	if !i.Expires.IsZero() {
+		fmt.Fprintf(w, "           answers itself with deny at %s\n", i.Expires.Local().Format("15:04:05"))
 	}
 	for n, o := range i.Options {
 		mark := " "
@@ -61,7 +67,16 @@ func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
 		if numbered {
 			mark += fmt.Sprintf(" %d", n+1)
 		}
-		fmt.Fprintf(w, "           %s %s\n", mark, oneLine(o, 200))
+		fmt.Fprintf(w, "           %s %s\n", mark, transcript.VisibleLine(o))
 	}
 	return err
+}
+
+// sayWhole prints a text with all its lines, each behind the same blanks.
+func sayWhole(w io.Writer, before, text string) {
+	for l := range strings.Lines(strings.TrimSpace(printable(text))) {
+		if l = strings.TrimRight(l, " \t\n"); l != "" {
+			fmt.Fprintf(w, "%s%s\n", before, l)
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/permission"
+	"ralph/internal/transcript"
 	"ralph/store"
 )
 
@@ -81,13 +82,16 @@ func permitter(db *store.DB, task int64, session, rules string) (func(ctx contex
 	return func(ctx context.Context, tool string, input json.RawMessage) (bool, string, error) {
 		a := given.Policy.Decide(tool, input)
 		kept := string(input)
-		if len(kept) > ralph.MaxPermissionInput {
+		var expires ralph.Time
+		if a.Verdict == permission.Ask {
+			expires = ralph.At(time.Now().Add(given.Timeout))
+		} else if len(kept) > ralph.MaxPermissionInput {
 			kept = kept[:ralph.MaxPermissionInput] + "…"
 		}
 		// The client may go away meanwhile; what was decided is recorded all the same.
 		id, err := db.AddPermission(context.WithoutCancel(ctx), ralph.Permission{
 			TaskID: task, SessionID: session, Tool: tool, Input: text(kept),
-			Decision: string(a.Verdict), Rule: a.Rule, Reason: a.Reason,
+			Decision: string(a.Verdict), Rule: a.Rule, Reason: a.Reason, Expires: expires,
 		})
 		if err != nil || a.Verdict != permission.Ask {
 			return a.Verdict == permission.Allow, a.Reason, err
@@ -181,7 +185,7 @@ func sayPermissions(w io.Writer, list []ralph.Permission) error {
 		if by != "" {
 			by = " (" + by + ")"
 		}
-		if _, err := fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n", p.ID, p.TaskID, p.Decision, by, p.Tool, oneLine(p.Input, 120)); err != nil {
+		if _, err := fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n", p.ID, p.TaskID, p.Decision, by, p.Tool, transcript.VisibleLine(p.Input)); err != nil {
 			return err
 		}
 	}

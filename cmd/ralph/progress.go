@@ -9,11 +9,11 @@ import (
 	"log/slog"
 	"strings"
 	"time"
-	"unicode"
 
 	"ralph"
 	"ralph/internal/report"
 	"ralph/internal/sdnotify"
+	"ralph/internal/transcript"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -195,6 +195,7 @@ func describe(e ralph.Event) string {
 		Permission                                                   int64 `json:"permissionId"`
 		Tool, Input, Commit, Follows                                 string
 		Checks                                                       []ralph.Check
+		Expires                                                      ralph.Time
 	}
 	if err := json.Unmarshal(e.Payload, &d); err != nil {
 		return ""
@@ -229,7 +230,11 @@ func describe(e ralph.Event) string {
 	case ralph.EventTaskCommitted:
 		return fmt.Sprintf("    committed %.12s", d.Commit)
 	case ralph.EventPermissionAsked:
-		return fmt.Sprintf("    ? may it use %s %s: `ralph permission allow %d` or deny", d.Tool, oneLine(d.Input, 100), d.Permission)
+		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph permission allow %d`, or `ralph permission deny %d`", e.TaskID, transcript.VisibleLine(d.Tool+" "+d.Input), d.Permission, d.Permission)
+		if !d.Expires.IsZero() {
+			line += fmt.Sprintf(" (answers itself with deny at %s)", d.Expires.Local().Format("15:04:05"))
+		}
+		return line
 	case ralph.EventRunWaiting:
 		if d.State == "paused" {
 			return "… " + oneLine(d.Reason, 200) + "; `ralph resume` goes on"
@@ -282,14 +287,9 @@ func describeEnd(e ralph.Event) string {
 	return fmt.Sprintf("● batch ended: %s (%s on %s, %s, status %d)", oneLine(d.Reason, 200), report.Count(d.Sessions, "session"), report.Count(d.Tasks, "task"), dollars(d.Cost), d.Status)
 }
 
-// oneLine cuts text to one line of at most n characters without control characters.
+// oneLine cuts text to one line of at most n characters, what hides in it made visible.
 func oneLine(s string, n int) string {
-	runes := []rune(s)
-	for i, r := range runes {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
-			runes[i] = ' '
-		}
-	}
+	runes := []rune(strings.NewReplacer("\n", " ", "\t", " ").Replace(transcript.Visible(s)))
 	if len(runes) > n {
 		return string(runes[:n-1]) + "…"
 	}

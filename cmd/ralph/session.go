@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/transcript"
 	"ralph/store"
 )
 
@@ -198,7 +199,7 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	for _, c := range s.Verify {
 		fmt.Fprintf(w, "checked  %s: exit %d in %.1f s %s\n", oneLine(c.Command, 100), c.Exit, c.Seconds, c.Error)
 		if !c.Passed {
-			fmt.Fprintln(w, printable(c.Tail))
+			fmt.Fprintln(w, transcript.Clean(c.Tail))
 		}
 	}
 	for _, f := range s.Files {
@@ -219,7 +220,7 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 		fmt.Fprintf(w, "last words: %s\n", oneLine(s.LastWords, 500))
 	}
 	if s.StderrTail != "" {
-		fmt.Fprintf(w, "stderr: %s\n", printable(s.StderrTail))
+		fmt.Fprintf(w, "stderr: %s\n", transcript.Clean(s.StderrTail))
 	}
 	_, err := fmt.Fprintf(w, "transcript: %s\n", dir)
 	return err

@@ -37,7 +37,7 @@ func choices(i store.InboxItem) []choice {
 		return []choice{{"", "your answer", []string{"answer", comment}, ""}}
 	case "permission":
 		return []choice{{"a", "allow", []string{"permission", "allow", comment}, ""}, {"d", "deny", []string{"permission", "deny", comment}, ""}}
-	case "blocker":
+	case "blocker", "flag":
 		return []choice{{"", "how it was resolved", []string{"resolve", comment}, ""}}
 	case "conflict":
 		return []choice{

@@ -12,6 +12,7 @@ import (
 
 	"ralph"
 	"ralph/internal/report"
+	"ralph/internal/transcript"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -24,6 +25,7 @@ type statusView struct {
 	Counts   map[ralph.Status]int `json:"counts"`
 	Waiting  int                  `json:"waiting_for_people"`
 	Outside  []int64              `json:"unaccepted"` // tasks that are completed although nothing recorded says why
+	Inbox    []store.InboxItem    `json:"inbox"`      // what that is
 	Agent    string               `json:"agent_wait"` // why no session starts now, "" if one may
 	Until    ralph.Time           `json:"agent_wait_until"`
 	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, else of the next one
@@ -53,14 +55,13 @@ func newStatus(a *app) *cobra.Command {
 				if v.Counts, err = tx.Counts(); err != nil {
 					return err
 				}
-				inbox, err := tx.Inbox()
-				if err == nil {
-					v.Outside, err = tx.Unaccepted()
-				}
-				v.Waiting = len(inbox)
-				if err != nil {
+				if v.Inbox, err = tx.Inbox(); err != nil {
 					return err
 				}
+				if v.Outside, err = tx.Unaccepted(); err != nil {
+					return err
+				}
+				v.Waiting = len(v.Inbox)
 				if v.Windows, err = tx.UsageWindows(); err != nil {
 					return err
 				}
@@ -94,6 +95,15 @@ func newStatus(a *app) *cobra.Command {
 }
 
 func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
+	for _, i := range v.Inbox {
+		if i.Kind == "permission" {
+			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s", i.TaskID, transcript.VisibleLine(i.Text), i.Command)
+			if !i.Expires.IsZero() {
+				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, i.Expires.Sub(now.Time).Round(time.Second).Seconds())))
+			}
+			fmt.Fprintln(w)
+		}
+	}
 	switch {
 	case v.Run == nil:
 		fmt.Fprintln(w, "no run yet")
@@ -131,9 +141,37 @@ func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
 	if len(v.Outside) > 0 {
 		fmt.Fprintln(w, "!", loop.Outside(v.Outside))
 	}
-	fmt.Fprintf(w, "%d waiting for you\n", v.Waiting)
+	sayWaiting(w, v.Inbox)
 	return sayLimits(w, v, now)
 }
+
+// sayWaiting counts what waits for a person, and names the questions and flags.
+func sayWaiting(w io.Writer, inbox []store.InboxItem) {
+	fmt.Fprintf(w, "%d waiting for you\n", len(inbox))
+	counts := map[string]int{}
+	for _, i := range inbox {
+		counts[i.Kind]++
+	}
+	for _, kind := range store.InboxKinds() {
+		if counts[kind] > 0 {
+			fmt.Fprintf(w, "%6d %s\n", counts[kind], kind)
+		}
+	}
+	named := 0
+	for _, i := range inbox {
+		if i.Kind != "question" && i.Kind != "flag" {
+			continue
+		}
+		if named++; named > namedInStatus {
+			fmt.Fprintln(w, "  and more (`ralph inbox`)")
+			return
+		}
+		fmt.Fprintf(w, "  %s: %s → %s\n", ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 120), i.Command)
+	}
+}
+
+// namedInStatus is how many questions and flags `ralph status` names.
+const namedInStatus = 10
 
 // sayLimits has a line for each limit: what is used, and how much may be.
 func sayLimits(w io.Writer, v statusView, now ralph.Time) error {

@@ -73,7 +73,9 @@ func newSuggestionList(a *app) *cobra.Command {
 			}
 			return a.print(list, func(w io.Writer) error {
 				for _, s := range list {
-					if _, err := fmt.Fprintf(w, "%-11s TASK-%d %s\n            %s\n            → %s\n", s.Kind, s.TaskID, oneLine(s.Title, 100), oneLine(s.What, 300), s.Command); err != nil {
+					fmt.Fprintf(w, "%-11s TASK-%d %s\n", s.Kind, s.TaskID, oneLine(s.Title, ralph.MaxTitle))
+					sayWhole(w, "            ", s.What)
+					if _, err := fmt.Fprintf(w, "            → %s\n", s.Command); err != nil {
 						return err
 					}
 				}

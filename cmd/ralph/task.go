@@ -9,12 +9,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/report"
+	"ralph/internal/transcript"
 	"ralph/store"
 )
 
@@ -235,7 +235,7 @@ func sayTask(w io.Writer, v taskView) error {
 		}
 	}
 	fmt.Fprintf(&b, "TASK-%d  %s\n", v.ID, oneLine(v.Title, ralph.MaxTitle))
-	line("status", string(v.Status)+"  "+oneLine(v.StatusReason, 400))
+	line("status", string(v.Status)+"  "+v.StatusReason)
 	if v.ExternalID != "" {
 		line("imported", oneLine(v.ExternalID+" of "+v.Source, 200))
 	}
@@ -270,7 +270,7 @@ func sayTask(w io.Writer, v taskView) error {
 			line("", "fails: "+oneLine(strings.Join(c.Failures, ", "), 200))
 		}
 		if !c.Passed {
-			for l := range strings.Lines(printable(c.Tail)) {
+			for l := range strings.Lines(transcript.Clean(c.Tail)) {
 				fmt.Fprintf(&b, "             | %s\n", strings.TrimRight(l, "\n"))
 			}
 		}
@@ -286,16 +286,9 @@ func sayTask(w io.Writer, v taskView) error {
 	return err
 }
 
-// printable is text without characters that would steer a terminal, or turn the
-// order of others around.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-		return r
-	}, s)
-}
+// printable is a text with what would steer a terminal, hide, or turn the order of
+// letters around made visible.
+func printable(s string) string { return transcript.Visible(s) }
 
 func newTaskEdit(a *app) *cobra.Command {
 	var n ralph.Task

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/transcript"
 	"ralph/store"
 )
 
@@ -61,7 +62,7 @@ func newTimeline(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&f.NoSignals, "no-signals", false, "only comments")
 	cmd.Flags().StringArrayVar(&verbs, "verb", nil, "only signals of this verb (repeatable)")
 	cmd.Flags().StringVar(&f.Session, "session", "", "only this session's")
-	cmd.Flags().BoolVar(&f.Open, "open", false, "only what waits for a person: open questions, blockers, suggestions, proposals to cancel")
+	cmd.Flags().BoolVar(&f.Open, "open", false, "only what waits for a person: open questions, blockers, flags, suggestions, proposals to cancel")
 	return cmd
 }
 
@@ -106,16 +107,16 @@ func sayTimeline(w io.Writer, comments []ralph.Comment, s screen) error {
 			note("superseded by %d", last)
 		}
 		if c.Rationale != "" {
-			note("because: %s", oneLine(c.Rationale, 500))
+			note("because: %s", transcript.VisibleLine(c.Rationale))
 		}
 		if c.Holding {
-			note("holds the task back %s", oneLine(c.HoldReason, 200))
+			note("holds the task back %s", transcript.VisibleLine(c.HoldReason))
 		}
 		if !c.Delivered.IsZero() {
 			note("the running session was told at %s", c.Delivered.Local().Format("15:04:05"))
 		}
 		if !c.ResolvedAt.IsZero() {
-			note("resolved by %s: %s", c.ResolvedBy, oneLine(c.Decision, 200))
+			note("resolved by %s: %s", c.ResolvedBy, transcript.VisibleLine(c.Decision))
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err

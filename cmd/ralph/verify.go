@@ -46,7 +46,7 @@ Exit statuses: 0 all passed; 2 there is nothing to run; 3 a command failed; 130 
 					case a.json:
 						return nil
 					case verbose:
-						return sayWhole(a.out, c, output)
+						return sayOutput(a.out, c, output)
 					}
 					_, err := fmt.Fprintln(a.out, sayCheck(c, tailShown))
 					return err
@@ -74,8 +74,8 @@ Exit statuses: 0 all passed; 2 there is nothing to run; 3 a command failed; 130 
 // maxReadable bounds what is made readable of a command's output, in bytes.
 const maxReadable = 8 << 20
 
-// sayWhole prints all that a command printed, and how it did.
-func sayWhole(w io.Writer, c ralph.Check, output io.ReadSeeker) error {
+// sayOutput prints all that a command printed, and how it did.
+func sayOutput(w io.Writer, c ralph.Check, output io.ReadSeeker) error {
 	text, ok, err := testresult.Readable(output, maxReadable)
 	if err != nil {
 		return err

@@ -124,7 +124,10 @@ func (s *watchSource) Look(ctx context.Context) (watch.Snapshot, error) {
 			return err
 		}
 		for _, i := range inbox {
-			v.Waiting = append(v.Waiting, watch.Waiting{Kind: i.Kind, TaskID: i.TaskID, Comment: i.Comment, Text: i.Text, Command: i.Command})
+			v.Waiting = append(v.Waiting, watch.Waiting{
+				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Comment, Text: i.Text, Command: i.Command,
+				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
+			})
 		}
 		return s.current(tx, &v)
 	})
@@ -233,6 +236,7 @@ func (s *watchSource) Act(ctx context.Context, a watch.Action) (string, error) {
 	id := strconv.FormatInt(a.ID, 10)
 	args := map[string][]string{
 		"comment": {"comment", id, "--", a.Text}, "answer": {"answer", id, "--", a.Text},
+		"allow": {"permission", "allow", id}, "deny": {"permission", "deny", id},
 		"pause": {"pause"}, "resume": {"resume"}, "skip": {"skip"}, "stop": {"stop"},
 	}[a.Do]
 	if args == nil {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 
@@ -13,17 +14,19 @@ import (
 type item struct {
 	store.InboxItem
 	Look look
-	Sort string   // of a suggestion: "split", "alternative", …
-	Diff []string // of an amendment: what it changes
+	Sort string // of a suggestion: "split", "alternative", …; of a flag: "blocking, security"
 }
 
 func newItem(i store.InboxItem) item {
 	it := item{InboxItem: i, Look: waits[i.Kind]}
-	if i.Kind == "suggestion" {
+	if i.Kind == "suggestion" || i.Kind == "flag" {
 		it.Sort, it.Text, _ = strings.Cut(i.Text, ": ")
 	}
 	return it
 }
+
+// left is how many seconds a person has until something answers itself.
+func left(until, now ralph.Time) float64 { return max(0, math.Floor(until.Sub(now.Time).Seconds())) }
 
 // Anchor is the item's place on the page of the inbox.
 func (i item) Anchor() string { return fmt.Sprintf("w-%s-%d-%d", i.Kind, i.TaskID, i.Comment) }
@@ -66,26 +69,10 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	list, more := paged(list, inboxItems)
 	for _, i := range list {
-		it := newItem(i)
-		if i.Kind == "amendment" {
-			if it.Diff, err = proposedChange(tx, i); err != nil {
-				return view{}, err
-			}
-		}
-		v.Items = append(v.Items, it)
+		v.Items = append(v.Items, newItem(i))
 	}
 	v.Pager = newPager(r, more)
 	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
-}
-
-// proposedChange is what an amendment that waits changes.
-func proposedChange(tx *store.Tx, i store.InboxItem) ([]string, error) {
-	m, err := tx.Amendment(i.Comment)
-	if err != nil {
-		return nil, err
-	}
-	t, err := tx.Task(i.TaskID)
-	return newAmendment(m, t).Diff, err
 }
 
 // verdictOf is which of two a form decides for.

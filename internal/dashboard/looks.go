@@ -53,5 +53,5 @@ var waits = map[string]look{
 	"question": {"❓", "Question", "yellow"}, "permission": {"🔑", "Permission", "purple"}, "blocker": {"🚫", "Blocker", "orange"}, "review": {"🔍", "Review", "purple"},
 	"dependency": {"⛓", "Dependency", "orange"}, "failed": {"✕", "Failed", "red"}, "proposal": {"💭", "Suggested task", "teal"}, "suggestion": {"💭", "Suggestion", "teal"},
 	"conflict": {"⚡", "Contradiction", "red"}, "amendment": {"✎", "Amendment", "blue"}, "nack": {"✋", "Proposal to cancel", "red"},
-	"claim": {"👤", "Claimed for long", "blue"},
+	"claim": {"👤", "Claimed for long", "blue"}, "flag": {"🚩", "Flag", "red"},
 }

@@ -32,10 +32,10 @@ func parsePages() (p pages, err error) {
 	md := newMarkdown()
 	base, err := template.New("").Funcs(template.FuncMap{
 		"static": func(name string) string { return "/static/" + p.style + "/" + name },
-		"md":     md.render, "plain": plain, "line": line, "money": money, "span": span, "number": number, "plural": plural,
+		"md":     md.render, "plain": plain, "shown": shown, "line": line, "money": money, "span": span, "number": number, "plural": plural,
 		"moment": moment, "short": func(id string) string { return head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
 		"verb": lookOfVerb, "phase": lookOfPhase, "status": lookOfStatus, "args": args,
-		"sign": sign, "percent": percent,
+		"sign": sign, "percent": percent, "left": left,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return p, err
@@ -120,6 +120,8 @@ type frame struct {
 	CSRF, Flash                              string
 	Now                                      ralph.Time
 	Waiting                                  int    // how much waits for a person; -1 if nobody has looked
+	Band                                     []item // what an agent stands still for
+	Still                                    bool   // only the band is brought up to date
 	Stream                                   string // where news comes from; "" for none
 	Body                                     any
 }
@@ -143,6 +145,13 @@ func (a *app) show(f shower) http.HandlerFunc {
 			if err != nil {
 				return err
 			}
+			now, err := tx.NeedsYouNow()
+			if err != nil {
+				return err
+			}
+			for _, i := range now {
+				fr.Band = append(fr.Band, newItem(i))
+			}
 			fr.Waiting = 0
 			for _, n := range counts {
 				fr.Waiting += n
@@ -154,17 +163,15 @@ func (a *app) show(f shower) http.HandlerFunc {
 			a.fail(w, r, err)
 			return
 		}
-		if v.live {
-			q := url.Values{"after": {strconv.FormatInt(after, 10)}}
-			if v.task != 0 {
-				q.Set("task", strconv.FormatInt(v.task, 10))
-			}
-			if v.stream != "" {
-				q.Set("session", v.stream)
-				q.Set("entry", strconv.Itoa(v.entry))
-			}
-			fr.Stream = "/events?" + q.Encode()
+		q := url.Values{"after": {strconv.FormatInt(after, 10)}}
+		if v.task != 0 {
+			q.Set("task", strconv.FormatInt(v.task, 10))
 		}
+		if v.stream != "" {
+			q.Set("session", v.stream)
+			q.Set("entry", strconv.Itoa(v.entry))
+		}
+		fr.Stream, fr.Still = "/events?"+q.Encode(), !v.live
 		if r.Header.Get("X-Refresh") == "" { // the word is for the page that the form led to
 			fr.Flash = a.takeFlash(w, r)
 		}

@@ -140,7 +140,9 @@ func (s *following) news(ctx context.Context) error {
 	}
 	for _, e := range events {
 		s.at.event = e.ID
-		if s.task != "" && s.task != strconv.FormatInt(e.TaskID, 10) {
+		// What an agent stands still for is on every page.
+		everywhere := e.Type == ralph.EventPermissionAsked || e.Type == ralph.EventPermissionDecided || e.Type == ralph.EventSessionEnded
+		if s.task != "" && s.task != strconv.FormatInt(e.TaskID, 10) && !everywhere {
 			continue
 		}
 		data, err := json.Marshal(news{e.Type, e.TaskID, e.SessionID})

@@ -180,7 +180,7 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 		k.Can = "answer"
 	case c.Verb == ralph.VerbSuggest && c.ResolvedAt.IsZero() && k.Sort != "new_task":
 		k.Can = "suggestion"
-	case c.Holding && c.Verb != ralph.VerbAsk:
+	case c.Verb == ralph.VerbFlag && c.ResolvedAt.IsZero(), c.Holding && c.Verb != ralph.VerbAsk:
 		k.Can = "resolve"
 	}
 	return k, nil

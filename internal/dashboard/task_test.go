@@ -67,7 +67,7 @@ func TestATimelineIsFiltered(t *testing.T) {
 		"?show=comments":       {"said-this"},
 		"?verb=flag":           {"flagged-this"},
 		"?session=" + session:  {"learned-this", "flagged-this"},
-		"?show=open":           {},
+		"?show=open":           {"flagged-this"},
 		"?verb=nonsense&page=": {"learned-this", "flagged-this", "said-this"},
 	} {
 		page := b.get("/tasks/1" + query)

@@ -1,29 +1,24 @@
 package dashboard
 
 import (
-	"bytes"
 	"fmt"
-	"html/template"
-	"regexp"
 	"strings"
 	"time"
-
-	"github.com/microcosm-cc/bluemonday"
-	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/extension"
-	"github.com/yuin/goldmark/renderer/html"
 
 	"ralph"
 	"ralph/internal/transcript"
 )
 
-// plain is a text without what steers a terminal, is not to be seen, or turns the
-// order of letters around. html/template does the rest.
+// plain is the output of a program without its colours and what else steers a
+// terminal. What a person decides on is shown by [shown]. html/template does the rest.
 func plain(s string) string { return transcript.Clean(s) }
+
+// shown is a text with nothing taken out, and what hides in it made visible.
+func shown(s string) string { return transcript.Visible(s) }
 
 // line is a text on one line of at most n characters.
 func line(n int, s string) string {
-	s = strings.Join(strings.Fields(plain(head(s, 8*n))), " ")
+	s = transcript.VisibleLine(head(s, 8*n))
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}
@@ -36,93 +31,6 @@ func head(s string, n int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "")
-}
-
-// A markdown renders texts of agents and people.
-type markdown struct {
-	tables goldmark.Markdown
-	plain  goldmark.Markdown // without tables
-	policy *bluemonday.Policy
-}
-
-// newMarkdown leaves out raw HTML when it renders, and then lets only harmless
-// elements through: two walls, because the text may come from anywhere.
-func newMarkdown() markdown {
-	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
-	p.AllowAttrs("class").Matching(regexp.MustCompile("^mdh$")).OnElements("p")
-	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
-	p.AllowAttrs("align").Matching(bluemonday.CellAlign).OnElements("th", "td")
-	p.AllowAttrs("href").OnElements("a")
-	p.AllowURLSchemes("http", "https", "mailto")
-	p.AllowRelativeURLs(false)
-	p.RequireNoReferrerOnLinks(true)
-	p.RequireNoFollowOnLinks(true)
-	p.AddTargetBlankToFullyQualifiedLinks(true)
-	wrapped := goldmark.WithRendererOptions(html.WithHardWraps())
-	return markdown{
-		tables: goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify), wrapped),
-		plain:  goldmark.New(goldmark.WithExtensions(extension.Strikethrough, extension.Linkify), wrapped),
-		policy: p,
-	}
-}
-
-// Limits of what is rendered. Beyond them a text is shown as it is written: there
-// are Markdown of 64 KiB that takes minutes, and tables that take gigabytes.
-const (
-	maxMarkdown = 16 << 10 // bytes; what follows is not rendered
-	maxQuotes   = 50       // ">" in a line
-	maxBrackets = 1000     // "[" in all
-	maxCells    = 20_000   // of a table: its lines times the most "|" in one of them
-)
-
-// render makes HTML of Markdown. Headings become lines, because those of the page
-// are its own; images are left out, because nothing may ask another host.
-func (m markdown) render(s string) template.HTML {
-	s = plain(s)
-	text, rest := s, ""
-	if len(s) > maxMarkdown {
-		text = head(s, maxMarkdown)
-		if i := strings.LastIndexByte(text, '\n'); i > 0 {
-			text = text[:i+1]
-		}
-		rest = s[len(text):]
-	}
-	quotes, cells := weigh(text)
-	parser := m.tables
-	if cells > maxCells {
-		parser = m.plain
-	}
-	var b bytes.Buffer
-	if quotes > maxQuotes || strings.Count(text, "[") > maxBrackets || parser.Convert([]byte(text), &b) != nil {
-		return preformatted(s)
-	}
-	out := template.HTML(m.policy.Sanitize(heading.ReplaceAllString(heads.ReplaceAllString(b.String(), `<p class="mdh">`), "</p>")))
-	if rest != "" {
-		out += preformatted(rest)
-	}
-	return out
-}
-
-func preformatted(s string) template.HTML {
-	return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>")
-}
-
-// What goldmark writes for headings; what others wrote is escaped or left out there.
-var (
-	heads   = regexp.MustCompile("<h[1-6]>")
-	heading = regexp.MustCompile("</h[1-6]>")
-)
-
-// weigh is the most quotes that a line opens, and how many cells a table can have.
-func weigh(s string) (quotes, cells int) {
-	lines, most := 0, 0
-	for l := range strings.Lines(s) {
-		lines++
-		quotes = max(quotes, strings.Count(l, ">"))
-		most = max(most, strings.Count(l, "|"))
-	}
-	return quotes, lines * most
 }
 
 // money is an amount for people.

@@ -2,7 +2,7 @@ package watch
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +24,7 @@ const (
 	normal     mode = iota
 	writing         // a comment, an answer or a filter
 	confirming      // of what cannot be taken back
+	reading         // all that waits, whole
 	helping
 )
 
@@ -46,13 +47,15 @@ type Model struct {
 	session string
 	lines   []line
 	up      int // lines scrolled back
+	down    int // lines of what is read that are above the screen
 	filter  string
 
-	mode    mode
-	input   textinput.Model
-	wanted  Action // what is being written or confirmed
-	message string // what came of the last action
-	failed  bool
+	mode     mode
+	input    textinput.Model
+	wanted   Action  // what is being written or confirmed
+	question Waiting // that is being answered
+	message  string  // what came of the last action
+	failed   bool
 }
 
 // New is a screen that has not looked yet.
@@ -153,8 +156,22 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 			return m, nil
 		case "enter":
 			return m.written()
+		case "up", "down", "pgup", "pgdown":
+			m.scroll(name)
+			return m, nil
 		}
 		return m.edit(k)
+	case reading:
+		switch name {
+		case "A", "D":
+			m.mode = normal
+			return m.permit(name)
+		case "esc", "q", "enter", "o":
+			m.mode = normal
+		default:
+			m.scroll(name)
+		}
+		return m, nil
 	case confirming:
 		m.mode = normal
 		if name != "y" {
@@ -203,10 +220,22 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 			return m.refuse("no session is running; comment with `ralph comment TASK TEXT`")
 		}
 		return m.write(Action{Do: "comment", ID: m.snapshot.Task.ID}, "")
+	case "A", "D":
+		if p := m.asked(); p != nil && len(m.band()) < len(m.whole(*p))+bandKeys {
+			m.mode, m.down = reading, 0 // nothing is decided on that was not seen whole
+			return m, nil
+		}
+		return m.permit(name)
+	case "o", "enter":
+		if len(m.snapshot.Waiting) == 0 {
+			return m.refuse("nothing waits for you")
+		}
+		m.mode, m.down = reading, 0
 	case "a":
 		for _, w := range m.snapshot.Waiting {
 			if w.Kind == "question" {
-				return m.write(Action{Do: "answer", ID: w.Comment, Text: fmt.Sprintf("TASK-%d: %s", w.TaskID, w.Text)}, "")
+				m.question, m.down = w, 0
+				return m.write(Action{Do: "answer", ID: w.Comment}, "")
 			}
 		}
 		return m.refuse("no question waits for an answer")
@@ -231,6 +260,31 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 	}
 	m.up = max(0, min(m.up, len(m.visible())))
 	return m, nil
+}
+
+// asked is what an agent stands still for; nil for nothing.
+func (m Model) asked() *Waiting {
+	for i, w := range m.snapshot.Waiting {
+		if w.Kind == "permission" {
+			return &m.snapshot.Waiting[i]
+		}
+	}
+	return nil
+}
+
+// permit allows or denies what an agent stands still for.
+func (m Model) permit(key string) (tea.Model, tea.Cmd) {
+	p := m.asked()
+	if p == nil {
+		return m.refuse("no agent waits for a permission")
+	}
+	return m, m.act(Action{Do: map[string]string{"A": "allow", "D": "deny"}[key], ID: p.Comment})
+}
+
+// scroll moves what is read.
+func (m *Model) scroll(name string) {
+	step := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -m.height / 2, "b": -m.height / 2, "pgdown": m.height / 2, "space": m.height / 2}[name]
+	m.down = max(0, min(m.down+step, len(m.text())-1))
 }
 
 func (m Model) refuse(why string) (tea.Model, tea.Cmd) {
@@ -261,6 +315,9 @@ func (m Model) written() (tea.Model, tea.Cmd) {
 	case text == "":
 		m.message, m.failed = "nothing was sent", false
 		return m, nil
+	}
+	if n, err := strconv.Atoi(text); m.wanted.Do == "answer" && err == nil && n >= 1 && n <= len(m.question.Options) {
+		text = m.question.Options[n-1]
 	}
 	m.wanted.Text = text
 	return m, m.act(m.wanted)

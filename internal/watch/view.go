@@ -43,6 +43,9 @@ func (m Model) View() tea.View {
 	v := tea.NewView(m.draw())
 	v.AltScreen = true
 	v.WindowTitle = "ralph"
+	if m.asked() != nil {
+		v.WindowTitle = "(1) ralph"
+	}
 	return v
 }
 
@@ -51,8 +54,15 @@ func (m Model) draw() string {
 	if m.mode == helping {
 		return m.fit(strings.Split(help, "\n"))
 	}
+	if text := m.text(); text != nil {
+		room := m.height - 1
+		from := max(0, min(m.down, len(text)-room))
+		page := append([]string{}, text[from:min(len(text), from+room)]...)
+		page = append(page, make([]string, room-len(page))...)
+		return m.fit(append(page, m.footer()))
+	}
 	// A line of the log and the footer have their place whatever the height.
-	top := atMost(append(m.header(), m.current()...), m.height-2)
+	top := atMost(append(append(m.band(), m.header()...), m.current()...), m.height-2)
 	bottom := []string{m.footer()}
 	side := m.side()
 	if m.width < twoColumns {
@@ -93,6 +103,71 @@ func (m Model) fit(lines []string) string {
 
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
+}
+
+// bandKeys is how many lines of the band are not what the agent asks for.
+const bandKeys = 2
+
+// band is what an agent stands still for: first of all, with its keys.
+func (m Model) band() []string {
+	p := m.asked()
+	if p == nil {
+		return nil
+	}
+	left := ""
+	if !p.Expires.IsZero() {
+		left = fmt.Sprintf("  answers itself with deny in %s", span(p.Expires.Sub(m.snapshot.At.Time)))
+	}
+	head := yellow.Bold(true).Render(fmt.Sprintf("⏸ needs you now: TASK-%d stands still", p.TaskID)) + yellow.Render(left)
+	text := m.whole(*p)
+	keys := "A allow  D deny"
+	if most := max(1, m.height/3); len(text) > most {
+		keys = fmt.Sprintf("Enter shows all %d lines of it, where A allows and D denies", len(text))
+		text = text[:most]
+	}
+	lines := append([]string{head}, text...)
+	return append(lines, yellow.Render("  "+keys))
+}
+
+// whole is what waits with all its lines, fitted to the width.
+func (m Model) whole(w Waiting) (lines []string) {
+	add := func(text string) {
+		for l := range strings.Lines(transcript.Visible(strings.TrimSpace(text))) {
+			for row := range strings.SplitSeq(ansi.Wrap(strings.ReplaceAll(strings.TrimRight(l, "\n"), "\t", "    "), max(10, m.width-4), " "), "\n") {
+				lines = append(lines, "  "+row)
+			}
+		}
+	}
+	add(w.Text)
+	for _, d := range w.Diff {
+		add(d)
+	}
+	for i, o := range w.Options {
+		add(fmt.Sprintf("%d  %s", i+1, o))
+	}
+	return lines
+}
+
+// text is what fills the screen to be read whole: a question while it is answered,
+// or all that waits; nil for nothing.
+func (m Model) text() (lines []string) {
+	switch {
+	case m.mode == writing && m.wanted.Do == "answer":
+		lines = append(lines, bold.Render(fmt.Sprintf("TASK-%d %s", m.question.TaskID, clean(m.question.Title))), "")
+		lines = append(lines, m.whole(m.question)...)
+		if len(m.question.Options) > 0 {
+			lines = append(lines, "", dim.Render("a number chooses"))
+		}
+	case m.mode == reading:
+		for _, w := range m.snapshot.Waiting {
+			lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID)+" "+clean(w.Title))
+			lines = append(append(lines, m.whole(w)...), dim.Render("  → "+w.Command), "")
+		}
+		if lines == nil {
+			lines = []string{"nothing waits for you"}
+		}
+	}
+	return lines
 }
 
 // header is the run.
@@ -306,6 +381,10 @@ func (m Model) footer() string {
 	switch {
 	case m.mode == writing:
 		return yellow.Render(m.label()) + m.input.View()
+	case m.mode == reading && m.asked() != nil:
+		return dim.Render("A allow  D deny  ↑↓ scroll  Esc back")
+	case m.mode == reading:
+		return dim.Render("↑↓ scroll  Esc back")
 	case m.mode == confirming && m.wanted.Do == "skip":
 		return yellow.Render("stop this session and go on with another task? y/n")
 	case m.mode == confirming:
@@ -315,7 +394,7 @@ func (m Model) footer() string {
 	case m.message != "":
 		return green.Render(clean(m.message))
 	}
-	keys := "c comment  a answer  p pause  s skip  x stop  / filter  ? help  q leave"
+	keys := "c comment  a answer  o inbox  p pause  s skip  x stop  / filter  ? help  q leave"
 	if m.up > 0 {
 		keys = fmt.Sprintf("%d lines below  G newest  ", m.up) + keys
 	}
@@ -332,7 +411,10 @@ func (m Model) label() string {
 	case "comment":
 		label = fmt.Sprintf("comment on TASK-%d", m.wanted.ID)
 	case "answer":
-		label = ansi.Truncate("answer "+clean(m.wanted.Text), m.width/2, "…")
+		label = fmt.Sprintf("answer TASK-%d: %s", m.question.TaskID, clean(m.question.Text))
+		if ansi.StringWidth(label) > m.width/2 { // it stands above, whole
+			label = fmt.Sprintf("answer TASK-%d", m.question.TaskID)
+		}
 	}
 	return label + " > "
 }
@@ -340,7 +422,9 @@ func (m Model) label() string {
 const help = `ralph watch
 
   c        comment on the task that is worked on; the agent hears it at once
-  a        answer the first question that waits
+  a        answer the first question that waits; a number chooses an option
+  o        all that waits for you, whole; also Enter
+  A D      allow or deny what an agent stands still for
   p        pause the run after this session, and go on again
   s        skip: stop this session and go on with another task
   x        stop the run after this session

@@ -8,9 +8,7 @@ package watch
 
 import (
 	"context"
-	"strings"
 	"time"
-	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -55,12 +53,16 @@ type Waiting struct {
 	Comment int64
 	Text    string
 	Command string // that settles it
+	Title   string // of the task
+	Options []string
+	Diff    []string   // what an amendment changes
+	Expires ralph.Time // when a permission answers itself with deny
 }
 
 // An Action is what a person wants to have done.
 type Action struct {
-	Do   string // "comment", "answer", "pause", "resume", "skip" or "stop"
-	ID   int64  // the task to comment on, or the comment to answer
+	Do   string // "comment", "answer", "allow", "deny", "pause", "resume", "skip" or "stop"
+	ID   int64  // the task to comment on, the comment to answer, or the permission
 	Text string
 }
 
@@ -118,16 +120,5 @@ func (m Model) act(a Action) tea.Cmd {
 	}
 }
 
-// clean is a text on one line without what steers a terminal.
-func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.Join(strings.Fields(s), " ")
-}
+// clean is a text on one line, with what would steer a terminal made visible.
+func clean(s string) string { return transcript.VisibleLine(s) }

@@ -261,6 +261,49 @@ func (s *screen) has(texts ...string) {
 	}
 }
 
+// TestWhatAnAgentStandsStillFor is first on the screen, whole before it is decided on.
+func TestWhatAnAgentStandsStillFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := running()
+		ask := watch.Waiting{Kind: "permission", TaskID: 12, Comment: 7, Text: "Bash {\"command\":\"npm publish \u202e\"}", Expires: ralph.At(f.snapshot.At.Add(27 * time.Minute))}
+		others := f.snapshot.Waiting
+		f.snapshot.Waiting = append([]watch.Waiting{ask}, others...)
+		s := show(t, f, 80, 24)
+		if !strings.HasPrefix(s.text(), "⏸ needs you now: TASK-12 stands still  answers itself with deny in 27m00s\n  Bash {\"command\":\"npm publish <U+202E>\"}\n  A allow  D deny\n") {
+			t.Errorf("it is not the first:\n%s", s.text())
+		}
+		s.press("D")
+		ask.Text = "Bash " + strings.Repeat("word ", 200) + "and the end"
+		f.snapshot.Waiting = append([]watch.Waiting{ask}, others...)
+		s = show(t, f, 80, 24)
+		s.has("Enter shows all 14 lines of it")
+		s.press("A") // which shows it first
+		s.has("and the end", "A allow  D deny")
+		s.press("A")
+		if want := []watch.Action{{Do: "deny", ID: 7}, {Do: "allow", ID: 7}}; fmt.Sprint(f.acted) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", f.acted, want)
+		}
+	})
+}
+
+// TestAQuestionIsAnsweredWhereItIsSeenWhole, with its options by number.
+func TestAQuestionIsAnsweredWhereItIsSeenWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := running()
+		f.snapshot.Waiting[0].Text = strings.Repeat("word ", 100) + "and the end?"
+		f.snapshot.Waiting[0].Options = []string{"red", "blue " + strings.Repeat("sky ", 40) + "above"}
+		s := show(t, f, 80, 24)
+		s.press("o")
+		s.has("and the end?", "above", "stuck 3 times", "Verify the chain")
+		s.press("esc", "a")
+		s.has("and the end?", "1  red", "above", "a number chooses")
+		s.press("1", "enter")
+		if fmt.Sprint(f.acted) != fmt.Sprint([]watch.Action{{Do: "answer", ID: 31, Text: "red"}}) {
+			t.Errorf("got %v", f.acted)
+		}
+	})
+}
+
 func TestKeys(t *testing.T) { synctest.Test(t, keys) }
 
 func keys(t *testing.T) {

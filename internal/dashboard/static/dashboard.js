@@ -19,12 +19,31 @@
     if (e.target.method !== "post") return;
     if (e.target.dataset.sent) { e.preventDefault(); return; }
     e.target.dataset.sent = "yes";
+    if (!("quiet" in e.target.dataset)) return;
+    // The page with what is written on it stays.
+    e.preventDefault();
+    fetch(e.target.action, { method: "POST", body: new URLSearchParams(new FormData(e.target, e.submitter)), redirect: "manual", credentials: "same-origin" })
+      .catch(() => { delete e.target.dataset.sent; }).finally(() => dispatchEvent(new Event("answered")));
   });
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent));
 
   const body = document.body;
   const live = document.getElementById("live");
   const main = document.getElementById("main");
+  const band = document.getElementById("band");
+
+  // count runs down the time that a person has for an answer.
+  function count() {
+    for (const e of document.querySelectorAll("[data-left]")) {
+      if (e.seen !== e.dataset.left) { e.seen = e.dataset.left; e.from = performance.now(); }
+      const left = Math.max(0, Math.round(e.seen - (performance.now() - e.from) / 1000));
+      const two = (n) => String(n).padStart(2, "0");
+      const hours = Math.floor(left / 3600);
+      e.textContent = (hours ? hours + ":" + two(Math.floor(left / 60) % 60) : Math.floor(left / 60)) + ":" + two(left % 60);
+    }
+  }
+  count();
+  setInterval(count, 1000);
   if (!body.dataset.stream || !live || !window.EventSource) return;
 
   // morph makes a node like another one and keeps what is the same: what has the
@@ -57,6 +76,12 @@
         if (want.id) want.classList.add("fresh");
         continue;
       }
+      // Only what has a name is moved: whatever is moved loses its focus and its scrolling.
+      while (at && at !== have && !want.id && at.nodeType === Node.TEXT_NODE) {
+        const next = at.nextSibling;
+        at.remove();
+        at = next;
+      }
       if (have === at) at = at.nextSibling;
       else from.insertBefore(have, at);
       morph(have, want);
@@ -82,7 +107,15 @@
         if (answer.ok && !answer.redirected) {
           const page = new DOMParser().parseFromString(await answer.text(), "text/html");
           const fresh = page.getElementById("main");
-          if (fresh) morph(main, document.adoptNode(fresh));
+          if (fresh && !("still" in body.dataset)) morph(main, document.adoptNode(fresh));
+          const now = page.getElementById("band");
+          if (now) { // it comes and goes above what is read and written, which stays where it is
+            const before = main.getBoundingClientRect().top;
+            morph(band, document.adoptNode(now));
+            const moved = main.getBoundingClientRect().top - before;
+            if (moved) scrollBy({ top: moved, behavior: "instant" });
+          }
+          count();
           const waiting = page.getElementById("nav-waiting");
           if (waiting) morph(document.getElementById("nav-waiting"), document.adoptNode(waiting));
           document.title = page.title;
@@ -92,6 +125,8 @@
     }
     busy = false;
   }
+
+  addEventListener("answered", refresh);
 
   // say tells how it stands, and screen readers only when that changes.
   function say(text, off) {
