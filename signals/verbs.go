@@ -78,7 +78,7 @@ type Learned struct {
 	Text      string `json:"text" jsonschema:"The knowledge to record. Should be specific enough that a different developer on a different task would benefit from it."`
 	Kind      string `json:"kind" jsonschema:"discovery (factual finding about the codebase), decision (judgment call with rationale), convention (project pattern to follow)."`
 	Rationale string `json:"rationale,omitempty" jsonschema:"For decisions: why you chose this approach and what alternatives you rejected."`
-	Scope     string `json:"scope,omitempty" jsonschema:"project (always relevant), feature (relevant to same feature's tasks; for a task without a feature, to the others without one), task (only relevant if this task is re-attempted). Default: feature."`
+	Scope     string `json:"scope,omitempty" jsonschema:"project (always relevant), feature (relevant to same feature's tasks), task (only relevant if this task is re-attempted). Default: feature. Tasks without a feature count as one."`
 }
 
 // EffectiveScope is the scope, with its default.
