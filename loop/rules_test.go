@@ -162,3 +162,11 @@ func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
 		t.Errorf("a link is %q", got)
 	}
 }
+
+func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
+	zone := time.FixedZone("east", 5*60*60)
+	now := time.Date(2026, 3, 1, 1, 11, 12, 13, zone)
+	if got, want := Midnight(now), time.Date(2026, 3, 1, 0, 0, 0, 0, zone); !got.Equal(want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,7 +1,7 @@
 package main
 
 // rules are loop's tests of its decisions, which need no run of a loop.
-const rules = "TestTheModelOfASession|TestASessionsClock|TestWhatARedBaseline|TestAProtectedFile|TestProtectedFiles|TestLimitsOfARun|TestUsageWindows|TestIdleness"
+const rules = "TestTheModelOfASession|TestASessionsClock|TestWhatARedBaseline|TestAProtectedFile|TestProtectedFiles|TestLimitsOfARun|TestUsageWindows|TestIdleness|TestADayBegins"
 
 // scope is what is broken, and who is to notice. Tests that take long come last: few
 // mutants live to see them. What a table says is for a story alone is not in it.
