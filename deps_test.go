@@ -49,6 +49,7 @@ var imports = map[string][]string{
 	// Measures all of them, as users and from the inside, and is in no binary of ralph's.
 	"ralph/internal/bench":       {"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/claude", "ralph/internal/worktree"},
 	"ralph/internal/bench/floor": {},
+	"ralph/internal/mutation":    {},
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/internal/scripted",
