@@ -49,11 +49,12 @@ var imports = map[string][]string{
 	// Measures all of them, as users and from the inside, and is in no binary of ralph's.
 	"ralph/internal/bench":       {"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/claude", "ralph/internal/worktree"},
 	"ralph/internal/bench/floor": {},
-	"ralph/internal/mutation":    {},
+	// Changes rules on purpose, to see whether tests notice; in no binary either.
+	"ralph/internal/mutation": {},
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/internal/scripted",
-		"ralph/internal/schedule", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
+		"ralph/internal/schedule", "ralph/internal/testresult", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
 		"ralph/internal/dashboard", "ralph/internal/localhttp",
 	},
 }

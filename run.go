@@ -15,7 +15,7 @@ const (
 )
 
 // exitOrder is what wins when several apply (decision 6).
-var exitOrder = []int{ExitFailure, ExitStopped, ExitAgent, ExitLimit, ExitFailed, ExitWaiting, ExitOK}
+var exitOrder = []int{ExitFailure, ExitStopped, ExitAgent, ExitUsage, ExitLimit, ExitFailed, ExitWaiting, ExitOK}
 
 // ExitStatus is the one status of a run to which all of those apply.
 func ExitStatus(applying ...int) int {
@@ -100,7 +100,9 @@ const (
 	EventSessionProgress   = "session.progress"
 	EventSessionCheckpoint = "session.checkpoint"
 	EventDoneRefused       = "session.done_refused" // the agent was told, and goes on in the session
+	EventSessionRefused    = "session.refused"      // it tried a command that only people may give
 	EventSessionEnded      = "session.ended"
+	EventConfigApproved    = "configuration.approved"
 	EventPermissionAsked   = "permission.asked"
 	EventPermissionDecided = "permission.decided"
 	EventRunStarted        = "run.started"
@@ -111,7 +113,7 @@ const (
 // EventTypes lists every type of event.
 var EventTypes = []string{
 	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventAmendmentProposed, EventAmendmentApplied, EventAmendmentRejected, EventTaskCommitted, EventBaselineRed,
-	EventSessionStarted, EventSessionState, EventSessionProgress, EventSessionCheckpoint, EventDoneRefused, EventSessionEnded, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
+	EventSessionStarted, EventSessionState, EventSessionProgress, EventSessionCheckpoint, EventDoneRefused, EventSessionRefused, EventSessionEnded, EventConfigApproved, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
 }
 
 // An Event is one entry of the append-only log of what happened. It is written

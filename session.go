@@ -230,6 +230,7 @@ type Session struct {
 	Leftovers   []string      `json:"leftovers"`   // processes that had to be killed after its end
 	SnapshotID  int64         `json:"snapshot_id"` // of the uncommitted files before it, for `ralph snapshot restore`; 0 if none was needed
 	Gone        []string      `json:"gone"`        // those of them that it removed
+	Notes       []string      `json:"notes"`       // what people have to know of it, in sentences: what it tried that is theirs to do, and what it changed that is theirs
 	RunID       int64         `json:"run_id"`
 	Decision    string        `json:"decision"` // what the rules made of it, as JSON
 	Worker      string        `json:"worker"`   // who claimed the task: an agent that pulls work by itself, or a person; "" for the loop

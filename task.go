@@ -2,6 +2,7 @@ package ralph
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -85,7 +86,36 @@ type Task struct {
 	ExternalSource string   `json:"-"` // where that is: "beads", "prd.json/ralph/login"; one id may be in several
 	VerifyFailures int      `json:"-"` // refused claims since the last new information
 	PromptTooLong  int      `json:"-"` // sessions in a row whose prompt the agent could not take
+	LostCount      int      `json:"-"` // sessions in a row that were lost
+	NotBefore      Time     `json:"-"` // when it is tried again after those; zero is now
 	ClaimedBy      string   `json:"-"` // who works on it: a session's id, or "" for nobody
+}
+
+// A Change is what an edit made of one field of a task: texts, numbers or lists.
+type Change struct {
+	Before any `json:"before"`
+	After  any `json:"after"`
+}
+
+// Changes are the fields that differ between a task before an edit and after it, by
+// their names in JSON.
+func Changes(before, after Task) map[string]Change {
+	changes := map[string]Change{}
+	for name, field := range map[string]func(t Task) any{
+		"title":       func(t Task) any { return t.Title },
+		"description": func(t Task) any { return t.Description },
+		"feature":     func(t Task) any { return t.Feature },
+		"discipline":  func(t Task) any { return t.Discipline },
+		"priority":    func(t Task) any { return t.Priority },
+		"model":       func(t Task) any { return t.Model },
+		"acceptance":  func(t Task) any { return append([]string{}, t.Acceptance...) },
+		"verify":      func(t Task) any { return append([]string{}, t.Verify...) },
+	} {
+		if c := (Change{field(before), field(after)}); !reflect.DeepEqual(c.Before, c.After) {
+			changes[name] = c
+		}
+	}
+	return changes
 }
 
 // ParseTaskID reads "12", "#12" or "TASK-12" (command line).
@@ -179,7 +209,7 @@ var Moves = []Move{
 	{InProgress, Pending, Verdict, "partial, stuck or a refused done: it is tried again"},
 	{InProgress, Failed, Verdict, "stuck, refused or attempted too often, or its prompt is too long even when halved twice"},
 	{InProgress, NeedsInput, Verdict, "a blocking question is open"},
-	{InProgress, Blocked, Verdict, "a blocker or an unfinished dependency is open"},
+	{InProgress, Blocked, Verdict, "a blocker or an unfinished dependency is open, or five of its sessions in a row were lost"},
 	{InProgress, Pending, Loop, "its session was interrupted or lost"},
 	{InProgress, Cancelled, Person, "the task is called off; its session is stopped first"},
 

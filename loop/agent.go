@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/proc"
 )
 
 // An Agent works on one task and returns when it, and all that it started, has
@@ -37,13 +38,32 @@ type Assignment struct {
 	// agent stops reading when it ends.
 	Say <-chan Message
 	// TurnEnded is called when the agent has ended its turn and waits on its open
-	// stdin. What it returns is told to the agent in the same conversation; ""
-	// ends the session. It may take minutes (a verification runs in it).
-	TurnEnded func(ctx context.Context) (string, error)
+	// stdin, and says how the conversation goes on. It may take minutes (a
+	// verification runs in it, while the agent stands still).
+	TurnEnded func(ctx context.Context, t Turn) Answer
 	// Seen is called, one call at a time, for everything that the agent is seen to
 	// do. It must not block.
 	Seen func(Event)
 }
+
+// A Turn is one that an agent has ended.
+type Turn struct {
+	// Process is the agent's; nil if ralph has not started it.
+	Process *proc.Process
+	// Keep tells the processes without which the agent cannot go on: itself and its
+	// servers of tools. Whatever else it has started is left over from its turn.
+	Keep func(proc.Member) bool
+}
+
+// An Answer says how a conversation goes on after a turn. The zero value ends it.
+type Answer struct {
+	Text string // is told to the agent
+	Wait bool   // a person's words are on their way to it
+	Over bool   // its process has been killed: the conversation came to its end before that
+}
+
+// Say tells the agent something.
+func Say(text string) Answer { return Answer{Text: text} }
 
 // A Message is something that a person says to a running session.
 type Message struct {
@@ -88,6 +108,7 @@ type Report struct {
 	Version    string    // the agent's version
 	CostUSD    float64
 	CostKnown  bool // false: no result was seen and CostUSD is what the streamed usage comes to
+	Began      bool // it may have called its model; without, it cost nothing
 	Tokens     ralph.Tokens
 	Turns      int
 	ToolCalls  int

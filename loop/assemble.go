@@ -87,7 +87,7 @@ func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) 
 		return err
 	}
 	for _, b := range before {
-		if !b.Check.Passed && slices.Contains(c.shared, b.Check.Command) {
+		if (!b.Check.Passed || len(b.Left) > 0) && slices.Contains(c.shared, b.Check.Command) {
 			d.FailedBefore = append(d.FailedBefore, failedBefore(b, l.Verification.Strict))
 		}
 	}
@@ -100,7 +100,7 @@ func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) 
 
 // failedBefore tells of a command that failed before the task was begun.
 func failedBefore(b outcome, strict bool) prompt.FailedBefore {
-	f := prompt.FailedBefore{Command: b.Check.Command}
+	f := prompt.FailedBefore{Command: b.Check.Command, Left: b.Left}
 	if b.Tests != nil {
 		f.Tests, f.Excused = b.Tests.Failed(), !strict
 	}

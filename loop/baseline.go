@@ -26,67 +26,197 @@ import (
 type outcome struct {
 	Check ralph.Check         `json:"check"`
 	Tests *testresult.Results `json:"tests,omitempty"`
+
+	// Of a baseline that is not of the work tree as the task found it: what a session
+	// broke before it and was not accepted.
+	Left []string `json:"left,omitempty"`
 }
 
 // baseline has the project's and the feature's commands run before the first
 // session of a task, or takes what they said of the same work tree before
-// (pipeline, "Verification"). It does nothing for a task that has been worked on.
+// (pipeline, "Verification"). A task that has been worked on gets one for the
+// commands that are new. What counts is what people left, or what was accepted last:
+// what another session broke is nobody's excuse (trust, 10).
 func (l *Loop) baseline(ctx context.Context, task ralph.Task) (err error) {
 	var shared []string
-	begun := false
+	var before []outcome
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		c, err := l.verifyCommands(tx, task)
 		if err != nil {
 			return err
 		}
-		shared = c.shared
-		earlier, err := tx.Sessions(store.SessionFilter{Task: task.ID, Limit: 1})
-		begun = len(earlier) > 0
-		return err
-	})
-	if err != nil || begun || len(shared) == 0 {
-		return err
-	}
-	dir, err := l.baselineFolder()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	snapshot, err := l.Tree.Look(ctx, dir)
-	if err != nil {
-		return fmt.Errorf("state of the work tree: %w", err)
-	}
-	results := make([]outcome, 0, len(shared))
-	for _, command := range shared {
-		result, err := l.known(ctx, snapshot.Content, command, dir)
-		if err != nil {
+		if _, err := tx.Baseline(task.ID, &before); err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return nil // a command that was stopped says nothing
-		}
-		results = append(results, result)
+		shared = slices.DeleteFunc(c.shared, func(command string) bool { return knows(before, command) })
+		return nil
+	})
+	if err != nil || len(shared) == 0 {
+		return err
+	}
+	done, now, err := l.suite(ctx, shared, false)
+	if err != nil || ctx.Err() != nil {
+		return err // a command that was stopped says nothing
+	}
+	results := make([]outcome, len(shared))
+	var red []ralph.Check
+	for i, s := range done {
+		results[i] = s.before
+		red = append(red, judge(s.now, results[i:i+1], shared, l.Verification.Strict))
 	}
 	return l.Store.Tx(ctx, func(tx *store.Tx) error {
-		if red := l.inexcusable(results); red != "" {
+		if err := l.keepMade(tx, now); err != nil {
+			return err
+		}
+		if red := signals.Refused(red, nil, ralph.Evidence{}, l.Rules); red != "" {
 			if err := tx.NoteRed(task.ID, red); err != nil {
 				return err
 			}
 		}
-		return tx.SetBaseline(task.ID, results)
+		var stands []outcome // another process may have been faster
+		if _, err := tx.Baseline(task.ID, &stands); err != nil {
+			return err
+		}
+		for _, r := range results {
+			if !knows(stands, r.Check.Command) {
+				stands = append(stands, r)
+			}
+		}
+		return tx.SetBaseline(task.ID, stands)
 	})
 }
 
-// inexcusable says which commands fail before any work and will not be excused, so
-// that they refuse every done until somebody mends them; "" if none does.
-func (l *Loop) inexcusable(results []outcome) string {
-	var red []ralph.Check
-	for _, r := range results {
-		if !r.Check.Passed && (r.Tests == nil || l.Verification.Strict) {
-			red = append(red, r.Check)
-		}
+// knows reports whether a command is among the outcomes.
+func knows(outcomes []outcome, command string) bool {
+	return slices.ContainsFunc(outcomes, func(o outcome) bool { return o.Check.Command == command })
+}
+
+// A standing is what a command says of the work tree as it is, and what it said of
+// the state that counts: as people left it, or as it was accepted last.
+type standing struct {
+	now, before outcome
+	fresh       bool // it was run now, and not taken from an earlier time
+}
+
+// A making is what the commands that ralph has run have made of a work tree.
+type making struct{ found, made store.State }
+
+// suite has commands run on the work tree as it is, or takes what they said of it;
+// anew is for failures of an earlier time, which are not taken.
+func (l *Loop) suite(ctx context.Context, commands []string, anew bool) (list []standing, made making, err error) {
+	dir, err := l.baselineFolder()
+	if err != nil {
+		return nil, made, err
 	}
-	return signals.Refused(red, nil, l.Rules)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if made.found, err = l.stateNow(ctx, dir); err != nil {
+		return nil, made, err
+	}
+	made.made = made.found
+	base, err := l.base(ctx, made.found)
+	if err != nil {
+		return nil, made, err
+	}
+	ran := false
+	for _, command := range commands {
+		s := standing{}
+		if s.now, s.fresh, err = l.known(ctx, made.found.Content, command, dir, anew); err != nil || ctx.Err() != nil {
+			return nil, made, err
+		}
+		ran = ran || s.fresh
+		s.before = s.now
+		if base != made.found {
+			if s.before, err = l.beforeSessions(ctx, base, s.now); err != nil {
+				return nil, made, err
+			}
+		}
+		list = append(list, s)
+	}
+	if !ran {
+		return list, made, nil
+	}
+	if made.made, err = l.stateNow(ctx, dir); err != nil || made.made == made.found {
+		return list, made, err
+	}
+	// What they wrote themselves is no reason to run them again.
+	results := make([]outcome, len(list))
+	for i, s := range list {
+		results[i] = s.now
+	}
+	return list, made, l.keep(ctx, made.made.Content, results)
+}
+
+// beforeSessions is what a command said of an earlier state, and what has failed
+// since. If that is not known, nothing is excused.
+func (l *Loop) beforeSessions(ctx context.Context, base store.State, now outcome) (before outcome, err error) {
+	ok := false
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		ok, err = tx.Verification(base.Content, now.Check.Command, &before)
+		return err
+	}); err != nil {
+		return before, err
+	}
+	if !ok {
+		before = outcome{Check: now.Check}
+		before.Check.Tail = ""
+	}
+	before.Left = broken(before, now)
+	return before, nil
+}
+
+// broken names what fails now and did not before: tests, or the command where they
+// have no names.
+func broken(before, now outcome) []string {
+	switch {
+	case now.Check.Passed:
+		return nil
+	case now.Tests == nil || before.Tests == nil:
+		if before.Check.Passed {
+			return []string{now.Check.Command}
+		}
+		return nil
+	}
+	return testresult.Compare(before.Tests, now.Tests).New
+}
+
+// stateNow is the state of the work tree.
+func (l *Loop) stateNow(ctx context.Context, scratch string) (s store.State, err error) {
+	look, err := l.Tree.Look(ctx, scratch)
+	if err == nil {
+		s.Content = look.Content
+		s.Committed, err = l.Tree.Committed(ctx, look.Head)
+	}
+	if err != nil {
+		return s, fmt.Errorf("state of the work tree: %w", err)
+	}
+	return s, nil
+}
+
+// base is the state of the work tree on which a task may build: the one that is
+// there, unless a session left it whose done was not accepted; then the one that
+// this session found, and so on.
+func (l *Loop) base(ctx context.Context, now store.State) (base store.State, err error) {
+	base = now
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		var last int64
+		for {
+			left, ok, err := tx.LeftBy(base, last)
+			if err != nil || !ok || left.Accepted {
+				return err
+			}
+			base, last = left.Found, left.ID
+		}
+	})
+	return base, err
+}
+
+// keepMade notes that commands which ralph ran have changed the work tree: what
+// they write makes nobody's leftovers people's.
+func (l *Loop) keepMade(tx *store.Tx, m making) error {
+	if m.made == m.found {
+		return nil
+	}
+	return tx.KeepLeft(store.Left{State: m.made, Found: m.found})
 }
 
 // staleBaseline is how old a baseline's folder must be to be taken for one that a
@@ -114,21 +244,27 @@ func (l *Loop) baselineFolder() (string, error) {
 	return os.MkdirTemp(parent, "")
 }
 
-// known is what a command says of a state of the work tree.
-func (l *Loop) known(ctx context.Context, content, command, dir string) (result outcome, err error) {
+// known is what a command says of a state of the work tree; anew is for a failure
+// that is not to be taken from an earlier time. It tells whether the command was run.
+func (l *Loop) known(ctx context.Context, content, command, dir string, anew bool) (result outcome, ran bool, err error) {
 	ok := false
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
 		ok, err = tx.Verification(content, command, &result)
 		return err
-	}); err != nil || ok {
-		return result, err
+	}); err != nil || ok && (!anew || l.excusable(result)) {
+		return result, false, err
 	}
 	l.beat(stepTime + l.Verification.Timeout)
-	results, err := l.Verification.run(ctx, job{dir: l.Dir, marker: "RALPH_SESSION_ID=baseline-" + filepath.Base(dir) + "-" + l.State, log: filepath.Join(dir, "verify.log")}, []string{command})
+	results, err := l.Verification.run(ctx, l.baselineJob(dir), []string{command})
 	if err != nil || ctx.Err() != nil {
-		return result, err
+		return result, true, err
 	}
-	return results[0], l.keep(ctx, content, results)
+	return results[0], true, l.keep(ctx, content, results)
+}
+
+// baselineJob runs commands for no session.
+func (l *Loop) baselineJob(dir string) job {
+	return job{dir: l.Dir, marker: "RALPH_SESSION_ID=baseline-" + filepath.Base(dir) + "-" + l.State, log: filepath.Join(dir, "verify.log")}
 }
 
 // keep remembers what commands said of a state of the work tree.

@@ -17,7 +17,7 @@ import (
 // maxUncommitted bounds how many uncommitted files a session remembers.
 const maxUncommitted = 10_000
 
-// look takes a snapshot, and lists the ignored files that are saved with it. git does
+// look takes a snapshot, and lists the small ignored files. git does
 // both at the same time: neither writes what the other reads.
 func (l *Loop) look(ctx context.Context, s *session) (snapshot worktree.Snapshot, ignored worktree.Ignored, err error) {
 	both, ctx := errgroup.WithContext(ctx)
@@ -25,25 +25,22 @@ func (l *Loop) look(ctx context.Context, s *session) (snapshot worktree.Snapshot
 		snapshot, err = l.Tree.Snapshot(ctx, s.scratch())
 		return err
 	})
-	if l.Snapshots {
-		both.Go(func() (err error) {
-			ignored, err = l.Tree.Ignored(ctx)
-			return err
-		})
-	}
+	both.Go(func() (err error) {
+		ignored, err = l.Tree.Ignored(ctx)
+		return err
+	})
 	return snapshot, ignored, both.Wait()
 }
 
 // saveWork keeps what people have not committed before a session may touch it, and
 // notes which files that are (unattended, "Git").
 func (l *Loop) saveWork(ctx context.Context, s *session, snapshot worktree.Snapshot, ignored worktree.Ignored) (found store.Uncommitted, err error) {
-	if !l.Snapshots && !l.CommitTasks {
-		return found, nil
-	}
 	if found.Files, err = l.Tree.Uncommitted(ctx, snapshot, s.scratch()); err != nil {
 		return found, err
 	}
 	found.Files = found.Files[:min(len(found.Files), maxUncommitted)]
+	// Of what git ignores, secrets alone are nothing that a session may commit.
+	found.Files = append(found.Files, l.Tree.Secrets(ignored)...)
 	if !l.Snapshots {
 		return found, nil
 	}

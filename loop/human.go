@@ -72,22 +72,23 @@ func (l *Loop) Complete(ctx context.Context, task int64, c Completion) (refused 
 	if s.row.Dir != l.Dir {
 		return "", d, fmt.Errorf("TASK-%d was claimed in another work tree, where the work is to be checked: complete it in %s: %w", task, s.row.Dir, ralph.ErrConflict)
 	}
-	if err := s.check(ctx); err != nil {
+	found, err := s.check(ctx)
+	if err != nil {
 		return "", d, err
 	}
 	if ctx.Err() != nil {
 		return "", d, context.Cause(ctx)
 	}
-	if !passed(s.checks) || len(s.protected) > 0 && !s.Rules.ReviewProtect {
-		return failing(s.checks, s.protected), d, nil
+	if signals.Refused(found.checks, found.protected, found.evidence, s.Rules) != "" {
+		return failing(found), d, nil
 	}
 	if c.Confirm != nil {
-		no, err := c.Confirm(ctx, Checked{Checks: s.checks, Untouched: !s.changed.workTree})
+		no, err := c.Confirm(ctx, Checked{Checks: found.checks, Untouched: !s.changed.workTree})
 		if err != nil || no != "" {
 			return no, d, err
 		}
 	}
-	s.checked, s.confirmed = true, true
+	s.found, s.confirmed = found, true
 	scope := "" // the feature's
 	if s.task.Feature == "" {
 		scope = ralph.ScopeProject
@@ -138,9 +139,9 @@ func (l *Loop) held(ctx context.Context, task int64) (s *session, unlock func() 
 }
 
 // failing says what a completion is refused for.
-func failing(checks []ralph.Check, protected []string) string {
+func failing(f *finding) string {
 	var b strings.Builder
 	b.WriteString("ralph checked the work, and it does not hold; the task stays claimed. Mend what fails, then complete it again.\n")
-	explainRefusal(&b, checks, protected)
+	explainRefusal(&b, f)
 	return b.String()
 }

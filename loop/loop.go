@@ -75,7 +75,11 @@ type Loop struct {
 	Between  schedule.Between // the window in which sessions may begin
 	Heart    Heart            // nil if nobody watches
 
-	begins time.Time // when the batch begins; set by Serve
+	OnRed    OnRed                    // what is made of a verification that fails before any work; "" is stop
+	Commands func() ([]string, error) // the project's commands as they are configured now; nil if they do not change
+
+	begins   time.Time // when the batch begins; set by Serve
+	claiming func()    // called between reading a task and claiming it, by tests
 }
 
 // A Result is how a run ended.
@@ -109,7 +113,8 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{Status: ralph.ExitFailure}, err
 	}
-	r := &runner{Loop: l, id: run.ID, started: time.Now(), worked: map[int64]bool{}}
+	own := *l // whose commands may change
+	r := &runner{Loop: &own, id: run.ID, started: time.Now(), worked: map[int64]bool{}}
 	ends, err := r.work(ctx)
 	if err != nil {
 		ends = []end{{ralph.ExitFailure, err.Error()}}
@@ -126,6 +131,9 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 		} else {
 			result.Reasons = append(result.Reasons, e.reason)
 		}
+	}
+	if errors.Is(err, store.ErrGone) {
+		return result, err // there is nothing left to record it in
 	}
 	// The end of a run is recorded even if it was told to stop.
 	closing := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
@@ -146,12 +154,19 @@ type runner struct {
 	repeats  int            // of the agent error before, in a row
 	last     ralph.Ending
 	seen     int64 // the newest event when a daemon last looked for work
+
+	lost       int   // sessions in a row that were lost, of whatever task
+	missedTask int64 // that could not be taken the last time it was picked; 0 for none
+	red        suspense
 }
 
 // work is the loop: look, wait or pick, work, settle.
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	for {
 		r.beat(stepTime)
+		if err := r.Tree.Intact(); err != nil {
+			return nil, fmt.Errorf("%w; bring it back, or see what became of it, before the next run", err)
+		}
 		if stop, err := r.stopped(ctx); stop != nil || err != nil {
 			return r.withRest(ctx, stop, err)
 		}
@@ -173,6 +188,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		}
 		waited, err := r.waitForOpening(ctx, ok)
 		if err == nil && !waited && !ok {
+			waited, err = r.waitForLost(ctx)
+		}
+		if err == nil && !waited && !ok {
 			waited, err = r.waitForWork(ctx)
 		}
 		if err != nil {
@@ -184,10 +202,17 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		if !ok {
 			return r.rest(ctx)
 		}
+		task, again, e, err := r.ready(ctx, task)
+		if e != nil || err != nil {
+			return r.withRest(ctx, e, err)
+		}
+		if again {
+			continue
+		}
 		if !r.worked[task.ID] && len(r.worked) >= r.Limits.MaxTasks {
 			return r.withRest(ctx, &end{ralph.ExitLimit, fmt.Sprintf("the limit of %d tasks per run is reached", r.Limits.MaxTasks)}, nil)
 		}
-		e, err := r.session(ctx, task)
+		e, err = r.session(ctx, task)
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}
@@ -222,7 +247,7 @@ func (l *Loop) pick(ctx context.Context, only int64) (task ralph.Task, ok bool, 
 		err = l.Store.View(ctx, func(tx *store.Tx) error {
 			if only != 0 {
 				task, err = tx.Task(only)
-				ok = task.Status == ralph.Pending
+				ok = task.Status == ralph.Pending && !task.NotBefore.After(tx.Now().Time)
 				return err
 			}
 			task, ok, err = tx.Next()
@@ -250,9 +275,6 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err := r.takeBaseline(ctx, task); err != nil || ctx.Err() != nil || closed(r.Stop) {
 		return nil, err
 	}
-	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, task.Title))
-	r.worked[task.ID] = true
-	r.sessions++
 	spent, err := r.spent(ctx)
 	if err != nil {
 		return nil, err
@@ -263,11 +285,19 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	}
 	s, err := r.open(ctx, store.Start{Run: r.id, CostLimitUSD: allowance(r.Limits, spent)}, task)
 	if err != nil {
-		return nil, err
+		return nil, r.missed(ctx, task.ID, err)
 	}
+	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.task.Title))
+	r.missedTask = 0
+	r.worked[task.ID] = true
+	r.sessions++
 	report, err := s.run(ctx, r.started.Add(seconds(r.Limits.MaxSeconds)))
-	if err != nil {
+	if err != nil && report.Ending == "" {
 		return r.unusable(ctx, s, err)
+	}
+	if err != nil { // it was started: this session came to nothing, and the next one may
+		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+shortly(err)
+		r.Log.Error("a session could not be held", "session", s.row.ID, "task", task.ID, "error", err)
 	}
 	d, cost, err := s.settle(ctx, report)
 	if err != nil {
@@ -289,6 +319,9 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		r.stagnant++
 	case !report.Ending.AgentError() && report.Ending != ralph.Interrupted && report.Ending != ralph.Lost:
 		r.stagnant = 0
+	}
+	if e := r.bounded(s.task, s.row.Ending, d); e != nil {
+		return e, nil
 	}
 	return r.afterAgent(ctx, report)
 }
@@ -357,8 +390,7 @@ func (r *runner) stopped(ctx context.Context) (*end, error) {
 // control is what `ralph stop|pause|resume` asked for.
 func (r *runner) control(ctx context.Context) (control string, err error) {
 	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		run, err := tx.Run(r.id)
-		control = run.Control
+		control, err = tx.RunControl(r.id)
 		return err
 	})
 	return control, err

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -29,41 +31,92 @@ func (l *Loop) protectedFiles(tx *store.Tx) (map[string]store.ProtectedFile, err
 
 // digestProtected takes a digest of every file below dir that one of the patterns
 // matches, whether git knows it or not. Patterns are globs of doublestar, relative
-// to dir; folders of git are left out.
-func digestProtected(dir string, patterns []string) (map[string]string, error) {
-	digests := map[string]string{}
+// to dir; folders of git are left out. What cannot be read is unseen, with the
+// reason: a file, or a folder in which there may be some.
+func digestProtected(dir string, patterns []string) (digests, unseen map[string]string) {
+	digests, unseen = map[string]string{}, map[string]string{}
 	for _, pattern := range patterns {
-		if err := digestMatches(dir, pattern, digests); err != nil {
-			return nil, fmt.Errorf("protected files %q: %w", pattern, err)
-		}
+		digestMatches(dir, pattern, digests, unseen)
 	}
-	return digests, nil
+	return digests, unseen
 }
 
-func digestMatches(dir, pattern string, digests map[string]string) error {
+func digestMatches(dir, pattern string, digests, unseen map[string]string) {
 	base, _ := doublestar.SplitPattern(pattern)
-	return filepath.WalkDir(filepath.Join(dir, base), func(path string, entry fs.DirEntry, err error) error {
+	walk := func(path string, entry fs.DirEntry, err error) error {
+		name := below(dir, path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 			return nil
 		case err != nil:
-			return err
+			unseen[name] = reason(err)
+			return nil
 		case entry.IsDir() && entry.Name() == ".git":
 			return fs.SkipDir
-		case entry.IsDir():
+		case entry.IsDir() || !doublestar.MatchUnvalidated(pattern, name) || digests[name] != "":
 			return nil
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
+		if digests[name], err = digestFile(path, entry); err != nil {
+			delete(digests, name)
+			unseen[name] = reason(err)
 		}
-		name := filepath.ToSlash(rel)
-		if match, err := doublestar.Match(pattern, name); err != nil || !match || digests[name] != "" {
-			return err
+		return nil
+	}
+	// Every error is given to walk, which returns none.
+	_ = filepath.WalkDir(filepath.Join(dir, base), walk)
+}
+
+// below is a path as people write it, relative to the project.
+func below(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil {
+		path = rel
+	}
+	return filepath.ToSlash(path)
+}
+
+// isHidden reports whether a file is one that could not be seen, or in a folder that
+// could not.
+func isHidden(path string, unseen map[string]string) bool {
+	for {
+		if _, ok := unseen[path]; ok {
+			return true
 		}
-		digests[name], err = digestFile(path, entry)
-		return err
-	})
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 {
+			_, all := unseen["."]
+			return all
+		}
+		path = path[:i]
+	}
+}
+
+// assumed are the digests, and for the known files that could not be seen what was
+// seen of them last: that they cannot be read does not mean that they are gone.
+func assumed(known map[string]store.ProtectedFile, digests, unseen map[string]string) map[string]string {
+	all := maps.Clone(digests)
+	for path, p := range known {
+		if p.Seen != "" && isHidden(path, unseen) {
+			all[path] = p.Seen
+		}
+	}
+	return all
+}
+
+// hiding says which of the places that could not be seen keep it from being told
+// whether protected files were changed: those that hide a known one, and those that
+// could be read when the session began.
+func hiding(known map[string]store.ProtectedFile, unseen map[string]string, before []string) []string {
+	var list []string
+	for _, place := range slices.Sorted(maps.Keys(unseen)) {
+		hides := !slices.Contains(before, place)
+		for path, p := range known {
+			hides = hides || p.Approved != "" && isHidden(path, map[string]string{place: ""})
+		}
+		if hides {
+			list = append(list, place+" ("+unseen[place]+")")
+		}
+	}
+	return list
 }
 
 // digestFile is a digest of a file's content and of whether it may be executed.

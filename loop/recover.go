@@ -42,12 +42,35 @@ func (l *Loop) recover(ctx context.Context) error {
 		}
 	}
 	for _, row := range lost {
-		if row.Origin != ralph.FromLoop || row.Worker != "" {
-			continue
+		if row.Origin == ralph.FromLoop && row.Worker == "" {
+			if err := l.unsettled(ctx, row, l.recoverOne(ctx, row)); err != nil {
+				return err
+			}
 		}
-		if err := l.recoverOne(ctx, row); err != nil {
-			return fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, err)
-		}
+	}
+	return nil
+}
+
+// unsettled notes that a session which is over could not be settled, and why: its
+// task stays claimed, and the others go on. It is logged once. The error is the
+// database's, or that the run was stopped.
+func (l *Loop) unsettled(ctx context.Context, row ralph.Session, why error) error {
+	if why == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var news bool
+	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		news, err = tx.NoteUnsettled(row.ID, shortly(why))
+		return err
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why), err)
+	}
+	if news {
+		l.Log.Error("a session that is over cannot be settled; its task stays claimed, see `ralph doctor`", "session", row.ID, "task", row.TaskID, "error", why)
 	}
 	return nil
 }
@@ -61,12 +84,10 @@ func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.logDir(), 0o700); err != nil {
-		return err
-	}
-	report, err := l.Agent.Salvage(s.logDir())
+	report, err := l.salvage(s.logDir())
 	if err != nil {
 		l.Log.Warn("the transcript of a lost session cannot be read", "session", row.ID, "error", err)
+		report.Began = true // what it cost is unknown, and not nothing
 	}
 	report.Ending, report.Reason = ralph.Lost, "lost: ralph or its machine stopped while it was running"
 	for _, k := range killed {
@@ -77,6 +98,15 @@ func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
 		l.Log.Info("settled a lost session", "session", row.ID, "task", row.TaskID, "status", string(d.Status), "reason", d.StatusReason)
 	}
 	return err
+}
+
+// salvage reads what a session's folder still tells of it. That the folder is gone
+// tells nothing.
+func (l *Loop) salvage(folder string) (Report, error) {
+	if _, err := os.Stat(folder); err != nil {
+		return Report{}, errors.Join(err, os.MkdirAll(folder, 0o700))
+	}
+	return l.Agent.Salvage(folder)
 }
 
 // ErrLocked says that another run has the project.

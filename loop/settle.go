@@ -3,11 +3,12 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
 
 	"ralph"
-	"ralph/internal/worktree"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -19,10 +20,8 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	// What was said is settled even if ctx has ended meanwhile; only the
 	// verification, which may take long, ends with it.
 	keep := context.WithoutCancel(ctx)
-	saw, err := s.observe(ctx)
-	if err != nil {
-		return d, 0, err
-	}
+	saw := s.observe(ctx)
+	left := s.leaves(keep, saw)
 	err = s.Store.Tx(keep, func(tx *store.Tx) error {
 		if s.row.Worker != "" && s.row.Ending == ralph.Lost {
 			// Its worker may have called while the claim was looked at.
@@ -35,15 +34,21 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 			return err
 		}
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.row.Ending, report.Reason, s.changed.any(), s.Rules
-		f.Verify, f.Protected, f.Untouched = s.row.Verify, s.protected, !s.changed.workTree
+		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree
+		f.Evidence = saw.evidence
+		f.Evidence.Killed = killedCommands(s.row.Leftovers)
 		f.Confirmed = s.confirmed || s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
-		if saw.unchecked != "" {
-			f.Void, f.EndingWhy = true, saw.unchecked
+		f.Unchecked, f.Unseen = saw.unchecked, saw.unseen
+		if saw.stopped != "" {
+			f.Void, f.EndingWhy = true, saw.stopped
 		}
-		if saw.elsewhere {
+		if saw.blind {
 			f.Changed, f.Untouched = true, false // what cannot be seen is not held against it
-		} else if err := s.keepProtected(tx, saw.protected); err != nil {
-			return err
+		}
+		if saw.digests != nil {
+			if err := s.keepProtected(tx, saw); err != nil {
+				return err
+			}
 		}
 		d = signals.Decide(f)
 		if s.row.Ending != ralph.Finished && (d.Closing == "" || d.Inferred) {
@@ -51,63 +56,99 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 				return err
 			}
 		}
-		return tx.Apply(s.row, f, d)
+		if err := tx.Apply(s.row, f, d); err != nil {
+			return err
+		}
+		if err := s.keepLeft(tx, left, d.Accepted); err != nil || !s.reopened {
+			return err
+		}
+		return tx.TryNow(s.row.TaskID) // until somebody came to settle it was wait enough
 	})
 	if err != nil {
 		return d, 0, err
 	}
-	return d, s.row.CostUSD, errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch()))
+	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
+		s.Log.Warn("what a session's snapshots took cannot be removed", "session", s.row.ID, "error", err)
+	}
+	return d, s.row.CostUSD, nil
 }
 
-// An observation is what a work tree shows of a session when it is settled.
+// An observation is what is seen of a session when it is settled. What could not be
+// looked at is a fact like any other: nothing keeps a session from being settled but
+// the database.
 type observation struct {
-	elsewhere bool              // the session worked in another work tree, so that nothing can be seen of it here
-	unchecked string            // why its done could not be checked; "" if it was, or there is none
-	protected map[string]string // digests of the protected files
+	finding
+	blind     bool   // it cannot be told whether anything was changed
+	unchecked string // why its done could not be checked; "" if it was, or there is none
+	stopped   string // the same, where a person or another machine is the reason
 }
 
-// observe looks at what the session left behind and has its done checked.
-func (s *session) observe(ctx context.Context) (saw observation, err error) {
+// observe looks at what the session left behind and has its done checked, unless that
+// was done while the agent stood still.
+func (s *session) observe(ctx context.Context) (saw observation) {
 	keep := context.WithoutCancel(ctx)
+	done, err := s.claimed(keep)
+	if err != nil {
+		saw.unchecked = "what the session signalled cannot be read: " + shortly(err)
+	}
 	if s.row.Dir != "" && s.row.Dir != s.Dir {
 		// The checks would say something of the work tree here, and not of that one.
-		closing, err := s.closing(keep)
-		if err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone {
-			saw.unchecked = "lost before its done was accepted, which can only be checked where it worked, in another work tree: " + s.row.Dir
+		if done {
+			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, in another work tree: " + s.row.Dir
 		}
-		saw.elsewhere = true
-		return saw, err
+		saw.blind = true
+		return saw
 	}
-	after, err := s.Tree.Look(keep, s.scratch())
-	if err != nil {
-		return saw, fmt.Errorf("state of the work tree: %w", err)
+	found := s.found
+	if found == nil && done && ctx.Err() == nil {
+		if found, err = s.check(ctx); err != nil && ctx.Err() == nil {
+			saw.unchecked = uncheckable + shortly(err)
+		}
 	}
-	if _, err := s.compareWith(keep, after); err != nil {
-		return saw, err
+	if s.found == nil && done && ctx.Err() != nil && len(s.verify.all()) > 0 {
+		saw.stopped = "the run was stopped before the claim could be checked"
 	}
-	unchecked, err := s.checkClaim(ctx)
-	if err != nil {
-		return saw, err
+	if found == nil {
+		if found, _, _, err = s.inspect(keep); err != nil {
+			found = &finding{}
+			found.digests, found.hidden = digestProtected(s.Dir, s.Verification.Protect)
+			saw.blind = true
+			found.missed("the work tree", err)
+		}
 	}
-	if unchecked {
-		saw.unchecked = "the run was stopped before the claim could be checked"
+	saw.finding = *found
+	if done && len(saw.hiding) > 0 {
+		saw.unchecked = uncheckable + "it cannot be told whether protected files were changed in " + strings.Join(saw.hiding, ", ")
 	}
-	if err := s.takeChanges(keep, after); err != nil {
-		return saw, err
+	if done && saw.blind && saw.unchecked == "" {
+		saw.unchecked = uncheckable + saw.unseen[0]
 	}
-	if saw.protected, err = digestProtected(s.Dir, s.Verification.Protect); err != nil {
-		return saw, err
+	s.row.Verify, s.row.Files, s.row.Commits, s.row.Unchanged = saw.checks, saw.files, saw.commits, s.changed.missing()
+	if err := s.lostWork(keep); err != nil {
+		saw.missed("whether files are gone that were not committed", err)
 	}
-	return saw, s.lostWork(keep)
+	for _, what := range saw.unseen {
+		s.Log.Warn("a session is settled without what could not be looked at", "session", s.row.ID, "task", s.row.TaskID, "what", what)
+	}
+	return saw
+}
+
+// uncheckable begins the reason why a done is not judged.
+const uncheckable = "the done could not be checked: "
+
+// claimed reports whether the session was closed by a done.
+func (s *session) claimed(ctx context.Context) (bool, error) {
+	closing, err := s.closing(ctx)
+	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
 }
 
 // keepProtected notes how the session left the protected files.
-func (s *session) keepProtected(tx *store.Tx, now map[string]string) error {
+func (s *session) keepProtected(tx *store.Tx, saw observation) error {
 	known, err := s.protectedFiles(tx)
 	if err != nil {
 		return err
 	}
-	return tx.KeepProtectedFiles(farewell(known, now))
+	return tx.KeepProtectedFiles(farewell(known, assumed(known, saw.digests, saw.hidden)))
 }
 
 // checkpoint keeps where a session stood that ended in the middle. A person's says
@@ -133,11 +174,24 @@ func (s *session) checkpoint(tx *store.Tx) error {
 	return err
 }
 
+// leftover is a process as it is listed, with its number before its command.
+var leftover = regexp.MustCompile(`^\d+:? (.+)`)
+
+// killedCommands are the commands of the processes among what a session left.
+func killedCommands(leftovers []string) (list []string) {
+	for _, l := range leftovers {
+		if m := leftover.FindStringSubmatch(l); m != nil {
+			list = append(list, m[1])
+		}
+	}
+	return list
+}
+
 // take notes what the agent reported. A session without any word on its cost is
 // charged its own limit: an unknown cost is never taken for zero (decision 18).
 func (s *session) take(r Report) {
 	s.row.Ending, s.row.Turns, s.row.Tokens, s.row.Exit = r.Ending, r.Turns, r.Tokens, r.Exit
-	s.row.LastWords, s.row.StderrTail, s.row.Denials, s.row.Leftovers = r.LastWords, r.StderrTail, r.Denials, r.Leftovers
+	s.row.LastWords, s.row.StderrTail, s.row.Denials, s.row.Leftovers = r.LastWords, r.StderrTail, r.Denials, slices.Concat(s.killed, r.Leftovers)
 	if r.Model != "" {
 		s.row.Model = r.Model
 	}
@@ -145,45 +199,4 @@ func (s *session) take(r Report) {
 	if !r.CostKnown && r.CostUSD <= 0 {
 		s.row.CostUSD = s.maxCost
 	}
-}
-
-// checkClaim verifies a done that the agent's last turn has not been verified
-// for yet. A claim that could not be checked, because the run is stopped at once,
-// is not judged.
-func (s *session) checkClaim(ctx context.Context) (unchecked bool, err error) {
-	closing, err := s.closing(context.WithoutCancel(ctx))
-	if err != nil || closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone {
-		return false, err
-	}
-	if !s.checked {
-		if ctx.Err() != nil {
-			return len(s.verify.all()) > 0, s.checkProtected(context.WithoutCancel(ctx))
-		}
-		if err := s.check(ctx); err != nil {
-			return false, err
-		}
-	}
-	s.row.Verify = s.checks
-	return ctx.Err() != nil && !s.checked && len(s.checks) > 0, nil
-}
-
-// takeChanges notes what the session changed since its start, whatever it did with git.
-func (s *session) takeChanges(ctx context.Context, after worktree.Snapshot) error {
-	var before worktree.Snapshot
-	var started hashes
-	if err := s.Store.View(ctx, func(tx *store.Tx) error {
-		_, err := tx.Beginning(s.row.ID, &before, &started)
-		return err
-	}); err != nil {
-		return err
-	}
-	var err error
-	if s.row.Files, s.row.Commits, err = s.Tree.Changes(ctx, before, after, s.scratch()); err != nil {
-		// What the session began with is gone, as after a power cut. That it changed
-		// something is known by the hashes; which files is not, and no reason to
-		// leave the session without an end.
-		s.Log.Warn("the files that a session changed are not known", "session", s.row.ID, "error", err)
-	}
-	s.row.Unchanged = s.changed.missing()
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"ralph/internal/worktree"
 	"ralph/store"
@@ -21,6 +22,8 @@ type hashes struct {
 	Files       string `json:"files"`       // those that the configuration lists
 	Head        string `json:"head"`
 	WorkTree    string `json:"work_tree"` // content, uncommitted and untracked included, ignored left out
+
+	Hidden []string `json:"hidden,omitempty"` // no digest: places of protected files that could not be read when the session began
 }
 
 // parts says which of the digests differ.
@@ -50,33 +53,52 @@ func (p parts) missing() []string {
 	return names
 }
 
-// hash takes the digests of a task's session at this moment.
-func (l *Loop) hash(tx *store.Tx, task int64, snapshot worktree.Snapshot) (h hashes, err error) {
-	h.Head, h.WorkTree = snapshot.Head, snapshot.Content
-	if h.Definitions, err = tx.Definitions(task); err != nil {
-		return h, err
-	}
-	h.Files, err = digestFiles(l.Dir, l.StagnationFiles)
+// hash takes the digests of a task's session at this moment; files are those of
+// [digestFiles], for which a transaction is no place.
+func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h hashes, err error) {
+	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Content, files
+	h.Definitions, err = tx.Definitions(task)
 	return h, err
 }
 
 // digestFiles is one digest of the contents of files below a folder; one that is
-// not there counts as such.
-func digestFiles(dir string, names []string) (string, error) {
+// not there counts as such, and one that cannot be read counts with the reason.
+func digestFiles(dir string, names []string) string {
 	sum := sha256.New()
 	for _, name := range names {
-		f, err := os.Open(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(sum, "%q\n", name)
-		_, err = io.Copy(sum, f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return "", fmt.Errorf("%s: %w", name, err)
+		err := addFile(sum, filepath.Join(dir, name), name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintf(sum, "%q cannot be read: %s\n", name, reason(err))
 		}
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// addFile adds a file's name and content. It does not wait for the other end of a
+// pipe that stands in the file's place.
+func addFile(sum io.Writer, path, name string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is no file")
+	}
+	fmt.Fprintf(sum, "%q\n", name)
+	_, err = io.Copy(sum, f)
+	return err
+}
+
+// reason is what an error says without the path, which the caller names.
+func reason(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
 }

@@ -2,10 +2,12 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/store"
 )
 
@@ -52,6 +54,9 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			s.observed(ctx)
 		case <-tick.C:
 			s.beat(stepTime)
+			if err := errors.Join(s.Tree.Intact(), s.Store.Intact()); errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
+				stop(err) // what the session does could not be kept
+			}
 			asked, comments, err := s.asked(ctx)
 			s.waitsForPermission()
 			s.observed(ctx)

@@ -122,10 +122,8 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if err := c.renew(ctx, Lease+c.checkTime()); err != nil {
 		return "", d, err
 	}
-	if again, err = c.s.turnEnded(ctx); err != nil {
-		return "", d, err
-	}
-	if again != "" {
+	// A worker's agent is not ralph's to hold: it may go on while it is checked.
+	if again = c.s.turnEnded(ctx, Turn{}).Text; again != "" {
 		return again, d, c.renew(ctx, Lease)
 	}
 	var request string
@@ -203,16 +201,16 @@ func (l *Loop) Lapse(ctx context.Context) error {
 		return err
 	}
 	for _, row := range lapsed {
-		s, err := l.reopen(ctx, row)
-		if err != nil {
-			return err
-		}
 		how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s is gone, or has not called for %s", row.Worker, Lease)
 		if row.Origin == ralph.FromHuman {
 			how, why = ralph.Interrupted, "interrupted: its task was called off or amended"
 		}
-		c := Claim{s}
-		if _, err := c.end(ctx, how, why); err != nil {
+		s, err := l.reopen(ctx, row)
+		if err == nil {
+			c := Claim{s}
+			_, err = c.end(ctx, how, why)
+		}
+		if err := l.unsettled(ctx, row, err); err != nil {
 			return err
 		}
 	}
@@ -221,7 +219,7 @@ func (l *Loop) Lapse(ctx context.Context) error {
 
 // reopen reads an open session back that another process began.
 func (l *Loop) reopen(ctx context.Context, row ralph.Session) (*session, error) {
-	s := &session{Loop: l, row: row}
+	s := &session{Loop: l, row: row, reopened: true}
 	return s, l.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if s.task, err = tx.Task(row.TaskID); err != nil {
 			return err
@@ -231,6 +229,7 @@ func (l *Loop) reopen(ctx context.Context, row ralph.Session) (*session, error) 
 		}
 		var snapshot struct{}
 		s.maxCost, err = tx.Beginning(row.ID, &snapshot, &s.reference)
+		s.hidden = s.reference.Hidden
 		return err
 	})
 }

@@ -46,6 +46,7 @@ type FailedBefore struct {
 	Command string
 	Tests   []string // by name, where it reports them
 	Excused bool     // those tests may go on failing; else the command must pass all the same
+	Left    []string // tests, or the command, that an earlier session broke whose work was not accepted
 }
 
 // A Dependency is a task that this one depends on, and how it ended.

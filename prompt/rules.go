@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ralph"
@@ -148,21 +149,33 @@ func commands(d Data) string {
 func failedBefore(d Data) string {
 	var b strings.Builder
 	for _, f := range d.FailedBefore {
+		if len(f.Left) > 0 {
+			b.WriteString("An earlier session, whose work was not accepted, left this failing. It is excused in no task: mend it, or undo what broke it.\n\n" +
+				fence("left failing", "$ "+clean(f.Command)+named(slices.DeleteFunc(slices.Clone(f.Left), func(s string) bool { return s == f.Command }))))
+		}
+		if len(f.Tests) == 0 && len(f.Left) > 0 {
+			continue
+		}
 		what := "It must pass all the same."
 		if f.Excused {
 			what = "These tests may go on failing; no other may:"
 		}
-		text := "$ " + clean(f.Command)
-		for i, name := range f.Tests {
-			if i == testsNamed {
-				text += fmt.Sprintf("\n- and %d more", len(f.Tests)-i)
-				break
-			}
-			text += "\n- " + clean(name)
-		}
-		b.WriteString("This command failed before the task was begun. " + what + "\n\n" + fence("failed before", text))
+		b.WriteString("This command failed before the task was begun. " + what + "\n\n" +
+			fence("failed before", "$ "+clean(f.Command)+named(f.Tests)))
 	}
 	return b.String()
+}
+
+// named lists tests by name, as far as there is room.
+func named(tests []string) string {
+	text := ""
+	for i, name := range tests {
+		if i == testsNamed {
+			return text + fmt.Sprintf("\n- and %d more", len(tests)-i)
+		}
+		text += "\n- " + clean(name)
+	}
+	return text
 }
 
 // testsNamed is how many of the tests that failed before are named.

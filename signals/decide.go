@@ -30,6 +30,10 @@ type Facts struct {
 	Protected   []string // protected files that are not as people left them
 	Void        bool     // its closing verb does not count: its contract was changed, or the claim could not be checked
 	CancelledBy string   // who called the task off while it was worked on; "" for nobody
+	Unchecked   string   // why its done could not be checked, although nobody stopped that; "" if it was, or there is none
+	Unseen      []string // what else could not be looked at, each with the reason
+
+	Evidence ralph.Evidence // what else was seen when its done was checked
 
 	OpenQuestions int // blocking questions of earlier sessions that nobody has answered
 	OpenBlockers  int // unresolved blockers from before
@@ -78,11 +82,15 @@ type Decision struct {
 	StuckCount     int
 	VerifyFailures int
 	PromptTooLong  int
+	LostCount      int
+
+	Blocker string // what a person has to settle before the task is tried again; "" for nothing
 
 	Outcome string // of the session
 	Reason  string // why the session ended as it did, in one sentence
 
-	Stagnant  bool       // the session counts and left nothing behind
+	Stagnant  bool // the session counts and left nothing behind
+	Evidence  ralph.Evidence
 	Review    []string   // protected files whose change a person has to approve before the task is completed
 	Holds     []Hold     // comments that hold the task back from now on
 	DependsOn []int64    // tasks that it depends on from now on
@@ -124,7 +132,7 @@ func Decide(f Facts) Decision {
 	d := Decision{
 		Status: ralph.Pending, Mover: ralph.Verdict,
 		Attempts: f.Task.Attempts, StuckCount: f.Task.StuckCount, VerifyFailures: f.Task.VerifyFailures,
-		Outcome: ralph.OutcomeFailure,
+		Outcome: ralph.OutcomeFailure, Evidence: f.Evidence,
 	}
 	d.Learn = learnings(f)
 	if counts(f) {
@@ -141,6 +149,8 @@ func Decide(f Facts) Decision {
 		exhausted(f, &d)
 		d.Outcome = outcome(f, d, closing)
 	}
+	lost(f, &d)
+	unseen(f, &d)
 	cancelled(f, &d)
 	return d
 }
@@ -159,17 +169,17 @@ func Closing(said []Said) Said {
 // counts reports whether the session was one that the task and the agent had to
 // themselves: not cut short by ralph, by a crash or by an agent that could not work.
 func counts(f Facts) bool {
-	return !f.Ending.AgentError() && f.Ending != ralph.Interrupted && f.Ending != ralph.Lost && !f.Void
+	return !f.Ending.AgentError() && f.Ending != ralph.Interrupted && f.Ending != ralph.Lost && !f.Void && f.Unchecked == ""
 }
 
 // verdict applies rules 1 to 4: which verb closed the session and what the task
 // comes to by it, before anything that is open is looked at.
 func verdict(f Facts, d *Decision) (Payload, string) {
 	closing := Closing(f.Said).Payload
-	if f.Void {
-		closing = nil
+	if f.Void || f.Unchecked != "" {
+		return nil, unjudged(f, d)
 	}
-	if closing == nil && (f.Ending == ralph.Finished || f.Ending == ralph.TimedOut) && !f.Void {
+	if closing == nil && (f.Ending == ralph.Finished || f.Ending == ralph.TimedOut) {
 		closing, d.Inferred = Stuck{Reason: inferred(f)}, true
 	}
 	if closing == nil {
@@ -203,6 +213,9 @@ func inferred(f Facts) string {
 // error, and nothing was claimed. The task goes back and no counter moves, but
 // for a prompt that stays too long.
 func unjudged(f Facts, d *Decision) string {
+	if f.Unchecked != "" && !f.Void {
+		return f.Unchecked
+	}
 	if f.Ending != ralph.PromptTooLong {
 		return f.EndingWhy
 	}
@@ -223,7 +236,7 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 		}
 		return stuckOnce(f, d, why)
 	}
-	refused := Refused(f.Verify, f.Protected, f.Rules)
+	refused := Refused(f.Verify, f.Protected, f.Evidence, f.Rules)
 	if refused == "" {
 		return accept(f, d, c)
 	}
@@ -236,21 +249,6 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	return why
 }
 
-// Refused says in one line what a done is refused for, by its checks and by the
-// protected files that were changed; "" if it holds (pipeline rule 2).
-func Refused(checks []ralph.Check, protected []string, r Rules) string {
-	var failed []string
-	for _, check := range checks {
-		if !check.Passed {
-			failed = append(failed, "`"+firstLine(check.Command)+"` "+how(check))
-		}
-	}
-	if len(protected) > 0 && !r.ReviewProtect {
-		failed = append(failed, "protected files were changed ("+fileList(protected)+")")
-	}
-	return strings.Join(failed, ", ")
-}
-
 // accept is what a claim that holds leads to. Where it rests on changed protected
 // files, a person has the last word.
 func accept(f Facts, d *Decision, c Done) string {
@@ -260,16 +258,7 @@ func accept(f Facts, d *Decision, c Done) string {
 	if d.Verified {
 		why = "done and verified"
 	}
-	var notes []string
-	if f.Untouched {
-		notes = append(notes, "no changes")
-	}
-	switch n := excused(f.Verify); {
-	case n == 1:
-		notes = append(notes, "1 test fails as before")
-	case n > 1:
-		notes = append(notes, fmt.Sprintf("%d tests fail as before", n))
-	}
+	notes := notes(f)
 	switch {
 	case !d.Verified:
 		why = strings.Join(append([]string{why}, notes...), "; ") + ")"
@@ -278,7 +267,7 @@ func accept(f Facts, d *Decision, c Done) string {
 	}
 	if len(f.Protected) > 0 {
 		d.Status, d.Review = ralph.NeedsInput, f.Protected
-		why = "waits for approval of changed protected files (" + fileList(f.Protected) + "); " + why
+		why = "waits for approval of changed protected files (" + FileList(f.Protected) + "); " + why
 	}
 	return why + ": " + firstLine(c.Summary)
 }
@@ -294,7 +283,8 @@ func excused(checks []ralph.Check) (n int) {
 // filesNamed is how many files a reason names.
 const filesNamed = 5
 
-func fileList(files []string) string {
+// FileList names files, or what else has short names, and the number of those beyond some.
+func FileList(files []string) string {
 	if n := len(files) - filesNamed; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(files[:filesNamed], ", "), n)
 	}
@@ -307,7 +297,7 @@ func how(c ralph.Check) string {
 	case c.Error != "":
 		return c.Error
 	case len(c.Failures) > 0:
-		return fmt.Sprintf("exits %d (%s)", c.Exit, fileList(c.Failures))
+		return fmt.Sprintf("exits %d (%s)", c.Exit, FileList(c.Failures))
 	}
 	return fmt.Sprintf("exits %d", c.Exit)
 }

@@ -94,6 +94,12 @@ func TestDecide(t *testing.T) {
 		{"an agent error is no attempt", signals.Facts{Task: ralph.Task{Attempts: 9}, Ending: ralph.Overloaded}, ralph.Pending, 0},
 		{"a prompt that is too long is tried again", signals.Facts{Task: ralph.Task{PromptTooLong: 1}, Ending: ralph.PromptTooLong}, ralph.Pending, 0},
 		{"a prompt that stays too long fails the task", signals.Facts{Task: ralph.Task{PromptTooLong: 2}, Ending: ralph.PromptTooLong}, ralph.Failed, 0},
+		{"a done that could not be checked is not judged", signals.Facts{
+			Task: ralph.Task{StuckCount: 1}, Ending: ralph.Finished, Said: say(done), Verify: green, Unchecked: "the index is garbage",
+		}, ralph.Pending, 1},
+		{"nor one that a person stopped before", signals.Facts{Ending: ralph.Interrupted, Said: say(done), Verify: green, Void: true, Unchecked: "gone"}, ralph.Pending, 0},
+		{"what asks and blocks acts beside a done that could not be checked", signals.Facts{Ending: ralph.Finished, Said: say(ask, done), Unchecked: "gone"}, ralph.NeedsInput, 0},
+		{"a claim whose changed files are not known holds", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Changed: true, Unseen: []string{"x"}}, ralph.Completed, 0},
 		{"a person who cancels has the last word", signals.Facts{Ending: ralph.Interrupted, Said: say(done), CancelledBy: "ann"}, ralph.Cancelled, 0},
 	}
 	for _, tt := range tests {

@@ -26,6 +26,7 @@ func Differences(then, now Decision) []string {
 	differ("stuck count", then.StuckCount, now.StuckCount)
 	differ("refused claims", then.VerifyFailures, now.VerifyFailures)
 	differ("prompts too long", then.PromptTooLong, now.PromptTooLong)
+	differ("waits for a person", then.Blocker, now.Blocker)
 	differ("outcome", then.Outcome, now.Outcome)
 	differ("stagnant", then.Stagnant, now.Stagnant)
 	differ("files to approve", then.Review, now.Review)

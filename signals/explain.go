@@ -9,7 +9,7 @@ import (
 
 // A Step is what one rule of docs/pipeline.md had to say about a session.
 type Step struct {
-	Rule string `json:"rule"` // "1" to "9", or "stagnation", "attempts", "result"
+	Rule string `json:"rule"` // "1" to "9", or "stagnation", "attempts", "lost", "result"
 	Text string `json:"text"`
 }
 
@@ -28,6 +28,12 @@ func Explain(f Facts, d Decision) []Step {
 		e.step("stagnation", "the session left nothing behind; so many in a row end a run")
 	}
 	e.step("attempts", "%d before, %d after", f.Task.Attempts, d.Attempts)
+	if d.LostCount > f.Task.LostCount {
+		e.step("lost", "%d in a row, %d are the limit", d.LostCount, LostLimit)
+	}
+	for _, u := range f.Unseen {
+		e.step("result", "could not be looked at: %s", u)
+	}
 	if f.CancelledBy != "" {
 		e.step("result", "a person cancelled the task meanwhile, which has the last word")
 	}
@@ -55,7 +61,7 @@ func (e *explanation) closing() {
 		}
 	}
 	switch {
-	case e.f.Void && len(verbs) > 0:
+	case (e.f.Void || e.f.Unchecked != "") && len(verbs) > 0:
 		e.step("1", "what closed it does not count: %s", strings.Join(verbs, ", "))
 	case e.d.Inferred:
 		e.step("1", "no closing verb: stuck is inferred")
@@ -87,7 +93,7 @@ func (e *explanation) claim() {
 			result = how(c)
 		}
 		if n := len(c.Excused); n > 0 {
-			result += fmt.Sprintf(" (failing as before: %s)", fileList(c.Excused))
+			result += fmt.Sprintf(" (failing as before: %s)", FileList(c.Excused))
 		}
 		e.step("2", "`%s` %s", firstLine(c.Command), result)
 	}
@@ -95,7 +101,10 @@ func (e *explanation) claim() {
 		e.step("2", "nothing is configured to check the claim")
 	}
 	if len(e.f.Protected) > 0 {
-		e.step("2", "protected files were changed: %s", fileList(e.f.Protected))
+		e.step("2", "protected files were changed: %s", FileList(e.f.Protected))
+	}
+	for _, problem := range Problems(e.f.Evidence) {
+		e.step("2", "%s", problem)
 	}
 	if e.f.Untouched {
 		confirmed := "not confirmed"

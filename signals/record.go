@@ -20,8 +20,11 @@ type record struct {
 	Confirmed   bool               `json:"confirmed"`
 	Verify      []ralph.Check      `json:"verify,omitempty"`
 	Protected   []string           `json:"protected,omitempty"`
+	Evidence    ralph.Evidence     `json:"evidence"`
 	Void        bool               `json:"void"`
 	CancelledBy string             `json:"cancelled_by,omitempty"`
+	Unchecked   string             `json:"unchecked,omitempty"`
+	Unseen      []string           `json:"unseen,omitempty"`
 	Questions   int                `json:"open_questions"`
 	Blockers    int                `json:"open_blockers"`
 	Unfinished  int                `json:"unfinished_dependencies"`
@@ -39,6 +42,7 @@ type recordedTask struct {
 	StuckCount     int    `json:"stuck_count"`
 	VerifyFailures int    `json:"verify_failures"`
 	PromptTooLong  int    `json:"prompt_too_long"`
+	LostCount      int    `json:"lost_count,omitempty"`
 }
 
 type recordedSaid struct {
@@ -55,10 +59,10 @@ func (f Facts) Record() ([]byte, error) {
 	r := record{
 		Task: recordedTask{
 			ID: f.Task.ID, Feature: f.Task.Feature, Attempts: f.Task.Attempts, StuckCount: f.Task.StuckCount,
-			VerifyFailures: f.Task.VerifyFailures, PromptTooLong: f.Task.PromptTooLong,
+			VerifyFailures: f.Task.VerifyFailures, PromptTooLong: f.Task.PromptTooLong, LostCount: f.Task.LostCount,
 		},
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
-		Protected: f.Protected, Void: f.Void, CancelledBy: f.CancelledBy,
+		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
 		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
 		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features, Approved: f.Approved,
 	}
@@ -85,10 +89,10 @@ func Recorded(text []byte) (Facts, error) {
 	f := Facts{
 		Task: ralph.Task{
 			ID: r.Task.ID, Feature: r.Task.Feature, Attempts: r.Task.Attempts, StuckCount: r.Task.StuckCount,
-			VerifyFailures: r.Task.VerifyFailures, PromptTooLong: r.Task.PromptTooLong,
+			VerifyFailures: r.Task.VerifyFailures, PromptTooLong: r.Task.PromptTooLong, LostCount: r.Task.LostCount,
 		},
 		Ending: r.Ending, EndingWhy: r.EndingWhy, Changed: r.Changed, Untouched: r.Untouched, Confirmed: r.Confirmed,
-		Verify: r.Verify, Protected: r.Protected, Void: r.Void, CancelledBy: r.CancelledBy,
+		Verify: r.Verify, Protected: r.Protected, Evidence: r.Evidence, Void: r.Void, CancelledBy: r.CancelledBy, Unchecked: r.Unchecked, Unseen: r.Unseen,
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
 		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved,
 	}

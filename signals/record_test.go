@@ -16,7 +16,7 @@ func full(t *testing.T) signals.Facts {
 	t.Helper()
 	f := signals.Facts{
 		Task: ralph.Task{
-			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1,
+			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1, LostCount: 2,
 		},
 		Ending: ralph.Finished, EndingWhy: "it ended",
 		Said: []signals.Said{
@@ -30,8 +30,17 @@ func full(t *testing.T) signals.Facts {
 			{ID: 8, Payload: done},
 		},
 		Changed: true, Untouched: true, Confirmed: true, Void: true,
-		Verify:    []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
-		Protected: []string{"ci.sh"}, CancelledBy: "ann", OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
+		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
+		Evidence: ralph.Evidence{
+			Standing: ralph.Standing{
+				Git: true, Branch: "main", Commit: "1f3c9ab0", Uncommitted: 2, Began: "side", Switched: true,
+				Lost: []ralph.Commit{{ID: "aa", Subject: "Fix", Author: "Ann"}}, Aside: []ralph.Aside{{Branch: "x", Commits: 1}},
+				Stashes: []string{"WIP"}, Taken: []string{".env", "a"}, Secrets: []string{".env"},
+			},
+			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
+			Drift: []string{"e"}, Killed: []string{"sleep"}, Uncontained: true,
+		},
+		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
 		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
 		Known: []ralph.Learning{{ID: 1}}, Rules: rules,
@@ -294,7 +303,9 @@ func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
 		}},
 		{"why a comment holds it", func(d *signals.Decision) { d.Holds = []signals.Hold{{Comment: 1, Why: "b"}} }, nil},
 		{"which comments hold it", func(d *signals.Decision) { d.Holds = nil }, []string{"held back by comments: [1], now none"}},
-		{"the words of a learning", func(d *signals.Decision) { d.Learn = []signals.Learn{{Comments: []int64{2}, Text: "b"}, {Comments: []int64{3}, Into: 4, Text: "c"}} }, nil},
+		{"the words of a learning", func(d *signals.Decision) {
+			d.Learn = []signals.Learn{{Comments: []int64{2}, Text: "b"}, {Comments: []int64{3}, Into: 4, Text: "c"}}
+		}, nil},
 		{"a learning that repeats", func(d *signals.Decision) { d.Learn = []signals.Learn{{Comments: []int64{2}, Into: 3}} }, []string{"learnings: [new from [2] [3] into 4], now [[2] into 3]"}},
 		{"the order of proposals", func(d *signals.Decision) {
 			d.Propose = []signals.Proposal{{Title: "B", Status: ralph.Pending}, {Title: "A", Status: ralph.Proposed}}

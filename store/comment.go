@@ -323,7 +323,8 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 
 // ResolveAsAgent is [Tx.Resolve] by an agent. What is for people to settle is
 // refused, and the error wraps [ralph.ErrConflict]: signals, questions whether
-// protected files may change, proposals to cancel, and what people said (decision 9).
+// protected files may change, ralph's own blockers, proposals to cancel, and what
+// people said (decision 9).
 func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 	c, err := tx.Comment(comment)
 	if err != nil {
@@ -333,7 +334,7 @@ func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 	if err != nil {
 		return err
 	}
-	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || len(review) > 0 {
+	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || len(review) > 0 || c.HoldReason != "" {
 		return fmt.Errorf("comment %d is for a person to settle: %w", comment, ralph.ErrConflict)
 	}
 	return tx.Resolve(comment, decision, by)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
 )
@@ -20,6 +21,7 @@ type dialect struct {
 	setUp    func(ctx context.Context, db *sql.DB) error // once, before the first migration
 	backup   func(ctx context.Context, db *sql.DB, path string) error
 	check    func(ctx context.Context, db *sql.DB) error
+	free     func(ctx context.Context, conn *sql.Conn, patience time.Duration) error
 	explain  func(error) error // says in words what a driver's error means
 }
 
@@ -53,7 +55,24 @@ var sqlite = dialect{
 		return err
 	},
 	check:   checkSQLite,
+	free:    freeSQLite,
 	explain: explainSQLite,
+}
+
+// freeSQLite has a connection wait for the write lock for so long.
+func freeSQLite(ctx context.Context, conn *sql.Conn, patience time.Duration) (err error) {
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, patience.Milliseconds())); err != nil {
+		return err
+	}
+	defer func() {
+		_, reset := conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA busy_timeout = `+busyTimeout)
+		err = errors.Join(err, reset)
+	}()
+	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+	return err
 }
 
 func checkSQLite(ctx context.Context, db *sql.DB) error {

@@ -72,6 +72,8 @@ var meanings = map[string]string{
 	"tasks.discipline_id": "how it is worked on; null for none", "tasks.title": "", "tasks.acceptance": "list of criteria", "tasks.priority": "0 highest, 4 lowest",
 	"tasks.rank": "what `ralph task move` sets; lower goes first", "tasks.status": "see [task-status.md](task-status.md)", "tasks.status_reason": "one line for people",
 	"tasks.origin": "who added it", "tasks.stuck_count": "stuck sessions in a row", "tasks.verify_failures": "refused sessions in a row", "tasks.attempts": "sessions that counted",
+	"tasks.lost_count": own + "how many of its sessions were lost in a row", "tasks.not_before": own + "when it is tried again after those; empty for at once",
+	"sessions.unsettled":    own + "why it could not be settled although it is over",
 	"tasks.prompt_too_long": own + "how often its prompt was halved", "tasks.external_id": "its id where it was imported from", "tasks.external_source": "where that is: format and file",
 	"tasks.imported": own + "what it was when it was imported last", "tasks.normal_title": own + "what titles are compared by", "tasks.source_comment": "the suggestion that it came from; null for none",
 	"tasks.claimed_by": "who holds it", "tasks.claim_expires": "until when", "tasks.completed_at": "", "tasks.auto_approved": "1 if it entered the queue without a person's word",

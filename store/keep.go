@@ -92,17 +92,20 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 	if err = errors.Join(err, db.Close()); err != nil {
 		return "", fmt.Errorf("the backup cannot be used: %w", err)
 	}
-	if _, err := os.Stat(path); err == nil {
-		kept = filepath.Join(filepath.Dir(path), "backups", "replaced-"+stamp+".db")
-		if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+	aside := filepath.Join(filepath.Dir(path), "backups", "replaced-"+stamp+".db")
+	// With its write-ahead log, in which the latest rows may be; one whose database is
+	// gone would be taken for the copy's.
+	for _, end := range []string{"", "-wal", "-shm"} {
+		if _, err := os.Stat(path + end); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(aside), 0o700); err != nil {
 			return "", err
 		}
-		// With its write-ahead log, in which the latest rows may be.
-		for _, end := range []string{"", "-wal", "-shm"} {
-			if err := os.Rename(path+end, kept+end); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return "", err
-			}
+		if err := os.Rename(path+end, aside+end); err != nil {
+			return "", err
 		}
+		kept = aside
 	}
 	return kept, os.Rename(trial, path)
 }

@@ -94,6 +94,11 @@ func (tx *Tx) Control(control string) error {
 	return err
 }
 
+// RunControl is what people ask of a run.
+func (tx *Tx) RunControl(id int64) (control string, err error) {
+	return control, tx.row(`SELECT control FROM runs WHERE id = $1`, id).Scan(&control)
+}
+
 // EndRun closes a run.
 func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	if _, err := tx.exec(`UPDATE runs SET ended_at = $1, state = 'ended', control = '', wait_until = '', exit_status = $2, reason = $3 WHERE id = $4`,

@@ -17,7 +17,7 @@ const sessionColumns = `
 	s.id, s.task_id, s.attempt, s.origin, s.current_state, s.state_history, s.ending, coalesce(s.outcome, ''), s.outcome_reason,
 	coalesce(s.closing_verb, ''), s.started_at, s.completed_at, s.cost_usd, s.cost_known, s.tokens, s.turns, s.files, s.commits,
 	s.verify, s.exit_status, s.model, s.unchanged, s.last_words, s.stderr_tail, s.denials, s.leftovers, coalesce(s.run_id, 0), s.decision,
-	s.snapshot_id, s.gone, s.worker, s.dir, s.shared, s.branch, coalesce(nullif(s.progress, ''), 'null')`
+	s.snapshot_id, s.gone, s.worker, s.dir, s.shared, s.branch, coalesce(nullif(s.progress, ''), 'null'), s.notes`
 
 func scanSession(row scanner) (ralph.Session, error) {
 	var s ralph.Session
@@ -25,7 +25,7 @@ func scanSession(row scanner) (ralph.Session, error) {
 	err := row.Scan(&s.ID, &s.TaskID, &s.Attempt, &s.Origin, &s.State, column(&s.History), &s.Ending, &s.Outcome, &s.Reason,
 		&s.ClosingVerb, &s.StartedAt, &s.CompletedAt, &s.CostUSD, &known, column(&s.Tokens), &s.Turns, column(&s.Files), column(&s.Commits),
 		column(&s.Verify), &s.Exit, &s.Model, column(&s.Unchanged), &s.LastWords, &s.StderrTail, column(&s.Denials), column(&s.Leftovers), &s.RunID, &s.Decision,
-		&s.SnapshotID, column(&s.Gone), &s.Worker, &s.Dir, &shared, &s.Branch, column(&s.Progress))
+		&s.SnapshotID, column(&s.Gone), &s.Worker, &s.Dir, &shared, &s.Branch, column(&s.Progress), column(&s.Notes))
 	s.CostKnown, s.Shared = known == 1, shared == 1
 	return s, err
 }
@@ -185,6 +185,55 @@ func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
 	return u, err
 }
 
+// A Maker is a session that changed a file which had been committed when it began,
+// and the commits that it made.
+type Maker struct {
+	Session string
+	Commits []string
+}
+
+// Makers finds, for files that were not committed when a session began, the session
+// before it that may have left them so. A file that is not in what is returned had
+// been changed before any session, or by a person since.
+func (tx *Tx) Makers(session string, files []string) (map[string]Maker, error) {
+	type before struct {
+		Maker
+		uncommitted []string
+		files       []ralph.FileChange
+	}
+	list, err := all(tx, func(row scanner) (b before, err error) {
+		return b, row.Scan(&b.Session, column(&b.Commits), column(&b.uncommitted), column(&b.files))
+	}, `
+		SELECT s.id, s.commits, s.uncommitted, s.files FROM sessions s
+		WHERE s.origin = 'loop' AND s.started_at < (SELECT o.started_at FROM sessions o WHERE o.id = $1) ORDER BY s.started_at DESC`, session)
+	makers := map[string]Maker{}
+	for _, file := range files {
+		for _, b := range list {
+			if slices.Contains(b.uncommitted, file) {
+				continue // it was so before
+			}
+			if slices.ContainsFunc(b.files, func(f ralph.FileChange) bool { return f.Path == file }) {
+				makers[file] = b.Maker
+			}
+			break
+		}
+	}
+	return makers, err
+}
+
+// CommitsOfSessions are those of some commits that sessions have made.
+func (tx *Tx) CommitsOfSessions(ids []string) (map[string]bool, error) {
+	lists, err := all(tx, func(row scanner) (list []string, err error) { return list, row.Scan(column(&list)) },
+		`SELECT s.commits FROM sessions s WHERE s.commits <> '[]'`)
+	made := map[string]bool{}
+	for _, id := range slices.Concat(lists...) {
+		if slices.Contains(ids, id) {
+			made[id] = true
+		}
+	}
+	return made, err
+}
+
 // NoteRed records that verification fails before a task is begun, and will not be
 // excused.
 func (tx *Tx) NoteRed(task int64, reason string) error {
@@ -340,4 +389,26 @@ func (tx *Tx) PeopleEdited(session string) (bool, error) {
 	var edited int
 	err := tx.row(`SELECT people_edited FROM sessions WHERE id = $1`, session).Scan(&edited)
 	return edited == 1, err
+}
+
+// maxAttempts is how many commands that only people may give are recorded of a
+// session; more would say nothing new.
+const maxAttempts = 20
+
+// RecordAttempt notes that a session tried a command that only people may give.
+func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
+	tried, err := tx.attempts(s)
+	if err != nil || len(tried) >= maxAttempts || slices.Contains(tried, command) {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventSessionRefused, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, map[string]any{"command": command})
+}
+
+// attempts are the commands that a session tried and that only people may give.
+func (tx *Tx) attempts(s ralph.Session) ([]string, error) {
+	return all(tx, func(row scanner) (string, error) {
+		var payload struct{ Command string }
+		err := row.Scan(column(&payload))
+		return payload.Command, err
+	}, `SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3 ORDER BY id`, s.TaskID, s.ID, ralph.EventSessionRefused)
 }

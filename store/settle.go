@@ -209,6 +209,16 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		d.Attempts, d.StuckCount, d.VerifyFailures, d.PromptTooLong, t.ID); err != nil {
 		return err
 	}
+	if d.LostCount != 0 || t.LostCount != 0 {
+		if err := tx.setLost(t, d); err != nil {
+			return err
+		}
+	}
+	if d.Blocker != "" {
+		if err := tx.addBlocker(t.ID, d.Blocker); err != nil {
+			return err
+		}
+	}
 	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
 		return err
 	}
@@ -271,8 +281,15 @@ func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
 	if err != nil {
 		return err
 	}
-	columns := make([]string, 0, 9)
-	for _, v := range []any{s.History, s.Tokens, s.Denials, s.Leftovers, s.Unchanged, s.Files, s.Commits, s.Verify, s.Gone} {
+	tried, err := tx.attempts(s)
+	if err != nil {
+		return err
+	}
+	for _, command := range tried {
+		s.Notes = append(s.Notes, "it tried `"+command+"`, which only people may do")
+	}
+	columns := make([]string, 0, 10)
+	for _, v := range []any{s.History, s.Tokens, s.Denials, s.Leftovers, s.Unchanged, s.Files, s.Commits, s.Verify, s.Gone, s.Notes} {
 		c, err := text(v)
 		if err != nil {
 			return err
@@ -287,11 +304,11 @@ func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
 		UPDATE sessions
 		SET current_state = $1, state_history = $2, tokens = $3, denials = $4, leftovers = $5, unchanged = $6, files = $7, commits = $8, verify = $9,
 			ending = $10, outcome = $11, outcome_reason = $12, closing_verb = $13, model = $14, turns = $15, cost_usd = $16, cost_known = $17,
-			exit_status = $18, last_words = $19, stderr_tail = $20, decision = $21, updated_at = $22, completed_at = $22, gone = $23
-		WHERE id = $24`,
+			exit_status = $18, last_words = $19, stderr_tail = $20, decision = $21, updated_at = $22, completed_at = $22, gone = $23, notes = $24
+		WHERE id = $25`,
 		string(state), columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], columns[6], columns[7],
 		string(s.Ending), d.Outcome, d.Reason, nullText(string(d.Closing)), s.Model, s.Turns, s.CostUSD, known,
-		s.Exit, s.LastWords, s.StderrTail, string(decision), tx.now.String(), columns[8], s.ID)
+		s.Exit, s.LastWords, s.StderrTail, string(decision), tx.now.String(), columns[8], columns[9], s.ID)
 	if err != nil {
 		return err
 	}
@@ -301,7 +318,7 @@ func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
 	return tx.record(ralph.Event{Type: ralph.EventSessionEnded, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, map[string]any{
 		"ending": s.Ending, "outcome": d.Outcome, "closing_verb": d.Closing, "reason": d.Reason, "cost_usd": s.CostUSD,
 		"turns": s.Turns, "seconds": tx.now.Sub(s.StartedAt.Time).Seconds(), "status": d.Status, "status_reason": d.StatusReason,
-		"files": len(s.Files), "announce": d.Announce, "leftovers": s.Leftovers, "gone": s.Gone, "snapshot_id": s.SnapshotID,
+		"files": len(s.Files), "announce": d.Announce, "leftovers": s.Leftovers, "gone": s.Gone, "snapshot_id": s.SnapshotID, "notes": s.Notes,
 	})
 }
 

@@ -33,6 +33,10 @@ type DB struct {
 	now     func() time.Time
 	turns   *turns // of writers
 	told    func(query string)
+	empty   string      // the folder of one of [OpenEmpty], to be removed with it
+	refuse  error       // what its transactions are told that would be committed
+	file    os.FileInfo // of the database when it was opened
+	wal     os.FileInfo // and of its write-ahead log; nil if it has none
 }
 
 // Options of Open; the zero value is right for everything but tests.
@@ -71,7 +75,11 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if db.read, err = sql.Open(db.dialect.driver, db.dialect.readDSN(path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s: %w", path, err), db.write.Close())
 	}
-	if err := db.prepare(ctx, opts.MustExist); err != nil {
+	err = db.prepare(ctx, opts.MustExist)
+	if err == nil {
+		err = db.recognize()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s: %w", path, err), db.Close())
 	}
 	return db, nil
@@ -81,7 +89,29 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 func (db *DB) Path() string { return db.path }
 
 // Close closes the database. What was written is durable already.
-func (db *DB) Close() error { return errors.Join(db.write.Close(), db.read.Close()) }
+func (db *DB) Close() error {
+	err := errors.Join(db.write.Close(), db.read.Close())
+	if db.empty != "" {
+		err = errors.Join(err, os.RemoveAll(db.empty))
+	}
+	return err
+}
+
+// OpenEmpty opens a database without anything in it, for those who look where there is
+// none. It is gone when it is closed, and a transaction that may write is refused with
+// an error when it would be committed.
+func OpenEmpty(ctx context.Context, refuse error) (*DB, error) {
+	dir, err := os.MkdirTemp("", "ralph-empty-*")
+	if err != nil {
+		return nil, err
+	}
+	db, err := Open(ctx, filepath.Join(dir, "ralph.db"), Options{})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	db.empty, db.refuse = dir, refuse
+	return db, nil
+}
 
 // prepare brings the database to this ralph's shape.
 func (db *DB) prepare(ctx context.Context, mustExist bool) error {
@@ -183,12 +213,40 @@ func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
 	return db.run(ctx, db.write, nil, f)
 }
 
+// Free reports, with an error, that no transaction that writes can begin within some
+// time, because another process is in the middle of one.
+func (db *DB) Free(ctx context.Context, patience time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	leave, err := db.turns.take(limited)
+	defer leave()
+	if err != nil {
+		return fmt.Errorf("turn to write into the database: %w", err)
+	}
+	conn, err := db.write.Conn(limited)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.dialect.explain(db.dialect.free(ctx, conn, patience)), conn.Close())
+}
+
 // View runs f in a transaction that only reads, and sees one moment of the database.
 func (db *DB) View(ctx context.Context, f func(tx *Tx) error) error {
 	return db.run(ctx, db.read, &sql.TxOptions{ReadOnly: true}, f)
 }
 
 func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func(tx *Tx) error) (err error) {
+	if err := db.Intact(); err != nil {
+		return err
+	}
+	defer func() {
+		// What was committed to a file that nobody will find again was not committed.
+		if err != nil || opts == nil {
+			if gone := db.Intact(); gone != nil {
+				err = gone
+			}
+		}
+	}()
 	inner, err := pool.BeginTx(ctx, opts)
 	if err != nil {
 		return db.dialect.explain(err)
@@ -201,6 +259,9 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told}
 	if err := f(tx); err != nil {
 		return db.dialect.explain(err)
+	}
+	if opts == nil && db.refuse != nil {
+		return db.refuse
 	}
 	if tx.wrote {
 		tx.tell("COMMIT")

@@ -384,3 +384,55 @@ func TestWritersOfSeveralProcessesTakeTurns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFree: who holds the write lock, or the turn, for good is noticed soon.
+func TestFree(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	one, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	two, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	if err := two.Free(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	err = one.Tx(t.Context(), func(*store.Tx) error {
+		begin := time.Now()
+		if err := two.Free(t.Context(), 50*time.Millisecond); err == nil {
+			t.Error("it is free while another process writes")
+		}
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("it took %s", d)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Free(t.Context(), time.Second); err != nil {
+		t.Error(err)
+	}
+	other, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.Begin() // without a turn
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Free(t.Context(), 50*time.Millisecond); err == nil {
+		t.Error("it is free while the write lock is held")
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Tx(t.Context(), func(*store.Tx) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}

@@ -20,13 +20,15 @@ const taskColumns = `
 	t.origin,
 	coalesce((SELECT json_group_array(td.depends_on ORDER BY td.depends_on) FROM task_dependencies td WHERE td.task_id = t.id), '[]'),
 	t.attempts, t.stuck_count, t.created, t.updated, t.completed_at,
-	t.description, t.acceptance, t.verify, t.model, t.external_id, t.external_source, t.verify_failures, t.prompt_too_long, t.claimed_by`
+	t.description, t.acceptance, t.verify, t.model, t.external_id, t.external_source, t.verify_failures, t.prompt_too_long, t.claimed_by,
+	t.lost_count, t.not_before`
 
 func scanTask(row scanner) (ralph.Task, error) {
 	var t ralph.Task
 	err := row.Scan(&t.ID, &t.Title, &t.Status, &t.StatusReason, &t.Priority, &t.Feature, &t.Discipline, &t.Origin,
 		column(&t.DependsOn), &t.Attempts, &t.StuckCount, &t.Created, &t.Updated, &t.CompletedAt,
-		&t.Description, column(&t.Acceptance), column(&t.Verify), &t.Model, &t.ExternalID, &t.ExternalSource, &t.VerifyFailures, &t.PromptTooLong, &t.ClaimedBy)
+		&t.Description, column(&t.Acceptance), column(&t.Verify), &t.Model, &t.ExternalID, &t.ExternalSource, &t.VerifyFailures, &t.PromptTooLong, &t.ClaimedBy,
+		&t.LostCount, &t.NotBefore)
 	return t, err
 }
 
@@ -169,7 +171,11 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err != nil {
 		return err
 	}
-	n, err := tx.exec(`
+	before, err := tx.Task(t.ID)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(`
 		UPDATE tasks
 		SET feature_id = $1, discipline_id = $2, title = $3, normal_title = $4, description = $5,
 			acceptance = $6, verify = $7, priority = $8, model = $9, updated = $10
@@ -179,13 +185,11 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err != nil {
 		return err
 	}
-	if n == 0 {
-		return fmt.Errorf("TASK-%d: %w", t.ID, ralph.ErrNotFound)
-	}
 	if _, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, t.ID); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: t.ID}, map[string]any{"title": t.Title})
+	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: t.ID},
+		map[string]any{"title": t.Title, "changes": ralph.Changes(before, t)})
 }
 
 // checkTask reports the first thing that is wrong with what a person gave.
@@ -342,6 +346,10 @@ func (tx *Tx) Definitions(id int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return tx.definitions(t)
+}
+
+func (tx *Tx) definitions(t ralph.Task) (digest string, err error) {
 	var f ralph.Feature
 	if t.Feature != "" {
 		if f, err = tx.Feature(t.Feature); err != nil {
@@ -359,18 +367,22 @@ func (tx *Tx) Definitions(id int64) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Renew notes new information on a task (rule 5): its stuck count and verify
-// failures start again. A failed task is not revived by it.
+// Renew notes new information on a task (rule 5): its stuck count, verify failures
+// and lost sessions start again. A failed task is not revived by it.
 func (tx *Tx) Renew(id int64) error {
-	_, err := tx.exec(`UPDATE tasks SET stuck_count = 0, verify_failures = 0, updated = $1 WHERE id = $2`, tx.now.String(), id)
+	_, err := tx.exec(`UPDATE tasks SET stuck_count = 0, verify_failures = 0, lost_count = 0, not_before = '', updated = $1 WHERE id = $2`, tx.now.String(), id)
 	return err
 }
 
-// Retry puts an ended task back into the queue with every counter at zero.
+// Retry puts an ended task back into the queue with every counter at zero, and has
+// one that waits after lost sessions tried again at once.
 func (tx *Tx) Retry(id int64, reason string) error {
 	t, err := tx.Task(id)
 	if err != nil {
 		return err
+	}
+	if t.LostCount > 0 && t.Status != ralph.InProgress && !t.Status.Ended() {
+		return errors.Join(tx.Renew(id), tx.dropBlockers(id, reason))
 	}
 	if !t.Status.Ended() {
 		return fmt.Errorf("TASK-%d is %s, and only an ended task can be retried: %w", id, t.Status, ralph.ErrConflict)
@@ -378,17 +390,22 @@ func (tx *Tx) Retry(id int64, reason string) error {
 	if err := tx.Move(id, ralph.Pending, ralph.Person, reason); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE tasks SET stuck_count = 0, verify_failures = 0, attempts = 0, prompt_too_long = 0 WHERE id = $1`, id); err != nil {
+	if _, err := tx.exec(`UPDATE tasks SET stuck_count = 0, verify_failures = 0, attempts = 0, prompt_too_long = 0, lost_count = 0, not_before = '' WHERE id = $1`, id); err != nil {
+		return err
+	}
+	if err := tx.dropBlockers(id, reason); err != nil {
 		return err
 	}
 	return tx.Derive(id)
 }
 
-// Next is the first task of the queue, ok is false if there is none (picking).
+// Next is the first task of the queue, ok is false if there is none (picking). Those
+// whose last session was lost come behind the others, when their time has come.
 func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
-	t, err = scanTask(tx.row(`SELECT ` + taskColumns + ` FROM tasks t WHERE t.status = 'pending' ORDER BY ` + queueOrder + ` LIMIT 1`))
+	t, err = scanTask(tx.row(`SELECT ` + taskColumns + ` FROM tasks t WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY ` + queueOrder + ` LIMIT 1`))
 	if errors.Is(err, sql.ErrNoRows) {
-		return t, false, nil
+		t, ok, err = tx.NextLost()
+		return t, ok && !t.NotBefore.After(tx.now.Time), err
 	}
 	return t, err == nil, err
 }

@@ -19,13 +19,13 @@ func (tx *Tx) Baseline(task int64, results any) (ok bool, err error) {
 	return found(tx.row(`SELECT results FROM baselines WHERE task_id = $1`, task).Scan(column(results)))
 }
 
-// SetBaseline keeps it. The first word stands.
+// SetBaseline keeps it.
 func (tx *Tx) SetBaseline(task int64, results any) error {
 	text, err := text(results)
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(`INSERT INTO baselines (task_id, results, created) VALUES ($1, $2, $3) ON CONFLICT (task_id) DO NOTHING`, task, text, tx.now.String())
+	_, err = tx.exec(`INSERT INTO baselines (task_id, results, created) VALUES ($1, $2, $3) ON CONFLICT (task_id) DO UPDATE SET results = excluded.results`, task, text, tx.now.String())
 	return err
 }
 

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"ralph/internal/config"
 	"ralph/internal/worktree"
@@ -34,6 +34,7 @@ type project struct {
 	git    bool
 	config config.Loaded
 	held   confinement // set for a run
+	blank  bool        // it has no queue yet; set by open
 }
 
 // Names of files that ralph owns.
@@ -101,7 +102,7 @@ func (a *app) locate(ctx context.Context) (*project, error) {
 	}
 	p := &project{git: err == nil}
 	for d := dir; ; d = filepath.Dir(d) {
-		if exists(filepath.Join(d, configName)) || exists(filepath.Join(d, plainState, databaseName)) {
+		if exists(filepath.Join(d, configName)) || exists(filepath.Join(d, plainState, databaseName)) || exists(filepath.Join(d, plainState, goneName)) {
 			p.root = d
 			break
 		}
@@ -115,12 +116,24 @@ func (a *app) locate(ctx context.Context) (*project, error) {
 		}
 		p.root = top
 	}
-	p.state = filepath.Join(common, "ralph")
-	// A project that began without git keeps its state where it is (decision 5).
-	if plain := filepath.Join(p.root, plainState); !p.git || exists(filepath.Join(plain, databaseName)) {
-		p.state = plain
+	p.state = filepath.Join(p.root, plainState)
+	if p.git {
+		if p.state, err = chooseState(ctx, p.root, top, common); err != nil {
+			return nil, err
+		}
 	}
-	return p, nil
+	return p, checkPath(p.root, p.state)
+}
+
+// checkPath refuses paths that cannot be told to the agent, which reads JSON: its tools
+// would not reach ralph.
+func checkPath(paths ...string) error {
+	for _, path := range paths {
+		if !utf8.ValidString(path) {
+			return usage(fmt.Errorf("the path %q is not UTF-8, so that it cannot be told to the agent; rename the folder", path))
+		}
+	}
+	return nil
 }
 
 func exists(path string) bool {
@@ -136,18 +149,14 @@ func (a *app) loadConfig(root string) (config.Loaded, error) {
 	return config.Load(config.Sources{ProjectDir: root, UserFile: userFile, Environ: a.environ})
 }
 
-// open opens the project's database.
-func (p *project) open(ctx context.Context) (*store.DB, error) {
-	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{})
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("%w: ralph keeps its state there and must be able to write it", err)
-	}
-	return db, err
-}
-
 // write runs f in a transaction on the project's database.
 func (a *app) write(ctx context.Context, f func(tx *store.Tx) error) error {
 	return a.with(ctx, func(_ *project, db *store.DB) error { return db.Tx(ctx, f) })
+}
+
+// add is write for what a queue may begin with.
+func (a *app) add(ctx context.Context, f func(tx *store.Tx) error) error {
+	return a.begin(ctx, func(_ *project, db *store.DB) error { return db.Tx(ctx, f) })
 }
 
 // read runs f on one moment of the project's database.
@@ -166,6 +175,29 @@ func (a *app) with(ctx context.Context, f func(p *project, db *store.DB) error) 
 		return err
 	}
 	return errors.Join(f(p, db), db.Close())
+}
+
+// begin is with for what a queue may begin with.
+func (a *app) begin(ctx context.Context, f func(p *project, db *store.DB) error) error {
+	p, err := a.project(ctx)
+	if err != nil {
+		return err
+	}
+	db, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(p, db), db.Close())
+}
+
+// queued is with for those that need a queue.
+func (a *app) queued(ctx context.Context, f func(p *project, db *store.DB) error) error {
+	return a.with(ctx, func(p *project, db *store.DB) error {
+		if p.blank {
+			return errNoQueue
+		}
+		return f(p, db)
+	})
 }
 
 // print writes v as JSON with --json, and as human text otherwise.

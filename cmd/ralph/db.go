@@ -29,7 +29,7 @@ func newDBCheck(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var problems []string
 			var path string
-			err := a.with(cmd.Context(), func(_ *project, db *store.DB) (err error) {
+			err := a.queued(cmd.Context(), func(_ *project, db *store.DB) (err error) {
 				path = db.Path()
 				problems, err = db.Examine(cmd.Context())
 				return err
@@ -70,7 +70,7 @@ func newDBBackup(a *app) *cobra.Command {
 			if exists(file) {
 				return usage(fmt.Errorf("%s exists already; name a new file", file))
 			}
-			if err := a.with(cmd.Context(), func(_ *project, db *store.DB) error { return db.Backup(cmd.Context(), file) }); err != nil {
+			if err := a.queued(cmd.Context(), func(_ *project, db *store.DB) error { return db.Backup(cmd.Context(), file) }); err != nil {
 				return err
 			}
 			return a.print(map[string]string{"backup": file}, func(w io.Writer) error {
@@ -144,7 +144,7 @@ func newDBVacuum(a *app) *cobra.Command {
 		Use: "vacuum", Short: "Give back the room of what was deleted", Example: "  ralph db vacuum", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var freed int64
-			err := a.with(cmd.Context(), func(_ *project, db *store.DB) (err error) {
+			err := a.queued(cmd.Context(), func(_ *project, db *store.DB) (err error) {
 				freed, err = db.Vacuum(cmd.Context())
 				return err
 			})

@@ -33,7 +33,11 @@ func newDisciplinePut(a *app, edit bool) *cobra.Command {
 				return err
 			}
 			var d ralph.Discipline
-			if err := a.write(cmd.Context(), func(tx *store.Tx) error {
+			write := a.add
+			if edit {
+				write = a.write
+			}
+			if err := write(cmd.Context(), func(tx *store.Tx) error {
 				d = n
 				d.Name = args[0]
 				if edit {

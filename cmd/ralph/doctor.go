@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/config"
+	"ralph/store"
 )
 
 // A finding is one thing that doctor looked at.
@@ -27,13 +27,16 @@ type finding struct {
 }
 
 func newDoctor(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "doctor",
-		Short:   "Check that a run can work here, and say how to mend what cannot",
+	var noCheck bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check that a run can work here, and say how to mend what cannot",
+		Long: `Check that a run can work here, and say how to mend what cannot. The verification
+commands are run too, within their time limit; --no-check leaves them out.`,
 		Example: "  ralph doctor",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings := examine(cmd.Context(), a)
+			findings := examine(cmd.Context(), a, noCheck)
 			err := a.print(findings, func(w io.Writer) error { return sayFindings(w, findings) })
 			for _, f := range findings {
 				if !f.OK {
@@ -43,6 +46,8 @@ func newDoctor(a *app) *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
+	return cmd
 }
 
 func sayFindings(w io.Writer, findings []finding) error {
@@ -64,11 +69,17 @@ func sayFindings(w io.Writer, findings []finding) error {
 }
 
 // examine looks at everything that a run needs.
-func examine(ctx context.Context, a *app) []finding {
+func examine(ctx context.Context, a *app, noCheck bool) []finding {
 	findings := []finding{lookForGit()}
 	p, err := a.project(ctx)
 	if err != nil {
-		return append(findings, finding{"project", false, err.Error(), "run `ralph init` in the project, or mend ralph.yaml as it says"})
+		mend := "do as it says; the queue is left alone meanwhile"
+		var status *statusError
+		var bad *config.Error
+		if errors.As(err, &status) || errors.As(err, &bad) {
+			mend = "run `ralph init` in the project, or mend ralph.yaml as it says"
+		}
+		return append(findings, finding{"project", false, err.Error(), mend})
 	}
 	findings = append(findings, finding{Check: "configuration", OK: true, Found: filepath.Join(p.root, configName)})
 	for _, w := range p.config.Warnings {
@@ -76,11 +87,13 @@ func examine(ctx context.Context, a *app) []finding {
 	}
 	db, err := p.open(ctx)
 	if err != nil {
-		return append(findings, finding{"database", false, err.Error(), "see above; copies are in the folder backups beside the database"})
+		return append(findings, finding{"database", false, err.Error(), "do as it says"})
 	}
 	defer db.Close()
-	if err := db.Check(ctx); err != nil {
-		findings = append(findings, finding{"database", false, err.Error(), "restore a copy from the folder backups beside it"})
+	if p.blank {
+		findings = append(findings, finding{"database", true, "none yet: there is no queue", "`ralph init` or `ralph task add` begins one"})
+	} else if err := db.Check(ctx); err != nil {
+		findings = append(findings, finding{"database", false, err.Error(), p.howToRestore()})
 	} else {
 		findings = append(findings, finding{"database", true, db.Path(), ""})
 	}
@@ -97,7 +110,8 @@ func examine(ctx context.Context, a *app) []finding {
 	default:
 		findings = append(findings, finding{"agent", true, strings.Join(agent.Command(), " ") + ", " + version, ""})
 	}
-	findings = append(findings, credentials(a), permissions(p), verification(p))
+	findings = append(findings, credentials(a), permissions(p))
+	findings = append(findings, verification(ctx, a, p, db, noCheck)...)
 	if template, err := promptTemplate(p); err != nil {
 		findings = append(findings, finding{"prompt", false, err.Error(), "mend the template, or start anew from `ralph prompt --template`"})
 	} else if template != nil {
@@ -107,30 +121,36 @@ func examine(ctx context.Context, a *app) []finding {
 	return append(findings, stopHook(p)...)
 }
 
-// programName matches a word that a shell would look for in PATH, unless it is one
-// of the shellWords.
-var programName = regexp.MustCompile(`^[a-z][a-z0-9.+_-]*$`)
-
-var shellWords = []string{
-	"case", "cd", "command", "eval", "exec", "export", "for", "if", "set", "source", "time", "trap", "type", "ulimit", "umask", "unset", "until", "wait", "while",
-}
-
-// verification tells what checks a done. It does not run it: a suite may take long.
-func verification(p *project) finding {
+// verification tells what checks a done, and runs it unless it is not to be.
+func verification(ctx context.Context, a *app, p *project, db *store.DB, noCheck bool) []finding {
 	commands := p.config.Verify.Commands
 	if len(commands) == 0 {
-		return finding{"verification", true, "none for every task", "set verify in ralph.yaml, and --verify for each task: what nothing checks is taken at its word"}
+		return []finding{{"verification", true, "none for every task", "set verify in ralph.yaml, and --verify for each task: what nothing checks is taken at its word"}}
 	}
 	for _, c := range commands {
-		program, _, _ := strings.Cut(strings.TrimSpace(c), " ")
-		if !programName.MatchString(program) || slices.Contains(shellWords, program) {
-			continue
-		}
-		if _, err := exec.LookPath(program); err != nil {
-			return finding{"verification", false, c + ": there is no program " + program, "install it, or change verify in ralph.yaml"}
+		if program := missingProgram(ctx, c); program != "" {
+			return []finding{{"verification", false, c + ": there is no program " + program, "install it, or change verify in ralph.yaml"}}
 		}
 	}
-	return finding{"verification", true, strings.Join(commands, "; "), ""}
+	if noCheck {
+		return []finding{{"verification", true, strings.Join(commands, "; ") + " (not run)", ""}}
+	}
+	if onTerminal(a.err) {
+		fmt.Fprintf(a.err, "ralph: runs the verification (%s a command at most; --no-check leaves it out)\n", config.FormatDuration(p.config.Verify.Timeout))
+	}
+	checks, err := a.verify(ctx, p, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
+	if err != nil {
+		return []finding{{"verification", false, err.Error(), ""}}
+	}
+	var findings []finding
+	for _, c := range checks {
+		f := finding{"verification", c.Passed, sayCheck(c, 0), ""}
+		if !c.Passed {
+			f.Mend = "mend it: `ralph verify` shows its output. A run does not begin while it fails, unless it names the tests that do; `ralph run --on-red first` has one task mend it"
+		}
+		findings = append(findings, f)
+	}
+	return findings
 }
 
 func lookForGit() finding {

@@ -55,7 +55,10 @@ with the next one. --json prints an object a line (docs/events.md).`,
 			if since < 0 {
 				return usage(&ralph.FieldError{Field: fmt.Sprintf("--since %d", since), Problem: "must be an event's id, or 0 for all"})
 			}
-			return a.with(cmd.Context(), func(_ *project, db *store.DB) error {
+			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+				if follow && p.blank {
+					return errNoQueue // it would never see one that is made
+				}
 				r.db = db
 				if err := db.View(cmd.Context(), func(tx *store.Tx) error { return tx.CheckTask(r.task) }); err != nil {
 					return err

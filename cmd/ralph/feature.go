@@ -38,7 +38,11 @@ func newFeaturePut(a *app, edit bool) *cobra.Command {
 				return err
 			}
 			var f ralph.Feature
-			if err := a.write(cmd.Context(), func(tx *store.Tx) error {
+			write := a.add
+			if edit {
+				write = a.write
+			}
+			if err := write(cmd.Context(), func(tx *store.Tx) error {
 				f = n
 				f.Name = args[0]
 				if edit {

@@ -42,7 +42,11 @@ changed here too, as long as nobody has begun the task. See docs/import.md.`,
 				into(&in, feature)
 			}
 			var result store.ImportResult
-			err = a.write(cmd.Context(), func(tx *store.Tx) error {
+			write := a.add
+			if dry {
+				write = a.write
+			}
+			err = write(cmd.Context(), func(tx *store.Tx) error {
 				if result, err = tx.Import(in); err == nil && dry {
 					return errDryRun
 				}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,20 +10,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/worktree"
 )
 
 func newInit(a *app) *cobra.Command {
-	return &cobra.Command{
+	var noCheck bool
+	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make this directory a project: write ralph.yaml",
 		Long: `Write ralph.yaml with the verification commands that fit what is found in the
-directory, and create the database. A file that is there already is not changed.`,
+directory, create the database, and run the commands once: what is red already keeps
+a run from beginning. A file that is there already is not changed.`,
 		Example: "  cd my-project && ralph init",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,81 +39,219 @@ directory, and create the database. A file that is there already is not changed.
 			if exists(path) {
 				return usage(fmt.Errorf("%s exists already; it was not changed", path))
 			}
-			_, common, err := worktree.Find(cmd.Context(), root)
+			top, common, err := worktree.Find(cmd.Context(), root)
 			git := err == nil
 			if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
 				return err
 			}
-			verify := likelyChecks(root)
-			if err := os.WriteFile(path, config.Starter(verify), 0o644); err != nil {
+			// What refuses the queue refuses before anything is written.
+			before := project{root: root, state: filepath.Join(root, plainState)}
+			if git {
+				if before.state, err = chooseState(cmd.Context(), root, top, common); err != nil {
+					return err
+				}
+			}
+			if err := checkPath(root, before.state); err != nil {
+				return err
+			}
+			if _, err := before.hasQueue(); err != nil {
+				return err
+			}
+			found := likelyCheck(root)
+			if err := os.WriteFile(path, config.Starter(found.commands(), found.junit...), 0o644); err != nil {
 				return fmt.Errorf("write %s: %w", path, err)
+			}
+			if err := found.makeRoom(root); err != nil {
+				return err
 			}
 			p, err := a.project(cmd.Context())
 			if err != nil {
 				return err
 			}
-			db, err := p.open(cmd.Context())
+			db, err := p.begin(cmd.Context())
 			if err != nil {
 				return err
 			}
-			found := map[string]any{"config": path, "git": git, "git_common_dir": common, "state": p.state, "verify": verify}
-			return errors.Join(a.print(found, func(w io.Writer) error { return sayInit(w, path, p, verify) }), db.Close())
+			defer db.Close()
+			out := initialised{Config: path, Git: git, Common: common, State: p.state, Verify: found.commands(), Checks: []ralph.Check{}}
+			if found.command != "" {
+				out.Missing = missingProgram(cmd.Context(), found.command)
+			}
+			if !a.json {
+				if err := out.sayFound(a.out); err != nil {
+					return err
+				}
+			}
+			if !noCheck && len(p.config.Verify.Commands) > 0 {
+				checks, err := a.verify(cmd.Context(), p, db, 0, func(c ralph.Check, _ io.ReadSeeker) error {
+					if a.json {
+						return nil
+					}
+					_, err := fmt.Fprintln(a.out, sayCheck(c, tailShown))
+					return err
+				})
+				if err != nil {
+					return err
+				}
+				out.Checks = checks
+			}
+			return a.print(out, func(w io.Writer) error { return out.sayNext(w, noCheck) })
 		},
 	}
+	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
+	return cmd
 }
 
-func sayInit(w io.Writer, path string, p *project, verify []string) error {
-	fmt.Fprintf(w, "wrote %s\nstate is kept in %s\n", path, p.state)
-	if !p.git {
+// initialised is what `ralph init` did.
+type initialised struct {
+	Config  string        `json:"config"`
+	Git     bool          `json:"git"`
+	Common  string        `json:"git_common_dir"`
+	State   string        `json:"state"`
+	Verify  []string      `json:"verify"`
+	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
+	Checks  []ralph.Check `json:"checks"`            // how the commands did; empty if they were not run
+}
+
+// sayFound says what was found and written, before the commands run.
+func (o initialised) sayFound(w io.Writer) error {
+	fmt.Fprintf(w, "wrote %s\nstate is kept in %s\n", o.Config, o.State)
+	if !o.Git {
 		fmt.Fprintln(w, "no git repository: files changed by a session will not be known")
 	}
-	if len(verify) == 0 {
-		fmt.Fprintln(w, "no verification command was found: set verify in ralph.yaml, or `done` is taken at its word")
+	if len(o.Verify) == 0 {
+		_, err := fmt.Fprintln(w, "no verification command was found: set verify in ralph.yaml, or `done` is taken at its word")
+		return err
 	}
-	for _, v := range verify {
+	for _, v := range o.Verify {
 		fmt.Fprintf(w, "verification: %s\n", v)
 	}
-	if len(verify) > 0 {
-		fmt.Fprintln(w, "run it once yourself: what is red already refuses every task")
+	if o.Missing != "" {
+		fmt.Fprintf(w, "! %s is not installed here: no done can be accepted until it is, or verify in ralph.yaml is changed\n", o.Missing)
+	}
+	return nil
+}
+
+// sayNext says what to do next.
+func (o initialised) sayNext(w io.Writer, noCheck bool) error {
+	switch {
+	case len(o.Verify) > 0 && noCheck:
+		fmt.Fprintln(w, "it was not run: `ralph verify` does, and what is red already keeps a run from beginning")
+	case !green(o.Checks):
+		fmt.Fprintln(w, "red: mend it before `ralph run`, unless it names the tests that fail, which are excused. "+
+			"In a project that begins empty `ralph run --on-red first` has the first task work until it passes")
 	}
 	_, err := fmt.Fprintln(w, "next: ralph doctor, ralph task add TITLE --verify COMMAND, ralph run")
 	return err
 }
 
-// likelyChecks are the verification commands that fit what is in a directory. What
-// would fail in any case, such as the placeholder that npm init writes, is left out.
-func likelyChecks(root string) []string {
-	for _, c := range []struct {
-		file, command string
-		fits          func(text []byte) bool
-	}{
-		{"go.mod", "go test ./...", nil},
-		{"Cargo.toml", "cargo test", nil},
-		{"package.json", "npm test", hasTestScript},
-		{"pyproject.toml", pytest(), nil},
-		{"pom.xml", "mvn -q test", nil},
-		{"mix.exs", "mix test", nil},
-		{"Makefile", "make test", testTarget.Match},
+// A likely check is a command that fits what is in a directory. It names its tests
+// where it can, so that those which fail already are excused.
+type likely struct {
+	file    string // that it was found by
+	command string
+	junit   []string // where it writes its tests, if `go test -json` is not what it prints
+	fits    func(text []byte) bool
+}
+
+func (l likely) commands() []string {
+	if l.command == "" {
+		return []string{}
+	}
+	return []string{l.command}
+}
+
+// makeRoom makes the folder into which the command writes its tests, out of git's sight.
+func (l likely) makeRoom(root string) error {
+	if len(l.junit) == 0 || !strings.HasPrefix(l.junit[0], plainState+"/") {
+		return nil
+	}
+	dir := filepath.Join(root, plainState)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o644)
+}
+
+// likelyCheck is the verification that fits what is in a directory; the zero value for
+// none. What would fail in any case, such as the placeholder that npm init writes, is
+// left out.
+func likelyCheck(root string) likely {
+	report := plainState + "/tests.xml"
+	npm := "mkdir -p " + plainState + " && npm test -- "
+	for _, l := range []likely{
+		{file: "go.mod", command: "go test -json ./..."},
+		{file: "Cargo.toml", command: "cargo test"},
+		{file: "package.json", command: npm + "--reporter=default --reporter=junit --outputFile.junit=" + report, junit: []string{report}, fits: testScript(vitest)},
+		{file: "package.json", command: npm + "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit --test-reporter-destination=" + report, junit: []string{report}, fits: testScript(nodeTest)},
+		{file: "package.json", command: "npm test", fits: testScript(anyTest)},
+		{file: "pyproject.toml", command: python() + " -m pytest -q --junitxml=" + report, junit: []string{report}},
+		{file: "pom.xml", command: "mvn -q test", junit: []string{"**/target/surefire-reports/*.xml"}},
+		{file: "mix.exs", command: "mix test"},
+		{file: "Makefile", command: "make test", fits: testTarget.Match},
 	} {
-		text, err := os.ReadFile(filepath.Join(root, c.file))
-		if err == nil && (c.fits == nil || c.fits(text)) {
-			return []string{c.command}
+		text, err := os.ReadFile(filepath.Join(root, l.file))
+		if err == nil && (l.fits == nil || l.fits(text)) {
+			return l
 		}
 	}
-	return nil
+	return likely{}
 }
+
+// Test scripts of package.json that take options after their own.
+var (
+	vitest   = regexp.MustCompile(`^vitest run$`)
+	nodeTest = regexp.MustCompile(`^node --test$`)
+	anyTest  = regexp.MustCompile(`.`)
+)
 
 var testTarget = regexp.MustCompile(`(?m)^test\s*:`)
 
-func hasTestScript(text []byte) bool {
-	var manifest struct{ Scripts struct{ Test string } }
-	return json.Unmarshal(text, &manifest) == nil && manifest.Scripts.Test != "" && !strings.Contains(manifest.Scripts.Test, "no test specified")
+// testScript tells whether package.json has a test script of a form.
+func testScript(form *regexp.Regexp) func(text []byte) bool {
+	return func(text []byte) bool {
+		var manifest struct{ Scripts struct{ Test string } }
+		script := &manifest.Scripts.Test
+		return json.Unmarshal(text, &manifest) == nil && !strings.Contains(*script, "no test specified") && form.MatchString(strings.TrimSpace(*script))
+	}
 }
 
-// pytest is how pytest is started here: python is not everywhere a Python 3.
-func pytest() string {
+// python is how Python is started here: python is not everywhere a Python 3.
+func python() string {
 	if _, err := exec.LookPath("python"); err == nil {
-		return "python -m pytest -q"
+		return "python"
 	}
-	return "python3 -m pytest -q"
+	return "python3"
+}
+
+// programName matches a word that a shell would look for in PATH, unless it is one
+// of the shellWords.
+var programName = regexp.MustCompile(`^[a-z][a-z0-9.+_-]*$`)
+
+var shellWords = []string{
+	"case", "cd", "command", "eval", "exec", "export", "for", "if", "set", "source", "time", "trap", "type", "ulimit", "umask", "unset", "until", "wait", "while",
+}
+
+// pythonModule matches a command that is a module of Python's.
+var pythonModule = regexp.MustCompile(`^(python3?) -m ([a-zA-Z0-9_]+)`)
+
+// missingProgram is what a command needs and is not installed, as far as that can be
+// told from its beginning; "" if nothing is seen to be missing.
+func missingProgram(ctx context.Context, command string) string {
+	command = strings.TrimPrefix(strings.TrimSpace(command), "mkdir -p "+plainState+" && ")
+	program, _, _ := strings.Cut(command, " ")
+	if !programName.MatchString(program) || slices.Contains(shellWords, program) {
+		return ""
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return program
+	}
+	if m := pythonModule.FindStringSubmatch(command); m != nil {
+		find := exec.CommandContext(ctx, m[1], "-c", "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec(sys.argv[1]) is None else 0)", m[2])
+		var exit *exec.ExitError
+		if err := find.Run(); errors.As(err, &exit) && exit.ExitCode() == 3 {
+			return m[2]
+		}
+	}
+	return ""
 }

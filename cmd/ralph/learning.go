@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -152,7 +153,7 @@ func newLearningAdd(a *app) *cobra.Command {
 			if l.Feature != "" {
 				l.Scope = ralph.ScopeFeature
 			}
-			return a.changeLearning(cmd, func(tx *store.Tx) (int64, error) { return tx.Teach(l) })
+			return a.changeLearning(cmd, a.add, func(tx *store.Tx) (int64, error) { return tx.Teach(l) })
 		},
 	}
 	cmd.Flags().StringVar(&l.Kind, "kind", "discovery", "discovery, decision or convention")
@@ -163,9 +164,9 @@ func newLearningAdd(a *app) *cobra.Command {
 }
 
 // changeLearning makes a change and prints the learning as it is then.
-func (a *app) changeLearning(cmd *cobra.Command, change func(tx *store.Tx) (int64, error)) error {
+func (a *app) changeLearning(cmd *cobra.Command, write func(context.Context, func(tx *store.Tx) error) error, change func(tx *store.Tx) (int64, error)) error {
 	var l ralph.Learning
-	err := a.write(cmd.Context(), func(tx *store.Tx) error {
+	err := write(cmd.Context(), func(tx *store.Tx) error {
 		id, err := change(tx)
 		if err != nil {
 			return err
@@ -188,7 +189,7 @@ func (a *app) editing(use, short, example string, edit func(l *ralph.Learning)) 
 			if err != nil {
 				return err
 			}
-			return a.changeLearning(cmd, func(tx *store.Tx) (int64, error) {
+			return a.changeLearning(cmd, a.write, func(tx *store.Tx) (int64, error) {
 				l, err := tx.Learning(id)
 				if err != nil {
 					return 0, err
@@ -248,7 +249,7 @@ func newLearningMerge(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.changeLearning(cmd, func(tx *store.Tx) (int64, error) { return into, tx.MergeLearnings(from, into) })
+			return a.changeLearning(cmd, a.write, func(tx *store.Tx) (int64, error) { return into, tx.MergeLearnings(from, into) })
 		},
 	}
 }
@@ -261,7 +262,7 @@ func newLearningReconcile(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.changeLearning(cmd, func(tx *store.Tx) (int64, error) {
+			return a.changeLearning(cmd, a.write, func(tx *store.Tx) (int64, error) {
 				n, err := tx.Reconcile(id, a.person())
 				if err == nil && n == 0 {
 					err = fmt.Errorf("learning %d is in no conflict: %w", id, ralph.ErrConflict)

@@ -32,9 +32,13 @@ See docs/workers.md.
 The profile human is for the chat of a person who has claimed a task (docs/human.md).`,
 		Example: "  ralph mcp --profile worker --name codex\n  RALPH_MCP_TOKEN=… ralph mcp --profile worker --http 127.0.0.1:7476", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch profile {
-			case "loop":
+			if profile == "loop" {
 				return serveMCP(cmd.Context(), a, w.names)
+			}
+			if err := a.refuseInSession(cmd.Context(), "use the tools that this session was given"); err != nil {
+				return err
+			}
+			switch profile {
 			case "worker":
 				return serveWorker(cmd, a, w)
 			case "human":

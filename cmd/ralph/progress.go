@@ -189,10 +189,12 @@ func describe(e ralph.Event) string {
 		Cost                                                         float64 `json:"cost_usd"`
 		Until                                                        ralph.Time
 		Payload                                                      map[string]any
-		Gone                                                         []string
+		Gone, Notes                                                  []string
+		Command                                                      string
 		Snapshot                                                     int64 `json:"snapshot_id"`
 		Permission                                                   int64 `json:"permissionId"`
 		Tool, Input, Commit                                          string
+		Checks                                                       []ralph.Check
 	}
 	if err := json.Unmarshal(e.Payload, &d); err != nil {
 		return ""
@@ -207,13 +209,21 @@ func describe(e ralph.Event) string {
 			}
 		}
 	case ralph.EventBaselineRed:
-		return fmt.Sprintf("! TASK-%d: fails before any work is done, and refuses every done until it passes: %s", e.TaskID, oneLine(d.Reason, 200))
+		if e.TaskID == 0 {
+			return describeRed(d.Reason, d.Checks)
+		}
+		return fmt.Sprintf("! the verification fails before TASK-%d is begun, and refuses its done until it passes: %s", e.TaskID, oneLine(d.Reason, 200))
 	case ralph.EventDoneRefused:
 		return "    refused: " + oneLine(d.Reason, 200)
+	case ralph.EventSessionRefused:
+		return fmt.Sprintf("    refused: `%s`, which only people may do", oneLine(d.Command, 200))
 	case ralph.EventSessionEnded:
 		line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)", e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.Cost))
 		if n := len(d.Gone); n > 0 {
 			line += fmt.Sprintf("\n          ! %d files that you had not committed are gone (%s): `ralph snapshot restore %d`", n, oneLine(strings.Join(d.Gone, ", "), 100), d.Snapshot)
+		}
+		for _, n := range d.Notes {
+			line += "\n          ! " + oneLine(n, 400)
 		}
 		return line
 	case ralph.EventTaskCommitted:
@@ -230,6 +240,17 @@ func describe(e ralph.Event) string {
 		return fmt.Sprintf("… waiting until %s (%s from now): %s", d.Until.Local().Format("Jan 2 15:04:05"), time.Until(d.Until.Time).Round(time.Second), oneLine(d.Reason, 200))
 	}
 	return ""
+}
+
+// describeRed tells of commands that fail before any work, with the end of what
+// they printed, and what follows.
+func describeRed(follows string, checks []ralph.Check) string {
+	var b strings.Builder
+	b.WriteString("! the verification fails before any work:")
+	for _, c := range checks {
+		b.WriteString("\n" + sayCheck(c, tailShown))
+	}
+	return b.String() + "\n            → " + oneLine(follows, 400)
 }
 
 // level is how much an event matters to somebody who reads what went wrong only.
@@ -282,6 +303,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 		sessions int
 		cost     float64
 		flags    []report.Flag
+		notes    []string
 	}
 	var order []int64
 	lines := map[int64]*line{}
@@ -307,6 +329,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			}
 			lines[s.TaskID].sessions++
 			lines[s.TaskID].cost += s.CostUSD
+			lines[s.TaskID].notes = append(lines[s.TaskID].notes, s.Notes...)
 			flags, err := flagged(tx, s.ID)
 			if err != nil {
 				return err
@@ -322,6 +345,9 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 	for _, id := range order {
 		l := lines[id]
 		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), report.Count(l.sessions, "session"), dollars(l.cost))
+		for _, n := range l.notes {
+			fmt.Fprintf(w, "           ! %s\n", oneLine(n, 400))
+		}
 		for _, f := range l.flags {
 			fmt.Fprintf(w, "           %s\n", oneLine(f.Line(), 300))
 		}

@@ -57,7 +57,7 @@ cannot be used; 130 stopped.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupSetUp, newInit(a), newDoctor(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a))
+	add(groupSetUp, newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a))
 	add(groupQueue, newTask(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a))
 	add(groupRun, newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a))
 	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newAmendment(a), newResolve(a), newPermission(a))
@@ -65,6 +65,7 @@ cannot be used; 130 stopped.`,
 	add(groupSelf, newToken(a), newInitMCP(a), newMCP(a))
 	add(groupKeep, newDB(a))
 	root.AddCommand(newHook(a), newScriptedAgent(a), newMan(a))
+	a.forPeople(root)
 	checkArguments(root)
 	if err := a.complete(root); err != nil {
 		panic(err) // a flag that has a completion already, which only a change of this package can cause

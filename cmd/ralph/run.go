@@ -83,7 +83,9 @@ func newRun(a *app) *cobra.Command {
 		Use:   "run",
 		Short: "Work through the queue",
 		Long: `Work through the queue until nothing is left that can be worked on, a limit is
-reached, the agent cannot be used, or it is stopped. Ctrl-C once ends after the
+reached, the agent cannot be used, or it is stopped. The project's own commands run
+once before the first session; what is red by then ends the run before anything is
+spent, unless it names its failing tests or --on-red says otherwise. Ctrl-C once ends after the
 session in progress (which is given shutdown_grace), twice at once.
 
 A daemon waits for new tasks and answers instead of ending. With --schedule it
@@ -101,7 +103,7 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set := map[string]string{}
-			for _, l := range append(limitFlags[:len(limitFlags):len(limitFlags)], limitFlag{"metrics-addr", "metrics.addr", ""}) {
+			for _, l := range append(limitFlags[:len(limitFlags):len(limitFlags)], limitFlag{"metrics-addr", "metrics.addr", ""}, limitFlag{"on-red", "verify.on_red", ""}) {
 				if f := cmd.Flags().Lookup(l.flag); f.Changed {
 					set[l.key] = f.Value.String()
 				}
@@ -114,6 +116,7 @@ of the run was reached; 6 the agent cannot be used; 130 stopped.`,
 		f.String(l.flag, "", l.usage+" ("+l.key+")")
 	}
 	f.String("metrics-addr", "", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469")
+	f.String("on-red", "", "what to do when the verification fails before any work: stop, first or go (`HOW`; verify.on_red)")
 	f.StringVar(&o.task, "task", "", "work on this task alone")
 	f.StringVar(&o.model, "model", "", "use this model for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
@@ -143,7 +146,11 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 			return usage(err)
 		}
 	}
-	db, err := p.open(ctx)
+	open := p.open
+	if !o.dryRun {
+		open = p.begin
+	}
+	db, err := open(ctx)
 	if err != nil {
 		return err
 	}
@@ -194,7 +201,9 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return errors.Join(err, unlock())
 	}
 	status, err := o.reported(ctx, a, db, l)
-	if kerr := keepWithin(ctx, p, db); kerr != nil {
+	if gone := db.Intact(); gone != nil {
+		err = p.lost(ctx, db, l.Tree, gone)
+	} else if kerr := keepWithin(ctx, p, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
 	}
 	o.beside.close()

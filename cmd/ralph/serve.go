@@ -56,7 +56,7 @@ On other addresses reading takes a sign-in too, and they need TLS or --insecure.
 docs/dashboard.md.`,
 		Example: "  ralph serve\n  ralph serve --link\n  ralph serve --addr 0.0.0.0:7474 --tls-cert box.pem --tls-key box.key", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+			return a.begin(cmd.Context(), func(p *project, db *store.DB) error {
 				for _, f := range serveFlags {
 					if set := cmd.Flags().Lookup(f.flag); set.Changed {
 						if err := p.config.Set(f.key, "flag", set.Value.String()); err != nil {

@@ -207,7 +207,7 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	for _, list := range []struct {
 		name  string
 		items []string
-	}{{"commit", s.Commits}, {"refused", s.Denials}, {"killed", s.Leftovers}, {"unchanged", s.Unchanged}, {"gone", s.Gone}} {
+	}{{"commit", s.Commits}, {"refused", s.Denials}, {"killed", s.Leftovers}, {"unchanged", s.Unchanged}, {"gone", s.Gone}, {"!", s.Notes}} {
 		for _, i := range list.items {
 			fmt.Fprintf(w, "%-9s %s\n", list.name, oneLine(i, 200))
 		}

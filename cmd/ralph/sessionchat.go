@@ -104,7 +104,7 @@ func newSessionStart(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "start", Short: "Start the MCP server for chats that want a URL, in the background", Example: "  ralph session start", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+			return a.begin(cmd.Context(), func(p *project, db *store.DB) error {
 				s, err := a.startMCP(cmd.Context(), p)
 				if err != nil {
 					return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func newTaskAdd(a *app) *cobra.Command {
 				t.DependsOn = append(t.DependsOn, id)
 			}
 			var added ralph.Task
-			err = a.write(cmd.Context(), func(tx *store.Tx) error {
+			err = a.add(cmd.Context(), func(tx *store.Tx) error {
 				id, err := tx.AddTask(t, "human")
 				if err != nil {
 					return err
@@ -301,10 +302,13 @@ func newTaskEdit(a *app) *cobra.Command {
 	var title string
 	var clearAccept, clearVerify bool
 	cmd := &cobra.Command{
-		Use:     "edit ID",
-		Short:   "Change a task; what is not given stays",
-		Example: "  ralph task edit 12 --priority 0 --accept \"also with IPv6\"",
-		Args:    cobra.ExactArgs(1),
+		Use:   "edit ID",
+		Short: "Change a task; what is not given stays",
+		Long: `Change a task; what is not given stays. --accept and --verify add to what the task
+has. To replace a list, clear it in the same command. What differs is printed.`,
+		Example: "  ralph task edit 12 --priority 0 --accept \"also with IPv6\"\n" +
+			"  ralph task edit 12 --clear-verify --verify \"go test ./ip\"",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := ralph.ParseTaskID(args[0])
 			if err != nil {
@@ -317,11 +321,13 @@ func newTaskEdit(a *app) *cobra.Command {
 				return err
 			}
 			given := func(name string) bool { return cmd.Flags().Changed(name) }
-			var t ralph.Task
-			err = a.write(cmd.Context(), func(tx *store.Tx) (err error) {
-				if t, err = tx.Task(id); err != nil {
+			var edited editedTask
+			err = a.write(cmd.Context(), func(tx *store.Tx) error {
+				before, err := tx.Task(id)
+				if err != nil {
 					return err
 				}
+				t := before
 				for _, f := range []struct {
 					name string
 					set  func()
@@ -334,18 +340,21 @@ func newTaskEdit(a *app) *cobra.Command {
 					{"model", func() { t.Model = n.Model }},
 					{"clear-accept", func() { t.Acceptance = nil }},
 					{"clear-verify", func() { t.Verify = nil }},
-					{"accept", func() { t.Acceptance = n.Acceptance }},
-					{"verify", func() { t.Verify = n.Verify }},
+					{"accept", func() { t.Acceptance = added(t.Acceptance, n.Acceptance) }},
+					{"verify", func() { t.Verify = added(t.Verify, n.Verify) }},
 				} {
 					if given(f.name) {
 						f.set()
 					}
 				}
+				edited = editedTask{t, ralph.Changes(before, t)}
+				if len(edited.Changes) == 0 {
+					return nil
+				}
 				if err := tx.UpdateTask(t); err != nil {
 					return err
 				}
-				contract := given("accept") || given("verify") || given("clear-accept") || given("clear-verify") || given("description") || given("title")
-				if t.Status != ralph.InProgress || !contract {
+				if t.Status != ralph.InProgress || !edited.ofContract() {
 					return nil
 				}
 				s, err := tx.Session(t.ClaimedBy)
@@ -357,14 +366,86 @@ func newTaskEdit(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(t, func(w io.Writer) error { _, err := fmt.Fprintf(w, "TASK-%d changed\n", id); return err })
+			return a.print(edited, func(w io.Writer) error { return sayEdited(w, edited) })
 		},
 	}
 	taskFlags(cmd, &n)
 	cmd.Flags().StringVar(&title, "title", "", "the title")
-	cmd.Flags().BoolVar(&clearAccept, "clear-accept", false, "drop the acceptance criteria")
-	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false, "drop the verification commands")
+	cmd.Flags().BoolVar(&clearAccept, "clear-accept", false, "drop the acceptance criteria that it has; --accept then begins a new list")
+	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false, "drop the verification commands that it has; --verify then begins a new list")
 	return cmd
+}
+
+// added is a list with what it does not have yet of more, in a memory of its own.
+func added(list, more []string) []string {
+	list = slices.Clone(list)
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// editedTask is what `task edit --json` prints.
+type editedTask struct {
+	ralph.Task
+	Changes map[string]ralph.Change `json:"changes"`
+}
+
+// ofContract reports whether what the task asks for was changed: a session that works
+// on it has begun with something else.
+func (e editedTask) ofContract() bool {
+	for _, name := range []string{"title", "description", "acceptance", "verify"} {
+		if _, changed := e.Changes[name]; changed {
+			return true
+		}
+	}
+	return false
+}
+
+// sayEdited prints what an edit changed, a line each.
+func sayEdited(w io.Writer, e editedTask) error {
+	if len(e.Changes) == 0 {
+		_, err := fmt.Fprintf(w, "TASK-%d is as it was: it has all of that already\n", e.ID)
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "TASK-%d changed\n", e.ID)
+	line := func(sign, name, value string) {
+		fmt.Fprintf(&b, "  %s %-11s %s\n", sign, name, strings.ReplaceAll(printable(value), "\n", "\n                "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Changes)) {
+		c := e.Changes[name]
+		was, list := c.Before.([]string)
+		is, _ := c.After.([]string)
+		if !list {
+			was, is = shown(c.Before), shown(c.After)
+		}
+		for _, s := range was {
+			if !slices.Contains(is, s) {
+				line("-", name, s)
+			}
+		}
+		for _, s := range is {
+			if !slices.Contains(was, s) {
+				line("+", name, s)
+			}
+		}
+		if list && len(was) == len(is) && len(added(was, is)) == len(was) {
+			fmt.Fprintf(&b, "  %s: the order changed\n", name)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shown is a value as a list of what to show: nothing for an empty text.
+func shown(value any) []string {
+	if s := fmt.Sprint(value); s != "" {
+		return []string{s}
+	}
+	return nil
 }
 
 // change is a command that changes one task and says so.

@@ -37,10 +37,13 @@ leaves the run alone. Where the output is no terminal, a line is printed for eac
 until Ctrl-C.`,
 		Example: "  ralph watch", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+			return a.queued(cmd.Context(), func(p *project, db *store.DB) error {
 				in, ok := a.in.(*os.File)
 				if !ok || !onTerminal(a.out) || !term.IsTerminal(int(in.Fd())) || a.getenv("TERM") == "dumb" {
 					return a.watchLines(cmd, db)
+				}
+				if err := a.refuseInSession(cmd.Context(), "read with `ralph status` and `ralph timeline`"); err != nil {
+					return err
 				}
 				s := &watchSource{app: a, project: p, db: db}
 				err := watch.Run(cmd.Context(), s, tea.WithInput(in), tea.WithOutput(a.out), tea.WithEnvironment(a.environ))

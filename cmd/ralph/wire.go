@@ -51,15 +51,22 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Verification: loop.Verification{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
-			InSessionRetries: c.Verify.InSessionRetries, Env: withoutSecrets(a.environ, c.Notify),
+			InSessionRetries: c.Verify.InSessionRetries, FreezeMax: c.Verify.FreezeMax, Env: withoutSecrets(a.environ, c.Notify),
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
 			Wrapper: p.held.wrapper, Containment: p.held.containment,
 		},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix, StateTool: stateTool, CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment", Template: template,
 		CheckpointAt: checkpointAt(c.Session), ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
+		OnRed: loop.OnRed(c.Verify.OnRed), Commands: func() ([]string, error) { return configuredCommands(a, p) },
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
 		Snapshots: c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
 	}, nil
+}
+
+// configuredCommands are the project's commands as they are configured now.
+func configuredCommands(a *app, p *project) ([]string, error) {
+	loaded, err := a.loadConfig(p.root)
+	return loaded.Verify.Commands, err
 }
 
 // checkpointAt is when checkpoints are made by themselves; 0 for never.

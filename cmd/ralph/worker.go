@@ -68,7 +68,7 @@ func serveWorker(cmd *cobra.Command, a *app, f workerFlags) error {
 	if err := ralph.CheckTitle("--name", f.name); err != nil {
 		return usage(err)
 	}
-	return a.with(cmd.Context(), func(p *project, db *store.DB) error {
+	return a.begin(cmd.Context(), func(p *project, db *store.DB) error {
 		l, err := newLoop(cmd.Context(), a, p, db)
 		if err != nil {
 			return err

@@ -96,7 +96,9 @@ type Verify struct {
 	Commands         []string      `json:"commands" default:"[]" doc:"Shell commands that must all pass before a task counts as done."`
 	Timeout          time.Duration `json:"timeout" default:"10m" doc:"What each command is given."`
 	InSessionRetries int           `json:"in_session_retries" default:"2" min:"0" doc:"How often a failure is told to the agent in the same session before it ends."`
+	FreezeMax        time.Duration `json:"freeze_max" default:"10m" doc:"How long an agent stands still while its done is checked. A check that takes longer goes on without it, and what it refuses is told to the next session."`
 	Baseline         string        `json:"baseline" default:"new-failures" enum:"new-failures|strict" doc:"Whether named tests of the project's and the feature's commands that failed before a task was begun are excused (new-failures) or refused too (strict)."`
+	OnRed            string        `json:"on_red" default:"stop" enum:"stop|first|go" doc:"What a run makes of commands that fail before its first session, with no named test to excuse: it ends, a daemon waits (stop); one task works until they pass and the others wait, for projects that begin empty (first); or it goes on (go)."`
 	JUnit            []string      `json:"junit" default:"[]" doc:"Files, relative to the project, into which commands write their tests as JUnit XML; globs, ** for any folders. The output of go test -json is understood without."`
 	Protect          []string      `json:"protect" default:"[ralph.yaml]" doc:"Files, relative to the project, that a session must not change; globs, ** for any folders."`
 	ProtectMode      string        `json:"protect_mode" default:"refuse" enum:"refuse|review" doc:"What a done with changed protected files comes to: it is refused, or it waits for a person's approval (review)."`

@@ -7,8 +7,9 @@ import (
 
 // Starter is the ralph.yaml that `ralph init` writes: the commands that verify
 // the project, and as comments what people change most, with its defaults.
-// Without commands, their place is a comment too.
-func Starter(verify []string) []byte {
+// Without commands, their place is a comment too. junit is where they write which
+// tests failed, if they do.
+func Starter(verify []string, junit ...string) []byte {
 	var b strings.Builder
 	b.WriteString(`# Settings of ralph for this project. A line that is commented out shows the
 # default; "ralph config" lists every key, its value and where it came from.
@@ -20,8 +21,17 @@ func Starter(verify []string) []byte {
 	} else {
 		b.WriteString("verify:\n")
 	}
+	indent := "  "
+	if len(verify) > 0 && len(junit) > 0 {
+		quoted := make([]string, len(junit))
+		for i, j := range junit {
+			quoted[i] = flow(j)
+		}
+		fmt.Fprintf(&b, "  junit: [%s]\n  commands:\n", strings.Join(quoted, ", "))
+		indent = "    "
+	}
 	for _, command := range verify {
-		fmt.Fprintf(&b, "  - %s\n", flow(command))
+		fmt.Fprintf(&b, "%s- %s\n", indent, flow(command))
 	}
 	b.WriteString("\n# A run ends cleanly when it reaches one of its limits; none can be switched off.\n")
 	commented(&b, "limits", "max_sessions", "max_duration", "max_cost_usd", "session_timeout", "session_cost_usd")

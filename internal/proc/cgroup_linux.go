@@ -137,6 +137,16 @@ func (g cgroup) kill() error {
 	return nil
 }
 
+// freeze has all that is in it stand still, or go on. It takes effect when
+// "frozen" in cgroup.events says so.
+func (g cgroup) freeze(on bool) error {
+	text := "0"
+	if on {
+		text = "1"
+	}
+	return put(string(g), "cgroup.freeze", text)
+}
+
 // remove removes it and those below it, killing what is left in it. The error
 // names what cannot be killed.
 func (g cgroup) remove() error {

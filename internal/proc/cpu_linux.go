@@ -16,7 +16,7 @@ const clockTick = 10 * time.Millisecond
 // used of the processors so far. It grows as long as none of them is lost to
 // another parent.
 func CPUTime() (time.Duration, error) {
-	all, err := processes()
+	all, _, err := processes()
 	if err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package proc_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -47,6 +48,8 @@ var escapeHelpers = map[string]func([]string) error{
 	"headless":  headless,
 	"contained": contained,
 	"contain":   contain,
+	"freeze":    freeze,
+	"wrap":      wrap,
 }
 
 // TestATimedOutSessionLeavesNoProcess runs sessions that try to get away, one
@@ -190,4 +193,49 @@ func lurk() error {
 		}
 	}
 	select {}
+}
+
+// freeze is a ralph that freezes a shell script, says so and waits to be killed.
+func freeze(args []string) error {
+	spec := proc.Spec{Args: []string{"sh", "-c", args[1]}, Env: os.Environ(), Marker: os.Environ()[len(os.Environ())-1]}
+	if args[0] == "cgroup" {
+		spec.Containment, _ = proc.Contain(proc.Limits{})
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	spec.Stdout = w
+	p, err := proc.Start(spec)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewReader(r)
+	for line := ""; line != "ready\n"; {
+		if line, err = lines.ReadString('\n'); err != nil {
+			return err
+		}
+	}
+	if _, err := p.Still(context.Background(), func(proc.Member) bool { return true }); err != nil {
+		return err
+	}
+	fmt.Println("frozen")
+	_, err = p.Wait()
+	return err
+}
+
+// wrap runs a command below two processes of its own, as bubblewrap does.
+func wrap(args []string) error {
+	if args[0] != "inside" {
+		args = append([]string{os.Args[0], "helper", "wrap", "inside"}, args...)
+	} else {
+		args = args[1:]
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	return err
 }

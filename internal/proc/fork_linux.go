@@ -76,7 +76,7 @@ func limited(r request, l Limits, attr *syscall.ProcAttr) (int, error) {
 // userThreads counts what the kernel counts for RLIMIT_NPROC: the threads of
 // this user.
 func userThreads() (int, error) {
-	all, err := processes()
+	all, _, err := processes()
 	if err != nil {
 		return 0, err
 	}

@@ -19,12 +19,14 @@ const freezeRounds = 100
 
 // A hunt finds and kills processes, and remembers them.
 type hunt struct {
-	find    func() ([]process, error)
+	find    func() (found []process, sure bool, err error)
+	sure    bool // the last look has missed nothing
 	groups  []cgroup
 	command int    // process id that is no leftover
 	wrapper string // the name of processes that are none either; "" is none
 	seen    map[identity]bool
 	prey    []process
+	kept    map[identity]bool // what is frozen with the command and is no leftover either
 }
 
 // newHunt hunts all descendants of this process, a supervisor, and what is in
@@ -42,16 +44,54 @@ func newHunt(leader int, wrapped bool, group cgroup) *hunt {
 	return h
 }
 
-// family lists the descendants of this process, parents first.
-func family() ([]process, error) {
-	all, err := processes()
-	return descendants(all, os.Getpid()), err
+// family lists the descendants of this process, parents first. It is sure of
+// them if none of the processes has vanished meanwhile, perhaps after it had
+// started another one.
+func family() (found []process, sure bool, err error) {
+	all, sure, err := processes()
+	return descendants(all, os.Getpid()), sure, err
+}
+
+// all lists what there is to hunt, parents first, once each.
+func (h *hunt) all() (found []process, err error) {
+	if found, h.sure, err = h.find(); err != nil || len(h.groups) == 0 {
+		return found, err
+	}
+	known := map[identity]bool{}
+	for _, p := range found {
+		known[p.identity] = true
+	}
+	for _, g := range h.groups {
+		for _, p := range g.members() {
+			if !known[p.identity] {
+				found = append(found, p)
+			}
+		}
+	}
+	return found, nil
+}
+
+// members describes processes of a command. The wrapper is the command's first
+// process, and its children of the same name.
+func (h *hunt) members(list []process) []Member {
+	var members []Member
+	wrappers := map[int]bool{}
+	for _, p := range list {
+		if p.dead() {
+			continue
+		}
+		m := Member{Pid: p.pid, Parent: p.parent, Command: p.named().command, Exe: program(p.pid)}
+		m.Wrapper = h.wrapper != "" && p.name == h.wrapper && (p.pid == h.command || wrappers[p.parent])
+		wrappers[p.pid] = m.Wrapper
+		members = append(members, m)
+	}
+	return members
 }
 
 // interrupt passes a wrapper by: it interrupts its command, or all of its group,
 // and returns false if there is no command (yet).
 func (h *hunt) interrupt(all bool) (any bool) {
-	found, err := family()
+	found, _, err := family()
 	if err != nil {
 		return false
 	}
@@ -75,12 +115,9 @@ func (h *hunt) strike() error {
 	var caught []process
 	stopped := map[identity]bool{}
 	for range freezeRounds {
-		found, err := h.find()
+		found, err := h.all()
 		if err != nil {
 			return err
-		}
-		for _, g := range h.groups {
-			found = append(found, g.members()...)
 		}
 		before := len(caught)
 		for _, p := range found {
@@ -115,17 +152,14 @@ func (h *hunt) note(p process) {
 		return
 	}
 	h.seen[p.identity] = true
-	if line := commandLine(p.pid); line != "" {
-		p.command = line
-	}
-	h.prey = append(h.prey, p)
+	h.prey = append(h.prey, p.named())
 }
 
 // leftovers lists what was hunted, the command itself excepted.
 func (h *hunt) leftovers() []Leftover {
 	var list []Leftover
 	for _, p := range h.prey {
-		if p.pid != h.command && (h.wrapper == "" || p.name != h.wrapper) {
+		if p.pid != h.command && !h.kept[p.identity] && (h.wrapper == "" || p.name != h.wrapper) {
 			list = append(list, Leftover{p.pid, p.command})
 		}
 	}
@@ -136,7 +170,7 @@ func (h *hunt) leftovers() []Leftover {
 func (h *hunt) alive() []process {
 	var list []process
 	for _, p := range h.prey {
-		if now, err := readProcess(p.pid); err == nil && now.identity == p.identity && !now.dead() {
+		if p.alive() {
 			list = append(list, p)
 		}
 	}

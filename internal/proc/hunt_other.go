@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // adoptsOrphans tells that there is no subreaper here.
@@ -36,6 +37,13 @@ func (h *hunt) survivors(cause error) string {
 	}
 	return text
 }
+
+// A freeze does not exist here, and its orders do not arrive.
+type freeze struct{}
+
+func (s *supervisor) look() <-chan time.Time { return nil }
+func (s *supervisor) obey(order)             {}
+func (s *supervisor) last(order)             {}
 
 // Sweep cannot find processes by their environment here; the error is
 // [errors.ErrUnsupported].

@@ -23,10 +23,15 @@ type Process struct {
 	supervisor *exec.Cmd
 	events     *os.File
 	decoder    *gob.Decoder
+	over       chan struct{} // closed after the last event
+	ended      *ended        // after that; nil if the supervisor is lost,
+	cause      error         // and why it is
 
 	mu      sync.Mutex // guards what follows
 	orders  *os.File
 	encoder *gob.Encoder
+	serial  int                // of the last question
+	asked   map[int]chan event // by serial: who waits for the answer
 }
 
 // Start starts a command under a supervisor and returns when it runs. The
@@ -70,7 +75,7 @@ func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 	defer events.Close()
 	p := &Process{
 		orders: ordersW, encoder: gob.NewEncoder(ordersW),
-		events: eventsR, decoder: gob.NewDecoder(eventsR),
+		events: eventsR, decoder: gob.NewDecoder(eventsR), over: make(chan struct{}), asked: map[int]chan event{},
 	}
 	if err := p.supervise([]*os.File{orders, events, stdin, stdout, stderr}); err != nil {
 		return nil, errors.Join(fmt.Errorf("its supervisor: %w", err), p.close())
@@ -110,6 +115,7 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 		err = refusal(path, answer.Errno)
 	default:
 		p.pid = answer.Pid
+		go p.listen()
 		return p, nil
 	}
 	return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
@@ -169,15 +175,15 @@ func (p *Process) Pid() int { return p.pid }
 // Interrupt sends SIGINT to the command, but not to its children, so that it
 // can end by itself; everything is killed after Spec.KillGrace. Once all is
 // gone it returns [os.ErrProcessDone].
-func (p *Process) Interrupt() error { return p.send(interruptLeader) }
+func (p *Process) Interrupt() error { return p.send(order{Do: interruptLeader}) }
 
 // InterruptGroup is Interrupt for the command's whole process group, which is
 // what a terminal does and what shells expect.
-func (p *Process) InterruptGroup() error { return p.send(interruptGroup) }
+func (p *Process) InterruptGroup() error { return p.send(order{Do: interruptGroup}) }
 
 // Kill kills the command and all that it started. It does not wait; see Wait.
 // Once all is gone it returns [os.ErrProcessDone].
-func (p *Process) Kill() error { return p.send(killAll) }
+func (p *Process) Kill() error { return p.send(order{Do: killAll}) }
 
 func (p *Process) send(o order) error {
 	p.mu.Lock()
@@ -194,15 +200,34 @@ func (p *Process) send(o order) error {
 	return err
 }
 
+// listen takes the supervisor's events to those who wait for them. It ends with
+// the supervisor.
+func (p *Process) listen() {
+	defer close(p.over)
+	for p.ended == nil {
+		var e event
+		if p.cause = p.decoder.Decode(&e); p.cause != nil {
+			return
+		}
+		p.ended = e.Ended
+		p.mu.Lock()
+		if answer := p.asked[e.Serial]; answer != nil {
+			answer <- e // which it has room for: each order has one answer
+		}
+		p.mu.Unlock()
+	}
+}
+
 // Wait returns when the command, and all that it started, is gone. The error
 // is [ErrSupervisorLost] if the supervisor was killed: then the processes were
 // found by Spec.Marker, or may still run if there is none. Any other error
 // names processes that could not be killed; Exit is valid nevertheless.
 func (p *Process) Wait() (Exit, error) {
-	var e ended
-	if err := p.decoder.Decode(&e); err != nil {
-		return p.lost(err)
+	<-p.over
+	if p.ended == nil {
+		return p.lost(p.cause)
 	}
+	e := *p.ended
 	// The supervisor's work is done, and it need not take its time to exit.
 	if err := p.abandon(); err != nil {
 		return e.Exit, fmt.Errorf("%s: %w", p.name, err)

@@ -40,6 +40,20 @@ func (p process) dead() bool { return p.ended() && p.threads <= 1 }
 // like a zombie, and has to be killed like any other.
 func (p process) headless() bool { return p.ended() && p.threads > 1 }
 
+// alive tells whether it still has not ended.
+func (p process) alive() bool {
+	now, err := readProcess(p.pid)
+	return err == nil && now.identity == p.identity && !now.dead()
+}
+
+// named is p with its command line, while it still has one.
+func (p process) named() process {
+	if line := commandLine(p.pid); line != "" {
+		p.command = line
+	}
+	return p
+}
+
 func (p process) ended() bool { return p.state == 'Z' || p.state == 'X' }
 
 // signal signals the process, and never another one that has got its id:
@@ -77,19 +91,18 @@ func pids() ([]int, error) {
 	return list, nil
 }
 
-// processes lists all processes.
-func processes() ([]process, error) {
+// processes lists all processes. It is sure of them if none has ended meanwhile.
+func processes() (list []process, sure bool, err error) {
 	ids, err := pids()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var list []process
 	for _, pid := range ids {
-		if p, err := readProcess(pid); err == nil { // else it has just ended
+		if p, err := readProcess(pid); err == nil {
 			list = append(list, p)
 		}
 	}
-	return list, nil
+	return list, len(list) == len(ids), nil
 }
 
 func readProcess(pid int) (process, error) {
@@ -184,4 +197,34 @@ func commandLine(pid int) string {
 	}
 	line = bytes.TrimRight(line[:min(len(line), 1024)], "\x00")
 	return strings.ToValidUTF8(string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})), "�")
+}
+
+// program returns the path of what a process executes, or "" if it cannot be
+// read.
+func program(pid int) string {
+	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// atRest tells whether each thread of a process is stopped. One that is in the
+// kernel, writing to a file perhaps, stops when it leaves it.
+func atRest(pid int) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(dir)
+	if err != nil {
+		return true // it is gone
+	}
+	for _, t := range threads {
+		stat, err := os.ReadFile(dir + "/" + t.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		if p, err := parseStat(string(stat)); err != nil || !strings.ContainsRune("TtZX", rune(p.state)) {
+			return false
+		}
+	}
+	return true
 }

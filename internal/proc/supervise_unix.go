@@ -37,6 +37,8 @@ type supervisor struct {
 	group    cgroup
 	grace    time.Duration
 	hunt     *hunt
+	tell     func(event) // ralph
+	freeze   *freeze     // what is held, or being stopped; nil is nothing
 	exit     Exit
 	ended    bool // the leader is, and exit says how
 	deserted bool // it has no child left
@@ -88,18 +90,21 @@ func supervise() error {
 	}
 	// If ralph cannot be told, it is gone: the orders say so too.
 	told := encoder.Encode(started{Pid: leader})
+	tell := func(e event) {
+		if told == nil {
+			told = encoder.Encode(e)
+		}
+	}
 	s := &supervisor{
 		orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapped, group: group,
-		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapped, group),
+		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapped, group), tell: tell,
 	}
 	survivors := s.run()
 	s.exit.Reached = s.group.reached()
 	if err := s.group.remove(); err != nil && survivors == "" {
 		survivors = err.Error()
 	}
-	if told == nil {
-		told = encoder.Encode(ended{s.exit, survivors})
-	}
+	tell(event{Ended: &ended{s.exit, survivors}})
 	if errors.Is(told, syscall.EPIPE) {
 		return nil // ralph is gone, and so is all the rest
 	}
@@ -187,16 +192,23 @@ func (s *supervisor) run() (survivors string) {
 func (s *supervisor) attend() bool {
 	var grace <-chan time.Time
 	for !s.ended {
+		again := s.look()
 		select {
+		case <-again:
 		case <-s.child:
 			s.reap()
 		case <-grace:
 			return false
 		case o, ok := <-s.orders:
-			if !ok || o == killAll {
+			if !ok || o.Do == killAll {
+				s.last(o)
 				return false
 			}
-			s.interrupt(o == interruptGroup)
+			if o.Do != interruptLeader && o.Do != interruptGroup {
+				s.obey(o)
+				continue
+			}
+			s.interrupt(o.Do == interruptGroup)
 			if grace == nil {
 				grace = time.After(s.grace)
 			}
@@ -219,6 +231,9 @@ func (s *supervisor) interrupt(all bool) {
 
 // settle gives the command's children a moment to end by themselves.
 func (s *supervisor) settle() {
+	if s.freeze != nil {
+		return // they cannot
+	}
 	enough := time.After(settleTime)
 	for !s.deserted {
 		select {
@@ -227,7 +242,7 @@ func (s *supervisor) settle() {
 		case <-enough:
 			return
 		case o, ok := <-s.orders:
-			if !ok || o == killAll {
+			if !ok || o.Do == killAll {
 				return
 			}
 		}

@@ -47,7 +47,7 @@ func Sweep(marker string) ([]Leftover, error) {
 			if !fresh { // what is killed needs a moment to die
 				time.Sleep(pause)
 			}
-		case c.sure || time.Since(last) > doubt:
+		case h.sure || time.Since(last) > doubt:
 			calm++
 			c.others = nil
 		}
@@ -67,18 +67,16 @@ func Sweep(marker string) ([]Leftover, error) {
 type census struct {
 	marker string
 	others map[int]bool // the processes that are known not to carry it
-	sure   bool         // the last look has missed nothing
 }
 
 // look lists the processes that carry the marker.
-func (c *census) look() ([]process, error) {
+func (c *census) look() (found []process, sure bool, err error) {
 	ids, err := pids()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	others := make(map[int]bool, len(ids))
-	c.sure = true
-	var found []process
+	sure = true
 	for _, pid := range slices.Backward(ids) { // the newest, which may end soonest, first
 		if c.others[pid] {
 			others[pid] = true
@@ -91,13 +89,13 @@ func (c *census) look() ([]process, error) {
 			others[pid] = true
 		case zombie:
 			others[pid] = true
-			c.sure = false
+			sure = false
 		case unclear:
-			c.sure = false
+			sure = false
 		}
 	}
 	c.others = others
-	return found, nil
+	return found, sure, nil
 }
 
 // A kind is what a process is with regard to a marker.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The supervisor is told a request and then orders, and answers with a started
-// and an ended, each as one gob value. gob, because arguments and names of
+// The supervisor is told a request and then orders. It answers with a started
+// and then events, the last of which is the end. Each is one gob value: gob, because arguments and names of
 // files need not be UTF-8.
 
 // File descriptors of the supervisor, fixed by the order of exec.Cmd.ExtraFiles.
@@ -33,18 +33,40 @@ type request struct {
 	Enclosure enclosure
 }
 
-type order int
+// An order is what the supervisor is to do, at any time until the end.
+type order struct {
+	Do     verb
+	Serial int   // of the answer; 0 is none
+	Keep   []int // for cull: the processes that are not killed
+}
+
+type verb int
 
 const (
-	interruptLeader order = iota + 1
+	interruptLeader verb = iota + 1
 	interruptGroup
-	killAll
+	killAll // answered if the processes are held: have they been so all the time?
+	listAll // answered with the members
+	holdAll // answered with the members when nothing moves
+	cull    // answered when what is not to be kept is gone
+	thaw    // answered when all goes on again
 )
 
 type started struct {
 	Pid     int
 	Errno   syscall.Errno // why the program cannot be executed
 	Problem string        // why there is no process otherwise
+}
+
+// An event is the answer to an order, or the end.
+type event struct {
+	Serial  int    // of the order
+	Problem string // why it cannot be done
+	Members []Member
+	Killed  []Leftover
+	By      string
+	Moving  []string // what did not stand still until it was thawed, for people
+	Ended   *ended
 }
 
 type ended struct {

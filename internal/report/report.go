@@ -48,6 +48,7 @@ type Receipt struct {
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the last session
 	Flags    []Flag        `json:"flags"`  // problems that its sessions reported, warnings and blocking ones, and nobody has resolved
+	Notes    []string      `json:"notes"`  // what people have to know of its sessions
 	Shared   bool          `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
 }
 
@@ -78,13 +79,14 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 			t := tasks[s.TaskID]
 			i = len(r.Tasks)
 			at[s.TaskID] = i
-			r.Tasks = append(r.Tasks, Receipt{TaskID: t.ID, Title: t.Title, Feature: t.Feature, Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts, Verify: []ralph.Check{}, Flags: []Flag{}})
+			r.Tasks = append(r.Tasks, Receipt{TaskID: t.ID, Title: t.Title, Feature: t.Feature, Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts, Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}})
 		}
 		c := &r.Tasks[i]
 		c.Sessions++
 		c.CostUSD += s.CostUSD
 		c.Shared = c.Shared || s.Shared
 		c.Flags = append(c.Flags, flags[s.ID]...)
+		c.Notes = append(c.Notes, s.Notes...)
 		c.Tokens.Input += s.Tokens.Input
 		c.Tokens.Output += s.Tokens.Output
 		c.Tokens.CacheRead += s.Tokens.CacheRead
@@ -181,6 +183,9 @@ func (r Report) text(w *bytes.Buffer) {
 				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
 			}
 		}
+		for _, n := range t.Notes {
+			fmt.Fprintf(w, "           ! %s\n", line(n))
+		}
 		for _, f := range t.Flags {
 			fmt.Fprintf(w, "           %s\n", f.Line())
 		}
@@ -255,6 +260,16 @@ func (r Report) markdown(w *bytes.Buffer) {
 			fmt.Fprint(w, "\n## Waiting for you\n\n")
 		}
 		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cell(p.Text), cell(p.Command))
+	}
+	noted := false
+	for _, t := range r.Tasks {
+		for _, n := range t.Notes {
+			if !noted {
+				fmt.Fprint(w, "\n## To know\n\n")
+				noted = true
+			}
+			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cell(n))
+		}
 	}
 	begun := false
 	for _, t := range r.Tasks {
@@ -379,6 +394,9 @@ func (r Report) Annotate(w io.Writer) error {
 		}
 	}
 	for _, t := range r.Tasks {
+		for _, n := range t.Notes {
+			annotation(&b, "warning", fmt.Sprintf("TASK-%d", t.TaskID), n)
+		}
 		for _, f := range t.Flags {
 			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.Line())
 		}

@@ -22,8 +22,8 @@ import (
 type memory struct {
 	mu sync.Mutex
 
-	config  string // digest of the configuration that the filters are from
-	filters []string
+	config    string // digest of the configuration that the overrides are from
+	overrides []string
 
 	index   string // digest of an index, and the tree that git made of it
 	content string
@@ -31,9 +31,10 @@ type memory struct {
 	head string // a commit, and its tree; both never change
 	tree string
 
-	marks  string // digest of the refs and their logs, and what they hold
-	refs   map[string]string
-	logged []string
+	marks   string // digest of the refs and their logs, and what they hold
+	refs    map[string]string
+	logged  []string
+	stashes []string
 }
 
 // headFile is the text of HEAD where it is as git writes it, and then all that is to
@@ -115,6 +116,23 @@ func (t *Tree) treeOf(ctx context.Context, commit string) (string, error) {
 	tree, err := t.id(ctx, nil, commit+"^{tree}")
 	if err == nil {
 		t.known.head, t.known.tree = commit, tree
+	}
+	return tree, err
+}
+
+// Committed is a digest of what a commit has of the project, or of that nothing is
+// committed; "" without git.
+func (t *Tree) Committed(ctx context.Context, commit string) (string, error) {
+	if t.git == "" {
+		return "", nil
+	}
+	if t.prefix == "" || commit == "" {
+		return t.treeOf(ctx, commit)
+	}
+	tree, err := t.id(ctx, nil, commit+":"+t.prefix)
+	var exit *exitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		return emptyTree, nil // the folder is in no commit yet
 	}
 	return tree, err
 }

@@ -138,12 +138,12 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 		return "", err
 	}
 	defer os.Remove(index)
-	env := []string{"GIT_INDEX_FILE=" + index}
-	filters, err := t.noFilters(ctx)
+	overrides, err := t.overrides(ctx)
 	if err != nil {
 		return "", err
 	}
-	add := append(slices.Clip(filters), "add", "-A", "--ignore-errors", "--", ":/")
+	env := append(slices.Clip(overrides), "GIT_INDEX_FILE="+index)
+	add := []string{"add", "-A", "--ignore-errors", "--", ":/"}
 	for _, e := range t.exclude {
 		add = append(add, ":(exclude,literal)"+e)
 	}
@@ -154,7 +154,7 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 		}
 	}
 	if len(ignored) > 0 {
-		force := append(slices.Clip(filters), "add", "-f", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+		force := []string{"add", "-f", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"}
 		if _, err := runInput(ctx, t.root, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(ignored, "\x00"), force...); err != nil {
 			var exit *exitError
 			if !errors.As(err, &exit) || ctx.Err() != nil {
@@ -162,7 +162,7 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 			}
 		}
 	}
-	tree, err := run(ctx, t.root, env, append(slices.Clip(filters), "write-tree")...)
+	tree, err := run(ctx, t.root, env, "write-tree")
 	return strings.TrimSpace(string(tree)), err
 }
 
@@ -277,7 +277,7 @@ func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	filters, err := t.noFilters(ctx)
+	overrides, err := t.overrides(ctx)
 	if err != nil {
 		return err
 	}
@@ -287,8 +287,8 @@ func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 			return err
 		}
 	}
-	_, err = runInput(ctx, t.top(), []string{"GIT_LITERAL_PATHSPECS=1"}, strings.Join(files, "\x00"),
-		append(slices.Clip(filters), "restore", "--source="+s.Commit, "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")...)
+	_, err = runInput(ctx, t.top(), append(slices.Clip(overrides), "GIT_LITERAL_PATHSPECS=1"), strings.Join(files, "\x00"),
+		"restore", "--source="+s.Commit, "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")
 	return err
 }
 

@@ -11,7 +11,6 @@
 package worktree
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,13 +25,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-git/go-git/v5"
-
 	"ralph"
 )
-
-// ErrNoRepo says that a directory is in no git work tree.
-var ErrNoRepo = errors.New("not in a git repository")
 
 // A Tree is a project's work tree.
 type Tree struct {
@@ -47,6 +41,7 @@ type Tree struct {
 	exclude []string
 	longIDs bool // of SHA-256
 	known   memory
+	held    []held // what the repository is known by
 }
 
 // A Snapshot is where a work tree stood at one moment.
@@ -56,34 +51,8 @@ type Snapshot struct {
 	Content string            `json:"content"` // what is in the work tree: committed, uncommitted and untracked, without ignored files
 	Refs    map[string]string `json:"refs"`    // ref name to commit
 	Logged  []string          `json:"logged"`  // commits that only the logs of the refs still know
+	Stashes []string          `json:"stashes"` // commits of the stash, which are among those
 	Marks   string            `json:"marks"`   // digest of the refs and their logs; "" if it is not known
-}
-
-// Find returns the top of the work tree around dir and the git directory that
-// all its work trees share. The error wraps [ErrNoRepo] if there is none.
-func Find(ctx context.Context, dir string) (top, common string, err error) {
-	lines, err := places(ctx, dir, "--git-common-dir")
-	if errors.Is(err, exec.ErrNotFound) {
-		return findWithoutGit(dir)
-	}
-	if err != nil {
-		return "", "", err
-	}
-	return lines[0], lines[1], nil
-}
-
-// findWithoutGit is Find on a machine that has no git program.
-func findWithoutGit(dir string) (top, common string, err error) {
-	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
-	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
-	}
-	tree, err := repo.Worktree()
-	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
-	}
-	top = tree.Filesystem.Root()
-	return top, filepath.Join(top, ".git"), nil
 }
 
 // Open opens the work tree of a project. Paths in exclude, relative to the root,
@@ -94,7 +63,7 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 		return t, nil
 	}
 	// The prefix comes last: it alone may be empty.
-	lines, err := places(ctx, root, "--git-common-dir", "--absolute-git-dir", "--show-object-format", "--show-prefix")
+	lines, err := places(ctx, root, "--show-object-format", "--show-prefix")
 	if errors.Is(err, ErrNoRepo) {
 		return t, nil
 	}
@@ -102,24 +71,7 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 		return nil, err
 	}
 	t.common, t.git, t.longIDs, t.prefix = lines[1], lines[2], lines[3] == "sha256", strings.TrimSuffix(lines[4], "/")
-	return t, nil
-}
-
-// places asks git for places of the work tree around dir, one a line. The error
-// wraps [ErrNoRepo] if there is none.
-func places(ctx context.Context, dir string, names ...string) ([]string, error) {
-	out, err := run(ctx, dir, nil, append([]string{"rev-parse", "--path-format=absolute", "--show-toplevel"}, names...)...)
-	if err != nil {
-		if errors.Is(err, exec.ErrNotFound) || strings.Contains(err.Error(), "dubious ownership") {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%s: %w", dir, ErrNoRepo)
-	}
-	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	if len(lines) != 1+len(names) {
-		return nil, fmt.Errorf("%s: %w", dir, ErrNoRepo)
-	}
-	return lines, nil
+	return t, t.hold()
 }
 
 // Snapshot notes where the work tree stands. What it needs for comparing later
@@ -139,21 +91,22 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 	// Taken before they are read: what moves meanwhile counts as moved.
 	marks := t.refMarks()
 	if marks == "" || marks != t.known.marks {
-		if t.known.refs, t.known.logged, err = t.readRefs(ctx); err != nil {
+		if t.known.refs, t.known.logged, t.known.stashes, err = t.readRefs(ctx); err != nil {
 			t.known.marks = ""
 			return s, err
 		}
 		t.known.marks = marks
 	}
-	s.Refs, s.Logged, s.Marks = t.known.refs, t.known.logged, marks
+	s.Refs, s.Logged, s.Stashes, s.Marks = t.known.refs, t.known.logged, t.known.stashes, marks
 	return s, nil
 }
 
-// readRefs has git list the refs, and the commits that only their logs know.
-func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged []string, err error) {
+// readRefs has git list the refs, the commits that only their logs know, and those of
+// the stash.
+func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged, stashes []string, err error) {
 	out, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname) %(objectname)")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	refs = map[string]string{}
 	for line := range strings.Lines(string(out)) {
@@ -161,8 +114,14 @@ func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged []s
 			refs[name] = id
 		}
 	}
+	if top := refs["refs/stash"]; top != "" {
+		out, err = run(ctx, t.root, nil, "rev-list", "--walk-reflogs", "refs/stash")
+		if stashes = strings.Fields(string(out)); err != nil { // without its log it has but one
+			stashes = []string{top}
+		}
+	}
 	out, err = run(ctx, t.root, nil, "rev-list", "--reflog", "--not", "--all")
-	return refs, strings.Fields(string(out)), err
+	return refs, strings.Fields(string(out)), stashes, err
 }
 
 // Look is a [Tree.Snapshot] of the commit and the content alone, for those who only
@@ -202,18 +161,18 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, err
 			return "", err
 		}
 	}
-	env := t.environment(scratch)
 	add := []string{"add", "-A", "--ignore-errors", "--", "."}
 	for _, e := range t.exclude {
 		add = append(add, ":(exclude,literal)"+e)
 	}
-	filters, err := t.noFilters(ctx)
+	overrides, err := t.overrides(ctx)
 	if err != nil {
 		return "", err
 	}
+	env := append(t.environment(scratch), overrides...)
 	// An untracked repository without a commit, or an unreadable file, makes add
 	// complain about that file and go on with the others.
-	if _, err := run(ctx, t.root, env, append(slices.Clip(filters), add...)...); err != nil {
+	if _, err := run(ctx, t.root, env, add...); err != nil {
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || ctx.Err() != nil {
 			return "", err
@@ -226,7 +185,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, err
 	if content, ok := t.knownTree(digest, objects, head); ok {
 		return content, nil
 	}
-	content, err := t.treeOfIndex(ctx, env, filters)
+	content, err := t.treeOfIndex(ctx, env)
 	if err == nil {
 		t.known.mu.Lock()
 		defer t.known.mu.Unlock()
@@ -263,8 +222,8 @@ func digestOf(path string) string {
 }
 
 // treeOfIndex is the tree of the project in the index of an environment.
-func (t *Tree) treeOfIndex(ctx context.Context, env, filters []string) (string, error) {
-	out, err := run(ctx, t.root, env, append(slices.Clip(filters), "write-tree")...)
+func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
+	out, err := run(ctx, t.root, env, "write-tree")
 	if err != nil {
 		return "", fmt.Errorf("state of the work tree: %w", err)
 	}
@@ -281,40 +240,11 @@ func (t *Tree) treeOfIndex(ctx context.Context, env, filters []string) (string, 
 	return strings.TrimSpace(string(out)), err
 }
 
-// noFilters are the options that keep every configured filter from running.
-func (t *Tree) noFilters(ctx context.Context) ([]string, error) {
-	t.known.mu.Lock()
-	defer t.known.mu.Unlock()
-	// Taken before git reads it: what is changed meanwhile is read again.
-	digest := t.configDigest()
-	if digest != "" && digest == t.known.config {
-		return t.known.filters, nil
-	}
-	t.known.config = ""
-	out, err := run(ctx, t.root, nil, "config", "--name-only", "-z", "--get-regexp", `^filter\.`)
-	var none *exitError // exit status 1: there are none
-	if err != nil && (!errors.As(err, &none) || none.ExitCode() != 1) {
-		return nil, err
-	}
-	var options []string
-	for _, key := range bytes.Split(out, []byte{0}) {
-		name := string(key)
-		switch {
-		case strings.HasSuffix(name, ".clean"), strings.HasSuffix(name, ".smudge"), strings.HasSuffix(name, ".process"):
-			options = append(options, "-c", name+"=")
-		case strings.HasSuffix(name, ".required"):
-			options = append(options, "-c", name+"=false")
-		}
-	}
-	t.known.config, t.known.filters = digest, slices.Clip(options)
-	return t.known.filters, nil
-}
-
 // environment has git use an index and objects of the scratch folder. Those need not
 // outlive a power cut: after one a session is settled without them.
 func (t *Tree) environment(scratch string) []string {
 	env := []string{
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none",
+		"GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none",
 		"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"),
 		"GIT_OBJECT_DIRECTORY=" + filepath.Join(scratch, "objects"),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(t.common, "objects"),
@@ -441,43 +371,4 @@ func count(s string) int {
 		return 0
 	}
 	return n
-}
-
-// exitError is what git says with its exit status.
-type exitError = exec.ExitError
-
-// run runs git in dir, deaf to what the environment and an agent's configuration
-// would have it run. The error carries what git said.
-func run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
-	return runInput(ctx, dir, env, "", args...)
-}
-
-// runInput is run with something on standard input.
-func runInput(ctx context.Context, dir string, env []string, input string, args ...string) ([]byte, error) {
-	safe := []string{
-		"--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-		"-c", "core.untrackedCache=false", "-c", "advice.addEmbeddedRepo=false", "-c", "core.quotePath=false", "-c", "core.compression=0",
-		"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false", "-c", "gc.auto=0",
-	}
-	cmd := exec.CommandContext(ctx, "git", append(safe, args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") }),
-		append([]string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0"}, env...)...)
-	var out, errs bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, fmt.Errorf("git %s: %w: %s", subcommand(args), err, strings.Join(strings.Fields(errs.String()), " "))
-	}
-	return out.Bytes(), nil
-}
-
-// subcommand is the command of git's, without the options before it.
-func subcommand(args []string) string {
-	for len(args) > 2 && args[0] == "-c" {
-		args = args[2:]
-	}
-	return args[0]
 }

@@ -6,7 +6,7 @@
 // classify makes an ending; both go by structure, never by prose, and take what
 // they do not know as normal. Between them a session reads, writes and waits:
 //
-//	prompt ─► turn ─► result ─► TurnEnded ─► "" ─► stdin closed ─► end
+//	prompt ─► turn ─► result ─► TurnEnded ─► end ─► stdin closed ─► end
 //	           ▲                    │
 //	           └──── message ◄──────┘  or from a person, at any time
 //

@@ -54,6 +54,22 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		}
 		return 0
 	},
+	// repentant leaves a process behind in its second turn and undoes its work when the conversation is over.
+	"repentant": func(in *bufio.Scanner) int {
+		in.Scan()
+		turn(heard(in.Text()))
+		in.Scan()
+		fmt.Print(replay(heard(in.Text())))
+		if err := exec.Command("sleep", "3600").Start(); err != nil {
+			panic(err)
+		}
+		fmt.Print(work, success)
+		in.Scan()
+		if err := os.WriteFile("undone", nil, 0o600); err != nil {
+			panic(err)
+		}
+		return 0
+	},
 	// late shows a message that came during its turn only after the result.
 	"late": func(in *bufio.Scanner) int {
 		in.Scan()

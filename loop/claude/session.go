@@ -54,16 +54,12 @@ type session struct {
 	grace    <-chan time.Time // the process has to be gone
 	followUp <-chan time.Time // the next turn has to have begun
 
+	kept map[int]bool // the agent's processes when it was ready: itself, its wrappers, its servers of tools
+
 	mute   bool // it was stopped because it had closed its output
 	exit   proc.Exit
 	undead error // what could not be killed, or the loss of the supervisor
 	ended  bool
-}
-
-// A verdict is what TurnEnded returned.
-type verdict struct {
-	text string
-	err  error
 }
 
 // run holds the conversation until the process and all that it started is gone,
@@ -72,7 +68,7 @@ func (s *session) run(ctx context.Context) error {
 	lines := make(chan reading)
 	feed := make(chan []byte)
 	fed := make(chan error, 1)
-	verdicts := make(chan verdict, 1)
+	answers := make(chan loop.Answer, 1)
 	exits := make(chan error, 1)
 	var work sync.WaitGroup
 	work.Go(func() { defer close(lines); s.read(lines) })
@@ -84,7 +80,8 @@ func (s *session) run(ctx context.Context) error {
 
 	ask := func() {
 		s.phase, s.turnOver, s.followUp = asking, false, nil
-		work.Go(func() { verdicts <- s.askLoop(turns) })
+		kept := maps.Clone(s.kept)
+		work.Go(func() { answers <- s.askLoop(turns, kept) })
 	}
 
 	done := ctx.Done()
@@ -111,8 +108,8 @@ func (s *session) run(ctx context.Context) error {
 			s.handedOver()
 		case err := <-fed:
 			s.wrote(err)
-		case v := <-verdicts:
-			s.answer(v)
+		case a := <-answers:
+			s.answer(a)
 		case <-s.grace:
 			s.grace = nil
 			s.mute = lines == nil
@@ -170,8 +167,11 @@ func (s *session) hear(r reading) {
 	} else {
 		seen = s.history.addUnreadable(r.line)
 	}
-	if s.task.Seen != nil {
-		for _, e := range seen {
+	for _, e := range seen {
+		if e.Kind == loop.SeenStart {
+			s.keepMembers()
+		}
+		if s.task.Seen != nil {
 			s.task.Seen(e)
 		}
 	}
@@ -222,28 +222,53 @@ func (s *session) settled() bool {
 	return s.deaf || s.writing == nil && len(s.outbox) == 0 && heard
 }
 
-// askLoop asks what comes after the agent's turn.
-func (s *session) askLoop(ctx context.Context) verdict {
-	if s.task.TurnEnded == nil {
-		return verdict{}
+// keepMembers notes the processes that the agent has when it is ready. Where they
+// cannot be listed they cannot be frozen either.
+func (s *session) keepMembers() {
+	members, err := s.process.Members()
+	if err != nil {
+		return
 	}
-	text, err := s.task.TurnEnded(ctx)
-	return verdict{text, err}
+	s.kept = map[int]bool{}
+	for _, m := range members {
+		s.kept[m.Pid] = true
+	}
+}
+
+// askLoop asks what comes after the agent's turn.
+func (s *session) askLoop(ctx context.Context, kept map[int]bool) loop.Answer {
+	if s.task.TurnEnded == nil {
+		return loop.Answer{}
+	}
+	return s.task.TurnEnded(ctx, loop.Turn{Process: s.process, Keep: ownProcesses(kept, s.process.Pid())})
+}
+
+// ownProcesses tells the agent's own processes: those that it had when it was ready, and
+// servers of ralph's tools that it has started again since.
+func ownProcesses(kept map[int]bool, leader int) func(proc.Member) bool {
+	self, err := os.Executable()
+	if err != nil {
+		self = "" // a server that was started again is missed then, and no more
+	}
+	return func(m proc.Member) bool {
+		server := kept[m.Parent] && self != "" && m.Exe == self && strings.Contains(m.Command+" ", " mcp ")
+		if m.Pid == leader || server {
+			kept[m.Pid] = true
+		}
+		return kept[m.Pid]
+	}
 }
 
 // answer goes on with the conversation, or ends it.
-func (s *session) answer(v verdict) {
+func (s *session) answer(a loop.Answer) {
 	s.phase = working
 	s.history.over = true
 	switch {
 	case s.stopped:
 		s.phase = closing
-	case v.err != nil:
-		s.failure = errors.Join(s.failure, v.err)
-		s.stop()
-	case s.deaf || s.ended || s.writing != nil:
+	case a.Over || s.deaf || s.ended || s.writing != nil:
 		s.close() // it cannot be told anything any more
-	case v.text == "" && len(s.outbox) == 0:
+	case a.Text == "" && !a.Wait && len(s.outbox) == 0:
 		s.close()
 	case s.task.MaxTurns > 0 && s.history.turns >= s.task.MaxTurns:
 		// The CLI counts the turns of each message anew.
@@ -251,8 +276,11 @@ func (s *session) answer(v verdict) {
 		s.close()
 	default:
 		s.history.over = false
-		if v.text != "" {
-			s.outbox = append([]loop.Message{{Text: v.text}}, s.outbox...)
+		if a.Text != "" {
+			s.outbox = append([]loop.Message{{Text: a.Text}}, s.outbox...)
+		}
+		if a.Wait {
+			s.followUp = time.After(s.options.ExitGrace)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func assignment(t *testing.T) loop.Assignment {
 	return loop.Assignment{
 		SessionID: uuid.NewString(),
 		TaskID:    7, Prompt: "the prompt", Dir: t.TempDir(), LogDir: t.TempDir(),
-		TurnEnded: func(context.Context) (string, error) { return "", nil },
+		TurnEnded: func(context.Context, loop.Turn) loop.Answer { return loop.Answer{} },
 	}
 }
 
@@ -110,10 +110,10 @@ func TestTheConversationGoesOnAsLongAsTheLoopSpeaks(t *testing.T) {
 	var said []string
 	task.Seen = texts(&said)
 	answers := []string{"again", "/once more", ""}
-	task.TurnEnded = func(context.Context) (string, error) {
+	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer {
 		a := answers[0]
 		answers = answers[1:]
-		return a, nil
+		return loop.Say(a)
 	}
 	r := run(t, fake("polite"), task)
 	if want := []string{"the prompt", "again", "\n/once more"}; !slices.Equal(said, want) {
@@ -127,7 +127,7 @@ func TestTheConversationGoesOnAsLongAsTheLoopSpeaks(t *testing.T) {
 func TestTheLimitOfTurnsHoldsForTheWholeConversation(t *testing.T) {
 	task := assignment(t)
 	task.MaxTurns = 2
-	task.TurnEnded = func(context.Context) (string, error) { return "go on", nil }
+	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer { return loop.Say("go on") }
 	if r := run(t, fake("polite"), task); r.Ending != ralph.TimedOut || r.Turns != 2 {
 		t.Errorf("got %s after %d turns: %s", r.Ending, r.Turns, r.Reason)
 	}
@@ -135,9 +135,9 @@ func TestTheLimitOfTurnsHoldsForTheWholeConversation(t *testing.T) {
 
 func TestTurnEndedIsNotCalledForAFailure(t *testing.T) {
 	task := assignment(t)
-	task.TurnEnded = func(context.Context) (string, error) {
+	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer {
 		t.Error("TurnEnded was called")
-		return "", nil
+		return loop.Answer{}
 	}
 	run(t, fake("limited"), task)
 	run(t, fake("crashing"), task)
@@ -162,12 +162,12 @@ func TestAPersonIsHeardDuringATurn(t *testing.T) {
 				}
 			}
 			asked := 0
-			task.TurnEnded = func(context.Context) (string, error) {
+			task.TurnEnded = func(context.Context, loop.Turn) loop.Answer {
 				mu.Lock()
 				defer mu.Unlock()
 				asked++
 				said = append(said, "(turn ended)")
-				return "", nil
+				return loop.Answer{}
 			}
 			var options []func(*claude.Options)
 			if name == "lossy" {
@@ -191,11 +191,11 @@ func TestWhatIsSaidWhileTheLoopVerifiesStartsAnotherTurn(t *testing.T) {
 	say := make(chan loop.Message)
 	task.Say = say
 	asked := 0
-	task.TurnEnded = func(context.Context) (string, error) {
+	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer {
 		if asked++; asked == 1 {
 			say <- loop.Message{Text: "one more thing"}
 		}
-		return "", nil
+		return loop.Answer{}
 	}
 	run(t, fake("polite"), task)
 	if want := []string{"the prompt", "one more thing"}; !slices.Equal(said, want) || asked != 2 {
@@ -207,7 +207,7 @@ func TestAnAgentThatDoesNotReadIsNotWaitedFor(t *testing.T) {
 	task := assignment(t)
 	task.Prompt = strings.Repeat("a prompt longer than a pipe holds. ", 1<<15)
 	asked := 0
-	task.TurnEnded = func(context.Context) (string, error) { asked++; return "are you there?", nil }
+	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer { asked++; return loop.Say("are you there?") }
 	if r := run(t, fake("absorbed", impatient), task); r.Ending != ralph.Finished || asked != 1 {
 		t.Errorf("got %s (%s), TurnEnded called %d times", r.Ending, r.Reason, asked)
 	}
@@ -264,13 +264,36 @@ func TestASessionWithoutItsToolsIsStopped(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheLoopEndTheSession(t *testing.T) {
+// TestAnAgentThatIsKilledFrozen ended its turn before: neither it nor what it started
+// moves again, and what it said and cost is as it was.
+func TestAnAgentThatIsKilledFrozen(t *testing.T) {
 	task := assignment(t)
-	broken := errors.New("the database is gone")
-	task.TurnEnded = func(context.Context) (string, error) { return "", broken }
-	r, err := fake("polite").Work(t.Context(), task)
-	if !errors.Is(err, broken) || r.Ending != ralph.Interrupted || r.ToolCalls != 1 {
-		t.Errorf("got %v, %+v", err, r)
+	turns := 0
+	task.TurnEnded = func(ctx context.Context, turn loop.Turn) loop.Answer {
+		if turns++; turns == 1 {
+			return loop.Say("go on")
+		}
+		still, err := turn.Process.Still(ctx, turn.Keep)
+		if errors.Is(err, errors.ErrUnsupported) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(still.Killed) != 1 || !strings.Contains(still.Killed[0].Command, "sleep") {
+			t.Errorf("killed %v, want what its turn had left", still.Killed)
+		}
+		if err := still.Kill(); err != nil {
+			t.Error(err)
+		}
+		return loop.Answer{Over: true}
+	}
+	r := run(t, fake("repentant"), task)
+	if r.Ending != ralph.Finished || !r.CostKnown || r.Turns != 2 || r.ToolCalls != 2 || len(r.Leftovers) != 0 {
+		t.Errorf("got %+v", r)
+	}
+	if _, err := os.Stat(filepath.Join(task.Dir, "undone")); err == nil {
+		t.Error("it undid its work at its end")
 	}
 }
 

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/internal/proc"
+	"ralph/store"
+)
+
+// What a session does instead of a command that only people may give.
+const (
+	useAsk     = "ask with the tool ralph_signal_ask, or comment_on_task, and a person decides"
+	useComment = "say it with the tool comment_on_task"
+	useClose   = "close the session with the tool ralph_signal_done, partial or stuck"
+	useSuggest = "suggest a task with the tool ralph_signal_suggest, and a person decides"
+	useAmend   = "propose the change with the tool propose_task_amendment, and a person decides"
+	useLearned = "tell what you learned with the tool ralph_signal_learned"
+	useBlocked = "say what is in the way with the tool ralph_signal_blocked"
+	useNothing = "if the task needs it, " + useAsk
+)
+
+// reads marks a command that decides nothing for people: sessions may give it.
+const reads = ""
+
+// powers says of every command what a session does instead of it, or that it only
+// reads. A session is no person: what people decide is refused there (trust, "Agents
+// are not people").
+var powers = map[string]string{
+	"init": useNothing, "init-mcp": useNothing, "doctor": reads, "demo": reads, "version": reads, "man": reads,
+	"config show": reads, "config get": reads, "config schema": reads, "notify test": useNothing,
+
+	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads, "task edit": useAmend, "task move": useAmend,
+	"task retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
+	"task claim": useNothing, "task complete": useClose, "task release": useClose,
+	"feature add": useNothing, "feature edit": useNothing, "feature remove": useNothing, "feature list": reads, "feature show": reads,
+	"discipline add": useNothing, "discipline edit": useNothing, "discipline remove": useNothing, "discipline list": reads, "discipline show": reads,
+	"import": useSuggest, "export": reads,
+
+	"run": useNothing, "stop": useClose, "skip": useClose, "pause": useNothing, "resume": useNothing, "status": reads, "watch": reads,
+	"serve":         "read with `ralph status`, `ralph inbox` and `ralph report`",
+	"service print": reads, "service status": reads, "service install": useNothing, "service uninstall": useNothing,
+
+	"inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
+	"suggestion list": reads, "suggestion approve": useNothing, "suggestion reject": useNothing, "suggestion edit": useNothing,
+	"suggestion task": useSuggest, "suggestion split": useSuggest, "suggestion adopt": useNothing,
+	"amendment list": reads, "amendment show": reads, "amendment propose": useAmend, "amendment approve": useNothing, "amendment reject": useNothing,
+	"amendment rollback": useNothing,
+	"permission list":    reads, "permission test": reads, "permission allow": useNothing, "permission deny": useNothing,
+
+	"timeline": reads, "prompt": reads, "report": reads, "events": reads, "replay": reads,
+	"session list": reads, "session show": reads, "session log": reads, "session states": reads, "session info": reads, "session watch": reads,
+	"session start": useNothing, "session stop": useNothing, "session clear": useNothing,
+	"learning list": reads, "learning show": reads, "learning add": useLearned, "learning edit": useLearned, "learning forget": useNothing,
+	"learning merge": useNothing, "learning pin": useNothing, "learning reconcile": useNothing,
+	"snapshot list": reads, "snapshot restore": useNothing,
+
+	"token status": reads, "token checkpoint": "report your phase with the tool update_session_state",
+	"db check": reads, "db backup": reads, "db restore": useNothing, "db vacuum": useNothing, "db move": useNothing,
+
+	// What ralph starts itself for a session. The other profiles of mcp are refused, see newMCP.
+	"mcp": reads, "hook": reads, "scripted-agent": reads,
+}
+
+// readsAfterAll are the flags with which a command that decides only reads, and
+// decidesAfterAll those with which one that reads decides.
+var (
+	readsAfterAll   = map[string]string{"run": "dry-run", "import": "dry-run"}
+	decidesAfterAll = map[string]string{"inbox": "interactive"}
+)
+
+// forPeople has every command that decides refuse inside a session.
+func (a *app) forPeople(root *cobra.Command) {
+	for _, cmd := range leaves(root) {
+		name := strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
+		instead, carryOut := powers[name], cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			decides, instead := instead != reads, instead
+			if flag := readsAfterAll[name]; flag != "" && cmd.Flags().Changed(flag) {
+				decides = false
+			}
+			if flag := decidesAfterAll[name]; flag != "" && cmd.Flags().Changed(flag) {
+				decides, instead = true, useAsk
+			}
+			if decides {
+				if err := a.refuseInSession(cmd.Context(), instead); err != nil {
+					return err
+				}
+			}
+			return carryOut(cmd, args)
+		}
+	}
+}
+
+// leaves are the commands that do something.
+func leaves(cmd *cobra.Command) (list []*cobra.Command) {
+	for _, c := range cmd.Commands() {
+		list = append(list, leaves(c)...)
+	}
+	if !cmd.HasSubCommands() && cmd.RunE != nil {
+		list = append(list, cmd)
+	}
+	return list
+}
+
+// refuseInSession refuses what only people may do if this process belongs to a
+// session of the project that it was started in, and records that it was tried.
+// The queues of other projects are nothing to the session: ralph's own tests run
+// in sessions too.
+func (a *app) refuseInSession(ctx context.Context, instead string) error {
+	p, err := a.locate(ctx)
+	if err != nil || !exists(filepath.Join(p.state, databaseName)) {
+		return nil //nolint:nilerr // there is no queue to decide on; what is wrong the command itself says
+	}
+	markers, within := a.enclosing(p)
+	if len(markers) == 0 && !within {
+		return nil
+	}
+	command := oneLine(strings.Join(append([]string{"ralph"}, os.Args[1:]...), " "), 200)
+	name, err := a.recordAttempt(ctx, p, markers, within, command)
+	if name == "" && err == nil {
+		return nil // its session is another project's
+	}
+	refusal := fmt.Errorf("`%s` is for people, and this is %s of an agent: %s", command, name, instead)
+	if err != nil {
+		refusal = fmt.Errorf("`%s` is for people, and this may be a session of an agent, which cannot be told (%w): %s", command, err, instead)
+	}
+	return usage(refusal)
+}
+
+// enclosing looks for what only a process of a session has: its variables, which a
+// parent may still have, a cgroup, or a descent from the run itself. A run is known
+// by the lock that it holds, and another ralph that has commands checked by the
+// database that it has open.
+func (a *app) enclosing(p *project) (markers []string, within bool) {
+	add := func(environ []string) {
+		for _, entry := range environ {
+			if id, ok := strings.CutPrefix(entry, "RALPH_SESSION_ID="); ok && id != "" && !slices.Contains(markers, id) {
+				markers = append(markers, id)
+			}
+		}
+	}
+	add(a.environ)
+	kin := proc.Lineage()
+	for i, k := range kin {
+		add(k.Environ)
+		supervised := i > 0 && kin[i-1].Supervises()
+		within = within || i > 0 && k.HasOpen(filepath.Join(p.state, "run.lock")) || supervised && k.HasOpen(filepath.Join(p.state, databaseName))
+	}
+	for _, id := range proc.GroupMarkers() {
+		if !slices.Contains(markers, id) {
+			markers = append(markers, id)
+		}
+	}
+	return markers, within
+}
+
+// recordAttempt notes the command with the session that gave it, and names that;
+// "" if it is none of this project.
+func (a *app) recordAttempt(ctx context.Context, p *project, markers []string, within bool, command string) (name string, err error) {
+	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{MustExist: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var s ralph.Session
+	look := func(tx *store.Tx) error {
+		for _, id := range markers {
+			if strings.HasSuffix(id, "-"+p.state) { // a check before a task is begun, see loop
+				within = true
+			}
+			switch found, err := tx.Session(id); {
+			case err == nil && found.ID == id:
+				s = found
+				return nil
+			case err != nil && !notThere(err):
+				return err
+			}
+		}
+		if !within {
+			return nil
+		}
+		open, err := tx.OpenSessions()
+		for _, o := range open {
+			if o.Origin == ralph.FromLoop && o.Worker == "" {
+				s = o
+			}
+		}
+		return err
+	}
+	if err := db.View(ctx, look); err != nil {
+		return "", err
+	}
+	if s.ID == "" {
+		if within {
+			return "a process", nil
+		}
+		return "", nil
+	}
+	name = fmt.Sprintf("session %.8s on TASK-%d", s.ID, s.TaskID)
+	if s.CompletedAt.IsZero() {
+		err = db.Tx(ctx, func(tx *store.Tx) error { return tx.RecordAttempt(s, command) })
+	}
+	return name, err
+}
+
+// notThere tells that no session has the id, or that it is none.
+func notThere(err error) bool {
+	var field *ralph.FieldError
+	return errors.Is(err, ralph.ErrNotFound) || errors.As(err, &field)
+}

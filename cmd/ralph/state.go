@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ralph/internal/worktree"
+	"ralph/store"
+)
+
+// goneName is the file that a run leaves in the state folder when it has lost its
+// database: whatever stands there then is no queue to work on.
+const goneName = "database-lost"
+
+// traces are what shows that a state folder without a database had one.
+var traces = []string{goneName, "run.lock", "sessions", "backups", databaseName + "-wal"}
+
+// present tells whether something is there. What cannot be looked at is an error.
+func present(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("it cannot be told whether the queue is there: %w", err)
+	}
+	return true, nil
+}
+
+// tracesIn are the traces in a state folder.
+func tracesIn(state string, names []string) (found []string, err error) {
+	for _, name := range names {
+		there, err := present(filepath.Join(state, name))
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// chooseState is the folder of the state of a project in a git repository: the git
+// directory's, or .ralph if the project began without git (decision 5). Where both
+// hold a queue neither wins.
+func chooseState(ctx context.Context, root, top, common string) (string, error) {
+	plain, inGit := filepath.Join(root, plainState), filepath.Join(common, "ralph")
+	plainDB, err := present(filepath.Join(plain, databaseName))
+	if err != nil {
+		return "", err
+	}
+	gitTraces, err := tracesIn(inGit, append([]string{databaseName}, traces...))
+	if err != nil {
+		return "", err
+	}
+	if len(gitTraces) == 0 {
+		// The other folder may be another program's: of it, ralph's own files count.
+		lost, err := tracesIn(plain, []string{goneName, "run.lock"})
+		if err != nil {
+			return "", err
+		}
+		if plainDB || len(lost) > 0 {
+			return plain, nil
+		}
+		return inGit, nil
+	}
+	if !plainDB {
+		return inGit, nil
+	}
+	plainTasks, plainErr := countTasks(ctx, plain)
+	gitTasks, gitErr := countTasks(ctx, inGit)
+	if root != top && plainErr == nil && plainTasks > 0 {
+		return plain, nil // a project of its own, beside the one of the whole repository
+	}
+	advice := "move the folder away that is not this project's, such as with `mv " + plain + " " + plain + ".old`"
+	if plainErr == nil && plainTasks == 0 && (gitErr != nil || gitTasks > 0) {
+		advice = plain + " holds no task and is a left-over: move it away with `mv " + plain + " " + plain + ".old`"
+	} else if gitErr == nil && gitTasks == 0 && plainTasks > 0 {
+		advice = inGit + " holds no task: move it away with `mv " + inGit + " " + inGit + ".old`, and then the other one there with `ralph db move`"
+	}
+	return "", fmt.Errorf("there are two queues for %s, and it cannot be told which is meant: %s (%s) and %s (%s); %s", root,
+		plain, tasksIn(plainTasks, plainErr), inGit, tasksIn(gitTasks, gitErr), advice)
+}
+
+// countTasks counts what a database holds, without changing it.
+func countTasks(ctx context.Context, state string) (n int, err error) {
+	path := filepath.Join(state, databaseName)
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		return 0, nil
+	}
+	db, err := store.Open(ctx, path, store.Options{MustExist: true})
+	if err != nil {
+		return 0, err
+	}
+	err = db.View(ctx, func(tx *store.Tx) error {
+		tasks, err := tx.Tasks(store.TaskFilter{})
+		n = len(tasks)
+		return err
+	})
+	return n, errors.Join(err, db.Close())
+}
+
+func tasksIn(n int, err error) string {
+	if err != nil {
+		return "cannot be read: " + err.Error()
+	}
+	return fmt.Sprintf("%d tasks", n)
+}
+
+// hasQueue tells whether the project has a database. A state folder that had one, and
+// has none now, is an error, and no new project.
+func (p *project) hasQueue() (bool, error) {
+	path := filepath.Join(p.state, databaseName)
+	if text, err := os.ReadFile(filepath.Join(p.state, goneName)); err == nil {
+		return false, fmt.Errorf("%s; %s; where all is as it should be, remove %s",
+			strings.TrimSpace(string(text)), p.howToRestore(), filepath.Join(p.state, goneName))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("it cannot be told whether the queue is there: %w", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("it cannot be told whether the queue is there: %w", err)
+	}
+	if err == nil && info.Size() > 0 {
+		return true, nil
+	}
+	left, terr := tracesIn(p.state, traces)
+	if terr != nil || len(left) == 0 {
+		return false, terr
+	}
+	what := "is gone"
+	if err == nil {
+		what = "is empty"
+	}
+	return false, fmt.Errorf("the database %s %s, but what it belongs to is there (%s): this is no new project; %s; to begin a new queue, move %s away",
+		path, what, strings.Join(left, ", "), p.howToRestore(), p.state)
+}
+
+// howToRestore says how the database is brought back, naming the newest copy.
+func (p *project) howToRestore() string {
+	dir := filepath.Join(p.state, "backups")
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "the copies cannot be listed: " + err.Error()
+	}
+	newest, at := "", time.Time{}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && filepath.Ext(e.Name()) == ".db" && info.Mode().IsRegular() && info.Size() > 0 && info.ModTime().After(at) {
+			newest, at = filepath.Join(dir, e.Name()), info.ModTime()
+		}
+	}
+	if newest == "" {
+		return "ralph has made no copy of it; if you have one, bring it back with `ralph db restore FILE`"
+	}
+	return fmt.Sprintf("bring the newest copy back, of %s, with `ralph db restore %s`", at.Local().Format("Jan 2 15:04:05"), newest)
+}
+
+// errNoQueue says that a project has no database yet.
+var errNoQueue = usage(errors.New("there is no queue here yet; `ralph init` or `ralph task add` begins one"))
+
+// begin opens the project's database, and makes it where there is none.
+func (p *project) begin(ctx context.Context) (*store.DB, error) {
+	if _, err := p.hasQueue(); err != nil {
+		return nil, err
+	}
+	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{})
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w: ralph keeps its state there and must be able to write it", err)
+	}
+	return db, err
+}
+
+// open opens the project's database for those who only want to know what is in it,
+// or change that. Where there is none it is an empty one to which nothing can be
+// written: looking makes no queue.
+func (p *project) open(ctx context.Context) (*store.DB, error) {
+	there, err := p.hasQueue()
+	if err != nil {
+		return nil, err
+	}
+	if there {
+		return p.begin(ctx)
+	}
+	p.blank = true
+	return store.OpenEmpty(ctx, errNoQueue)
+}
+
+// lost is err, or what there is to say of a run whose database was taken away under it.
+// What that held is saved, as long as it is open, and later commands are told.
+func (p *project) lost(ctx context.Context, db *store.DB, tree *worktree.Tree, err error) error {
+	gone := db.Intact()
+	if gone == nil {
+		return err
+	}
+	if repository := tree.Intact(); repository != nil {
+		gone = fmt.Errorf("%w, and with it %w", repository, gone)
+	}
+	if !exists(filepath.Dir(p.state)) { // a git directory is not for ralph to make
+		p.state = filepath.Join(p.root, plainState)
+	}
+	backups := filepath.Join(p.state, "backups")
+	if err := os.MkdirAll(backups, 0o700); err != nil {
+		return errors.Join(gone, err)
+	}
+	now := time.Now()
+	text := fmt.Sprintf("a run ended on %s: %s\n", now.Format(time.DateTime), gone)
+	err = os.WriteFile(filepath.Join(p.state, goneName), []byte(text), 0o600)
+	saved := filepath.Join(backups, "rescued-"+now.UTC().Format("20060102T150405.000")+".db")
+	if rerr := db.Backup(context.WithoutCancel(ctx), saved); rerr != nil {
+		err = errors.Join(err, fmt.Errorf("what the database held could not be saved: %w", rerr), os.RemoveAll(saved))
+	}
+	return errors.Join(fmt.Errorf("%w; %s", gone, p.howToRestore()), err)
+}

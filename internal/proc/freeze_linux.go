@@ -1,0 +1,297 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A freeze is what a supervisor holds, or is about to.
+type freeze struct {
+	hunt     *hunt
+	serial   int // of the order to be answered when nothing moves; 0 is none
+	captives map[identity]*captive
+	order    []*captive        // those that the last look has found alive, parents first
+	moving   []*captive        // those of them that did not stand still
+	found    map[identity]bool // what the last look has found: is it dead
+	calm     time.Time         // since when nothing has changed; zero if something has
+	killed   []*captive        // by cull
+	by       string
+}
+
+// A captive is a process that is held, or shall be.
+type captive struct {
+	process
+	grouped bool      // its cgroup holds it
+	ours    bool      // it was not stopped before
+	since   time.Time // when it was told to stop
+	leash   time.Time // until when it may run, see [freeze.unblock]
+	length  time.Duration
+}
+
+// doubtTime is how long nothing may change before a look is believed in which
+// processes have vanished, as they always do on a busy machine.
+const doubtTime = time.Second
+
+// obey carries out an order about all processes.
+func (s *supervisor) obey(o order) {
+	e := event{Serial: o.Serial}
+	var err error
+	switch o.Do {
+	case listAll:
+		var found []process
+		found, err = s.hunt.all()
+		e.Members = s.hunt.members(found)
+	case holdAll:
+		if s.freeze != nil {
+			err = errors.New("it is frozen already")
+			break
+		}
+		s.freeze = &freeze{hunt: s.hunt, serial: o.Serial, captives: map[identity]*captive{}}
+		return // look answers
+	case cull:
+		if s.freeze == nil || s.freeze.serial != 0 {
+			err = errors.New("it is not frozen")
+			break
+		}
+		if err = s.freeze.cull(o.Keep); err == nil {
+			s.freeze.serial, s.freeze.calm = o.Serial, time.Time{}
+			return // look answers
+		}
+	case thaw:
+		if s.freeze != nil {
+			e.Moving, err = s.freeze.thaw()
+			s.freeze = nil
+		}
+	}
+	if err != nil {
+		e.Problem = err.Error()
+	}
+	s.tell(e)
+}
+
+// look looks at what is to stand still, and answers once it does. The channel
+// says when to look again; it is nil if there is nothing to wait for.
+func (s *supervisor) look() <-chan time.Time {
+	if s.freeze == nil || s.freeze.serial == 0 {
+		return nil
+	}
+	still, err := s.freeze.look()
+	if err == nil && !still {
+		return time.After(pause)
+	}
+	e := event{Serial: s.freeze.serial, By: s.freeze.by}
+	if err != nil {
+		e.Problem = err.Error() // ralph has it undone
+	} else {
+		var held []process
+		for _, c := range s.freeze.order {
+			held = append(held, c.process)
+		}
+		e.Members, e.Killed = s.hunt.members(held), s.freeze.leftovers()
+	}
+	s.freeze.serial = 0
+	s.tell(e)
+	return nil
+}
+
+// last answers the order to kill what is held: whether nothing has moved.
+func (s *supervisor) last(o order) {
+	if s.freeze == nil || o.Serial == 0 {
+		return
+	}
+	e := event{Serial: o.Serial}
+	if err := s.freeze.verify(); err != nil {
+		e.Problem = err.Error()
+	}
+	s.tell(e)
+}
+
+// look stops what it finds. It returns true if nothing moves and the look before
+// has found the very same: what forks, ends or is woken changes what is found,
+// since nobody reaps in between but the supervisor.
+func (f *freeze) look() (still bool, err error) {
+	by := "cgroup"
+	grouped := map[identity]bool{}
+	for _, g := range f.hunt.groups {
+		if err := g.freeze(true); err != nil {
+			return false, err
+		}
+		for _, p := range g.members() {
+			grouped[p.identity] = true
+		}
+	}
+	found, err := f.hunt.all()
+	if err != nil {
+		return false, err
+	}
+	f.order, f.moving = nil, nil
+	now := map[identity]bool{}
+	var errs []error
+	for _, p := range found {
+		now[p.identity] = p.dead()
+		if p.dead() {
+			continue
+		}
+		c := f.captives[p.identity]
+		if c == nil {
+			c = &captive{length: pause}
+			f.captives[p.identity] = c
+		}
+		c.process, c.grouped = p, grouped[p.identity]
+		f.order = append(f.order, c)
+		if c.grouped {
+			continue
+		}
+		by = "signals"
+		if !atRest(p.pid) {
+			f.moving = append(f.moving, c)
+			errs = append(errs, c.stop())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	f.unblock()
+	same := maps.Equal(now, f.found)
+	f.found, f.by = now, by
+	if !same || len(f.moving) > 0 || f.dying() || !f.frozen() {
+		f.calm = time.Time{}
+		return false, nil
+	}
+	if f.calm.IsZero() {
+		f.calm = time.Now()
+	}
+	return f.hunt.sure || time.Since(f.calm) > doubtTime, nil
+}
+
+// stop has the process stop, which takes effect when its threads leave the
+// kernel.
+func (c *captive) stop() error {
+	now := time.Now()
+	if now.Before(c.leash) {
+		return nil
+	}
+	if c.since.IsZero() {
+		c.since = now
+	}
+	c.ours = true
+	if err := c.signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("process %s cannot be stopped: %w", c.named(), err)
+	}
+	return nil
+}
+
+// unblock lets the children of what does not stop run for a moment. A process
+// that has called vfork stops no sooner than its child executes a program.
+func (f *freeze) unblock() {
+	now := time.Now()
+	for _, m := range f.moving {
+		if now.Sub(m.since) < 10*pause {
+			continue
+		}
+		for _, c := range f.captives {
+			if c.parent != m.pid || !c.ours || c.grouped || slices.Contains(f.moving, c) {
+				continue
+			}
+			c.length *= 2
+			c.leash = now.Add(c.length)
+			_ = c.signal(syscall.SIGCONT) // or it is gone
+		}
+	}
+}
+
+// frozen tells whether the cgroups are.
+func (f *freeze) frozen() bool {
+	for _, g := range f.hunt.groups {
+		if g.count("cgroup.events", "frozen") == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// dying tells whether something that was killed still lives.
+func (f *freeze) dying() bool {
+	return slices.ContainsFunc(f.killed, func(c *captive) bool { return c.alive() })
+}
+
+// cull kills all but the processes to keep. The death of one may wake another
+// (the kernel does that to what is stopped in an orphaned process group), so
+// that one has to look again.
+func (f *freeze) cull(keep []int) error {
+	f.hunt.kept = map[identity]bool{}
+	var errs []error
+	for _, c := range slices.Backward(f.order) {
+		if slices.Contains(keep, c.pid) {
+			f.hunt.kept[c.identity] = true
+			continue
+		}
+		c.process = c.named()
+		f.killed = append(f.killed, c)
+		if err := c.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, fmt.Errorf("process %s cannot be killed: %w", c, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// leftovers lists what was killed, parents first.
+func (f *freeze) leftovers() []Leftover {
+	var list []Leftover
+	for _, c := range slices.Backward(f.killed) {
+		list = append(list, Leftover{c.pid, c.command})
+	}
+	return list
+}
+
+// thaw lets go of all that was not stopped before, children first. It returns
+// what never stood still.
+func (f *freeze) thaw() (moving []string, err error) {
+	f.hunt.kept = nil
+	var errs []error
+	for _, c := range slices.Backward(f.order) {
+		if !c.ours {
+			continue
+		}
+		if err := c.signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, fmt.Errorf("process %s cannot be thawed: %w", c.named(), err))
+		}
+	}
+	for _, g := range f.hunt.groups {
+		errs = append(errs, g.freeze(false))
+	}
+	for _, c := range f.moving {
+		moving = append(moving, c.named().String())
+	}
+	return moving, errors.Join(errs...)
+}
+
+// verify says what has moved since all was still.
+func (f *freeze) verify() error {
+	found, err := f.hunt.all()
+	if err != nil {
+		return err
+	}
+	var moved []string
+	for _, p := range found {
+		c := f.captives[p.identity]
+		switch {
+		case p.dead():
+		case c == nil, !c.grouped && !atRest(p.pid):
+			moved = append(moved, p.named().String())
+		}
+	}
+	if !f.frozen() {
+		moved = append(moved, "its cgroup")
+	}
+	if len(moved) > 0 {
+		return fmt.Errorf("somebody has woken what was frozen: %s", strings.Join(moved, ", "))
+	}
+	return nil
+}

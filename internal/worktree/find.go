@@ -1,0 +1,215 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5"
+)
+
+// ErrNoRepo says that a directory is in no git work tree: git says so, and there is
+// no .git in it or above.
+var ErrNoRepo = errors.New("not in a git repository")
+
+// ErrNoWorkTree says that a directory is in a git repository that has no work tree,
+// or in its git folder.
+var ErrNoWorkTree = errors.New("git has no work tree here")
+
+// Find returns the top of the work tree around dir and the git directory that
+// all its work trees share. The error wraps [ErrNoRepo] if there is none; that git
+// fails for another reason is never taken for that.
+func Find(ctx context.Context, dir string) (top, common string, err error) {
+	lines, err := places(ctx, dir)
+	if errors.Is(err, exec.ErrNotFound) {
+		return findWithoutGit(dir)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return lines[0], lines[1], nil
+}
+
+// findWithoutGit is Find on a machine that has no git program.
+func findWithoutGit(dir string) (top, common string, err error) {
+	dir, err = filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", "", err
+	}
+	at, err := gitAbove(dir)
+	if err != nil {
+		return "", "", err
+	}
+	if at == "" {
+		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
+	}
+	repo, err := git.PlainOpenWithOptions(filepath.Dir(at), &git.PlainOpenOptions{EnableDotGitCommonDir: true})
+	if err != nil {
+		return "", "", unreadable(dir, fmt.Errorf("%s: %w", at, err))
+	}
+	tree, err := repo.Worktree()
+	if errors.Is(err, git.ErrIsBareRepository) {
+		return "", "", noWorkTree(dir)
+	}
+	if err != nil {
+		return "", "", unreadable(dir, fmt.Errorf("%s: %w", at, err))
+	}
+	if common, err = commonOf(at); err != nil {
+		return "", "", unreadable(dir, err)
+	}
+	return tree.Filesystem.Root(), common, nil
+}
+
+// commonOf is the git directory that all work trees of a repository share, by what
+// stands as .git in one of them.
+func commonOf(at string) (string, error) {
+	dir, err := gitDirOf(at)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "commondir"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return dir, nil
+	}
+	return inside(dir, strings.TrimRight(string(text), "\r\n")), err
+}
+
+// gitDirOf is the git directory that a .git is, or that it names.
+func gitDirOf(at string) (string, error) {
+	info, err := os.Stat(at)
+	if err != nil || info.IsDir() {
+		return at, err
+	}
+	text, err := os.ReadFile(at)
+	if err != nil {
+		return "", err
+	}
+	name, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
+	if !ok {
+		return "", fmt.Errorf("%s is no git directory and names none", at)
+	}
+	return inside(filepath.Dir(at), name), nil
+}
+
+// inside is a path that may be relative to dir.
+func inside(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(dir, name)
+}
+
+// gitAbove is the nearest .git, in dir or above it and on its file system, which is
+// as far as git looks; "" if there is none.
+func gitAbove(dir string) (string, error) {
+	begin, err := os.Stat(dir)
+	if err != nil {
+		return "", err
+	}
+	for d := dir; ; d = filepath.Dir(d) {
+		at := filepath.Join(d, ".git")
+		if _, err := os.Lstat(at); err == nil {
+			return at, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("it cannot be told whether %s is in a git repository: %w", dir, err)
+		}
+		above, err := os.Stat(filepath.Dir(d))
+		if err != nil {
+			return "", fmt.Errorf("it cannot be told whether %s is in a git repository: %w", dir, err)
+		}
+		if d == filepath.Dir(d) || !sameDevice(begin, above) {
+			return "", nil
+		}
+	}
+}
+
+// places asks git for the top of the work tree around dir, the git directory that all
+// work trees share, that of this one, and for more. The error wraps [ErrNoRepo] if
+// there is none.
+func places(ctx context.Context, dir string, more ...string) ([]string, error) {
+	names := append([]string{"--show-toplevel", "--git-common-dir", "--absolute-git-dir"}, more...)
+	ask := func(names ...string) (string, error) {
+		out, err := run(ctx, dir, nil, append([]string{"rev-parse", "--path-format=absolute"}, names...)...)
+		return strings.TrimSuffix(string(out), "\n"), err
+	}
+	text, err := ask(names...)
+	if err != nil {
+		return nil, whyNot(ctx, dir, err)
+	}
+	lines := strings.Split(text, "\n")
+	if len(lines) != len(names) { // there are newlines in a path
+		lines = nil
+		for _, name := range names {
+			line, err := ask(name)
+			if err != nil {
+				return nil, whyNot(ctx, dir, err)
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines, itsOwn(dir, lines[0], lines[2])
+}
+
+// itsOwn sees to it that git has taken the nearest .git: past one that it does not
+// understand it goes on to a repository further up, whose project is another.
+func itsOwn(dir, top, gitDir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return unreadable(dir, err)
+	}
+	at, err := gitAbove(real)
+	if err != nil || at == "" {
+		return err
+	}
+	nearest, err := gitDirOf(at)
+	if err == nil && sameFile(nearest, gitDir) {
+		return nil
+	}
+	return unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), but git passes it over and takes the repository of %s", at, top))
+}
+
+// sameFile tells whether two paths are the same file.
+func sameFile(a, b string) bool {
+	x, xerr := os.Stat(a)
+	y, yerr := os.Stat(b)
+	return xerr == nil && yerr == nil && os.SameFile(x, y)
+}
+
+// whyNot says why git does not tell its places.
+func whyNot(ctx context.Context, dir string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) || ctx.Err() != nil {
+		return err
+	}
+	var exit *exitError
+	if said := err.Error(); errors.As(err, &exit) && strings.Contains(said, "not a git repository") {
+		real, rerr := filepath.EvalSymlinks(dir)
+		if rerr != nil {
+			return unreadable(dir, rerr)
+		}
+		at, aerr := gitAbove(real)
+		switch {
+		case aerr != nil:
+			return aerr
+		case at == "":
+			return fmt.Errorf("%s: %w", dir, ErrNoRepo)
+		}
+		return unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), but %w", at, err))
+	} else if strings.Contains(said, "must be run in a work tree") {
+		return noWorkTree(dir)
+	}
+	return unreadable(dir, err)
+}
+
+// unreadable is the error for a repository that cannot be looked at.
+func unreadable(dir string, err error) error {
+	return fmt.Errorf("it cannot be told which git repository %s is in, where the queue is kept: %w; mend that and try again", dir, err)
+}
+
+func noWorkTree(dir string) error {
+	return fmt.Errorf("%s is a bare repository, or inside of a git folder: %w; go to a work tree, such as a clone of it", dir, ErrNoWorkTree)
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package worktree
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// asGroup has a command be killed with all that it started.
+func asGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error {
+		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		if errors.Is(err, syscall.ESRCH) {
+			return os.ErrProcessDone
+		}
+		return err
+	}
+}
+
+// sameDevice tells whether two files are on one file system.
+func sameDevice(a, b os.FileInfo) bool {
+	x, ok := a.Sys().(*syscall.Stat_t)
+	y, also := b.Sys().(*syscall.Stat_t)
+	return !ok || !also || x.Dev == y.Dev
+}

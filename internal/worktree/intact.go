@@ -1,0 +1,55 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// ErrGone says that the repository of a work tree is not the one any more that it was
+// when the tree was opened.
+var ErrGone = errors.New("the git repository was removed or replaced")
+
+// A held is a folder that is known by its identity. It is open, so that no other one
+// can come to have that.
+type held struct {
+	folder *os.File
+	info   os.FileInfo
+}
+
+// hold takes hold of the git directories.
+func (t *Tree) hold() error {
+	for _, path := range []string{t.common, t.git} {
+		folder, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		info, err := folder.Stat()
+		if err != nil {
+			return errors.Join(err, folder.Close())
+		}
+		t.held = append(t.held, held{folder, info})
+		if t.common == t.git {
+			break
+		}
+	}
+	return nil
+}
+
+// Intact tells whether the repository is the one that it was when the tree was opened.
+// The error wraps [ErrGone] if it is not.
+func (t *Tree) Intact() error {
+	for _, h := range t.held {
+		now, err := os.Stat(h.folder.Name())
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%w: %s is gone", ErrGone, h.folder.Name())
+		case err != nil:
+			return fmt.Errorf("the git repository cannot be looked at: %w", err)
+		case !os.SameFile(now, h.info):
+			return fmt.Errorf("%w: %s is another one now", ErrGone, h.folder.Name())
+		}
+	}
+	return nil
+}

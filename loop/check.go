@@ -1,0 +1,253 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A finding is what a session's work came to when it was looked at: all that a
+// decision takes from the work tree and the repository. What happens there later
+// changes nothing of it.
+type finding struct {
+	checks    []ralph.Check
+	protected []string          // protected files that are not as people left them
+	hiding    []string          // why that cannot be told
+	digests   map[string]string // of the protected files, as they were left in the end
+	hidden    map[string]string // those of them that could not be read, with the reason
+	evidence  ralph.Evidence
+	files     []ralph.FileChange
+	commits   []string
+	unseen    []string // what else could not be looked at, each with the reason
+}
+
+// missed notes what could not be looked at.
+func (f *finding) missed(what string, err error) {
+	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, shortly(err)))
+}
+
+// check looks at what the session did and then runs the verification. The finding is
+// of the state before the commands: what they change counts as theirs (decision 19).
+func (s *session) check(ctx context.Context) (*finding, error) {
+	f, at, now, err := s.inspect(ctx)
+	commands := s.verify.all()
+	if err != nil || len(commands) == 0 {
+		return f, err
+	}
+	s.beat(stepTime + time.Duration(len(commands))*s.Verification.Timeout)
+	results, err := s.Verification.run(ctx, job{
+		dir: s.Dir, marker: "RALPH_SESSION_ID=" + s.row.ID, log: s.verifyLog(), between: func(command string) { s.watchProtected(f, command) },
+	}, commands)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		f.checks = append(f.checks, judge(r, s.before, s.verify.shared, s.Verification.Strict))
+	}
+	if ctx.Err() != nil {
+		return f, nil // commands that were stopped say nothing of the work tree
+	}
+	if err := s.keep(ctx, now.WorkTree, results); err != nil {
+		return nil, err
+	}
+	after, err := s.Tree.Look(ctx, s.scratch())
+	if err != nil {
+		return nil, fmt.Errorf("state of the work tree after the verification: %w", err)
+	}
+	if s.reference, err = s.now(ctx, after); err != nil {
+		return nil, err
+	}
+	return f, s.drift(ctx, f, at, after)
+}
+
+// inspect looks at the work tree and the repository as they are now.
+func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot, now hashes, err error) {
+	f = &finding{}
+	f.digests, f.hidden = digestProtected(s.Dir, s.Verification.Protect)
+	if at, err = s.Tree.Look(ctx, s.scratch()); err != nil {
+		return nil, at, now, fmt.Errorf("state of the work tree: %w", err)
+	}
+	if now, err = s.now(ctx, at); err != nil {
+		return nil, at, now, err
+	}
+	s.changed = s.changed.or(now.differ(s.reference))
+	var before worktree.Snapshot
+	var theirs store.Uncommitted
+	if err := s.Store.View(ctx, func(tx *store.Tx) error {
+		if err := s.tampering(tx, f); err != nil {
+			return err
+		}
+		var started hashes
+		if _, err := tx.Beginning(s.row.ID, &before, &started); err != nil {
+			return err
+		}
+		theirs, err = tx.Uncommitted(s.row.ID)
+		return err
+	}); err != nil {
+		return nil, at, now, err
+	}
+	s.began = before
+	if f.evidence.Standing, err = s.Tree.Standing(ctx, before, at, s.scratch(), theirs.Files); err != nil {
+		return nil, at, now, err
+	}
+	if err := s.spare(ctx, &f.evidence.Standing); err != nil {
+		return nil, at, now, err
+	}
+	// Where what the session began with is gone, as after a power cut, it is known by
+	// the hashes that it changed something, and not which files.
+	if f.files, f.commits, err = s.Tree.Changes(ctx, before, at, s.scratch()); err != nil {
+		f.missed("which files were changed", err)
+	}
+	if err := s.own(ctx, f, at); err != nil {
+		return nil, at, now, err
+	}
+	f.evidence.Uncontained = s.row.Worker != "" && s.row.Origin != ralph.FromHuman
+	f.evidence.Drives = signals.Drives(s.verify.all(), names(f.files))
+	return f, at, now, nil
+}
+
+func names(files []ralph.FileChange) []string {
+	list := make([]string, len(files))
+	for i, f := range files {
+		list[i] = f.Path
+	}
+	return list
+}
+
+// tampering finds the protected files that are not as people left them.
+func (s *session) tampering(tx *store.Tx, f *finding) error {
+	known, err := s.protectedFiles(tx)
+	if err != nil {
+		return err
+	}
+	f.hiding = hiding(known, f.hidden, s.hidden)
+	now := assumed(known, f.digests, f.hidden)
+	waiting, err := tx.UnderReview()
+	f.protected = slices.DeleteFunc(tampered(known, now), func(path string) bool {
+		// Another task's change that a person is to decide on is not this one's.
+		return s.Rules.ReviewProtect && waiting[path] && known[path].Seen == now[path]
+	})
+	return err
+}
+
+// watchProtected notes the protected files that were changed while a command ran: the
+// next one would be checked by them.
+func (s *session) watchProtected(f *finding, command string) {
+	digests, hidden := digestProtected(s.Dir, s.Verification.Protect)
+	for _, path := range slices.Sorted(maps.Keys(merged(f.digests, digests))) {
+		if f.digests[path] != digests[path] {
+			f.evidence.Rewritten = append(f.evidence.Rewritten, ralph.Touch{File: path, Command: command})
+		}
+	}
+	f.digests, f.hidden = digests, hidden
+}
+
+// merged has the keys of both.
+func merged(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+// spare takes from where a session left the repository what is not to be held against
+// it: what earlier sessions made, and what a person who has claimed the task does.
+func (s *session) spare(ctx context.Context, at *ralph.Standing) error {
+	if s.row.Origin == ralph.FromHuman {
+		at.Began, at.Switched, at.Lost, at.Taken, at.Secrets = at.Branch, false, nil, nil, nil
+	}
+	if len(at.Lost) == 0 && len(at.Taken) == 0 {
+		return nil
+	}
+	var made map[string]bool
+	var makers map[string]store.Maker
+	err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		ids := make([]string, len(at.Lost))
+		for i, c := range at.Lost {
+			ids[i] = c.ID
+		}
+		if made, err = tx.CommitsOfSessions(ids); err != nil {
+			return err
+		}
+		makers, err = tx.Makers(s.row.ID, at.Taken)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	at.Lost = slices.DeleteFunc(at.Lost, func(c ralph.Commit) bool { return made[c.ID] })
+	for file, maker := range makers {
+		committed, err := s.Tree.FilesOf(ctx, maker.Commits)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(committed, file) { // else a person has changed it since
+			is := func(f string) bool { return f == file }
+			at.Taken, at.Secrets = slices.DeleteFunc(at.Taken, is), slices.DeleteFunc(at.Secrets, is)
+		}
+	}
+	return nil
+}
+
+// own leaves out of the changed files those that only the verification has changed.
+func (s *session) own(ctx context.Context, f *finding, at worktree.Snapshot) error {
+	if len(s.checkMade) == 0 {
+		return nil
+	}
+	moved, err := s.Tree.Moved(ctx, s.checked, at, s.scratch())
+	for _, file := range moved { // since then
+		delete(s.checkMade, file)
+	}
+	f.files = slices.DeleteFunc(f.files, func(c ralph.FileChange) bool { return s.checkMade[c.Path] })
+	return err
+}
+
+// drift notes what changed in the work tree while it was checked.
+func (s *session) drift(ctx context.Context, f *finding, at, after worktree.Snapshot) error {
+	moved, err := s.Tree.Moved(ctx, at, after, s.scratch())
+	if err != nil {
+		return err
+	}
+	changed := names(f.files)
+	for _, file := range moved {
+		if slices.ContainsFunc(f.evidence.Rewritten, func(t ralph.Touch) bool { return t.File == file }) {
+			continue // that is said already
+		}
+		f.evidence.Drift = append(f.evidence.Drift, file)
+		if !slices.Contains(changed, file) {
+			if s.checkMade == nil {
+				s.checkMade = map[string]bool{}
+			}
+			s.checkMade[file] = true
+		}
+	}
+	s.checked = after
+	return nil
+}
+
+// closing is the session's closing signal so far; its payload is nil if there is
+// none.
+func (s *session) closing(ctx context.Context) (closing signals.Said, err error) {
+	err = s.Store.View(ctx, func(tx *store.Tx) error {
+		said, err := tx.SessionSignals(s.row.ID)
+		closing = signals.Closing(said)
+		return err
+	})
+	return closing, err
+}
+
+// shortly is an error on one line, of a length that fits into a verdict.
+func shortly(err error) string {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if len(text) > 300 {
+		text = strings.ToValidUTF8(text[:300], "") + "…"
+	}
+	return text
+}

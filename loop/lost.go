@@ -1,0 +1,84 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// maxLost is how many sessions of a run are lost in a row, whatever their tasks,
+// before it ends: the agent is at fault then, or the machine.
+const maxLost = 10
+
+// bounded ends the run if too many sessions in a row were lost.
+func (r *runner) bounded(task ralph.Task, ending ralph.Ending, d signals.Decision) *end {
+	switch {
+	case d.LostCount > task.LostCount:
+		r.lost++
+	case ending != ralph.Interrupted && !ending.AgentError():
+		r.lost = 0
+	}
+	if r.lost < maxLost {
+		return nil
+	}
+	return &end{ralph.ExitAgent, fmt.Sprintf("%d sessions in a row were lost, the last one of TASK-%d: %s", r.lost, task.ID, d.Reason)}
+}
+
+// waitForLost waits for the task that is tried again next after a lost session, when
+// there is nothing else to do. It reports whether it waited at all.
+func (r *runner) waitForLost(ctx context.Context) (waited bool, err error) {
+	var task ralph.Task
+	var ok bool
+	now := ralph.Time{}
+	if err := r.Store.View(ctx, func(tx *store.Tx) (err error) {
+		now = tx.Now()
+		if r.Task == 0 {
+			task, ok, err = tx.NextLost()
+			return err
+		}
+		task, err = tx.Task(r.Task)
+		ok = task.Status == ralph.Pending && task.LostCount > 0
+		return err
+	}); err != nil || !ok {
+		return false, err
+	}
+	left := task.NotBefore.Sub(now.Time)
+	if left <= 0 {
+		return true, nil // its time has come since it was looked for
+	}
+	if err := r.state(ctx, "waiting", fmt.Sprintf("before TASK-%d is tried again (%s; %d in a row, %d are the limit)",
+		task.ID, task.StatusReason, task.LostCount, signals.LostLimit), task.NotBefore.Time); err != nil {
+		return false, err
+	}
+	// In short steps: other tasks may come, and people may ask something of the run.
+	r.sleep(ctx, min(left, pollWaiting))
+	return true, nil
+}
+
+// missed judges that a picked task could not be taken. A lost race is no error: the
+// run picks again. What cannot be taken twice in a row is left alone for a moment.
+func (r *runner) missed(ctx context.Context, task int64, err error) error {
+	switch {
+	case errors.Is(err, errHeld):
+		return nil
+	case errors.Is(err, ralph.ErrNotFound):
+		// If it is the task that is gone, so be it.
+		return r.Store.View(ctx, func(tx *store.Tx) error {
+			if _, gone := tx.Task(task); errors.Is(gone, ralph.ErrNotFound) {
+				return nil
+			}
+			return err
+		})
+	case !errors.Is(err, ralph.ErrConflict):
+		return err
+	}
+	if r.missedTask == task {
+		r.sleep(ctx, pollWaiting)
+	}
+	r.missedTask = task
+	return nil
+}

@@ -1,0 +1,330 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// OnRed is what a run makes of a verification that fails before any work.
+type OnRed string
+
+// What it may be.
+const (
+	RedStop  OnRed = "stop"  // the run ends before anything is spent; a daemon waits
+	RedFirst OnRed = "first" // one task works until it is green, the others wait
+	RedGo    OnRed = "go"    // the run goes on
+)
+
+// redLook is how often a daemon looks whether the verification is still red, and
+// redLookMax how seldom in a work tree that takes long to look at.
+const (
+	redLook    = 5 * time.Second
+	redLookMax = time.Minute
+)
+
+// A suspense is what a run knows of a verification that is red before any work.
+type suspense struct {
+	green     bool  // it has been seen to be green, or it does not matter
+	mending   int64 // the task that works until it is green; 0 if there is none yet
+	announced string
+	waits     bool          // the daemon waits for it
+	look      time.Duration // how long the last look took whether it is worth another
+	asked     bool          // it was run in this run: what was known before is not of before a mending
+}
+
+// ready has the verification run before the first session, and says what the run
+// does about it: it works on use, or begins its round again after a wait, or ends.
+func (r *runner) ready(ctx context.Context, task ralph.Task) (use ralph.Task, again bool, e *end, err error) {
+	if r.red.green {
+		return task, false, nil, nil
+	}
+	if r.red.waits && !r.hasNews(ctx) {
+		return task, true, nil, r.waitForGreen(ctx)
+	}
+	var red []ralph.Check
+	stopped, err := r.interruptibly(ctx, func(ctx context.Context) (err error) { red, err = r.redNow(ctx); return err })
+	switch {
+	case stopped || err != nil:
+		return task, true, nil, err // the round sees to a stop
+	case len(red) == 0:
+		r.red.green = true
+		return task, false, nil, nil
+	}
+	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
+	switch r.OnRed {
+	case RedGo:
+		r.red.green = true
+		return task, false, nil, nil
+	case RedFirst:
+		return r.readyFirst(ctx, task, red, said)
+	}
+	return r.stopRed(ctx, task, red, "the verification fails before any work: "+said)
+}
+
+// readyFirst has one task after the other work until the verification is green. The
+// next one has its turn when the one before it is completed.
+func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Check, said string) (ralph.Task, bool, *end, error) {
+	if r.red.mending != 0 {
+		first, ok, spent, err := r.pick(ctx, r.red.mending)
+		for _, id := range spent {
+			r.worked[id] = true
+		}
+		if err != nil || ok {
+			return first, false, nil, err
+		}
+		if err := r.Store.View(ctx, func(tx *store.Tx) (err error) { first, err = tx.Task(first.ID); return err }); err != nil {
+			return task, false, nil, err
+		}
+		if first.Status != ralph.Completed {
+			return r.stopRed(ctx, task, red, fmt.Sprintf("the verification still fails after TASK-%d, which is %s, and the others wait for it: %s", first.ID, first.Status, said))
+		}
+	}
+	r.red.mending = task.ID
+	return task, false, nil, r.announce(ctx, red, fmt.Sprintf("TASK-%d works until it passes, the others wait", task.ID))
+}
+
+// stopRed ends the run; a daemon waits for somebody to mend what fails.
+func (r *runner) stopRed(ctx context.Context, task ralph.Task, red []ralph.Check, why string) (ralph.Task, bool, *end, error) {
+	todo := "mend it (`ralph verify` runs it), or let tasks do it: `ralph run --on-red first` has one task work until it passes, as in a project that begins empty; --on-red go does not mind"
+	if err := r.announce(ctx, red, todo); err != nil {
+		return task, false, nil, err
+	}
+	if !r.Daemon {
+		return task, false, &end{ralph.ExitUsage, why + "; nothing was begun: " + todo}, nil
+	}
+	r.red.waits = true
+	return task, true, nil, r.state(ctx, "waiting", "until the verification passes: "+why+" (`ralph verify` runs it; verify.on_red)", time.Time{})
+}
+
+// announce records what fails, with the end of its output, once for each way to fail.
+func (r *runner) announce(ctx context.Context, red []ralph.Check, follows string) error {
+	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules) + follows
+	if said == r.red.announced {
+		return nil
+	}
+	r.red.announced = said
+	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		return tx.NoteRedSuite(r.id, string(r.OnRed), follows, red)
+	})
+}
+
+// hasNews reports whether there is a reason to look again at a verification that was
+// red: other content or other commands, or a result by hand that is green.
+func (r *runner) hasNews(ctx context.Context) bool {
+	began := time.Now()
+	defer func() { r.red.look = time.Since(began) }()
+	if r.Commands != nil {
+		configured, err := r.Commands()
+		if err != nil {
+			r.Log.Warn("the configuration cannot be read; the daemon goes on with what it began with", "error", err)
+			return false
+		}
+		r.Verification.Commands = configured
+	}
+	commands, err := r.suiteCommands(ctx)
+	if err != nil {
+		return true // whoever looks says what is wrong
+	}
+	dir, err := r.baselineFolder()
+	if err != nil {
+		return true
+	}
+	now, err := r.stateNow(ctx, dir)
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		return true
+	}
+	red := false
+	err = r.Store.View(ctx, func(tx *store.Tx) error {
+		for _, command := range commands {
+			var known outcome
+			ok, err := tx.Verification(now.Content, command, &known)
+			if err != nil || !ok {
+				red = false
+				return err
+			}
+			red = red || !r.excusable(known)
+		}
+		return nil
+	})
+	return err != nil || !red
+}
+
+// excusable reports whether what a command says of the state before any work keeps
+// no task from being done.
+func (l *Loop) excusable(o outcome) bool {
+	return judge(o, []outcome{o}, []string{o.Check.Command}, l.Verification.Strict).Passed
+}
+
+// waitForGreen waits until it is time to look again.
+func (r *runner) waitForGreen(ctx context.Context) error {
+	return r.await(ctx, time.Now().Add(min(max(redLook, 20*r.red.look), redLookMax)), nil)
+}
+
+// redNow has the commands of the project and of the features that have work run on
+// the work tree, and gives those that fail without an excuse. What failed at an
+// earlier time is run again: what it lacked may not have been in the work tree.
+// What a session has in hand is no reason: it goes on with it.
+func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
+	commands, err := r.suiteCommands(ctx)
+	if err != nil || len(commands) == 0 {
+		return nil, err
+	}
+	if err := r.state(ctx, "running", "verifies the project before the first session", time.Time{}); err != nil {
+		return nil, err
+	}
+	list, made, err := r.suite(ctx, commands, !r.red.asked)
+	if err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	r.red.asked = true
+	if err := r.Store.Tx(ctx, func(tx *store.Tx) error { return r.keepMade(tx, made) }); err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		inHand := s.before.Check.Passed || s.before.Tests != nil && r.excusable(s.before)
+		if c := judge(s.now, []outcome{s.now}, commands, r.Verification.Strict); !c.Passed && (r.OnRed == RedFirst || !inHand) {
+			red = append(red, c)
+		}
+	}
+	return red, nil
+}
+
+// suiteCommands are the project's and those of the features of tasks that are
+// pending; of one task if the run is for one.
+func (r *runner) suiteCommands(ctx context.Context) (commands []string, err error) {
+	commands = once(nil, r.Verification.Commands)
+	err = r.Store.View(ctx, func(tx *store.Tx) error {
+		tasks, err := tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
+		if err != nil {
+			return err
+		}
+		var features []string
+		for _, t := range tasks {
+			if t.Feature != "" && (r.Task == 0 || r.Task == t.ID) {
+				features = once(features, []string{t.Feature})
+			}
+		}
+		for _, name := range features {
+			f, err := tx.Feature(name)
+			if err != nil {
+				return err
+			}
+			commands = once(commands, f.Verify)
+		}
+		return nil
+	})
+	return commands, err
+}
+
+// interruptibly runs f with a context that ends when the run is to end; what f was
+// doing has no result then.
+func (r *runner) interruptibly(ctx context.Context, f func(ctx context.Context) error) (stopped bool, err error) {
+	work, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(pollWaiting)
+		defer tick.Stop()
+		for {
+			select {
+			case <-r.Stop:
+				cancel()
+			case <-tick.C:
+				if control, err := r.control(work); err == nil && (control == ralph.ControlStop || control == ralph.ControlStopNow) {
+					cancel()
+				}
+			case <-work.Done():
+			}
+			if work.Err() != nil {
+				return
+			}
+		}
+	}()
+	err = f(work)
+	stopped = work.Err() != nil
+	cancel()
+	<-watched
+	if stopped {
+		return true, nil
+	}
+	return false, err
+}
+
+// Verify runs by hand what a done is checked by: of a task, or with 0 the project's
+// commands alone. Each is shown when it has run, with its whole output.
+func (l *Loop) Verify(ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error) (checks []ralph.Check, err error) {
+	c := commands{shared: once(nil, l.Verification.Commands)}
+	var before []outcome
+	if task != 0 {
+		if err := l.Store.View(ctx, func(tx *store.Tx) error {
+			t, err := tx.Task(task)
+			if err != nil {
+				return err
+			}
+			if c, err = l.verifyCommands(tx, t); err != nil {
+				return err
+			}
+			_, err = tx.Baseline(task, &before)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := l.baselineFolder()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	var m making
+	var all []outcome
+	if m.found, err = l.stateNow(ctx, dir); err != nil {
+		return nil, err
+	}
+	for i, command := range c.all() {
+		j := l.baselineJob(dir)
+		j.log = filepath.Join(dir, fmt.Sprintf("verify-%d.log", i))
+		results, err := l.Verification.run(ctx, j, []string{command})
+		if err != nil {
+			return checks, err
+		}
+		check := judge(results[0], before, c.shared, l.Verification.Strict)
+		checks, all = append(checks, check), append(all, results...)
+		if ctx.Err() == nil {
+			if err := l.keep(ctx, m.found.Content, results); err != nil {
+				return checks, err
+			}
+		}
+		if err := showLog(check, j.log, show); err != nil || ctx.Err() != nil {
+			return checks, err
+		}
+	}
+	if m.made, err = l.stateNow(ctx, dir); err != nil {
+		return checks, err
+	}
+	if m.made != m.found {
+		if err := l.keep(ctx, m.made.Content, all); err != nil {
+			return checks, err
+		}
+	}
+	return checks, l.Store.Tx(ctx, func(tx *store.Tx) error { return l.keepMade(tx, m) })
+}
+
+// showLog shows a check with its output.
+func showLog(c ralph.Check, path string, show func(c ralph.Check, output io.ReadSeeker) error) (err error) {
+	log, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	return show(c, log)
+}

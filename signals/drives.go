@@ -1,0 +1,135 @@
+package signals
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ralph"
+)
+
+// Drives are the files among those that a session changed which a command of the
+// verification runs or reads by itself: those that it names, and those that its
+// programs are known to look for.
+func Drives(commands, changed []string) []ralph.Touch {
+	var list []ralph.Touch
+	for _, c := range commands {
+		reads := readBy(c)
+		for _, f := range changed {
+			if slices.ContainsFunc(reads, func(pattern string) bool { return drivenBy(pattern, f) }) {
+				list = append(list, ralph.Touch{File: f, Command: c})
+			}
+		}
+	}
+	return list
+}
+
+// anywhere begins the pattern of a file that counts in every folder.
+const anywhere = "**/"
+
+// drivers are the files by which programs know what to do, as patterns of names in
+// the folder in which they are run. What work itself changes all the time, such as
+// go.mod, is not among them.
+var drivers = map[string][]string{
+	"make":           {"Makefile", "makefile", "GNUmakefile", "**/*.mk"},
+	"just":           {"justfile", "Justfile", ".justfile"},
+	"task":           {"Taskfile.y*ml"},
+	"npm":            {"package.json", ".npmrc"},
+	"jest":           {"package.json", "jest.config.*", "jest.setup.*", "babel.config.*"},
+	"vitest":         {"vitest.config.*", "vite.config.*", "vitest.workspace.*"},
+	"mocha":          {"package.json", ".mocharc*"},
+	"playwright":     {"playwright.config.*"},
+	"cypress":        {"cypress.config.*"},
+	"eslint":         {".eslintrc*", "eslint.config.*"},
+	"tsc":            {"tsconfig*.json"},
+	"deno":           {"deno.json*"},
+	"pytest":         {"pytest.ini", "**/conftest.py", "pyproject.toml", "setup.cfg", "tox.ini"},
+	"tox":            {"tox.ini", "pyproject.toml", "setup.cfg", "pytest.ini", "**/conftest.py"},
+	"nox":            {"noxfile.py"},
+	"ruff":           {"ruff.toml", ".ruff.toml", "pyproject.toml"},
+	"mypy":           {"mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"},
+	"pre-commit":     {".pre-commit-config.yaml"},
+	"golangci-lint":  {".golangci.*"},
+	"cargo":          {"**/Cargo.toml", "**/build.rs", ".cargo/config*"},
+	"rake":           {"Rakefile", "rakefile", "**/*.rake"},
+	"rspec":          {".rspec", "**/spec_helper.rb", "**/rails_helper.rb"},
+	"mvn":            {"**/pom.xml"},
+	"gradle":         {"**/build.gradle*", "settings.gradle*", "gradle.properties"},
+	"cmake":          {"**/CMakeLists.txt"},
+	"dotnet":         {"**/*.csproj", "**/*.sln", "Directory.Build.*"},
+	"mix":            {"mix.exs"},
+	"composer":       {"composer.json"},
+	"phpunit":        {"phpunit.xml*"},
+	"swift":          {"Package.swift"},
+	"bazel":          {"**/BUILD", "**/BUILD.bazel", "WORKSPACE*", "MODULE.bazel", ".bazelrc"},
+	"docker":         {"Dockerfile", "docker-compose.y*ml", "compose.y*ml"},
+	"docker-compose": {"docker-compose.y*ml", "compose.y*ml"},
+}
+
+// sameAs are other names of the programs of drivers.
+var sameAs = map[string]string{
+	"gmake": "make", "bmake": "make", "pnpm": "npm", "yarn": "npm", "bun": "npm", "npx": "npm", "bunx": "npm", "pnpx": "npm",
+	"py.test": "pytest", "gradlew": "gradle", "mvnw": "mvn", "ctest": "cmake", "bundle": "rake", "bazelisk": "bazel",
+}
+
+// prefixes are programs that run the one that is named after them.
+var prefixes = []string{
+	"sh", "bash", "dash", "zsh", "env", "time", "timeout", "nice", "nohup", "exec", "command", "sudo", "xargs", "xvfb-run", "if", "then", "!", "while",
+	"do", "else", "python", "python3", "coverage", "uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "npx", "pnpx", "bunx", "bundle", "run", "node", "ruby",
+}
+
+// readBy are patterns of the files that a command names or looks for, from the
+// project's root.
+func readBy(command string) []string {
+	var patterns []string
+	dir := ""
+	for _, segment := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|()\n`", r) }) {
+		words := strings.FieldsFunc(segment, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'<>={},`, r) })
+		if len(words) == 2 && words[0] == "cd" {
+			dir = path.Join(dir, words[1])
+			continue
+		}
+		folder, program := dir, true
+		for i, w := range words {
+			patterns = append(patterns, literal(path.Clean(w)), literal(path.Join(dir, w)))
+			if i > 0 && slices.Contains([]string{"-C", "--directory", "--prefix", "--cwd"}, words[i-1]) {
+				folder = path.Join(dir, w)
+			}
+		}
+		for _, w := range words {
+			name := path.Base(w)
+			if other, ok := sameAs[name]; ok {
+				name = other
+			}
+			if known, ok := drivers[name]; ok && program {
+				for _, k := range known {
+					if !strings.HasPrefix(k, anywhere) {
+						k = path.Join(literal(folder), k)
+					}
+					patterns = append(patterns, k)
+				}
+			}
+			program = program && (slices.Contains(prefixes, path.Base(w)) || !isName(w))
+		}
+	}
+	return patterns
+}
+
+// isName tells a word that can be a program from an option, a number, a setting.
+func isName(word string) bool {
+	return word != "" && (unicode.IsLetter(rune(word[0])) && strings.ToUpper(word) != word || strings.ContainsAny(word[:1], "./"))
+}
+
+// literal makes a path a pattern of itself.
+func literal(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
+func drivenBy(pattern, file string) bool {
+	if rest, ok := strings.CutPrefix(pattern, anywhere); ok {
+		pattern, file = rest, path.Base(file)
+	}
+	match, err := path.Match(pattern, file)
+	return err == nil && match
+}

@@ -1,0 +1,48 @@
+package signals_test
+
+import (
+	"strings"
+	"testing"
+
+	"ralph/signals"
+)
+
+func TestDrives(t *testing.T) {
+	for _, tt := range []struct {
+		command, changed string // files, by spaces
+		want             string
+	}{
+		{"sh tests/check.sh", "tests/check.sh main.c", "tests/check.sh"},
+		{"./scripts/x --fast", "scripts/x scripts/y", "scripts/x"},
+		{"sh -c './scripts/x && make'", "scripts/x Makefile", "scripts/x Makefile"},
+		{"make test", "Makefile sub/Makefile rules.mk sub/more.mk make.go", "Makefile rules.mk sub/more.mk"},
+		{"make -C sub test", "Makefile sub/Makefile", "sub/Makefile"},
+		{"make -f build/all.make", "build/all.make", "build/all.make"},
+		{"cd web && npm test", "web/package.json package.json", "web/package.json"},
+		{"cd web && sh run.sh", "web/run.sh run.sh", "web/run.sh run.sh"},
+		{"npm --prefix web test", "web/package.json package.json", "web/package.json"},
+		{"pnpm run lint", "package.json", "package.json"},
+		{"npx vitest run", "vitest.config.ts package.json", "vitest.config.ts package.json"},
+		{"CI=1 timeout 60 yarn test", "package.json", "package.json"},
+		{"python3 -m pytest -q", "tests/conftest.py pytest.ini setup.py", "tests/conftest.py pytest.ini"},
+		{"uv run pytest", "pyproject.toml", "pyproject.toml"},
+		{"python3 tests/check.py", "tests/check.py", "tests/check.py"},
+		{"go test ./...", "go.mod a_test.go", ""},
+		{"cargo test", "Cargo.toml core/build.rs src/lib.rs", "Cargo.toml core/build.rs"},
+		{"./gradlew check", "gradlew app/build.gradle.kts", "gradlew app/build.gradle.kts"},
+		{"env FILE=checks/list.txt sh run.sh", "checks/list.txt", "checks/list.txt"},
+		{"grep -q x < out/expected", "out/expected", "out/expected"},
+		{"echo make", "Makefile", ""},
+		{"sh 'odd[1].sh'", "odd[1].sh odd1.sh", "odd[1].sh"},
+		{"", "Makefile", ""},
+		{"true", "Makefile package.json", ""},
+	} {
+		var got []string
+		for _, d := range signals.Drives([]string{tt.command}, strings.Fields(tt.changed)) {
+			got = append(got, d.File)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: changed %s: got %q, want %q", tt.command, tt.changed, got, tt.want)
+		}
+	}
+}

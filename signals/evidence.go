@@ -1,0 +1,170 @@
+package signals
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ralph"
+)
+
+// Refused says in one line what a done is refused for: its checks, the protected
+// files that were changed, and what else was seen; "" if it holds (pipeline rule 2).
+func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules) string {
+	var failed []string
+	for _, check := range checks {
+		if !check.Passed {
+			failed = append(failed, "`"+firstLine(check.Command)+"` "+how(check))
+		}
+	}
+	if len(protected) > 0 && !r.ReviewProtect {
+		failed = append(failed, "protected files were changed ("+FileList(protected)+")")
+	}
+	return strings.Join(append(failed, Problems(e)...), ", ")
+}
+
+// Problems say what else a done is refused for, each in a sentence that says how to
+// mend it. Where a person decides they are only named.
+func Problems(e ralph.Evidence) []string {
+	var list []string
+	for _, t := range e.Rewritten[:min(len(e.Rewritten), filesNamed)] {
+		list = append(list, fmt.Sprintf("%s is protected and was changed while `%s` ran", t.File, firstLine(t.Command)))
+	}
+	s := e.Standing
+	began := orDetached(s.Began)
+	if s.Switched {
+		now := "HEAD is on " + s.Branch
+		if s.Branch == "" {
+			now = "HEAD is detached"
+		}
+		list = append(list, fmt.Sprintf("%s, the session began on %s: go back to %s with your work", now, began, began))
+	}
+	if len(s.Lost) > 0 {
+		from := began
+		if s.Switched { // what matters then is that no branch has them
+			from = "the repository"
+		}
+		list = append(list, fmt.Sprintf("%s of people's %s no longer in %s: %s; bring %s back",
+			countOf(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from, commitList(s.Lost), one(len(s.Lost), "it", "them")))
+	}
+	if n := len(s.Secrets); n > 0 {
+		list = append(list, fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",
+			FileList(s.Secrets), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
+			one(n, "was", "were"), one(n, "it", "them")))
+	}
+	return list
+}
+
+// commitsNamed is how many commits a reason names.
+const commitsNamed = 3
+
+func commitList(commits []ralph.Commit) string {
+	names := make([]string, 0, commitsNamed+1)
+	for _, c := range commits[:min(len(commits), commitsNamed)] {
+		names = append(names, c.String())
+	}
+	if n := len(commits) - commitsNamed; n > 0 {
+		names = append(names, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(names, ", ")
+}
+
+func orDetached(branch string) string {
+	if branch == "" {
+		return "a detached HEAD"
+	}
+	return branch
+}
+
+// countOf is a number of things.
+func countOf(n int, noun string) string {
+	return fmt.Sprintf("%d %s%s", n, noun, one(n, "", "s"))
+}
+
+// one is the first for one, and the other for many.
+func one(n int, single, many string) string {
+	if n == 1 {
+		return single
+	}
+	return many
+}
+
+// notes are what stands in the brackets of an accepted done: which state it is that
+// was checked, and what people should know of it.
+func notes(f Facts) []string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	e := f.Evidence
+	if place := e.Place(); place != "" {
+		if e.Uncommitted > 0 {
+			place += ", " + countOf(e.Uncommitted, "uncommitted file")
+		}
+		add("%s", place)
+	}
+	if f.Untouched {
+		add("no changes")
+	}
+	if n := excused(f.Verify); n > 0 {
+		add("%s %s as before", countOf(n, "test"), one(n, "fails", "fail"))
+	}
+	for _, a := range e.Aside[:min(len(e.Aside), filesNamed)] {
+		was := one(a.Commits, "was", "were")
+		add("%s on %s %s not on %s, so %s %s not verified", countOf(a.Commits, "commit"), a.Branch,
+			one(a.Commits, "is", "are"), orDetached(e.Branch), one(a.Commits, "it", "they"), was)
+	}
+	if len(e.Stashes) > 0 {
+		add("stashed and not verified: %s", FileList(e.Stashes))
+	}
+	for _, t := range drives(e.Drives) {
+		add("%s", t)
+	}
+	if len(e.Taken) > 0 {
+		add("committed what a person had not: %s", FileList(e.Taken))
+	}
+	if len(e.Drift) > 0 {
+		add("changed while it was checked: %s", FileList(e.Drift))
+	}
+	if len(e.Killed) > 0 {
+		add("killed: %s", commandList(e.Killed))
+	}
+	if e.Uncontained {
+		add("agent not contained")
+	}
+	return list
+}
+
+// commandWidth is how much of a command a reason has.
+const commandWidth = 60
+
+func commandList(commands []string) string {
+	short := make([]string, len(commands))
+	for i, c := range commands {
+		if r := []rune(firstLine(c)); len(r) > commandWidth {
+			c = string(r[:commandWidth-1]) + "…"
+		} else {
+			c = string(r)
+		}
+		short[i] = c
+	}
+	return FileList(short)
+}
+
+// drives names the files that the check itself runs or reads, a command at a time.
+func drives(touches []ralph.Touch) []string {
+	var list, commands []string
+	for _, t := range touches {
+		if !slices.Contains(commands, t.Command) {
+			commands = append(commands, t.Command)
+		}
+	}
+	for _, c := range commands[:min(len(commands), filesNamed)] {
+		var files []string
+		for _, t := range touches {
+			if t.Command == c {
+				files = append(files, t.File)
+			}
+		}
+		list = append(list, fmt.Sprintf("changed %s, which `%s` runs", FileList(files), firstLine(c)))
+	}
+	return list
+}
