@@ -187,11 +187,9 @@ func (e everybody) Work(ctx context.Context, a loop.Assignment) (loop.Report, er
 			return loop.Report{}, err
 		}
 	}
-	for {
-		if said, err := a.TurnEnded(ctx); err != nil || said == "" {
-			return loop.Report{Ending: ralph.Finished, CostUSD: 0.01, CostKnown: true}, err
-		}
+	for a.TurnEnded(ctx, loop.Turn{}).Text != "" {
 	}
+	return loop.Report{Ending: ralph.Finished, CostUSD: 0.01, CostKnown: true}, nil
 }
 
 func (everybody) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
@@ -228,7 +226,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 			MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
 		},
-		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true}, PromptTokens: 10000,
+		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true}, PromptTokens: 10000, OnRed: loop.RedGo,
 		Verification: loop.Verification{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, InSessionRetries: 1, Env: os.Environ()},
 	}
 	l.Heart = beat(func() {
