@@ -104,7 +104,7 @@ func TestDecisionsInFull(t *testing.T) {
 		{
 			"done without a change of a session that could not be asked",
 			signals.Facts{Ending: ralph.Lost, Said: say(done), Untouched: true},
-			signals.Decision{Closing: ralph.VerbDone, Status: ralph.Pending, StatusReason: "done without any change, and not confirmed: it works", Outcome: ralph.OutcomeFailure},
+			signals.Decision{Closing: ralph.VerbDone, Status: ralph.Pending, StatusReason: "done without any change, and not confirmed: it works", LostCount: 1, Outcome: ralph.OutcomeFailure},
 		},
 		{
 			"a verified done of a session that was lost is no attempt",
@@ -150,8 +150,59 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"lost",
-			signals.Facts{Task: ralph.Task{Attempts: 2}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
-			signals.Decision{Status: ralph.Pending, StatusReason: "lost: it is gone", Attempts: 2, Outcome: ralph.OutcomeFailure},
+			signals.Facts{Task: ralph.Task{Attempts: 2, LostCount: 3}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
+			signals.Decision{Status: ralph.Pending, StatusReason: "lost: it is gone", Attempts: 2, LostCount: 4, Outcome: ralph.OutcomeFailure},
+		},
+		{
+			"lost for the fifth time in a row",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
+			signals.Decision{
+				Status: ralph.Blocked, StatusReason: "waits for a blocker to be resolved; 5 sessions in a row were lost; the last: lost: it is gone",
+				Reason: "lost: it is gone", LostCount: 5, Blocker: "5 sessions in a row were lost; the last: lost: it is gone", Outcome: ralph.OutcomeFailure,
+			},
+		},
+		{
+			"lost for the fifth time, with a question that holds the task back anyway",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", OpenQuestions: 1},
+			signals.Decision{
+				Status: ralph.NeedsInput, StatusReason: "waits for an answer; lost: it is gone", Reason: "lost: it is gone", LostCount: 5, Outcome: ralph.OutcomeFailure,
+			},
+		},
+		{
+			"interrupted after many were lost",
+			signals.Facts{Task: ralph.Task{LostCount: 7}, Ending: ralph.Interrupted, EndingWhy: "interrupted: by ann"},
+			signals.Decision{Status: ralph.Pending, StatusReason: "interrupted: by ann", LostCount: 7, Outcome: ralph.OutcomeFailure},
+		},
+		{
+			"a done that could not be checked, with what else could not be looked at",
+			signals.Facts{
+				Task: ralph.Task{Attempts: 2}, Ending: ralph.Finished, EndingWhy: "it ended", Said: say(done), Unchecked: "no space left", Unseen: []string{"a: denied", "b: gone"}, Changed: true,
+			},
+			signals.Decision{
+				Status: ralph.Pending, StatusReason: "no space left; could not be looked at: a: denied; b: gone", Attempts: 2, LostCount: 1, Outcome: ralph.OutcomeFailure,
+			},
+		},
+		{
+			"a void done that could not be checked either is nobody's loss",
+			signals.Facts{Ending: ralph.Interrupted, EndingWhy: "the contract was changed", Said: say(done), Void: true, Unchecked: "no space left"},
+			signals.Decision{Status: ralph.Pending, StatusReason: "the contract was changed", Outcome: ralph.OutcomeFailure},
+		},
+		{
+			"whoever is heard again is not lost any more",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.TimedOut, Said: say(stuck), Changed: true},
+			signals.Decision{Closing: ralph.VerbStuck, Status: ralph.Pending, StatusReason: "stuck: no idea", Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeTimeout},
+		},
+		{
+			"nor is one that was lost when its done held",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, Said: say(done), Changed: true},
+			signals.Decision{Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "done (nothing is configured to verify it): it works", Outcome: ralph.OutcomeSuccess},
+		},
+		{
+			"one whose task was called off was not lost",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", CancelledBy: "ann"},
+			signals.Decision{
+				Status: ralph.Cancelled, Mover: ralph.Person, StatusReason: "cancelled by ann while it was worked on", Reason: "lost: it is gone", LostCount: 4, Outcome: ralph.OutcomeFailure,
+			},
 		},
 		{
 			"an agent error",
