@@ -32,8 +32,13 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 		if err := look.Start(); err != nil {
 			t.Fatal(err)
 		}
-		gone := make(chan error, 1)
-		go func() { gone <- look.Wait() }()
+		gone := make(chan struct{})
+		go func() {
+			if look.Wait() == nil {
+				t.Error("the look ended by itself")
+			}
+			close(gone)
+		}()
 		run(t, l)
 		if !ended {
 			<-gone // or the test ends by its time limit

@@ -76,7 +76,8 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Facts{
 				Task: ralph.Task{VerifyFailures: 1, StuckCount: 1}, Ending: ralph.Finished, Said: say(done), Changed: true, Protected: []string{"a", "b", "c", "d", "e", "f"},
 				Verify: []ralph.Check{
-					red, green, {Command: "slow", Exit: -1, Error: "stopped after 1m0s", Failures: []string{"TestA"}},
+					red, green,
+					{Command: "slow", Exit: -1, Error: "stopped after 1m0s", Failures: []string{"TestA"}},
 					{Command: "go test", Exit: 1, Failures: []string{"TestA", "TestB"}},
 				},
 			},
@@ -553,7 +554,8 @@ func TestLearningsAreMerged(t *testing.T) {
 				ralph.Learning{ID: 4, Text: short, Scope: "feature", Feature: "audit"}, ralph.Learning{ID: 5, Text: short, Scope: "task", TaskID: 9},
 			),
 		}, []signals.Learn{
-			{Comments: []int64{1}, Text: short, Kind: "decision", Scope: "project"}, {Comments: []int64{2}, Text: short, Kind: "decision", Scope: "feature"},
+			{Comments: []int64{1}, Text: short, Kind: "decision", Scope: "project"},
+			{Comments: []int64{2}, Text: short, Kind: "decision", Scope: "feature"},
 			{Comments: []int64{3}, Text: short, Kind: "decision", Scope: "task"},
 		}},
 		{"of the same audience it is", signals.Facts{
