@@ -2,7 +2,7 @@
 # be as fast for ralph and builds in half the time.
 export CGO_CFLAGS ?= -O1
 
-.PHONY: help build install demo test lint bench dist
+.PHONY: help build install demo test lint bench mutation dist
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 10
@@ -24,6 +24,9 @@ lint: ## formatting and static checks; .golangci.yml says which, and why
 
 bench: build ## ralph against what the same work costs without it; docs/benchmarks.md
 	go run ./internal/bench $(BENCH)
+
+mutation: ## break the rules, one change at a time, and list what no test notices; CONTRIBUTING.md
+	go run ./internal/mutation $(MUTATION)
 
 dist: ## build the release in dist/; .ci/dist says what it takes
 	.ci/dist

@@ -1,12 +1,15 @@
 package loop
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"ralph"
 	"ralph/internal/testresult"
@@ -131,9 +134,9 @@ func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
 	put("other.sh", "x")
 	digests := func() map[string]string {
 		t.Helper()
-		d, err := digestProtected(dir, []string{"tests/**", "tests/*.sh", "nowhere/**"})
-		if err != nil {
-			t.Fatal(err)
+		d, unseen := digestProtected(dir, []string{"tests/**", "tests/*.sh", "nowhere/**"})
+		if len(unseen) != 0 {
+			t.Fatal(unseen)
 		}
 		return d
 	}
@@ -163,5 +166,96 @@ func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
 	}
 	if got := digests()["tests/check.sh"]; got != "link ../other.sh" {
 		t.Errorf("a link is %q", got)
+	}
+}
+
+func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
+	zone := time.FixedZone("east", 5*60*60)
+	now := time.Date(2026, 3, 1, 1, 11, 12, 13, zone)
+	if got, want := Midnight(now), time.Date(2026, 3, 1, 0, 0, 0, 0, zone); !got.Equal(want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestWhyASessionWasInterrupted(t *testing.T) {
+	interrupted := Report{Ending: ralph.Interrupted, Reason: "killed"}
+	for _, tt := range []struct {
+		name   string
+		report Report
+		cause  error
+		want   Report
+	}{
+		{"nobody did it", interrupted, nil, interrupted},
+		{"it had ended by itself", Report{Ending: ralph.Finished, Reason: "fine"}, errTimeout, Report{Ending: ralph.Finished, Reason: "fine"}},
+		{"its time is up", interrupted, errTimeout, Report{Ending: ralph.TimedOut, Reason: "timed out after 45m0s"}},
+		{"it was idle", interrupted, errIdle, Report{Ending: ralph.TimedOut, Reason: "timed out: idle for 10m0s, without an event, a signal, CPU use or a change in the work tree"}},
+		{"the run's time is up", interrupted, errRunLimit, Report{Ending: ralph.Interrupted, Reason: "interrupted: the run's time is up"}},
+		{"its task was cancelled", interrupted, errCancelled, Report{Ending: ralph.Interrupted, Reason: "interrupted: its task was cancelled"}},
+		{"the run was stopped at once", interrupted, context.Canceled, Report{Ending: ralph.Interrupted, Reason: "interrupted: the run was stopped at once"}},
+	} {
+		if diff := cmp.Diff(tt.want, withCause(tt.report, tt.cause, 45*time.Minute, 10*time.Minute)); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+func TestThePartsThatASessionChanged(t *testing.T) {
+	before := hashes{Definitions: "a", Files: "a", Head: "a", WorkTree: "a"}
+	for _, tt := range []struct {
+		name    string
+		now     hashes
+		want    parts
+		missing []string
+	}{
+		{"none", before, parts{}, []string{"definitions", "files", "head", "work_tree"}},
+		{"the definitions", hashes{Definitions: "b", Files: "a", Head: "a", WorkTree: "a"}, parts{definitions: true}, []string{"files", "head", "work_tree"}},
+		{"the files", hashes{Definitions: "a", Files: "b", Head: "a", WorkTree: "a"}, parts{files: true}, []string{"definitions", "head", "work_tree"}},
+		{"the head", hashes{Definitions: "a", Files: "a", Head: "b", WorkTree: "a"}, parts{head: true}, []string{"definitions", "files", "work_tree"}},
+		{"the work tree", hashes{Definitions: "a", Files: "a", Head: "a", WorkTree: "b"}, parts{workTree: true}, []string{"definitions", "files", "head"}},
+		{"all", hashes{Definitions: "b", Files: "b", Head: "b", WorkTree: "b"}, parts{true, true, true, true}, []string{}},
+	} {
+		got := tt.now.differ(before)
+		if got != tt.want || got.any() != (tt.want != parts{}) {
+			t.Errorf("%s: got %+v", tt.name, got)
+		}
+		if diff := cmp.Diff(tt.missing, got.missing()); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+		for _, or := range []parts{got.or(parts{}), parts{}.or(got), got.or(got)} {
+			if or != tt.want {
+				t.Errorf("%s: what has changed once stays so: %+v", tt.name, or)
+			}
+		}
+	}
+}
+
+func TestFilesOfStagnation(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest := func(names ...string) string { return digestFiles(dir, names) }
+	none := digest("a", "b")
+	put("a", "1")
+	one := digest("a", "b")
+	put("b", "2")
+	both := digest("a", "b")
+	put("a", "2")
+	put("b", "1")
+	if swapped := digest("a", "b"); none == one || one == both || swapped == both || digest("a") == none || digest("nothing", "a", "b") != swapped {
+		t.Errorf("got %s, %s, %s, %s", none, one, both, swapped)
+	}
+	put("c", "")
+	if digest("c") == none {
+		t.Error("an empty file is none")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if digest("folder") == none || digest("folder", "a") == digest("a") {
+		t.Error("what cannot be read counts as what is not there")
 	}
 }

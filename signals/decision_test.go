@@ -76,7 +76,8 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Facts{
 				Task: ralph.Task{VerifyFailures: 1, StuckCount: 1}, Ending: ralph.Finished, Said: say(done), Changed: true, Protected: []string{"a", "b", "c", "d", "e", "f"},
 				Verify: []ralph.Check{
-					red, green, {Command: "slow", Exit: -1, Error: "stopped after 1m0s", Failures: []string{"TestA"}},
+					red, green,
+					{Command: "slow", Exit: -1, Error: "stopped after 1m0s", Failures: []string{"TestA"}},
 					{Command: "go test", Exit: 1, Failures: []string{"TestA", "TestB"}},
 				},
 			},
@@ -104,7 +105,7 @@ func TestDecisionsInFull(t *testing.T) {
 		{
 			"done without a change of a session that could not be asked",
 			signals.Facts{Ending: ralph.Lost, Said: say(done), Untouched: true},
-			signals.Decision{Closing: ralph.VerbDone, Status: ralph.Pending, StatusReason: "done without any change, and not confirmed: it works", Outcome: ralph.OutcomeFailure},
+			signals.Decision{Closing: ralph.VerbDone, Status: ralph.Pending, StatusReason: "done without any change, and not confirmed: it works", LostCount: 1, Outcome: ralph.OutcomeFailure},
 		},
 		{
 			"a verified done of a session that was lost is no attempt",
@@ -150,8 +151,59 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"lost",
-			signals.Facts{Task: ralph.Task{Attempts: 2}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
-			signals.Decision{Status: ralph.Pending, StatusReason: "lost: it is gone", Attempts: 2, Outcome: ralph.OutcomeFailure},
+			signals.Facts{Task: ralph.Task{Attempts: 2, LostCount: 3}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
+			signals.Decision{Status: ralph.Pending, StatusReason: "lost: it is gone", Attempts: 2, LostCount: 4, Outcome: ralph.OutcomeFailure},
+		},
+		{
+			"lost for the fifth time in a row",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
+			signals.Decision{
+				Status: ralph.Blocked, StatusReason: "waits for a blocker to be resolved; 5 sessions in a row were lost; the last: lost: it is gone",
+				Reason: "lost: it is gone", LostCount: 5, Blocker: "5 sessions in a row were lost; the last: lost: it is gone", Outcome: ralph.OutcomeFailure,
+			},
+		},
+		{
+			"lost for the fifth time, with a question that holds the task back anyway",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", OpenQuestions: 1},
+			signals.Decision{
+				Status: ralph.NeedsInput, StatusReason: "waits for an answer; lost: it is gone", Reason: "lost: it is gone", LostCount: 5, Outcome: ralph.OutcomeFailure,
+			},
+		},
+		{
+			"interrupted after many were lost",
+			signals.Facts{Task: ralph.Task{LostCount: 7}, Ending: ralph.Interrupted, EndingWhy: "interrupted: by ann"},
+			signals.Decision{Status: ralph.Pending, StatusReason: "interrupted: by ann", LostCount: 7, Outcome: ralph.OutcomeFailure},
+		},
+		{
+			"a done that could not be checked, with what else could not be looked at",
+			signals.Facts{
+				Task: ralph.Task{Attempts: 2}, Ending: ralph.Finished, EndingWhy: "it ended", Said: say(done), Unchecked: "no space left", Unseen: []string{"a: denied", "b: gone"}, Changed: true,
+			},
+			signals.Decision{
+				Status: ralph.Pending, StatusReason: "no space left; could not be looked at: a: denied; b: gone", Attempts: 2, LostCount: 1, Outcome: ralph.OutcomeFailure,
+			},
+		},
+		{
+			"a void done that could not be checked either is nobody's loss",
+			signals.Facts{Ending: ralph.Interrupted, EndingWhy: "the contract was changed", Said: say(done), Void: true, Unchecked: "no space left"},
+			signals.Decision{Status: ralph.Pending, StatusReason: "the contract was changed", Outcome: ralph.OutcomeFailure},
+		},
+		{
+			"whoever is heard again is not lost any more",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.TimedOut, Said: say(stuck), Changed: true},
+			signals.Decision{Closing: ralph.VerbStuck, Status: ralph.Pending, StatusReason: "stuck: no idea", Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeTimeout},
+		},
+		{
+			"nor is one that was lost when its done held",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, Said: say(done), Changed: true},
+			signals.Decision{Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "done (nothing is configured to verify it): it works", Outcome: ralph.OutcomeSuccess},
+		},
+		{
+			"one whose task was called off was not lost",
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", CancelledBy: "ann"},
+			signals.Decision{
+				Status: ralph.Cancelled, Mover: ralph.Person, StatusReason: "cancelled by ann while it was worked on", Reason: "lost: it is gone", LostCount: 4, Outcome: ralph.OutcomeFailure,
+			},
 		},
 		{
 			"an agent error",
@@ -472,6 +524,9 @@ func TestLearningsAreMerged(t *testing.T) {
 		{"other scopes than the feature's stay where there is no feature", signals.Facts{Said: say(learned("a b c", "project", ""), learned("d e f", "task", ""))}, []signals.Learn{
 			{Comments: []int64{1}, Text: "a b c", Kind: "decision", Scope: "project"}, {Comments: []int64{2}, Text: "d e f", Kind: "decision", Scope: "task"},
 		}},
+		{"without a feature there is nobody else to tell", signals.Facts{Said: say(learned("a b c", "feature", ""), learned("d e f", "", ""))}, []signals.Learn{
+			{Comments: []int64{1}, Text: "a b c", Kind: "decision", Scope: "task"}, {Comments: []int64{2}, Text: "d e f", Kind: "decision", Scope: "task"},
+		}},
 		{"what a session says twice is one learning, in its fullest words", signals.Facts{Task: billing, Said: say(
 			learned(short, "project", "b c d"), learned(full, "project", "b"), learned(short, "feature", ""),
 		)}, []signals.Learn{
@@ -499,7 +554,8 @@ func TestLearningsAreMerged(t *testing.T) {
 				ralph.Learning{ID: 4, Text: short, Scope: "feature", Feature: "audit"}, ralph.Learning{ID: 5, Text: short, Scope: "task", TaskID: 9},
 			),
 		}, []signals.Learn{
-			{Comments: []int64{1}, Text: short, Kind: "decision", Scope: "project"}, {Comments: []int64{2}, Text: short, Kind: "decision", Scope: "feature"},
+			{Comments: []int64{1}, Text: short, Kind: "decision", Scope: "project"},
+			{Comments: []int64{2}, Text: short, Kind: "decision", Scope: "feature"},
 			{Comments: []int64{3}, Text: short, Kind: "decision", Scope: "task"},
 		}},
 		{"of the same audience it is", signals.Facts{

@@ -298,6 +298,7 @@ func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
 			"attempts: 0, now 1", "stuck count: 0, now 2", "refused claims: 0, now 3", "prompts too long: 0, now 4",
 		}},
 		{"the session", func(d *signals.Decision) { d.Outcome, d.Stagnant = "success", true }, []string{"outcome: none, now success", "stagnant: false, now true"}},
+		{"what a person has to settle", func(d *signals.Decision) { d.Blocker = "x" }, []string{"waits for a person: none, now x"}},
 		{"what it waits for", func(d *signals.Decision) { d.Review, d.DependsOn, d.Announce = []string{"a"}, []int64{7}, []int64{8} }, []string{
 			"files to approve: none, now [a]", "depends on: none, now [7]", "announced flags: none, now [8]",
 		}},

@@ -150,7 +150,8 @@ func (tx *Tx) CheckLapsed(session string) error {
 
 // RenewClaim extends the lease of a worker's session.
 func (tx *Tx) RenewClaim(session string, until time.Time) error {
-	_, err := tx.exec(`UPDATE tasks SET claim_expires = $1 WHERE claimed_by = $2`, ralph.At(until).String(), session)
+	_, err := tx.exec(`UPDATE tasks SET claim_expires = $1 WHERE id = (SELECT s.task_id FROM sessions s WHERE s.id = $2) AND claimed_by = $3`,
+		ralph.At(until).String(), session, session)
 	return err
 }
 

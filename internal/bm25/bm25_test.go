@@ -45,8 +45,8 @@ func terms(texts []string) []string {
 	return list
 }
 
-// TestRankingFindsWhatATaskNeeds measures precision and recall of the first two.
-func TestRankingFindsWhatATaskNeeds(t *testing.T) {
+// TestScoresPutWhatFitsBeforeTheRest measures precision and recall of the first two.
+func TestScoresPutWhatFitsBeforeTheRest(t *testing.T) {
 	found, wanted := 0, 0
 	for _, tt := range labelled {
 		scores := bm25.Scores(tt.task, terms(learnings))

@@ -155,17 +155,6 @@ func TestFormsOfAFile(t *testing.T) {
 	}
 }
 
-func TestNoneSwitchesEscalationOff(t *testing.T) {
-	for _, text := range []string{"escalation_model: none", `escalation_model: ""`} {
-		if got := mustLoad(t, text).EscalationModel; got != "" {
-			t.Errorf("%s: got %q", text, got)
-		}
-	}
-	if got := mustLoad(t, "", "RALPH_ESCALATION_MODEL=none").EscalationModel; got != "" {
-		t.Errorf("by variable: got %q", got)
-	}
-}
-
 func TestVariablesOfTheAgent(t *testing.T) {
 	l := mustLoad(t, "agent:\n  env: {TOKEN: s3cret, PORT: 8080, DEBUG: true, V: 1.10, EMPTY: ''}\n")
 	want := map[string]string{"TOKEN": "s3cret", "PORT": "8080", "DEBUG": "true", "V": "1.10", "EMPTY": ""}

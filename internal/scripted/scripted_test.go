@@ -319,7 +319,7 @@ func TestAnAgentThatIsKilledHasNoStatus(t *testing.T) {
 	}
 }
 
-func TestSessionsOfATaskAreCounted(t *testing.T) {
+func TestAScriptGoesBySessionsOfATask(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("task *\nsession 2\nsay second\ntask *\nsay first\n"), 0o600); err != nil {
 		t.Fatal(err)
