@@ -203,6 +203,25 @@ func becomeSubreaper() error {
 	return nil
 }
 
+// stopped tells whether a process is.
+func stopped(pid int) bool {
+	p, err := readProcess(pid)
+	return err == nil && p.state == 'T'
+}
+
+// rescue kills all below a supervisor that does not stay awake: one of them stops
+// it as often as it is woken. What cannot be killed here, it cannot kill either,
+// and will say so.
+func (p *Process) rescue() []Leftover {
+	find := func() ([]process, bool, error) {
+		all, sure, err := processes()
+		return descendants(all, p.supervisor.Process.Pid), sure, err
+	}
+	h := &hunt{find: find, command: p.pid, seen: map[identity]bool{}}
+	_ = h.strike()
+	return h.leftovers()
+}
+
 // supervisorAttr is how a supervisor is started. The kernel wakes it at ralph's
 // death, in case the agent has stopped it. (It also does at the end of the thread
 // that has started it, which does no harm.)

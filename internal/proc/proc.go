@@ -21,6 +21,9 @@
 // Those that have cleared it are found if the command was in a cgroup, which
 // [Contain] offers where it can; it is also what limits can be put on.
 //
+// [Process.Still] makes the whole tree stand still, so that somebody can look at
+// what it has done, and [Still.Kill] ends it without another move.
+//
 // Out of reach is what another daemon was asked to start (docker, systemd-run,
 // at) and what runs as a user whom ralph may not signal (sudo); the latter is
 // reported by Wait. Other Unix systems have no subreaper: there the process

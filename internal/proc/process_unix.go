@@ -12,8 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
+
+// nudge is how often a supervisor that has something to do is woken.
+const nudge = 100 * time.Millisecond
 
 // A Process is a command that was started. Its methods may be called from
 // several goroutines, Wait from one.
@@ -28,6 +33,8 @@ type Process struct {
 	over       chan struct{} // closed after the last event
 	ended      *ended        // after that; nil if the supervisor is lost,
 	cause      error         // and why it is
+
+	ordered atomic.Bool // something, so that it has to be awake
 
 	mu      sync.Mutex // guards what follows
 	orders  *os.File
@@ -199,9 +206,8 @@ func (p *Process) Kill() error { return p.send(order{Do: killAll}) }
 func (p *Process) send(o order) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// An agent may have stopped the supervisor with all else that it could
-	// find; one that is stopped does not obey.
-	err := p.supervisor.Process.Signal(syscall.SIGCONT)
+	p.ordered.Store(true)
+	err := p.wake()
 	if err == nil {
 		err = p.encoder.Encode(o)
 	}
@@ -210,6 +216,10 @@ func (p *Process) send(o order) error {
 	}
 	return err
 }
+
+// wake lets the supervisor go on. An agent may have stopped it with all else that
+// it could find, or do so all the time; one that is stopped does not obey.
+func (p *Process) wake() error { return p.supervisor.Process.Signal(syscall.SIGCONT) }
 
 // listen takes the supervisor's events to those who wait for them. It ends with
 // the supervisor.
@@ -234,11 +244,30 @@ func (p *Process) listen() {
 // found by Spec.Marker, or may still run if there is none. Any other error
 // names processes that could not be killed; Exit is valid nevertheless.
 func (p *Process) Wait() (Exit, error) {
-	<-p.over
+	again := time.NewTicker(nudge)
+	defer again.Stop()
+	var rescued []Leftover
+	for over, held := false, 0; !over; {
+		select {
+		case <-p.over:
+			over = true
+		case <-again.C:
+			if !p.ordered.Load() {
+				continue
+			}
+			if held++; !stopped(p.supervisor.Process.Pid) {
+				held = 0
+			} else if held%20 == 0 {
+				rescued = append(rescued, p.rescue()...)
+			}
+			_ = p.wake() // if it is gone, its events end
+		}
+	}
 	if p.ended == nil {
 		return p.lost(p.cause)
 	}
 	e := *p.ended
+	e.Exit.Leftovers = append(e.Exit.Leftovers, rescued...)
 	// The supervisor's work is done, and it need not take its time to exit.
 	if err := p.abandon(); err != nil {
 		return e.Exit, fmt.Errorf("%s: %w", p.name, err)

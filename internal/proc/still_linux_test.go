@@ -485,3 +485,66 @@ func TestAWrapperIsKeptWithItsCommand(t *testing.T) {
 		s.ends(proc.Exit{Code: 3})
 	})
 }
+
+func TestAProcessThatStartsProgramsAllTheTimeIsFrozen(t *testing.T) {
+	bothWays(t, func(t *testing.T, _ string, edit func(*proc.Spec)) {
+		s := startScript(t, `exec "$0" helper vforks`, func(spec *proc.Spec) {
+			edit(spec)
+			spec.Args = append(spec.Args, os.Args[0])
+		})
+		s.expect("up")
+		for range 20 {
+			if err := s.still(all).Thaw(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.stdin.Close()
+		exit, err := s.wait()
+		if text := s.rest(); err != nil || exit.Code != 0 || text != "" {
+			t.Errorf("got %+v, %v, %q; want exit status 0, and no program that did not start", exit, err, text)
+		}
+	})
+}
+
+func TestManyProcessesAreFrozen(t *testing.T) {
+	bothWays(t, func(t *testing.T, _ string, edit func(*proc.Spec)) {
+		s := startScript(t, `n=0; while [ $n -lt 500 ]; do setsid sh -c 'echo up; exec sleep 1000' & n=$((n+1)); done; read line; exit 3`, edit)
+		for range 500 {
+			s.expect("up")
+		}
+		if still := s.still(only(s)); len(still.Killed) != 500 {
+			t.Errorf("%d were killed, want 500", len(still.Killed))
+		} else if err := still.Thaw(); err != nil {
+			t.Error(err)
+		}
+		s.stdin.Close()
+		s.ends(proc.Exit{Code: 3})
+	})
+}
+
+func TestASupervisorThatIsStoppedAllTheTimeFreezesAndKills(t *testing.T) {
+	bothWays(t, func(t *testing.T, _ string, edit func(*proc.Spec)) {
+		for name, end := range map[string]func(*session) error{
+			"frozen": func(s *session) error {
+				still, err := s.Still(s.t.Context(), all)
+				if err != nil { // it has not come to it for 10 seconds
+					return s.Kill()
+				}
+				return still.Kill()
+			},
+			"killed": func(s *session) error { return s.Kill() },
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := startScript(t, `for i in 1 2 3 4; do setsid env -i "$0" helper stops $PPID & done; read line`, func(spec *proc.Spec) {
+					edit(spec)
+					spec.Args = append(spec.Args, os.Args[0])
+				})
+				s.expect("up", "up", "up", "up")
+				if err := end(s); err != nil {
+					t.Error(err)
+				}
+				s.ends(killed)
+			})
+		}
+	})
+}

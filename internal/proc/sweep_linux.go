@@ -150,6 +150,9 @@ func (c *census) examine(ids []int) (found []process, sure bool) {
 		looks.Go(func() {
 			defer func() { <-free }()
 			kind, p := classify(pid, c.marker)
+			if kind == carrier && isThread(pid) {
+				kind = other // the process itself is on the list of all
+			}
 			if kind == carrier && !p.dead() {
 				_ = p.signal(syscall.SIGSTOP) // or the hunt will say why it cannot be killed
 			}
