@@ -58,7 +58,7 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task) (err error) {
 	}
 	results := make([]outcome, 0, len(shared))
 	for _, command := range shared {
-		result, err := l.known(ctx, snapshot.Content, command, dir)
+		result, err := l.known(ctx, snapshot.Digest(), command, dir)
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (p parts) missing() []string {
 
 // hash takes the digests of a task's session at this moment.
 func (l *Loop) hash(tx *store.Tx, task int64, snapshot worktree.Snapshot) (h hashes, err error) {
-	h.Head, h.WorkTree = snapshot.Head, snapshot.Content
+	h.Head, h.WorkTree = snapshot.Head, snapshot.Digest()
 	if h.Definitions, err = tx.Definitions(task); err != nil {
 		return h, err
 	}
