@@ -183,7 +183,7 @@ func broken(before, now outcome) []string {
 func (l *Loop) stateNow(ctx context.Context, scratch string) (s store.State, err error) {
 	look, err := l.Tree.Look(ctx, scratch)
 	if err == nil {
-		s.Content = look.Content
+		s.Content = look.Digest()
 		s.Committed, err = l.Tree.Committed(ctx, look.Head)
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ func (s *session) leaves(ctx context.Context, saw observation) (left *store.Left
 	if saw.blind || s.left.WorkTree == "" {
 		return nil
 	}
-	left = &store.Left{Session: s.row.ID, State: store.State{Content: s.left.WorkTree}, Found: store.State{Content: s.began.Content}}
+	left = &store.Left{Session: s.row.ID, State: store.State{Content: s.left.WorkTree}, Found: store.State{Content: s.began.Digest()}}
 	var err error
 	if left.State.Committed, err = s.Tree.Committed(ctx, s.left.Head); err == nil {
 		left.Found.Committed, err = s.Tree.Committed(ctx, s.began.Head)

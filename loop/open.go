@@ -42,6 +42,11 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
+	if lock, err := l.Tree.Unlock(); err != nil {
+		l.Log.Warn("git's lock of the index is there, and nobody holds it; remove it", "error", err)
+	} else if lock != "" {
+		l.Log.Warn("removed git's lock of the index, which a git that was killed had left", "file", lock)
+	}
 	snapshot, ignored, err := l.look(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("state of the work tree: %w", err)

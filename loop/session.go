@@ -112,7 +112,7 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 // content is the digest of the work tree.
 func (s *session) content(ctx context.Context) (string, error) {
 	look, err := s.Tree.Look(ctx, s.idleScratch())
-	return look.Content, err
+	return look.Digest(), err
 }
 
 // idleScratch is [session.scratch] for those looks at the work tree that are taken

@@ -56,7 +56,7 @@ func (p parts) missing() []string {
 // hash takes the digests of a task's session at this moment; files are those of
 // [digestFiles], for which a transaction is no place.
 func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h hashes, err error) {
-	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Content, files
+	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Digest(), files
 	h.Definitions, err = tx.Definitions(task)
 	return h, err
 }

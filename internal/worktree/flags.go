@@ -3,6 +3,7 @@ package worktree
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 )
@@ -15,14 +16,17 @@ const (
 	skipWorktree = 1 << 14 // of those: git update-index --skip-worktree
 )
 
+// gitlinkMode is the mode of an entry that stands for a repository within.
+const gitlinkMode = 0o160000
+
 // lookAtAll takes the marks away from the entries of an index by which a file that was
 // changed would not be seen; an agent may set them. A file that is not there for a
-// sparse checkout keeps its own. What cannot be read as an index stays as it is, for
+// sparse checkout keeps its own. It returns the repositories within. What cannot be read as an index stays as it is, for
 // git to judge. The checksum at the end stays too: git does not read it, and a split
 // index is known by it.
-func (t *Tree) lookAtAll(index []byte) {
+func (t *Tree) lookAtAll(index []byte) (links []gitlink) {
 	if len(index) < 12 || string(index[:4]) != "DIRC" {
-		return
+		return nil
 	}
 	version, n := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
 	hash := 20
@@ -33,7 +37,10 @@ func (t *Tree) lookAtAll(index []byte) {
 	for at := 12; n > 0; n-- {
 		e := entry{index: index, at: at, flags: at + 40 + hash, version: version}
 		if !e.read(name) {
-			return
+			return links
+		}
+		if mode := binary.BigEndian.Uint32(index[at+24:]); mode == gitlinkMode && len(e.name) > 0 {
+			links = append(links, gitlink{string(e.name), hex.EncodeToString(index[at+40 : at+40+hash])})
 		}
 		if f := e.get(e.flags); f&assumeValid != 0 {
 			e.set(e.flags, f&^assumeValid)
@@ -45,6 +52,7 @@ func (t *Tree) lookAtAll(index []byte) {
 		}
 		at, name = e.end, e.name
 	}
+	return links
 }
 
 // An entry is a file in an index.

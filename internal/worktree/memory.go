@@ -25,6 +25,8 @@ type memory struct {
 	config    string // digest of the configuration that the overrides are from
 	overrides []string
 
+	modules map[string]*Tree // repositories within, by path from the top
+
 	index   string // digest of an index, and the tree that git made of it
 	content string
 

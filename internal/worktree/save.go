@@ -140,7 +140,8 @@ func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignore
 // keepTree makes a tree of the whole work tree, also of what is beside the project.
 func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (string, error) {
 	index := filepath.Join(scratch, "save-index")
-	if err := t.copyIndex(filepath.Join(t.git, "index"), index); err != nil {
+	links, err := t.copyIndex(filepath.Join(t.git, "index"), index)
+	if err != nil {
 		return "", err
 	}
 	defer os.Remove(index)
@@ -149,15 +150,8 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 		return "", err
 	}
 	env := append(slices.Clip(overrides), "GIT_INDEX_FILE="+index)
-	add := []string{"add", "-A", "--ignore-errors", "--", ":/"}
-	for _, e := range t.exclude {
-		add = append(add, ":(exclude,literal)"+e)
-	}
-	if _, err := run(ctx, t.root, env, add...); err != nil {
-		var exit *exitError
-		if !errors.As(err, &exit) || ctx.Err() != nil {
-			return "", err
-		}
+	if err := t.addAll(ctx, env, ":/", links); err != nil {
+		return "", err
 	}
 	if len(ignored) > 0 {
 		force := []string{"add", "-f", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"}
@@ -334,15 +328,32 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 	if err != nil {
 		return nil, err
 	}
+	var files []string
+	for name, within := range s.Modules {
+		if within.Unreadable != "" {
+			continue
+		}
+		m, err := t.module(ctx, t.Below(name))
+		if err != nil {
+			return nil, err
+		}
+		list, err := m.Uncommitted(ctx, within, moduleScratch(scratch, t.Below(name)))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range list {
+			files = append(files, name+"/"+f)
+		}
+	}
 	top, err := t.topContent(ctx, s, scratch)
 	if err != nil || top == base {
-		return nil, err
+		return files, err
 	}
 	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--relative", "--no-commit-id", base, top)
 	if err != nil {
 		return nil, err
 	}
-	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+	return append(files, strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })...), nil
 }
 
 // below is what paths from the top begin with in the root; "" where that is the top.

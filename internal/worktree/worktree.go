@@ -16,7 +16,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,6 +52,9 @@ type Snapshot struct {
 	Logged  []string          `json:"logged"`  // commits that only the logs of the refs still know
 	Stashes []string          `json:"stashes"` // commits of the stash, which are among those
 	Marks   string            `json:"marks"`   // digest of the refs and their logs; "" if it is not known
+
+	Modules    map[string]Snapshot `json:"modules,omitempty"`    // of the repositories within, by path from the root
+	Unreadable string              `json:"unreadable,omitempty"` // why one of those could not be looked at
 }
 
 // Open opens the work tree of a project. Paths in exclude, relative to the root,
@@ -81,7 +83,7 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 		digest, err := t.digest(ctx)
 		return Snapshot{Content: digest}, err
 	}
-	s, err := t.Look(ctx, scratch)
+	s, err := t.look(ctx, scratch, (*Tree).Snapshot)
 	if err != nil {
 		return s, err
 	}
@@ -131,59 +133,64 @@ func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error)
 		s.Content, err = t.digest(ctx)
 		return s, err
 	}
+	return t.look(ctx, scratch, (*Tree).Look)
+}
+
+// look is Look of a git work tree, which looks at the repositories within with into.
+func (t *Tree) look(ctx context.Context, scratch string, into func(*Tree, context.Context, string) (Snapshot, error)) (s Snapshot, err error) {
 	s.Head, _ = t.head(ctx)
-	s.Content, err = t.writeTree(ctx, scratch, s.Head)
+	var links []gitlink
+	if s.Content, links, err = t.writeTree(ctx, scratch, s.Head); err != nil {
+		return s, err
+	}
+	s.Modules, err = t.lookInto(ctx, scratch, links, into)
 	return s, err
 }
 
 // writeTree puts the content of the work tree into a tree object of the scratch
-// folder, by way of an index of its own. head is the commit of HEAD.
-func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, error) {
+// folder, by way of an index of its own. head is the commit of HEAD. It also returns
+// what repositories are within.
+func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []gitlink, error) {
 	objects := filepath.Join(scratch, "objects")
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	index := filepath.Join(scratch, "index")
-	if err := t.copyIndex(filepath.Join(t.git, "index"), index); err != nil {
-		return "", err
+	links, err := t.copyIndex(filepath.Join(t.git, "index"), index)
+	if err != nil {
+		return "", nil, err
 	}
 	// Whoever has locked it was killed: nobody else uses the folder.
 	if err := os.Remove(index + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
+		return "", nil, err
 	}
 	// A split index refers to a file beside it.
 	shared, err := sharedIndexes(t.git)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	for _, s := range shared {
-		if err := t.copyIndex(filepath.Join(t.git, s), filepath.Join(scratch, s)); err != nil {
-			return "", err
+		more, err := t.copyIndex(filepath.Join(t.git, s), filepath.Join(scratch, s))
+		if err != nil {
+			return "", nil, err
 		}
-	}
-	add := []string{"add", "-A", "--ignore-errors", "--", "."}
-	for _, e := range t.exclude {
-		add = append(add, ":(exclude,literal)"+e)
+		links = append(links, more...)
 	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	env := append(t.environment(scratch), overrides...)
-	// An untracked repository without a commit, or an unreadable file, makes add
-	// complain about that file and go on with the others.
-	if _, err := run(ctx, t.root, env, add...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || ctx.Err() != nil {
-			return "", err
-		}
+	if err := t.addAll(ctx, env, ".", links); err != nil {
+		return "", nil, err
 	}
 	digest := ""
-	if len(shared) == 0 { // of a split index a part would be elsewhere
-		digest = digestOf(index)
+	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // of a split index a part would be elsewhere
+		sum := sha256.Sum256(b)
+		digest, links = hex.EncodeToString(sum[:]), t.lookAtAll(b)
 	}
 	if content, ok := t.knownTree(digest, objects, head); ok {
-		return content, nil
+		return content, links, nil
 	}
 	content, err := t.treeOfIndex(ctx, env)
 	if err == nil {
@@ -191,7 +198,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, err
 		defer t.known.mu.Unlock()
 		t.known.index, t.known.content = digest, content
 	}
-	return content, err
+	return content, links, err
 }
 
 // sharedIndexes are the names of the parts of split indexes in a git directory.
@@ -216,20 +223,6 @@ func (t *Tree) knownTree(digest, objects, head string) (content string, ok bool)
 	committed := t.prefix == "" && head != "" && head == t.known.head && content == t.known.tree
 	name := filepath.Join(content[:2], content[2:])
 	return content, committed || exists(filepath.Join(objects, name)) || exists(filepath.Join(t.common, "objects", name))
-}
-
-// digestOf is a digest of a file, "" if it cannot be read.
-func digestOf(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return ""
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // treeOfIndex is the tree of the project in the index of an environment.
@@ -271,8 +264,9 @@ func quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }
 
-// copyIndex copies an index, so that git looks at every file in it.
-func (t *Tree) copyIndex(from, to string) error {
+// copyIndex copies an index, so that git looks at every file in it. It returns the
+// repositories within.
+func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	info, statErr := os.Stat(from)
 	b, err := os.ReadFile(from)
 	if errors.Is(err, os.ErrNotExist) {
@@ -281,18 +275,18 @@ func (t *Tree) copyIndex(from, to string) error {
 		if err = os.Remove(to); errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
-		return err
+		return nil, err
 	}
 	if err = errors.Join(err, statErr); err != nil {
-		return err
+		return nil, err
 	}
-	t.lookAtAll(b)
+	links = t.lookAtAll(b)
 	if err := os.WriteFile(to, b, 0o600); err != nil {
-		return err
+		return nil, err
 	}
 	// By its time git tells which files were changed too soon after it was written
 	// to be told by theirs; those it reads.
-	return os.Chtimes(to, time.Time{}, info.ModTime())
+	return links, os.Chtimes(to, time.Time{}, info.ModTime())
 }
 
 // Changes are the files that differ between two snapshots, by path, and the
@@ -305,15 +299,26 @@ func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch stri
 	if err != nil {
 		return nil, nil, err
 	}
+	within, theirs, err := t.changesWithin(ctx, before, after, scratch)
+	if err != nil {
+		return nil, nil, err
+	}
+	commits = append(commits, theirs...)
 	if before.Content == after.Content {
-		return []ralph.FileChange{}, commits, nil
+		return sorted(within), commits, nil
 	}
 	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", "--raw", "--numstat", before.Content, after.Content)
 	if err != nil {
 		return nil, nil, err
 	}
 	files, err := parseChanges(out)
-	return files, commits, err
+	return sorted(append(files, within...)), commits, err
+}
+
+// sorted are files by their path; never nil.
+func sorted(files []ralph.FileChange) []ralph.FileChange {
+	slices.SortFunc(files, func(a, b ralph.FileChange) int { return strings.Compare(a.Path, b.Path) })
+	return slices.AppendSeq([]ralph.FileChange{}, slices.Values(files))
 }
 
 // commits are those that are reachable now, also by the logs of the refs, and
@@ -376,7 +381,6 @@ func parseChanges(out []byte) ([]ralph.FileChange, error) {
 			files[n].Added, files[n].Removed = count(parts[0]), count(parts[1])
 		}
 	}
-	slices.SortFunc(files, func(a, b ralph.FileChange) int { return strings.Compare(a.Path, b.Path) })
 	return files, nil
 }
 

@@ -1,0 +1,120 @@
+//go:build unix
+
+package worktree
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestEveryGitIsMadeInOnePlace: another one would obey the configuration that an agent
+// can write.
+func TestEveryGitIsMadeInOnePlace(t *testing.T) {
+	root := filepath.Join("..", "..")
+	// The demo and the benchmark run git in projects of their own, as people would.
+	allowed := []string{"internal/worktree/git.go", "cmd/ralph/demo.go", "internal/bench/project.go", "internal/bench/files.go"}
+	found := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			called, ok := call.Fun.(*ast.SelectorExpr)
+			if ok && (called.Sel.Name == "LookPath" || called.Sel.Name == "Join") { // these start nothing
+				return true
+			}
+			for _, arg := range call.Args {
+				if text, ok := arg.(*ast.BasicLit); ok && text.Value == `"git"` {
+					found++
+					if !slices.Contains(allowed, filepath.ToSlash(name)) {
+						t.Errorf("%s runs git by itself", name)
+					}
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found == 0 {
+		t.Error("the one place was not found")
+	}
+}
+
+func TestWhatAKeyIsOverriddenWith(t *testing.T) {
+	for _, tt := range []struct {
+		key  string
+		want []string
+	}{
+		{"filter.lfs.clean", []string{"GIT_CONFIG_KEY_1=filter.lfs.clean", "GIT_CONFIG_VALUE_1=", "GIT_CONFIG_COUNT=2"}},
+		{"filter.lfs.smudge", []string{"GIT_CONFIG_KEY_1=filter.lfs.smudge", "GIT_CONFIG_VALUE_1=", "GIT_CONFIG_COUNT=2"}},
+		{"filter.lfs.process", []string{"GIT_CONFIG_KEY_1=filter.lfs.process", "GIT_CONFIG_VALUE_1=", "GIT_CONFIG_COUNT=2"}},
+		{"filter.lfs.required", []string{"GIT_CONFIG_KEY_1=filter.lfs.required", "GIT_CONFIG_VALUE_1=false", "GIT_CONFIG_COUNT=2"}},
+		{"filter.a=b.c.clean", []string{"GIT_CONFIG_KEY_1=filter.a=b.c.clean", "GIT_CONFIG_VALUE_1=", "GIT_CONFIG_COUNT=2"}},
+		{"hook.x.command", []string{"GIT_CONFIG_KEY_1=hook.x.command", "GIT_CONFIG_VALUE_1=", "GIT_CONFIG_COUNT=2"}},
+		{"hook.x.event", []string{"GIT_CONFIG_KEY_1=hook.x.enabled", "GIT_CONFIG_VALUE_1=false", "GIT_CONFIG_COUNT=2"}},
+		{"filter.lfs.other", []string{"GIT_CONFIG_COUNT=1"}},
+		{"", []string{"GIT_CONFIG_COUNT=1"}},
+	} {
+		if got := overridesOf([]string{tt.key}); !slices.Equal(got, tt.want) {
+			t.Errorf("%q is overridden with %q, want %q", tt.key, got, tt.want)
+		}
+	}
+}
+
+// TestAGitThatDoesNotEndIsKilledWithWhatItStarted: nothing that a repository has git do
+// may keep ralph waiting.
+func TestAGitThatDoesNotEndIsKilledWithWhatItStarted(t *testing.T) {
+	bin := t.TempDir()
+	script := "#!/bin/sh\nsleep 1000 &\necho $! > '" + bin + "/child'\nwait\n"
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	_, err := runWithin(t.Context(), 2*time.Second, bin, nil, "", "status")
+	if !errors.Is(err, errSlow) {
+		t.Fatalf("the error is %v, want %v", err, errSlow)
+	}
+	text, err := os.ReadFile(filepath.Join(bin, "child"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its output is closed, so that it has been killed; a zombie that nobody has waited
+	// for yet can still be signalled.
+	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/stat"); err == nil {
+		if !strings.Contains(string(stat), ") Z ") && !strings.Contains(string(stat), ") X ") {
+			t.Errorf("what it had started lives: %s", stat)
+		}
+	} else if err := syscall.Kill(child, 0); err == nil {
+		t.Error("what it had started lives")
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package worktree
+
+// inUse cannot tell here.
+func inUse(string, string) bool { return true }
