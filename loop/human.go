@@ -78,6 +78,9 @@ func (l *Loop) Complete(ctx context.Context, task int64, c Completion) (refused 
 	if ctx.Err() != nil {
 		return "", d, context.Cause(ctx)
 	}
+	if len(s.hiding) > 0 {
+		return "ralph cannot tell whether protected files were changed in " + strings.Join(s.hiding, ", ") + "; make that readable, then complete it again. The task stays claimed.", d, nil
+	}
 	if !passed(s.checks) || len(s.protected) > 0 && !s.Rules.ReviewProtect {
 		return failing(s.checks, s.protected), d, nil
 	}
