@@ -34,11 +34,15 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var tasks []ralph.Task
 	var inbox []store.InboxItem
 	var unaccepted []int64
+	var unsettled []store.UnsettledSession
 	err := r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}}); err != nil {
 			return err
 		}
 		if inbox, err = tx.Inbox(); err != nil {
+			return err
+		}
+		if unsettled, err = tx.Unsettled(); err != nil {
 			return err
 		}
 		unaccepted, err = tx.Unaccepted()
@@ -47,11 +51,21 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	if err != nil {
 		return nil, err
 	}
-	ends := judgeRest(tasks, inbox, r.worked, r.Task)
+	ends := append(judgeRest(tasks, inbox, r.worked, r.Task), unsettledEnds(unsettled)...)
 	if len(unaccepted) > 0 {
 		ends = append(ends, end{ralph.ExitWaiting, Outside(unaccepted)})
 	}
 	return ends, nil
+}
+
+// unsettledEnds names the sessions that could not be settled, whose tasks wait for
+// somebody to mend that.
+func unsettledEnds(list []store.UnsettledSession) (ends []end) {
+	for _, u := range list {
+		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be settled: %s (see `ralph doctor`)", u.ID, u.Task, u.Why)
+		ends = append(ends, end{ralph.ExitWaiting, why})
+	}
+	return ends
 }
 
 // Outside says of completed tasks that nothing recorded says why they are.
