@@ -101,10 +101,6 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	if err != nil {
 		return nil, fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task.ID, err)
 	}
-	protected, err := digestProtected(l.Dir, l.Verification.Protect)
-	if err != nil {
-		return nil, err
-	}
 	start.ID, start.Task, start.Snapshot, start.Uncommitted, start.Dir = s.row.ID, task.ID, snapshot, uncommitted, l.Dir
 	if start.Origin == ralph.FromHuman {
 		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
@@ -113,13 +109,6 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	}
 	err = l.Store.Tx(ctx, func(tx *store.Tx) error {
 		if s.reference, err = l.hash(tx, task.ID, snapshot); err != nil {
-			return err
-		}
-		known, err := l.protectedFiles(tx)
-		if err != nil {
-			return err
-		}
-		if err := tx.KeepProtectedFiles(welcome(known, protected)); err != nil {
 			return err
 		}
 		start.Hashes = s.reference
@@ -328,12 +317,18 @@ func (s *session) checkProtected(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		waiting, err := tx.UnderReview()
-		s.protected = slices.DeleteFunc(tampered(known, now), func(path string) bool {
-			// Another task's change that a person is to decide on is not this one's.
-			return s.Rules.ReviewProtect && waiting[path] && known[path].Seen == now[path]
-		})
-		return err
+		mine, err := s.leftConfiguration(tx)
+		if err != nil {
+			return err
+		}
+		s.protected = tampered(known, now)
+		for path, p := range known {
+			if mine[filepath.Join(s.Dir, filepath.FromSlash(path))] && p.Approved != now[path] && !slices.Contains(s.protected, path) {
+				s.protected = append(s.protected, path)
+			}
+		}
+		slices.Sort(s.protected)
+		return nil
 	})
 }
 

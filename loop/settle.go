@@ -42,10 +42,11 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 		}
 		if saw.elsewhere {
 			f.Changed, f.Untouched = true, false // what cannot be seen is not held against it
-		} else if err := s.keepProtected(tx, saw.protected); err != nil {
-			return err
 		}
 		d = signals.Decide(f)
+		if err := s.leaveTaking(tx, saw, d); err != nil {
+			return err
+		}
 		if s.row.Ending != ralph.Finished && (d.Closing == "" || d.Inferred) {
 			if err := s.checkpoint(tx); err != nil {
 				return err
@@ -56,6 +57,10 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	if err != nil {
 		return d, 0, err
 	}
+	if err := s.putBack(keep); err != nil {
+		// Whoever begins the next session is told, and does not begin it.
+		s.Log.Warn("what a session changed of what is people's stays", "session", s.row.ID, "error", err)
+	}
 	return d, s.row.CostUSD, errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch()))
 }
 
@@ -64,6 +69,7 @@ type observation struct {
 	elsewhere bool              // the session worked in another work tree, so that nothing can be seen of it here
 	unchecked string            // why its done could not be checked; "" if it was, or there is none
 	protected map[string]string // digests of the protected files
+	config    map[string]string // digests of the files that configure runs
 }
 
 // observe looks at what the session left behind and has its done checked.
@@ -76,6 +82,9 @@ func (s *session) observe(ctx context.Context) (saw observation, err error) {
 			saw.unchecked = "lost before its done was accepted, which can only be checked where it worked, in another work tree: " + s.row.Dir
 		}
 		saw.elsewhere = true
+		if err == nil {
+			saw.config, err = s.digestConfiguration(s.row.Dir, nil)
+		}
 		return saw, err
 	}
 	after, err := s.Tree.Look(keep, s.scratch())
@@ -98,16 +107,10 @@ func (s *session) observe(ctx context.Context) (saw observation, err error) {
 	if saw.protected, err = digestProtected(s.Dir, s.Verification.Protect); err != nil {
 		return saw, err
 	}
-	return saw, s.lostWork(keep)
-}
-
-// keepProtected notes how the session left the protected files.
-func (s *session) keepProtected(tx *store.Tx, now map[string]string) error {
-	known, err := s.protectedFiles(tx)
-	if err != nil {
-		return err
+	if saw.config, err = s.digestConfiguration(s.Dir, s.row.Files); err != nil {
+		return saw, err
 	}
-	return tx.KeepProtectedFiles(farewell(known, now))
+	return saw, s.lostWork(keep)
 }
 
 // checkpoint keeps where a session stood that ended in the middle. A person's says

@@ -34,6 +34,11 @@ type project struct {
 	git    bool
 	config config.Loaded
 	held   confinement // set for a run
+
+	userFile   string // the user's own configuration; "" if there can be none
+	unapproved []unapproved
+	instead    map[string]string                                      // copies that are read in the place of what is not approved
+	load       func(instead map[string]string) (config.Loaded, error) // reads the configuration
 }
 
 // Names of files that ralph owns.
@@ -84,7 +89,15 @@ func (a *app) project(ctx context.Context) (*project, error) {
 			return nil, err
 		}
 	}
-	p.config, err = a.loadConfig(p.root)
+	if dir, err := os.UserConfigDir(); err == nil {
+		p.userFile = filepath.Join(dir, "ralph", "config.yaml")
+	}
+	p.load = func(instead map[string]string) (config.Loaded, error) {
+		return config.Load(config.Sources{ProjectDir: p.root, UserFile: p.userFile, Environ: a.environ, Instead: instead})
+	}
+	if p.config, err = p.load(nil); err != nil {
+		err = p.salvage(ctx, err)
+	}
 	return p, err
 }
 
@@ -128,21 +141,19 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (a *app) loadConfig(root string) (config.Loaded, error) {
-	userFile := ""
-	if dir, err := os.UserConfigDir(); err == nil {
-		userFile = filepath.Join(dir, "ralph", "config.yaml")
-	}
-	return config.Load(config.Sources{ProjectDir: root, UserFile: userFile, Environ: a.environ})
-}
-
 // open opens the project's database.
 func (p *project) open(ctx context.Context) (*store.DB, error) {
 	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{})
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("%w: ralph keeps its state there and must be able to write it", err)
 	}
-	return db, err
+	if err != nil {
+		return nil, err
+	}
+	if err := p.judgeConfiguration(ctx, db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // write runs f in a transaction on the project's database.
@@ -164,6 +175,9 @@ func (a *app) with(ctx context.Context, f func(p *project, db *store.DB) error) 
 	db, err := p.open(ctx)
 	if err != nil {
 		return err
+	}
+	if why := p.waitsForApproval(); why != "" {
+		fmt.Fprintf(a.err, "ralph: %s; the approved version is used; %s\n", why, howToApprove)
 	}
 	return errors.Join(f(p, db), db.Close())
 }

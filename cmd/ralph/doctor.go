@@ -81,6 +81,9 @@ func examine(ctx context.Context, a *app) []finding {
 		return append(findings, finding{"database", false, err.Error(), "see above; copies are in the folder backups beside the database"})
 	}
 	defer db.Close()
+	if why := p.waitsForApproval(); why != "" {
+		findings = append(findings, finding{"configuration", false, why + "; what follows is of the approved version", howToApprove})
+	}
 	if err := db.Check(ctx); err != nil {
 		findings = append(findings, finding{"database", false, err.Error(), "`ralph db check` says more, and which copy there is"})
 	} else {

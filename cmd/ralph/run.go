@@ -138,16 +138,22 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err != nil {
 		return err
 	}
-	for key, value := range set {
-		if err := p.config.Set(key, "flag", value); err != nil {
-			return usage(err)
-		}
-	}
 	db, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	if err := p.refuseUnapproved(); err != nil {
+		return o.notBegun(ctx, a, db, err)
+	}
+	if why := p.waitsForApproval(); why != "" {
+		fmt.Fprintf(a.err, "ralph: %s; the approved version is used\n", why)
+	}
+	for key, value := range set {
+		if err := p.config.Set(key, "flag", value); err != nil {
+			return usage(err)
+		}
+	}
 	if !o.dryRun {
 		if p.held, err = confine(ctx, a, p); err != nil {
 			return err

@@ -45,7 +45,8 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 	}
 	return &loop.Loop{
 		Store: db, Agent: agent, Prepare: agent.Prepare, Tree: tree, Dir: p.root, State: p.state,
-		Log:     newLog(a),
+		Log:           newLog(a),
+		Configuration: p.configurationFiles(), Kept: p.kept(),
 		Limits:  limits(c.Limits),
 		Rules:   rulesOf(c),
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
@@ -93,6 +94,9 @@ func promptTemplate(p *project) (*prompt.Template, error) {
 		path := file
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(p.root, path)
+		}
+		if copied, ok := p.instead[path]; ok {
+			path = copied
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {
