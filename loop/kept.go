@@ -49,6 +49,11 @@ func (k Kept) Copy(digest string) string {
 	return path
 }
 
+// has tells whether what has the digest can be put back.
+func (k Kept) has(digest string) bool {
+	return digest == "" || strings.HasPrefix(digest, "link ") || k.Copy(digest) != ""
+}
+
 // keep copies a file whose digest is known, unless there is a copy or it is too
 // large. A file that has changed meanwhile has another digest and is not kept.
 func (k Kept) keep(path, digest string) error {

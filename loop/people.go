@@ -146,6 +146,12 @@ func (s *session) leaveTaking(tx *store.Tx, saw observation, d signals.Decision)
 		return err
 	}
 	back := slices.DeleteFunc(tampered(known, saw.protected), s.configures)
+	lost := slices.Clone(back)
+	back = slices.DeleteFunc(back, func(path string) bool { return !s.Kept.has(known[path].Approved) })
+	lost = slices.DeleteFunc(lost, func(path string) bool { return slices.Contains(back, path) })
+	if len(lost) > 0 {
+		s.row.Notes = append(s.row.Notes, "it changed protected files that ralph cannot put back, for want of a copy: "+strings.Join(lost, ", "))
+	}
 	if len(back) > 0 {
 		s.row.Notes = append(s.row.Notes, "it changed protected files, which are put back as people left them: "+strings.Join(back, ", "))
 	}
