@@ -55,6 +55,9 @@ func folded(list []string) []string {
 // each, of which nearly all differ, are shown as a whole.
 const maxTable = 4 << 20
 
+// LineDiff marks the lines that only one of two texts has with "-" and "+".
+func LineDiff(old, new []string) []string { return lineDiff(old, new) }
+
 // lineDiff marks the lines that only one of two texts has, by their longest common
 // subsequence.
 func lineDiff(old, new []string) (lines []string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -130,12 +131,19 @@ func (s *session) tampering(tx *store.Tx, f *finding) error {
 	}
 	f.hiding = hiding(known, f.hidden, s.hidden)
 	now := assumed(known, f.digests, f.hidden)
-	waiting, err := tx.UnderReview()
-	f.protected = slices.DeleteFunc(tampered(known, now), func(path string) bool {
-		// Another task's change that a person is to decide on is not this one's.
-		return s.Rules.ReviewProtect && waiting[path] && known[path].Seen == now[path]
-	})
-	return err
+	mine, err := s.leftConfiguration(tx)
+	if err != nil {
+		return err
+	}
+	f.protected = tampered(known, now)
+	for path, p := range known {
+		mine := mine[filepath.Join(s.Dir, filepath.FromSlash(path))]
+		if mine && p.Approved != now[path] && !slices.Contains(f.protected, path) {
+			f.protected = append(f.protected, path)
+		}
+	}
+	slices.Sort(f.protected)
+	return nil
 }
 
 // watchProtected notes the protected files that were changed while a command ran: the

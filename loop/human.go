@@ -31,6 +31,9 @@ func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.S
 	}); err != nil {
 		return ralph.Session{}, "", err
 	}
+	if err := l.greet(ctx); err != nil {
+		return ralph.Session{}, "", err
+	}
 	if err := l.baseline(ctx, t); err != nil {
 		return ralph.Session{}, "", err
 	}

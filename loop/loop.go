@@ -37,6 +37,11 @@ type Loop struct {
 	// at, and forget undoes it; nil if there is nothing to do before.
 	Prepare func() (forget func())
 
+	// Configuration are the files by which runs are configured, as absolute paths, and
+	// Kept is where copies are of what people left.
+	Configuration []string
+	Kept          Kept
+
 	Tree *worktree.Tree
 	Dir  string // the project's root
 
@@ -289,6 +294,9 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
 		return nil, err
 	}
+	if err := r.greet(ctx); err != nil {
+		return notGreeted(err)
+	}
 	if err := r.takeBaseline(ctx, task); err != nil || ctx.Err() != nil || closed(r.Stop) {
 		return nil, err
 	}
@@ -330,6 +338,9 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		return nil, fmt.Errorf("settle session %s of TASK-%d: %w", s.row.ID, task.ID, err)
 	}
 	r.cost += cost
+	if err := r.putBack(context.WithoutCancel(ctx)); err != nil {
+		return notGreeted(err)
+	}
 	if r.CommitTasks && d.Status == ralph.Completed {
 		closing, err := s.closing(context.WithoutCancel(ctx))
 		if err == nil {
@@ -350,6 +361,15 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		return e, nil
 	}
 	return r.afterAgent(ctx, report)
+}
+
+// notGreeted ends a run whose next session would be held to what another one left.
+func notGreeted(err error) (*end, error) {
+	var stuck *StuckError
+	if errors.As(err, &stuck) {
+		return &end{ralph.ExitWaiting, err.Error()}, nil
+	}
+	return nil, err
 }
 
 // takeBaseline is [Loop.baseline], given up when the run is to stop.

@@ -55,7 +55,7 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	if err != nil {
 		return nil, fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task.ID, err)
 	}
-	protected, unseen := digestProtected(l.Dir, l.Verification.Protect)
+	_, unseen := digestProtected(l.Dir, l.Verification.Protect)
 	s.hidden = slices.Sorted(maps.Keys(unseen))
 	files := digestFiles(l.Dir, l.StagnationFiles)
 	start.ID, start.Task, start.Snapshot, start.Uncommitted, start.Dir = s.row.ID, task.ID, snapshot, uncommitted, l.Dir
@@ -98,13 +98,6 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 				return nil
 			}
 			s.reference.Hidden = s.hidden
-			known, err := l.protectedFiles(tx)
-			if err != nil {
-				return err
-			}
-			if err := tx.KeepProtectedFiles(welcome(known, assumed(known, protected, unseen))); err != nil {
-				return err
-			}
 			start.Hashes = s.reference
 			s.row, err = tx.StartSession(start)
 			return err

@@ -119,6 +119,21 @@ func hiding(known map[string]store.ProtectedFile, unseen map[string]string, befo
 	return list
 }
 
+// digestOne is the digest of a file, "" if it is not there.
+func digestOne(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		if isNotDir(err) {
+			return "", nil
+		}
+		return gone(err)
+	}
+	if info.IsDir() {
+		return "", nil // a file that is there no more
+	}
+	return digestFile(path, fs.FileInfoToDirEntry(info))
+}
+
 // digestFile is a digest of a file's content and of whether it may be executed.
 func digestFile(path string, entry fs.DirEntry) (string, error) {
 	sum := sha256.New()
@@ -176,12 +191,12 @@ func farewell(known map[string]store.ProtectedFile, now map[string]string) []sto
 	return list
 }
 
-// tampered lists the files that are not as people left them. A change that an
-// earlier session made and nobody approved counts as long as it is there.
+// tampered lists the files that are neither as people left them nor as the session
+// found them: what an earlier one left is not this one's doing.
 func tampered(known map[string]store.ProtectedFile, now map[string]string) []string {
 	var list []string
 	for _, path := range paths(known, now) {
-		if known[path].Approved != now[path] {
+		if p := known[path]; p.Approved != now[path] && p.Seen != now[path] {
 			list = append(list, path)
 		}
 	}

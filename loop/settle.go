@@ -49,12 +49,10 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 		if saw.blind {
 			f.Changed, f.Untouched = true, false // what cannot be seen is not held against it
 		}
-		if saw.digests != nil {
-			if err := s.keepProtected(tx, saw); err != nil {
-				return err
-			}
-		}
 		d = signals.Decide(f)
+		if err := s.leaveTaking(tx, saw, d); err != nil {
+			return err
+		}
 		if s.row.Ending != ralph.Finished && (d.Closing == "" || d.Inferred) {
 			if err := s.checkpoint(tx); err != nil {
 				return err
@@ -71,6 +69,10 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 	if err != nil {
 		return d, 0, err
 	}
+	if err := s.putBack(keep); err != nil {
+		// Whoever begins the next session is told, and does not begin it.
+		s.Log.Warn("what a session changed of what is people's stays", "session", s.row.ID, "error", err)
+	}
 	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
 		s.Log.Warn("what a session's snapshots took cannot be removed", "session", s.row.ID, "error", err)
 	}
@@ -82,9 +84,10 @@ func (s *session) settle(ctx context.Context, report Report) (d signals.Decision
 // the database.
 type observation struct {
 	finding
-	blind     bool   // it cannot be told whether anything was changed
-	unchecked string // why its done could not be checked; "" if it was, or there is none
-	stopped   string // the same, where a person or another machine is the reason
+	blind     bool              // it cannot be told whether anything was changed
+	unchecked string            // why its done could not be checked; "" if it was, or there is none
+	stopped   string            // the same, where a person or another machine is the reason
+	config    map[string]string // digests of the files that configure runs
 }
 
 // observe looks at what the session left behind and has its done checked, unless that
@@ -100,7 +103,7 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 		if done {
 			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, in another work tree: " + s.row.Dir
 		}
-		saw.blind = true
+		saw.blind, saw.config = true, s.digestConfiguration(s.row.Dir, nil)
 		return saw
 	}
 	found := s.found
@@ -131,6 +134,7 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 	if err := s.lostWork(keep); err != nil {
 		saw.missed("whether files are gone that were not committed", err)
 	}
+	saw.config = s.digestConfiguration(s.Dir, s.row.Files)
 	for _, what := range saw.unseen {
 		s.Log.Warn("a session is settled without what could not be looked at", "session", s.row.ID, "task", s.row.TaskID, "what", what)
 	}
@@ -144,15 +148,6 @@ const uncheckable = "the done could not be checked: "
 func (s *session) claimed(ctx context.Context) (bool, error) {
 	closing, err := s.closing(ctx)
 	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
-}
-
-// keepProtected notes how the session left the protected files.
-func (s *session) keepProtected(tx *store.Tx, saw observation) error {
-	known, err := s.protectedFiles(tx)
-	if err != nil {
-		return err
-	}
-	return tx.KeepProtectedFiles(farewell(known, assumed(known, saw.digests, saw.hidden)))
 }
 
 // checkpoint keeps where a session stood that ended in the middle. A person's says

@@ -33,6 +33,9 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	if err := l.Store.View(ctx, func(tx *store.Tx) error { return tx.Claimable(t) }); err != nil {
 		return nil, err
 	}
+	if err := l.greet(ctx); err != nil {
+		return nil, err
+	}
 	if err := l.baseline(ctx, t); err != nil {
 		return nil, err
 	}

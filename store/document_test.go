@@ -114,7 +114,7 @@ var meanings = map[string]string{
 	"sessions.facts": own + "what the decision was made from, for `ralph replay`", "sessions.stop_request": "why it is to be stopped", "sessions.stop_by": "who said so",
 	"sessions.people_edited": "1 if people changed its task or feature meanwhile", "sessions.started_at": "", "sessions.updated_at": "", "sessions.completed_at": "when it was settled; from then on its calls are refused",
 	"sessions.uncommitted": "list of files that were not committed when it began", "sessions.snapshot_id": "the saved state that has them; 0 if none was needed", "sessions.gone": "list of those that are not there any more",
-	"sessions.notes": "list of sentences: what it tried that only people may do, and what it changed that is theirs",
+	"sessions.notes":  "list of sentences: what it tried that only people may do, and what it changed that is theirs",
 	"sessions.branch": "git's branch there; empty if that is not known", "sessions.progress": "what a person's chat reported last, as an object",
 	"sessions.halted_by": "who asked for this one to be stopped", "sessions.worker": "who claimed the task: an agent that pulls work by itself, or a person; empty for the loop", "sessions.dir": "its work tree; empty if that is not known",
 	"sessions.shared": "1 if another session worked there meanwhile",
@@ -135,7 +135,7 @@ var meanings = map[string]string{
 
 	"configuration_files.path": "absolute", "configuration_files.approved": own + "digest, as people left or approved it", "configuration_files.seen": own + "digest, as the last session left it",
 	"configuration_files.session_id": "the session that left it so; empty for people",
-	"protected_files.path": "", "protected_files.approved": own + "digest, as people left it", "protected_files.seen": own + "digest, as it is",
+	"protected_files.path":           "", "protected_files.approved": own + "digest, as people left it", "protected_files.seen": own + "digest, as it is",
 	"baselines.results": own + "what the commands said", "verifications.content": own + "digest of the work tree", "verifications.command": "", "verifications.result": own + "what it said",
 	"usage_windows.utilization": "0 to 1", "usage_windows.resets_at": "", "usage_windows.seen": "when the agent told",
 	"agent_state.id": "1", "agent_state.wait_until": "no session starts before", "agent_state.reason": "", "agent_state.failures": "errors in a row",

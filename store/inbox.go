@@ -12,7 +12,7 @@ import (
 
 // An InboxItem is one thing that waits for a person, with the command that settles it.
 type InboxItem struct {
-	Kind    string     `json:"kind"` // permission, question, blocker, review, dependency, amendment, failed, claim, flag, proposal, suggestion, conflict, nack
+	Kind    string     `json:"kind"` // permission, question, blocker, review, configuration, dependency, amendment, failed, claim, flag, proposal, suggestion, conflict, nack
 	TaskID  int64      `json:"task_id"`
 	Title   string     `json:"title"`
 	Comment int64      `json:"comment_id"` // of a permission or of a learning in conflict or an amendment: its id; of a dependency: the task it waits for; 0 where it is the task itself
@@ -54,6 +54,10 @@ var inboxQueries = []inboxQuery{
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+	{"configuration", "ralph approve config", `
+		SELECT t.id, t.title, 0, c.path || ' is as session ' || substr(s.id, 1, 8) || ' left it; no run starts before that is approved or put back', 1, s.completed_at
+		FROM configuration_files c JOIN sessions s ON s.id = c.session_id JOIN tasks t ON t.id = s.task_id
+		WHERE c.approved <> c.seen ORDER BY c.path`},
 	{"dependency", "ralph task retry {comment}, or ralph task unblock {task} --on {comment}", `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on

@@ -38,6 +38,11 @@ type project struct {
 	held   confinement // set for a run
 	blank  bool        // it has no queue yet; set by open
 	warn   io.Writer
+
+	userFile   string // the user's own configuration; "" if there can be none
+	unapproved []unapproved
+	instead    map[string]string                                      // copies that are read in the place of what is not approved
+	load       func(instead map[string]string) (config.Loaded, error) // reads the configuration
 }
 
 // Names of files that ralph owns.
@@ -88,7 +93,15 @@ func (a *app) project(ctx context.Context) (*project, error) {
 			return nil, err
 		}
 	}
-	p.config, err = a.loadConfig(p.root)
+	if dir, err := os.UserConfigDir(); err == nil {
+		p.userFile = filepath.Join(dir, "ralph", "config.yaml")
+	}
+	p.load = func(instead map[string]string) (config.Loaded, error) {
+		return config.Load(config.Sources{ProjectDir: p.root, UserFile: p.userFile, Environ: a.environ, Instead: instead})
+	}
+	if p.config, err = p.load(nil); err != nil {
+		err = p.salvage(ctx, err)
+	}
 	return p, err
 }
 
@@ -146,14 +159,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (a *app) loadConfig(root string) (config.Loaded, error) {
-	userFile := ""
-	if dir, err := os.UserConfigDir(); err == nil {
-		userFile = filepath.Join(dir, "ralph", "config.yaml")
-	}
-	return config.Load(config.Sources{ProjectDir: root, UserFile: userFile, Environ: a.environ})
-}
-
 // write runs f in a transaction on the project's database.
 func (a *app) write(ctx context.Context, f func(tx *store.Tx) error) error {
 	return a.with(ctx, func(_ *project, db *store.DB) error { return db.Tx(ctx, f) })
@@ -178,6 +183,9 @@ func (a *app) with(ctx context.Context, f func(p *project, db *store.DB) error) 
 	db, err := p.open(ctx)
 	if err != nil {
 		return err
+	}
+	if why := p.waitsForApproval(); why != "" {
+		fmt.Fprintf(a.err, "ralph: %s; the approved version is used; %s\n", why, howToApprove)
 	}
 	return errors.Join(f(p, db), db.Close())
 }

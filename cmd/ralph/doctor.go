@@ -91,6 +91,9 @@ func examine(ctx context.Context, a *app, noCheck bool) []finding {
 		return append(findings, finding{"database", false, err.Error(), "do as it says"})
 	}
 	defer db.Close()
+	if why := p.waitsForApproval(); why != "" {
+		findings = append(findings, finding{"configuration", false, why + "; what follows is of the approved version", howToApprove})
+	}
 	if p.blank {
 		findings = append(findings, finding{"database", true, "none yet: there is no queue", "`ralph init` or `ralph task add` begins one"})
 	} else if err := db.Check(ctx); err != nil {

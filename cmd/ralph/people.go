@@ -50,7 +50,7 @@ var powers = map[string]string{
 	"serve":         "read with `ralph status`, `ralph inbox` and `ralph report`",
 	"service print": reads, "service status": reads, "service install": useNothing, "service uninstall": useNothing,
 
-	"inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
+	"inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk, "approve config": useNothing,
 	"suggestion list": reads, "suggestion approve": useNothing, "suggestion reject": useNothing, "suggestion edit": useNothing,
 	"suggestion task": useSuggest, "suggestion split": useSuggest, "suggestion adopt": useNothing,
 	"amendment list": reads, "amendment show": reads, "amendment propose": useAmend, "amendment approve": useNothing, "amendment reject": useNothing,

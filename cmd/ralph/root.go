@@ -60,7 +60,7 @@ cannot be used; 130 stopped.`,
 	add(groupSetUp, newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a))
 	add(groupQueue, newTask(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a))
 	add(groupRun, newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a))
-	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newAmendment(a), newResolve(a), newPermission(a))
+	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newAmendment(a), newResolve(a), newApprove(a), newPermission(a))
 	add(groupLook, newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a), newSnapshot(a))
 	add(groupSelf, newToken(a), newInitMCP(a), newMCP(a))
 	add(groupKeep, newDB(a))

@@ -142,11 +142,6 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err != nil {
 		return err
 	}
-	for key, value := range set {
-		if err := p.config.Set(key, "flag", value); err != nil {
-			return usage(err)
-		}
-	}
 	open := p.open
 	if !o.dryRun {
 		open = p.begin
@@ -156,6 +151,17 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	defer db.Close()
+	if err := p.refuseUnapproved(); err != nil {
+		return o.notBegun(ctx, a, db, err)
+	}
+	if why := p.waitsForApproval(); why != "" {
+		fmt.Fprintf(a.err, "ralph: %s; the approved version is used\n", why)
+	}
+	for key, value := range set {
+		if err := p.config.Set(key, "flag", value); err != nil {
+			return usage(err)
+		}
+	}
 	if !o.dryRun {
 		if p.held, err = confine(ctx, a, p); err != nil {
 			return err

@@ -179,7 +179,10 @@ func (p *project) begin(ctx context.Context) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.belongs(ctx, db, p.warn, !there); err != nil {
+	if err = p.belongs(ctx, db, p.warn, !there); err == nil {
+		err = p.judgeConfiguration(ctx, db)
+	}
+	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil

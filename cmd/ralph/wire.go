@@ -45,7 +45,8 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 	}
 	return &loop.Loop{
 		Store: db, Agent: agent, Prepare: agent.Prepare, Tree: tree, Dir: p.root, State: p.state,
-		Log:     newLog(a),
+		Log:           newLog(a),
+		Configuration: p.configurationFiles(), Kept: p.kept(),
 		Limits:  limits(c.Limits),
 		Rules:   rulesOf(c),
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
@@ -57,16 +58,21 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		},
 		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix, StateTool: stateTool, CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment", Template: template,
 		CheckpointAt: checkpointAt(c.Session), ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
-		OnRed: loop.OnRed(c.Verify.OnRed), Commands: func() ([]string, error) { return configuredCommands(a, p) },
+		OnRed: loop.OnRed(c.Verify.OnRed), Commands: func() ([]string, error) { return configuredCommands(ctx, p, db) },
 		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
 		Snapshots: c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
 	}, nil
 }
 
-// configuredCommands are the project's commands as they are configured now.
-func configuredCommands(a *app, p *project) ([]string, error) {
-	loaded, err := a.loadConfig(p.root)
-	return loaded.Verify.Commands, err
+// configuredCommands are the project's commands as people configure them now: of what
+// a session left and nobody approved, the approved version.
+func configuredCommands(ctx context.Context, p *project, db *store.DB) (commands []string, err error) {
+	now := *p
+	now.unapproved, now.instead = nil, nil
+	if now.config, err = p.load(nil); err == nil {
+		err = now.judgeConfiguration(ctx, db)
+	}
+	return now.config.Verify.Commands, err
 }
 
 // checkpointAt is when checkpoints are made by themselves; 0 for never.
@@ -100,6 +106,9 @@ func promptTemplate(p *project) (*prompt.Template, error) {
 		path := file
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(p.root, path)
+		}
+		if copied, ok := p.instead[path]; ok {
+			path = copied
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {

@@ -32,6 +32,7 @@ type Config struct {
 	AutoApproveMax    int           `json:"auto_approve_max" default:"20" min:"1" doc:"With suggestions: auto_approve, so many suggested tasks enter the queue within 24 hours; further ones wait for a person."`
 	ShutdownGrace     time.Duration `json:"shutdown_grace" default:"30s" doc:"What the session in progress is given to end when ralph is told to stop."`
 	Stagnation        Stagnation    `json:"stagnation"`
+	Configuration     string        `json:"configuration" default:"ask" enum:"ask|approved" doc:"What a run does while ralph.yaml, or what it names, is as a session left it: it waits for ralph approve config (ask, exit status 4), or uses the version that people approved last (approved)."`
 	Prompt            Prompt        `json:"prompt"`
 	Session           Session       `json:"session"`
 	Sessions          Sessions      `json:"sessions"`

@@ -35,6 +35,10 @@ type Sources struct {
 	ProjectDir string   // holds ralph.yaml; it need not
 	UserFile   string   // such as ~/.config/ralph/config.yaml; it need not exist, empty for none
 	Environ    []string // "NAME=value" as in os.Environ; of equal names the last counts
+
+	// Instead are files that are read in the place of others, by the path of those;
+	// "" is none.
+	Instead map[string]string
 }
 
 // Loaded is a valid configuration and where each value came from.
@@ -73,6 +77,9 @@ func Load(s Sources) (Loaded, error) {
 		{filepath.Join(s.ProjectDir, FileName), FileName},
 	}
 	for _, file := range files {
+		if copied, ok := s.Instead[file.path]; ok {
+			file.path = copied
+		}
 		if file.path == "" {
 			continue
 		}

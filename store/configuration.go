@@ -1,0 +1,59 @@
+package store
+
+import (
+	"ralph"
+)
+
+// A ConfigurationFile is a file by which runs are configured. Digests are of its
+// content; "" means that there is no such file.
+type ConfigurationFile struct {
+	Path     string // absolute
+	Approved string // as people left or approved it
+	Seen     string // as the last session left it
+	Session  string // which left it so; "" for people
+}
+
+// ConfigurationFiles are all that are known, by path.
+func (tx *Tx) ConfigurationFiles() (map[string]ConfigurationFile, error) {
+	list, err := all(tx, func(row scanner) (c ConfigurationFile, err error) {
+		return c, row.Scan(&c.Path, &c.Approved, &c.Seen, &c.Session)
+	}, `SELECT path, approved, seen, session_id FROM configuration_files`)
+	files := make(map[string]ConfigurationFile, len(list))
+	for _, c := range list {
+		files[c.Path] = c
+	}
+	return files, err
+}
+
+// KeepConfigurationFiles writes what is known of them.
+func (tx *Tx) KeepConfigurationFiles(files []ConfigurationFile) error {
+	for _, c := range files {
+		if _, err := tx.exec(`
+			INSERT INTO configuration_files (path, approved, seen, session_id) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (path) DO UPDATE SET approved = excluded.approved, seen = excluded.seen, session_id = excluded.session_id`,
+			c.Path, c.Approved, c.Seen, c.Session); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ApproveConfiguration has files count as people want them, by a person's word.
+func (tx *Tx) ApproveConfiguration(files []ConfigurationFile, by string) error {
+	names := make([]string, len(files))
+	for i, c := range files {
+		names[i] = c.Path
+	}
+	if err := tx.KeepConfigurationFiles(files); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{Type: ralph.EventConfigApproved}, map[string]any{"files": names, "by": by})
+}
+
+// AgentsWork reports whether a session of an agent has not been settled: what changes
+// meanwhile may be its doing.
+func (tx *Tx) AgentsWork() (bool, error) {
+	var n int
+	err := tx.row(`SELECT count(*) FROM sessions WHERE completed_at = '' AND origin = 'loop'`).Scan(&n)
+	return n > 0, err
+}
