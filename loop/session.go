@@ -71,6 +71,7 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
+	strange := l.strange(ctx, task.ID)
 	var discipline ralph.Discipline
 	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if err = s.prepare(tx); err != nil {
@@ -81,11 +82,10 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 				return err
 			}
 		}
-		build := l.BuildPrompt
+		built, err := l.BuildPrompt(tx, task, strange...)
 		if start.Origin == ralph.FromHuman {
-			build = l.ChatPrompt
+			built, err = l.ChatPrompt(tx, task)
 		}
-		built, err := build(tx, task)
 		s.prompt = built.Text
 		return err
 	})
