@@ -53,6 +53,8 @@ var tables = []struct{ name, about string }{
 	{"permission_requests", "What agents asked permission for, and what they were told."},
 	{"protected_files", "Protected files, as people left them and as they are."},
 	{"baselines", "What verification said before a task's first session."},
+	{"project", "Of which folder the queue is."},
+	{"left_states", "States of the work tree that a session, or a command that ralph ran, has made of another; what is in no row was left by people."},
 	{"verifications", "What verification said last of a state of the work tree."},
 	{"usage_windows", "A subscription's windows, as the agent last told."},
 	{"agent_state", "One row: what is known of the agent across runs."},
@@ -131,6 +133,8 @@ var meanings = map[string]string{
 
 	"protected_files.path": "", "protected_files.approved": own + "digest, as people left it", "protected_files.seen": own + "digest, as it is",
 	"baselines.results": own + "what the commands said", "verifications.content": own + "digest of the work tree", "verifications.command": "", "verifications.result": own + "what it said",
+	"project.root": "relative to the top of the work tree; . is the top", "left_states.content": own + "digest of the work tree", "left_states.committed": own + "digest of what of it was committed",
+	"left_states.found_content": own + "what it was made of", "left_states.found_committed": own, "left_states.session_id": "empty for a command", "left_states.accepted": "1: the session's done was accepted",
 	"usage_windows.utilization": "0 to 1", "usage_windows.resets_at": "", "usage_windows.seen": "when the agent told",
 	"agent_state.id": "1", "agent_state.wait_until": "no session starts before", "agent_state.reason": "", "agent_state.failures": "errors in a row",
 	"schema_migrations.applied": "",
