@@ -134,7 +134,7 @@ var meanings = map[string]string{
 	"protected_files.path": "", "protected_files.approved": own + "digest, as people left it", "protected_files.seen": own + "digest, as it is",
 	"baselines.results": own + "what the commands said", "verifications.content": own + "digest of the work tree", "verifications.command": "", "verifications.result": own + "what it said",
 	"project.root": "relative to the top of the work tree; . is the top", "left_states.content": own + "digest of the work tree", "left_states.committed": own + "digest of what of it was committed",
-	"left_states.found_content": own + "what it was made of", "left_states.found_committed": own, "left_states.session_id": "empty for a command", "left_states.accepted": "1: the session's done was accepted",
+	"left_states.found_content": own + "what it was made of", "left_states.found_committed": own + "and what of that was committed", "left_states.session_id": "empty for a command", "left_states.accepted": "1: the session's done was accepted",
 	"usage_windows.utilization": "0 to 1", "usage_windows.resets_at": "", "usage_windows.seen": "when the agent told",
 	"agent_state.id": "1", "agent_state.wait_until": "no session starts before", "agent_state.reason": "", "agent_state.failures": "errors in a row",
 	"schema_migrations.applied": "",
