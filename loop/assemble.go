@@ -21,12 +21,14 @@ import (
 const reasonsShown = 5
 
 // BuildPrompt is what the next session of a task would be told. The same
-// database and the same configuration give the same bytes.
-func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
+// database and the same configuration give the same bytes, with the same uncommitted
+// files that are not the session's to commit.
+func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task, strange ...string) (prompt.Prompt, error) {
 	d, err := l.promptData(tx, t)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
+	d.Strange = strange
 	built := prompt.Build(d)
 	return built, built.Err
 }

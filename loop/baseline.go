@@ -113,10 +113,6 @@ func (l *Loop) suite(ctx context.Context, commands []string, anew bool) (list []
 		return nil, made, err
 	}
 	made.made = made.found
-	base, err := l.base(ctx, made.found)
-	if err != nil {
-		return nil, made, err
-	}
 	ran := false
 	for _, command := range commands {
 		s := standing{}
@@ -125,6 +121,10 @@ func (l *Loop) suite(ctx context.Context, commands []string, anew bool) (list []
 		}
 		ran = ran || s.fresh
 		s.before = s.now
+		base, err := l.base(ctx, made.found, command)
+		if err != nil {
+			return nil, made, err
+		}
 		if base != made.found {
 			if s.before, err = l.beforeSessions(ctx, base, s.now); err != nil {
 				return nil, made, err
@@ -192,22 +192,47 @@ func (l *Loop) stateNow(ctx context.Context, scratch string) (s store.State, err
 	return s, nil
 }
 
-// base is the state of the work tree on which a task may build: the one that is
-// there, unless a session left it whose done was not accepted; then the one that
-// this session found, and so on.
-func (l *Loop) base(ctx context.Context, now store.State) (base store.State, err error) {
-	base = now
+// base is the state of the work tree whose failures of a command are no task's: the
+// one that is there, unless a session left it whose done was not accepted; then the one
+// that this session found, and so on. A done that was accepted without this command
+// says nothing of it, as far as it is known what the command said before.
+func (l *Loop) base(ctx context.Context, now store.State, command string) (base store.State, err error) {
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		var last int64
+		var accepted *store.State
+		at, last := now, int64(0)
 		for {
-			left, ok, err := tx.LeftBy(base, last)
-			if err != nil || !ok || left.Accepted {
+			left, ok, err := tx.LeftBy(at, last)
+			if err != nil {
 				return err
 			}
-			base, last = left.Found, left.ID
+			if !ok || left.Accepted && checked(left.Checks, command) {
+				break
+			}
+			if left.Accepted && accepted == nil {
+				found := at
+				accepted = &found
+			}
+			at, last = left.Found, left.ID
 		}
+		base = at
+		if accepted != nil {
+			var result outcome
+			known, err := tx.Verification(at.Content, command, &result)
+			if err != nil {
+				return err
+			}
+			if !known {
+				base = *accepted
+			}
+		}
+		return nil
 	})
 	return base, err
+}
+
+// checked reports whether a command was among the checks of a done.
+func checked(checks []ralph.Check, command string) bool {
+	return slices.ContainsFunc(checks, func(c ralph.Check) bool { return c.Command == command })
 }
 
 // keepMade notes that commands which ralph ran have changed the work tree: what

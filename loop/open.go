@@ -62,13 +62,14 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	if start.Origin == ralph.FromHuman {
 		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
 	}
+	strange := l.strange(ctx, task.ID)
 	for try := range claimTries {
 		if try > 0 && start.Run != 0 && l.Task == 0 {
 			if err := l.stillNext(ctx, task.ID); err != nil {
 				return nil, err
 			}
 		}
-		basis, discipline, err := s.read(ctx, start.Origin)
+		basis, discipline, err := s.read(ctx, start.Origin, strange)
 		if err != nil {
 			return nil, fmt.Errorf("prompt of TASK-%d: %w", task.ID, err)
 		}
@@ -110,8 +111,11 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 }
 
 // read reads in one view what the agent is told and how its done is checked, and the
-// mark by which a change of that is known.
-func (s *session) read(ctx context.Context, origin string) (basis store.Basis, discipline ralph.Discipline, err error) {
+// mark by which a change of that is known. strange are the uncommitted files that are
+// not the agent's.
+func (s *session) read(
+	ctx context.Context, origin string, strange []string,
+) (basis store.Basis, discipline ralph.Discipline, err error) {
 	err = s.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if s.task, err = tx.Task(s.row.TaskID); err != nil {
 			return err
@@ -130,12 +134,13 @@ func (s *session) read(ctx context.Context, origin string) (basis store.Basis, d
 				return err
 			}
 		}
-		build := s.BuildPrompt
 		if origin == ralph.FromHuman {
-			build = s.ChatPrompt
+			built, err := s.ChatPrompt(tx, s.task)
+			s.prompt = built.Text
+			return err
 		}
-		built, err := build(tx, s.task)
-		if s.prompt = built.Text; err == nil && origin != ralph.FromHuman {
+		built, err := s.BuildPrompt(tx, s.task, strange...)
+		if s.prompt = built.Text; err == nil {
 			err = beginsWith(tx, s.task.ID, built)
 		}
 		return err

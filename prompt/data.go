@@ -27,6 +27,7 @@ type Data struct {
 	Verify       []string           // every command that will be run on a `done`: the project's, the feature's, the task's
 	Protect      []string           // globs of the files that must not be changed
 	FailedBefore []FailedBefore     // commands that failed before the task was begun
+	Strange      []string           // uncommitted files that are not this task's to commit
 	DependsOn    []Dependency       // ascending ids
 	Answers      []Answer           // latest first; new ones are moved to the front
 	LastSession  *Continuation      // nil for a fresh task

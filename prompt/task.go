@@ -45,11 +45,31 @@ func task(d Data) section {
 			add(fence("description of the feature", d.FeatureText))
 		}
 	}
+	if len(d.Strange) > 0 {
+		add(strangers(d.Strange))
+	}
 	s.groups = []group{{items: text}}
 	if len(d.DependsOn) > 0 {
 		s.groups = append(s.groups, dependencies(d.DependsOn))
 	}
 	return s
+}
+
+// strangersNamed is how many of the files that are not the task's are named.
+const strangersNamed = 30
+
+// strangers names the files that somebody else has left uncommitted.
+func strangers(files []string) string {
+	lines := make([]string, 0, strangersNamed+1)
+	for i, f := range files {
+		if i == strangersNamed {
+			lines = append(lines, fmt.Sprintf("and %d more; see `git status`", len(files)-i))
+			break
+		}
+		lines = append(lines, oneLine(f))
+	}
+	return "These files are uncommitted and not yours to commit. Name the files of your own work when you commit (no `git add -A`, no `git commit -a`), " +
+		"and leave these as they are unless the task is about them:\n\n" + fence("uncommitted before this task", strings.Join(lines, "\n"))
 }
 
 // numbered is a list as text. Its lines are not indented, so that a criterion of

@@ -35,8 +35,8 @@ type Left struct {
 	State    State
 	Found    State  // what it was made of
 	Session  string // "" for a command
-	Task     int64  // the session's; 0 for a command
 	Accepted bool   // the session's done was accepted
+	Checks   []ralph.Check
 }
 
 // KeepLeft notes what a session or a command left.
@@ -61,10 +61,10 @@ func (tx *Tx) LeftBy(s State, before int64) (l Left, ok bool, err error) {
 	var accepted int
 	err = tx.row(`
 		SELECT l.id, l.found_content, l.found_committed, l.session_id, l.accepted,
-			coalesce((SELECT s.task_id FROM sessions s WHERE s.id = l.session_id), 0)
+			coalesce((SELECT s.verify FROM sessions s WHERE s.id = l.session_id), '[]')
 		FROM left_states l
 		WHERE l.content = $1 AND l.committed = $2 AND l.id < $3 ORDER BY l.id DESC LIMIT 1`, s.Content, s.Committed, before).
-		Scan(&l.ID, &l.Found.Content, &l.Found.Committed, &l.Session, &accepted, &l.Task)
+		Scan(&l.ID, &l.Found.Content, &l.Found.Committed, &l.Session, &accepted, column(&l.Checks))
 	l.State, l.Accepted = s, accepted == 1
 	ok, err = found(err)
 	return l, ok, err

@@ -17,6 +17,7 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/proc"
 	"ralph/internal/worktree"
 )
 
@@ -264,9 +265,9 @@ func missingProgram(ctx context.Context, command string) string {
 		return program
 	}
 	if m := pythonModule.FindStringSubmatch(command); m != nil {
-		find := exec.CommandContext(ctx, m[1], "-c", "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec(sys.argv[1]) is None else 0)", m[2])
-		var exit *exec.ExitError
-		if err := find.Run(); errors.As(err, &exit) && exit.ExitCode() == 3 {
+		const find = "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec(sys.argv[1]) is None else 0)"
+		r, err := proc.Run(ctx, proc.Spec{Args: []string{m[1], "-c", find, m[2]}, Dir: "/", Env: os.Environ()}, 1000, nil)
+		if err == nil && r.Exit.Code == 3 {
 			return m[2]
 		}
 	}

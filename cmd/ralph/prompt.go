@@ -38,16 +38,24 @@ the budget had no room for. Tokens are estimates: no tokenizer is public.`,
 				if err != nil {
 					return err
 				}
+				strange, _, err := l.Strangers(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				paths := make([]string, len(strange))
+				for i, f := range strange {
+					paths[i] = f.Path
+				}
 				return db.View(cmd.Context(), func(tx *store.Tx) error {
 					t, err := tx.Task(id)
 					if err != nil {
 						return err
 					}
-					build := l.BuildPrompt
 					if chat {
-						build = l.ChatPrompt
+						built, err = l.ChatPrompt(tx, t)
+					} else {
+						built, err = l.BuildPrompt(tx, t, paths...)
 					}
-					built, err = build(tx, t)
 					return err
 				})
 			})

@@ -427,12 +427,48 @@ func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 	lim := l.Limits
 	fmt.Fprintf(w, "\nlimits: %d sessions, %d tasks, %s, $%.2f, $%.2f a day; a session: %s, idle %s, %d turns, $%.2f\n", lim.MaxSessions, lim.MaxTasks,
 		span(lim.MaxSeconds), lim.MaxCostUSD, lim.MaxDayCostUSD, span(lim.SessionSeconds), span(lim.IdleSeconds), lim.SessionTurns, lim.SessionCostUSD)
+	if err := sayPlace(ctx, w, l); err != nil {
+		return err
+	}
 	agent := "agent: " + strings.Join(agentCommand(l), " ")
 	if len(l.Verification.Commands) == 0 {
 		_, err := fmt.Fprintf(w, "%s\nverification: none for the project (set verify in ralph.yaml)\n", agent)
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s\nverification: %s\n", agent, strings.Join(l.Verification.Commands, "; "))
+	return err
+}
+
+// looseNamed is how many uncommitted files a run names.
+const looseNamed = 5
+
+// sayPlace says where a run works, and which files there are nobody's to commit but
+// the person's.
+func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) error {
+	files, branch, err := l.Strangers(ctx, 0)
+	if err != nil {
+		_, err := fmt.Fprintf(w, "what is uncommitted cannot be seen: %s\n", oneLine(err.Error(), 300))
+		return err
+	}
+	if branch != "" {
+		fmt.Fprintf(w, "on %s\n", oneLine(branch, 200))
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	var names []string
+	for _, f := range files[:min(len(files), looseNamed)] {
+		name := oneLine(f.Path, 100)
+		if f.Untracked {
+			name += " (untracked)"
+		}
+		names = append(names, name)
+	}
+	more := ""
+	if n := len(files) - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	_, err = fmt.Fprintf(w, "uncommitted, and not the agent's to commit: %s%s\n", strings.Join(names, ", "), more)
 	return err
 }
 

@@ -1,0 +1,48 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Loose file is not committed as it is.
+type Loose struct {
+	Path      string // relative to the root
+	Untracked bool
+}
+
+// Loose are the files of the project that are not committed as they are, by path, but
+// for those that git ignores; and the branch, or in words that there is none. Without git
+// both are empty.
+func (t *Tree) Loose(ctx context.Context) (files []Loose, branch string, err error) {
+	if t.git == "" {
+		return nil, "", nil
+	}
+	commit, ref := t.head(ctx)
+	branch = strings.TrimPrefix(ref, "refs/heads/")
+	if branch == "" && commit != "" {
+		branch = fmt.Sprintf("no branch (HEAD is detached at %.12s)", commit)
+	}
+	overrides, err := t.overrides(ctx)
+	if err != nil {
+		return nil, branch, err
+	}
+	args := []string{"status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--", "."}
+	for _, e := range t.exclude {
+		args = append(args, ":(exclude,literal)"+e)
+	}
+	out, err := run(ctx, t.root, overrides, args...)
+	if err != nil {
+		return nil, branch, fmt.Errorf("uncommitted files: %w", err)
+	}
+	for line := range strings.SplitSeq(string(out), "\x00") {
+		if len(line) < 4 {
+			continue
+		}
+		files = append(files, Loose{Path: strings.TrimPrefix(line[3:], t.below()), Untracked: line[:2] == "??"})
+	}
+	slices.SortFunc(files, func(a, b Loose) int { return strings.Compare(a.Path, b.Path) })
+	return files, branch, nil
+}
