@@ -323,3 +323,29 @@ func BenchmarkBuildWithTenThousandLearnings(b *testing.B) {
 		prompt.Build(d)
 	}
 }
+
+// TestWordsAreThereWholeWhateverTheBudget: what people said since the last session and
+// blocking flags, and it is said where they have no room.
+func TestWordsAreThereWholeWhateverTheBudget(t *testing.T) {
+	d := fresh()
+	long := strings.Repeat("on and on ", ralph.MaxText/10-10) + "to its end"
+	d.Comments = []ralph.Comment{{ID: 1, Kind: ralph.Note, AuthorKind: ralph.ByHuman, Body: "an old one"}, {ID: 2, Kind: ralph.Note, AuthorKind: ralph.ByHuman, Body: "said: " + long}}
+	d.NewComments = map[int64]bool{2: true}
+	d.Flags = []ralph.Comment{{ID: 3, TaskID: d.Task.ID, Verb: ralph.VerbFlag, Payload: []byte(`{"what":"flagged: ` + long + `","severity":"blocking","category":"bug"}`)}}
+	for _, budget := range []int{0, 1, 500, 3000, 24000, 1 << 40} {
+		d.MaxTokens = budget
+		built := prompt.Build(d)
+		for _, want := range []string{"said: " + long, "flagged: " + long} {
+			if !strings.Contains(built.Text, want) {
+				t.Errorf("budget %d: %.20q is not there whole", budget, want)
+			}
+		}
+		if n := prompt.EstimateTokens(built.Text); (n > budget) != strings.HasPrefix(built.TooLong, "1 new comment and 1 blocking flag ") {
+			t.Errorf("budget %d: %d tokens, too long: %q", budget, n, built.TooLong)
+		}
+	}
+	d.Comments, d.Flags, d.MaxTokens = nil, nil, 0
+	if built := prompt.Build(d); built.TooLong != "" {
+		t.Errorf("without a word of anybody it is too long: %s", built.TooLong)
+	}
+}

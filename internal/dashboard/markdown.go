@@ -117,8 +117,10 @@ func (e emphasis) CloseBlock(parent ast.Node, block goldtext.Reader, pc parser.C
 // that ends a line.
 type literal struct{}
 
-func (literal) Write(w util.BufWriter, source []byte)       { html.DefaultWriter.RawWrite(w, source) }
-func (literal) RawWrite(w util.BufWriter, source []byte)    { html.DefaultWriter.RawWrite(w, source) }
+func (literal) Write(w util.BufWriter, source []byte) { html.DefaultWriter.RawWrite(w, source) }
+
+func (literal) RawWrite(w util.BufWriter, source []byte) { html.DefaultWriter.RawWrite(w, source) }
+
 func (literal) SecureWrite(w util.BufWriter, source []byte) { html.DefaultWriter.RawWrite(w, source) }
 
 // RegisterFuncs implements goldmark's renderer.NodeRenderer.
@@ -147,9 +149,10 @@ func (l literal) code(w util.BufWriter, source []byte, node ast.Node, entering b
 		return ast.WalkContinue, err
 	}
 	if n, ok := node.(*ast.FencedCodeBlock); ok && n.Info != nil {
-		w.WriteString(`<p class="mdh">`)
-		l.Write(w, n.Info.Segment.Value(source))
-		w.WriteString("</p>\n")
+		said := `<p class="mdh">` + template.HTMLEscapeString(string(n.Info.Segment.Value(source))) + "</p>\n"
+		if _, err := w.WriteString(said); err != nil {
+			return ast.WalkStop, err
+		}
 	}
 	_, err := w.WriteString("<pre><code>")
 	for _, s := range node.Lines().Sliced(0, node.Lines().Len()) {

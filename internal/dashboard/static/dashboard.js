@@ -23,7 +23,9 @@
     // The page with what is written on it stays.
     e.preventDefault();
     fetch(e.target.action, { method: "POST", body: new URLSearchParams(new FormData(e.target, e.submitter)), redirect: "manual", credentials: "same-origin" })
-      .catch(() => { delete e.target.dataset.sent; }).finally(() => dispatchEvent(new Event("answered")));
+      .then((answer) => { if (answer.type !== "opaqueredirect") throw new Error("refused"); })
+      .catch(() => { delete e.target.dataset.sent; delete e.target.dataset.quiet; }) // the next try shows why
+      .finally(() => { e.submitter?.blur(); dispatchEvent(new Event("answered")); });
   });
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent));
 
