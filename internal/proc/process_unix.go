@@ -255,10 +255,10 @@ func (p *Process) Wait() (Exit, error) {
 			if !p.ordered.Load() {
 				continue
 			}
-			if held++; !stopped(p.supervisor.Process.Pid) {
-				held = 0
-			} else if held%20 == 0 {
-				rescued = append(rescued, p.rescue()...)
+			if stopped(p.supervisor.Process.Pid) {
+				if held++; held%10 == 0 {
+					rescued = append(rescued, p.rescue()...)
+				}
 			}
 			_ = p.wake() // if it is gone, its events end
 		}

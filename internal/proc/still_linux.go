@@ -163,11 +163,13 @@ func (p *Process) ask(ctx context.Context, o order) (event, error) {
 	for {
 		select {
 		case e := <-answer:
-			if e.Problem != "" {
-				return e, errors.New(e.Problem)
-			}
-			return e, nil
+			return e, e.problem()
 		case <-p.over:
+			select {
+			case e := <-answer: // just before
+				return e, e.problem()
+			default:
+			}
 			if p.ended == nil {
 				return event{}, ErrSupervisorLost
 			}
@@ -178,4 +180,11 @@ func (p *Process) ask(ctx context.Context, o order) (event, error) {
 			_ = p.wake() // if it is gone, its events end
 		}
 	}
+}
+
+func (e event) problem() error {
+	if e.Problem == "" {
+		return nil
+	}
+	return errors.New(e.Problem)
 }
