@@ -65,6 +65,7 @@ func TestLimitsOfARun(t *testing.T) {
 		"the limit of 3 sessions per run is reached":                                        loop.Spend(3, 0, 0, 0, 0),
 		"the limit of 1m0s per run is reached":                                              loop.Spend(0, 0, time.Minute, 0, 0),
 		"the limit of $5.00 per run is reached ($5.20 spent)":                               loop.Spend(0, 0, 0, 5.2, 0),
+		"the limit of $5.00 per run is reached ($5.00 spent)":                               loop.Spend(0, 0, 0, 5, 0),
 		"the limit of $8.00 per day is reached ($8.00 spent since midnight, over all runs)": loop.Spend(0, 0, 0, 0, 8),
 		"2 sessions in a row changed nothing":                                               loop.Spend(0, 2, 0, 0, 0),
 	} {
@@ -93,6 +94,8 @@ func TestUsageWindows(t *testing.T) {
 	}{
 		{"none is known", nil, time.Time{}},
 		{"below its limit", []ralph.UsageWindow{window("five_hour", 0.79, soon)}, time.Time{}},
+		{"hardly below its limit", []ralph.UsageWindow{window("five_hour", 0.795, soon)}, time.Time{}},
+		{"behind one that is not", []ralph.UsageWindow{window("seven_day", 0.1, later), window("five_hour", 0.8, soon)}, soon},
 		{"at its limit", []ralph.UsageWindow{window("five_hour", 0.8, soon)}, soon},
 		{"reset meanwhile", []ralph.UsageWindow{window("five_hour", 1, now.Add(-time.Second))}, time.Time{}},
 		{"without a reset time", []ralph.UsageWindow{window("five_hour", 1, time.Time{})}, time.Time{}},
@@ -102,6 +105,9 @@ func TestUsageWindows(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			until, why := loop.UsedUp(tt.windows, limits, now)
+			if want := "usage limit: the window five_hour is used to 80%, and limits.usage allows 80%"; tt.name == "at its limit" && why != want {
+				t.Errorf("it says %q, want %q", why, want)
+			}
 			if diff := cmp.Diff(tt.until, until); diff != "" || (why == "") != until.IsZero() {
 				t.Errorf("%s%q", diff, why)
 			}

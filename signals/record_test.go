@@ -248,6 +248,14 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"attempts: 0 before, 1 after",
 			"result: pending: partial: the rest",
 		}},
+		{"a lost session, of which not all could be seen", signals.Facts{Task: ralph.Task{LostCount: 1}, Ending: ralph.Lost, EndingWhy: "lost: gone", Unseen: []string{"a: denied"}}, []string{
+			"1: the session ended as lost: lost: gone",
+			"1: no closing verb, and the session is not judged: the task goes back",
+			"attempts: 0 before, 0 after",
+			"lost: 2 in a row, 5 are the limit",
+			"result: could not be looked at: a: denied",
+			"result: pending: lost: gone; could not be looked at: a: denied",
+		}},
 		{"flags and suggestions", signals.Facts{
 			Ending: ralph.Finished, Changed: true, Titles: map[string]bool{"b": true},
 			Said: say(signals.Flag{What: "fire", Severity: "blocking", Category: "bug"}, signals.Suggest{What: "A", Kind: "new_task", Why: "w"},
