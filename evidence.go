@@ -6,6 +6,7 @@ import "fmt"
 // commands said.
 type Evidence struct {
 	Standing
+	Since string `json:"since,omitempty"` // the session with whose beginning it was compared, while what refuses it is not mended
 
 	Rewritten   []Touch  `json:"rewritten,omitempty"`   // protected files that a command of the check changed
 	Drives      []Touch  `json:"drives,omitempty"`      // files that the session changed, and the command that runs or reads them

@@ -143,6 +143,9 @@ func (f *freeze) look() (still bool, err error) {
 			c = &captive{length: pause}
 			f.captives[p.identity] = c
 		}
+		if slices.Contains(f.killed, c) {
+			p.command = c.command // what is dying has none any more
+		}
 		c.process, c.grouped = p, grouped[p.identity]
 		f.order = append(f.order, c)
 		if c.grouped {
