@@ -41,6 +41,7 @@ type Commit struct {
 	ID      string `json:"id"`
 	Subject string `json:"subject"` // "" if it is gone for good
 	Author  string `json:"author"`
+	From    string `json:"from,omitempty"` // the branch that has it no more; "" for all of them
 }
 
 // An Aside are commits on a branch that is not the one which was verified.

@@ -107,6 +107,11 @@ func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched 
 		if list, err = t.addLost(ctx, list, nil, in([]string{before.Head}), []string{head}); err != nil {
 			return nil, err
 		}
+		for i, c := range list {
+			if c.ID == before.Head || !slices.Contains(gone, c.ID) {
+				list[i].From = shortRef(before.Branch)
+			}
+		}
 		if !slices.ContainsFunc(list, func(c ralph.Commit) bool { return c.ID == before.Head }) {
 			ids = without(ids, []string{before.Head}) // HEAD has it
 		}
