@@ -6,6 +6,7 @@ import "fmt"
 // commands said.
 type Evidence struct {
 	Standing
+	Since string `json:"since,omitempty"` // the session with whose beginning it was compared, while what refuses it is not mended
 
 	Rewritten   []Touch  `json:"rewritten,omitempty"`   // protected files that a command of the check changed
 	Drives      []Touch  `json:"drives,omitempty"`      // files that the session changed, and the command that runs or reads them
@@ -40,6 +41,7 @@ type Commit struct {
 	ID      string `json:"id"`
 	Subject string `json:"subject"` // "" if it is gone for good
 	Author  string `json:"author"`
+	From    string `json:"from,omitempty"` // the branch that has it no more; "" for all of them
 }
 
 // An Aside are commits on a branch that is not the one which was verified.

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -80,27 +81,40 @@ func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 		return nil, at, now, err
 	}
 	s.changed = s.changed.or(now.differ(s.reference))
-	var before worktree.Snapshot
+	var before, begun worktree.Snapshot
 	var theirs store.Uncommitted
+	var since string
 	if err := s.Store.View(ctx, func(tx *store.Tx) error {
 		if err := s.tampering(tx, f); err != nil {
+			return err
+		}
+		if since, err = s.since(tx); err != nil {
 			return err
 		}
 		var started hashes
 		if _, err := tx.Beginning(s.row.ID, &before, &started); err != nil {
 			return err
 		}
-		theirs, err = tx.Uncommitted(s.row.ID)
+		if begun = before; since != s.row.ID {
+			begun = worktree.Snapshot{}
+			if _, err := tx.Beginning(since, &begun, &started); err != nil {
+				return err
+			}
+		}
+		theirs, err = tx.Uncommitted(since)
 		return err
 	}); err != nil {
 		return nil, at, now, err
 	}
-	s.began = before
-	if f.evidence.Standing, err = s.Tree.Standing(ctx, before, at, s.scratch(), theirs.Files); err != nil {
+	s.began = begun
+	if f.evidence.Standing, err = s.Tree.Standing(ctx, begun, at, s.scratch(), theirs.Files); err != nil {
 		return nil, at, now, err
 	}
 	if err := s.spare(ctx, &f.evidence.Standing); err != nil {
 		return nil, at, now, err
+	}
+	if len(signals.Problems(ralph.Evidence{Standing: f.evidence.Standing})) > 0 {
+		f.evidence.Since = since
 	}
 	// Where what the session began with is gone, as after a power cut, it is known by
 	// the hashes that it changed something, and not which files.
@@ -111,8 +125,20 @@ func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 		return nil, at, now, err
 	}
 	f.evidence.Uncontained = s.row.Worker != "" && s.row.Origin != ralph.FromHuman
-	f.evidence.Drives = signals.Drives(s.verify.all(), names(f.files))
+	f.evidence.Drives = signals.Drives(s.verify.shared, s.verify.own, names(f.files))
 	return f, at, now, nil
+}
+
+// since is the session with whose beginning this one's end is compared: its own, or
+// that of an earlier one of the task in this run which left something to mend. Otherwise
+// the next session would begin with it, and be none the wiser.
+func (s *session) since(tx *store.Tx) (string, error) {
+	list, err := tx.Sessions(store.SessionFilter{Task: s.row.TaskID, Limit: 2})
+	if err != nil || len(list) < 2 || list[0].ID != s.row.ID || list[1].RunID != s.row.RunID || list[1].Dir != s.row.Dir || list[1].Decision == "" {
+		return s.row.ID, err
+	}
+	d, err := store.Decided(list[1])
+	return cmp.Or(d.Evidence.Since, s.row.ID), err
 }
 
 func names(files []ralph.FileChange) []string {

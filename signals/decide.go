@@ -244,7 +244,7 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	why := "done was refused: " + refused
 	if d.VerifyFailures >= f.Rules.VerifyFailures {
 		d.Status = ralph.Failed
-		return fmt.Sprintf("%s; refused %d times", why, d.VerifyFailures)
+		return fmt.Sprintf("%s; refused %s", why, countOf(d.VerifyFailures, "time"))
 	}
 	return why
 }

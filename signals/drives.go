@@ -11,18 +11,28 @@ import (
 
 // Drives are the files among those that a session changed which a command of the
 // verification runs or reads by itself: those that it names, and those that its
-// programs are known to look for.
-func Drives(commands, changed []string) []ralph.Touch {
+// programs are known to look for. What a task's own command names is most often what
+// the task is about, and counts if it looks like a check.
+func Drives(shared, own, changed []string) []ralph.Touch {
 	var list []ralph.Touch
-	for _, c := range commands {
-		reads := readBy(c)
+	for _, c := range slices.Concat(shared, own) {
+		named, known := readBy(c)
 		for _, f := range changed {
-			if slices.ContainsFunc(reads, func(pattern string) bool { return drivenBy(pattern, f) }) {
+			drives := func(pattern string) bool { return drivenBy(pattern, f) }
+			if slices.ContainsFunc(known, drives) || slices.ContainsFunc(named, drives) && (slices.Contains(shared, c) || isCheck(f)) {
 				list = append(list, ralph.Touch{File: f, Command: c})
 			}
 		}
 	}
 	return list
+}
+
+// isCheck tells a file by whose name something is checked.
+func isCheck(file string) bool {
+	words := strings.FieldsFunc(strings.ToLower(file), func(r rune) bool { return !unicode.IsLetter(r) })
+	return slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains([]string{"test", "tests", "check", "checks", "spec", "specs", "verify", "lint", "ci", "e2e", "conftest", "testdata"}, w)
+	})
 }
 
 // anywhere begins the pattern of a file that counts in every folder.
@@ -79,10 +89,15 @@ var prefixes = []string{
 	"do", "else", "python", "python3", "coverage", "uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "npx", "pnpx", "bunx", "bundle", "run", "node", "ruby",
 }
 
-// readBy are patterns of the files that a command names or looks for, from the
-// project's root.
-func readBy(command string) []string {
-	var patterns []string
+// examiners look at files, which is what a check does of what was made, and are not
+// driven by them.
+var examiners = []string{
+	"test", "[", "[[", "grep", "egrep", "fgrep", "rg", "ls", "stat", "wc", "file", "find", "echo", "printf", "cat", "head", "tail", "jq", "git",
+}
+
+// readBy are patterns of the files that a command names, and of those that its programs
+// look for, from the project's root.
+func readBy(command string) (named, known []string) {
 	dir := ""
 	for _, segment := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|()\n`", r) }) {
 		words := strings.FieldsFunc(segment, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'<>={},`, r) })
@@ -90,9 +105,12 @@ func readBy(command string) []string {
 			dir = path.Join(dir, words[1])
 			continue
 		}
+		if i := slices.IndexFunc(words, isProgram); i >= 0 && slices.Contains(examiners, words[i]) {
+			continue
+		}
 		folder, program := dir, true
 		for i, w := range words {
-			patterns = append(patterns, literal(path.Clean(w)), literal(path.Join(dir, w)))
+			named = append(named, literal(path.Clean(w)), literal(path.Join(dir, w)))
 			if i > 0 && slices.Contains([]string{"-C", "--directory", "--prefix", "--cwd"}, words[i-1]) {
 				folder = path.Join(dir, w)
 			}
@@ -102,23 +120,27 @@ func readBy(command string) []string {
 			if other, ok := sameAs[name]; ok {
 				name = other
 			}
-			if known, ok := drivers[name]; ok && program {
-				for _, k := range known {
-					if !strings.HasPrefix(k, anywhere) {
-						k = path.Join(literal(folder), k)
-					}
-					patterns = append(patterns, k)
+			for _, file := range drivers[name] {
+				if !strings.HasPrefix(file, anywhere) {
+					file = path.Join(literal(folder), file)
+				}
+				if program {
+					known = append(known, file)
 				}
 			}
-			program = program && (slices.Contains(prefixes, path.Base(w)) || !isName(w))
+			program = program && !isProgram(w)
 		}
 	}
-	return patterns
+	return named, known
 }
 
-// isName tells a word that can be a program from an option, a number, a setting.
-func isName(word string) bool {
-	return word != "" && (unicode.IsLetter(rune(word[0])) && strings.ToUpper(word) != word || strings.ContainsAny(word[:1], "./"))
+// isProgram tells a word that can be the program of a command from those before it:
+// options, numbers, settings, and programs that run it.
+func isProgram(word string) bool {
+	if slices.Contains(prefixes, path.Base(word)) {
+		return false
+	}
+	return unicode.IsLetter(rune(word[0])) && strings.ToUpper(word) != word || strings.ContainsAny(word[:1], "./[")
 }
 
 // literal makes a path a pattern of itself.

@@ -31,18 +31,28 @@ func TestDrives(t *testing.T) {
 		{"cargo test", "Cargo.toml core/build.rs src/lib.rs", "Cargo.toml core/build.rs"},
 		{"./gradlew check", "gradlew app/build.gradle.kts", "gradlew app/build.gradle.kts"},
 		{"env FILE=checks/list.txt sh run.sh", "checks/list.txt", "checks/list.txt"},
-		{"grep -q x < out/expected", "out/expected", "out/expected"},
+		{"test -f made.txt && grep -q x made.txt && [ -s made.txt ] && ! cat made.txt | sh check.sh", "made.txt check.sh", "check.sh"},
+		{"diff out.txt tests/expected", "tests/expected", "tests/expected"},
 		{"echo make", "Makefile", ""},
 		{"sh 'odd[1].sh'", "odd[1].sh odd1.sh", "odd[1].sh"},
 		{"", "Makefile", ""},
 		{"true", "Makefile package.json", ""},
 	} {
 		var got []string
-		for _, d := range signals.Drives([]string{tt.command}, strings.Fields(tt.changed)) {
+		for _, d := range signals.Drives([]string{tt.command}, nil, strings.Fields(tt.changed)) {
 			got = append(got, d.File)
 		}
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("%s: changed %s: got %q, want %q", tt.command, tt.changed, got, tt.want)
 		}
+	}
+}
+
+// TestDrivesOfATask: what its own command runs is what the task is about, unless it
+// looks like a check.
+func TestDrivesOfATask(t *testing.T) {
+	got := signals.Drives(nil, []string{"sh temp.sh 1 | sh tests/same.sh; make all"}, []string{"temp.sh", "tests/same.sh", "Makefile"})
+	if len(got) != 2 || got[0].File != "tests/same.sh" || got[1].File != "Makefile" {
+		t.Errorf("got %v", got)
 	}
 }

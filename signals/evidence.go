@@ -40,9 +40,9 @@ func Problems(e ralph.Evidence) []string {
 		list = append(list, fmt.Sprintf("%s, the session began on %s: go back to %s with your work", now, began, began))
 	}
 	if len(s.Lost) > 0 {
-		from := began
-		if s.Switched { // what matters then is that no branch has them
-			from = "the repository"
+		from := s.Lost[0].From
+		if from == "" || slices.ContainsFunc(s.Lost, func(c ralph.Commit) bool { return c.From != from }) {
+			from = "any branch"
 		}
 		list = append(list, fmt.Sprintf("%s of people's %s no longer in %s: %s; bring %s back",
 			countOf(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from, commitList(s.Lost), one(len(s.Lost), "it", "them")))

@@ -17,7 +17,7 @@ func TestVerdictOfADone(t *testing.T) {
 		change(&e)
 		return e
 	}
-	ann := ralph.Commit{ID: "aaaaaaaaaaaa", Subject: "Fix login", Author: "Ann"}
+	ann := ralph.Commit{ID: "aaaaaaaaaaaa", Subject: "Fix login", Author: "Ann", From: "main"}
 	for _, tt := range []struct {
 		name  string
 		facts signals.Facts
@@ -92,7 +92,7 @@ func TestVerdictOfADone(t *testing.T) {
 			`aaaaaaa "Fix login" by Ann, aaaaaaa "Fix login" by Ann, aaaaaaa "Fix login" by Ann; bring them back`},
 		{"many lost commits, one of them pruned", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) {
 			e.Lost = []ralph.Commit{ann, {ID: "bbbbbbbbbbbb"}, ann, ann, ann}
-		})}, `done was refused: 5 commits of people's are no longer in main: aaaaaaa "Fix login" by Ann, bbbbbbb (its object is gone), aaaaaaa "Fix login" by Ann, and 2 more; bring them back`},
+		})}, `done was refused: 5 commits of people's are no longer in any branch: aaaaaaa "Fix login" by Ann, bbbbbbb (its object is gone), aaaaaaa "Fix login" by Ann, and 2 more; bring them back`},
 		{
 			"a secret",
 			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Taken, e.Secrets = []string{".env"}, []string{".env"} })},

@@ -185,8 +185,8 @@ func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
 	return u, err
 }
 
-// A Maker is a session that changed a file which had been committed when it began,
-// and the commits that it made.
+// A Maker is a session that changed a file which had been committed when it began, by
+// itself or by its check, and the commits that it made.
 type Maker struct {
 	Session string
 	Commits []string
@@ -200,19 +200,20 @@ func (tx *Tx) Makers(session string, files []string) (map[string]Maker, error) {
 		Maker
 		uncommitted []string
 		files       []ralph.FileChange
+		decision    struct{ Evidence ralph.Evidence }
 	}
 	list, err := all(tx, func(row scanner) (b before, err error) {
-		return b, row.Scan(&b.Session, column(&b.Commits), column(&b.uncommitted), column(&b.files))
+		return b, row.Scan(&b.Session, column(&b.Commits), column(&b.uncommitted), column(&b.files), column(&b.decision))
 	}, `
-		SELECT s.id, s.commits, s.uncommitted, s.files FROM sessions s
-		WHERE s.origin = 'loop' AND s.started_at < (SELECT o.started_at FROM sessions o WHERE o.id = $1) ORDER BY s.started_at DESC`, session)
+		SELECT s.id, s.commits, s.uncommitted, s.files, s.decision FROM sessions s
+		WHERE s.completed_at <> '' AND s.origin = 'loop' AND s.started_at < (SELECT o.started_at FROM sessions o WHERE o.id = $1) ORDER BY s.started_at DESC`, session)
 	makers := map[string]Maker{}
 	for _, file := range files {
 		for _, b := range list {
 			if slices.Contains(b.uncommitted, file) {
 				continue // it was so before
 			}
-			if slices.ContainsFunc(b.files, func(f ralph.FileChange) bool { return f.Path == file }) {
+			if slices.Contains(b.decision.Evidence.Drift, file) || slices.ContainsFunc(b.files, func(f ralph.FileChange) bool { return f.Path == file }) {
 				makers[file] = b.Maker
 			}
 			break

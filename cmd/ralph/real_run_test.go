@@ -182,7 +182,7 @@ func TestRealGit(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, turns(
 		bash("git commit -q --allow-empty -m base && echo 1 > amended.txt && git add amended.txt && git commit -qm one && echo 2 > amended.txt && git commit -qam two --amend"),
-		bash("git switch -qc side && echo 1 > side.txt && git add side.txt && git commit -qm side && echo 1 > reset.txt && git add reset.txt && git commit -qm gone && git reset -q --hard HEAD~1"),
+		bash("git switch -qc side && echo 1 > side.txt && git add side.txt && git commit -qm side && echo 1 > reset.txt && git add reset.txt && git commit -qm gone && git reset -q --hard HEAD~1 && git switch -q - && git merge -q side"),
 		done("moved around")))
 	s.run(0, "task", "add", "Move")
 	s.has(s.run(0, "run"), "TASK-1 → completed")

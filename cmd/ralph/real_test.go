@@ -128,6 +128,29 @@ func (s *stage) configure(text string) {
 	}
 }
 
+// write writes files of the project.
+func (s *stage) write(files map[string]string) {
+	s.t.Helper()
+	for name, text := range files {
+		path := filepath.Join(s.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// git is what a person does in the project with git.
+func (s *stage) git(args ...string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), "git", args...)
+	cmd.Dir, cmd.Env = s.dir, s.command().Env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
 // command is ralph in the project.
 func (s *stage) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.t.Context(), s.ralph, args...)
@@ -237,7 +260,7 @@ func TestRealRefusedDone(t *testing.T) {
 		return messagesapi.Turn{Text: "Finished."}
 	})
 	s.run(0, "task", "add", "Make", "--verify", "test -f made")
-	s.has(s.run(0, "run"), "done and verified: mended", "1 session on 1 task")
+	s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "uncommitted files): mended", "1 session on 1 task")
 	if r := s.api.Requests(); !strings.Contains(r[2].Text, "does not hold") {
 		t.Error("the model was not told of the refusal")
 	}

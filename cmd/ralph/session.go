@@ -78,10 +78,47 @@ type sessionView struct {
 	ralph.Session
 	Stood ralph.Phase  `json:"stood_at"` // the last phase before its end
 	Stays []ralph.Stay `json:"time_in_state"`
+
+	Evidence ralph.Evidence `json:"evidence"` // what was seen when it was settled, beside what commands said
 }
 
 func viewSession(s ralph.Session, now ralph.Time) sessionView {
-	return sessionView{s, s.Stood(), s.Stays(now)}
+	v := sessionView{Session: s, Stood: s.Stood(), Stays: s.Stays(now)}
+	if d, err := store.Decided(s); err == nil { // else it is not settled
+		v.Evidence = d.Evidence
+	}
+	return v
+}
+
+// sayEvidence prints what was seen of a session when it was settled.
+func sayEvidence(w io.Writer, e ralph.Evidence) {
+	line := func(name, text string) { fmt.Fprintf(w, "%-9s %s\n", name, oneLine(text, 300)) }
+	if place := e.Place(); place != "" {
+		line("stood", fmt.Sprintf("%s, uncommitted files: %d", place, e.Uncommitted))
+	}
+	if e.Switched {
+		line("began", "on "+cmp.Or(e.Began, "a detached HEAD"))
+	}
+	for _, c := range e.Lost {
+		line("lost", c.String())
+	}
+	for _, a := range e.Aside {
+		line("aside", fmt.Sprintf("commits on %s, which were not verified: %d", a.Branch, a.Commits))
+	}
+	for _, t := range e.Rewritten {
+		line("rewritten", fmt.Sprintf("%s, while `%s` ran", t.File, t.Command))
+	}
+	for _, t := range e.Drives {
+		line("changed", fmt.Sprintf("%s, which `%s` runs", t.File, t.Command))
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"stashed", e.Stashes}, {"taken", e.Taken}, {"secret", e.Secrets}, {"by check", e.Drift}} {
+		for _, i := range list.items {
+			line(list.name, i)
+		}
+	}
 }
 
 // total is the time of a session in seconds.
@@ -202,6 +239,7 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 			fmt.Fprintln(w, transcript.Clean(c.Tail))
 		}
 	}
+	sayEvidence(w, viewSession(s, ralph.At(time.Now())).Evidence)
 	for _, f := range s.Files {
 		fmt.Fprintf(w, "%-8s %s +%d -%d\n", f.Status, oneLine(f.Path, 200), f.Added, f.Removed)
 	}

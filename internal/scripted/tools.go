@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -143,12 +144,17 @@ func (a *agent) write(ctx context.Context, path, content string) error {
 	return a.events.toolResult(id, "File created successfully at: "+path, false)
 }
 
+// modelTime is what a model takes at the very least for its first word. Whoever runs
+// the agent has looked by then which processes it has from the beginning.
+const modelTime = 100 * time.Millisecond
+
 // spawn leaves a process behind.
 func (a *agent) spawn(command string) error {
 	id, err := a.events.toolUse("Bash", map[string]any{"command": command, "run_in_background": true})
 	if err != nil {
 		return err
 	}
+	time.Sleep(modelTime)
 	cmd := exec.Command("sh", "-c", command)
 	detach(cmd)
 	if err := cmd.Start(); err != nil {

@@ -33,6 +33,9 @@ type memory struct {
 	head string // a commit, and its tree; both never change
 	tree string
 
+	between string // two trees, and the files that differ between them
+	files   []string
+
 	marks   string // digest of the refs and their logs, and what they hold
 	refs    map[string]string
 	logged  []string

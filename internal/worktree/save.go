@@ -349,11 +349,22 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 	if err != nil || top == base {
 		return files, err
 	}
+	between := base + " " + top
+	t.known.mu.Lock()
+	own, ok := t.known.files, t.known.between == between
+	t.known.mu.Unlock()
+	if ok {
+		return append(files, own...), nil
+	}
 	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--relative", "--no-commit-id", base, top)
 	if err != nil {
 		return nil, err
 	}
-	return append(files, strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })...), nil
+	own = strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	t.known.between, t.known.files = between, own
+	return append(files, own...), nil
 }
 
 // below is what paths from the top begin with in the root; "" where that is the top.

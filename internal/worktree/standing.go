@@ -36,12 +36,12 @@ func (t *Tree) Standing(ctx context.Context, before, now Snapshot, scratch strin
 	if before.Marks != "" && before.Marks == t.refMarks() && before.Head == now.Head {
 		return s, nil // nothing in the repository has moved
 	}
-	refs, _, stashes, err := t.readRefs(ctx)
+	refs, stashes, err := t.readNames(ctx)
 	if err != nil {
 		return s, err
 	}
 	for _, step := range []func() error{
-		func() (err error) { s.Lost, err = t.lost(ctx, before, now.Head, s.Switched, stashes); return err },
+		func() (err error) { s.Lost, err = t.lost(ctx, before, now.Head, s.Switched, refs, stashes); return err },
 		func() (err error) { s.Aside, err = t.aside(ctx, before, now.Head, branch, refs); return err },
 		func() (err error) { s.Stashes, err = t.subjects(ctx, without(stashes, before.Stashes)); return err },
 		func() (err error) {
@@ -79,46 +79,59 @@ func without(list, other []string) []string {
 
 // lost are the commits that HEAD's branch had before and has no more, and those that
 // any branch, tag or stash had and nothing has any more.
-func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched bool, stashes []string) ([]ralph.Commit, error) {
+func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched bool, refs map[string]string, stashes []string) ([]ralph.Commit, error) {
+	now := slices.Concat(slices.Collect(maps.Values(refs)), stashes, []string{head})
 	var ids []string
 	for ref, id := range before.Refs {
-		if counted(ref) && ref != "refs/stash" {
+		if counted(ref) && ref != "refs/stash" && !slices.Contains(now, id) {
 			ids = append(ids, id)
 		}
 	}
-	ids, gone, err := t.present(ctx, append(ids, before.Head))
-	if err != nil {
-		return nil, err
+	if before.Head != head {
+		ids = append(ids, before.Head)
 	}
-	saved, dropped, err := t.present(ctx, slices.Clone(before.Stashes))
+	saved := without(before.Stashes, now)
+	there, gone, err := t.present(ctx, slices.Concat(ids, saved))
 	if err != nil {
 		return nil, err
 	}
 	var list []ralph.Commit
-	for _, id := range slices.Concat(gone, dropped) {
+	for _, id := range gone {
 		list = append(list, ralph.Commit{ID: id})
 	}
 	everywhere := []string{"--not", "--exclude=refs/ralph/*", "--all", "--not"}
-	for _, look := range []struct {
-		options, from, not []string
-	}{
-		{nil, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return switched || id != before.Head }), []string{head}},
-		{everywhere, ids, append(slices.Clone(stashes), head)},
-		// The other parents of a stash are its own.
-		{append([]string{"--first-parent"}, everywhere...), saved, append(slices.Clone(stashes), head)},
-	} {
-		if len(look.from) == 0 {
-			continue
-		}
-		commits, err := t.log(ctx, look.options, look.from, look.not)
-		if err != nil {
+	in := func(list []string) []string {
+		return slices.DeleteFunc(slices.Clone(there), func(id string) bool { return !slices.Contains(list, id) })
+	}
+	if !switched {
+		if list, err = t.addLost(ctx, list, nil, in([]string{before.Head}), []string{head}); err != nil {
 			return nil, err
 		}
-		list = append(list, slices.DeleteFunc(commits, func(c ralph.Commit) bool {
-			return slices.ContainsFunc(list, func(l ralph.Commit) bool { return l.ID == c.ID })
-		})...)
+		for i, c := range list {
+			if c.ID == before.Head || !slices.Contains(gone, c.ID) {
+				list[i].From = shortRef(before.Branch)
+			}
+		}
+		if !slices.ContainsFunc(list, func(c ralph.Commit) bool { return c.ID == before.Head }) {
+			ids = without(ids, []string{before.Head}) // HEAD has it
+		}
 	}
-	return list, nil
+	if list, err = t.addLost(ctx, list, everywhere, in(ids), append(slices.Clone(stashes), head)); err != nil {
+		return nil, err
+	}
+	// The other parents of a stash are its own.
+	return t.addLost(ctx, list, append([]string{"--first-parent"}, everywhere...), in(saved), append(slices.Clone(stashes), head))
+}
+
+// addLost adds the commits that can be reached from some and not from others.
+func (t *Tree) addLost(ctx context.Context, list []ralph.Commit, options, from, not []string) ([]ralph.Commit, error) {
+	if len(from) == 0 {
+		return list, nil
+	}
+	commits, err := t.log(ctx, options, from, not)
+	return append(list, slices.DeleteFunc(commits, func(c ralph.Commit) bool {
+		return slices.ContainsFunc(list, func(l ralph.Commit) bool { return l.ID == c.ID })
+	})...), err
 }
 
 // present parts ids into those of objects that are there and those that are gone.

@@ -22,7 +22,7 @@ func TestStanding(t *testing.T) {
 		change(&s)
 		return s
 	}
-	two := ralph.Commit{ID: "x", Subject: "two", Author: "a"}
+	two := ralph.Commit{ID: "x", Subject: "two", Author: "a", From: "main"}
 	for _, tt := range []struct {
 		name, before, session string
 		theirs                []string
@@ -55,7 +55,7 @@ func TestStanding(t *testing.T) {
 		{"ralph's own refs hold nothing", base + "; git update-ref refs/ralph/snapshots/1 main", "git reset -q --hard HEAD~1", nil,
 			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{"lost and pruned", base, "git reset -q --hard HEAD~1; git reflog expire --expire=now --all; git gc -q --prune=now", nil,
-			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{{ID: "x"}} })},
+			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{{ID: "x", From: "main"}} })},
 		{"stashed", base, "echo x >> a; git stash -qm mine", nil, with(func(s *ralph.Standing) { s.Stashes = []string{"On main: mine"} })},
 		{"a person's stashes were dropped", base + "; echo x >> a; git stash -qm one; echo y >> a; git stash -qm two", "git stash clear", nil,
 			with(func(s *ralph.Standing) {
@@ -112,7 +112,7 @@ func TestStanding(t *testing.T) {
 			sorted := cmp.Transformer("subjects", func(list []ralph.Commit) map[string]int {
 				m := map[string]int{}
 				for _, c := range list {
-					m[c.Subject+" "+c.Author]++
+					m[c.Subject+" "+c.Author+" "+c.From]++
 				}
 				return m
 			})

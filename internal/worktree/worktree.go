@@ -106,9 +106,18 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 // readRefs has git list the refs, the commits that only their logs know, and those of
 // the stash.
 func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged, stashes []string, err error) {
+	if refs, stashes, err = t.readNames(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	out, err := run(ctx, t.root, nil, "rev-list", "--reflog", "--not", "--all")
+	return refs, strings.Fields(string(out)), stashes, err
+}
+
+// readNames has git list the refs and the commits of the stash.
+func (t *Tree) readNames(ctx context.Context) (refs map[string]string, stashes []string, err error) {
 	out, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname) %(objectname)")
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	refs = map[string]string{}
 	for line := range strings.Lines(string(out)) {
@@ -122,8 +131,7 @@ func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged, st
 			stashes = []string{top}
 		}
 	}
-	out, err = run(ctx, t.root, nil, "rev-list", "--reflog", "--not", "--all")
-	return refs, strings.Fields(string(out)), stashes, err
+	return refs, stashes, nil
 }
 
 // Look is a [Tree.Snapshot] of the commit and the content alone, for those who only
