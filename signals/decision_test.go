@@ -524,8 +524,8 @@ func TestLearningsAreMerged(t *testing.T) {
 		{"other scopes than the feature's stay where there is no feature", signals.Facts{Said: say(learned("a b c", "project", ""), learned("d e f", "task", ""))}, []signals.Learn{
 			{Comments: []int64{1}, Text: "a b c", Kind: "decision", Scope: "project"}, {Comments: []int64{2}, Text: "d e f", Kind: "decision", Scope: "task"},
 		}},
-		{"without a feature there is nobody else to tell", signals.Facts{Said: say(learned("a b c", "feature", ""), learned("d e f", "", ""))}, []signals.Learn{
-			{Comments: []int64{1}, Text: "a b c", Kind: "decision", Scope: "task"}, {Comments: []int64{2}, Text: "d e f", Kind: "decision", Scope: "task"},
+		{"tasks without a feature are one group", signals.Facts{Said: say(learned("a b c", "feature", ""), learned("d e f", "", ""))}, []signals.Learn{
+			{Comments: []int64{1}, Text: "a b c", Kind: "decision", Scope: "feature"}, {Comments: []int64{2}, Text: "d e f", Kind: "decision", Scope: "feature"},
 		}},
 		{"what a session says twice is one learning, in its fullest words", signals.Facts{Task: billing, Said: say(
 			learned(short, "project", "b c d"), learned(full, "project", "b"), learned(short, "feature", ""),

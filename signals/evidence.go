@@ -44,7 +44,7 @@ func Problems(e ralph.Evidence) []string {
 		if from == "" || slices.ContainsFunc(s.Lost, func(c ralph.Commit) bool { return c.From != from }) {
 			from = "any branch"
 		}
-		list = append(list, fmt.Sprintf("%s of people's %s no longer in %s: %s; bring %s back",
+		list = append(list, fmt.Sprintf("%s from before the session %s no longer in %s: %s; bring %s back",
 			countOf(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from, commitList(s.Lost), one(len(s.Lost), "it", "them")))
 	}
 	if n := len(s.Secrets); n > 0 {

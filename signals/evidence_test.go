@@ -84,15 +84,15 @@ func TestVerdictOfADone(t *testing.T) {
 		{
 			"a lost commit",
 			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Lost = []ralph.Commit{ann} })},
-			`done was refused: 1 commit of people's is no longer in main: aaaaaaa "Fix login" by Ann; bring it back`,
+			`done was refused: 1 commit from before the session is no longer in main: aaaaaaa "Fix login" by Ann; bring it back`,
 		},
 		{"as many lost commits as are named, on a switched branch", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) {
 			e.Branch, e.Switched, e.Lost = "feature-x", true, []ralph.Commit{ann, ann, ann}
-		})}, `done was refused: HEAD is on feature-x, the session began on main: go back to main with your work, 3 commits of people's are no longer in the repository: ` +
+		})}, `done was refused: HEAD is on feature-x, the session began on main: go back to main with your work, 3 commits from before the session are no longer in main: ` +
 			`aaaaaaa "Fix login" by Ann, aaaaaaa "Fix login" by Ann, aaaaaaa "Fix login" by Ann; bring them back`},
 		{"many lost commits, one of them pruned", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) {
 			e.Lost = []ralph.Commit{ann, {ID: "bbbbbbbbbbbb"}, ann, ann, ann}
-		})}, `done was refused: 5 commits of people's are no longer in any branch: aaaaaaa "Fix login" by Ann, bbbbbbb (its object is gone), aaaaaaa "Fix login" by Ann, and 2 more; bring them back`},
+		})}, `done was refused: 5 commits from before the session are no longer in any branch: aaaaaaa "Fix login" by Ann, bbbbbbb (its object is gone), aaaaaaa "Fix login" by Ann, and 2 more; bring them back`},
 		{
 			"a secret",
 			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Taken, e.Secrets = []string{".env"}, []string{".env"} })},

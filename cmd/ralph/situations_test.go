@@ -165,7 +165,7 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "a branch that is moved back over people's commits", task: "failed", exit: 3,
-			sentence: "done was refused: 1 commit of people's is no longer in main: 1f3c9ab \"second\" by a; bring it back; refused 3 times",
+			sentence: "done was refused: 1 commit from before the session is no longer in main: 1f3c9ab \"second\" by a; bring it back; refused 3 times",
 			script:   "run git reset -q --hard HEAD~1 && echo x > made.txt\n" + insist,
 			model:    insisting("git reset -q --hard HEAD~1 && echo x > made.txt"),
 		},

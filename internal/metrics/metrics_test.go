@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -156,10 +157,10 @@ func TestHealth(t *testing.T) {
 			}
 		}, 200, metrics.Health{Status: "ok", Run: "none", RunID: 1, Waiting: 1}},
 		{"the database is gone", false, func(t *testing.T, s *metrics.Server) {
-			if err := s.Store.Close(); err != nil {
+			if err := os.Remove(s.Store.Path()); err != nil {
 				t.Fatal(err)
 			}
-		}, 503, metrics.Health{Status: "failing", Reason: "the database does not answer: sql: database is closed", Run: "none"}},
+		}, 503, metrics.Health{Status: "failing", Reason: "the database does not answer: the database was removed or replaced while it was in use: PATH is gone", Run: "none"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -174,6 +175,7 @@ func TestHealth(t *testing.T) {
 				t.Errorf("the last event was at %s", got.LastEvent)
 			}
 			got.LastEvent = ralph.Time{}
+			got.Reason = strings.ReplaceAll(got.Reason, s.Store.Path(), "PATH")
 			if diff := cmp.Diff(tt.want, got); diff != "" || status != tt.status {
 				t.Errorf("status %d\n%s", status, diff)
 			}
