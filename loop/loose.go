@@ -20,7 +20,14 @@ func (l *Loop) Strangers(ctx context.Context, task int64) (files []worktree.Loos
 	if files, branch, err = l.Tree.Loose(ctx); err != nil || len(files) == 0 {
 		return files, branch, err
 	}
-	own := map[string]bool{}
+	own, err := l.made(ctx, task)
+	return slices.DeleteFunc(files, func(f worktree.Loose) bool { return own[f.Path] }), branch, err
+}
+
+// made are the files that the sessions of a task have changed, and not people before
+// them; with 0 those of all tasks that wait to go on.
+func (l *Loop) made(ctx context.Context, task int64) (own map[string]bool, err error) {
+	own = map[string]bool{}
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		ids := []int64{task}
 		if task == 0 {
@@ -53,20 +60,5 @@ func (l *Loop) Strangers(ctx context.Context, task int64) (files []worktree.Loos
 		}
 		return nil
 	})
-	return slices.DeleteFunc(files, func(f worktree.Loose) bool { return own[f.Path] }), branch, err
-}
-
-// strange are the paths of [Loop.Strangers] for a prompt. Where they cannot be seen a
-// warning says so, and the prompt says nothing of them.
-func (l *Loop) strange(ctx context.Context, task int64) []string {
-	files, _, err := l.Strangers(ctx, task)
-	if err != nil {
-		l.Log.Warn("the prompt does not say which files are uncommitted", "task", task, "error", err)
-		return nil
-	}
-	paths := make([]string, len(files))
-	for i, f := range files {
-		paths[i] = f.Path
-	}
-	return paths
+	return own, err
 }

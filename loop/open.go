@@ -62,7 +62,11 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	if start.Origin == ralph.FromHuman {
 		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
 	}
-	strange := l.strange(ctx, task.ID)
+	own, err := l.made(ctx, task.ID)
+	if err != nil {
+		return nil, err
+	}
+	strange := slices.DeleteFunc(slices.Clone(uncommitted.Files), func(f string) bool { return own[f] })
 	for try := range claimTries {
 		if try > 0 && start.Run != 0 && l.Task == 0 {
 			if err := l.stillNext(ctx, task.ID); err != nil {

@@ -66,7 +66,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 	t.Helper()
 	escape := fmt.Sprintf("98765.%d%09d", os.Getpid(), random.IntN(1e9))
-	s := newScriptedProject(t, strings.ReplaceAll(crashScript, "ESCAPE", escape), "verify: ['test -f made.txt']\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
+	s := newScriptedProject(t, strings.ReplaceAll(crashScript, "ESCAPE", escape), "verify: {commands: ['test -f made.txt'], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
 	for i := range 3 {
 		s.ralph(0, "task", "add", fmt.Sprintf("Task %d", i+1))
 	}

@@ -65,6 +65,8 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.reads(".card.item", "Test the multiplication")
 	p.click(`button[formaction="/tasks/2/approve"]`)
 	p.reads(".flash", "TASK-2 is in the queue.")
+	p.write(".card.item textarea[name=text]", "it names them now")
+	p.click(".card.item button.primary")
 	p.reads(".empty", "Nothing waits for you.")
 	if out := s.ralph(0, "task", "list"); !strings.Contains(out, "TASK-2     pending") || !strings.Contains(out, "Divide whole numbers") {
 		t.Errorf("the queue is\n%s", out)

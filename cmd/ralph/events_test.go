@@ -74,8 +74,8 @@ func TestEventsAreFollowedWithoutAGap(t *testing.T) {
 	s := newScriptedProject(t, "task *\n  run date +%s%N >> a.txt\n  call done {\"summary\": \"did it\"}\n", "")
 	var at int64
 	for range 2 {
-		f := s.follow(at)
 		s.ralph(0, "task", "add", "One more")
+		f := s.follow(at)
 		s.ralph(0, "run")
 		for f.next().Type != ralph.EventRunEnded {
 		}

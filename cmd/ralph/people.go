@@ -57,6 +57,7 @@ var powers = map[string]string{
 	"amendment rollback": useNothing,
 	"permission list":    reads, "permission test": reads, "permission allow": useNothing, "permission deny": useNothing,
 
+	"verify":   "run the commands themselves: what `ralph verify` finds is kept as ralph's own",
 	"timeline": reads, "prompt": reads, "report": reads, "events": reads, "replay": reads,
 	"session list": reads, "session show": reads, "session log": reads, "session states": reads, "session info": reads, "session watch": reads,
 	"session start": useNothing, "session stop": useNothing, "session clear": useNothing,

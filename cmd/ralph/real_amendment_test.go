@@ -13,12 +13,11 @@ import (
 // stops its session, keeps its files, and is in the next prompt.
 func TestRealAmendment(t *testing.T) {
 	t.Parallel()
-	binary := make(chan string, 1)
 	s := newStage(t, func(n int, _ messagesapi.Request) messagesapi.Turn {
 		switch {
 		case n == 0:
 			// A person decides while the agent's command runs, which goes on for ever.
-			return bash("echo half > half.txt && " + <-binary + " amendment approve 1 && sleep 600")
+			return bash("echo half > half.txt && sleep 600")
 		case n == 1:
 			return bash("echo x > b.txt")
 		case n == 2:
@@ -26,12 +25,17 @@ func TestRealAmendment(t *testing.T) {
 		}
 		return finished
 	})
-	binary <- s.ralph
-	// An agent has no business with ralph's commands; here it stands for a person.
-	s.configure("permissions: {guards: false}")
 	s.run(0, "task", "add", "Make", "--verify", "test -f a.txt")
 	s.run(0, "amendment", "propose", "1", "--patch", `{"contracts":{"verify":["test -f b.txt"]}}`, "--rationale", "it is called b.txt")
+	person := make(chan error, 1)
+	go func() {
+		waitFor(t, func() bool { return exists(filepath.Join(s.dir, "half.txt")) })
+		person <- s.command("amendment", "approve", "1").Run()
+	}()
 	out := s.run(0, "run")
+	if err := <-person; err != nil {
+		t.Fatal(err)
+	}
 	s.has(out, "interrupted: what its task asks for was changed", "TASK-1 → completed: done and verified")
 	if requests := s.api.Requests(); len(requests) < 2 || !strings.Contains(requests[1].Text, "it is called b.txt") {
 		t.Error("the amendment is not in the next prompt")

@@ -68,7 +68,7 @@ func TestRealConfigurationWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.run(0, "task", "add", "Loosen")
-	s.has(s.run(5, "run", "--max-sessions", "1"), "! it changed ralph.yaml, by which runs are configured")
+	s.has(s.run(5, "run", "--max-sessions", "1", "--on-red", "go"), "! it changed ralph.yaml, by which runs are configured")
 	out := s.run(4, "run")
 	s.has(out, "ralph.yaml is as session", "-   verify: ['test -f proof']", "+   limits: {max_cost_usd: 1000}", "`ralph approve config` approves it")
 	if strings.Contains(out, "▶") {
@@ -77,10 +77,10 @@ func TestRealConfigurationWaits(t *testing.T) {
 	if err := os.WriteFile(file, people, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.has(s.run(5, "run", "--max-sessions", "1"), "verification: test -f proof", "▶ TASK-1", "! it changed ralph.yaml")
+	s.has(s.run(5, "run", "--max-sessions", "1", "--on-red", "go"), "verification: test -f proof", "▶ TASK-1", "! it changed ralph.yaml")
 	s.run(4, "run")
 	s.has(s.run(0, "approve", "config", "--yes"), "approved: ralph.yaml")
-	s.has(s.run(5, "run", "--max-sessions", "1"), "verification: none", "$1000.00")
+	s.has(s.run(5, "run", "--max-sessions", "1", "--on-red", "go"), "verification: none", "$1000.00")
 }
 
 // TestRealRewindIsItsOwn: a task's reset takes ralph.yaml and a test back to what they

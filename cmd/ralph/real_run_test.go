@@ -246,7 +246,7 @@ func TestRealPermissionAsk(t *testing.T) {
 	_, wait := s.start("run", "--session-timeout", "20s", "--session-idle", "2s")
 	waitFor(t, func() bool { return strings.Contains(s.run(0, "inbox"), "ralph permission allow 1") })
 	s.run(0, "permission", "allow", "1")
-	s.has(wait(0), "? may it use Bash", "TASK-1 → completed")
+	s.has(wait(0), "stands still: may it use Bash", "TASK-1 → completed")
 	if !exists(filepath.Join(s.dir, "published.txt")) {
 		t.Error("what was allowed was not done")
 	}
