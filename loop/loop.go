@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/proc"
 	"ralph/internal/schedule"
 	"ralph/internal/worktree"
 	"ralph/prompt"
@@ -274,6 +275,9 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	r.worked[task.ID] = true
 	r.sessions++
 	report, err := s.run(ctx, r.started.Add(seconds(r.Limits.MaxSeconds)))
+	if errors.Is(err, proc.ErrSupervisorLost) && report.Ending == "" { // as it started: that costs this session alone
+		report, err = Report{Ending: ralph.Lost, Reason: "lost: " + err.Error(), CostKnown: true}, nil
+	}
 	if err != nil && report.Ending == "" {
 		return r.unusable(ctx, s, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -262,6 +263,42 @@ func TestALostSupervisorWithoutAMarkerIsReported(t *testing.T) {
 	s.rest()
 }
 
+func TestASupervisorThatIsKilledAtTheStartLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for i := range 60 {
+		out, marker := pipe(t), newMarker()
+		prepared, err := proc.Prepare(nil, out.w, os.Stderr)
+		if err := errors.Join(err, out.w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		kill := func() {
+			if err := syscall.Kill(prepared.SupervisorPid(), syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+		killed := make(chan struct{})
+		if i == 0 { // before, and then ever later
+			kill()
+			close(killed)
+		} else {
+			time.AfterFunc(time.Duration(i)*200*time.Microsecond, func() { kill(); close(killed) })
+		}
+		p, err := prepared.Start(proc.Spec{
+			Args: []string{"sh", "-c", "sleep 1000"}, Env: []string{"PATH=" + os.Getenv("PATH"), marker}, Marker: marker,
+		})
+		if err == nil {
+			_, err = p.Wait()
+		}
+		<-killed
+		if !errors.Is(err, proc.ErrSupervisorLost) {
+			t.Errorf("got the error %v, want %v", err, proc.ErrSupervisorLost)
+		}
+		if _, err := io.ReadAll(out.r); err != nil {
+			t.Fatalf("killed after %d: the output is still held open: %v, by %q", i, err, carriers(t, marker))
+		}
+	}
+}
+
 func TestASupervisorHeedsNoSignal(t *testing.T) {
 	t.Parallel()
 	s := startScript(t, "echo up; read line; exit 4", nil)
@@ -294,6 +331,36 @@ func TestASupervisorThatWasStoppedObeys(t *testing.T) {
 		t.Errorf("got %+v, %v; want SIGKILL", exit, err)
 	}
 	s.rest()
+}
+
+func TestASupervisorThatWasStoppedEndsWithRalph(t *testing.T) {
+	t.Parallel()
+	for _, family := range families[:2] {
+		t.Run(family.name, func(t *testing.T) {
+			marker := newMarker()
+			ralph := exec.Command(os.Args[0], "helper", "run", family.script+"\nkill -STOP $PPID; echo stopped; sleep 1000")
+			ralph.Env = append(os.Environ(), marker)
+			out := pipe(t)
+			ralph.Stdout, ralph.Stderr = out.w, os.Stderr
+			if err := ralph.Start(); err != nil {
+				t.Fatal(err)
+			}
+			out.w.Close()
+			for text := ""; !strings.Contains(text, "stopped\n"); {
+				b := make([]byte, 100)
+				n, err := out.r.Read(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text += string(b[:n])
+			}
+			if err := ralph.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = ralph.Wait()
+			waitFor(t, "the supervisor to end", func() bool { return len(carriers(t, marker)) == 0 })
+		})
+	}
 }
 
 func TestRunDoesNotWaitForADaemonThatHoldsTheOutput(t *testing.T) {

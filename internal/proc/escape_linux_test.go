@@ -50,6 +50,8 @@ var escapeHelpers = map[string]func([]string) error{
 	"contain":   contain,
 	"freeze":    freeze,
 	"wrap":      wrap,
+	"vforks":    vforks,
+	"stops":     stops,
 }
 
 // TestATimedOutSessionLeavesNoProcess runs sessions that try to get away, one
@@ -236,6 +238,35 @@ func wrap(args []string) error {
 	err := cmd.Run()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		os.Exit(exit.ExitCode())
+	}
+	return err
+}
+
+// vforks starts programs all the time, as a process that cannot stop before its
+// child has executed one, and says so until its input ends.
+func vforks([]string) error {
+	fmt.Println("up")
+	ended := make(chan struct{})
+	go func() { _, _ = os.Stdin.Read(make([]byte, 1)); close(ended) }()
+	for range 3 {
+		go func() {
+			for {
+				if err := exec.Command("true").Run(); err != nil {
+					fmt.Println(err)
+				}
+			}
+		}()
+	}
+	<-ended
+	return nil
+}
+
+// stops stops a process all the time.
+func stops(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	fmt.Println("up")
+	for err == nil {
+		err = syscall.Kill(pid, syscall.SIGSTOP)
 	}
 	return err
 }

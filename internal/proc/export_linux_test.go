@@ -8,3 +8,6 @@ func ParseStat(stat string) (pid, parent int, start uint64, state byte, command 
 	p, err := parseStat(stat)
 	return p.pid, p.parent, p.start, p.state, p.command, err
 }
+
+// SupervisorPid is the process id of the supervisor.
+func (s *Prepared) SupervisorPid() int { return s.process.supervisor.Process.Pid }

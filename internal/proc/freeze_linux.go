@@ -20,7 +20,8 @@ type freeze struct {
 	moving   []*captive        // those of them that did not stand still
 	found    map[identity]bool // what the last look has found: is it dead
 	calm     time.Time         // since when nothing has changed; zero if something has
-	killed   []*captive        // by cull
+	culled   bool              // only what hunt.kept names may live
+	killed   []process         // because it may not, each once
 	by       string
 }
 
@@ -45,7 +46,7 @@ func (s *supervisor) obey(o order) {
 	switch o.Do {
 	case listAll:
 		var found []process
-		found, err = s.hunt.all()
+		found, err = s.hunt.look()
 		e.Members = s.hunt.members(found)
 	case holdAll:
 		if s.freeze != nil {
@@ -126,10 +127,11 @@ func (f *freeze) look() (still bool, err error) {
 			grouped[p.identity] = true
 		}
 	}
-	found, err := f.hunt.all()
+	found, err := f.hunt.look()
 	if err != nil {
 		return false, err
 	}
+	alive := 0
 	f.order, f.moving = nil, nil
 	now := map[identity]bool{}
 	var errs []error
@@ -138,15 +140,17 @@ func (f *freeze) look() (still bool, err error) {
 		if p.dead() {
 			continue
 		}
+		alive++
 		c := f.captives[p.identity]
 		if c == nil {
 			c = &captive{length: pause}
 			f.captives[p.identity] = c
 		}
-		if slices.Contains(f.killed, c) {
-			p.command = c.command // what is dying has none any more
-		}
 		c.process, c.grouped = p, grouped[p.identity]
+		if f.culled && !f.hunt.kept[p.identity] {
+			errs = append(errs, f.kill(p))
+			continue
+		}
 		f.order = append(f.order, c)
 		if c.grouped {
 			continue
@@ -163,7 +167,7 @@ func (f *freeze) look() (still bool, err error) {
 	f.unblock()
 	same := maps.Equal(now, f.found)
 	f.found, f.by = now, by
-	if !same || len(f.moving) > 0 || f.dying() || !f.frozen() {
+	if !same || len(f.moving) > 0 || len(f.order) < alive || !f.frozen() {
 		f.calm = time.Time{}
 		return false, nil
 	}
@@ -219,36 +223,38 @@ func (f *freeze) frozen() bool {
 	return true
 }
 
-// dying tells whether something that was killed still lives.
-func (f *freeze) dying() bool {
-	return slices.ContainsFunc(f.killed, func(c *captive) bool { return c.alive() })
-}
-
-// cull kills all but the processes to keep. The death of one may wake another
-// (the kernel does that to what is stopped in an orphaned process group), so
-// that one has to look again.
+// cull kills all but the processes to keep, children first. The death of one may
+// wake another, in a process group that is orphaned by it, which may start one
+// more before it is killed itself: the next looks kill that one too.
 func (f *freeze) cull(keep []int) error {
-	f.hunt.kept = map[identity]bool{}
+	f.culled, f.hunt.kept = true, map[identity]bool{}
 	var errs []error
 	for _, c := range slices.Backward(f.order) {
 		if slices.Contains(keep, c.pid) {
 			f.hunt.kept[c.identity] = true
-			continue
-		}
-		c.process = c.named()
-		f.killed = append(f.killed, c)
-		if err := c.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			errs = append(errs, fmt.Errorf("process %s cannot be killed: %w", c, err))
+		} else {
+			errs = append(errs, f.kill(c.process))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// kill kills a process, and remembers it.
+func (f *freeze) kill(p process) error {
+	if !slices.ContainsFunc(f.killed, func(k process) bool { return k.identity == p.identity }) {
+		f.killed = append(f.killed, p.named()) // while it still has a command line
+	}
+	if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("process %s cannot be killed: %w", p.named(), err)
+	}
+	return nil
+}
+
 // leftovers lists what was killed, parents first.
 func (f *freeze) leftovers() []Leftover {
 	var list []Leftover
-	for _, c := range slices.Backward(f.killed) {
-		list = append(list, Leftover{c.pid, c.command})
+	for _, p := range slices.Backward(f.killed) {
+		list = append(list, Leftover{p.pid, p.command})
 	}
 	return list
 }
@@ -277,7 +283,7 @@ func (f *freeze) thaw() (moving []string, err error) {
 
 // verify says what has moved since all was still.
 func (f *freeze) verify() error {
-	found, err := f.hunt.all()
+	found, err := f.hunt.look()
 	if err != nil {
 		return err
 	}

@@ -4,18 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // adoptsOrphans tells that becomeSubreaper works here.
 const adoptsOrphans = true
-
-// freezeRounds bounds the looks for new processes before the killing starts,
-// in case some cannot be stopped.
-const freezeRounds = 100
 
 // A hunt finds and kills processes, and remembers them.
 type hunt struct {
@@ -52,8 +50,8 @@ func family() (found []process, sure bool, err error) {
 	return descendants(all, os.Getpid()), sure, err
 }
 
-// all lists what there is to hunt, parents first, once each.
-func (h *hunt) all() (found []process, err error) {
+// look lists what there is to hunt, parents first, once each.
+func (h *hunt) look() (found []process, err error) {
 	if found, h.sure, err = h.find(); err != nil || len(h.groups) == 0 {
 		return found, err
 	}
@@ -64,6 +62,7 @@ func (h *hunt) all() (found []process, err error) {
 	for _, g := range h.groups {
 		for _, p := range g.members() {
 			if !known[p.identity] {
+				known[p.identity] = true
 				found = append(found, p)
 			}
 		}
@@ -91,7 +90,7 @@ func (h *hunt) members(list []process) []Member {
 // interrupt passes a wrapper by: it interrupts its command, or all of its group,
 // and returns false if there is no command (yet).
 func (h *hunt) interrupt(all bool) (any bool) {
-	found, _, err := family()
+	found, err := h.look()
 	if err != nil {
 		return false
 	}
@@ -114,8 +113,11 @@ func (h *hunt) interrupt(all bool) (any bool) {
 func (h *hunt) strike() error {
 	var caught []process
 	stopped := map[identity]bool{}
-	for range freezeRounds {
-		found, err := h.all()
+	for _, g := range h.groups {
+		_ = g.freeze(true) // what is not held by it is stopped below
+	}
+	for begin := time.Now(); time.Since(begin) < patience; {
+		found, err := h.look()
 		if err != nil {
 			return err
 		}
@@ -135,7 +137,7 @@ func (h *hunt) strike() error {
 		}
 	}
 	var errs []error
-	for _, p := range caught {
+	for _, p := range slices.Backward(caught) { // an orphan may be woken by the kernel
 		if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, fmt.Errorf("process %d: %w", p.pid, err))
 		}
@@ -199,6 +201,32 @@ func becomeSubreaper() error {
 		return fmt.Errorf("become the reaper of the command's orphans: %w", err)
 	}
 	return nil
+}
+
+// stopped tells whether a process is.
+func stopped(pid int) bool {
+	p, err := readProcess(pid)
+	return err == nil && p.state == 'T'
+}
+
+// rescue kills all below a supervisor that does not stay awake: one of them stops
+// it as often as it is woken. What cannot be killed here, it cannot kill either,
+// and will say so.
+func (p *Process) rescue() []Leftover {
+	find := func() ([]process, bool, error) {
+		all, sure, err := processes()
+		return descendants(all, p.supervisor.Process.Pid), sure, err
+	}
+	h := &hunt{find: find, command: p.pid, seen: map[identity]bool{}}
+	_ = h.strike()
+	return h.leftovers()
+}
+
+// supervisorAttr is how a supervisor is started. The kernel wakes it at ralph's
+// death, in case the agent has stopped it. (It also does at the end of the thread
+// that has started it, which does no harm.)
+func supervisorAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
 }
 
 // executable is this program even after its file was replaced or removed.

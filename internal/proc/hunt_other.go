@@ -53,4 +53,10 @@ func Sweep(string) ([]Leftover, error) {
 
 func becomeSubreaper() error { return nil }
 
+func stopped(int) bool { return false }
+
+func (p *Process) rescue() []Leftover { return nil }
+
+func supervisorAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
 func executable() (string, error) { return os.Executable() }

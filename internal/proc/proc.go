@@ -21,6 +21,9 @@
 // Those that have cleared it are found if the command was in a cgroup, which
 // [Contain] offers where it can; it is also what limits can be put on.
 //
+// [Process.Still] makes the whole tree stand still, so that somebody can look at
+// what it has done, and [Still.Kill] ends it without another move.
+//
 // Out of reach is what another daemon was asked to start (docker, systemd-run,
 // at) and what runs as a user whom ralph may not signal (sudo); the latter is
 // reported by Wait. Other Unix systems have no subreaper: there the process
@@ -51,8 +54,8 @@ import (
 // SuperviseArg is the first argument that selects [Supervise].
 const SuperviseArg = "__supervise"
 
-// ErrSupervisorLost is returned by [Process.Wait] when the supervisor was
-// killed: how the command ended is unknown.
+// ErrSupervisorLost is returned by [Start] and [Process.Wait] when the supervisor
+// was killed: how the command ended, or whether it was started, is unknown.
 var ErrSupervisorLost = errors.New("the supervisor was killed")
 
 // A Spec says what to start, and how.

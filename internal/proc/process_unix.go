@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"crypto/rand"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -11,14 +12,20 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
+
+// nudge is how often a supervisor that has something to do is woken.
+const nudge = 100 * time.Millisecond
 
 // A Process is a command that was started. Its methods may be called from
 // several goroutines, Wait from one.
 type Process struct {
 	name       string
 	marker     string
+	mark       string // of the supervisor, and of the command until it executes its program
 	pid        int
 	supervisor *exec.Cmd
 	events     *os.File
@@ -26,6 +33,8 @@ type Process struct {
 	over       chan struct{} // closed after the last event
 	ended      *ended        // after that; nil if the supervisor is lost,
 	cause      error         // and why it is
+
+	ordered atomic.Bool // something, so that it has to be awake
 
 	mu      sync.Mutex // guards what follows
 	orders  *os.File
@@ -37,7 +46,9 @@ type Process struct {
 // Start starts a command under a supervisor and returns when it runs. The
 // error names the program. It is [exec.ErrNotFound] if there is no such
 // program, [fs.ErrPermission] if it may not be executed, and [fs.ErrNotExist]
-// if the working directory, or the interpreter of a script, is missing.
+// if the working directory, or the interpreter of a script, is missing. It is
+// [ErrSupervisorLost] if the supervisor was killed meanwhile; nothing runs then
+// that [Process.Wait] would have found.
 // Whoever starts a process must call Wait.
 func Start(spec Spec) (*Process, error) {
 	path, _, _, err := spec.resolve()
@@ -74,6 +85,7 @@ func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 	}
 	defer events.Close()
 	p := &Process{
+		mark:   supervisorEnv + "=" + rand.Text(),
 		orders: ordersW, encoder: gob.NewEncoder(ordersW),
 		events: eventsR, decoder: gob.NewDecoder(eventsR), over: make(chan struct{}), asked: map[int]chan event{},
 	}
@@ -105,8 +117,14 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 		Enclosure: spec.Containment.enclosure(spec.Marker),
 	})
 	if err != nil {
-		_, err = p.lost(err) // the command may have been started already
-		return nil, fmt.Errorf("start %w", err)
+		// The command may be about to execute its program, and still look like its
+		// supervisor, or may run already.
+		_, swept := Sweep(p.mark)
+		if errors.Is(swept, errors.ErrUnsupported) {
+			swept = nil
+		}
+		_, err = p.lost(err)
+		return nil, errors.Join(fmt.Errorf("start %w", err), swept)
 	}
 	switch {
 	case answer.Problem != "":
@@ -137,9 +155,9 @@ func (p *Process) supervise(files []*os.File) error {
 		Path:        self,
 		Args:        []string{os.Args[0], SuperviseArg},
 		Dir:         "/", // keep no work tree busy
-		Env:         append(os.Environ(), supervisorEnv+"=1"),
+		Env:         append(os.Environ(), p.mark),
 		Stderr:      os.Stderr, // for the trace of a crash; it says nothing else
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		SysProcAttr: supervisorAttr(),
 	}
 	for _, f := range files {
 		if f == nil {
@@ -188,9 +206,8 @@ func (p *Process) Kill() error { return p.send(order{Do: killAll}) }
 func (p *Process) send(o order) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// An agent may have stopped the supervisor with all else that it could
-	// find; one that is stopped does not obey.
-	err := p.supervisor.Process.Signal(syscall.SIGCONT)
+	p.ordered.Store(true)
+	err := p.wake()
 	if err == nil {
 		err = p.encoder.Encode(o)
 	}
@@ -199,6 +216,10 @@ func (p *Process) send(o order) error {
 	}
 	return err
 }
+
+// wake lets the supervisor go on. An agent may have stopped it with all else that
+// it could find, or do so all the time; one that is stopped does not obey.
+func (p *Process) wake() error { return p.supervisor.Process.Signal(syscall.SIGCONT) }
 
 // listen takes the supervisor's events to those who wait for them. It ends with
 // the supervisor.
@@ -223,11 +244,30 @@ func (p *Process) listen() {
 // found by Spec.Marker, or may still run if there is none. Any other error
 // names processes that could not be killed; Exit is valid nevertheless.
 func (p *Process) Wait() (Exit, error) {
-	<-p.over
+	again := time.NewTicker(nudge)
+	defer again.Stop()
+	var rescued []Leftover
+	for over, held := false, 0; !over; {
+		select {
+		case <-p.over:
+			over = true
+		case <-again.C:
+			if !p.ordered.Load() {
+				continue
+			}
+			if stopped(p.supervisor.Process.Pid) {
+				if held++; held%10 == 0 {
+					rescued = append(rescued, p.rescue()...)
+				}
+			}
+			_ = p.wake() // if it is gone, its events end
+		}
+	}
 	if p.ended == nil {
 		return p.lost(p.cause)
 	}
 	e := *p.ended
+	e.Exit.Leftovers = append(e.Exit.Leftovers, rescued...)
 	// The supervisor's work is done, and it need not take its time to exit.
 	if err := p.abandon(); err != nil {
 		return e.Exit, fmt.Errorf("%s: %w", p.name, err)

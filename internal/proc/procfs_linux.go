@@ -199,6 +199,13 @@ func commandLine(pid int) string {
 	return strings.ToValidUTF8(string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})), "�")
 }
 
+// isThread tells whether an id is that of a thread other than a process's first.
+// /proc does not list those, and shows them all the same.
+func isThread(id int) bool {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/status")
+	return err == nil && !bytes.Contains(status, []byte("\nTgid:\t"+strconv.Itoa(id)+"\n"))
+}
+
 // program returns the path of what a process executes, or "" if it cannot be
 // read.
 func program(pid int) string {

@@ -6,13 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 )
-
-// nudge is how often a supervisor that owes an answer is woken, in case it is
-// stopped.
-const nudge = 100 * time.Millisecond
 
 // Members lists the processes of the command: those that live now, parents
 // first. Once all is gone it returns [os.ErrProcessDone].
@@ -168,11 +163,13 @@ func (p *Process) ask(ctx context.Context, o order) (event, error) {
 	for {
 		select {
 		case e := <-answer:
-			if e.Problem != "" {
-				return e, errors.New(e.Problem)
-			}
-			return e, nil
+			return e, e.problem()
 		case <-p.over:
+			select {
+			case e := <-answer: // just before
+				return e, e.problem()
+			default:
+			}
 			if p.ended == nil {
 				return event{}, ErrSupervisorLost
 			}
@@ -180,8 +177,14 @@ func (p *Process) ask(ctx context.Context, o order) (event, error) {
 		case <-ctx.Done():
 			return event{}, context.Cause(ctx)
 		case <-again.C:
-			// If it is gone, its events end.
-			_ = p.supervisor.Process.Signal(syscall.SIGCONT)
+			_ = p.wake() // if it is gone, its events end
 		}
 	}
+}
+
+func (e event) problem() error {
+	if e.Problem == "" {
+		return nil
+	}
+	return errors.New(e.Problem)
 }

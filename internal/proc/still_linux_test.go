@@ -59,6 +59,19 @@ func (s *session) ends(want proc.Exit) proc.Exit {
 	return exit
 }
 
+// size is the size of a file that is written all the time, once it is there.
+func size(t *testing.T, file string) (n int64) {
+	t.Helper()
+	waitFor(t, "the file to be written", func() bool {
+		info, err := os.Stat(file)
+		if err == nil {
+			n = info.Size()
+		}
+		return n > 0
+	})
+	return n
+}
+
 var killed = proc.Exit{Code: -1, Signal: "SIGKILL"}
 
 // TestTheCommandIsKeptAndGoesOn freezes all families twice and thaws them.
@@ -120,19 +133,12 @@ func TestNothingMovesUntilItIsKilled(t *testing.T) {
 				for range family.up {
 					s.expect("up")
 				}
-				size := func() int64 {
-					info, err := os.Stat(file)
-					if err != nil {
-						return 0
-					}
-					return info.Size()
-				}
-				waitFor(t, "the file to be written", func() bool { return size() > 0 })
+				size(t, file)
 				still := s.still(all)
 				if len(still.Killed) > 0 || still.By != by {
 					t.Errorf("got %+v, want nothing to be killed and %s", still, by)
 				}
-				before := size()
+				before := size(t, file)
 				// Not even while another one is frozen and thawed beside it.
 				other := startScript(t, "read line", edit)
 				if err := other.still(all).Thaw(); err != nil {
@@ -146,7 +152,7 @@ func TestNothingMovesUntilItIsKilled(t *testing.T) {
 				if exit := s.ends(killed); len(exit.Leftovers) > 0 {
 					t.Errorf("leftovers of what was kept: %+v", exit.Leftovers)
 				}
-				if after := size(); after != before {
+				if after := size(t, file); after != before {
 					t.Errorf("%d bytes were written while it was frozen", after-before)
 				}
 			})
@@ -241,14 +247,12 @@ func TestAForkStormStandsStill(t *testing.T) {
 			spec.Args = append(spec.Args, file)
 		})
 		s.expect("up")
+		size(t, file)
 		still := s.still(only(s))
 		if len(still.Killed) == 0 {
 			t.Error("nothing was killed")
 		}
-		before, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := size(t, file)
 		if alive := carriers(t, s.marker); len(alive) != 1 {
 			t.Errorf("alive: %q, want the command alone", alive)
 		}
@@ -257,8 +261,8 @@ func TestAForkStormStandsStill(t *testing.T) {
 		}
 		s.stdin.Close()
 		s.ends(proc.Exit{Code: 3})
-		if after, err := os.ReadFile(file); err != nil || len(after) != len(before) {
-			t.Errorf("%d bytes were written after the storm, %v", len(after)-len(before), err)
+		if after := size(t, file); after != before {
+			t.Errorf("%d bytes were written after the storm", after-before)
 		}
 	})
 }
@@ -275,17 +279,15 @@ func TestOneWhoWakesTheOthersIsStoppedToo(t *testing.T) {
 			spec.Args = append(spec.Args, file)
 		})
 		s.expect("up", "up")
+		size(t, file)
 		still := s.still(all)
-		before, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := size(t, file)
 		if err := still.Kill(); err != nil {
 			t.Error(err)
 		}
 		s.ends(killed)
-		if after, err := os.ReadFile(file); err != nil || len(after) != len(before) {
-			t.Errorf("%d bytes were written while it was frozen, %v", len(after)-len(before), err)
+		if after := size(t, file); after != before {
+			t.Errorf("%d bytes were written while it was frozen", after-before)
 		}
 	})
 }
@@ -481,5 +483,68 @@ func TestAWrapperIsKeptWithItsCommand(t *testing.T) {
 		}
 		s.stdin.Close()
 		s.ends(proc.Exit{Code: 3})
+	})
+}
+
+func TestAProcessThatStartsProgramsAllTheTimeIsFrozen(t *testing.T) {
+	bothWays(t, func(t *testing.T, _ string, edit func(*proc.Spec)) {
+		s := startScript(t, `exec "$0" helper vforks`, func(spec *proc.Spec) {
+			edit(spec)
+			spec.Args = append(spec.Args, os.Args[0])
+		})
+		s.expect("up")
+		for range 20 {
+			if err := s.still(all).Thaw(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.stdin.Close()
+		exit, err := s.wait()
+		if text := s.rest(); err != nil || exit.Code != 0 || text != "" {
+			t.Errorf("got %+v, %v, %q; want exit status 0, and no program that did not start", exit, err, text)
+		}
+	})
+}
+
+func TestManyProcessesAreFrozen(t *testing.T) {
+	bothWays(t, func(t *testing.T, _ string, edit func(*proc.Spec)) {
+		s := startScript(t, `n=0; while [ $n -lt 500 ]; do setsid sh -c 'echo up; exec sleep 1000' & n=$((n+1)); done; read line; exit 3`, edit)
+		for range 500 {
+			s.expect("up")
+		}
+		if still := s.still(only(s)); len(still.Killed) != 500 {
+			t.Errorf("%d were killed, want 500", len(still.Killed))
+		} else if err := still.Thaw(); err != nil {
+			t.Error(err)
+		}
+		s.stdin.Close()
+		s.ends(proc.Exit{Code: 3})
+	})
+}
+
+func TestASupervisorThatIsStoppedAllTheTimeFreezesAndKills(t *testing.T) {
+	bothWays(t, func(t *testing.T, _ string, edit func(*proc.Spec)) {
+		for name, end := range map[string]func(*session) error{
+			"frozen": func(s *session) error {
+				still, err := s.Still(s.t.Context(), all)
+				if err != nil { // it has not come to it for 10 seconds
+					return s.Kill()
+				}
+				return still.Kill()
+			},
+			"killed": func(s *session) error { return s.Kill() },
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := startScript(t, `for i in 1 2 3 4; do setsid env -i "$0" helper stops $PPID & done; read line`, func(spec *proc.Spec) {
+					edit(spec)
+					spec.Args = append(spec.Args, os.Args[0])
+				})
+				s.expect("up", "up", "up", "up")
+				if err := end(s); err != nil {
+					t.Error(err)
+				}
+				s.ends(killed)
+			})
+		}
 	})
 }

@@ -1,0 +1,73 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"ralph"
+	"ralph/internal/proc"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// unlucky is an agent whose supervisor is killed while it starts, the first time.
+type unlucky struct {
+	loop.Agent
+	started int
+}
+
+func (u *unlucky) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+	if u.started++; u.started == 1 {
+		return loop.Report{}, fmt.Errorf("start claude: %w", proc.ErrSupervisorLost)
+	}
+	return u.Agent.Work(ctx, a)
+}
+
+func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.AddTask(ralph.Task{Title: "One", Priority: 2}, "human")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := worktree.Open(t.Context(), dir, ".ralph")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loop.Loop{
+		Store: db, Agent: &unlucky{Agent: speaker{db}}, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+		Limits: ralph.Limits{
+			MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+		},
+		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000,
+	}
+	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
+		t.Fatalf("got %+v, %v; want the run to go on", result, err)
+	}
+	var sessions []ralph.Session
+	if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
+		sessions, err = tx.Sessions(store.SessionFilter{})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	endings := map[ralph.Ending]int{}
+	for _, s := range sessions {
+		endings[s.Ending]++
+	}
+	if endings[ralph.Lost] != 1 || endings[ralph.Finished] == 0 {
+		t.Errorf("got the endings %v, want one that was lost and others", endings)
+	}
+}
