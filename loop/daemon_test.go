@@ -25,6 +25,7 @@ import (
 type worker struct {
 	db    *store.DB
 	takes time.Duration
+	idle  bool // it says nothing and changes nothing
 
 	mu      sync.Mutex
 	started []string // day and time of each session's start
@@ -38,6 +39,9 @@ func (w *worker) Work(ctx context.Context, a loop.Assignment) (loop.Report, erro
 	case <-time.After(w.takes):
 	case <-ctx.Done():
 		return loop.Report{Ending: ralph.Interrupted, CostKnown: true}, nil
+	}
+	if w.idle {
+		return loop.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, nil
 	}
 	if err := os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600); err != nil {
 		return loop.Report{}, err
@@ -211,10 +215,67 @@ func TestADaemonTakesUpWhatComesLater(t *testing.T) {
 	})
 }
 
-func TestADaemonStillHasLimits(t *testing.T) {
+// TestADaemonHasItsLimitsEachDay: it waits for midnight where a run would end.
+func TestADaemonHasItsLimitsEachDay(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		set    func(*ralph.Limits)
+		why    string
+		starts []string
+	}{
+		{"cost", func(l *ralph.Limits) { l.MaxCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent)", []string{"01 23:30", "01 23:40", "02 00:00"}},
+		{"cost of a day over all runs", func(l *ralph.Limits) { l.MaxDayCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent since midnight, over all runs)", []string{"01 23:30", "01 23:40", "02 00:00"}},
+		{"sessions", func(l *ralph.Limits) { l.MaxSessions = 1 }, "the limit of 1 sessions per day is reached", []string{"01 23:30", "02 00:00"}},
+		{"tasks", func(l *ralph.Limits) { l.MaxTasks = 2 }, "the limit of 2 tasks per day is reached", []string{"01 23:30", "01 23:40", "02 00:00"}},
+		{"time", func(l *ralph.Limits) { l.MaxSeconds = 1000 }, "the limit of 16m40s per day is reached", []string{"01 23:30", "01 23:40", "02 00:00", "02 00:10"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.Daemon = true
+				tt.set(&b.Limits)
+				b.add(t, "one", "two", "three")
+				time.Sleep(23*time.Hour + 30*time.Minute)
+				b.stopAt(time.Hour)
+				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
+				want := "waiting " + tt.why + "; it goes on at midnight until Jan 2 00:00:00"
+				if !slices.Contains(b.heart.statuses, want) {
+					t.Errorf("it said %q, want %q", b.heart.statuses, want)
+				}
+			})
+		})
+	}
+}
+
+func TestARunWithALimitOfTheDayEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.Daemon, b.Limits.MaxCostUSD = true, 2
+		b.Limits.MaxDayCostUSD = 2
 		b.add(t, "one", "two", "three")
+		b.expect(t, b.serve(t)(), ralph.ExitLimit, "01 00:00", "01 00:10")
+	})
+}
+
+func TestADaemonThatWaitsForMidnightIsStopped(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon, b.Limits.MaxSessions = true, 1
+		b.add(t, "one", "two")
+		wait := b.serve(t)
+		time.Sleep(time.Hour)
+		if err := b.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.Control(ralph.ControlStop) }); err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Now()
+		b.expect(t, wait(), ralph.ExitStopped, "01 00:00")
+		if took := time.Since(asked); took > 2*time.Second {
+			t.Errorf("it ended after %s", took)
+		}
+	})
+}
+
+// TestADaemonStillEndsWithoutProgress: that is no matter of the day.
+func TestADaemonStillEndsWithoutProgress(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon, b.Limits.StagnantMaximum, b.worker.idle = true, 2, true
+		b.add(t, "one")
 		b.expect(t, b.serve(t)(), ralph.ExitLimit, "01 00:00", "01 00:10")
 	})
 }

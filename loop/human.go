@@ -79,6 +79,9 @@ func (l *Loop) Complete(ctx context.Context, task int64, c Completion) (refused 
 	if ctx.Err() != nil {
 		return "", d, context.Cause(ctx)
 	}
+	if len(found.hiding) > 0 {
+		return "ralph cannot tell whether protected files were changed in " + strings.Join(found.hiding, ", ") + "; make that readable, then complete it again. The task stays claimed.", d, nil
+	}
 	if signals.Refused(found.checks, found.protected, found.evidence, s.Rules) != "" {
 		return failing(found), d, nil
 	}

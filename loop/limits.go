@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 // spending is what a run's limits are compared with.
 type spending struct {
+	per      string // what the limits of a run are of: "run", or "day" in a daemon
 	sessions int
 	stagnant int // sessions in a row that left nothing behind
 	elapsed  time.Duration
@@ -22,11 +24,11 @@ type spending struct {
 func reached(l ralph.Limits, s spending) string {
 	switch {
 	case s.sessions >= l.MaxSessions:
-		return fmt.Sprintf("the limit of %d sessions per run is reached", l.MaxSessions)
+		return fmt.Sprintf("the limit of %d sessions per %s is reached", l.MaxSessions, s.per)
 	case s.elapsed >= seconds(l.MaxSeconds):
-		return fmt.Sprintf("the limit of %s per run is reached", seconds(l.MaxSeconds))
+		return fmt.Sprintf("the limit of %s per %s is reached", seconds(l.MaxSeconds), s.per)
 	case s.run >= l.MaxCostUSD:
-		return fmt.Sprintf("the limit of $%.2f per run is reached ($%.2f spent)", l.MaxCostUSD, s.run)
+		return fmt.Sprintf("the limit of $%.2f per %s is reached ($%.2f spent)", l.MaxCostUSD, s.per, s.run)
 	case s.day >= l.MaxDayCostUSD:
 		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)", l.MaxDayCostUSD, s.day)
 	case s.stagnant >= l.StagnantMaximum:
@@ -50,7 +52,7 @@ func Midnight(now time.Time) time.Time {
 // spent is what counts against the limits now.
 func (r *runner) spent(ctx context.Context) (s spending, err error) {
 	now := time.Now()
-	s = spending{sessions: r.sessions, stagnant: r.stagnant, elapsed: now.Sub(r.started), run: r.cost}
+	s = spending{per: r.per(), sessions: r.sessions, stagnant: r.stagnant, elapsed: now.Sub(r.started), run: r.cost}
 	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		s.day, err = tx.CostSince(Midnight(now))
 		return err
@@ -61,10 +63,61 @@ func (r *runner) spent(ctx context.Context) (s spending, err error) {
 // limit is the limit of the run that is reached, if one is.
 func (r *runner) limit(ctx context.Context) (*end, error) {
 	s, err := r.spent(ctx)
+	if r.ofDays() {
+		s = spending{stagnant: s.stagnant} // the others are waited for
+	}
 	if why := reached(r.Limits, s); err == nil && why != "" {
 		return &end{ralph.ExitLimit, why}, nil
 	}
 	return nil, err
+}
+
+// ofDays reports whether the limits of a run are those of each day: in a daemon
+// without a schedule, whose run does not end.
+func (r *runner) ofDays() bool { return r.Daemon && r.Schedule.IsZero() }
+
+// per is what the limits of a run are of.
+func (r *runner) per() string {
+	if r.ofDays() {
+		return "day"
+	}
+	return "run"
+}
+
+// tasksReached says that no session on one more task may begin; "" if it may.
+func (r *runner) tasksReached(task int64) string {
+	if task == 0 || r.counted[task] || len(r.counted) < r.Limits.MaxTasks {
+		return ""
+	}
+	return fmt.Sprintf("the limit of %d tasks per %s is reached", r.Limits.MaxTasks, r.per())
+}
+
+// waitForDay has a daemon wait for midnight when a limit of the day is reached that
+// holds a session on this task back; 0 is any. It reports whether it waited at all.
+func (r *runner) waitForDay(ctx context.Context, task int64) (waited bool, err error) {
+	if !r.ofDays() {
+		return false, nil
+	}
+	now := time.Now()
+	if day := Midnight(now); !day.Equal(r.day) {
+		r.day, r.started, r.sessions, r.cost = day, now, 0, 0
+		clear(r.counted)
+	}
+	s, err := r.spent(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.stagnant = 0
+	why := cmp.Or(reached(r.Limits, s), r.tasksReached(task))
+	if why == "" {
+		return false, nil
+	}
+	y, m, d := now.Date()
+	until := time.Date(y, m, d+1, 0, 0, 0, 0, now.Location())
+	if err := r.state(ctx, "waiting", why+"; it goes on at midnight", until); err != nil {
+		return false, err
+	}
+	return true, r.await(ctx, until, nil)
 }
 
 // usedUp finds the usage window that is used further than its limit allows and

@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"ralph"
@@ -111,7 +110,7 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{Status: ralph.ExitFailure}, err
 	}
-	r := &runner{Loop: l, id: run.ID, started: time.Now(), worked: map[int64]bool{}}
+	r := &runner{Loop: l, id: run.ID, started: time.Now(), day: Midnight(time.Now()), worked: map[int64]bool{}, counted: map[int64]bool{}}
 	ends, err := r.work(ctx)
 	if err != nil {
 		ends = []end{{ralph.ExitFailure, err.Error()}}
@@ -141,9 +140,11 @@ type runner struct {
 	*Loop
 	id       int64
 	started  time.Time
+	day      time.Time // whose limits the counters below are compared with, where they are of a day
 	sessions int
 	cost     float64
 	worked   map[int64]bool // tasks that had a session in this run
+	counted  map[int64]bool // those that count against its limit
 	stagnant int            // sessions in a row that left nothing behind
 	repeats  int            // of the agent error before, in a row
 	last     ralph.Ending
@@ -169,6 +170,12 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			}
 			continue
 		}
+		if waited, err := r.waitForDay(ctx, 0); waited || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err := r.Lapse(ctx); err != nil {
 			return nil, fmt.Errorf("claims of workers: %w", err)
 		}
@@ -178,7 +185,13 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		}
 		waited, err := r.waitForOpening(ctx, ok)
 		if err == nil && !waited && !ok {
-			waited, err = r.waitForLost(ctx)
+			var e *end
+			if waited, e, err = r.waitForLost(ctx); e != nil {
+				return r.withRest(ctx, e, err)
+			}
+		}
+		if err == nil && !waited && ok {
+			waited, err = r.waitForDay(ctx, task.ID)
 		}
 		if err == nil && !waited && !ok {
 			waited, err = r.waitForWork(ctx)
@@ -192,8 +205,8 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		if !ok {
 			return r.rest(ctx)
 		}
-		if !r.worked[task.ID] && len(r.worked) >= r.Limits.MaxTasks {
-			return r.withRest(ctx, &end{ralph.ExitLimit, fmt.Sprintf("the limit of %d tasks per run is reached", r.Limits.MaxTasks)}, nil)
+		if why := r.tasksReached(task.ID); why != "" {
+			return r.withRest(ctx, &end{ralph.ExitLimit, why}, nil)
 		}
 		e, err := r.session(ctx, task)
 		if e != nil || err != nil {
@@ -208,7 +221,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error) {
 	task, ok, spent, err := r.pick(ctx, r.Task)
 	for _, id := range spent {
-		r.worked[id] = true
+		r.worked[id], r.counted[id] = true, true
 	}
 	return task, ok, err
 }
@@ -272,7 +285,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	}
 	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.task.Title))
 	r.missedTask = 0
-	r.worked[task.ID] = true
+	r.worked[task.ID], r.counted[task.ID] = true, true
 	r.sessions++
 	report, err := s.run(ctx, r.started.Add(seconds(r.Limits.MaxSeconds)))
 	if errors.Is(err, proc.ErrSupervisorLost) && report.Ending == "" { // as it started: that costs this session alone
@@ -285,7 +298,9 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+shortly(err)
 		r.Log.Error("a session could not be held", "session", s.row.ID, "task", task.ID, "error", err)
 	}
-	d, cost, err := s.settle(ctx, report)
+	settling, release := r.obeying(ctx, r.ShutdownGrace)
+	d, cost, err := s.settle(settling, report)
+	release()
 	if err != nil {
 		return nil, fmt.Errorf("settle session %s of TASK-%d: %w", s.row.ID, task.ID, err)
 	}
@@ -314,20 +329,10 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 
 // takeBaseline is [Loop.baseline], given up when the run is to stop.
 func (r *runner) takeBaseline(ctx context.Context, task ralph.Task) error {
-	work, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-r.Stop:
-			cancel()
-		case <-work.Done():
-		}
-	})
+	work, release := r.obeying(ctx, 0)
 	err := r.baseline(work, task)
 	stopped := work.Err() != nil
-	cancel()
-	watch.Wait()
+	release()
 	if stopped {
 		return nil // what it was doing has no result, and there is no session to tell of it
 	}

@@ -30,7 +30,7 @@ func (r *runner) bounded(task ralph.Task, ending ralph.Ending, d signals.Decisio
 
 // waitForLost waits for the task that is tried again next after a lost session, when
 // there is nothing else to do. It reports whether it waited at all.
-func (r *runner) waitForLost(ctx context.Context) (waited bool, err error) {
+func (r *runner) waitForLost(ctx context.Context) (waited bool, e *end, err error) {
 	var task ralph.Task
 	var ok bool
 	now := ralph.Time{}
@@ -44,19 +44,22 @@ func (r *runner) waitForLost(ctx context.Context) (waited bool, err error) {
 		ok = task.Status == ralph.Pending && task.LostCount > 0
 		return err
 	}); err != nil || !ok {
-		return false, err
+		return false, nil, err
 	}
 	left := task.NotBefore.Sub(now.Time)
 	if left <= 0 {
-		return true, nil // its time has come since it was looked for
+		return true, nil, nil // its time has come since it was looked for
 	}
-	if err := r.state(ctx, "waiting", fmt.Sprintf("before TASK-%d is tried again (%s; %d in a row, %d are the limit)",
-		task.ID, task.StatusReason, task.LostCount, signals.LostLimit), task.NotBefore.Time); err != nil {
-		return false, err
+	why := fmt.Sprintf("before TASK-%d is tried again (%s; %d in a row, %d are the limit)", task.ID, task.StatusReason, task.LostCount, signals.LostLimit)
+	if r.NoWait {
+		return false, &end{ralph.ExitAgent, "no session until " + task.NotBefore.String() + ", and --no-wait: " + why}, nil
+	}
+	if err := r.state(ctx, "waiting", why, task.NotBefore.Time); err != nil {
+		return false, nil, err
 	}
 	// In short steps: other tasks may come, and people may ask something of the run.
 	r.sleep(ctx, min(left, pollWaiting))
-	return true, nil
+	return true, nil, nil
 }
 
 // missed judges that a picked task could not be taken. A lost race is no error: the

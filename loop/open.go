@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"maps"
 
 	"github.com/google/uuid"
 
@@ -58,7 +57,12 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	if start.Origin == ralph.FromHuman {
 		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
 	}
-	for range claimTries {
+	for try := range claimTries {
+		if try > 0 && start.Run != 0 && l.Task == 0 {
+			if err := l.stillNext(ctx, task.ID); err != nil {
+				return nil, err
+			}
+		}
 		basis, discipline, err := s.read(ctx, start.Origin)
 		if err != nil {
 			return nil, fmt.Errorf("prompt of TASK-%d: %w", task.ID, err)
@@ -137,6 +141,17 @@ func (s *session) read(ctx context.Context, origin string) (basis store.Basis, d
 		return err
 	})
 	return basis, discipline, err
+}
+
+// stillNext reports that a change of a picked task has moved another one before it.
+func (l *Loop) stillNext(ctx context.Context, task int64) error {
+	return l.Store.View(ctx, func(tx *store.Tx) error {
+		next, ok, err := tx.Next()
+		if err == nil && (!ok || next.ID != task) {
+			err = fmt.Errorf("TASK-%d is not the first of the queue any more: %w", task, ralph.ErrConflict)
+		}
+		return err
+	})
 }
 
 // mayBegin reports that a person has stopped or paused a run meanwhile. A worker's

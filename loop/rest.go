@@ -33,17 +33,30 @@ func (r *runner) withRest(ctx context.Context, e *end, err error) ([]end, error)
 func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var tasks []ralph.Task
 	var inbox []store.InboxItem
+	var unsettled []store.UnsettledSession
 	err := r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}}); err != nil {
 			return err
 		}
-		inbox, err = tx.Inbox()
+		if inbox, err = tx.Inbox(); err != nil {
+			return err
+		}
+		unsettled, err = tx.Unsettled()
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return judgeRest(tasks, inbox, r.worked, r.Task), nil
+	return append(judgeRest(tasks, inbox, r.worked, r.Task), unsettledEnds(unsettled)...), nil
+}
+
+// unsettledEnds names the sessions that could not be settled, whose tasks wait for
+// somebody to mend that.
+func unsettledEnds(list []store.UnsettledSession) (ends []end) {
+	for _, u := range list {
+		ends = append(ends, end{ralph.ExitWaiting, fmt.Sprintf("session %.8s of TASK-%d is over and could not be settled: %s (see `ralph doctor`)", u.ID, u.Task, u.Why)})
+	}
+	return ends
 }
 
 // judgeRest is the decision behind leftOver. Of all tasks it is given those that

@@ -184,16 +184,12 @@ func killedCommands(leftovers []string) (list []string) {
 	return list
 }
 
-// take notes what the agent reported. A session without any word on its cost is
-// charged its own limit: an unknown cost is never taken for zero (decision 18).
+// take notes what the agent reported.
 func (s *session) take(r Report) {
 	s.row.Ending, s.row.Turns, s.row.Tokens, s.row.Exit = r.Ending, r.Turns, r.Tokens, r.Exit
 	s.row.LastWords, s.row.StderrTail, s.row.Denials, s.row.Leftovers = r.LastWords, r.StderrTail, r.Denials, slices.Concat(s.killed, r.Leftovers)
 	if r.Model != "" {
 		s.row.Model = r.Model
 	}
-	s.row.CostUSD, s.row.CostKnown = r.CostUSD, r.CostKnown
-	if !r.CostKnown && r.CostUSD <= 0 {
-		s.row.CostUSD = s.maxCost
-	}
+	s.row.CostUSD, s.row.CostKnown = charge(r, s.maxCost)
 }

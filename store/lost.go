@@ -82,8 +82,8 @@ func (tx *Tx) TryNow(task int64) error {
 // addBlocker has a task wait for a person for a reason of ralph's own.
 func (tx *Tx) addBlocker(task int64, body string) error {
 	id, err := tx.insert(`
-		INSERT INTO task_comments (task_id, author, author_kind, kind, body, holding, hold_reason, created)
-		VALUES ($1, 'ralph', 'agent', 'blocker', $2, 1, $3, $4) RETURNING id`, task, body, retryHint, tx.now.String())
+		INSERT INTO task_comments (task_id, author, author_kind, kind, body, rationale, holding, hold_reason, created)
+		VALUES ($1, 'ralph', 'agent', 'blocker', $2, 'no further session is paid for until somebody has looked', 1, $3, $4) RETURNING id`, task, body, retryHint, tx.now.String())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ralph"
 )
 
 // crashScript has every kind of effect: learnings, a proposal, files, commands, a
@@ -86,6 +89,10 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 			kills++
 		case err = <-ended:
 		}
+		if cmd.ProcessState.ExitCode() == ralph.ExitWaiting {
+			s.retryLost()
+			continue
+		}
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
@@ -93,12 +100,30 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 			break
 		}
 	}
-	s.ralph(0, "run")
+	if s.command("run").Run() != nil {
+		s.retryLost() // the last of those that were lost is found lost by this run
+		s.ralph(0, "run")
+	}
 	if s.settled(); t.Failed() {
 		t.Fatal(s.ralph(0, "task", "list"), s.ralph(0, "session", "list"))
 	}
 	wantGone(t, "sleep "+escape)
 	return max(kills, 1)
+}
+
+// retryLost has the tasks tried again that wait because so many of their sessions
+// were lost: here nobody but the test is to blame.
+func (s *scriptedProject) retryLost() {
+	s.t.Helper()
+	var tasks []ralph.Task
+	if err := json.Unmarshal([]byte(s.ralph(0, "task", "list", "--json")), &tasks); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, task := range tasks {
+		if task.Status == ralph.Blocked {
+			s.ralph(0, "task", "retry", strconv.FormatInt(task.ID, 10))
+		}
+	}
 }
 
 // A scriptedProject is a project with the scripted agent.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/store"
 )
 
 // A finding is one thing that doctor looked at.
@@ -84,6 +85,7 @@ func examine(ctx context.Context, a *app) []finding {
 	} else {
 		findings = append(findings, finding{"database", true, db.Path(), ""})
 	}
+	findings = append(findings, unsettled(ctx, db)...)
 	agent, err := newAgent(a, p, db)
 	if err != nil {
 		return append(findings, finding{"agent", false, err.Error(), ""})
@@ -105,6 +107,22 @@ func examine(ctx context.Context, a *app) []finding {
 	}
 	findings = append(findings, lookAtConfinement(ctx, a, p)...)
 	return append(findings, stopHook(p)...)
+}
+
+// unsettled names the sessions that are over and could not be settled, so that their
+// tasks stay claimed.
+func unsettled(ctx context.Context, db *store.DB) (findings []finding) {
+	var list []store.UnsettledSession
+	if err := db.View(ctx, func(tx *store.Tx) (err error) { list, err = tx.Unsettled(); return err }); err != nil {
+		return []finding{{"sessions", false, err.Error(), ""}}
+	}
+	for _, u := range list {
+		findings = append(findings, finding{
+			"session", false, fmt.Sprintf("%.8s of TASK-%d is over and could not be settled: %s", u.ID, u.Task, u.Why),
+			"mend that; the next `ralph run` settles it",
+		})
+	}
+	return findings
 }
 
 // programName matches a word that a shell would look for in PATH, unless it is one

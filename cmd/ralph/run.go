@@ -91,7 +91,8 @@ works in batches: each begins when the schedule says, is a run of its own with i
 limits, and ends when nothing is left to do. With --between sessions begin only
 within that window of the day; one in progress at its end goes on to its own.
 Times are those of this machine unless a zone is named. The limits of a run do not
-count the time for which it waited like this.
+count the time for which it waited like this; in a daemon without a schedule they
+are those of each day, and at a limit it waits for midnight.
 
 Exit statuses: 0 everything is done; 1 ralph itself failed; 2 usage or
 configuration error; 3 a task failed; 4 what is left waits for people; 5 a limit

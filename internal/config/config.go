@@ -77,11 +77,11 @@ type Agent struct {
 // Limits bound a run and its sessions (unattended, "Limits"). None can be
 // switched off.
 type Limits struct {
-	MaxSessions      int           `json:"max_sessions" default:"100" min:"1" doc:"Sessions per run."`
-	MaxTasks         int           `json:"max_tasks" default:"100" min:"1" doc:"Tasks per run."`
-	MaxDuration      time.Duration `json:"max_duration" default:"12h" doc:"Wall time of a run."`
-	MaxCostUSD       float64       `json:"max_cost_usd" default:"50" doc:"Cost of a run in USD."`
-	MaxCostPerDayUSD float64       `json:"max_cost_per_day_usd" default:"100" doc:"Cost of a day, from midnight to midnight, over all runs, in USD."`
+	MaxSessions      int           `json:"max_sessions" default:"100" min:"1" doc:"Sessions per run; in a daemon without a schedule per day."`
+	MaxTasks         int           `json:"max_tasks" default:"100" min:"1" doc:"Tasks per run; in a daemon without a schedule per day."`
+	MaxDuration      time.Duration `json:"max_duration" default:"12h" doc:"Wall time of a run; in a daemon without a schedule of a day."`
+	MaxCostUSD       float64       `json:"max_cost_usd" default:"50" doc:"Cost of a run in USD; in a daemon without a schedule of a day."`
+	MaxCostPerDayUSD float64       `json:"max_cost_per_day_usd" default:"100" doc:"Cost of a day, from midnight to midnight, over all runs, in USD. A daemon then waits for midnight."`
 	SessionTimeout   time.Duration `json:"session_timeout" default:"45m" doc:"Wall time of a session."`
 	IdleTimeout      time.Duration `json:"idle_timeout" default:"10m" doc:"A session is stopped after this time without an event, a signal, CPU use of its processes or a change in the work tree."`
 	SessionTurns     int           `json:"session_turns" default:"200" min:"1" doc:"Turns of a session."`

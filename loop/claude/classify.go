@@ -23,7 +23,7 @@ func (d death) crashed() bool { return d.signal != "" || d.code > 128 || d.code 
 
 func (d death) String() string {
 	if d.mute {
-		return "the agent closed its output and did not end"
+		return "the agent closed its output and did not end, so that ralph ended it"
 	}
 	if d.signal != "" {
 		return "the agent was killed by " + d.signal
@@ -69,7 +69,9 @@ func (h *history) otherwise(d death, completed bool) (ralph.Ending, string) {
 	failed := h.last != nil && h.last.IsError && !h.turnOpen
 	switch {
 	case failed && strings.HasPrefix(h.last.TerminalReason, "aborted"):
-		return ralph.Interrupted, "the agent was interrupted"
+		return ralph.Lost, "the agent was interrupted, and not by ralph"
+	case d.mute && !completed && !failed:
+		return ralph.Lost, d.String() // what it said on being ended explains nothing
 	case !completed && !failed && d.crashed():
 		return ralph.Lost, sentence(d.String(), lastLine(d.stderr))
 	case idle:

@@ -13,6 +13,7 @@ type Death struct {
 	Code    int
 	Signal  string
 	Stderr  string
+	Mute    bool
 }
 
 // Read reads a stream to its end as a session does, and classifies it.
@@ -21,7 +22,7 @@ func Read(r io.Reader, spool io.Writer, tools []string, d Death) (loop.Report, e
 	if err := h.read(r, spool); err != nil {
 		return loop.Report{}, err
 	}
-	return h.report(death{stopped: d.Stopped, code: d.Code, signal: d.Signal, stderr: d.Stderr}), nil
+	return h.report(death{stopped: d.Stopped, code: d.Code, signal: d.Signal, stderr: d.Stderr, mute: d.Mute}), nil
 }
 
 // Squeeze is a line as it is kept in memory if strings are cut to limit.

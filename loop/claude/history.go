@@ -271,6 +271,12 @@ func (h *history) usage() (t ralph.Tokens, costUSD float64, known bool) {
 	return sum(h.tokens, streamed), h.costUSD + estimate(h.model, streamed), false
 }
 
+// began reports whether the agent may have called its model: it was up, with its
+// tools, or the model has answered.
+func (h *history) began() bool {
+	return h.started && h.mcpError == "" || h.messages > 0 || h.turns > 0
+}
+
 // String is the tool and what it was to do.
 func (d denial) String() string {
 	var input struct {

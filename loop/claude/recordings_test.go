@@ -46,7 +46,7 @@ var recordings = map[string]struct {
 	"mcp_server_failed":         {0, ralph.MCPFailed, `the MCP server ralph is "failed"`},
 	"max_turns":                 {1, ralph.TimedOut, "Reached maximum number of turns (1)"},
 	"max_budget":                {1, ralph.TimedOut, "Reached maximum budget ($0.01)"},
-	"interrupted_by_sigint":     {0, ralph.Interrupted, "the agent was interrupted"},
+	"interrupted_by_sigint":     {0, ralph.Lost, "the agent was interrupted, and not by ralph"},
 	"model_not_found":           {1, ralph.NoWork, "There's an issue with the selected model (nope-1). It may not exist or you may not have access to it. Run --model to pick a different model."},
 	"slash_command":             {0, ralph.NoWork, "Total cost: $0.0000 Total duration (API): 0s Total duration (wall): 0s Total code changes: 0 lines added, 0 lines removed Usage: 0 input, 0 output, 0 cache read, 0 cache write"},
 }
@@ -105,7 +105,7 @@ func TestARecordedSessionIsReported(t *testing.T) {
 	got := record(t, "two_turns", claude.Death{})
 	want := loop.Report{
 		Ending: ralph.Finished, Reason: "the agent ended its turn",
-		Model: "claude-opus-4-8[1m]", Version: "2.1.197", CostUSD: 0.034875, CostKnown: true,
+		Model: "claude-opus-4-8[1m]", Version: "2.1.197", CostUSD: 0.034875, CostKnown: true, Began: true,
 		Tokens: ralph.Tokens{Input: 3600, Output: 150, CacheRead: 15000, CacheCreation: 900, ContextWindow: 1000000},
 		Turns:  3, ToolCalls: 1, LastWords: "two",
 	}

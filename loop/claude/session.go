@@ -56,6 +56,7 @@ type session struct {
 
 	kept map[int]bool // the agent's processes when it was ready: itself, its wrappers, its servers of tools
 
+	cut    bool // it closed its output in the middle of its work
 	mute   bool // it was stopped because it had closed its output
 	exit   proc.Exit
 	undead error // what could not be killed, or the loss of the supervisor
@@ -306,6 +307,8 @@ func (s *session) shut() {
 func (s *session) stop() {
 	if s.phase != closing {
 		s.stopped = true
+	} else if s.cut && !s.ended {
+		s.mute = true
 	}
 	if s.phase == working {
 		s.phase = closing
@@ -326,7 +329,7 @@ func (s *session) interrupt() {
 // it can tell nothing more.
 func (s *session) outputEnded() {
 	if s.phase == working {
-		s.history.over = s.turnOver
+		s.history.over, s.cut = s.turnOver, !s.turnOver
 		s.close()
 	}
 }
@@ -370,7 +373,7 @@ func (s *session) report() loop.Report {
 func (h *history) report(d death) loop.Report {
 	r := loop.Report{
 		Model: h.model, Version: h.version, Turns: h.turns + h.messages, ToolCalls: h.toolCalls, LastWords: h.lastWords,
-		StderrTail: d.stderr, Denials: h.denials, Unreadable: h.unreadable,
+		StderrTail: d.stderr, Denials: h.denials, Unreadable: h.unreadable, Began: h.began(),
 	}
 	r.Ending, r.Reason, r.ResetAt = classify(h, d)
 	r.Tokens, r.CostUSD, r.CostKnown = h.usage()

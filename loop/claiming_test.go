@@ -1,0 +1,187 @@
+package loop_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A reader is an agent that notes what it is told, and says that it is done.
+type reader struct {
+	db      *store.DB
+	mu      sync.Mutex
+	prompts []string
+	tasks   []int64
+}
+
+func (r *reader) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+	r.mu.Lock()
+	r.prompts, r.tasks = append(r.prompts, a.Prompt), append(r.tasks, a.TaskID)
+	r.mu.Unlock()
+	if err := os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600); err != nil {
+		return loop.Report{}, err
+	}
+	_, err := r.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
+	return loop.Report{Ending: ralph.Finished, CostKnown: true}, err
+}
+
+func (*reader) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+
+// run works through the queue with something that happens, once, between the moment
+// in which a task is read and that in which it is claimed.
+func (b *workshop) run(l *loop.Loop, between func()) (loop.Result, *reader) {
+	b.t.Helper()
+	agent := &reader{db: b.db}
+	l.Agent = agent
+	l.Limits = ralph.Limits{
+		MaxSessions: 20, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionTurns: 10, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 20,
+	}
+	var once sync.Once
+	loop.SetClaiming(l, func() { once.Do(between) })
+	result, err := l.Run(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result, agent
+}
+
+func (b *workshop) tx(f func(tx *store.Tx) error) {
+	b.t.Helper()
+	if err := b.db.Tx(b.t.Context(), f); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// What a person says while a task is being taken counts for its session.
+func TestAWordBetweenPromptAndClaimCounts(t *testing.T) {
+	t.Run("a comment", func(t *testing.T) {
+		b := newWorkshop(t)
+		id := b.add(ralph.Task{Title: "A"})
+		_, agent := b.run(b.tree(), func() {
+			b.tx(func(tx *store.Tx) error {
+				_, err := tx.AddComment(ralph.Comment{TaskID: id, Author: "eve", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "mind the gap"})
+				return err
+			})
+		})
+		if len(agent.prompts) != 1 || !strings.Contains(agent.prompts[0], "mind the gap") {
+			t.Errorf("it was told %q", agent.prompts)
+		}
+	})
+	t.Run("an edit of the verification", func(t *testing.T) {
+		b := newWorkshop(t)
+		id := b.add(ralph.Task{Title: "A", Verify: []string{"true"}})
+		l := b.tree()
+		l.Rules.VerifyFailures = 1
+		b.run(l, func() {
+			b.tx(func(tx *store.Tx) error {
+				return tx.UpdateTask(ralph.Task{ID: id, Title: "B", Verify: []string{"false"}})
+			})
+		})
+		if task := b.task(id); task.Status != ralph.Failed || !strings.Contains(task.StatusReason, "`false` exits 1") {
+			t.Errorf("got %s: %s", task.Status, task.StatusReason)
+		}
+	})
+	t.Run("an edit of the feature", func(t *testing.T) {
+		b := newWorkshop(t)
+		b.tx(func(tx *store.Tx) error { return tx.PutFeature(ralph.Feature{Name: "f"}) })
+		id := b.add(ralph.Task{Title: "A", Feature: "f"})
+		l := b.tree()
+		l.Rules.VerifyFailures = 1
+		b.run(l, func() {
+			b.tx(func(tx *store.Tx) error {
+				f, err := tx.Feature("f")
+				if err != nil {
+					return err
+				}
+				f.Verify = []string{"false"}
+				return tx.PutFeature(f)
+			})
+		})
+		if task := b.task(id); task.Status != ralph.Failed {
+			t.Errorf("got %s: %s", task.Status, task.StatusReason)
+		}
+	})
+}
+
+// Whoever takes the task that the loop has just picked leaves the loop the others.
+func TestALostRaceIsNoError(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		happen func(b *workshop, id int64) // nil: a signal
+		status ralph.Status                // of the first task at the end
+		exit   int
+		worked []int64
+	}{
+		{"a worker claims it", func(b *workshop, id int64) { b.claim(b.tree(), id, "ann") }, ralph.InProgress, ralph.ExitOK, []int64{2}},
+		{"a person claims it", func(b *workshop, id int64) {
+			if _, _, err := b.tree().ClaimFor(b.t.Context(), id, "eve"); err != nil {
+				b.t.Error(err)
+			}
+		}, ralph.InProgress, ralph.ExitOK, []int64{2}},
+		{"a person cancels it", func(b *workshop, id int64) {
+			b.tx(func(tx *store.Tx) error { return tx.Move(id, ralph.Cancelled, ralph.Person, "not wanted") })
+		}, ralph.Cancelled, ralph.ExitOK, []int64{2}},
+		{"a person puts it behind the other", func(b *workshop, id int64) {
+			b.tx(func(tx *store.Tx) error { return tx.MoveRank(id, id+1, true) })
+		}, ralph.Completed, ralph.ExitOK, []int64{2, 1}},
+		{"a person stops the run", func(b *workshop, id int64) {
+			b.tx(func(tx *store.Tx) error { return tx.Control(ralph.ControlStop) })
+		}, ralph.Pending, ralph.ExitStopped, nil},
+		{"a signal stops the run", nil, ralph.Pending, ralph.ExitStopped, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			id := b.add(ralph.Task{Title: "A"})
+			b.add(ralph.Task{Title: "B"})
+			l := b.tree()
+			stop := make(chan struct{})
+			l.Stop = stop
+			result, agent := b.run(l, func() {
+				if tt.happen == nil {
+					close(stop)
+				} else {
+					tt.happen(b, id)
+				}
+			})
+			if task := b.task(id); task.Status != tt.status || result.Status != tt.exit {
+				t.Errorf("got %s, exit status %d (%q)", task.Status, result.Status, result.Reasons)
+			}
+			if !slices.Equal(agent.tasks, tt.worked) {
+				t.Errorf("it worked on %v, want %v", agent.tasks, tt.worked)
+			}
+		})
+	}
+}
+
+// A task on which somebody speaks all the time is not waited for without end, and
+// does not keep the others from their sessions.
+func TestATaskThatNeverStandsStillEndsNothing(t *testing.T) {
+	b := newWorkshop(t)
+	id := b.add(ralph.Task{Title: "A"})
+	l := b.tree()
+	said := 0
+	loop.SetClaiming(l, func() {
+		b.tx(func(tx *store.Tx) error {
+			said++
+			_, err := tx.AddComment(ralph.Comment{TaskID: id, Author: "eve", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "and another thing"})
+			return err
+		})
+	})
+	_, err := l.Claim(t.Context(), id, "ann")
+	if err == nil || !strings.Contains(err.Error(), "TASK-1 is changed again and again while it is being taken") || said != 10 {
+		t.Errorf("after %d comments: %v", said, err)
+	}
+	if task := b.task(id); task.Status != ralph.Pending {
+		t.Errorf("got %s", task.Status)
+	}
+}

@@ -1,0 +1,47 @@
+package loop
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"ralph"
+)
+
+// obeying is a context for what ralph does outside of a session's own time, such as
+// verification: it ends at once with `ralph stop --now`, and after the grace with
+// `ralph stop` or a first signal. Whoever asked for it releases it.
+func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context.Context, release func()) {
+	work, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		defer cancel()
+		tick := time.NewTicker(pollSession)
+		defer tick.Stop()
+		stopping := r.Stop
+		var over <-chan time.Time
+		for {
+			control := ralph.ControlNone
+			select {
+			case <-work.Done():
+				return
+			case <-over:
+				return
+			case <-stopping:
+				stopping, control = nil, ralph.ControlStop
+			case <-tick.C:
+				var err error
+				if control, err = r.control(work); err != nil {
+					continue // the database is busy; the next look will tell
+				}
+			}
+			switch {
+			case control == ralph.ControlStopNow, control == ralph.ControlStop && grace <= 0:
+				return
+			case control == ralph.ControlStop && over == nil:
+				over = time.After(grace)
+			}
+		}
+	})
+	return work, func() { cancel(); watch.Wait() }
+}

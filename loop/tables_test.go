@@ -1,0 +1,219 @@
+package loop_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph"
+	"ralph/internal/testresult"
+	"ralph/loop"
+	"ralph/store"
+)
+
+func TestWhatASessionIsCharged(t *testing.T) {
+	const limit = 10
+	for _, tt := range []struct {
+		name   string
+		report loop.Report
+		usd    float64
+		known  bool
+	}{
+		{"what its agent reported", loop.Report{Began: true, CostUSD: 0.5, CostKnown: true}, 0.5, true},
+		{"nothing, where that is what it reported", loop.Report{Began: true, CostKnown: true}, 0, true},
+		{"what was streamed, where it did not come to report", loop.Report{Began: true, CostUSD: 0.25}, 0.25, false},
+		{"its limit, where it may have called its model and nothing is known", loop.Report{Began: true}, limit, false},
+		{"nothing, where it never came so far", loop.Report{}, 0, true},
+		{"nothing, however it ended", loop.Report{Ending: ralph.Interrupted}, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if usd, known := loop.Charge(tt.report, limit); usd != tt.usd || known != tt.known {
+				t.Errorf("got %g, %t, want %g, %t", usd, known, tt.usd, tt.known)
+			}
+		})
+	}
+}
+
+func TestAfterAnAgentError(t *testing.T) {
+	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	b := loop.Backoff{Initial: 10 * time.Second, Max: time.Minute, Tries: 4}
+	for _, tt := range []struct {
+		name              string
+		ending            ralph.Ending
+		reset             time.Time
+		failures, repeats int
+		noWait            bool
+		wait              time.Duration // with the longest jitter; 0 is none
+		ends              bool
+	}{
+		{"refused credentials end the run", ralph.AuthFailed, time.Time{}, 1, 1, false, 0, true},
+		{"so does an empty account", ralph.Billing, time.Time{}, 1, 1, false, 0, true},
+		{"without its tools it is tried once more", ralph.MCPFailed, time.Time{}, 1, 1, false, 0, false},
+		{"and no further time", ralph.MCPFailed, time.Time{}, 1, 2, false, 0, true},
+		{"one that did nothing is tried once more", ralph.NoWork, time.Time{}, 1, 1, false, 0, false},
+		{"and no further time too", ralph.NoWork, time.Time{}, 1, 2, false, 0, true},
+		{"a prompt that is too long is the task's affair", ralph.PromptTooLong, time.Time{}, 9, 9, false, 0, false},
+		{"the first wait", ralph.Overloaded, time.Time{}, 1, 1, false, 10 * time.Second, false},
+		{"the second is twice that", ralph.Overloaded, time.Time{}, 2, 2, false, 20 * time.Second, false},
+		{"the third twice again", ralph.Network, time.Time{}, 3, 3, false, 40 * time.Second, false},
+		{"the fourth is the longest", ralph.Network, time.Time{}, 4, 1, false, time.Minute, false},
+		{"after so many tries the run ends", ralph.Network, time.Time{}, 5, 1, false, 0, true},
+		{"a rate limit is waited for however often", ralph.RateLimited, time.Time{}, 99, 99, false, time.Minute, false},
+		{"until it is reset, and a second more", ralph.RateLimited, now.Add(5 * time.Hour), 1, 1, false, 5*time.Hour + time.Second, false},
+		{"a reset that is past says nothing", ralph.RateLimited, now, 1, 1, false, 10 * time.Second, false},
+		{"nor does one that is weeks away", ralph.RateLimited, now.Add(9 * 24 * time.Hour), 1, 1, false, 10 * time.Second, false},
+		{"who does not wait ends, and the next run knows until when", ralph.RateLimited, now.Add(time.Hour), 1, 1, true, time.Hour + time.Second, true},
+		{"a finished session leads to nothing", ralph.Finished, time.Time{}, 9, 9, false, 0, false},
+		{"a lost one is the task's affair", ralph.Lost, time.Time{}, 9, 9, false, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			report := loop.Report{Ending: tt.ending, Reason: "why", ResetAt: tt.reset}
+			until, reason, e := loop.AfterError(report, tt.failures, tt.repeats, tt.noWait, b, now, 1)
+			wait := time.Duration(0)
+			if !until.IsZero() {
+				wait = until.Sub(now)
+			}
+			if wait != tt.wait || (e != "") != tt.ends || tt.wait > 0 && !strings.Contains(reason, ": why") {
+				t.Errorf("got a wait of %s (%q) and the end %q", wait, reason, e)
+			}
+			if tt.wait > 0 && tt.reset.Sub(now) <= 0 {
+				if least, _, _ := loop.AfterError(report, tt.failures, tt.repeats, tt.noWait, b, now, 0); least.Sub(now) != tt.wait/2 {
+					t.Errorf("the shortest wait is %s, want half of %s", least.Sub(now), tt.wait)
+				}
+			}
+		})
+	}
+}
+
+func TestJudgeByTheBaseline(t *testing.T) {
+	tests := func(failed ...string) *testresult.Results {
+		r := &testresult.Results{Tests: map[string]testresult.Status{"TestGreen": testresult.Passed}}
+		for _, f := range failed {
+			r.Tests[f] = testresult.Failed
+		}
+		return r
+	}
+	const shared = "make test"
+	red := func(command string, results *testresult.Results) loop.Outcome {
+		return loop.Outcome{Check: ralph.Check{Command: command, Exit: 1}, Tests: results}
+	}
+	for _, tt := range []struct {
+		name     string
+		now      loop.Outcome
+		before   []loop.Outcome
+		strict   bool
+		passed   bool
+		failures []string
+		excused  []string
+	}{
+		{"what passes, passes", loop.Outcome{Check: ralph.Check{Command: shared, Passed: true}, Tests: tests()}, nil, false, true, nil, nil},
+		{"without tests by name nothing is excused", red(shared, nil), []loop.Outcome{red(shared, nil)}, false, false, nil, nil},
+		{"without a baseline nothing is excused", red(shared, tests("TestOld")), nil, false, false, []string{"TestOld"}, nil},
+		{"what failed before is excused", red(shared, tests("TestOld")), []loop.Outcome{red(shared, tests("TestOld"))}, false, true, nil, []string{"TestOld"}},
+		{"but not what fails newly", red(shared, tests("TestOld", "TestNew")), []loop.Outcome{red(shared, tests("TestOld"))}, false, false, []string{"TestNew"}, []string{"TestOld"}},
+		{"strictly nothing is", red(shared, tests("TestOld")), []loop.Outcome{red(shared, tests("TestOld"))}, true, false, []string{"TestOld"}, nil},
+		{"a command of the task's own is never excused", red("own", tests("TestOld")), []loop.Outcome{red("own", tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
+		{"nor by another command", red(shared, tests("TestOld")), []loop.Outcome{red("other", tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
+		{"nor by a baseline that named no tests", red(shared, tests("TestOld")), []loop.Outcome{red(shared, nil)}, false, false, []string{"TestOld"}, nil},
+		{"nor one that crashed or took too long", loop.Outcome{Check: ralph.Check{Command: shared, Exit: -1, Error: "took longer than 1m"}, Tests: tests("TestOld")}, []loop.Outcome{red(shared, tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := loop.Judge(tt.now, tt.before, []string{"make lint", shared}, tt.strict)
+			if c.Passed != tt.passed || !slices.Equal(c.Failures, tt.failures) || !slices.Equal(c.Excused, tt.excused) {
+				t.Errorf("passed %t with the failures %q, excused %q", c.Passed, c.Failures, c.Excused)
+			}
+		})
+	}
+}
+
+func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
+	failed, blocked := ralph.Task{ID: 1, Status: ralph.Failed}, ralph.Task{ID: 2, Status: ralph.Blocked}
+	holds := []store.InboxItem{{Kind: "dependency", TaskID: 2, Comment: 1}}
+	for _, tt := range []struct {
+		name   string
+		tasks  []ralph.Task
+		inbox  []store.InboxItem
+		worked map[int64]bool
+		only   int64
+		want   []int
+	}{
+		{"nothing is left", nil, nil, nil, 0, nil},
+		{"a task that failed in this run", []ralph.Task{failed}, nil, map[int64]bool{1: true}, 0, []int{ralph.ExitFailed}},
+		{"one that failed in an earlier run and holds nothing back", []ralph.Task{failed}, nil, nil, 0, nil},
+		{"one that another waits for", []ralph.Task{failed, blocked}, holds, nil, 0, []int{ralph.ExitFailed, ralph.ExitWaiting}},
+		{"another kind of item holds no task", []ralph.Task{failed}, []store.InboxItem{{Kind: "failed", TaskID: 1, Comment: 1}}, nil, 0, nil},
+		{"tasks that wait for people", []ralph.Task{blocked, {ID: 3, Status: ralph.NeedsInput}}, nil, nil, 0, []int{ralph.ExitWaiting}},
+		{"of a run for one task, another counts for nothing", []ralph.Task{failed, blocked}, nil, map[int64]bool{1: true}, 3, nil},
+		{"the one that the run was for", []ralph.Task{failed}, nil, nil, 1, []int{ralph.ExitFailed}},
+		{"what the one waits for", []ralph.Task{failed, blocked}, holds, nil, 2, []int{ralph.ExitFailed, ralph.ExitWaiting}},
+		{"what another one waits for", []ralph.Task{failed, blocked}, holds, nil, 3, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, loop.JudgeRest(tt.tasks, tt.inbox, tt.worked, tt.only)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The stronger model comes after two stuck sessions, and not after one (decision 20).
+func TestWhichModelASessionHas(t *testing.T) {
+	all := &loop.Loop{EscalationModel: "strong", ConfigModel: "usual"}
+	flagged := &loop.Loop{Model: "flag", EscalationModel: "strong", ConfigModel: "usual"}
+	for _, tt := range []struct {
+		name string
+		loop *loop.Loop
+		task ralph.Task
+		of   string // the discipline's
+		want string
+	}{
+		{"the configuration's", all, ralph.Task{}, "", "usual"},
+		{"the discipline's", all, ralph.Task{}, "its own", "its own"},
+		{"one stuck session changes nothing", all, ralph.Task{StuckCount: 1}, "its own", "its own"},
+		{"after the second it is the stronger one", all, ralph.Task{StuckCount: 2}, "its own", "strong"},
+		{"the task's wins", all, ralph.Task{StuckCount: 2, Model: "asked"}, "its own", "asked"},
+		{"the flag's over all", flagged, ralph.Task{StuckCount: 2, Model: "asked"}, "its own", "flag"},
+		{"escalation may be switched off", &loop.Loop{ConfigModel: "usual"}, ralph.Task{StuckCount: 5}, "", "usual"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := loop.ChooseModel(tt.loop, tt.task, ralph.Discipline{Model: tt.of}); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestProtectedFilesThatCannotBeSeen(t *testing.T) {
+	known := map[string]store.ProtectedFile{
+		"tests/a": {Path: "tests/a", Approved: "1", Seen: "1"}, "gone": {Path: "gone", Approved: "", Seen: ""},
+	}
+	for _, tt := range []struct {
+		name    string
+		digests map[string]string
+		unseen  map[string]string
+		before  []string
+		want    []string // why it cannot be told
+		changed []string
+	}{
+		{"all is seen", map[string]string{"tests/a": "1"}, nil, nil, nil, nil},
+		{"a folder that could not be read before either hides nothing that is known", map[string]string{"tests/a": "1"}, map[string]string{"data": "no"}, []string{"data"}, nil, nil},
+		{"one that could be read before", map[string]string{"tests/a": "1"}, map[string]string{"data": "no"}, nil, []string{"data (no)"}, nil},
+		{"a known file is not gone because its folder cannot be read", map[string]string{}, map[string]string{"tests": "no"}, []string{"tests"}, []string{"tests (no)"}, nil},
+		{"nor because it cannot be read itself", map[string]string{}, map[string]string{"tests/a": "no"}, []string{"tests/a"}, []string{"tests/a (no)"}, nil},
+		{"nor because nothing can be", map[string]string{}, map[string]string{".": "no"}, []string{"."}, []string{". (no)"}, nil},
+		{"what is seen is compared all the same", map[string]string{"tests/a": "2"}, map[string]string{"data": "no"}, []string{"data"}, nil, []string{"tests/a"}},
+		{"a folder with a similar name hides nothing", map[string]string{}, map[string]string{"test": "no"}, []string{"test"}, nil, []string{"tests/a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := loop.Hiding(known, tt.unseen, tt.before); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if got := loop.Tampered(known, loop.Assumed(known, tt.digests, tt.unseen)); !slices.Equal(got, tt.changed) {
+				t.Errorf("changed: %q, want %q", got, tt.changed)
+			}
+		})
+	}
+}
