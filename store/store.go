@@ -99,7 +99,7 @@ func (db *DB) Close() error {
 
 // OpenEmpty opens a database without anything in it, for those who look where there is
 // none. It is gone when it is closed, and a transaction that may write is refused with
-// an error when it would be committed.
+// an error when it would be committed; with nil it is not.
 func OpenEmpty(ctx context.Context, refuse error) (*DB, error) {
 	dir, err := os.MkdirTemp("", "ralph-empty-*")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -105,6 +106,16 @@ func (a *app) verify(ctx context.Context, p *project, db *store.DB, task int64, 
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
+	if p.blank {
+		// What the commands say is kept for later runs, which nobody has begun yet.
+		if db, err = store.OpenEmpty(ctx, nil); err != nil {
+			return nil, err
+		}
+		defer db.Close()
+		elsewhere := *p
+		elsewhere.state = filepath.Dir(db.Path())
+		p = &elsewhere
+	}
 	if p.held, err = confine(ctx, a, p); err != nil {
 		return nil, err
 	}
