@@ -169,6 +169,12 @@ func TestWhatBecomesOfASession(t *testing.T) {
 			{write: []string{"made"}, say: finish, answer: "does not hold"},
 			{remove: []string{"made"}, say: halt},
 		}, ralph.Pending, "partial: the rest", "", 0, false},
+		{"what cannot be looked at is not judged", []string{"true"}, []turn{
+			{write: []string{"made", ".git/index"}, say: finish, answer: "over"},
+		}, ralph.Pending, "the done could not be checked: state of the work tree", "", 0, false},
+		{"nor does it keep another outcome from being settled", []string{"true"}, []turn{
+			{write: []string{"made", ".git/index"}, say: halt},
+		}, ralph.Pending, "partial: the rest; could not be looked at: the work tree (", "", 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
