@@ -15,9 +15,10 @@ import (
 )
 
 // A turn is what an agent does before it ends its turn: files that it writes, those
-// that it removes, and what it signals.
+// that it removes, commands of git, and what it signals.
 type turn struct {
 	write, remove []string
+	git           string // by semicolons
 	say           signals.Payload
 	answer        string // a part of what it is told then; "over" for the end, "" for none
 }
@@ -39,6 +40,11 @@ func (p *speech) Work(ctx context.Context, a loop.Assignment) (loop.Report, erro
 		for _, name := range now.remove {
 			if err := os.Remove(filepath.Join(a.Dir, name)); err != nil {
 				return loop.Report{}, err
+			}
+		}
+		for command := range strings.SplitSeq(now.git, ";") {
+			if words := strings.Fields(command); len(words) > 0 {
+				p.b.git(a.Dir, words...)
 			}
 		}
 		if now.say != nil {
@@ -169,6 +175,28 @@ func TestWhatBecomesOfASession(t *testing.T) {
 			{write: []string{"made"}, say: finish, answer: "does not hold"},
 			{remove: []string{"made"}, say: halt},
 		}, ralph.Pending, "partial: the rest", "", 0, false},
+		{"where it is to be elsewhere, that is asked about", []string{"true"}, []turn{
+			{write: []string{"made"}, git: "checkout -q -b x; add made; commit -q -m x; checkout -q main", say: finish, answer: "Your commits are elsewhere"},
+			{say: finish, answer: "over"},
+		}, ralph.Completed, "1 commit on x is not on main, so it was not verified", "", 0, true},
+		{"one that left its branch is told", []string{"true"}, []turn{
+			{write: []string{"made"}, git: "checkout -q -b x", say: finish, answer: "HEAD is on x, the session began on main"},
+			{git: "checkout -q main", say: finish, answer: "over"},
+		}, ralph.Completed, "done and verified", "made", 0, false},
+		{"one that has taken a person's file is told, once", []string{"true"}, []turn{
+			{git: "add mine; commit -q -m mine", say: finish, answer: "These files had changes of a person's"},
+			{say: finish, answer: "over"},
+		}, ralph.Completed, "committed what a person had not: mine", "", 0, false},
+		{"a protected file is not to be changed", []string{"true"}, []turn{
+			{write: []string{"a.golden"}, say: finish, answer: "These files are protected"},
+			{remove: []string{"a.golden"}, say: finish, answer: "over"},
+		}, ralph.Completed, "done and verified", "", 0, false},
+		{"nor by the check", []string{"test ! -e made || echo x > a.golden", "echo x >> b"}, []turn{
+			{write: []string{"made"}, say: finish, answer: "a.golden is protected and was changed while `test ! -e made || echo x > a.golden` ran"},
+		}, ralph.Pending, "done was refused: a.golden is protected and was changed while", "made", 1, false},
+		{"what the check runs is named", []string{"test -e made || sh made"}, []turn{
+			{write: []string{"made"}, say: finish, answer: "over"},
+		}, ralph.Completed, "changed made, which `test -e made || sh made` runs", "made", 0, false},
 		{"what cannot be looked at is not judged", []string{"true"}, []turn{
 			{write: []string{"made", ".git/index"}, say: finish, answer: "over"},
 		}, ralph.Pending, "the done could not be checked: state of the work tree", "", 0, false},
@@ -179,7 +207,9 @@ func TestWhatBecomesOfASession(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.repository(tt.verify...)
-			l.ClosingReminders = 1
+			l.ClosingReminders, l.Verification.Protect = 1, []string{"*.golden"}
+			l.Kept = loop.Kept(t.TempDir())
+			write(t, filepath.Join(l.Dir, "mine"), "true")
 			id := b.add(ralph.Task{Title: "A"})
 			_, s := b.once(l, &speech{b: b, turns: tt.turns, ending: ralph.Finished})
 			task := b.task(id)
