@@ -193,7 +193,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 		}, ralph.Completed, "done and verified", "", 0, false},
 		{"nor by the check", []string{"test ! -e made || echo x > a.golden", "echo x >> b"}, []turn{
 			{write: []string{"made"}, say: finish, answer: "a.golden is protected and was changed while `test ! -e made || echo x > a.golden` ran"},
-		}, ralph.Pending, "done was refused: a.golden is protected and was changed while", "made", 1, false},
+		}, ralph.Pending, "done was refused: protected files were changed (a.golden)", "a.golden made", 1, false},
 		{"what the check runs is named", []string{"test -e made || sh made"}, []turn{
 			{write: []string{"made"}, say: finish, answer: "over"},
 		}, ralph.Completed, "changed made, which `test -e made || sh made` runs", "made", 0, false},
