@@ -131,7 +131,10 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 	if done && saw.blind && saw.unchecked == "" {
 		saw.unchecked = uncheckable + saw.unseen[0]
 	}
-	s.row.Verify, s.row.Files, s.row.Commits, s.row.Unchanged = saw.checks, saw.files, saw.commits, s.changed.missing()
+	s.row.Verify, s.row.Files, s.row.Commits = saw.checks, saw.files, saw.commits
+	if !saw.blind {
+		s.row.Unchanged = s.changed.missing()
+	}
 	if err := s.lostWork(keep); err != nil {
 		saw.missed("whether files are gone that were not committed", err)
 	}
