@@ -84,8 +84,8 @@ type lookout struct {
 	frozen  chan struct{} // receives when such a check has begun
 }
 
-// newLookout looks out for agents whose command line has the mark in it.
-func newLookout(t *testing.T, mark string) *lookout {
+// newLookout looks out for checks during which a condition of the shell holds.
+func newLookout(t *testing.T, agent string) *lookout {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "checks")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -96,7 +96,7 @@ func newLookout(t *testing.T, mark string) *lookout {
 		t.Fatal(err)
 	}
 	l := &lookout{frozen: make(chan struct{})}
-	l.command = fmt.Sprintf("if pgrep -f '[%c]%s' >%s.out; then echo >%s; sleep 0.2; fi", mark[0], regexp.QuoteMeta(mark[1:]), path, path)
+	l.command = fmt.Sprintf("if %s; then echo >%s; sleep 0.2; fi", agent, path)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -193,7 +193,7 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) 
 	t.Helper()
 	escape := fmt.Sprintf("98765.%d%09d", os.Getpid(), random.IntN(1e9))
 	s := newScriptedProject(t, strings.ReplaceAll(crashScript, "ESCAPE", escape), "")
-	l := newLookout(t, s.dir)
+	l := newLookout(t, fmt.Sprintf("pgrep -f '[%c]%s' >/dev/null", s.dir[0], s.dir[1:])) // the agent's command line names it, and this one does not
 	s.configure("verify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
 	for i := range 3 {
 		s.ralph(0, "task", "add", fmt.Sprintf("Task %d", i+1))
@@ -222,10 +222,7 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) 
 			break
 		}
 	}
-	if s.command("run").Run() != nil {
-		s.retryLost() // the last of those that were lost is found lost by this run
-		s.ralph(0, "run")
-	}
+	s.finish()
 	if s.settled(); t.Failed() {
 		t.Fatal(s.ralph(0, "task", "list"), s.ralph(0, "session", "list"))
 	}
@@ -246,6 +243,15 @@ func (s *scriptedProject) retryLost() {
 		if task.Status == ralph.Blocked {
 			s.ralph(0, "task", "retry", strconv.FormatInt(task.ID, 10))
 		}
+	}
+}
+
+// finish works through what is left.
+func (s *scriptedProject) finish() {
+	s.t.Helper()
+	if s.command("run").Run() != nil {
+		s.retryLost() // the last of those that were lost is found lost by this run
+		s.ralph(0, "run")
 	}
 }
 
