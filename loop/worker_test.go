@@ -118,7 +118,10 @@ func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 			Store: db, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
 		}
-		loop.SetClaiming(l, func() { looks.Add(1) })
+		loop.SetClaiming(l, func() {
+			looks.Add(1)
+			time.Sleep(100 * time.Millisecond) // as on a large work tree
+		})
 		all.Go(func() {
 			<-begin
 			_, err := l.Claim(t.Context(), 1, "ann")
