@@ -145,7 +145,7 @@ func (s *storm) count(query string) (n int) {
 // await waits until all tasks are completed, and fails if the daemon ends before.
 func (s *storm) await(ended <-chan error, out *bytes.Buffer) {
 	s.t.Helper()
-	enough := time.After(time.Minute + time.Duration(s.tasks)*3*time.Second)
+	enough := time.After(time.Minute + time.Duration(s.tasks)*10*time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for s.count(`SELECT count(*) FROM tasks WHERE status <> 'completed'`) > 0 {
