@@ -88,7 +88,10 @@ func runWithin(ctx context.Context, limit time.Duration, dir string, env []strin
 	case errors.Is(context.Cause(within), errSlow):
 		return nil, fmt.Errorf("git %s: %w", subcommand(args), errSlow)
 	}
-	return nil, fmt.Errorf("git %s: %w: %s", subcommand(args), err, strings.Join(strings.Fields(errs.String()), " "))
+	if said := strings.Join(strings.Fields(errs.String()), " "); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return nil, fmt.Errorf("git %s: %w", subcommand(args), err)
 }
 
 // subcommand is the command of git's, without the options before it.
