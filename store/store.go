@@ -36,7 +36,7 @@ type DB struct {
 	empty   string      // the folder of one of [OpenEmpty], to be removed with it
 	refuse  error       // what its transactions are told that would be committed
 	file    os.FileInfo // of the database when it was opened
-	wal     os.FileInfo // and of its write-ahead log; nil if it has none
+	beside  []beside    // and the files beside it
 }
 
 // Options of Open; the zero value is right for everything but tests.

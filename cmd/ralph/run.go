@@ -208,7 +208,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return errors.Join(err, unlock())
 	}
 	status, err := o.reported(ctx, a, db, l)
-	if gone := db.Intact(); gone != nil {
+	if gone := intactAfter(db, err); gone != nil {
 		err = p.lost(ctx, db, l.Tree, gone)
 	} else if kerr := keepWithin(ctx, p, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)

@@ -205,6 +205,19 @@ func (p *project) open(ctx context.Context) (*store.DB, error) {
 	return store.OpenEmpty(ctx, errNoQueue)
 }
 
+// intactAfter is db.Intact when a run has ended. An error may be the beginning of a
+// repository's removal, which comes to the database last: that gets a moment to show.
+func intactAfter(db *store.DB, err error) error {
+	const looks, every = 10, 100 * time.Millisecond
+	for range looks {
+		if gone := db.Intact(); gone != nil || err == nil {
+			return gone
+		}
+		time.Sleep(every)
+	}
+	return db.Intact()
+}
+
 // lost is err, or what there is to say of a run whose database was taken away under it.
 // What that held is saved, as long as it is open, and later commands are told.
 func (p *project) lost(ctx context.Context, db *store.DB, tree *worktree.Tree, err error) error {

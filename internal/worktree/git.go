@@ -96,7 +96,10 @@ func runWithin(ctx context.Context, limit time.Duration, dir string, env []strin
 			said = strings.ReplaceAll(said, file, "the index") // of which it is a copy that nobody knows
 		}
 	}
-	return nil, fmt.Errorf("git %s: %w: %s", subcommand(args), err, said)
+	if said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return nil, fmt.Errorf("git %s: %w", subcommand(args), err)
 }
 
 // subcommand is the command of git's, without the options before it.
