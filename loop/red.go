@@ -214,24 +214,11 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 func (r *runner) suiteCommands(ctx context.Context) (commands []string, err error) {
 	commands = once(nil, r.Verification.Commands)
 	err = r.Store.View(ctx, func(tx *store.Tx) error {
-		tasks, err := tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
-		if err != nil {
-			return err
-		}
-		var features []string
-		for _, t := range tasks {
-			if t.Feature != "" && (r.Task == 0 || r.Task == t.ID) {
-				features = once(features, []string{t.Feature})
-			}
-		}
-		for _, name := range features {
-			f, err := tx.Feature(name)
-			if err != nil {
-				return err
-			}
+		features, err := tx.FeaturesWithWork(r.Task)
+		for _, f := range features {
 			commands = once(commands, f.Verify)
 		}
-		return nil
+		return err
 	})
 	return commands, err
 }

@@ -23,7 +23,7 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/retention"
 	"ralph/internal/schedule"
-	"ralph/internal/sdnotify"
+	"ralph/internal/systemd"
 	"ralph/loop"
 	"ralph/loop/claude"
 	"ralph/store"
@@ -313,7 +313,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 		// would pass for a wrong configuration, and not be started anew. This has it die
 		// of the signal, after the same report.
 		debug.SetTraceback("crash")
-		systemd, err := sdnotify.New(l.Log)
+		systemd, err := systemd.New(l.Log)
 		if err != nil {
 			return 0, usage(err)
 		}
@@ -354,7 +354,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	}
 	progress := &progress{
 		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
-		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: sdnotify.Journalled(a.out),
+		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
 		terminal: onTerminal(a.out),
 	}
 	if l.Daemon {
@@ -387,8 +387,8 @@ func onTerminal(w io.Writer) bool {
 
 // newLog is the log of a run: lines for a terminal, or for systemd's journal.
 func newLog(a *app) *slog.Logger {
-	if sdnotify.Journalled(a.err) {
-		return slog.New(sdnotify.NewHandler(a.err))
+	if systemd.Journalled(a.err) {
+		return slog.New(systemd.NewHandler(a.err))
 	}
 	return slog.New(slog.NewTextHandler(a.err, nil))
 }

@@ -40,6 +40,8 @@ var quiet = []string{
 var quietEnv = []string{
 	"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
 	"GIT_PAGER=cat", "GIT_SSH_COMMAND=false", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
+	// History is what the commits say, and not what somebody has put in their place here.
+	"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null",
 	// The first place is for [Tree.environment], the others are for [Tree.overrides].
 	"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.untrackedCache", "GIT_CONFIG_VALUE_0=false",
 }
