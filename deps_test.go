@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"ralph/internal/transcript":  {"ralph/internal/jsonl"},
 	"ralph/internal/watch":       {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/retention":   {},
-	"ralph/internal/report":      {"ralph"},
+	"ralph/internal/report":      {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/metrics":     {"ralph", "ralph/store", "ralph/internal/localhttp"},
 	"ralph/internal/localhttp":   {},
 	"ralph/internal/dashboard": {
