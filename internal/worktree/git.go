@@ -90,7 +90,16 @@ func runWithin(ctx context.Context, limit time.Duration, dir string, env []strin
 	case errors.Is(context.Cause(within), errSlow):
 		return nil, fmt.Errorf("git %s: %w", subcommand(args), errSlow)
 	}
-	return nil, fmt.Errorf("git %s: %w: %s", subcommand(args), err, strings.Join(strings.Fields(errs.String()), " "))
+	said := strings.Join(strings.Fields(errs.String()), " ")
+	for _, v := range env {
+		if file, ok := strings.CutPrefix(v, "GIT_INDEX_FILE="); ok {
+			said = strings.ReplaceAll(said, file, "the index") // of which it is a copy that nobody knows
+		}
+	}
+	if said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return nil, fmt.Errorf("git %s: %w", subcommand(args), err)
 }
 
 // subcommand is the command of git's, without the options before it.

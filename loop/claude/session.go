@@ -170,7 +170,7 @@ func (s *session) hear(r reading) {
 		seen = s.history.addUnreadable(r.line)
 	}
 	for _, e := range seen {
-		if e.Kind == loop.SeenStart {
+		if e.Kind == loop.SeenStart && s.kept == nil { // before its first tool: the CLI says so at each turn
 			s.keepMembers()
 		}
 		if s.task.Seen != nil {
