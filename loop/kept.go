@@ -155,6 +155,11 @@ func (k Kept) restore(dir, name, digest string) (err error) {
 	if err := root.Chmod(temp, mode); err != nil {
 		return errors.Join(err, root.Remove(temp))
 	}
+	if info, err := root.Lstat(name); err == nil && info.IsDir() {
+		if err := root.Remove(name); err != nil { // it has something in it that is not protected
+			return errors.Join(err, root.Remove(temp))
+		}
+	}
 	return root.Rename(temp, name)
 }
 

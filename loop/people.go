@@ -192,7 +192,10 @@ func (l *Loop) putBack(ctx context.Context) error {
 	}
 	var done []store.ProtectedFile
 	var stuck StuckError
-	for _, path := range slices.Sorted(maps.Keys(known)) {
+	order := slices.Sorted(maps.Keys(known))
+	slices.Reverse(order) // what is new goes first, and in a folder before the folder
+	slices.SortStableFunc(order, func(a, b string) int { return min(len(known[a].Approved), 1) - min(len(known[b].Approved), 1) })
+	for _, path := range order {
 		p := known[path]
 		file := filepath.Join(l.Dir, filepath.FromSlash(path))
 		now, err := digestOne(file)

@@ -52,7 +52,10 @@ func TestStanding(t *testing.T) {
 		{"moved back behind a graft", base, "git reset -q --hard HEAD~1; git commit -q --allow-empty -m three; git rev-parse main main~1 main@{2} | paste -sd' ' > .git/info/grafts", nil,
 			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{"moved back behind a replaced commit", base, "git reset -q --hard HEAD~1; git commit -q --allow-empty -m three; git replace --graft main main~1 main@{2}; git reflog expire --expire=now --all", nil,
-			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two}; s.Aside = []ralph.Aside{{Branch: "replace/x", Commits: 1}} })},
+			with(func(s *ralph.Standing) {
+				s.Lost = []ralph.Commit{two}
+				s.Aside = []ralph.Aside{{Branch: "replace/x", Commits: 1}}
+			})},
 		{"amended", base, "git commit -q --amend -m better", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{
 			"another branch was deleted", base + "; git switch -qc side; git commit -q --allow-empty -m theirs; git switch -q main", "git branch -qD side", nil,
