@@ -171,10 +171,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func passed(checks []ralph.Check) bool {
-	return !slices.ContainsFunc(checks, func(c ralph.Check) bool { return !c.Passed })
-}
-
 // reminder asks for the closing signal that a session has not given.
 const reminder = "You have ended your turn without a closing signal, so nothing you did is recorded as an outcome. " +
 	"Call exactly one of mcp__ralph__ralph_signal_done, mcp__ralph__ralph_signal_partial or mcp__ralph__ralph_signal_stuck now, then end your turn."
@@ -198,7 +194,7 @@ func elsewhere(at ralph.Standing) string {
 
 // taking tells the agent that it has committed files of a person's.
 func taking(files []string) string {
-	return "These files had changes of a person's that were not committed when your session began, and your commits have them now:\n- " + strings.Join(files, "\n- ") +
+	return "These files had changes of a person's that were not committed when your session began, and your commits have them now:\n- " + strings.Join(files[:min(len(files), maxEvidence)], "\n- ") +
 		"\n\nUndo that for what is not yours (take them out of your commits, and leave them in the work tree as they are), then call the done tool again. " +
 		"A file that your task had to change may stay: say so in your summary."
 }

@@ -25,12 +25,21 @@ func TestVerdictOfADone(t *testing.T) {
 	}{
 		{"without git", signals.Facts{Verify: green}, "done and verified: it works"},
 		{"with git", signals.Facts{Verify: green, Evidence: ralph.Evidence{Standing: here}}, "done and verified (main at 1f3c9ab): it works"},
-		{"nothing verifies it", signals.Facts{Evidence: ralph.Evidence{Standing: here}},
-			"done (nothing is configured to verify it; main at 1f3c9ab): it works"},
-		{"before the first commit", signals.Facts{Verify: green, Evidence: ralph.Evidence{Standing: ralph.Standing{Git: true, Branch: "main", Began: "main", Uncommitted: 1}}},
-			"done and verified (main before its first commit, 1 uncommitted file): it works"},
-		{"detached", signals.Facts{Verify: green, Evidence: ralph.Evidence{Standing: ralph.Standing{Git: true, Commit: "1f3c9abdef"}}},
-			"done and verified (detached HEAD at 1f3c9ab): it works"},
+		{
+			"nothing verifies it",
+			signals.Facts{Evidence: ralph.Evidence{Standing: here}},
+			"done (nothing is configured to verify it; main at 1f3c9ab): it works",
+		},
+		{
+			"before the first commit",
+			signals.Facts{Verify: green, Evidence: ralph.Evidence{Standing: ralph.Standing{Git: true, Branch: "main", Began: "main", Uncommitted: 1}}},
+			"done and verified (main before its first commit, 1 uncommitted file): it works",
+		},
+		{
+			"detached",
+			signals.Facts{Verify: green, Evidence: ralph.Evidence{Standing: ralph.Standing{Git: true, Commit: "1f3c9abdef"}}},
+			"done and verified (detached HEAD at 1f3c9ab): it works",
+		},
 		{"all that can be told", signals.Facts{Verify: green, Untouched: true, Evidence: with(func(e *ralph.Evidence) {
 			e.Uncommitted, e.Killed = 2, []string{"sleep 100"}
 			e.Aside, e.Stashes = []ralph.Aside{{Branch: "feature-x", Commits: 1}, {Branch: "y", Commits: 2}}, []string{"WIP on main"}
@@ -40,22 +49,41 @@ func TestVerdictOfADone(t *testing.T) {
 			"2 commits on y are not on main, so they were not verified; stashed and not verified: WIP on main; changed Makefile, x.mk, which `make test` runs; " +
 			"committed what a person had not: notes.txt; changed while it was checked: report.xml; killed: sleep 100; " +
 			"agent not contained): it works"},
-		{"long and many commands are cut", signals.Facts{Verify: green, Evidence: ralph.Evidence{Killed: []string{
-			strings.Repeat("x", 100), "b", "c", "d", "e", "f", "g"}}},
-			"done and verified (killed: " + strings.Repeat("x", 59) + "…, b, c, d, e and 2 more): it works"},
-		{"a switched branch", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Branch, e.Switched = "feature-x", true })},
-			"done was refused: HEAD is on feature-x, the session began on main: go back to main with your work"},
-		{"a detached HEAD", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Branch, e.Switched = "", true })},
-			"done was refused: HEAD is detached, the session began on main: go back to main with your work"},
-		{"a switched branch where nothing verifies", signals.Facts{Evidence: with(func(e *ralph.Evidence) { e.Branch, e.Switched = "feature-x", true })},
-			"done was refused: HEAD is on feature-x, the session began on main: go back to main with your work"},
-		{"a lost commit", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Lost = []ralph.Commit{ann} })},
-			`done was refused: 1 commit of people's is no longer in main: aaaaaaa "Fix login" by Ann; bring it back`},
+		{
+			"long and many commands are cut",
+			signals.Facts{Verify: green, Evidence: ralph.Evidence{Killed: []string{
+				strings.Repeat("x", 100), "b", "c", "d", "e", "f", "g",
+			}}},
+			"done and verified (killed: " + strings.Repeat("x", 59) + "…, b, c, d, e and 2 more): it works",
+		},
+		{
+			"a switched branch",
+			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Branch, e.Switched = "feature-x", true })},
+			"done was refused: HEAD is on feature-x, the session began on main: go back to main with your work",
+		},
+		{
+			"a detached HEAD",
+			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Branch, e.Switched = "", true })},
+			"done was refused: HEAD is detached, the session began on main: go back to main with your work",
+		},
+		{
+			"a switched branch where nothing verifies",
+			signals.Facts{Evidence: with(func(e *ralph.Evidence) { e.Branch, e.Switched = "feature-x", true })},
+			"done was refused: HEAD is on feature-x, the session began on main: go back to main with your work",
+		},
+		{
+			"a lost commit",
+			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Lost = []ralph.Commit{ann} })},
+			`done was refused: 1 commit of people's is no longer in main: aaaaaaa "Fix login" by Ann; bring it back`,
+		},
 		{"many lost commits, one of them pruned", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) {
 			e.Lost = []ralph.Commit{ann, {ID: "bbbbbbbbbbbb"}, ann, ann, ann}
 		})}, `done was refused: 5 commits of people's are no longer in any branch: aaaaaaa "Fix login" by Ann, bbbbbbb (its object is gone), aaaaaaa "Fix login" by Ann, and 2 more; bring them back`},
-		{"a secret", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Taken, e.Secrets = []string{".env"}, []string{".env"} })},
-			"done was refused: .env looks like a secret of a person's and was committed: undo that, so that no branch has it"},
+		{
+			"a secret",
+			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Taken, e.Secrets = []string{".env"}, []string{".env"} })},
+			"done was refused: .env looks like a secret of a person's and was committed: undo that, so that no branch has it",
+		},
 		{"a command that changes a protected file, also where people review them", signals.Facts{
 			Verify: green, Rules: signals.Rules{ReviewProtect: true},
 			Evidence: with(func(e *ralph.Evidence) {

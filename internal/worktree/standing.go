@@ -157,8 +157,10 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 // first, of so many at most.
 func (t *Tree) log(ctx context.Context, options, from, not []string) ([]ralph.Commit, error) {
 	// %x1f cannot stand in a name or a subject as git cleans them.
-	args := slices.Concat([]string{"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
-		"--format=%H%x1f%an%x1f%s"}, options, []string{"--stdin"})
+	args := slices.Concat([]string{
+		"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
+		"--format=%H%x1f%an%x1f%s",
+	}, options, []string{"--stdin"})
 	out, err := runInput(ctx, t.root, nil, revisions(from, not), args...)
 	var list []ralph.Commit
 	for line := range strings.Lines(string(out)) {
@@ -264,8 +266,10 @@ func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs [
 
 // committed are the files that commits have changed.
 func (t *Tree) committed(ctx context.Context, options, from, not []string) ([]string, error) {
-	args := slices.Concat([]string{"log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
-		"--diff-merges=first-parent", "--relative"}, options, []string{"--stdin"})
+	args := slices.Concat([]string{
+		"log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
+		"--diff-merges=first-parent", "--relative",
+	}, options, []string{"--stdin"})
 	out, err := runInput(ctx, t.root, nil, revisions(from, not), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
 }
