@@ -126,6 +126,7 @@ func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	}
 	f.evidence.Uncontained = s.row.Worker != "" && s.row.Origin != ralph.FromHuman
 	f.evidence.Drives = signals.Drives(s.verify.shared, s.verify.own, names(f.files))
+	f.evidence.Drives = f.evidence.Drives[:min(len(f.evidence.Drives), maxEvidence)]
 	return f, at, now, nil
 }
 
@@ -140,6 +141,9 @@ func (s *session) since(tx *store.Tx) (string, error) {
 	d, err := store.Decided(list[1])
 	return cmp.Or(d.Evidence.Since, s.row.ID), err
 }
+
+// maxEvidence bounds each list of what was seen, of which people read the first few.
+const maxEvidence = 100
 
 func names(files []ralph.FileChange) []string {
 	list := make([]string, len(files))
@@ -177,7 +181,7 @@ func (s *session) tampering(tx *store.Tx, f *finding) error {
 func (s *session) watchProtected(f *finding, command string) {
 	digests, hidden := digestProtected(s.Dir, s.Verification.Protect)
 	for _, path := range slices.Sorted(maps.Keys(merged(f.digests, digests))) {
-		if f.digests[path] != digests[path] {
+		if f.digests[path] != digests[path] && len(f.evidence.Rewritten) < maxEvidence {
 			f.evidence.Rewritten = append(f.evidence.Rewritten, ralph.Touch{File: path, Command: command})
 		}
 	}
@@ -254,7 +258,9 @@ func (s *session) drift(ctx context.Context, f *finding, at, after worktree.Snap
 		if slices.ContainsFunc(f.evidence.Rewritten, func(t ralph.Touch) bool { return t.File == file }) {
 			continue // that is said already
 		}
-		f.evidence.Drift = append(f.evidence.Drift, file)
+		if len(f.evidence.Drift) < maxEvidence {
+			f.evidence.Drift = append(f.evidence.Drift, file)
+		}
 		if !slices.Contains(changed, file) {
 			if s.checkMade == nil {
 				s.checkMade = map[string]bool{}

@@ -18,6 +18,8 @@ var (
 	Charge   = charge
 	Hiding   = hiding
 	Assumed  = assumed
+
+	DigestProtected = digestProtected
 )
 
 type (

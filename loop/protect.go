@@ -62,8 +62,14 @@ func digestMatches(dir, pattern string, digests, unseen map[string]string) {
 		}
 		return nil
 	}
+	root := filepath.Join(dir, base)
+	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if target, err := os.Stat(root); err == nil && target.IsDir() {
+			root += "/." // the files are those of the folder that it leads to
+		}
+	}
 	// Every error is given to walk, which returns none.
-	_ = filepath.WalkDir(filepath.Join(dir, base), walk)
+	_ = filepath.WalkDir(root, walk)
 }
 
 // below is a path as people write it, relative to the project.
@@ -141,12 +147,18 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 	if err != nil {
 		return gone(err)
 	}
+	link := ""
 	if !entry.Type().IsRegular() {
 		target, err := os.Readlink(path)
 		if err != nil {
-			target = entry.Type().String()
+			return "link " + entry.Type().String(), nil
 		}
-		return "link " + target, nil
+		link = "link " + target
+		// What is read through it counts too, whatever folder it is in.
+		if info, err = os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			return link, nil
+		}
+		link += " "
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -156,7 +168,7 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%t %s", info.Mode()&0o111 != 0, hex.EncodeToString(sum.Sum(nil))), nil
+	return fmt.Sprintf("%s%t %s", link, info.Mode()&0o111 != 0, hex.EncodeToString(sum.Sum(nil))), nil
 }
 
 // gone takes a file that vanished while it was looked at for one that is not there.

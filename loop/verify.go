@@ -234,7 +234,7 @@ func elsewhere(at ralph.Standing) string {
 
 // taking tells the agent that it has committed files of a person's.
 func taking(files []string) string {
-	return "These files had changes of a person's that were not committed when your session began, and your commits have them now:\n- " + strings.Join(files, "\n- ") +
+	return "These files had changes of a person's that were not committed when your session began, and your commits have them now:\n- " + strings.Join(files[:min(len(files), maxEvidence)], "\n- ") +
 		"\n\nUndo that for what is not yours (take them out of your commits, and leave them in the work tree as they are), then call the done tool again. " +
 		"A file that your task had to change may stay: say so in your summary."
 }
