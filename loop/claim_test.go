@@ -47,7 +47,12 @@ func newWorkshop(t *testing.T) *workshop {
 // tree is a loop in a work tree of its own that shares the queue.
 func (b *workshop) tree(verify ...string) *loop.Loop {
 	b.t.Helper()
-	dir := b.t.TempDir()
+	return b.at(b.t.TempDir(), verify...)
+}
+
+// at is a loop that works in a folder.
+func (b *workshop) at(dir string, verify ...string) *loop.Loop {
+	b.t.Helper()
 	tree, err := worktree.Open(b.t.Context(), dir)
 	if err != nil {
 		b.t.Fatal(err)

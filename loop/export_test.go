@@ -52,6 +52,3 @@ func JudgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 	}
 	return statuses
 }
-
-// ChooseModel is chooseModel.
-func ChooseModel(l *Loop, t ralph.Task, d ralph.Discipline) string { return l.chooseModel(t, d) }

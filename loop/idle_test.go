@@ -2,7 +2,9 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -24,6 +26,9 @@ func TestIdleness(t *testing.T) {
 		{name: "CPU use counts", cpu: func(s int) time.Duration { return time.Duration(min(s, 7)) * 100 * time.Millisecond }, over: 17},
 		{name: "what a waiting process uses does not", cpu: func(s int) time.Duration { return time.Duration(s) * time.Millisecond }, over: 10},
 		{name: "a change in the work tree counts", tree: func(s int) string { return map[bool]string{true: "b", false: "a"}[s > 7] }, over: 20},
+		{name: "just the share of a waiting process does not", cpu: func(s int) time.Duration { return time.Duration(s) * 10 * time.Millisecond }, over: 10},
+		{name: "the work tree is looked at when half of the limit has passed", tree: func(s int) string { return map[bool]string{true: "b", false: "a"}[s > 5] }, over: 20},
+		{name: "and not before", tree: func(s int) string { return map[bool]string{true: "b", false: "a"}[s > 4] }, over: 10},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			second := 0
@@ -59,4 +64,27 @@ func TestIdleness(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestIdlenessBetweenItsLooks(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{10 * time.Second: 500 * time.Millisecond, 100 * time.Millisecond: 20 * time.Millisecond} {
+		if got := (&idleness{limit: limit}).interval(); got != want {
+			t.Errorf("with a limit of %s it looks each %s, want %s", limit, got, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("no tree")
+		i := newIdleness(10*time.Second, func(context.Context) (string, error) { return "", broken })
+		i.cpu = func() (time.Duration, error) { return 0, nil }
+		time.Sleep(9 * time.Second)
+		i.event()
+		time.Sleep(4 * time.Second)
+		if over, err := i.over(t.Context(), time.Now(), false); over || err != nil {
+			t.Errorf("after an event it is over: %t, %v", over, err)
+		}
+		time.Sleep(6 * time.Second)
+		if over, err := i.over(t.Context(), time.Now(), false); over || !errors.Is(err, broken) {
+			t.Errorf("without a look at the work tree it is over: %t, %v", over, err)
+		}
+	})
 }

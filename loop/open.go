@@ -49,7 +49,7 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	}
 	snapshot, ignored, err := l.look(ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("state of the work tree: %w", err)
+		return nil, untold(err)
 	}
 	uncommitted, err := l.saveWork(ctx, s, snapshot, ignored)
 	if err != nil {

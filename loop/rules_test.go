@@ -2,8 +2,10 @@ package loop
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,6 +142,9 @@ func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
 		}
 		return d
 	}
+	if d, unseen := digestProtected(dir, []string{"tests/*.sh", "other.sh/below/*"}); len(d) != 1 || len(unseen) != 0 {
+		t.Errorf("got %q, and %q could not be seen", d, unseen)
+	}
 	before := digests()
 	if len(before) != 2 || before["tests/check.sh"] == "" || before["tests/deep/a.golden"] == "" {
 		t.Fatalf("got %q", before)
@@ -166,6 +171,21 @@ func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
 	}
 	if got := digests()["tests/check.sh"]; got != "link ../other.sh" {
 		t.Errorf("a link is %q", got)
+	}
+}
+
+// That a file, or a folder, cannot be read is told with the reason, and is no absence.
+func TestAProtectedFileThatCannotBeRead(t *testing.T) {
+	d, unseen := digestProtected(t.TempDir(), []string{"x\x00/*"})
+	if diff := cmp.Diff(map[string]string{"x\x00": "invalid argument"}, unseen); diff != "" || len(d) != 0 {
+		t.Errorf("got %q: %s", d, diff)
+	}
+	if runtime.GOOS != "linux" {
+		return // there is no file that the superuser cannot read
+	}
+	d, unseen = digestProtected(fmt.Sprintf("/proc/%d", os.Getpid()), []string{"mem"})
+	if diff := cmp.Diff(map[string]string{"mem": "input/output error"}, unseen); diff != "" || len(d) != 0 {
+		t.Errorf("got %q: %s", d, diff)
 	}
 }
 

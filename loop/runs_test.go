@@ -106,6 +106,34 @@ func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
 	}
 }
 
+// TestAnAgentThatDoesNothingTwiceInARowEndsARun, and not one that has worked between.
+func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
+	nothing := act{report: loop.Report{Ending: ralph.NoWork, Reason: "it is not logged in"}}
+	tools := act{report: loop.Report{Ending: ralph.MCPFailed, Reason: "no tools"}}
+	end := act{change: true, say: []signals.Payload{finish}}
+	for _, tt := range []struct {
+		name     string
+		acts     []act
+		status   int
+		reason   string
+		sessions int
+	}{
+		{"twice in a row", []act{nothing, nothing, end}, ralph.ExitAgent, "the agent did nothing at all, twice in a row: it is not logged in", 2},
+		{"once and again", []act{nothing, end, nothing, end}, ralph.ExitOK, "nothing is left to do", 4},
+		{"for other reasons", []act{nothing, tools, nothing, end}, ralph.ExitOK, "nothing is left to do", 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				p := b.perform(tt.acts...)
+				b.add(t, "one", "two")
+				if result := b.serve(t)(); result.Status != tt.status || result.Reasons[0] != tt.reason || len(p.sessions) != tt.sessions {
+					t.Errorf("status %d after %d sessions: %q", result.Status, len(p.sessions), result.Reasons)
+				}
+			})
+		})
+	}
+}
+
 // TestARunWorksOnSoManyTasks, however many sessions each of them takes.
 func TestARunWorksOnSoManyTasks(t *testing.T) {
 	again, end := act{change: true, say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{finish}}

@@ -117,6 +117,7 @@ func TestJudgeByTheBaseline(t *testing.T) {
 		{"strictly nothing is", red(shared, tests("TestOld")), []loop.Outcome{red(shared, tests("TestOld"))}, true, false, []string{"TestOld"}, nil},
 		{"a command of the task's own is never excused", red("own", tests("TestOld")), []loop.Outcome{red("own", tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
 		{"nor by another command", red(shared, tests("TestOld")), []loop.Outcome{red("other", tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
+		{"nor by another one of the project", red(shared, tests("TestOld")), []loop.Outcome{red("make lint", tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
 		{"nor by a baseline that named no tests", red(shared, tests("TestOld")), []loop.Outcome{red(shared, nil)}, false, false, []string{"TestOld"}, nil},
 		{"nor one that crashed or took too long", loop.Outcome{Check: ralph.Check{Command: shared, Exit: -1, Error: "took longer than 1m"}, Tests: tests("TestOld")}, []loop.Outcome{red(shared, tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
 	} {
@@ -154,33 +155,6 @@ func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, loop.JudgeRest(tt.tasks, tt.inbox, tt.worked, tt.only)); diff != "" {
 				t.Error(diff)
-			}
-		})
-	}
-}
-
-// The stronger model comes after two stuck sessions, and not after one (decision 20).
-func TestWhichModelASessionHas(t *testing.T) {
-	all := &loop.Loop{EscalationModel: "strong", ConfigModel: "usual"}
-	flagged := &loop.Loop{Model: "flag", EscalationModel: "strong", ConfigModel: "usual"}
-	for _, tt := range []struct {
-		name string
-		loop *loop.Loop
-		task ralph.Task
-		of   string // the discipline's
-		want string
-	}{
-		{"the configuration's", all, ralph.Task{}, "", "usual"},
-		{"the discipline's", all, ralph.Task{}, "its own", "its own"},
-		{"one stuck session changes nothing", all, ralph.Task{StuckCount: 1}, "its own", "its own"},
-		{"after the second it is the stronger one", all, ralph.Task{StuckCount: 2}, "its own", "strong"},
-		{"the task's wins", all, ralph.Task{StuckCount: 2, Model: "asked"}, "its own", "asked"},
-		{"the flag's over all", flagged, ralph.Task{StuckCount: 2, Model: "asked"}, "its own", "flag"},
-		{"escalation may be switched off", &loop.Loop{ConfigModel: "usual"}, ralph.Task{StuckCount: 5}, "", "usual"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := loop.ChooseModel(tt.loop, tt.task, ralph.Discipline{Model: tt.of}); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}

@@ -221,6 +221,7 @@ func TestNearTellsRepetitionFromContradiction(t *testing.T) {
 		{"You must run make generate first", "You mustn't run make generate first", false},
 		{"Use tabs", "Deploy on Fridays", false},
 		{"", "anything", false},
+		{"Wait ... then deploy the site", "Wait then deploy the site", true},
 	} {
 		if got := signals.Near(tt.a, tt.b); got != tt.want {
 			t.Errorf("Near(%q, %q) = %t, want %t", tt.a, tt.b, got, tt.want)

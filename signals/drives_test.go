@@ -34,6 +34,7 @@ func TestDrives(t *testing.T) {
 		{"test -f made.txt && grep -q x made.txt && [ -s made.txt ] && ! cat made.txt | sh check.sh", "made.txt check.sh", "check.sh"},
 		{"diff out.txt tests/expected", "tests/expected", "tests/expected"},
 		{"echo make", "Makefile", ""},
+		{"./check make", "check Makefile", "check"},
 		{"sh 'odd[1].sh'", "odd[1].sh odd1.sh", "odd[1].sh"},
 		{"", "Makefile", ""},
 		{"true", "Makefile package.json", ""},

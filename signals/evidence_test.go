@@ -57,6 +57,11 @@ func TestVerdictOfADone(t *testing.T) {
 			"done and verified (killed: " + strings.Repeat("x", 59) + "…, b, c, d, e and 2 more): it works",
 		},
 		{
+			"of a command, its first line",
+			signals.Facts{Verify: green, Evidence: ralph.Evidence{Killed: []string{"sh -c 'a\nb'"}}},
+			"done and verified (killed: sh -c 'a): it works",
+		},
+		{
 			"a command that just fits is not cut",
 			signals.Facts{Verify: green, Evidence: ralph.Evidence{Killed: []string{strings.Repeat("x", 60)}}},
 			"done and verified (killed: " + strings.Repeat("x", 60) + "): it works",

@@ -117,6 +117,19 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"attempts: 0 before, 1 after",
 			"result: needs_input: waits for approval of changed protected files (ci.sh); done (nothing is configured to verify it): it works",
 		}},
+		{"a claim from another branch", signals.Facts{
+			Ending: ralph.Finished, Changed: true, Said: say(signals.Learned{Text: "x is y", Kind: "discovery", Scope: "feature"}, done),
+			Evidence: ralph.Evidence{Standing: ralph.Standing{Git: true, Branch: "x", Began: "main", Switched: true}},
+		}, []string{
+			"1: the session ended as finished",
+			"1: closed by done (comment 2)",
+			"2: nothing is configured to check the claim",
+			"2: HEAD is on x, the session began on main: go back to main with your work",
+			"2: the claim is not accepted; refused 1 times so far, 3 are the limit",
+			"8: new learning for the tasks without a feature: x is y",
+			"attempts: 0 before, 1 after",
+			"result: pending: done was refused: HEAD is on x, the session began on main: go back to main with your work",
+		}},
 		{"a done that was not confirmed", signals.Facts{Ending: ralph.Finished, Untouched: true, Said: say(done)}, []string{
 			"1: the session ended as finished",
 			"1: closed by done (comment 1)",

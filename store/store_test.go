@@ -59,6 +59,33 @@ func working(t *testing.T) (*store.DB, ralph.Session) {
 	return db, s
 }
 
+// What a person asks of a running session: that its task was called off is the last word.
+func TestWhatASessionIsStoppedForLast(t *testing.T) {
+	for _, tt := range []struct {
+		asked   []string
+		why, by string
+	}{
+		{[]string{"contract"}, "contract", "ann"},
+		{[]string{"contract", "cancel"}, "cancel", "bob"},
+		{[]string{"cancel", "contract"}, "cancel", "ann"},
+		{[]string{"contract", "contract"}, "contract", "bob"},
+	} {
+		db, s := working(t)
+		write(t, db, func(tx *store.Tx) error {
+			for i, why := range tt.asked {
+				if err := tx.RequestStop(s.ID, why, []string{"ann", "bob"}[i]); err != nil {
+					return err
+				}
+			}
+			why, by, err := tx.StopRequest(s.ID)
+			if why != tt.why || by != tt.by {
+				t.Errorf("%q: it is stopped for %q by %q, want %q by %q", tt.asked, why, by, tt.why, tt.by)
+			}
+			return err
+		})
+	}
+}
+
 func TestASessionIsSettledOnce(t *testing.T) {
 	db, s := working(t)
 	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Learned{Text: "x is y", Kind: "discovery"}); err != nil {

@@ -421,6 +421,9 @@ func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 			fmt.Fprintf(w, "\n  TASK-%d %s", t.ID, oneLine(t.Title, 100))
 		}
 	}
+	if len(queue) == 0 {
+		fmt.Fprint(w, " (`ralph task add TITLE --verify COMMAND` adds a task)")
+	}
 	if len(queue) > 5 && l.Task == 0 {
 		fmt.Fprintf(w, "\n  and %d more", len(queue)-5)
 	}

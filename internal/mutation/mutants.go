@@ -258,8 +258,11 @@ func (f *finder) drop(list []ast.Stmt) {
 			continue // the same as without its only statement
 		}
 		if a, ok := s.(*ast.AssignStmt); ok && a.Tok == token.ASSIGN { // what it uses stays used
-			blank := strings.Repeat(", _", len(a.Lhs))[2:]
-			f.replace("drop", s, s.Pos(), a.TokPos, blank+" ")
+			if blank := strings.Repeat(", _", len(a.Lhs))[2:]; blank != string(f.source[f.set.Position(s.Pos()).Offset:f.set.Position(a.Lhs[len(a.Lhs)-1].End()).Offset]) {
+				f.replace("drop", s, s.Pos(), a.TokPos, blank+" ")
+			} else {
+				f.replace("drop", s, s.Pos(), s.End(), "")
+			}
 		} else if droppable(s) {
 			f.replace("drop", s, s.Pos(), s.End(), "")
 		}

@@ -236,22 +236,29 @@ func (t *Tree) beginnings(ctx context.Context, before Snapshot, others ...string
 	return there
 }
 
-// taken are those of some files that commits since before have, which branches or tags
-// still know, and those of them that look like secrets and were in no commit before.
+// taken are those of some files that commits since before have, which any ref but a stash
+// still knows, and those of them that look like secrets and were in no commit before. A
+// remote's branch counts for secrets alone: what else it has may have been fetched.
 func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs []string) (files, secrets []string, err error) {
 	if len(theirs) == 0 || head == "" {
 		return nil, nil, nil
 	}
-	committed, err := t.committed(ctx, []string{"--branches", "--tags"}, []string{head}, t.beginnings(ctx, before))
+	local := []string{"--exclude=refs/ralph/*", "--exclude=refs/stash", "--exclude=refs/remotes/*", "--all"}
+	begun := t.beginnings(ctx, before)
+	committed, err := t.committed(ctx, local, []string{head}, begun)
+	if err != nil {
+		return nil, nil, err
+	}
+	pushed, err := t.committed(ctx, []string{"--remotes"}, nil, begun)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, f := range theirs {
-		if !slices.Contains(committed, f) {
-			continue
+		here := slices.Contains(committed, f)
+		if here {
+			files = append(files, f)
 		}
-		files = append(files, f)
-		if !t.SecretFile(f) {
+		if !here && !slices.Contains(pushed, f) || !t.SecretFile(f) {
 			continue
 		}
 		if before.Head != "" {

@@ -3,6 +3,7 @@ package worktree_test
 import (
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +49,10 @@ func TestStanding(t *testing.T) {
 		{"a branch moved to a commit of people's", base + "; git branch old main~1", "git branch -f old main", nil, main},
 		{"moved back", base, "git reset -q --hard HEAD~1", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{"moved back, another branch has it", base + "; git branch keep", "git reset -q --hard HEAD~1", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
+		{"moved back behind a graft", base, "git reset -q --hard HEAD~1; git commit -q --allow-empty -m three; git rev-parse main main~1 main@{2} | paste -sd' ' > .git/info/grafts", nil,
+			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
+		{"moved back behind a replaced commit", base, "git reset -q --hard HEAD~1; git commit -q --allow-empty -m three; git replace --graft main main~1 main@{2}; git reflog expire --expire=now --all", nil,
+			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two}; s.Aside = []ralph.Aside{{Branch: "replace/x", Commits: 1}} })},
 		{"amended", base, "git commit -q --amend -m better", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{
 			"another branch was deleted", base + "; git switch -qc side; git commit -q --allow-empty -m theirs; git switch -q main", "git branch -qD side", nil,
@@ -101,6 +106,12 @@ func TestStanding(t *testing.T) {
 				s.Taken, s.Secrets, s.Aside = []string{".env"}, []string{".env"}, []ralph.Aside{{Branch: "side", Commits: 1}}
 			}),
 		},
+		{"a secret in a ref that is no branch", base + "; echo y > .env", "git add -A; git commit -qm all; git update-ref refs/notes/x HEAD; git reset -q HEAD~1", []string{".env"},
+			with(func(s *ralph.Standing) {
+				s.Uncommitted, s.Taken, s.Secrets, s.Aside = 1, []string{".env"}, []string{".env"}, []ralph.Aside{{Branch: "notes/x", Commits: 1}}
+			})},
+		{"a secret that was pushed", base + "; echo y > .env; echo y > b", "git add -A; git commit -qm all; git update-ref refs/remotes/origin/x HEAD; git reset -q HEAD~1", []string{".env", "b"},
+			with(func(s *ralph.Standing) { s.Uncommitted, s.Secrets = 2, []string{".env"} })},
 		{
 			"an ignored secret", base + "; echo .env > .gitignore; git add .; git commit -qm ignore; echo y > .env", "git add -f .env; git commit -qm all",
 			[]string{".env"},
@@ -136,6 +147,11 @@ func TestStanding(t *testing.T) {
 			}
 			if got.Commit != "" && got.Commit == now.Head {
 				got.Commit = "x"
+			}
+			for i, a := range got.Aside {
+				if strings.HasPrefix(a.Branch, "replace/") {
+					got.Aside[i].Branch = "replace/x"
+				}
 			}
 			for i := range got.Lost {
 				if !anyID.MatchString(got.Lost[i].ID) {

@@ -1,0 +1,132 @@
+package loop_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestARunThatBeginsRed: what a run makes of a verification that fails before any work.
+func TestARunThatBeginsRed(t *testing.T) {
+	const named = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
+	green := "test -e made1"
+	for _, tt := range []struct {
+		name    string
+		verify  []string
+		onRed   loop.OnRed
+		strict  bool
+		feature []string // commands of the feature of the last task
+		only    int64
+		mends   int64 // the task that makes it green; 0 is none
+		status  int
+		reason  string
+		tasks   []int64 // of the sessions
+	}{
+		{name: "green", verify: []string{"true"}, onRed: loop.RedStop, tasks: []int64{1, 2}},
+		{name: "nothing verifies", onRed: loop.RedStop, tasks: []int64{1, 2}},
+		{name: "red", verify: []string{"true", green}, onRed: loop.RedStop, mends: 1, status: ralph.ExitUsage, reason: "the verification fails before any work, and nothing was begun: `test -e made1` exits 1"},
+		{name: "red, where nobody has chosen", verify: []string{green}, mends: 1, status: ralph.ExitUsage, reason: "nothing was begun"},
+		{name: "red by tests that have names", verify: []string{named}, onRed: loop.RedStop, tasks: []int64{1, 2}},
+		{name: "strictly", verify: []string{named}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was begun"},
+		{name: "red by a feature's command", verify: []string{"true"}, feature: []string{"false"}, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1"},
+		{name: "which a run for another task does not need", verify: []string{"true"}, feature: []string{"false"}, only: 1, onRed: loop.RedStop, tasks: []int64{1}},
+		{name: "but the one for its task", verify: []string{"true"}, feature: []string{"false"}, only: 2, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1"},
+		{name: "the first task mends it", verify: []string{green}, onRed: loop.RedFirst, mends: 1, tasks: []int64{1, 2}},
+		{name: "the first task does not, until it fails", verify: []string{green}, onRed: loop.RedFirst, status: ralph.ExitUsage, reason: "the verification still fails after TASK-1, which is failed, and the others wait for it: ", tasks: []int64{1, 1}},
+		{name: "no matter", verify: []string{green}, onRed: loop.RedGo, mends: 1, tasks: []int64{1, 2}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree(tt.verify...)
+			l.OnRed, l.Verification.Strict, l.Task = tt.onRed, tt.strict, tt.only
+			l.Rules.VerifyFailures = 2
+			b.add(ralph.Task{Title: "one"})
+			two := ralph.Task{Title: "two"}
+			if tt.feature != nil {
+				two.Feature = "f"
+				b.tx(func(tx *store.Tx) error { return tx.PutFeature(ralph.Feature{Name: "f", Verify: tt.feature}) })
+			}
+			b.add(two)
+			l.Limits = ralph.Limits{
+				MaxSessions: 5, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 10,
+				Attempts: 10, StagnantMaximum: 20,
+			}
+			var tasks []int64
+			l.Agent = deed(func(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+				tasks = append(tasks, a.TaskID)
+				name := a.SessionID
+				if tt.mends == a.TaskID {
+					name = "made1"
+				}
+				write(t, filepath.Join(a.Dir, name), "x")
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
+				return loop.Report{Ending: ralph.Finished, CostKnown: true}, err
+			})
+			result, err := l.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Status != tt.status || !strings.Contains(strings.Join(result.Reasons, "\n"), tt.reason) || !slices.Equal(tasks, tt.tasks) {
+				t.Errorf("exit status %d after sessions on %v: %q", result.Status, tasks, result.Reasons)
+			}
+		})
+	}
+}
+
+// TestSessionsInARowThatAreLostEndARun: whatever their tasks, for the agent is at fault then.
+func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
+	lost := act{report: loop.Report{Ending: ralph.Lost, Reason: "lost: it is gone"}}
+	end := act{change: true, say: []signals.Payload{finish}}
+	broken, halted := act{report: loop.Report{Ending: ralph.NoWork}}, act{report: loop.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
+	const ten = "10 sessions in a row were lost, the last one of TASK-"
+	for _, tt := range []struct {
+		name     string
+		tasks    int
+		acts     []act
+		noWait   bool
+		status   int
+		reason   string
+		sessions int
+	}{
+		{"ten in a row", 3, []act{lost}, false, ralph.ExitAgent, ten, 10},
+		{"with others between them that say nothing", 3, []act{lost, broken, lost, halted, lost}, false, ralph.ExitAgent, ten, 12},
+		{"one that worked counts anew", 3, slices.Concat(slices.Repeat([]act{lost}, 9), []act{end, lost}), false, ralph.ExitWaiting, "waiting for people: ", 14},
+		{"five of one task, which waits for a person", 1, []act{lost}, false, ralph.ExitWaiting, "waiting for people: TASK-1", 5},
+		{"who does not wait ends after the first", 1, []act{lost}, true, ralph.ExitAgent, "and --no-wait: before TASK-1 is tried again (lost: it is gone; 1 in a row, 5 are the limit)", 1},
+		{"a task that is lost once is tried again", 1, []act{lost, end}, false, ralph.ExitOK, "nothing is left to do", 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.NoWait, b.Limits.MaxSeconds = tt.noWait, 86400
+				p := b.perform(tt.acts...)
+				b.add(t, []string{"one", "two", "three"}[:tt.tasks]...)
+				result := b.serve(t)()
+				if result.Status != tt.status || !strings.Contains(strings.Join(result.Reasons, "\n"), tt.reason) || len(p.sessions) != tt.sessions {
+					t.Errorf("status %d after %d sessions: %q", result.Status, len(p.sessions), result.Reasons)
+				}
+			})
+		})
+	}
+	t.Run("of a run for one task", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.Task = 2
+			b.perform(lost, end)
+			b.add(t, "one", "two")
+			began := time.Now()
+			if result := b.serve(t)(); result.Status != ralph.ExitOK {
+				t.Errorf("got %+v", result)
+			}
+			if took := time.Since(began); took < 2*time.Minute+time.Second || took > 2*time.Minute+4*time.Second {
+				t.Errorf("it took %s: two sessions, and a wait of a second between them", took)
+			}
+		})
+	})
+}

@@ -1,0 +1,234 @@
+package loop_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A turn is what an agent does before it ends its turn: files that it writes, those
+// that it removes, commands of git, and what it signals.
+type turn struct {
+	write, remove []string
+	git           string // by semicolons
+	say           signals.Payload
+	answer        string // a part of what it is told then; "over" for the end, "" for none
+}
+
+// A speech is an agent of so many turns, which asks after each how it goes on.
+type speech struct {
+	b      *workshop
+	turns  []turn
+	ending ralph.Ending
+}
+
+func (p *speech) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+	for i, now := range p.turns {
+		for _, name := range now.write {
+			if err := os.WriteFile(filepath.Join(a.Dir, name), []byte{byte('a' + i)}, 0o600); err != nil {
+				return loop.Report{}, err
+			}
+		}
+		for _, name := range now.remove {
+			if err := os.Remove(filepath.Join(a.Dir, name)); err != nil {
+				return loop.Report{}, err
+			}
+		}
+		for command := range strings.SplitSeq(now.git, ";") {
+			if words := strings.Fields(command); len(words) > 0 {
+				p.b.git(a.Dir, words...)
+			}
+		}
+		if now.say != nil {
+			if _, err := p.b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", now.say); err != nil {
+				return loop.Report{}, err
+			}
+		}
+		answer := a.TurnEnded(ctx, loop.Turn{})
+		if over := now.answer == "over"; answer.Over != over || answer.Wait || !over && !strings.Contains(answer.Text, now.answer) || now.answer == "" && answer.Text != "" {
+			p.b.t.Errorf("turn %d: it is told %+v, want %q", i+1, answer, now.answer)
+		}
+	}
+	return loop.Report{Ending: p.ending, Reason: "it ended", CostKnown: true}, nil
+}
+
+func (*speech) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+
+// repository is [workshop.tree] in a git repository with one commit.
+func (b *workshop) repository(verify ...string) *loop.Loop {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	b.git(dir, "init", "-q", "-b", "main")
+	b.git(dir, "commit", "-q", "--allow-empty", "-m", "begin")
+	return b.at(dir, verify...)
+}
+
+func (b *workshop) git(dir string, args ...string) {
+	b.t.Helper()
+	git := exec.CommandContext(b.t.Context(), "git", append([]string{"-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...)
+	git.Dir = dir
+	if out, err := git.CombinedOutput(); err != nil {
+		b.t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+}
+
+// once runs the queue for one session and gives it back.
+func (b *workshop) once(l *loop.Loop, agent loop.Agent) (loop.Result, ralph.Session) {
+	b.t.Helper()
+	l.Agent, l.OnRed = agent, loop.RedGo
+	l.Limits = ralph.Limits{
+		MaxSessions: 1, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionTurns: 10, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 1,
+	}
+	result, err := l.Run(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result, b.last()
+}
+
+// last is the session that began last.
+func (b *workshop) last() ralph.Session {
+	b.t.Helper()
+	var list []ralph.Session
+	var s ralph.Session
+	b.tx(func(tx *store.Tx) (err error) {
+		if list, err = tx.Sessions(store.SessionFilter{Limit: 1}); err == nil {
+			s, err = tx.Session(list[0].ID)
+		}
+		return err
+	})
+	return s
+}
+
+// TestWhatBecomesOfASession: what its agent is told after each turn, what is found,
+// and what follows.
+func TestWhatBecomesOfASession(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		verify   []string
+		turns    []turn
+		want     ralph.Status
+		reason   string // a part of why
+		files    string // that it changed, by spaces
+		refused  int
+		stagnant bool
+	}{
+		{"a done that holds", []string{"test -e made"}, []turn{
+			{write: []string{"made"}, say: finish, answer: "over"},
+		}, ralph.Completed, "done and verified", "made", 0, false},
+		{"it is reminded to close, once", nil, []turn{
+			{answer: "without a closing signal"},
+			{write: []string{"made"}, say: finish, answer: "over"},
+		}, ralph.Completed, "done (nothing is configured", "made", 0, false},
+		{"and then left alone", nil, []turn{{answer: "without a closing signal"}, {}}, ralph.Pending, "without closing signal", "", 0, true},
+		{"a partial is not checked", []string{"false"}, []turn{{write: []string{"made"}, say: halt}}, ralph.Pending, "partial: the rest", "made", 0, false},
+		{"what fails is told, and mended", []string{"test -e made"}, []turn{
+			{say: finish, answer: "does not hold"},
+			{write: []string{"made"}, say: finish, answer: "over"},
+		}, ralph.Completed, "done and verified", "made", 0, false},
+		{"twice, and then it is over", []string{"false"}, []turn{
+			{say: finish, answer: "does not hold"},
+			{say: finish, answer: "does not hold"},
+			{say: finish, answer: "over"},
+		}, ralph.Pending, "done was refused: `false` exits 1", "", 1, true},
+		{"what moves after a done that held is looked at again", []string{"test -e made"}, []turn{
+			{write: []string{"made"}, say: finish, answer: "over"},
+			{write: []string{"more"}, remove: []string{"made"}, say: halt},
+		}, ralph.Pending, "partial: the rest", "more", 0, false},
+		{"and checked again", []string{"test -e made"}, []turn{
+			{write: []string{"made"}, say: finish, answer: "over"},
+			{write: []string{"more"}, remove: []string{"made"}, say: finish, answer: "does not hold"},
+		}, ralph.Pending, "done was refused", "more", 1, false},
+		{"a done without any change is asked about", nil, []turn{
+			{say: finish, answer: "nothing in the work tree has changed"},
+			{say: finish, answer: "over"},
+		}, ralph.Completed, "done (nothing is configured to verify it; main", "", 0, true},
+		{"and has to be said again", nil, []turn{
+			{say: finish, answer: "nothing in the work tree has changed"},
+			{answer: "over"},
+		}, ralph.Pending, "done without any change, and not confirmed", "", 0, true},
+		{"what shows it without a change is the check", []string{"true"}, []turn{
+			{say: finish, answer: "over"},
+		}, ralph.Completed, "no changes): made it", "", 0, true},
+		{"what the check makes is not the session's", []string{"echo x >> report; test -e made"}, []turn{
+			{say: finish, answer: "does not hold"},
+			{write: []string{"made"}, say: finish, answer: "over"},
+		}, ralph.Completed, "changed while it was checked: report", "made", 0, false},
+		{"unless it changes that too", []string{"echo x >> report; test -e made"}, []turn{
+			{say: finish, answer: "does not hold"},
+			{write: []string{"made", "report"}, say: finish, answer: "over"},
+		}, ralph.Completed, "done and verified", "made report", 0, false},
+		{"and is no progress", []string{"echo x >> report; false"}, []turn{
+			{say: finish, answer: "does not hold"},
+			{say: halt},
+		}, ralph.Pending, "partial without any change", "", 0, true},
+		{"what was changed before a check, and taken back after it, was a change", []string{"false"}, []turn{
+			{write: []string{"made"}, say: finish, answer: "does not hold"},
+			{remove: []string{"made"}, say: halt},
+		}, ralph.Pending, "partial: the rest", "", 0, false},
+		{"where it is to be elsewhere, that is asked about", []string{"true"}, []turn{
+			{write: []string{"made"}, git: "checkout -q -b x; add made; commit -q -m x; checkout -q main", say: finish, answer: "Your commits are elsewhere"},
+			{say: finish, answer: "over"},
+		}, ralph.Completed, "1 commit on x is not on main, so it was not verified", "", 0, true},
+		{"one that left its branch is told", []string{"true"}, []turn{
+			{write: []string{"made"}, git: "checkout -q -b x", say: finish, answer: "HEAD is on x, the session began on main"},
+			{git: "checkout -q main", say: finish, answer: "over"},
+		}, ralph.Completed, "done and verified", "made", 0, false},
+		{"one that has taken a person's file is told, once", []string{"true"}, []turn{
+			{git: "add mine; commit -q -m mine", say: finish, answer: "These files had changes of a person's"},
+			{say: finish, answer: "over"},
+		}, ralph.Completed, "committed what a person had not: mine", "", 0, false},
+		{"a protected file is not to be changed", []string{"true"}, []turn{
+			{write: []string{"a.golden"}, say: finish, answer: "These files are protected"},
+			{remove: []string{"a.golden"}, say: finish, answer: "over"},
+		}, ralph.Completed, "done and verified", "", 0, false},
+		{"nor by the check", []string{"test ! -e made || echo x > a.golden", "echo x >> b"}, []turn{
+			{write: []string{"made"}, say: finish, answer: "a.golden is protected and was changed while `test ! -e made || echo x > a.golden` ran"},
+		}, ralph.Pending, "done was refused: protected files were changed (a.golden)", "a.golden made", 1, false},
+		{"what the check runs is named", []string{"test -e made || sh made"}, []turn{
+			{write: []string{"made"}, say: finish, answer: "over"},
+		}, ralph.Completed, "changed made, which `test -e made || sh made` runs", "made", 0, false},
+		{"what cannot be looked at is not judged", []string{"true"}, []turn{
+			{write: []string{"made", ".git/index"}, say: finish, answer: "over"},
+		}, ralph.Pending, "the done could not be checked: state of the work tree", "", 0, false},
+		{"nor does it keep another outcome from being settled", []string{"true"}, []turn{
+			{write: []string{"made", ".git/index"}, say: halt},
+		}, ralph.Pending, "partial: the rest; could not be looked at: the work tree (", "", 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.repository(tt.verify...)
+			l.ClosingReminders, l.Verification.Protect = 1, []string{"*.golden"}
+			l.Kept = loop.Kept(t.TempDir())
+			write(t, filepath.Join(l.Dir, "mine"), "true")
+			id := b.add(ralph.Task{Title: "A"})
+			_, s := b.once(l, &speech{b: b, turns: tt.turns, ending: ralph.Finished})
+			task := b.task(id)
+			if task.Status != tt.want || !strings.Contains(task.StatusReason, tt.reason) || task.VerifyFailures != tt.refused {
+				t.Errorf("TASK-%d is %s (%d refused): %s", id, task.Status, task.VerifyFailures, task.StatusReason)
+			}
+			var files []string
+			for _, f := range s.Files {
+				files = append(files, f.Path)
+			}
+			if got := strings.Join(files, " "); got != tt.files {
+				t.Errorf("it changed %q, want %q", got, tt.files)
+			}
+			if got := len(s.Unchanged) == 4; got != tt.stagnant {
+				t.Errorf("unchanged are %q", s.Unchanged)
+			}
+			if exists(filepath.Join(l.State, "sessions", s.ID, "objects")) {
+				t.Error("the objects of its snapshots are still there")
+			}
+		})
+	}
+}
