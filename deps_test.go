@@ -21,8 +21,7 @@ var imports = map[string][]string{
 	"ralph/internal/sandbox":     {"ralph/internal/proc"},
 	"ralph/internal/worktree":    {"ralph"},
 	"ralph/internal/schedule":    {},
-	"ralph/internal/sdnotify":    {},
-	"ralph/internal/service":     {"ralph/internal/proc"},
+	"ralph/internal/systemd":     {"ralph/internal/proc"},
 	"ralph/internal/config":      {"ralph"},
 	"ralph/internal/scripted":    {"ralph"},
 	"ralph/internal/messagesapi": {},
@@ -34,7 +33,7 @@ var imports = map[string][]string{
 	"ralph/internal/transcript":  {"ralph/internal/jsonl"},
 	"ralph/internal/watch":       {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/retention":   {},
-	"ralph/internal/report":      {"ralph"},
+	"ralph/internal/report":      {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/metrics":     {"ralph", "ralph/store", "ralph/internal/localhttp"},
 	"ralph/internal/localhttp":   {},
 	"ralph/internal/dashboard": {
@@ -54,7 +53,7 @@ var imports = map[string][]string{
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/claude",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/internal/scripted",
-		"ralph/internal/schedule", "ralph/internal/testresult", "ralph/internal/sdnotify", "ralph/internal/service", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
+		"ralph/internal/schedule", "ralph/internal/testresult", "ralph/internal/systemd", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
 		"ralph/internal/dashboard", "ralph/internal/localhttp",
 	},
 }

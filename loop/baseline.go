@@ -187,7 +187,7 @@ func (l *Loop) stateNow(ctx context.Context, scratch string) (s store.State, err
 		s.Committed, err = l.Tree.Committed(ctx, look.Head)
 	}
 	if err != nil {
-		return s, fmt.Errorf("state of the work tree: %w", err)
+		return s, untold(err)
 	}
 	return s, nil
 }

@@ -75,7 +75,7 @@ func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	f = &finding{}
 	f.digests, f.hidden = digestProtected(s.Dir, s.Verification.Protect)
 	if at, err = s.Tree.Look(ctx, s.scratch()); err != nil {
-		return nil, at, now, fmt.Errorf("state of the work tree: %w", err)
+		return nil, at, now, untold(err)
 	}
 	if now, err = s.now(ctx, at); err != nil {
 		return nil, at, now, err

@@ -32,6 +32,11 @@ func (l *Loop) look(ctx context.Context, s *session) (snapshot worktree.Snapshot
 	return snapshot, ignored, both.Wait()
 }
 
+// untold says that git does not tell the state of the work tree, and how people see why.
+func untold(err error) error {
+	return fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)
+}
+
 // saveWork keeps what people have not committed before a session may touch it, and
 // notes which files that are (unattended, "Git").
 func (l *Loop) saveWork(ctx context.Context, s *session, snapshot worktree.Snapshot, ignored worktree.Ignored) (found store.Uncommitted, err error) {

@@ -62,3 +62,12 @@ func (l *Loop) made(ctx context.Context, task int64) (own map[string]bool, err e
 	})
 	return own, err
 }
+
+// strange are those of some uncommitted files that are not an agent's to commit.
+func (l *Loop) strange(ctx context.Context, task int64, uncommitted []string) ([]string, error) {
+	if len(uncommitted) == 0 {
+		return nil, nil
+	}
+	own, err := l.made(ctx, task)
+	return slices.DeleteFunc(slices.Clone(uncommitted), func(f string) bool { return own[f] }), err
+}

@@ -49,7 +49,7 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	}
 	snapshot, ignored, err := l.look(ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("state of the work tree: %w", err)
+		return nil, untold(err)
 	}
 	uncommitted, err := l.saveWork(ctx, s, snapshot, ignored)
 	if err != nil {
@@ -62,11 +62,10 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	if start.Origin == ralph.FromHuman {
 		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
 	}
-	own, err := l.made(ctx, task.ID)
+	strange, err := l.strange(ctx, task.ID, uncommitted.Files)
 	if err != nil {
 		return nil, err
 	}
-	strange := slices.DeleteFunc(slices.Clone(uncommitted.Files), func(f string) bool { return own[f] })
 	for try := range claimTries {
 		if try > 0 && start.Run != 0 && l.Task == 0 {
 			if err := l.stillNext(ctx, task.ID); err != nil {

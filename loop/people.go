@@ -150,7 +150,7 @@ func (s *session) leaveTaking(tx *store.Tx, saw observation, d signals.Decision)
 		s.row.Notes = append(s.row.Notes, "it changed protected files that ralph cannot put back, for want of a copy: "+strings.Join(lost, ", "))
 	}
 	if len(back) > 0 {
-		s.row.Notes = append(s.row.Notes, "it changed protected files, which are put back as people left them: "+strings.Join(back, ", "))
+		s.row.Notes = append(s.row.Notes, "it changed protected files, which are put back as people left them: "+strings.Join(back, ", ")+"; no session begins before that")
 	}
 	return nil
 }

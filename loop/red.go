@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"ralph"
@@ -99,11 +100,20 @@ func (r *runner) stopRed(ctx context.Context, task ralph.Task, red []ralph.Check
 		return task, false, nil, err
 	}
 	if !r.Daemon {
-		return task, false, &end{ralph.ExitUsage, why + ". Mend it (`ralph verify` runs it), or let a task mend it, as in a project that begins empty: " +
-			"`ralph run --on-red first`; --on-red go works on all tasks regardless"}, nil
+		return task, false, &end{ralph.ExitUsage, why + ". Mend it (`ralph verify` runs it)" + r.nameTests(red) +
+			", or let a task mend it, as in a project that begins empty: `ralph run --on-red first`; --on-red go works on all tasks regardless"}, nil
 	}
 	r.red.waits = true
 	return task, true, nil, r.state(ctx, "waiting", "until the verification passes: "+why+" (`ralph verify` runs it; verify.on_red)", time.Time{})
+}
+
+// nameTests is the way out where tests were red for long and no command says which.
+func (l *Loop) nameTests(red []ralph.Check) string {
+	unnamed := func(c ralph.Check) bool { return len(c.Failures) == 0 && c.Error == "" }
+	if l.Verification.Strict || !slices.ContainsFunc(red, unnamed) {
+		return ""
+	}
+	return ", or have it name its tests, so that those which fail already are excused (`go test -json`, or JUnit XML in verify.junit)"
 }
 
 // announce records what fails, with the end of its output, once for each way to fail.
@@ -204,24 +214,11 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 func (r *runner) suiteCommands(ctx context.Context) (commands []string, err error) {
 	commands = once(nil, r.Verification.Commands)
 	err = r.Store.View(ctx, func(tx *store.Tx) error {
-		tasks, err := tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
-		if err != nil {
-			return err
-		}
-		var features []string
-		for _, t := range tasks {
-			if t.Feature != "" && (r.Task == 0 || r.Task == t.ID) {
-				features = once(features, []string{t.Feature})
-			}
-		}
-		for _, name := range features {
-			f, err := tx.Feature(name)
-			if err != nil {
-				return err
-			}
+		features, err := tx.FeaturesWithWork(r.Task)
+		for _, f := range features {
 			commands = once(commands, f.Verify)
 		}
-		return nil
+		return err
 	})
 	return commands, err
 }
@@ -262,8 +259,9 @@ func (r *runner) interruptibly(ctx context.Context, f func(ctx context.Context) 
 }
 
 // Verify runs by hand what a done is checked by: of a task, or with 0 the project's
-// commands alone. Each is shown when it has run, with its whole output.
-func (l *Loop) Verify(ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error) (checks []ralph.Check, err error) {
+// commands alone. Each is shown when it has run, with its whole output. Holds tells
+// whether a failure keeps a run from beginning: it is not of named tests alone, which are excused.
+func (l *Loop) Verify(ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error) (checks []ralph.Check, holds bool, err error) {
 	c := commands{shared: once(nil, l.Verification.Commands)}
 	var before []outcome
 	if task != 0 {
@@ -278,46 +276,47 @@ func (l *Loop) Verify(ctx context.Context, task int64, show func(c ralph.Check, 
 			_, err = tx.Baseline(task, &before)
 			return err
 		}); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	dir, err := l.baselineFolder()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	var m making
 	var all []outcome
 	if m.found, err = l.stateNow(ctx, dir); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for i, command := range c.all() {
 		j := l.baselineJob(dir)
 		j.log = filepath.Join(dir, fmt.Sprintf("verify-%d.log", i))
 		results, err := l.Verification.run(ctx, j, []string{command})
 		if err != nil {
-			return checks, err
+			return checks, false, err
 		}
 		check := judge(results[0], before, c.shared, l.Verification.Strict)
 		checks, all = append(checks, check), append(all, results...)
+		holds = holds || !check.Passed && !l.excusable(results[0])
 		if ctx.Err() == nil {
 			if err := l.keep(ctx, m.found.Content, results); err != nil {
-				return checks, err
+				return checks, false, err
 			}
 		}
 		if err := showLog(check, j.log, show); err != nil || ctx.Err() != nil {
-			return checks, err
+			return checks, false, err
 		}
 	}
 	if m.made, err = l.stateNow(ctx, dir); err != nil {
-		return checks, err
+		return checks, false, err
 	}
 	if m.made != m.found {
 		if err := l.keep(ctx, m.made.Content, all); err != nil {
-			return checks, err
+			return checks, false, err
 		}
 	}
-	return checks, l.Store.Tx(ctx, func(tx *store.Tx) error { return l.keepMade(tx, m) })
+	return checks, holds, l.Store.Tx(ctx, func(tx *store.Tx) error { return l.keepMade(tx, m) })
 }
 
 // showLog shows a check with its output.

@@ -35,6 +35,7 @@ type session struct {
 	began      worktree.Snapshot // as the session found it; known when its work has been looked at
 	changed    parts             // what is known to have changed already
 	found      *finding          // of the agent's last turn, after which nothing of it moved; nil if it is to be looked at
+	called     error             // why its check was called off by people; nil if it was not
 	checked    worktree.Snapshot
 	checkMade  map[string]bool // files that nobody but the verification has changed, as they were then
 	killed     []string        // what the agent had left running when its done was checked: pid and command

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -107,13 +108,13 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 		return saw
 	}
 	found := s.found
-	if found == nil && done && ctx.Err() == nil {
+	if found == nil && done && s.called == nil && ctx.Err() == nil {
 		if found, err = s.check(ctx); err != nil && ctx.Err() == nil {
 			saw.unchecked = uncheckable + shortly(err)
 		}
 	}
-	if s.found == nil && done && ctx.Err() != nil && len(s.verify.all()) > 0 {
-		saw.stopped = "the run was stopped before the claim could be checked"
+	if s.found == nil && done && (s.called != nil || ctx.Err() != nil) && len(s.verify.all()) > 0 {
+		saw.stopped = cmp.Or(s.called, errRunStop).Error() + " before the claim could be checked"
 	}
 	if found == nil {
 		if found, _, _, err = s.inspect(keep); err != nil {

@@ -25,7 +25,7 @@ import (
 func (s *session) turnEnded(ctx context.Context, turn Turn) Answer {
 	s.clock.pause()
 	defer s.clock.resume()
-	s.found = nil
+	s.found, s.called = nil, nil
 	answer, err := s.reply(ctx, turn)
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("what a session claims is checked after its end", "session", s.row.ID, "task", s.row.TaskID, "error", err)
@@ -50,6 +50,9 @@ func (s *session) reply(ctx context.Context, turn Turn) (Answer, error) {
 		return Answer{}, err
 	}
 	found, err := s.check(ctx)
+	if ctx.Err() != nil {
+		s.called = calledOff(context.Cause(ctx))
+	}
 	if err != nil || ctx.Err() != nil {
 		return Answer{Over: true}, errors.Join(err, still.kill())
 	}
@@ -60,21 +63,28 @@ func (s *session) reply(ctx context.Context, turn Turn) (Answer, error) {
 			return Answer{Wait: true}, nil
 		}
 	}
-	if said != "" {
+	if said != "" && still.thaw() == nil {
 		if refused != "" {
 			err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.row.ID, refused) })
 		}
-		if thawed := still.thaw(); thawed == nil {
-			return Say(said + still.told()), err
-		} else if err == nil {
-			err = thawed // the next session's prompt has it
+		return Say(said + still.told()), err
+	}
+	if err := still.kill(); err != nil { // it may have moved
+		return Answer{Over: true}, err
+	}
+	s.found = found // what it refuses, the next session is told
+	return Answer{Over: true}, nil
+}
+
+// calledOff is the cause of a stop if it is the word of a person, who does not want to
+// wait for a check; nil otherwise.
+func calledOff(cause error) error {
+	for _, word := range []error{errRunStop, errCancelled, errContract, errHalted} {
+		if errors.Is(cause, word) {
+			return word
 		}
 	}
-	if killed := still.kill(); killed != nil { // it may have moved
-		return Answer{Over: true}, errors.Join(err, killed)
-	}
-	s.found = found
-	return Answer{Over: true}, err
+	return nil
 }
 
 // objection is what the agent is told about a done that has just been checked, and

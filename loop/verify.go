@@ -211,10 +211,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func passed(checks []ralph.Check) bool {
-	return !slices.ContainsFunc(checks, func(c ralph.Check) bool { return !c.Passed })
-}
-
 // reminder asks for the closing signal that a session has not given.
 const reminder = "You have ended your turn without a closing signal, so nothing you did is recorded as an outcome. " +
 	"Call exactly one of mcp__ralph__ralph_signal_done, mcp__ralph__ralph_signal_partial or mcp__ralph__ralph_signal_stuck now, then end your turn."

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"ralph"
 	"ralph/signals"
@@ -43,7 +46,18 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 		return nil, context.Cause(ctx)
 	}
 	// Whether it may be taken is looked at again in the transaction that takes it.
-	s, err := l.open(ctx, store.Start{Worker: worker, Lease: Lease}, t)
+	unlock := l.queueUp(ctx)
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		if t, err = tx.Task(t.ID); err != nil {
+			return err
+		}
+		return tx.Claimable(t)
+	})
+	var s *session
+	if err == nil {
+		s, err = l.open(ctx, store.Start{Worker: worker, Lease: Lease}, t)
+	}
+	unlock()
 	if err != nil {
 		if _, herr := l.holdBack(ctx, t.ID, err); herr != nil {
 			return nil, errors.Join(err, herr)
@@ -53,6 +67,26 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	s.clock = newClock(time.Hour, func() {})
 	s.clock.pause() // a worker's time is its lease
 	return &Claim{s}, nil
+}
+
+// queueTime is how long a worker waits for those before it.
+const queueTime = 20 * time.Second
+
+// queueUp waits while another worker claims: all look at their work trees for the
+// same first task, which takes long, and all but one in vain. It only spares work;
+// if the other takes too long they go on side by side.
+func (l *Loop) queueUp(ctx context.Context) (unlock func()) {
+	limited, cancel := context.WithTimeout(ctx, queueTime)
+	defer cancel()
+	lock := flock.New(filepath.Join(l.State, "claim.lock"))
+	if _, err := lock.TryLockContext(limited, 20*time.Millisecond); err != nil && limited.Err() == nil {
+		l.Log.Warn("workers cannot wait for each other", "error", err)
+	}
+	return func() {
+		if err := lock.Unlock(); err != nil {
+			l.Log.Warn("the lock of claims could not be released", "error", err)
+		}
+	}
 }
 
 // SessionID is the session that the claim opened.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,5 +87,54 @@ func TestAClaimLapses(t *testing.T) {
 	}
 	if _, err := second.Release(t.Context()); err != nil || status().Status != ralph.Pending {
 		t.Errorf("released: %v, %s", err, status().Status)
+	}
+}
+
+// TestWorkersClaimOneAfterTheOther: nobody looks at a work tree for a task that
+// somebody else takes meanwhile.
+func TestWorkersClaimOneAfterTheOther(t *testing.T) {
+	const workers = 8
+	dir := t.TempDir()
+	tree, err := worktree.Open(t.Context(), dir, ".ralph")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.AddTask(ralph.Task{Title: "A"}, "human")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var looks, taken atomic.Int64
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for range workers {
+		l := &loop.Loop{
+			Store: db, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
+		}
+		loop.SetClaiming(l, func() {
+			looks.Add(1)
+			time.Sleep(100 * time.Millisecond) // as on a large work tree
+		})
+		all.Go(func() {
+			<-begin
+			_, err := l.Claim(t.Context(), 1, "ann")
+			if err == nil {
+				taken.Add(1)
+			} else if !errors.Is(err, ralph.ErrConflict) {
+				t.Error(err)
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	if looks.Load() != 1 || taken.Load() != 1 {
+		t.Errorf("%d of %d workers looked at their work tree for one task, and %d took it", looks.Load(), workers, taken.Load())
 	}
 }

@@ -30,6 +30,15 @@ func (tx *Tx) Features() ([]ralph.Feature, error) {
 	return all(tx, scanFeature, `SELECT `+featureColumns+` FROM features ORDER BY name`)
 }
 
+// FeaturesWithWork lists the features, by name, that have pending tasks; that of one
+// pending task if its number is not 0.
+func (tx *Tx) FeaturesWithWork(task int64) ([]ralph.Feature, error) {
+	return all(tx, scanFeature, `
+		SELECT `+featureColumns+` FROM features
+		WHERE id IN (SELECT feature_id FROM tasks WHERE status = 'pending' AND (id = $1 OR $1 = 0))
+		ORDER BY name`, task)
+}
+
 // PutFeature adds a feature, or changes the one whose id is set.
 func (tx *Tx) PutFeature(f ralph.Feature) error {
 	if err := ralph.CheckTitle("feature name", f.Name); err != nil {

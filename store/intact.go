@@ -16,10 +16,24 @@ func (db *DB) recognize() (err error) {
 	if db.file, err = os.Stat(db.path); err != nil {
 		return err
 	}
-	if db.wal, err = os.Stat(db.path + "-wal"); errors.Is(err, fs.ErrNotExist) {
-		return nil // as that of a database that is no WAL database
+	for _, name := range []string{db.path + "-wal", db.path + "-shm"} {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // as that of a database that is no WAL database
+		}
+		if err != nil {
+			return err
+		}
+		db.beside = append(db.beside, beside{name, info})
 	}
-	return err
+	return nil
+}
+
+// beside is a file that belongs to the open database: its write-ahead log, and the
+// index of that, without which other processes do not see what this one writes.
+type beside struct {
+	path string
+	info os.FileInfo
 }
 
 // Intact tells whether the open database is still the file under its name, with its
@@ -29,10 +43,15 @@ func (db *DB) Intact() error {
 	if db.file == nil {
 		return nil // it is being made
 	}
-	if err := same(db.path, db.file, true); err != nil || db.wal == nil {
+	if err := same(db.path, db.file, true); err != nil {
 		return err
 	}
-	return same(db.path+"-wal", db.wal, false)
+	for _, b := range db.beside {
+		if err := same(b.path, b.info, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // same tells whether a file is still the one that was known under its name.

@@ -36,7 +36,7 @@ type DB struct {
 	empty   string      // the folder of one of [OpenEmpty], to be removed with it
 	refuse  error       // what its transactions are told that would be committed
 	file    os.FileInfo // of the database when it was opened
-	wal     os.FileInfo // and of its write-ahead log; nil if it has none
+	beside  []beside    // and the files beside it
 }
 
 // Options of Open; the zero value is right for everything but tests.
@@ -99,7 +99,7 @@ func (db *DB) Close() error {
 
 // OpenEmpty opens a database without anything in it, for those who look where there is
 // none. It is gone when it is closed, and a transaction that may write is refused with
-// an error when it would be committed.
+// an error when it would be committed; with nil it is not.
 func OpenEmpty(ctx context.Context, refuse error) (*DB, error) {
 	dir, err := os.MkdirTemp("", "ralph-empty-*")
 	if err != nil {

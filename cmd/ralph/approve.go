@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -180,23 +181,64 @@ func (p *project) refuseUnapproved() error {
 func (p *project) difference(u unapproved) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %s\n", u.name)
-	text := func(digest, path string) []string {
+	was, is := kindOf(u.Approved), kindOf(u.now)
+	text := func(digest, kind, path string) (lines []string) {
 		if digest == "" {
 			return nil
 		}
-		content, err := os.ReadFile(path)
-		if path == "" || err != nil {
-			return []string{"(cannot be shown: it was too large, or is no file)"}
+		if was != is && kind != "" { // the content may be the same
+			lines = append(lines, kind)
 		}
-		return strings.Split(strings.TrimRight(printable(string(content)), "\n"), "\n")
+		content, err := contentOf(path)
+		if err != nil {
+			return append(lines, "(cannot be shown: it is too large, or no file that can be read)")
+		}
+		return append(lines, strings.Split(strings.TrimRight(printable(content), "\n"), "\n")...)
 	}
-	for _, line := range ralph.LineDiff(text(u.Approved, p.kept().Copy(u.Approved)), text(u.now, u.Path)) {
+	for _, line := range ralph.LineDiff(text(u.Approved, was, p.kept().Copy(u.Approved)), text(u.now, is, u.Path)) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	if u.now == "" {
 		b.WriteString("  (the file is gone)\n")
 	}
 	return b.String()
+}
+
+// kindOf says what stands where a file with the digest is, "" for a plain one.
+func kindOf(digest string) string {
+	if target, ok := strings.CutPrefix(digest, "link "); ok {
+		target, _, _ = strings.Cut(target, "\x00")
+		if strings.HasSuffix(target, "------") { // the mode of what is no link, see loop.ConfigurationDigest
+			return "(no plain file)"
+		}
+		return fmt.Sprintf("(a link to %s)", target)
+	}
+	if strings.HasPrefix(digest, "true ") {
+		return "(executable)"
+	}
+	return ""
+}
+
+// maxShown is how large a file is at most whose content is shown.
+const maxShown = 8 << 20
+
+// contentOf is what is in a file. It does not wait for the other end of a pipe that
+// stands in the file's place.
+func contentOf(path string) (content string, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxShown {
+		return "", fmt.Errorf("%s is no regular file of up to %d bytes", path, maxShown)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxShown))
+	return string(text), err
 }
 
 func newApprove(a *app) *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -34,19 +35,38 @@ turn
 `
 
 // TestKilledAtAnyMoment kills ralph with SIGKILL at random moments, again and
-// again, and holds what must be true whatever the moment: what was acknowledged is
-// there, every signal had its effect once, no task is stuck and nothing is alive.
+// again, every third time while it holds the agent frozen for the check, and holds
+// what must be true whatever the moment: what was acknowledged is there, every
+// signal had its effect once, no task is stuck and nothing is alive.
 // RALPH_TEST_KILLS says how often; RALPH_TEST_SEED repeats a run.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	kills, seed := 20, uint64(time.Now().UnixNano())
-	if s := os.Getenv("RALPH_TEST_KILLS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kills = n
+	random, kills, frozen := chance(t), testNumber(t, "RALPH_TEST_KILLS", 20), 0
+	for done := 0; done < kills; {
+		n, ofThem := killProject(t, random, min(kills-done, 25))
+		done, frozen = done+n, frozen+ofThem
 	}
+	t.Logf("%d kills, %d of them while the agent was frozen", kills, frozen)
+}
+
+// testNumber is how much of something a test does, which a variable may say.
+func testNumber(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	s := os.Getenv(variable)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// chance is what a test draws its moments from; RALPH_TEST_SEED repeats it.
+func chance(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("RALPH_TEST_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
@@ -54,19 +74,127 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		}
 		seed = n
 	}
-	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("RALPH_TEST_SEED=%d", seed)
-	for done := 0; done < kills; {
-		done += killProject(t, random, min(kills-done, 25))
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// A lookout tells when ralph checks what a session claims, with its agent frozen.
+type lookout struct {
+	command string        // of the verification; it takes a moment if there is an agent
+	frozen  chan struct{} // receives when such a check has begun
+}
+
+// newLookout looks out for checks during which a condition of the shell holds.
+func newLookout(t *testing.T, agent string) *lookout {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "checks")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // so that nobody waits for the other
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lookout{frozen: make(chan struct{})}
+	l.command = fmt.Sprintf("if %s; then echo >%s; sleep 0.2; fi", agent, path)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			if _, err := f.Read(make([]byte, 1)); err != nil {
+				return // the test is over
+			}
+			select {
+			case l.frozen <- struct{}{}:
+			default: // this one is not waited for
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+	return l
+}
+
+// kill runs a command that is killed within a time, or not if it ends by itself
+// before; or else while an agent of its is frozen, which must be gone soon then.
+func (l *lookout) kill(t *testing.T, cmd *exec.Cmd, random *rand.Rand, within time.Duration, frozen bool) (killed bool, err error) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if frozen {
+		select {
+		case <-l.frozen:
+			within = 200 * time.Millisecond
+		case err = <-ended:
+			return false, err
+		}
+	}
+	select {
+	case <-time.After(time.Duration(random.Int64N(int64(within)))):
+	case err = <-ended:
+		return false, err
+	}
+	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	if err = <-ended; cmd.ProcessState.Exited() {
+		return false, err // it was faster
+	}
+	if frozen {
+		wantDeserted(t, cmd.Dir)
+	}
+	return true, nil
+}
+
+// wantDeserted waits until no process works in a folder, and fails after some seconds.
+func wantDeserted(t *testing.T, dir string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for there := worksIn(t, dir); len(there) > 0; there = worksIn(t, dir) {
+		if ctx.Err() != nil {
+			t.Fatalf("alive in %s 10 s after ralph was killed: %q", dir, there)
+		}
 	}
 }
 
+// worksIn lists the processes whose working directory is this folder or below it,
+// whatever state they are in, where the system tells (Linux).
+func worksIn(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		cwd, err := os.Readlink(link)
+		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
+			continue // it has ended, or is elsewhere
+		}
+		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "stat")) // it may have ended
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+		if len(line) > 0 {
+			list = append(list, fmt.Sprintf("%s (%.40s)", bytes.ReplaceAll(line, []byte{0}, []byte(" ")), stat))
+		}
+	}
+	return list
+}
+
 // killProject works through a project of three tasks and kills ralph at most so
-// many times; it returns how often it did.
-func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
+// many times; it returns how often it did, and how often its agent was frozen.
+func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) {
 	t.Helper()
 	escape := fmt.Sprintf("98765.%d%09d", os.Getpid(), random.IntN(1e9))
-	s := newScriptedProject(t, strings.ReplaceAll(crashScript, "ESCAPE", escape), "verify: {commands: ['test -f made.txt'], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
+	s := newScriptedProject(t, strings.ReplaceAll(crashScript, "ESCAPE", escape), "")
+	l := newLookout(t, fmt.Sprintf("pgrep -f '[%c]%s' >/dev/null", s.dir[0], s.dir[1:])) // the agent's command line names it, and this one does not
+	s.configure("verify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
 	for i := range 3 {
 		s.ralph(0, "task", "add", fmt.Sprintf("Task %d", i+1))
 	}
@@ -74,20 +202,14 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 		cmd := s.command("run")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		var err error
-		select {
-		case <-time.After(time.Duration(random.IntN(400)) * time.Millisecond):
-			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-				t.Fatal(err)
-			}
-			<-ended //nolint:errcheck // it was killed
+		still := random.IntN(3) == 0
+		killed, err := l.kill(t, cmd, random, 400*time.Millisecond, still)
+		if killed {
 			kills++
-		case err = <-ended:
+			if still {
+				frozen++
+			}
+			continue
 		}
 		if cmd.ProcessState.ExitCode() == ralph.ExitWaiting {
 			s.retryLost()
@@ -100,15 +222,13 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills int) {
 			break
 		}
 	}
-	if s.command("run").Run() != nil {
-		s.retryLost() // the last of those that were lost is found lost by this run
-		s.ralph(0, "run")
-	}
+	s.finish()
 	if s.settled(); t.Failed() {
 		t.Fatal(s.ralph(0, "task", "list"), s.ralph(0, "session", "list"))
 	}
 	wantGone(t, "sleep "+escape)
-	return max(kills, 1)
+	wantDeserted(t, s.dir)
+	return max(kills, 1), frozen
 }
 
 // retryLost has the tasks tried again that wait because so many of their sessions
@@ -123,6 +243,15 @@ func (s *scriptedProject) retryLost() {
 		if task.Status == ralph.Blocked {
 			s.ralph(0, "task", "retry", strconv.FormatInt(task.ID, 10))
 		}
+	}
+}
+
+// finish works through what is left.
+func (s *scriptedProject) finish() {
+	s.t.Helper()
+	if s.command("run").Run() != nil {
+		s.retryLost() // the last of those that were lost is found lost by this run
+		s.ralph(0, "run")
 	}
 }
 
@@ -149,6 +278,19 @@ func newScriptedProject(t *testing.T, script, config string) *scriptedProject {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return s
+}
+
+// configure adds to ralph.yaml.
+func (s *scriptedProject) configure(text string) {
+	s.t.Helper()
+	path := filepath.Join(s.dir, "ralph.yaml")
+	config, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append(config, text...), 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *scriptedProject) command(args ...string) *exec.Cmd {
@@ -180,16 +322,22 @@ func wantStatus(t *testing.T, cmd *exec.Cmd, status int) (output string) {
 // acknowledged is what an agent is told once its signal is durable.
 var acknowledged = regexp.MustCompile(`Recorded (\w+) as comment (\d+)`)
 
-// settled holds what is true of a project once a run has ended by itself.
-func (s *scriptedProject) settled() {
+// sound holds what is true of a queue whose runs and workers have ended: none of
+// its tasks is lost, and each was done once. It returns how to look for more that
+// must not be in its database.
+func (s *scriptedProject) sound(tasks int) (none func(what, query string, args ...any)) {
 	t := s.t
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.dir, ".git", "ralph", "ralph.db")+"?mode=ro")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	none := func(what, query string, args ...any) {
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	none = func(what, query string, args ...any) {
 		t.Helper()
 		var n int
 		if err := db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
@@ -199,21 +347,35 @@ func (s *scriptedProject) settled() {
 			t.Errorf("%d %s", n, what)
 		}
 	}
+	none("tasks too few or too many", `SELECT count(*) - $1 FROM tasks WHERE origin = 'human'`, tasks)
 	none("tasks that people asked for and that are not completed", `SELECT count(*) FROM tasks WHERE origin = 'human' AND status <> 'completed'`)
 	none("sessions without an end", `SELECT count(*) FROM sessions WHERE completed_at = ''`)
 	none("runs without an end", `SELECT count(*) FROM runs WHERE ended_at = ''`)
-	none("learned signals without their one learning", `
-		SELECT count(*) FROM task_comments c WHERE c.signal_verb = 'learned' AND (SELECT count(*) FROM learning_comments l WHERE l.comment_id = c.id) <> 1`)
-	none("learnings that were counted wrongly", `SELECT count(*) FROM learnings l WHERE l.times_seen <> (SELECT count(*) FROM learning_comments c WHERE c.learning_id = l.id)`)
-	none("proposals too many", `SELECT max(0, count(*) - 1) FROM tasks WHERE origin = 'agent'`)
 	none("tasks with more or fewer than one accepted done", `
 		SELECT count(*) FROM tasks t WHERE t.origin = 'human' AND (SELECT count(*) FROM sessions s WHERE s.task_id = t.id AND s.outcome = 'success') <> 1`)
 	none("tasks whose attempts were counted wrongly", `
 		SELECT count(*) FROM tasks t WHERE t.origin = 'human' AND t.attempts <> (SELECT count(*) FROM sessions s WHERE s.task_id = t.id AND s.ending IN ('finished', 'timed_out'))`)
 	none("sessions of a task at one time", `
-		SELECT count(*) FROM sessions a JOIN sessions b ON a.id < b.id AND a.started_at < b.completed_at AND b.started_at < a.completed_at`)
+		SELECT count(*) FROM sessions a JOIN sessions b ON a.id < b.id AND a.task_id = b.task_id AND a.started_at < b.completed_at AND b.started_at < a.completed_at`)
+	none("signals that are stored twice", `
+		SELECT count(*) FROM (SELECT 1 FROM task_comments WHERE signal_verb <> '' GROUP BY session_id, signal_verb, signal_payload HAVING count(*) > 1) twice`)
 	none("broken rows", `SELECT count(*) FROM pragma_foreign_key_check`)
 	none("parts of the database that are corrupt", `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`)
+	return none
+}
+
+// settled holds what is true of the project of the storm of kills once a run has
+// ended by itself.
+func (s *scriptedProject) settled() {
+	t := s.t
+	t.Helper()
+	none := s.sound(3)
+	none("learned signals without their one learning", `
+		SELECT count(*) FROM task_comments c WHERE c.signal_verb = 'learned' AND (SELECT count(*) FROM learning_comments l WHERE l.comment_id = c.id) <> 1`)
+	none("learnings that were counted wrongly", `SELECT count(*) FROM learnings l WHERE l.times_seen <> (SELECT count(*) FROM learning_comments c WHERE c.learning_id = l.id)`)
+	none("proposals too many", `SELECT max(0, count(*) - 1) FROM tasks WHERE origin = 'agent'`)
+	none("sessions of the run at one time", `
+		SELECT count(*) FROM sessions a JOIN sessions b ON a.id < b.id AND a.started_at < b.completed_at AND b.started_at < a.completed_at`)
 
 	streams, err := filepath.Glob(filepath.Join(s.dir, ".git", "ralph", "sessions", "*", "stream.jsonl"))
 	if err != nil || len(streams) < 3 {

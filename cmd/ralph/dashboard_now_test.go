@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,5 +101,21 @@ func TestWhatNeedsYouNowInABrowser(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestNothingIsDecidedOnBehindAScrollBar, which some systems do not show.
+func TestNothingIsDecidedOnBehindAScrollBar(t *testing.T) {
+	needChromium(t)
+	s := newShowcase(t, "| a |\n|---|\n| `b|c` |\n"+strings.Repeat("a line\n", 100)+"the end")
+	d := serveProject(t, s.scriptedProject, "127.0.0.1:0")
+	p := newTab(t)
+	p.signIn(s.scriptedProject, d)
+	for _, page := range []string{"/inbox", "/tasks/1"} {
+		p.open(d.url + page)
+		p.sees("long texts are there", `[...document.querySelectorAll("main pre")].some(e => e.textContent.includes("the end") && e.clientHeight > 500)`)
+		if n := eval[int](p, `[...document.querySelectorAll(".md pre, .item pre")].filter(e => e.scrollHeight > e.clientHeight + 1).length`); n > 0 {
+			t.Errorf("on %s %d texts scroll", page, n)
+		}
 	}
 }

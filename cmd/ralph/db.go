@@ -31,11 +31,11 @@ func newDBCheck(a *app) *cobra.Command {
 		Example: "  ralph db check", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := checked{Problems: []store.Problem{}}
-			var backups string
-			err := a.queued(cmd.Context(), func(_ *project, db *store.DB) error {
-				v.Database, backups = db.Path(), filepath.Join(filepath.Dir(db.Path()), "backups")
+			var advice string
+			err := a.queued(cmd.Context(), func(p *project, db *store.DB) error {
+				v.Database = db.Path()
 				if err := db.Check(cmd.Context()); err != nil {
-					v.Damage = err.Error()
+					v.Damage, advice = err.Error(), p.howToRestore()
 					return nil
 				}
 				problems, err := db.Examine(cmd.Context())
@@ -45,7 +45,7 @@ func newDBCheck(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = a.print(v, func(w io.Writer) error { return sayChecked(w, v, backups) })
+			err = a.print(v, func(w io.Writer) error { return sayChecked(w, v, advice) })
 			if err == nil && (v.Damage != "" || len(v.Problems) > 0) {
 				return &statusError{status: ralph.ExitFailure}
 			}
@@ -63,7 +63,7 @@ type checked struct {
 
 // sayChecked says what is wrong with which rows. A copy is named only where the file
 // itself is damaged, with what would be lost: everything since.
-func sayChecked(w io.Writer, v checked, backups string) error {
+func sayChecked(w io.Writer, v checked, advice string) error {
 	for _, p := range v.Problems {
 		fmt.Fprintf(w, "%d %s: %s\n", len(p.Rows), p.What, strings.Join(p.Rows, ", "))
 		if p.Mend != "" {
@@ -73,7 +73,7 @@ func sayChecked(w io.Writer, v checked, backups string) error {
 	switch {
 	case v.Damage != "":
 		fmt.Fprintf(w, "the file is damaged: %s\n", v.Damage)
-		_, err := fmt.Fprintln(w, newestCopy(backups))
+		_, err := fmt.Fprintln(w, "→", advice)
 		return err
 	case len(v.Problems) > 0:
 		_, err := fmt.Fprintln(w, "the file itself is sound:", v.Database)
@@ -81,21 +81,6 @@ func sayChecked(w io.Writer, v checked, backups string) error {
 	}
 	_, err := fmt.Fprintln(w, "ok:", v.Database)
 	return err
-}
-
-// newestCopy says which copy there is to go back to, and what that would cost.
-func newestCopy(dir string) string {
-	files, err := filepath.Glob(filepath.Join(dir, "*.db"))
-	if err != nil || len(files) == 0 {
-		return "there is no copy of it in " + dir + "; if you have one elsewhere, `ralph db restore FILE` puts it back and keeps this file beside it"
-	}
-	newest, at := "", time.Time{}
-	for _, f := range files {
-		if info, err := os.Stat(f); err == nil && info.ModTime().After(at) {
-			newest, at = f, info.ModTime()
-		}
-	}
-	return fmt.Sprintf("the newest copy is of %s: `ralph db restore %s` puts it back, without all that happened since, and keeps this file beside it", at.Local().Format("Jan 2 2006 15:04"), newest)
 }
 
 func newDBBackup(a *app) *cobra.Command {

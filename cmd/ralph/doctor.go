@@ -160,11 +160,11 @@ func lookAtVerdicts(ctx context.Context, db *store.DB) []finding {
 func verification(ctx context.Context, a *app, p *project, db *store.DB, noCheck bool) []finding {
 	commands := p.config.Verify.Commands
 	if len(commands) == 0 {
-		return []finding{{"verification", true, "none for every task", "set verify in ralph.yaml, and --verify for each task: what nothing checks is taken at its word"}}
+		return []finding{{"verification", true, "no command checks every task", "set verify in ralph.yaml, and --verify for each task: what nothing checks is taken at its word"}}
 	}
 	for _, c := range commands {
 		if program := missingProgram(ctx, c); program != "" {
-			return []finding{{"verification", false, c + ": there is no program " + program, "install it, or change verify in ralph.yaml"}}
+			return []finding{{"verification", false, c + ": " + program + " is not installed, or not in PATH", "install it, or change verify in ralph.yaml"}}
 		}
 	}
 	if noCheck {
@@ -173,15 +173,19 @@ func verification(ctx context.Context, a *app, p *project, db *store.DB, noCheck
 	if onTerminal(a.err) {
 		fmt.Fprintf(a.err, "ralph: runs the verification (%s a command at most; --no-check leaves it out)\n", config.FormatDuration(p.config.Verify.Timeout))
 	}
-	checks, err := a.verify(ctx, p, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
+	checks, holds, err := a.verify(ctx, p, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
 	if err != nil {
 		return []finding{{"verification", false, err.Error(), ""}}
 	}
 	var findings []finding
 	for _, c := range checks {
 		f := finding{"verification", c.Passed, sayCheck(c, 0), ""}
-		if !c.Passed {
-			f.Mend = "mend it: `ralph verify` shows its output. A run does not begin while it fails, unless it names the tests that do; `ralph run --on-red first` has one task mend it"
+		switch {
+		case !c.Passed && !holds:
+			f.OK, f.Mend = true, "a run begins all the same: "+excusedByName
+			f.Found = oneLine(c.Command+": red already: "+strings.Join(c.Failures, ", "), 1000)
+		case !c.Passed:
+			f.Mend = "mend it: `ralph verify` shows its output. A run does not begin while it fails; `ralph run --on-red first` has one task mend it"
 		}
 		findings = append(findings, f)
 	}

@@ -74,9 +74,7 @@ func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
 
 // sayWhole prints a text with all its lines, each behind the same blanks.
 func sayWhole(w io.Writer, before, text string) {
-	for l := range strings.Lines(strings.TrimSpace(printable(text))) {
-		if l = strings.TrimRight(l, " \t\n"); l != "" {
-			fmt.Fprintf(w, "%s%s\n", before, l)
-		}
+	for l := range strings.Lines(strings.Trim(printable(text), "\n")) {
+		fmt.Fprintln(w, strings.TrimRight(before+l, " \t\n"))
 	}
 }

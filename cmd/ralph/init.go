@@ -28,7 +28,7 @@ func newInit(a *app) *cobra.Command {
 		Short: "Make this directory a project: write ralph.yaml",
 		Long: `Write ralph.yaml with the verification commands that fit what is found in the
 directory, create the database, and run the commands once: what is red already keeps
-a run from beginning. A file that is there already is not changed.
+a run from beginning. A file that is there already, as in a new clone, is not changed.
 
 A repository has one queue, which is that of the folder in which it began. A part of
 it, as in a monorepo, becomes a project of its own by --package: with its own queue
@@ -59,10 +59,11 @@ elsewhere is not its own.`,
 			if err := checkPath(root, before.state); err != nil {
 				return err
 			}
-			if _, err := before.hasQueue(); err != nil {
+			begun, err := before.hasQueue()
+			if err != nil {
 				return err
 			}
-			if err := roomFor(cmd.Context(), root, own); err != nil {
+			if err := roomFor(cmd.Context(), root, own, begun); err != nil {
 				return err
 			}
 			var found likely
@@ -86,6 +87,9 @@ elsewhere is not its own.`,
 			}
 			defer db.Close()
 			out := initialised{Config: path, Written: written, Git: p.git, Common: p.common, State: p.state, Verify: p.config.Verify.Commands, Checks: []ralph.Check{}}
+			if p.git && !own && within(top, p.root) != "." {
+				out.Part = top
+			}
 			if found.command != "" {
 				out.Missing = missingProgram(cmd.Context(), found.command)
 			}
@@ -95,7 +99,7 @@ elsewhere is not its own.`,
 				}
 			}
 			if !noCheck && len(p.config.Verify.Commands) > 0 {
-				checks, err := a.verify(cmd.Context(), p, db, 0, func(c ralph.Check, _ io.ReadSeeker) error {
+				checks, holds, err := a.verify(cmd.Context(), p, db, 0, func(c ralph.Check, _ io.ReadSeeker) error {
 					if a.json {
 						return nil
 					}
@@ -105,7 +109,7 @@ elsewhere is not its own.`,
 				if err != nil {
 					return err
 				}
-				out.Checks = checks
+				out.Checks, out.Holds = checks, holds
 			}
 			return a.print(out, func(w io.Writer) error { return out.sayNext(w, noCheck) })
 		},
@@ -120,11 +124,13 @@ type initialised struct {
 	Config  string        `json:"config"`
 	Written bool          `json:"written"` // the configuration was not there before
 	Git     bool          `json:"git"`
+	Part    string        `json:"-"` // the repository whose queue is now this part's, unless it is the whole
 	Common  string        `json:"git_common_dir"`
 	State   string        `json:"state"`
 	Verify  []string      `json:"verify"`
 	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
 	Checks  []ralph.Check `json:"checks"`            // how the commands did; empty if they were not run
+	Holds   bool          `json:"red"`               // one fails so that a run does not begin
 }
 
 // sayFound says what was found and written, before the commands run.
@@ -134,6 +140,9 @@ func (o initialised) sayFound(w io.Writer) error {
 		wrote = "configured by"
 	}
 	fmt.Fprintf(w, "%s %s\nstate is kept in %s\n", wrote, o.Config, o.State)
+	if o.Part != "" {
+		fmt.Fprintf(w, "the one queue of the repository in %s is this folder's; other folders of it have their own: ralph init --package\n", o.Part)
+	}
 	if !o.Git {
 		fmt.Fprintln(w, "no git repository: files changed by a session will not be known")
 	}
@@ -150,14 +159,21 @@ func (o initialised) sayFound(w io.Writer) error {
 	return nil
 }
 
+// excusedByName is what becomes of tests that fail already.
+const excusedByName = "tests that fail by name before a task is begun are excused, and no others"
+
 // sayNext says what to do next.
 func (o initialised) sayNext(w io.Writer, noCheck bool) error {
 	switch {
 	case len(o.Verify) > 0 && noCheck:
 		fmt.Fprintln(w, "it was not run: `ralph verify` does, and what is red already keeps a run from beginning")
-	case !green(o.Checks):
-		fmt.Fprintln(w, "red: mend it before `ralph run`, unless it names the tests that fail, which are excused. "+
+	case o.Holds && o.Missing != "":
+		fmt.Fprintf(w, "red: a run does not begin before %s is installed, or verify in ralph.yaml is changed\n", o.Missing)
+	case o.Holds:
+		fmt.Fprintln(w, "red: a run does not begin before it passes: mend it. "+
 			"In a project that begins empty `ralph run --on-red first` has the first task work until it passes")
+	case !green(o.Checks):
+		fmt.Fprintln(w, "a run begins all the same: "+excusedByName)
 	}
 	_, err := fmt.Fprintln(w, "next: ralph doctor, ralph task add TITLE --verify COMMAND, ralph run")
 	return err

@@ -15,7 +15,7 @@ import (
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/proc"
-	"ralph/internal/sdnotify"
+	"ralph/internal/systemd"
 	"ralph/loop"
 )
 
@@ -63,8 +63,8 @@ func complain(a *app, err error) int {
 		return ralph.ExitOK
 	}
 	name := "ralph:"
-	if sdnotify.Journalled(a.err) {
-		name = sdnotify.Prefix(slog.LevelError) + name
+	if systemd.Journalled(a.err) {
+		name = systemd.Prefix(slog.LevelError) + name
 	}
 	var status *statusError
 	if errors.As(err, &status) {

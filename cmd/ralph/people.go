@@ -131,7 +131,7 @@ func (a *app) refuseInSession(ctx context.Context, instead string) error {
 	if name == "" && err == nil {
 		return nil // its session is another project's
 	}
-	refusal := fmt.Errorf("`%s` is for people, and this is %s of an agent: %s", command, name, instead)
+	refusal := fmt.Errorf("`%s` is for people, and this is %s: %s", command, name, instead)
 	if err != nil {
 		refusal = fmt.Errorf("`%s` is for people, and this may be a session of an agent, which cannot be told (%w): %s", command, err, instead)
 	}
@@ -206,11 +206,11 @@ func (a *app) recordAttempt(ctx context.Context, p *project, markers []string, w
 	}
 	if s.ID == "" {
 		if within {
-			return "a process", nil
+			return "a process that a run or a check of ralph's has started", nil
 		}
 		return "", nil
 	}
-	name = fmt.Sprintf("session %.8s on TASK-%d", s.ID, s.TaskID)
+	name = fmt.Sprintf("session %.8s on TASK-%d of an agent", s.ID, s.TaskID)
 	if s.CompletedAt.IsZero() {
 		err = db.Tx(ctx, func(tx *store.Tx) error { return tx.RecordAttempt(s, command) })
 	}

@@ -83,8 +83,8 @@ func (p *project) belongs(ctx context.Context, db *store.DB, warn io.Writer, fre
 // roomFor makes sure that a project may begin in a folder: there is none around it,
 // and the repository's queue is not another folder's. With own it is to be a package,
 // whose state folder is made. The folder's configuration may be there already, as in
-// a new clone, if only its state is missing.
-func roomFor(ctx context.Context, root string, own bool) error {
+// a new clone, if only its queue has not begun.
+func roomFor(ctx context.Context, root string, own, begun bool) error {
 	path := filepath.Join(root, configName)
 	top, common, err := worktree.Find(ctx, root)
 	git := err == nil
@@ -93,12 +93,12 @@ func roomFor(ctx context.Context, root string, own bool) error {
 	}
 	state := packageState(common, top, root)
 	switch {
-	case exists(path) && (!own || !git || exists(state)):
-		return usage(fmt.Errorf("%s exists already; it was not changed", path))
+	case exists(path) && begun:
+		return usage(fmt.Errorf("%s exists already; it was not changed. This is a project: `ralph doctor` says whether a run can work here", path))
 	case own && git:
 		queue, err := rootOfQueue(ctx, common)
 		if err == nil && queue == within(top, root) {
-			err = usage(fmt.Errorf("%s is the project of the repository's queue already, and no package", root))
+			err = usage(fmt.Errorf("%s has the repository's queue already, and needs none of its own: work here as you are", root))
 		}
 		if err != nil {
 			return err

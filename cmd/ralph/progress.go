@@ -12,7 +12,7 @@ import (
 
 	"ralph"
 	"ralph/internal/report"
-	"ralph/internal/sdnotify"
+	"ralph/internal/systemd"
 	"ralph/internal/transcript"
 	"ralph/loop"
 	"ralph/store"
@@ -134,7 +134,7 @@ func (p *progress) one(e ralph.Event) error {
 		}
 		before := e.Created.Local().Format("15:04:05") + "  "
 		if p.journal {
-			before = sdnotify.Prefix(level(e))
+			before = systemd.Prefix(level(e))
 		}
 		_, err := fmt.Fprintf(p.out, "%s%s\n", before, line)
 		return err

@@ -95,6 +95,7 @@ type stage struct {
 	api   *messagesapi.Server
 	home  string
 	key   string // what the CLI is signed in with, as NAME=value
+	first string // a folder of programs before all others
 }
 
 func newStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
@@ -132,10 +133,15 @@ func (s *stage) configure(text string) {
 func (s *stage) write(files map[string]string) {
 	s.t.Helper()
 	for name, text := range files {
-		path := filepath.Join(s.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
-			s.t.Fatal(err)
-		}
+		s.file(filepath.Join(s.dir, name), text)
+	}
+}
+
+// file writes a file anywhere.
+func (s *stage) file(path, text string) {
+	s.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -156,7 +162,7 @@ func (s *stage) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.t.Context(), s.ralph, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"PATH=" + strings.TrimPrefix(s.first+":"+os.Getenv("PATH"), ":"), "HOME=" + s.home, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"ANTHROPIC_BASE_URL=" + s.api.URL, s.key,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
 	}

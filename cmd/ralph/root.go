@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -80,6 +81,9 @@ func checkArguments(cmd *cobra.Command) {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
 			if err != nil && !cmd.HasSubCommands() {
+				if strings.Contains(err.Error(), "arg(s)") {
+					err = fmt.Errorf("wrong number of arguments (%d)", len(args))
+				}
 				err = fmt.Errorf("%w; it is used as: %s", err, cmd.UseLine())
 			}
 			return usage(err)

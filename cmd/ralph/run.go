@@ -23,7 +23,7 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/retention"
 	"ralph/internal/schedule"
-	"ralph/internal/sdnotify"
+	"ralph/internal/systemd"
 	"ralph/loop"
 	"ralph/loop/claude"
 	"ralph/store"
@@ -208,7 +208,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return errors.Join(err, unlock())
 	}
 	status, err := o.reported(ctx, a, db, l)
-	if gone := db.Intact(); gone != nil {
+	if gone := intactAfter(db, err); gone != nil {
 		err = p.lost(ctx, db, l.Tree, gone)
 	} else if kerr := keepWithin(ctx, p, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
@@ -313,7 +313,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 		// would pass for a wrong configuration, and not be started anew. This has it die
 		// of the signal, after the same report.
 		debug.SetTraceback("crash")
-		systemd, err := sdnotify.New(l.Log)
+		systemd, err := systemd.New(l.Log)
 		if err != nil {
 			return 0, usage(err)
 		}
@@ -354,7 +354,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	}
 	progress := &progress{
 		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
-		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: sdnotify.Journalled(a.out),
+		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
 		terminal: onTerminal(a.out),
 	}
 	if l.Daemon {
@@ -387,8 +387,8 @@ func onTerminal(w io.Writer) bool {
 
 // newLog is the log of a run: lines for a terminal, or for systemd's journal.
 func newLog(a *app) *slog.Logger {
-	if sdnotify.Journalled(a.err) {
-		return slog.New(sdnotify.NewHandler(a.err))
+	if systemd.Journalled(a.err) {
+		return slog.New(systemd.NewHandler(a.err))
 	}
 	return slog.New(slog.NewTextHandler(a.err, nil))
 }
@@ -420,6 +420,9 @@ func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 		if i < 5 || t.ID == l.Task {
 			fmt.Fprintf(w, "\n  TASK-%d %s", t.ID, oneLine(t.Title, 100))
 		}
+	}
+	if len(queue) == 0 {
+		fmt.Fprint(w, " (`ralph task add TITLE --verify COMMAND` adds a task)")
 	}
 	if len(queue) > 5 && l.Task == 0 {
 		fmt.Fprintf(w, "\n  and %d more", len(queue)-5)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ralph/internal/service"
+	"ralph/internal/systemd"
 )
 
 // serviceOptions are the flags of `ralph service`.
@@ -77,7 +77,7 @@ of the system needs root to install, and runs as --user.`,
 
 // newUnit is the project's unit as the flags say, and the systemd that it is for.
 // args are further flags of `ralph run`.
-func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (u service.Unit, m service.Manager, err error) {
+func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (u systemd.Unit, m systemd.Manager, err error) {
 	p, err := a.project(ctx)
 	if err != nil {
 		return u, m, err
@@ -93,7 +93,7 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (u se
 		return u, m, usage(errors.New("--user is for a service of the system: add --system"))
 	}
 	c := p.config.Config
-	u = service.Unit{
+	u = systemd.Unit{
 		Name: o.name, Dir: p.root, RunArgs: args, Path: os.Getenv("PATH"), System: o.system,
 		StopTimeout: c.ShutdownGrace + c.Agent.ExitGrace + c.Agent.KillGrace + settleTime,
 	}
@@ -112,7 +112,7 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (u se
 		return u, m, err
 	}
 	u.EnvFile = filepath.Join(config, "ralph", "service.env")
-	return u, service.NewManager(o.system, config, a.environ), nil
+	return u, systemd.NewManager(o.system, config, a.environ), nil
 }
 
 // settleTime is what a stopped session takes to be settled. A verification that
@@ -142,7 +142,7 @@ func installService(ctx context.Context, a *app, o serviceOptions, args []string
 		return err
 	}
 	changed, err := m.Install(ctx, u)
-	if errors.Is(err, service.ErrNoSystemd) {
+	if errors.Is(err, systemd.ErrNoSystemd) {
 		return fmt.Errorf("%w: `ralph service print` shows the unit; anything else that keeps a process alive can start `%s -C %s run --daemon`", err, u.Binary, u.Dir)
 	}
 	if err != nil {
@@ -168,7 +168,7 @@ func installService(ctx context.Context, a *app, o serviceOptions, args []string
 }
 
 // warnService tells what will keep an installed service from working.
-func warnService(ctx context.Context, a *app, w io.Writer, u service.Unit) error {
+func warnService(ctx context.Context, a *app, w io.Writer, u systemd.Unit) error {
 	p, err := a.project(ctx)
 	if err != nil {
 		return err
@@ -220,10 +220,10 @@ func serviceStatus(ctx context.Context, a *app, o serviceOptions) error {
 	return a.print(state, func(w io.Writer) error { return sayService(w, m, state) })
 }
 
-func sayService(w io.Writer, m service.Manager, s service.State) error {
+func sayService(w io.Writer, m systemd.Manager, s systemd.State) error {
 	switch {
 	case !s.Systemd:
-		_, err := fmt.Fprintf(w, "no service: %v (`ralph status` tells whether a run is active)\n", service.ErrNoSystemd)
+		_, err := fmt.Fprintf(w, "no service: %v (`ralph status` tells whether a run is active)\n", systemd.ErrNoSystemd)
 		return err
 	case !s.Installed:
 		_, err := fmt.Fprintf(w, "%s is not installed (`ralph service install`)\n", s.Name)

@@ -143,7 +143,8 @@ func (p *project) hasQueue() (bool, error) {
 		path, what, strings.Join(left, ", "), p.howToRestore(), p.state)
 }
 
-// howToRestore says how the database is brought back, naming the newest copy.
+// howToRestore says how the database is brought back, naming the newest copy, and what
+// that costs.
 func (p *project) howToRestore() string {
 	dir := filepath.Join(p.state, "backups")
 	entries, err := os.ReadDir(dir)
@@ -158,9 +159,10 @@ func (p *project) howToRestore() string {
 		}
 	}
 	if newest == "" {
-		return "ralph has made no copy of it; if you have one, bring it back with `ralph db restore FILE`"
+		return "ralph has made no copy of it; if you have one, bring it back with `ralph db restore FILE`, which keeps what is there now"
 	}
-	return fmt.Sprintf("bring the newest copy back, of %s, with `ralph db restore %s`", at.Local().Format("Jan 2 15:04:05"), newest)
+	return fmt.Sprintf("bring the newest copy back, of %s, with `ralph db restore %s`, which lacks all that happened since and keeps what is there now",
+		at.Local().Format("Jan 2 2006 15:04:05"), newest)
 }
 
 // errNoQueue says that a project has no database yet.
@@ -201,6 +203,19 @@ func (p *project) open(ctx context.Context) (*store.DB, error) {
 	}
 	p.blank = true
 	return store.OpenEmpty(ctx, errNoQueue)
+}
+
+// intactAfter is db.Intact when a run has ended. An error may be the beginning of a
+// repository's removal, which comes to the database last: that gets a moment to show.
+func intactAfter(db *store.DB, err error) error {
+	const looks, every = 10, 100 * time.Millisecond
+	for range looks {
+		if gone := db.Intact(); gone != nil || err == nil {
+			return gone
+		}
+		time.Sleep(every)
+	}
+	return db.Intact()
 }
 
 // lost is err, or what there is to say of a run whose database was taken away under it.

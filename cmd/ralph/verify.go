@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -41,7 +42,7 @@ Exit statuses: 0 all passed; 2 there is nothing to run; 3 a command failed; 130 
 				task = id
 			}
 			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				checks, err := a.verify(cmd.Context(), p, db, task, func(c ralph.Check, output io.ReadSeeker) error {
+				checks, _, err := a.verify(cmd.Context(), p, db, task, func(c ralph.Check, output io.ReadSeeker) error {
 					switch {
 					case a.json:
 						return nil
@@ -100,23 +101,33 @@ func sayOutput(w io.Writer, c ralph.Check, output io.ReadSeeker) error {
 }
 
 // verify runs the commands of a task, or with 0 those of the project, as a session's
-// done is checked; an interrupt stops it with everything that it started.
-func (a *app) verify(ctx context.Context, p *project, db *store.DB, task int64, show func(c ralph.Check, output io.ReadSeeker) error) ([]ralph.Check, error) {
+// done is checked; an interrupt stops it with everything that it started. Holds tells
+// whether a failure keeps a run from beginning.
+func (a *app) verify(ctx context.Context, p *project, db *store.DB, task int64, show func(c ralph.Check, output io.ReadSeeker) error) (checks []ralph.Check, holds bool, err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var err error
+	if p.blank {
+		// What the commands say is kept for later runs, which nobody has begun yet.
+		if db, err = store.OpenEmpty(ctx, nil); err != nil {
+			return nil, false, err
+		}
+		defer db.Close()
+		elsewhere := *p
+		elsewhere.state = filepath.Dir(db.Path())
+		p = &elsewhere
+	}
 	if p.held, err = confine(ctx, a, p); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	l, err := newLoop(ctx, a, p, db)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	checks, err := l.Verify(ctx, task, show)
+	checks, holds, err = l.Verify(ctx, task, show)
 	if ctx.Err() != nil {
-		return checks, &statusError{ralph.ExitStopped, fmt.Errorf("the verification was stopped: %w", context.Cause(ctx))}
+		return checks, holds, &statusError{ralph.ExitStopped, fmt.Errorf("the verification was stopped: %w", context.Cause(ctx))}
 	}
-	return checks, err
+	return checks, holds, err
 }
 
 // green reports whether all checks passed.

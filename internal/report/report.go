@@ -17,9 +17,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"ralph"
+	"ralph/internal/transcript"
 )
 
 // A Report is what runs came to.
@@ -206,19 +206,14 @@ func (f Flag) Line() string {
 	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, line(f.What), f.Comment)
 }
 
-// line is text on one line, without what would steer a terminal, cut to a
-// reasonable length.
+// line is text on one line, with what hides or would steer a terminal by its number,
+// cut to a reasonable length.
 func line(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, s)
+	s = transcript.VisibleLine(s)
 	if runes := []rune(s); len(runes) > 500 {
 		s = string(runes[:499]) + "…"
 	}
-	return strings.TrimSpace(s)
+	return s
 }
 
 // cell is text as Markdown that means nothing but itself.

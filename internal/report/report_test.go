@@ -67,6 +67,17 @@ func TestReportsAreAsTheGoldenFiles(t *testing.T) {
 	}
 }
 
+// TestWhatHidesIsNamed in the report, as everywhere in a terminal.
+func TestWhatHidesIsNamed(t *testing.T) {
+	var b bytes.Buffer
+	if err := sample("safe\u202e\u200b.").Write(&b, "text"); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "safe<U+202E><U+200B>."); n < 5 {
+		t.Errorf("it is named %d times:\n%s", n, b.String())
+	}
+}
+
 // TestHostileTextIsHarmless: what an agent or a person wrote cannot pass for the
 // report's own.
 func TestHostileTextIsHarmless(t *testing.T) {

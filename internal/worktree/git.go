@@ -40,6 +40,8 @@ var quiet = []string{
 var quietEnv = []string{
 	"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
 	"GIT_PAGER=cat", "GIT_SSH_COMMAND=false", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
+	// History is what the commits say, and not what somebody has put in their place here.
+	"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null",
 	// The first place is for [Tree.environment], the others are for [Tree.overrides].
 	"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.untrackedCache", "GIT_CONFIG_VALUE_0=false",
 }
@@ -88,7 +90,16 @@ func runWithin(ctx context.Context, limit time.Duration, dir string, env []strin
 	case errors.Is(context.Cause(within), errSlow):
 		return nil, fmt.Errorf("git %s: %w", subcommand(args), errSlow)
 	}
-	return nil, fmt.Errorf("git %s: %w: %s", subcommand(args), err, strings.Join(strings.Fields(errs.String()), " "))
+	said := strings.Join(strings.Fields(errs.String()), " ")
+	for _, v := range env {
+		if file, ok := strings.CutPrefix(v, "GIT_INDEX_FILE="); ok {
+			said = strings.ReplaceAll(said, file, "the index") // of which it is a copy that nobody knows
+		}
+	}
+	if said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return nil, fmt.Errorf("git %s: %w", subcommand(args), err)
 }
 
 // subcommand is the command of git's, without the options before it.

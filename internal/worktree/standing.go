@@ -157,8 +157,10 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 // first, of so many at most.
 func (t *Tree) log(ctx context.Context, options, from, not []string) ([]ralph.Commit, error) {
 	// %x1f cannot stand in a name or a subject as git cleans them.
-	args := slices.Concat([]string{"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
-		"--format=%H%x1f%an%x1f%s"}, options, []string{"--stdin"})
+	args := slices.Concat([]string{
+		"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
+		"--format=%H%x1f%an%x1f%s",
+	}, options, []string{"--stdin"})
 	out, err := runInput(ctx, t.root, nil, revisions(from, not), args...)
 	var list []ralph.Commit
 	for line := range strings.Lines(string(out)) {
@@ -234,22 +236,29 @@ func (t *Tree) beginnings(ctx context.Context, before Snapshot, others ...string
 	return there
 }
 
-// taken are those of some files that commits since before have, which branches or tags
-// still know, and those of them that look like secrets and were in no commit before.
+// taken are those of some files that commits since before have, which any ref but a stash
+// still knows, and those of them that look like secrets and were in no commit before. A
+// remote's branch counts for secrets alone: what else it has may have been fetched.
 func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs []string) (files, secrets []string, err error) {
 	if len(theirs) == 0 || head == "" {
 		return nil, nil, nil
 	}
-	committed, err := t.committed(ctx, []string{"--branches", "--tags"}, []string{head}, t.beginnings(ctx, before))
+	local := []string{"--exclude=refs/ralph/*", "--exclude=refs/stash", "--exclude=refs/remotes/*", "--all"}
+	begun := t.beginnings(ctx, before)
+	committed, err := t.committed(ctx, local, []string{head}, begun)
+	if err != nil {
+		return nil, nil, err
+	}
+	pushed, err := t.committed(ctx, []string{"--remotes"}, nil, begun)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, f := range theirs {
-		if !slices.Contains(committed, f) {
-			continue
+		here := slices.Contains(committed, f)
+		if here {
+			files = append(files, f)
 		}
-		files = append(files, f)
-		if !t.SecretFile(f) {
+		if !here && !slices.Contains(pushed, f) || !t.SecretFile(f) {
 			continue
 		}
 		if before.Head != "" {
@@ -264,8 +273,10 @@ func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs [
 
 // committed are the files that commits have changed.
 func (t *Tree) committed(ctx context.Context, options, from, not []string) ([]string, error) {
-	args := slices.Concat([]string{"log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
-		"--diff-merges=first-parent", "--relative"}, options, []string{"--stdin"})
+	args := slices.Concat([]string{
+		"log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
+		"--diff-merges=first-parent", "--relative",
+	}, options, []string{"--stdin"})
 	out, err := runInput(ctx, t.root, nil, revisions(from, not), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
 }

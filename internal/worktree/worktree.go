@@ -237,7 +237,7 @@ func (t *Tree) knownTree(digest, objects, head string) (content string, ok bool)
 func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 	out, err := run(ctx, t.root, env, "write-tree")
 	if err != nil {
-		return "", fmt.Errorf("state of the work tree: %w", err)
+		return "", err
 	}
 	id := strings.TrimSpace(string(out))
 	if t.prefix == "" {

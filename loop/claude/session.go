@@ -81,7 +81,8 @@ func (s *session) run(ctx context.Context) error {
 
 	ask := func() {
 		s.phase, s.turnOver, s.followUp = asking, false, nil
-		kept := maps.Clone(s.kept)
+		kept := map[int]bool{}
+		maps.Copy(kept, s.kept)
 		work.Go(func() { answers <- s.askLoop(turns, kept) })
 	}
 
@@ -169,7 +170,7 @@ func (s *session) hear(r reading) {
 		seen = s.history.addUnreadable(r.line)
 	}
 	for _, e := range seen {
-		if e.Kind == loop.SeenStart {
+		if e.Kind == loop.SeenStart && s.kept == nil { // before its first tool: the CLI says so at each turn
 			s.keepMembers()
 		}
 		if s.task.Seen != nil {
@@ -223,16 +224,39 @@ func (s *session) settled() bool {
 	return s.deaf || s.writing == nil && len(s.outbox) == 0 && heard
 }
 
-// keepMembers notes the processes that the agent has when it is ready. Where they
-// cannot be listed they cannot be frozen either.
+// keepMembers notes the agent's own processes when it is ready. Where they cannot be
+// listed they cannot be frozen either.
 func (s *session) keepMembers() {
-	members, err := s.process.Members()
-	if err != nil {
-		return
+	if members, err := s.process.Members(); err == nil {
+		s.kept = own(members)
 	}
-	s.kept = map[int]bool{}
+}
+
+// own are the servers of ralph's tools and what has started them, up to the command. What
+// else there is has been started by hooks and the like. Without such a server it cannot be
+// told apart.
+func own(members []proc.Member) map[int]bool {
+	isServer := servers()
+	parents, all, kept := map[int]int{}, map[int]bool{}, map[int]bool{}
 	for _, m := range members {
-		s.kept[m.Pid] = true
+		parents[m.Pid], all[m.Pid] = m.Parent, true
+		if isServer(m) {
+			for pid := m.Pid; all[pid] && !kept[pid]; pid = parents[pid] { // parents come first
+				kept[pid] = true
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return all
+	}
+	return kept
+}
+
+// servers tells the servers of ralph's tools.
+func servers() func(proc.Member) bool {
+	self, err := os.Executable()
+	return func(m proc.Member) bool {
+		return err == nil && strings.TrimSuffix(m.Exe, " (deleted)") == self && strings.Contains(m.Command+" ", " mcp ")
 	}
 }
 
@@ -247,13 +271,9 @@ func (s *session) askLoop(ctx context.Context, kept map[int]bool) loop.Answer {
 // ownProcesses tells the agent's own processes: those that it had when it was ready, and
 // servers of ralph's tools that it has started again since.
 func ownProcesses(kept map[int]bool, leader int) func(proc.Member) bool {
-	self, err := os.Executable()
-	if err != nil {
-		self = "" // a server that was started again is missed then, and no more
-	}
+	isServer := servers()
 	return func(m proc.Member) bool {
-		server := kept[m.Parent] && self != "" && m.Exe == self && strings.Contains(m.Command+" ", " mcp ")
-		if m.Pid == leader || server {
+		if m.Pid == leader || kept[m.Parent] && isServer(m) {
 			kept[m.Pid] = true
 		}
 		return kept[m.Pid]

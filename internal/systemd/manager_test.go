@@ -1,4 +1,4 @@
-package service_test
+package systemd_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ralph/internal/proc"
-	"ralph/internal/service"
+	"ralph/internal/systemd"
 )
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // A stand is a machine with a systemctl that notes what it is told.
 type stand struct {
-	service.Manager
+	systemd.Manager
 	dir string
 }
 
@@ -44,7 +44,7 @@ exec cat "` + s.dir + `/says" >&2
 	if err := os.Chmod(filepath.Join(s.dir, "systemctl"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.Manager = service.NewManager(false, filepath.Join(s.dir, "config"), []string{"PATH=" + s.dir + ":/usr/bin:/bin"})
+	s.Manager = systemd.NewManager(false, filepath.Join(s.dir, "config"), []string{"PATH=" + s.dir + ":/usr/bin:/bin"})
 	s.Booted = s.dir
 	return s
 }
@@ -86,7 +86,7 @@ func TestAServiceIsInstalledAndRemoved(t *testing.T) {
 		t.Errorf("%v, the unit is\n%s", err, written)
 	}
 	state, err := s.Status(t.Context(), u)
-	want := service.State{
+	want := systemd.State{
 		Systemd: true, Name: "ralph-my-app.service", File: s.File(u), Installed: true, Enabled: true, Active: "active", Sub: "running",
 		Text: "waiting = ready", PID: 12, Result: "success", Restarts: 3, Since: "Fri 2026-11-20",
 	}
@@ -145,7 +145,7 @@ func TestWhatSystemctlSaysIsPassedOn(t *testing.T) {
 func TestWithoutSystemd(t *testing.T) {
 	s, u := newStand(t), plain()
 	s.Booted = filepath.Join(s.dir, "no such folder")
-	if _, err := s.Install(t.Context(), u); !errors.Is(err, service.ErrNoSystemd) {
+	if _, err := s.Install(t.Context(), u); !errors.Is(err, systemd.ErrNoSystemd) {
 		t.Errorf("install: %v", err)
 	}
 	if state, err := s.Status(t.Context(), u); err != nil || state.Systemd || state.Installed {

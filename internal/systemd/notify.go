@@ -1,11 +1,4 @@
-// Package sdnotify tells systemd how a daemon does: that it is ready, what it is
-// doing, that it is ending, and, as long as its work makes progress, that it is
-// alive (sd_notify(3)).
-//
-// It never decides anything, and a systemd that does not listen never holds the
-// daemon up: what cannot be told is logged. Without systemd (NOTIFY_SOCKET is not
-// set) nothing is sent.
-package sdnotify
+package systemd
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package sdnotify_test
+package systemd_test
 
 import (
 	"bytes"
@@ -16,12 +16,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"ralph/internal/sdnotify"
+	"ralph/internal/systemd"
 )
 
-// systemd listens on a socket of its own and returns what it was told until the
+// listen stands for systemd: it listens on a socket of its own and returns what it was told until the
 // call of the returned function.
-func systemd(t *testing.T, socket string) (heard func() []string) {
+func listen(t *testing.T, socket string) (heard func() []string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no systemd on Windows")
@@ -59,9 +59,9 @@ func systemd(t *testing.T, socket string) (heard func() []string) {
 	}
 }
 
-func notifier(t *testing.T, log *slog.Logger) *sdnotify.Notifier {
+func notifier(t *testing.T, log *slog.Logger) *systemd.Notifier {
 	t.Helper()
-	n, err := sdnotify.New(log)
+	n, err := systemd.New(log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestSystemdIsTold(t *testing.T) {
 			if strings.HasPrefix(socket, "@") && runtime.GOOS != "linux" {
 				t.Skip("abstract sockets are Linux's")
 			}
-			heard := systemd(t, socket)
+			heard := listen(t, socket)
 			n := notifier(t, slog.New(slog.DiscardHandler))
 			n.Ready()
 			n.Status("on TASK-1")
@@ -93,7 +93,7 @@ func TestSystemdIsTold(t *testing.T) {
 // The watchdog is fed at half its period for as long as the beats keep their
 // promises, and not once after that.
 func TestTheWatchdogStarvesWhenTheLoopHangs(t *testing.T) {
-	heard := systemd(t, filepath.Join(t.TempDir(), "notify"))
+	heard := listen(t, filepath.Join(t.TempDir(), "notify"))
 	t.Setenv("WATCHDOG_USEC", strconv.Itoa(int(2*time.Minute/time.Microsecond)))
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 	var log bytes.Buffer
@@ -124,7 +124,7 @@ func TestTheWatchdogStarvesWhenTheLoopHangs(t *testing.T) {
 }
 
 func TestNobodyWatches(t *testing.T) {
-	heard := systemd(t, filepath.Join(t.TempDir(), "notify"))
+	heard := listen(t, filepath.Join(t.TempDir(), "notify"))
 	for name, env := range map[string][2]string{
 		"no watchdog":                     {"", ""},
 		"a watchdog of the process above": {"1000", "1"},
@@ -143,7 +143,7 @@ func TestNobodyWatches(t *testing.T) {
 
 func TestAWatchdogThatIsNoNumber(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "soon")
-	if _, err := sdnotify.New(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "WATCHDOG_USEC") {
+	if _, err := systemd.New(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "WATCHDOG_USEC") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package service_test
+package systemd_test
 
 import (
 	"flag"
@@ -14,35 +14,35 @@ import (
 	"github.com/coreos/go-systemd/v22/unit"
 	"github.com/google/go-cmp/cmp"
 
-	"ralph/internal/service"
+	"ralph/internal/systemd"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func plain() service.Unit {
-	return service.Unit{
+func plain() systemd.Unit {
+	return systemd.Unit{
 		Name: "my-app", Dir: "/home/me/my-app", Binary: "/home/me/go/bin/ralph", Path: "/home/me/bin:/usr/bin:/bin",
 		EnvFile: "/home/me/.config/ralph/service.env", StopTimeout: 80 * time.Second,
 	}
 }
 
-func system() service.Unit {
+func system() systemd.Unit {
 	u := plain()
 	u.System, u.User, u.EnvFile = true, "me", "/etc/ralph/service.env"
 	return u
 }
 
 // odd has a bit of everything that means something to systemd.
-func odd() service.Unit {
-	return service.Unit{
+func odd() systemd.Unit {
+	return systemd.Unit{
 		Name: `50% "off" $HOME`, Dir: `/srv/50% "off" it's \n $HOME ${X} é;`, Binary: "/opt/50% $x é/ralph", Path: `/a b:/c%d:/"e":/\f:$g`,
 		EnvFile: "/srv/50% x/service.env", RunArgs: []string{"--schedule", "*/5 0 * * 1-5", "--between=22:00-06:00 Europe/Berlin"}, StopTimeout: 1500 * time.Millisecond,
 	}
 }
 
-var units = map[string]service.Unit{"user": plain(), "system": system(), "odd": odd()}
+var units = map[string]systemd.Unit{"user": plain(), "system": system(), "odd": odd()}
 
-func text(t *testing.T, u service.Unit) string {
+func text(t *testing.T, u systemd.Unit) string {
 	t.Helper()
 	s, err := u.Text()
 	if err != nil {
@@ -136,7 +136,7 @@ func TestNamesOfUnits(t *testing.T) {
 		".hidden":    `ralph-\x2ehidden.service`,
 		`a\b`:        `ralph-a\x5cb.service`,
 	} {
-		if got := (service.Unit{Name: name}).FileName(); got != want {
+		if got := (systemd.Unit{Name: name}).FileName(); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
@@ -144,21 +144,21 @@ func TestNamesOfUnits(t *testing.T) {
 
 func TestUnitsThatCannotBe(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(u *service.Unit)
+		change func(u *systemd.Unit)
 		want   string
 	}{
-		"no name":                       {func(u *service.Unit) { u.Name = "" }, "cannot be the name"},
-		"a name that is too long":       {func(u *service.Unit) { u.Name = strings.Repeat("é", 40) }, "cannot be the name"},
-		"a line break in the directory": {func(u *service.Unit) { u.Dir = "/a\nExecStartPre=/bin/evil" }, "control characters"},
-		"a line break in the name":      {func(u *service.Unit) { u.Name = "a\nUser=root" }, "control characters"},
-		"a line break in PATH":          {func(u *service.Unit) { u.Path = "/bin\n" }, "control characters"},
-		"a line break in an argument":   {func(u *service.Unit) { u.RunArgs = []string{"--model", "a\n[Install]"} }, "control characters"},
-		"a directory that is not UTF-8": {func(u *service.Unit) { u.Dir = "/a\xff" }, "not UTF-8"},
-		"a directory that is relative":  {func(u *service.Unit) { u.Dir = "app" }, "must be absolute"},
-		"a program that is relative":    {func(u *service.Unit) { u.Binary = "ralph" }, "must be absolute"},
-		"a program with quotes":         {func(u *service.Unit) { u.Binary = `/opt/"x"/ralph` }, "quotes or backslashes"},
-		"a backslash at a line's end":   {func(u *service.Unit) { u.Name = `app\` }, "backslash at its end"},
-		"no user for one of the system": {func(u *service.Unit) { u.System = true }, "needs the user"},
+		"no name":                       {func(u *systemd.Unit) { u.Name = "" }, "cannot be the name"},
+		"a name that is too long":       {func(u *systemd.Unit) { u.Name = strings.Repeat("é", 40) }, "cannot be the name"},
+		"a line break in the directory": {func(u *systemd.Unit) { u.Dir = "/a\nExecStartPre=/bin/evil" }, "control characters"},
+		"a line break in the name":      {func(u *systemd.Unit) { u.Name = "a\nUser=root" }, "control characters"},
+		"a line break in PATH":          {func(u *systemd.Unit) { u.Path = "/bin\n" }, "control characters"},
+		"a line break in an argument":   {func(u *systemd.Unit) { u.RunArgs = []string{"--model", "a\n[Install]"} }, "control characters"},
+		"a directory that is not UTF-8": {func(u *systemd.Unit) { u.Dir = "/a\xff" }, "not UTF-8"},
+		"a directory that is relative":  {func(u *systemd.Unit) { u.Dir = "app" }, "must be absolute"},
+		"a program that is relative":    {func(u *systemd.Unit) { u.Binary = "ralph" }, "must be absolute"},
+		"a program with quotes":         {func(u *systemd.Unit) { u.Binary = `/opt/"x"/ralph` }, "quotes or backslashes"},
+		"a backslash at a line's end":   {func(u *systemd.Unit) { u.Name = `app\` }, "backslash at its end"},
+		"no user for one of the system": {func(u *systemd.Unit) { u.System = true }, "needs the user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := plain()

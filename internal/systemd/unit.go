@@ -1,9 +1,13 @@
-// Package service makes systemd run `ralph run --daemon` for a project: it writes
-// the unit, and asks systemctl for what is to happen with it.
+// Package systemd makes systemd run `ralph run --daemon` for a project: it writes
+// the unit, and asks systemctl for what is to happen with it. And it tells systemd how
+// that daemon does: that it is ready, what it is doing, that it is ending, and, as
+// long as its work makes progress, that it is alive (sd_notify(3)).
 //
-// It knows nothing of ralph but its command line, starts systemctl and nothing
-// else, and never touches a unit that belongs to another project.
-package service
+// It knows nothing of ralph but its command line, decides nothing, starts systemctl
+// and nothing else, and never touches a unit that belongs to another project. A
+// systemd that does not listen never holds the daemon up: what cannot be told is
+// logged, and without systemd (NOTIFY_SOCKET is not set) nothing is sent.
+package systemd
 
 import (
 	_ "embed"

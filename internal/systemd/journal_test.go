@@ -1,4 +1,4 @@
-package sdnotify_test
+package systemd_test
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"os"
 	"testing"
 
-	"ralph/internal/sdnotify"
+	"ralph/internal/systemd"
 )
 
 func TestTheJournalGetsPrioritiesAndNoTimes(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(sdnotify.NewHandler(&out))
+	log := slog.New(systemd.NewHandler(&out))
 	log.Debug("not shown")
 	log.Info("settled", "session", "s 1")
 	log.With("task", 3).Warn("odd")
@@ -31,7 +31,7 @@ func TestTheJournalGetsPrioritiesAndNoTimes(t *testing.T) {
 func TestOnlyTheJournalIsTheJournal(t *testing.T) {
 	for _, stream := range []string{"", "1:2", "nonsense"} {
 		t.Setenv("JOURNAL_STREAM", stream)
-		if sdnotify.Journalled(os.Stderr) || sdnotify.Journalled(os.Stdout) || sdnotify.Journalled(&bytes.Buffer{}) {
+		if systemd.Journalled(os.Stderr) || systemd.Journalled(os.Stdout) || systemd.Journalled(&bytes.Buffer{}) {
 			t.Errorf("JOURNAL_STREAM=%s makes any output the journal", stream)
 		}
 	}
