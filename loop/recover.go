@@ -91,7 +91,7 @@ func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
 	}
 	report.Ending, report.Reason = ralph.Lost, "lost: ralph or its machine stopped while it was running"
 	for _, k := range killed {
-		_ = append(report.Leftovers, fmt.Sprintf("%d %s", k.Pid, k.Command))
+		report.Leftovers = append(report.Leftovers, fmt.Sprintf("%d %s", k.Pid, k.Command))
 	}
 	d, _, err := s.settle(ctx, report)
 	if err == nil {
