@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -186,6 +187,24 @@ func TestAProtectedFileThatCannotBeRead(t *testing.T) {
 	d, unseen = digestProtected(fmt.Sprintf("/proc/%d", os.Getpid()), []string{"mem"})
 	if diff := cmp.Diff(map[string]string{"mem": "input/output error"}, unseen); diff != "" || len(d) != 0 {
 		t.Errorf("got %q: %s", d, diff)
+	}
+}
+
+func TestAProtectedFileByItself(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	digests, _ := digestProtected(dir, []string{"*"})
+	for name, want := range map[string]string{"a": digests["a"], "s": "link S---------", "nothing": "", "a/below": "", ".": ""} {
+		if got, err := digestOne(filepath.Join(dir, name)); got != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
+		}
 	}
 }
 
