@@ -27,10 +27,10 @@ const (
 
 // sumOf is the part of a digest that is of content; "" if there is none to copy.
 func sumOf(digest string) string {
-	kind, sum, _ := strings.Cut(digest, " ")
-	if kind == "link" {
-		_, sum, _ = strings.Cut(sum, "\x00")
+	if _, leadsTo, ok := strings.Cut(digest, "\x00"); ok {
+		digest = leadsTo
 	}
+	_, sum, _ := strings.Cut(digest, " ")
 	if len(sum) != hex.EncodedLen(sha256.Size) {
 		return ""
 	}
@@ -47,6 +47,14 @@ func (k Kept) Copy(digest string) string {
 		return ""
 	}
 	return path
+}
+
+// LinkTarget is where a link leads of which this is the digest; ok is false for the
+// digest of anything else.
+func LinkTarget(digest string) (target string, ok bool) {
+	target, ok = strings.CutPrefix(digest, "link ")
+	target, _, _ = strings.Cut(target, "\x00")
+	return target, ok
 }
 
 // has tells whether what has the digest can be put back.
@@ -127,7 +135,7 @@ func (k Kept) restore(dir, name, digest string) (err error) {
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if target, ok := strings.CutPrefix(digest, "link "); ok {
+	if target, ok := LinkTarget(digest); ok {
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -190,16 +198,7 @@ func ConfigurationDigest(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	digest, err := digestFile(path, fs.FileInfoToDirEntry(info))
-	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return digest, err
-	}
-	target, err := os.Stat(path)
-	if err != nil || !target.Mode().IsRegular() {
-		return digest, nil //nolint:nilerr // it leads nowhere that could be read
-	}
-	content, err := digestFile(path, fs.FileInfoToDirEntry(target))
-	return digest + "\x00" + sumOf(content), err
+	return digestFile(path, fs.FileInfoToDirEntry(info))
 }
 
 // isNotDir tells that a part of a path is a file, so that nothing is below it.

@@ -208,6 +208,11 @@ func (l *Loop) putBack(ctx context.Context) error {
 		if err == nil {
 			err = l.Kept.restore(l.Dir, path, p.Approved)
 		}
+		if err == nil {
+			if now, err = digestOne(file); err == nil && now != p.Approved {
+				err = errors.New("it is still not as it was: it is a link, and what that leads to was changed")
+			}
+		}
 		if err != nil {
 			stuck.Files = append(stuck.Files, fmt.Sprintf("%s (%v)", path, err))
 			continue

@@ -158,7 +158,7 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 		if info, err = os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			return link, nil
 		}
-		link += " "
+		link += "\x00" // which no path has
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -206,8 +206,7 @@ func (p *project) difference(u unapproved) string {
 
 // kindOf says what stands where a file with the digest is, "" for a plain one.
 func kindOf(digest string) string {
-	if target, ok := strings.CutPrefix(digest, "link "); ok {
-		target, _, _ = strings.Cut(target, "\x00")
+	if target, ok := loop.LinkTarget(digest); ok {
 		if strings.HasSuffix(target, "------") { // the mode of what is no link, see loop.ConfigurationDigest
 			return "(no plain file)"
 		}

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,6 +234,9 @@ func (t *Tree) knownTree(digest, objects, head string) (content string, ok bool)
 	return content, committed || exists(filepath.Join(objects, name)) || exists(filepath.Join(t.common, "objects", name))
 }
 
+// objectID is how git names an object, by SHA-1 or SHA-256.
+var objectID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
 // treeOfIndex is the tree of the project in the index of an environment.
 func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 	out, err := run(ctx, t.root, env, "write-tree")
@@ -240,6 +244,9 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 		return "", err
 	}
 	id := strings.TrimSpace(string(out))
+	if !objectID.MatchString(id) {
+		return "", fmt.Errorf("state of the work tree: git write-tree said %q, which is no object", id)
+	}
 	if t.prefix == "" {
 		return id, nil
 	}
