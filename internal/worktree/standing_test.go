@@ -48,6 +48,15 @@ func TestStanding(t *testing.T) {
 		{"a branch moved to a commit of people's", base + "; git branch old main~1", "git branch -f old main", nil, main},
 		{"moved back", base, "git reset -q --hard HEAD~1", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{"moved back, another branch has it", base + "; git branch keep", "git reset -q --hard HEAD~1", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
+		{
+			"moved back, and the commit replaced by one that is there", base, "old=$(git rev-parse HEAD); git reset -q --hard HEAD~1; git replace $old HEAD", nil,
+			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} }),
+		},
+		{
+			"a secret in the first commit", "git init -q -b main; echo y > .env; git config log.showRoot false", "git add .env; git commit -qm all",
+			[]string{".env"},
+			with(func(s *ralph.Standing) { s.Taken, s.Secrets = []string{".env"}, []string{".env"} }),
+		},
 		{"amended", base, "git commit -q --amend -m better", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{
 			"another branch was deleted", base + "; git switch -qc side; git commit -q --allow-empty -m theirs; git switch -q main", "git branch -qD side", nil,
