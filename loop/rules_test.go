@@ -170,8 +170,13 @@ func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
 			t.Errorf("%s: another file: %t", tt.name, got)
 		}
 	}
-	if got := digests()["tests/check.sh"]; got != "link ../other.sh" {
-		t.Errorf("a link is %q", got)
+	linked := digests()["tests/check.sh"]
+	if target, ok := LinkTarget(linked); target != "../other.sh" || !ok {
+		t.Errorf("%q leads to %q", linked, target)
+	}
+	put("other.sh", "changed")
+	if digests()["tests/check.sh"] == linked {
+		t.Error("a link is the same although what it leads to was changed")
 	}
 }
 

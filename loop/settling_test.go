@@ -199,7 +199,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 		}, ralph.Completed, "changed made, which `test -e made || sh made` runs", "made", 0, false},
 		{"what cannot be looked at is not judged", []string{"true"}, []turn{
 			{write: []string{"made", ".git/index"}, say: finish, answer: "over"},
-		}, ralph.Pending, "the done could not be checked: state of the work tree", "", 0, false},
+		}, ralph.Pending, "the done could not be checked: git cannot tell the state of the work tree", "", 0, false},
 		{"nor does it keep another outcome from being settled", []string{"true"}, []turn{
 			{write: []string{"made", ".git/index"}, say: halt},
 		}, ralph.Pending, "partial: the rest; could not be looked at: the work tree (", "", 0, false},

@@ -13,6 +13,10 @@ import (
 	"ralph"
 )
 
+// asMade has git take objects as they are, and not those that somebody has put in their
+// place (git replace), behind which a lost commit could hide.
+var asMade = []string{"GIT_NO_REPLACE_OBJECTS=1"}
+
 // maxLost bounds how many lost commits are listed.
 const maxLost = 1000
 
@@ -141,7 +145,7 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 	if len(ids) == 0 {
 		return nil, nil, nil
 	}
-	out, err := runInput(ctx, t.root, nil, strings.Join(ids, "\n")+"\n", "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	out, err := runInput(ctx, t.root, asMade, strings.Join(ids, "\n")+"\n", "cat-file", "--batch-check=%(objectname) %(objecttype)")
 	for line := range strings.Lines(string(out)) {
 		switch id, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind {
 		case "missing":
@@ -161,7 +165,7 @@ func (t *Tree) log(ctx context.Context, options, from, not []string) ([]ralph.Co
 		"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
 		"--format=%H%x1f%an%x1f%s",
 	}, options, []string{"--stdin"})
-	out, err := runInput(ctx, t.root, nil, revisions(from, not), args...)
+	out, err := runInput(ctx, t.root, asMade, revisions(from, not), args...)
 	var list []ralph.Commit
 	for line := range strings.Lines(string(out)) {
 		if f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\x1f", 3); len(f) == 3 {
@@ -274,10 +278,10 @@ func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs [
 // committed are the files that commits have changed.
 func (t *Tree) committed(ctx context.Context, options, from, not []string) ([]string, error) {
 	args := slices.Concat([]string{
-		"log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
+		"-c", "log.showRoot=true", "log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
 		"--diff-merges=first-parent", "--relative",
 	}, options, []string{"--stdin"})
-	out, err := runInput(ctx, t.root, nil, revisions(from, not), args...)
+	out, err := runInput(ctx, t.root, asMade, revisions(from, not), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
 }
 

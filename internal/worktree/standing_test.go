@@ -49,13 +49,26 @@ func TestStanding(t *testing.T) {
 		{"a branch moved to a commit of people's", base + "; git branch old main~1", "git branch -f old main", nil, main},
 		{"moved back", base, "git reset -q --hard HEAD~1", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{"moved back, another branch has it", base + "; git branch keep", "git reset -q --hard HEAD~1", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
-		{"moved back behind a graft", base, "git reset -q --hard HEAD~1; git commit -q --allow-empty -m three; git rev-parse main main~1 main@{2} | paste -sd' ' > .git/info/grafts", nil,
-			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
-		{"moved back behind a replaced commit", base, "git reset -q --hard HEAD~1; git commit -q --allow-empty -m three; git replace --graft main main~1 main@{2}; git reflog expire --expire=now --all", nil,
+		{
+			"moved back behind a graft", base, "git reset -q --hard HEAD~1; git commit -q --allow-empty -m three; git rev-parse main main~1 main@{2} | paste -sd' ' > .git/info/grafts", nil,
+			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} }),
+		},
+		{
+			"moved back behind a replaced commit", base, "git reset -q --hard HEAD~1; git commit -q --allow-empty -m three; git replace --graft main main~1 main@{2}; git reflog expire --expire=now --all", nil,
 			with(func(s *ralph.Standing) {
 				s.Lost = []ralph.Commit{two}
 				s.Aside = []ralph.Aside{{Branch: "replace/x", Commits: 1}}
-			})},
+			}),
+		},
+		{
+			"moved back, and the commit replaced by one that is there", base, "old=$(git rev-parse HEAD); git reset -q --hard HEAD~1; git replace $old HEAD", nil,
+			with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} }),
+		},
+		{
+			"a secret in the first commit", "git init -q -b main; echo y > .env; git config log.showRoot false", "git add .env; git commit -qm all",
+			[]string{".env"},
+			with(func(s *ralph.Standing) { s.Taken, s.Secrets = []string{".env"}, []string{".env"} }),
+		},
 		{"amended", base, "git commit -q --amend -m better", nil, with(func(s *ralph.Standing) { s.Lost = []ralph.Commit{two} })},
 		{
 			"another branch was deleted", base + "; git switch -qc side; git commit -q --allow-empty -m theirs; git switch -q main", "git branch -qD side", nil,
@@ -109,12 +122,18 @@ func TestStanding(t *testing.T) {
 				s.Taken, s.Secrets, s.Aside = []string{".env"}, []string{".env"}, []ralph.Aside{{Branch: "side", Commits: 1}}
 			}),
 		},
-		{"a secret in a ref that is no branch", base + "; echo y > .env", "git add -A; git commit -qm all; git update-ref refs/notes/x HEAD; git reset -q HEAD~1", []string{".env"},
+		{
+			"a secret in a ref that is no branch", base + "; echo y > .env", "git add -A; git commit -qm all; git update-ref refs/notes/x HEAD; git reset -q HEAD~1",
+			[]string{".env"},
 			with(func(s *ralph.Standing) {
 				s.Uncommitted, s.Taken, s.Secrets, s.Aside = 1, []string{".env"}, []string{".env"}, []ralph.Aside{{Branch: "notes/x", Commits: 1}}
-			})},
-		{"a secret that was pushed", base + "; echo y > .env; echo y > b", "git add -A; git commit -qm all; git update-ref refs/remotes/origin/x HEAD; git reset -q HEAD~1", []string{".env", "b"},
-			with(func(s *ralph.Standing) { s.Uncommitted, s.Secrets = 2, []string{".env"} })},
+			}),
+		},
+		{
+			"a secret that was pushed", base + "; echo y > .env; echo y > b", "git add -A; git commit -qm all; git update-ref refs/remotes/origin/x HEAD; git reset -q HEAD~1",
+			[]string{".env", "b"},
+			with(func(s *ralph.Standing) { s.Uncommitted, s.Secrets = 2, []string{".env"} }),
+		},
 		{
 			"an ignored secret", base + "; echo .env > .gitignore; git add .; git commit -qm ignore; echo y > .env", "git add -f .env; git commit -qm all",
 			[]string{".env"},
