@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -87,12 +88,15 @@ func takes(s *stage) {
 if ls .git/ralph/sessions/*/ && mkdir ~/picked; then until test -e ~/taken; do sleep 0.01; done; fi >/dev/null 2>&1
 exec `+git+` "$@"
 `)
-	person := exec.CommandContext(s.t.Context(), "sh", "-c", "until test -e ~/picked; do sleep 0.01; done; ralph task claim 1; touch ~/taken")
+	// The test's own context ends before the person is waited for.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), time.Minute)
+	person := exec.CommandContext(bounded, "sh", "-c", "until test -e ~/picked; do sleep 0.01; done; ralph task claim 1; touch ~/taken")
 	person.Dir, person.Env = s.dir, s.command().Env
 	if err := person.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() {
+		defer cancel()
 		if err := person.Wait(); err != nil {
 			s.t.Error("the person: ", err)
 		}
