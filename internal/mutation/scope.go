@@ -9,7 +9,8 @@ func of(tests ...string) judge {
 
 // decisions are loop's tests of what it decides, which need no run of a loop.
 var decisions = of(
-	"TestTheModelOfASession", "TestASessionsClock", "TestWhatARedBaseline", "TestAProtectedFile", "TestProtectedFiles", "TestLimitsOfARun", "TestUsageWindows",
+	"TestTheModelOfASession", "TestASessionsClock", "TestWhatARedBaseline", "TestAProtectedFile", "TestProtectedFiles",
+	"TestDigestsOfProtectedFiles", "TestLimitsOfARun", "TestUsageWindows",
 	"TestIdleness", "TestADayBegins", "TestWhyASession", "TestTheParts", "TestFilesOfStagnation", "TestAfterAnAgentError", "TestJudgeByTheBaseline",
 	"TestHowARunEndsWithNothingLeftToDo", "TestWhatASessionIsCharged",
 )
