@@ -14,8 +14,8 @@ import (
 // its place, changes its digest.
 func TestDigestsOfProtectedFiles(t *testing.T) {
 	t.Parallel()
-	const base = "mkdir -p tests/sub lib cache; echo a > tests/a; echo b > tests/sub/b; echo c > lib/c; ln -s ../lib/c tests/link; ln -s lib linked; ln -s lib/c solo; " +
-		"echo cache > .gitignore; echo d > cache/d; mkfifo tests/pipe"
+	const base = "mkdir -p tests/sub lib cache; echo a > tests/a; echo b > tests/sub/b; echo c > lib/c; ln -s ../lib/c tests/link; " +
+		"ln -s lib linked; ln -s lib/c solo; echo cache > .gitignore; echo d > cache/d; mkfifo tests/pipe"
 	for _, tt := range []struct {
 		name, session string
 		want          string // files of which the digest is another one
