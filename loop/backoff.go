@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/store"
 )
@@ -31,7 +33,7 @@ type pause struct {
 // afterError decides what an agent error leads to (pipeline, "Agent errors").
 // failures counts the errors in a row that were waited for, this one included;
 // repeats counts those of this class; jitter is between 0 and 1.
-func afterError(report Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64) pause {
+func afterError(report agent.Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64) pause {
 	stop := func(format string, args ...any) pause {
 		return pause{end: &end{ralph.ExitAgent, fmt.Sprintf(format, args...)}}
 	}
@@ -75,7 +77,7 @@ func afterError(report Report, failures, repeats int, noWait bool, b Backoff, no
 }
 
 // afterAgent notes what a session tells of the agent, for this run and the next.
-func (r *runner) afterAgent(ctx context.Context, report Report) (*end, error) {
+func (r *runner) afterAgent(ctx context.Context, report agent.Report) (*end, error) {
 	if report.Ending == r.last {
 		r.repeats++
 	} else {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/loop"
 	"ralph/signals"
@@ -23,18 +25,18 @@ type reader struct {
 	tasks   []int64
 }
 
-func (r *reader) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+func (r *reader) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 	r.mu.Lock()
 	r.prompts, r.tasks = append(r.prompts, a.Prompt), append(r.tasks, a.TaskID)
 	r.mu.Unlock()
 	if err := os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600); err != nil {
-		return loop.Report{}, err
+		return agent.Report{}, err
 	}
 	_, err := r.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
-	return loop.Report{Ending: ralph.Finished, CostKnown: true}, err
+	return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 }
 
-func (*reader) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+func (*reader) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
 // run works through the queue with something that happens, once, between the moment
 // in which a task is read and that in which it is claimed.

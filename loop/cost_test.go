@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
@@ -159,16 +161,16 @@ type everybody struct {
 	beats chan struct{}
 }
 
-func (e everybody) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+func (e everybody) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 	for range 3 { // of the session's watch
 		<-e.beats
 	}
 	var title string
 	if err := e.db.View(ctx, func(tx *store.Tx) error { task, err := tx.Task(a.TaskID); title = task.Title; return err }); err != nil {
-		return loop.Report{}, err
+		return agent.Report{}, err
 	}
 	yes := true
-	a.Seen(loop.Event{Kind: loop.SeenTool, Tool: "Edit"})
+	a.Seen(agent.Event{Kind: agent.SeenTool, Tool: "Edit"})
 	for _, p := range map[string][]signals.Payload{
 		"ask":    {signals.Ask{Question: "why?", Blocking: &yes}, halt},
 		"block":  {signals.Blocked{On: "accept", Kind: "upstream_task"}, signals.Stuck{Reason: "no idea"}},
@@ -178,21 +180,21 @@ func (e everybody) Work(ctx context.Context, a loop.Assignment) (loop.Report, er
 		"tamper": {finish},
 	}[title] {
 		if _, err := e.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", p); err != nil {
-			return loop.Report{}, err
+			return agent.Report{}, err
 		}
 	}
 	left := map[string]string{"accept": "done", "tamper": "ci.sh", "teach": "notes"}[title]
 	if left != "" {
 		if err := os.WriteFile(filepath.Join(a.Dir, left), []byte(title), 0o600); err != nil {
-			return loop.Report{}, err
+			return agent.Report{}, err
 		}
 	}
-	for a.TurnEnded(ctx, loop.Turn{}).Text != "" {
+	for a.TurnEnded(ctx, agent.Turn{}).Text != "" {
 	}
-	return loop.Report{Ending: ralph.Finished, CostUSD: 0.01, CostKnown: true}, nil
+	return agent.Report{Ending: ralph.Finished, CostUSD: 0.01, CostKnown: true}, nil
 }
 
-func (everybody) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+func (everybody) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
 // TestNoStatementOfTheLoopReadsAWholeTable explains what the loop, workers and people
 // who take tasks really asked of the database, in sessions that use all of it.

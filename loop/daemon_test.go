@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/internal/schedule"
 	"ralph/internal/worktree"
@@ -31,26 +33,26 @@ type worker struct {
 	started []string // day and time of each session's start
 }
 
-func (w *worker) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+func (w *worker) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 	w.mu.Lock()
 	w.started = append(w.started, time.Now().UTC().Format("02 15:04"))
 	w.mu.Unlock()
 	select {
 	case <-time.After(w.takes):
 	case <-ctx.Done():
-		return loop.Report{Ending: ralph.Interrupted, CostKnown: true}, nil
+		return agent.Report{Ending: ralph.Interrupted, CostKnown: true}, nil
 	}
 	if w.idle {
-		return loop.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, nil
+		return agent.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, nil
 	}
 	if err := os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600); err != nil {
-		return loop.Report{}, err
+		return agent.Report{}, err
 	}
 	_, err := w.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
-	return loop.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, err
+	return agent.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, err
 }
 
-func (w *worker) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+func (w *worker) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
 // heart notes when a beat comes later than was promised.
 type heart struct {

@@ -3,6 +3,8 @@ package loop
 import (
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/store"
 )
@@ -39,7 +41,7 @@ func Spend(sessions, stagnant int, elapsed time.Duration, run, day float64) Spen
 func SetClaiming(l *Loop, f func()) { l.claiming = f }
 
 // AfterError is afterError: until when to wait, why, and the reason to end.
-func AfterError(r Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64) (until time.Time, reason, ends string) {
+func AfterError(r agent.Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64) (until time.Time, reason, ends string) {
 	p := afterError(r, failures, repeats, noWait, b, now, jitter)
 	if p.end != nil {
 		ends = p.end.reason

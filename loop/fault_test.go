@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
@@ -21,7 +23,7 @@ import (
 // speaker is an agent that says something of every kind and leaves a file.
 type speaker struct{ db *store.DB }
 
-func (s speaker) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+func (s speaker) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 	no := false
 	for _, p := range []signals.Payload{
 		signals.Learned{Text: "the cache lives in /var/cache", Kind: "discovery", Scope: "project"},
@@ -31,13 +33,13 @@ func (s speaker) Work(ctx context.Context, a loop.Assignment) (loop.Report, erro
 	} {
 		if _, err := s.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", p); err != nil {
 			// What is not acknowledged was not said; the agent goes on without.
-			return loop.Report{Ending: ralph.Finished, CostKnown: true}, nil
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
 		}
 	}
-	return loop.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600)
+	return agent.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600)
 }
 
-func (speaker) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+func (speaker) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
 // TestAnyWriteMayFail lets the database refuse every write from the Nth event on,
 // for every N, as a full disk does. ralph says so and ends; the next run finds

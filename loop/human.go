@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ralph/loop/agent"
+
 	"github.com/gofrs/flock"
 
 	"ralph"
@@ -108,7 +110,7 @@ func (l *Loop) Complete(ctx context.Context, task int64, c Completion) (refused 
 	if _, err := l.Store.Say(ctx, task, s.row.ID, c.Author, "", signals.Done{Summary: c.Summary}); err != nil {
 		return "", d, err
 	}
-	d, _, err = s.settle(context.WithoutCancel(ctx), Report{Ending: ralph.Finished, Reason: c.Author + " completed it", CostKnown: true})
+	d, _, err = s.settle(context.WithoutCancel(ctx), agent.Report{Ending: ralph.Finished, Reason: c.Author + " completed it", CostKnown: true})
 	return "", d, err
 }
 
@@ -120,7 +122,7 @@ func (l *Loop) ReleaseFor(ctx context.Context, task int64, person string) (d sig
 		return d, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	d, _, err = s.settle(ctx, Report{Ending: ralph.Interrupted, Reason: "interrupted: " + person + " gave it back", CostKnown: true})
+	d, _, err = s.settle(ctx, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: " + person + " gave it back", CostKnown: true})
 	return d, err
 }
 

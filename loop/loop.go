@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/schedule"
@@ -32,7 +34,7 @@ import (
 // and not changed after.
 type Loop struct {
 	Store *store.DB
-	Agent Agent
+	Agent agent.Agent
 	// Prepare has the agent get ready for a session while the work tree is looked
 	// at, and forget undoes it; nil if there is nothing to do before.
 	Prepare func() (forget func())
@@ -322,7 +324,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	r.sessions++
 	report, err := s.run(ctx, r.started.Add(seconds(r.Limits.MaxSeconds)))
 	if errors.Is(err, proc.ErrSupervisorLost) && report.Ending == "" { // as it started: that costs this session alone
-		report, err = Report{Ending: ralph.Lost, Reason: "lost: " + err.Error(), CostKnown: true}, nil
+		report, err = agent.Report{Ending: ralph.Lost, Reason: "lost: " + err.Error(), CostKnown: true}, nil
 	}
 	if err != nil && report.Ending == "" {
 		return r.unusable(ctx, s, err)
@@ -386,7 +388,7 @@ func (r *runner) takeBaseline(ctx context.Context, task ralph.Task) error {
 
 // unusable settles a session whose agent could not be run at all.
 func (r *runner) unusable(ctx context.Context, s *session, cause error) (*end, error) {
-	report := Report{Ending: ralph.NoWork, Reason: cause.Error(), CostKnown: true}
+	report := agent.Report{Ending: ralph.NoWork, Reason: cause.Error(), CostKnown: true}
 	if _, _, err := s.settle(ctx, report); err != nil {
 		return nil, errors.Join(cause, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/worktree"
@@ -17,13 +19,13 @@ import (
 
 // unlucky is an agent whose supervisor is killed while it starts, the first time.
 type unlucky struct {
-	loop.Agent
+	agent.Agent
 	started int
 }
 
-func (u *unlucky) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+func (u *unlucky) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 	if u.started++; u.started == 1 {
-		return loop.Report{}, fmt.Errorf("start claude: %w", proc.ErrSupervisorLost)
+		return agent.Report{}, fmt.Errorf("start claude: %w", proc.ErrSupervisorLost)
 	}
 	return u.Agent.Work(ctx, a)
 }

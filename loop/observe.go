@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/store"
 )
@@ -41,7 +43,7 @@ func newObserver(verify []string, windows map[string]int64, percent int) *observ
 }
 
 // event takes in what was seen. It does not block.
-func (o *observer) event(e Event, now time.Time) {
+func (o *observer) event(e agent.Event, now time.Time) {
 	phase := phaseOf(e, o.verify)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,11 +58,11 @@ func (o *observer) event(e Event, now time.Time) {
 		}
 	}
 	switch {
-	case e.Kind == SeenStart:
+	case e.Kind == agent.SeenStart:
 		o.model = e.Model
-	case e.Kind == SeenText && strings.TrimSpace(e.Text) != "":
+	case e.Kind == agent.SeenText && strings.TrimSpace(e.Text) != "":
 		o.words = e.Text
-	case e.Kind == SeenUsage && e.Context > 0:
+	case e.Kind == agent.SeenUsage && e.Context > 0:
 		o.used = e.Context
 		o.full = o.full || o.percent > 0 && o.used*100 >= o.window()*int64(o.percent)
 	}
@@ -145,8 +147,8 @@ func changesFiles(command string) bool {
 }
 
 // phaseOf is the phase that something an agent does belongs to; "" if it says nothing.
-func phaseOf(e Event, verify []string) ralph.Phase {
-	if e.Kind != SeenTool {
+func phaseOf(e agent.Event, verify []string) ralph.Phase {
+	if e.Kind != agent.SeenTool {
 		return ""
 	}
 	switch e.Tool {

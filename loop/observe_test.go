@@ -9,26 +9,28 @@ import (
 	"testing"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/store"
 )
 
 func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
-	bash := func(command string) Event {
+	bash := func(command string) agent.Event {
 		input, err := json.Marshal(map[string]string{"command": command})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Event{Kind: SeenTool, Tool: "Bash", Input: input}
+		return agent.Event{Kind: agent.SeenTool, Tool: "Bash", Input: input}
 	}
 	for _, tt := range []struct {
 		name  string
-		event Event
+		event agent.Event
 		want  ralph.Phase
 	}{
-		{"reading", Event{Kind: SeenTool, Tool: "Read"}, ralph.PhaseAnalyzing},
-		{"searching", Event{Kind: SeenTool, Tool: "Grep"}, ralph.PhaseAnalyzing},
-		{"editing", Event{Kind: SeenTool, Tool: "Edit"}, ralph.PhaseImplementing},
+		{"reading", agent.Event{Kind: agent.SeenTool, Tool: "Read"}, ralph.PhaseAnalyzing},
+		{"searching", agent.Event{Kind: agent.SeenTool, Tool: "Grep"}, ralph.PhaseAnalyzing},
+		{"editing", agent.Event{Kind: agent.SeenTool, Tool: "Edit"}, ralph.PhaseImplementing},
 		{"looking around", bash("ls -la && cat a.go"), ralph.PhaseAnalyzing},
 		{"the tests of Go", bash("cd x && go test ./..."), ralph.PhaseTesting},
 		{"tests with a variable", bash("CI=1 npm run test -- --watch=false"), ralph.PhaseTesting},
@@ -55,9 +57,9 @@ func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
 		{"notes that are none of the project's", bash("echo x > /tmp/notes"), ralph.PhaseAnalyzing},
 		{"a comparison", bash("awk '$1 > 3' a.txt"), ralph.PhaseAnalyzing},
 		{"tests that write a file", bash("go test -json ./... > out.json"), ralph.PhaseTesting},
-		{"a signal", Event{Kind: SeenTool, Tool: "mcp__ralph__ralph_signal_done"}, ""},
-		{"words", Event{Kind: SeenText, Text: "go test"}, ""},
-		{"input that is none", Event{Kind: SeenTool, Tool: "Bash", Input: json.RawMessage("{")}, ""},
+		{"a signal", agent.Event{Kind: agent.SeenTool, Tool: "mcp__ralph__ralph_signal_done"}, ""},
+		{"words", agent.Event{Kind: agent.SeenText, Text: "go test"}, ""},
+		{"input that is none", agent.Event{Kind: agent.SeenTool, Tool: "Bash", Input: json.RawMessage("{")}, ""},
 	} {
 		if got := phaseOf(tt.event, []string{"./scripts/ci.sh"}); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
@@ -68,16 +70,16 @@ func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
 func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
 	o := newObserver(nil, map[string]int64{"small": 1000}, 80)
 	use := func(tokens int64) bool {
-		o.event(Event{Kind: SeenUsage, Context: tokens}, time.Now())
+		o.event(agent.Event{Kind: agent.SeenUsage, Context: tokens}, time.Now())
 		_, _, due := o.take()
 		return due
 	}
-	o.event(Event{Kind: SeenStart, Model: "small"}, time.Now())
-	o.event(Event{Kind: SeenText, Text: "half way"}, time.Now())
+	o.event(agent.Event{Kind: agent.SeenStart, Model: "small"}, time.Now())
+	o.event(agent.Event{Kind: agent.SeenText, Text: "half way"}, time.Now())
 	if use(799) {
 		t.Error("due at 79.9 percent")
 	}
-	o.event(Event{Kind: SeenUsage, Context: 800}, time.Now())
+	o.event(agent.Event{Kind: agent.SeenUsage, Context: 800}, time.Now())
 	_, c, due := o.take()
 	if !due || c.TokensUsed != 800 || c.TokensLimit != 1000 || c.Note != "half way" {
 		t.Errorf("got %t, %+v", due, c)
@@ -86,7 +88,7 @@ func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
 		t.Error("due twice")
 	}
 	o = newObserver(nil, nil, 80)
-	o.event(Event{Kind: SeenStart, Model: "unheard of"}, time.Now())
+	o.event(agent.Event{Kind: agent.SeenStart, Model: "unheard of"}, time.Now())
 	if used := ralph.DefaultContextWindow * 79 / 100; use(int64(used)) {
 		t.Error("due before 80 percent of what is assumed")
 	}
@@ -96,7 +98,7 @@ func TestWhatIsSeenIsHandedOverOnceAndReadingOnlyAtTheBeginning(t *testing.T) {
 	o := newObserver(nil, nil, 80)
 	see := func(tools ...string) (phases []ralph.Phase) {
 		for _, tool := range tools {
-			o.event(Event{Kind: SeenTool, Tool: tool}, time.Now())
+			o.event(agent.Event{Kind: agent.SeenTool, Tool: tool}, time.Now())
 		}
 		select {
 		case <-o.news:
@@ -142,7 +144,7 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.observer.event(Event{Kind: SeenTool, Tool: "Edit"}, time.Now())
+	s.observer.event(agent.Event{Kind: agent.SeenTool, Tool: "Edit"}, time.Now())
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s.observed(ended)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/gofrs/flock"
 
 	"ralph"
@@ -102,9 +104,9 @@ func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
 
 // salvage reads what a session's folder still tells of it. That the folder is gone
 // tells nothing.
-func (l *Loop) salvage(folder string) (Report, error) {
+func (l *Loop) salvage(folder string) (agent.Report, error) {
 	if _, err := os.Stat(folder); err != nil {
-		return Report{}, errors.Join(err, os.MkdirAll(folder, 0o700))
+		return agent.Report{}, errors.Join(err, os.MkdirAll(folder, 0o700))
 	}
 	return l.Agent.Salvage(folder)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/loop"
 	"ralph/signals"
@@ -60,7 +62,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 				Attempts: 10, StagnantMaximum: 20,
 			}
 			var tasks []int64
-			l.Agent = deed(func(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 				tasks = append(tasks, a.TaskID)
 				name := a.SessionID
 				if tt.mends == a.TaskID {
@@ -68,7 +70,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 				}
 				write(t, filepath.Join(a.Dir, name), "x")
 				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
-				return loop.Report{Ending: ralph.Finished, CostKnown: true}, err
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 			})
 			result, err := l.Run(t.Context())
 			if err != nil {
@@ -83,9 +85,9 @@ func TestARunThatBeginsRed(t *testing.T) {
 
 // TestSessionsInARowThatAreLostEndARun: whatever their tasks, for the agent is at fault then.
 func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
-	lost := act{report: loop.Report{Ending: ralph.Lost, Reason: "lost: it is gone"}}
+	lost := act{report: agent.Report{Ending: ralph.Lost, Reason: "lost: it is gone"}}
 	end := act{change: true, say: []signals.Payload{finish}}
-	broken, halted := act{report: loop.Report{Ending: ralph.NoWork}}, act{report: loop.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
+	broken, halted := act{report: agent.Report{Ending: ralph.NoWork}}, act{report: agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
 	const ten = "10 sessions in a row were lost, the last one of TASK-"
 	for _, tt := range []struct {
 		name     string

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
@@ -222,20 +224,20 @@ func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
 }
 
 func TestWhyASessionWasInterrupted(t *testing.T) {
-	interrupted := Report{Ending: ralph.Interrupted, Reason: "killed"}
+	interrupted := agent.Report{Ending: ralph.Interrupted, Reason: "killed"}
 	for _, tt := range []struct {
 		name   string
-		report Report
+		report agent.Report
 		cause  error
-		want   Report
+		want   agent.Report
 	}{
 		{"nobody did it", interrupted, nil, interrupted},
-		{"it had ended by itself", Report{Ending: ralph.Finished, Reason: "fine"}, errTimeout, Report{Ending: ralph.Finished, Reason: "fine"}},
-		{"its time is up", interrupted, errTimeout, Report{Ending: ralph.TimedOut, Reason: "timed out after 45m0s"}},
-		{"it was idle", interrupted, errIdle, Report{Ending: ralph.TimedOut, Reason: "timed out: idle for 10m0s, without an event, a signal, CPU use or a change in the work tree"}},
-		{"the run's time is up", interrupted, errRunLimit, Report{Ending: ralph.Interrupted, Reason: "interrupted: the run's time is up"}},
-		{"its task was cancelled", interrupted, errCancelled, Report{Ending: ralph.Interrupted, Reason: "interrupted: its task was cancelled"}},
-		{"the run was stopped at once", interrupted, context.Canceled, Report{Ending: ralph.Interrupted, Reason: "interrupted: the run was stopped at once"}},
+		{"it had ended by itself", agent.Report{Ending: ralph.Finished, Reason: "fine"}, errTimeout, agent.Report{Ending: ralph.Finished, Reason: "fine"}},
+		{"its time is up", interrupted, errTimeout, agent.Report{Ending: ralph.TimedOut, Reason: "timed out after 45m0s"}},
+		{"it was idle", interrupted, errIdle, agent.Report{Ending: ralph.TimedOut, Reason: "timed out: idle for 10m0s, without an event, a signal, CPU use or a change in the work tree"}},
+		{"the run's time is up", interrupted, errRunLimit, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run's time is up"}},
+		{"its task was cancelled", interrupted, errCancelled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: its task was cancelled"}},
+		{"the run was stopped at once", interrupted, context.Canceled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run was stopped at once"}},
 	} {
 		if diff := cmp.Diff(tt.want, withCause(tt.report, tt.cause, 45*time.Minute, 10*time.Minute)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)

@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
-	"ralph/loop"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -23,17 +24,17 @@ type performer struct {
 	b        *bench
 	acts     []act
 	n        int
-	sessions []loop.Assignment
+	sessions []agent.Assignment
 }
 
 // An act is what one session does. It takes a minute.
 type act struct {
 	change bool
 	say    []signals.Payload
-	report loop.Report // an Ending that is missing is "finished"
+	report agent.Report // an Ending that is missing is "finished"
 }
 
-func (p *performer) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+func (p *performer) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 	p.b.worker.started = append(p.b.worker.started, time.Now().UTC().Format("02 15:04"))
 	p.sessions = append(p.sessions, a)
 	now := p.acts[min(p.n, len(p.acts)-1)]
@@ -41,12 +42,12 @@ func (p *performer) Work(ctx context.Context, a loop.Assignment) (loop.Report, e
 	time.Sleep(time.Minute)
 	if now.change {
 		if err := os.WriteFile(filepath.Join(a.Dir, fmt.Sprint("change", p.n)), nil, 0o600); err != nil {
-			return loop.Report{}, err
+			return agent.Report{}, err
 		}
 	}
 	for _, say := range now.say {
 		if _, err := p.b.Store.Say(ctx, a.TaskID, a.SessionID, "agent", "", say); err != nil {
-			return loop.Report{}, err
+			return agent.Report{}, err
 		}
 	}
 	if now.report.Ending == "" {
@@ -56,7 +57,7 @@ func (p *performer) Work(ctx context.Context, a loop.Assignment) (loop.Report, e
 	return now.report, nil
 }
 
-func (p *performer) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+func (p *performer) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
 // perform has the bench's agent do these acts.
 func (b *bench) perform(acts ...act) *performer {
@@ -74,8 +75,8 @@ var (
 // begins the count anew; one that the agent could not work in does not count.
 func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
 	idle, busy := act{say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{halt}}
-	broken := act{report: loop.Report{Ending: ralph.NoWork}}
-	halted := act{report: loop.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
+	broken := act{report: agent.Report{Ending: ralph.NoWork}}
+	halted := act{report: agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
 	end := act{change: true, say: []signals.Payload{finish}}
 	for _, tt := range []struct {
 		name     string
@@ -108,8 +109,8 @@ func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
 
 // TestAnAgentThatDoesNothingTwiceInARowEndsARun, and not one that has worked between.
 func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
-	nothing := act{report: loop.Report{Ending: ralph.NoWork, Reason: "it is not logged in"}}
-	tools := act{report: loop.Report{Ending: ralph.MCPFailed, Reason: "no tools"}}
+	nothing := act{report: agent.Report{Ending: ralph.NoWork, Reason: "it is not logged in"}}
+	tools := act{report: agent.Report{Ending: ralph.MCPFailed, Reason: "no tools"}}
 	end := act{change: true, say: []signals.Payload{finish}}
 	for _, tt := range []struct {
 		name     string
@@ -171,7 +172,7 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 // TestAUsageWindowThatIsUsedUpIsWaitedFor, by this run and by the next one.
 func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	used := func(share float64) act {
-		return act{change: true, say: []signals.Payload{finish}, report: loop.Report{Usage: []ralph.UsageWindow{
+		return act{change: true, say: []signals.Payload{finish}, report: agent.Report{Usage: []ralph.UsageWindow{
 			{Name: "five_hour", Utilization: share, ResetsAt: ralph.At(time.Date(2000, 1, 1, 3, 0, 0, 0, time.UTC))},
 		}}}
 	}

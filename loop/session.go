@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/store"
@@ -81,7 +83,7 @@ func (s *session) scratch() string { return filepath.Join(s.logDir(), "objects")
 
 // run has the agent work and tells how that ended. Everything that can stop a
 // session meanwhile ends its context with a cause.
-func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
+func (s *session) run(ctx context.Context, deadline time.Time) (agent.Report, error) {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	limit := seconds(s.Limits.SessionSeconds)
@@ -89,16 +91,16 @@ func (s *session) run(ctx context.Context, deadline time.Time) (Report, error) {
 	defer s.clock.pause()
 	s.idle = newIdleness(seconds(s.Limits.IdleSeconds), s.content)
 	s.observer = newObserver(s.verify.all(), s.windows, s.CheckpointAt)
-	say := make(chan Message)
+	say := make(chan agent.Message)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		s.watch(work, stop, say, deadline)
 	}()
-	report, err := s.Agent.Work(work, Assignment{
+	report, err := s.Agent.Work(work, agent.Assignment{
 		SessionID: s.row.ID, TaskID: s.row.TaskID, Discipline: s.task.Discipline, Prompt: s.prompt, Model: s.row.Model,
 		MaxTurns: s.Limits.SessionTurns, MaxCost: s.maxCost, Dir: s.Dir, LogDir: s.logDir(),
-		Say: say, TurnEnded: s.turnEnded, Seen: func(e Event) { s.idle.event(); s.observer.event(e, time.Now()) },
+		Say: say, TurnEnded: s.turnEnded, Seen: func(e agent.Event) { s.idle.event(); s.observer.event(e, time.Now()) },
 	})
 	cause := context.Cause(work)
 	stop(nil)
@@ -122,7 +124,7 @@ func (s *session) idleScratch() string { return s.scratch() + "-idle" }
 
 // withCause says why an interrupted session was: a session that had ended by
 // itself when it was to be stopped has ended by itself.
-func withCause(report Report, cause error, limit, idle time.Duration) Report {
+func withCause(report agent.Report, cause error, limit, idle time.Duration) agent.Report {
 	if report.Ending != ralph.Interrupted || cause == nil {
 		return report
 	}

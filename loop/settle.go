@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/signals"
 	"ralph/store"
@@ -16,7 +18,7 @@ import (
 
 // settle reads what the session left behind, decides, and writes the decision
 // down, in one transaction. It returns what the session was charged.
-func (s *session) settle(ctx context.Context, report Report) (d signals.Decision, cost float64, err error) {
+func (s *session) settle(ctx context.Context, report agent.Report) (d signals.Decision, cost float64, err error) {
 	// A look would make the folders anew that were taken away.
 	if err := s.Store.Intact(); err != nil {
 		return d, 0, err
@@ -191,7 +193,7 @@ func killedCommands(leftovers []string) (list []string) {
 }
 
 // take notes what the agent reported.
-func (s *session) take(r Report) {
+func (s *session) take(r agent.Report) {
 	s.row.Ending, s.row.Turns, s.row.Tokens, s.row.Exit = r.Ending, r.Turns, r.Tokens, r.Exit
 	s.row.LastWords, s.row.StderrTail, s.row.Denials, s.row.Leftovers = r.LastWords, r.StderrTail, r.Denials, slices.Concat(s.killed, r.Leftovers)
 	if r.Model != "" {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/loop"
 	"ralph/signals"
@@ -30,16 +32,16 @@ type speech struct {
 	ending ralph.Ending
 }
 
-func (p *speech) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+func (p *speech) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 	for i, now := range p.turns {
 		for _, name := range now.write {
 			if err := os.WriteFile(filepath.Join(a.Dir, name), []byte{byte('a' + i)}, 0o600); err != nil {
-				return loop.Report{}, err
+				return agent.Report{}, err
 			}
 		}
 		for _, name := range now.remove {
 			if err := os.Remove(filepath.Join(a.Dir, name)); err != nil {
-				return loop.Report{}, err
+				return agent.Report{}, err
 			}
 		}
 		for command := range strings.SplitSeq(now.git, ";") {
@@ -49,18 +51,18 @@ func (p *speech) Work(ctx context.Context, a loop.Assignment) (loop.Report, erro
 		}
 		if now.say != nil {
 			if _, err := p.b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", now.say); err != nil {
-				return loop.Report{}, err
+				return agent.Report{}, err
 			}
 		}
-		answer := a.TurnEnded(ctx, loop.Turn{})
+		answer := a.TurnEnded(ctx, agent.Turn{})
 		if over := now.answer == "over"; answer.Over != over || answer.Wait || !over && !strings.Contains(answer.Text, now.answer) || now.answer == "" && answer.Text != "" {
 			p.b.t.Errorf("turn %d: it is told %+v, want %q", i+1, answer, now.answer)
 		}
 	}
-	return loop.Report{Ending: p.ending, Reason: "it ended", CostKnown: true}, nil
+	return agent.Report{Ending: p.ending, Reason: "it ended", CostKnown: true}, nil
 }
 
-func (*speech) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+func (*speech) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
 // repository is [workshop.tree] in a git repository with one commit.
 func (b *workshop) repository(verify ...string) *loop.Loop {
@@ -81,7 +83,7 @@ func (b *workshop) git(dir string, args ...string) {
 }
 
 // once runs the queue for one session and gives it back.
-func (b *workshop) once(l *loop.Loop, agent loop.Agent) (loop.Result, ralph.Session) {
+func (b *workshop) once(l *loop.Loop, agent agent.Agent) (loop.Result, ralph.Session) {
 	b.t.Helper()
 	l.Agent, l.OnRed = agent, loop.RedGo
 	l.Limits = ralph.Limits{

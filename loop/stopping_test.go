@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/google/uuid"
 
 	"ralph"
@@ -19,11 +21,11 @@ import (
 )
 
 // A deed is an agent that does one thing in each session.
-type deed func(ctx context.Context, a loop.Assignment) (loop.Report, error)
+type deed func(ctx context.Context, a agent.Assignment) (agent.Report, error)
 
-func (d deed) Work(ctx context.Context, a loop.Assignment) (loop.Report, error) { return d(ctx, a) }
+func (d deed) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) { return d(ctx, a) }
 
-func (deed) Salvage(string) (loop.Report, error) { return loop.Report{}, nil }
+func (deed) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
 // control asks something of the active run.
 func (b *workshop) control(c string) func() {
@@ -77,13 +79,13 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 				MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 1,
 				Attempts: 10, StagnantMaximum: 2,
 			}
-			l.Agent = deed(func(ctx context.Context, a loop.Assignment) (loop.Report, error) {
+			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 				write(t, filepath.Join(a.Dir, "made"), "x")
 				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish)
 				if tt.before {
 					stop()
 				}
-				return loop.Report{Ending: ralph.Finished, CostKnown: true}, err
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 			})
 			ended := make(chan error, 1)
 			go func() {
@@ -111,11 +113,11 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 // A salvager is an agent whose sessions are over when the run begins.
 type salvager struct {
 	deed
-	report loop.Report
+	report agent.Report
 	err    error
 }
 
-func (s salvager) Salvage(string) (loop.Report, error) { return s.report, s.err }
+func (s salvager) Salvage(string) (agent.Report, error) { return s.report, s.err }
 
 // TestWhatALostSessionLeft is settled by the next run, by the rules for any other.
 func TestWhatALostSessionLeft(t *testing.T) {
@@ -139,9 +141,9 @@ func TestWhatALostSessionLeft(t *testing.T) {
 		{name: "a done from another work tree", say: finish, made: true, elsewhere: true, want: ralph.Pending, reason: "in another work tree: ", lost: 1, known: true},
 		{name: "a partial", say: halt, made: true, want: ralph.Pending, reason: "partial: the rest", lost: 1, known: true},
 		{name: "a worker has its claim still", worker: true, want: ralph.InProgress},
-		{name: "what it cost is known", agent: salvager{report: loop.Report{CostUSD: 2, CostKnown: true}}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 2, known: true},
+		{name: "what it cost is known", agent: salvager{report: agent.Report{CostUSD: 2, CostKnown: true}}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 2, known: true},
 		{name: "its transcript cannot be read", agent: salvager{err: broken}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 7},
-		{name: "its folder is gone", noFolder: true, agent: salvager{report: loop.Report{CostKnown: true}}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 7},
+		{name: "its folder is gone", noFolder: true, agent: salvager{report: agent.Report{CostKnown: true}}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 7},
 		{name: "what it left running is ended", say: finish, made: true, orphan: true, want: ralph.Completed, reason: "killed: sleep 600", known: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

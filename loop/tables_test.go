@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
@@ -18,16 +20,16 @@ func TestWhatASessionIsCharged(t *testing.T) {
 	const limit = 10
 	for _, tt := range []struct {
 		name   string
-		report loop.Report
+		report agent.Report
 		usd    float64
 		known  bool
 	}{
-		{"what its agent reported", loop.Report{Began: true, CostUSD: 0.5, CostKnown: true}, 0.5, true},
-		{"nothing, where that is what it reported", loop.Report{Began: true, CostKnown: true}, 0, true},
-		{"what was streamed, where it did not come to report", loop.Report{Began: true, CostUSD: 0.25}, 0.25, false},
-		{"its limit, where it may have called its model and nothing is known", loop.Report{Began: true}, limit, false},
-		{"nothing, where it never came so far", loop.Report{}, 0, true},
-		{"nothing, however it ended", loop.Report{Ending: ralph.Interrupted}, 0, true},
+		{"what its agent reported", agent.Report{Began: true, CostUSD: 0.5, CostKnown: true}, 0.5, true},
+		{"nothing, where that is what it reported", agent.Report{Began: true, CostKnown: true}, 0, true},
+		{"what was streamed, where it did not come to report", agent.Report{Began: true, CostUSD: 0.25}, 0.25, false},
+		{"its limit, where it may have called its model and nothing is known", agent.Report{Began: true}, limit, false},
+		{"nothing, where it never came so far", agent.Report{}, 0, true},
+		{"nothing, however it ended", agent.Report{Ending: ralph.Interrupted}, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if usd, known := loop.Charge(tt.report, limit); usd != tt.usd || known != tt.known {
@@ -70,7 +72,7 @@ func TestAfterAnAgentError(t *testing.T) {
 		{"a lost one is the task's affair", ralph.Lost, time.Time{}, 9, 9, false, 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			report := loop.Report{Ending: tt.ending, Reason: "why", ResetAt: tt.reset}
+			report := agent.Report{Ending: tt.ending, Reason: "why", ResetAt: tt.reset}
 			until, reason, e := loop.AfterError(report, tt.failures, tt.repeats, tt.noWait, b, now, 1)
 			wait := time.Duration(0)
 			if !until.IsZero() {

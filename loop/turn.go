@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/signals"
@@ -22,7 +24,7 @@ import (
 // again: neither it, nor a hook of its end, nor a process that waits can undo what was
 // verified. What cannot be checked in this way ends the conversation, and is checked
 // when the session is settled, after all of its processes are gone.
-func (s *session) turnEnded(ctx context.Context, turn Turn) Answer {
+func (s *session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.clock.pause()
 	defer s.clock.resume()
 	s.found, s.called = nil, nil
@@ -34,46 +36,46 @@ func (s *session) turnEnded(ctx context.Context, turn Turn) Answer {
 }
 
 // reply is [session.turnEnded]; the error is why a done could not be checked now.
-func (s *session) reply(ctx context.Context, turn Turn) (Answer, error) {
+func (s *session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, error) {
 	closing, err := s.closing(ctx)
 	switch {
 	case err != nil:
-		return Answer{}, err
+		return agent.Answer{}, err
 	case closing.Payload == nil && s.reminded < s.ClosingReminders:
 		s.reminded++
-		return Say(reminder), nil
+		return agent.Say(reminder), nil
 	case closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone:
-		return Answer{}, nil
+		return agent.Answer{}, nil
 	}
 	still, err := s.freeze(ctx, turn)
 	if err != nil {
-		return Answer{}, err
+		return agent.Answer{}, err
 	}
 	found, err := s.check(ctx)
 	if ctx.Err() != nil {
 		s.called = calledOff(context.Cause(ctx))
 	}
 	if err != nil || ctx.Err() != nil {
-		return Answer{Over: true}, errors.Join(err, still.kill())
+		return agent.Answer{Over: true}, errors.Join(err, still.kill())
 	}
 	said, refused := s.objection(found, closing.ID)
 	if said == "" && still.frozen() {
 		waiting, err := s.unheard(ctx)
 		if err == nil && waiting && still.thaw() == nil {
-			return Answer{Wait: true}, nil
+			return agent.Answer{Wait: true}, nil
 		}
 	}
 	if said != "" && still.thaw() == nil {
 		if refused != "" {
 			err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.row.ID, refused) })
 		}
-		return Say(said + still.told()), err
+		return agent.Say(said + still.told()), err
 	}
 	if err := still.kill(); err != nil { // it may have moved
-		return Answer{Over: true}, err
+		return agent.Answer{Over: true}, err
 	}
 	s.found = found // what it refuses, the next session is told
-	return Answer{Over: true}, nil
+	return agent.Answer{Over: true}, nil
 }
 
 // calledOff is the cause of a stop if it is the word of a person, who does not want to
@@ -135,7 +137,7 @@ const (
 )
 
 // freeze has the agent stand still, and kills what else it has started.
-func (s *session) freeze(ctx context.Context, turn Turn) (*standstill, error) {
+func (s *session) freeze(ctx context.Context, turn agent.Turn) (*standstill, error) {
 	if turn.Process == nil {
 		return &standstill{}, nil
 	}

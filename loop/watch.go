@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/store"
@@ -16,7 +18,7 @@ const pollSession = 200 * time.Millisecond
 
 // watch stops the session when somebody or something asks for it, and hands
 // people's comments to the agent. It returns when ctx ends.
-func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- Message, deadline time.Time) {
+func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message, deadline time.Time) {
 	tick := time.NewTicker(pollSession)
 	defer tick.Stop()
 	end := time.NewTimer(time.Until(deadline))
@@ -113,12 +115,12 @@ func (s *session) asked(ctx context.Context) (request string, comments []ralph.C
 
 // hand gives comments to the agent, each once. One that the agent does not take
 // goes into the next prompt, as all comments do.
-func (s *session) hand(ctx context.Context, comments []ralph.Comment, handed map[int64]bool, say chan<- Message) {
+func (s *session) hand(ctx context.Context, comments []ralph.Comment, handed map[int64]bool, say chan<- agent.Message) {
 	for _, c := range comments {
 		if handed[c.ID] {
 			continue
 		}
-		message := Message{Text: steering(c), Delivered: func() { s.delivered(c.ID) }}
+		message := agent.Message{Text: steering(c), Delivered: func() { s.delivered(c.ID) }}
 		select {
 		case say <- message:
 			handed[c.ID] = true

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/gofrs/flock"
 
 	"ralph"
@@ -163,7 +165,7 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 		return "", d, err
 	}
 	// A worker's agent is not ralph's to hold: it may go on while it is checked.
-	if again = c.s.turnEnded(ctx, Turn{}).Text; again != "" {
+	if again = c.s.turnEnded(ctx, agent.Turn{}).Text; again != "" {
 		return again, d, c.renew(ctx, Lease)
 	}
 	var request string
@@ -173,7 +175,7 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if request == "contract" { // what was checked is not what is asked for any more
 		return "", d, c.Held(ctx)
 	}
-	d, _, err = c.s.settle(ctx, Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
+	d, _, err = c.s.settle(ctx, agent.Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
 	return "", d, err
 }
 
@@ -225,7 +227,7 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 // end settles a claim that its worker did not close; the decision is the zero value
 // if somebody else has settled or renewed it meanwhile.
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
-	d, _, err = c.s.settle(ctx, Report{Ending: how, Reason: why, CostKnown: true})
+	d, _, err = c.s.settle(ctx, agent.Report{Ending: how, Reason: why, CostKnown: true})
 	if errors.Is(err, ralph.ErrConflict) {
 		return signals.Decision{}, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"ralph"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 	"ralph/signals"
 	"ralph/store"
 )

@@ -10,7 +10,7 @@ import (
 	"ralph"
 	"ralph/internal/transcript"
 	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 

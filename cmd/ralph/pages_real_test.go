@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ralph/internal/messagesapi"
-	"ralph/internal/scripted"
+	"ralph/loop/agent/scripted"
 )
 
 // TestRealPages: who follows the README and the tutorial letter by letter gets to

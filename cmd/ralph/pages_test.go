@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"ralph/internal/scripted"
+	"ralph/loop/agent/scripted"
 )
 
 // The pages that a person follows command by command. What they tell is run as it

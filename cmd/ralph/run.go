@@ -25,7 +25,7 @@ import (
 	"ralph/internal/schedule"
 	"ralph/internal/systemd"
 	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ralph/internal/scripted"
+	"ralph/loop/agent/scripted"
 )
 
 // newScriptedAgent is the stand-in for claude with which `ralph demo` and the

@@ -24,7 +24,7 @@ import (
 	"ralph/internal/metrics"
 	"ralph/internal/retention"
 	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 

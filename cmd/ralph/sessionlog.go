@@ -21,7 +21,7 @@ import (
 	"ralph"
 	"ralph/internal/retention"
 	"ralph/internal/transcript"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 

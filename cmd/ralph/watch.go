@@ -24,7 +24,7 @@ import (
 	"ralph/internal/transcript"
 	"ralph/internal/watch"
 	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 

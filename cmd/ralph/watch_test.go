@@ -13,7 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 )
 
 // TestTheScreenFollowsARun on a pseudo-terminal: it shows what the agent does, a

@@ -14,7 +14,7 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/worktree"
 	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 	"ralph/prompt"
 	"ralph/store"
 )

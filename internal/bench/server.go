@@ -12,11 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"ralph/loop/agent"
+
 	_ "github.com/mattn/go-sqlite3" // the driver of the store, for the same INSERT without it
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
-	"ralph/loop"
 	"ralph/store"
 )
 
@@ -62,7 +63,7 @@ func (s server) call(ctx context.Context, tool string, arguments map[string]any)
 }
 
 // serverOf starts `ralph mcp` for a session.
-func (p project) serverOf(ctx context.Context, a loop.Assignment) (server, error) {
+func (p project) serverOf(ctx context.Context, a agent.Assignment) (server, error) {
 	cmd := p.command(ctx, p.ralph, "mcp")
 	cmd.Env = append(cmd.Env, "RALPH_TASK_ID="+strconv.FormatInt(a.TaskID, 10), "RALPH_SESSION_ID="+a.SessionID, "RALPH_DB_PATH="+p.database())
 	return dial(ctx, cmd)
@@ -104,7 +105,7 @@ func (b *bench) servers(ctx context.Context) ([]row, error) {
 }
 
 // withSessions is a project with so many sessions in progress.
-func (b *bench) withSessions(ctx context.Context, n int) (p project, list []loop.Assignment, err error) {
+func (b *bench) withSessions(ctx context.Context, n int) (p project, list []agent.Assignment, err error) {
 	if p, err = b.newProject(ctx, 10); err != nil {
 		return p, nil, err
 	}
@@ -116,7 +117,7 @@ func (b *bench) withSessions(ctx context.Context, n int) (p project, list []loop
 }
 
 // startOnce starts both servers, one after the other.
-func (p project) startOnce(ctx context.Context, a loop.Assignment, floor string, came, floorCame *samples) error {
+func (p project) startOnce(ctx context.Context, a agent.Assignment, floor string, came, floorCame *samples) error {
 	s, err := p.serverOf(ctx, a)
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (p project) startOnce(ctx context.Context, a loop.Assignment, floor string,
 
 // signalOnce sends signals to ralph, calls the tool that does nothing, and inserts
 // the same rows in this process, turn about.
-func (p project) signalOnce(ctx context.Context, a loop.Assignment, floor string, signal, insert, empty *samples) (err error) {
+func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor string, signal, insert, empty *samples) (err error) {
 	s, err := p.serverOf(ctx, a)
 	if err != nil {
 		return err
@@ -252,7 +253,7 @@ func (b *bench) signalling(ctx context.Context, n, each int) (took time.Duration
 }
 
 // observe writes down phases of sessions, as a loop does while they run.
-func (p project) observe(ctx context.Context, list []loop.Assignment, over <-chan struct{}) error {
+func (p project) observe(ctx context.Context, list []agent.Assignment, over <-chan struct{}) error {
 	db, err := store.Open(ctx, p.database(), store.Options{})
 	if err != nil {
 		return err

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/google/uuid"
 
 	"ralph"
-	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 
@@ -80,7 +81,7 @@ func (b *bench) agentAlone(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	var list []loop.Assignment
+	var list []agent.Assignment
 	if err := p.fill(ctx, func(tx *store.Tx) (err error) {
 		list, err = begin(tx, inARow, p.dir)
 		return err
@@ -113,13 +114,13 @@ func (b *bench) agentAlone(ctx context.Context) (time.Duration, error) {
 }
 
 // begin has so many sessions on as many tasks in progress.
-func begin(tx *store.Tx, n int, dir string) (list []loop.Assignment, err error) {
+func begin(tx *store.Tx, n int, dir string) (list []agent.Assignment, err error) {
 	run, err := tx.StartRun(os.Getpid(), ralph.Limits{})
 	if err != nil {
 		return nil, err
 	}
 	for i := range n {
-		a := loop.Assignment{SessionID: uuid.NewString(), LogDir: dir}
+		a := agent.Assignment{SessionID: uuid.NewString(), LogDir: dir}
 		if a.TaskID, err = tx.AddTask(ralph.Task{Title: fmt.Sprintf("Task %d", i)}, "human"); err != nil {
 			return nil, err
 		}

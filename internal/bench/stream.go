@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 )
 
 // streamBytes is about how much a recorded stream is long, and longLine a line.

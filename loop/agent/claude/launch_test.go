@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"ralph/loop/agent"
+
 	"github.com/google/go-cmp/cmp"
 
-	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 )
 
 func TestArguments(t *testing.T) {
-	task := loop.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs"}
+	task := agent.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs"}
 	options := claude.Options{
 		MCPCommand: []string{"/bin/ralph", "mcp"}, Database: "/state/ralph.db",
 		SettingSources: []string{"project", "local"}, PermissionMode: "acceptEdits", AllowedTools: []string{"Bash"}, ExtraArgs: []string{"--effort", "high"},
@@ -48,7 +49,7 @@ func TestArguments(t *testing.T) {
 		})
 	}
 	t.Run("what is not limited is not mentioned", func(t *testing.T) {
-		got := claude.Arguments("", options, loop.Assignment{SessionID: "S"})
+		got := claude.Arguments("", options, agent.Assignment{SessionID: "S"})
 		for _, flag := range []string{"--model", "--max-turns", "--max-budget-usd"} {
 			if slices.Contains(got, flag) {
 				t.Errorf("%s is among %q", flag, got)
@@ -58,7 +59,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	task := loop.Assignment{SessionID: "S", TaskID: 7}
+	task := agent.Assignment{SessionID: "S", TaskID: 7}
 	always := []string{"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "MCP_TIMEOUT=60000", "MCP_TOOL_TIMEOUT=3600000", "RALPH_SESSION_ID=S", "RALPH_TASK_ID=7"}
 	tests := []struct {
 		name    string

@@ -31,8 +31,9 @@ import (
 	"sync"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph/internal/proc"
-	"ralph/loop"
 )
 
 // Options say how to run the agent. The zero value of a field means its default.
@@ -104,7 +105,7 @@ type Agent struct {
 	next      *launch // of the next session; nil if it is not prepared
 }
 
-var _ loop.Agent = (*Agent)(nil)
+var _ agent.Agent = (*Agent)(nil)
 
 // New returns an agent. Nothing is started or looked for yet.
 func New(o Options) *Agent { return &Agent{options: o.withDefaults()} }
@@ -127,7 +128,7 @@ func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 	r, err := proc.Run(limited, proc.Spec{
 		Args: append(a.options.Command[:len(a.options.Command):len(a.options.Command)], "--version"),
 		Dir:  dir,
-		Env:  Environment(a.options.Environ, a.options.Env, loop.Assignment{SessionID: "probe"}),
+		Env:  Environment(a.options.Environ, a.options.Env, agent.Assignment{SessionID: "probe"}),
 	}, 4096, nil)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrPermission) {
 		return "", a.unusable(err)
@@ -155,23 +156,23 @@ func (a *Agent) unusable(err error) error {
 	return err
 }
 
-// Work runs one session of the agent; see [loop.Agent]. The report is valid even
+// Work runs one session of the agent; see [agent.Agent]. The report is valid even
 // with an error, if the agent was started.
-func (a *Agent) Work(ctx context.Context, task loop.Assignment) (loop.Report, error) {
+func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, error) {
 	if len(a.options.MCPCommand) == 0 {
-		return loop.Report{}, errors.New("no command for ralph's MCP server")
+		return agent.Report{}, errors.New("no command for ralph's MCP server")
 	}
 	version, err := a.Version(ctx, task.Dir)
 	if err != nil {
-		return loop.Report{}, err
+		return agent.Report{}, err
 	}
 	logs, err := openLogs(task.LogDir, a.options.MaxTranscript)
 	if err != nil {
-		return loop.Report{}, err
+		return agent.Report{}, err
 	}
 	s, err := a.start(version, task, logs)
 	if err != nil {
-		return loop.Report{}, errors.Join(a.unusable(err), logs.close())
+		return agent.Report{}, errors.Join(a.unusable(err), logs.close())
 	}
 	err = s.run(ctx)
 	err = errors.Join(err, logs.close())

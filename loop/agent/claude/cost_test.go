@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 )
 
 // TestReadingAnEventCostsLittle counts allocations, which do not depend on the

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ralph/loop"
+	"ralph/loop/agent"
 )
 
 // passed are the variables that an agent gets from ralph's own environment; a
@@ -62,7 +62,7 @@ var settings = map[string]string{
 // is configured (agent.env) and wins over both. Nothing of ralph's own is passed
 // on but what marks the session's processes (unattended, "The agent's
 // processes"), which added cannot change.
-func Environment(environ []string, added map[string]string, a loop.Assignment) []string {
+func Environment(environ []string, added map[string]string, a agent.Assignment) []string {
 	env := map[string]string{}
 	for _, entry := range environ {
 		if name, value, ok := strings.Cut(entry, "="); ok && passes(name) {
@@ -83,7 +83,7 @@ func Environment(environ []string, added map[string]string, a loop.Assignment) [
 }
 
 // marker is the entry of the environment that all processes of a session have.
-func marker(a loop.Assignment) string { return "RALPH_SESSION_ID=" + a.SessionID }
+func marker(a agent.Assignment) string { return "RALPH_SESSION_ID=" + a.SessionID }
 
 // passes tells whether an agent gets a variable of ralph's own environment.
 func passes(name string) bool {

@@ -1,4 +1,6 @@
-package loop
+// Package agent has what every coding agent is to ralph: an assignment in, events
+// and a report out. The agents themselves are below it.
+package agent
 
 import (
 	"context"
@@ -10,7 +12,7 @@ import (
 )
 
 // An Agent works on one task and returns when it, and all that it started, has
-// ended. Package loop/claude has the one that ralph ships.
+// ended. Package loop/agent/claude has the one that ralph ships.
 //
 // When ctx ends the agent is stopped: asked first, killed after its grace
 // period. An error means that ralph could not run it at all (not installed, no

@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/google/uuid"
 
 	"ralph"
-	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 )
 
 // fake is an agent whose program is one of the fakes.
@@ -38,16 +39,16 @@ func fake(name string, change ...func(*claude.Options)) *claude.Agent {
 func impatient(o *claude.Options) { o.ExitGrace, o.KillGrace = time.Millisecond, 10*time.Millisecond }
 
 // assignment is a task that the loop has nothing to add to.
-func assignment(t *testing.T) loop.Assignment {
-	return loop.Assignment{
+func assignment(t *testing.T) agent.Assignment {
+	return agent.Assignment{
 		SessionID: uuid.NewString(),
 		TaskID:    7, Prompt: "the prompt", Dir: t.TempDir(), LogDir: t.TempDir(),
-		TurnEnded: func(context.Context, loop.Turn) loop.Answer { return loop.Answer{} },
+		TurnEnded: func(context.Context, agent.Turn) agent.Answer { return agent.Answer{} },
 	}
 }
 
 // run has the agent work and fails if it could not.
-func run(t *testing.T, a loop.Agent, task loop.Assignment) loop.Report {
+func run(t *testing.T, a agent.Agent, task agent.Assignment) agent.Report {
 	t.Helper()
 	r, err := a.Work(t.Context(), task)
 	if err != nil {
@@ -57,9 +58,9 @@ func run(t *testing.T, a loop.Agent, task loop.Assignment) loop.Report {
 }
 
 // texts collects what the agent says.
-func texts(into *[]string) func(loop.Event) {
-	return func(e loop.Event) {
-		if e.Kind == loop.SeenText {
+func texts(into *[]string) func(agent.Event) {
+	return func(e agent.Event) {
+		if e.Kind == agent.SeenText {
 			*into = append(*into, e.Text)
 		}
 	}
@@ -110,10 +111,10 @@ func TestTheConversationGoesOnAsLongAsTheLoopSpeaks(t *testing.T) {
 	var said []string
 	task.Seen = texts(&said)
 	answers := []string{"again", "/once more", ""}
-	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer {
+	task.TurnEnded = func(context.Context, agent.Turn) agent.Answer {
 		a := answers[0]
 		answers = answers[1:]
-		return loop.Say(a)
+		return agent.Say(a)
 	}
 	r := run(t, fake("polite"), task)
 	if want := []string{"the prompt", "again", "\n/once more"}; !slices.Equal(said, want) {
@@ -127,7 +128,7 @@ func TestTheConversationGoesOnAsLongAsTheLoopSpeaks(t *testing.T) {
 func TestTheLimitOfTurnsHoldsForTheWholeConversation(t *testing.T) {
 	task := assignment(t)
 	task.MaxTurns = 2
-	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer { return loop.Say("go on") }
+	task.TurnEnded = func(context.Context, agent.Turn) agent.Answer { return agent.Say("go on") }
 	if r := run(t, fake("polite"), task); r.Ending != ralph.TimedOut || r.Turns != 2 {
 		t.Errorf("got %s after %d turns: %s", r.Ending, r.Turns, r.Reason)
 	}
@@ -135,9 +136,9 @@ func TestTheLimitOfTurnsHoldsForTheWholeConversation(t *testing.T) {
 
 func TestTurnEndedIsNotCalledForAFailure(t *testing.T) {
 	task := assignment(t)
-	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer {
+	task.TurnEnded = func(context.Context, agent.Turn) agent.Answer {
 		t.Error("TurnEnded was called")
-		return loop.Answer{}
+		return agent.Answer{}
 	}
 	run(t, fake("limited"), task)
 	run(t, fake("crashing"), task)
@@ -149,25 +150,25 @@ func TestAPersonIsHeardDuringATurn(t *testing.T) {
 			task := assignment(t)
 			var mu sync.Mutex
 			var said []string
-			say := make(chan loop.Message, 1)
+			say := make(chan agent.Message, 1)
 			task.Say = say
 			sent, delivered := false, 0
-			task.Seen = func(e loop.Event) {
+			task.Seen = func(e agent.Event) {
 				mu.Lock()
 				texts(&said)(e)
 				mu.Unlock()
-				if e.Kind == loop.SeenTool && !sent {
+				if e.Kind == agent.SeenTool && !sent {
 					sent = true
-					say <- loop.Message{Text: "careful", Delivered: func() { delivered++ }}
+					say <- agent.Message{Text: "careful", Delivered: func() { delivered++ }}
 				}
 			}
 			asked := 0
-			task.TurnEnded = func(context.Context, loop.Turn) loop.Answer {
+			task.TurnEnded = func(context.Context, agent.Turn) agent.Answer {
 				mu.Lock()
 				defer mu.Unlock()
 				asked++
 				said = append(said, "(turn ended)")
-				return loop.Answer{}
+				return agent.Answer{}
 			}
 			var options []func(*claude.Options)
 			if name == "lossy" {
@@ -188,14 +189,14 @@ func TestWhatIsSaidWhileTheLoopVerifiesStartsAnotherTurn(t *testing.T) {
 	task := assignment(t)
 	var said []string
 	task.Seen = texts(&said)
-	say := make(chan loop.Message)
+	say := make(chan agent.Message)
 	task.Say = say
 	asked := 0
-	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer {
+	task.TurnEnded = func(context.Context, agent.Turn) agent.Answer {
 		if asked++; asked == 1 {
-			say <- loop.Message{Text: "one more thing"}
+			say <- agent.Message{Text: "one more thing"}
 		}
-		return loop.Answer{}
+		return agent.Answer{}
 	}
 	run(t, fake("polite"), task)
 	if want := []string{"the prompt", "one more thing"}; !slices.Equal(said, want) || asked != 2 {
@@ -207,7 +208,7 @@ func TestAnAgentThatDoesNotReadIsNotWaitedFor(t *testing.T) {
 	task := assignment(t)
 	task.Prompt = strings.Repeat("a prompt longer than a pipe holds. ", 1<<15)
 	asked := 0
-	task.TurnEnded = func(context.Context, loop.Turn) loop.Answer { asked++; return loop.Say("are you there?") }
+	task.TurnEnded = func(context.Context, agent.Turn) agent.Answer { asked++; return agent.Say("are you there?") }
 	if r := run(t, fake("absorbed", impatient), task); r.Ending != ralph.Finished || asked != 1 {
 		t.Errorf("got %s (%s), TurnEnded called %d times", r.Ending, r.Reason, asked)
 	}
@@ -217,8 +218,8 @@ func TestAnInterruptedSession(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	task := assignment(t)
-	task.Seen = func(e loop.Event) {
-		if e.Kind == loop.SeenTool {
+	task.Seen = func(e agent.Event) {
+		if e.Kind == agent.SeenTool {
 			cancel()
 		}
 	}
@@ -239,7 +240,7 @@ func TestAnAgentThatTalksForeverIsStopped(t *testing.T) {
 	defer cancel()
 	task := assignment(t)
 	lines := 0
-	task.Seen = func(loop.Event) {
+	task.Seen = func(agent.Event) {
 		if lines++; lines == 10000 {
 			cancel()
 		}
@@ -269,9 +270,9 @@ func TestASessionWithoutItsToolsIsStopped(t *testing.T) {
 func TestAnAgentThatIsKilledFrozen(t *testing.T) {
 	task := assignment(t)
 	turns := 0
-	task.TurnEnded = func(ctx context.Context, turn loop.Turn) loop.Answer {
+	task.TurnEnded = func(ctx context.Context, turn agent.Turn) agent.Answer {
 		if turns++; turns == 1 {
-			return loop.Say("go on")
+			return agent.Say("go on")
 		}
 		still, err := turn.Process.Still(ctx, turn.Keep)
 		if errors.Is(err, errors.ErrUnsupported) {
@@ -286,7 +287,7 @@ func TestAnAgentThatIsKilledFrozen(t *testing.T) {
 		if err := still.Kill(); err != nil {
 			t.Error(err)
 		}
-		return loop.Answer{Over: true}
+		return agent.Answer{Over: true}
 	}
 	r := run(t, fake("repentant"), task)
 	if r.Ending != ralph.Finished || !r.CostKnown || r.Turns != 2 || r.ToolCalls != 2 || len(r.Leftovers) != 0 {

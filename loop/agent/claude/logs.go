@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ralph/loop"
+	"ralph/loop/agent"
 )
 
 // Files in the directory of a session's logs.
@@ -31,7 +31,7 @@ type logs struct {
 	stderr     *keeper
 }
 
-func mcpLog(a loop.Assignment) string { return filepath.Join(a.LogDir, ServerFile) }
+func mcpLog(a agent.Assignment) string { return filepath.Join(a.LogDir, ServerFile) }
 
 func openLogs(dir string, maxTranscript int64) (*logs, error) {
 	out, err := openLog(dir, TranscriptFile)

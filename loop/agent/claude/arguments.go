@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"ralph/loop/agent"
+
 	"ralph"
-	"ralph/loop"
 )
 
 // serverName is what ralph's MCP server is called in the agent's configuration.
@@ -32,7 +33,7 @@ var since = map[string][3]int{
 // Arguments are those for one session, the program not among them: the flags
 // that ralph cannot do without, then o.ExtraArgs. version is what the program
 // answers to --version, "" if that is not known.
-func Arguments(version string, o Options, a loop.Assignment) []string {
+func Arguments(version string, o Options, a agent.Assignment) []string {
 	args := []string{
 		"-p", "--verbose",
 		"--output-format", "stream-json", "--input-format", "stream-json",
@@ -119,7 +120,7 @@ func parseVersion(s string) (v [3]int, ok bool) {
 
 // mcpConfig is the configuration that has the agent start ralph's MCP server
 // for this session, and wait for it before it begins.
-func mcpConfig(o Options, a loop.Assignment) string {
+func mcpConfig(o Options, a agent.Assignment) string {
 	type server struct {
 		Type       string            `json:"type"`
 		Command    string            `json:"command"`

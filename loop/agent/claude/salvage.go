@@ -8,27 +8,27 @@ import (
 	"os"
 	"path/filepath"
 
-	"ralph/loop"
+	"ralph/loop/agent"
 )
 
 // Salvage reads the transcript of a session whose end ralph did not see; see
-// [loop.Agent]. A session that never printed anything has an empty report.
-func (a *Agent) Salvage(logDir string) (loop.Report, error) {
+// [agent.Agent]. A session that never printed anything has an empty report.
+func (a *Agent) Salvage(logDir string) (agent.Report, error) {
 	f, err := os.Open(filepath.Join(logDir, TranscriptFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return loop.Report{}, nil
+		return agent.Report{}, nil
 	}
 	if err != nil {
-		return loop.Report{}, fmt.Errorf("transcript: %w", err)
+		return agent.Report{}, fmt.Errorf("transcript: %w", err)
 	}
 	defer f.Close()
 	h := history{tools: toolNames()}
 	if err := h.read(f, io.Discard); err != nil {
-		return loop.Report{}, fmt.Errorf("transcript: %w", err)
+		return agent.Report{}, fmt.Errorf("transcript: %w", err)
 	}
 	stderr, err := fileTail(filepath.Join(logDir, StderrFile))
 	if err != nil {
-		return loop.Report{}, fmt.Errorf("standard error of the agent: %w", err)
+		return agent.Report{}, fmt.Errorf("standard error of the agent: %w", err)
 	}
 	return h.report(death{code: -1, stderr: stderr}), nil
 }

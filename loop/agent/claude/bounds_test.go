@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ralph"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 )
 
 // What an agent that did not report its cost is charged hangs on whether it may have

@@ -8,8 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"ralph/loop/agent"
+
 	"ralph"
-	"ralph/loop"
 )
 
 // Bounds of what is remembered of a conversation, however long it lasts.
@@ -66,7 +67,7 @@ type history struct {
 }
 
 // add takes in an event and returns what people may see of it.
-func (h *history) add(e event) []loop.Event {
+func (h *history) add(e event) []agent.Event {
 	switch e.Type {
 	case "system":
 		return h.addSystem(e)
@@ -83,7 +84,7 @@ func (h *history) add(e event) []loop.Event {
 			h.resetAt = e.RateLimit.resetTime()
 		}
 	}
-	return []loop.Event{{Kind: loop.SeenOther}}
+	return []agent.Event{{Kind: agent.SeenOther}}
 }
 
 // maxWindows bounds the usage windows that are remembered; there are about six.
@@ -101,17 +102,17 @@ func (h *history) addUsage(l rateLimit) {
 }
 
 // addUnreadable takes in a line that is no event.
-func (h *history) addUnreadable(line []byte) []loop.Event {
+func (h *history) addUnreadable(line []byte) []agent.Event {
 	text := head(strings.TrimSpace(string(line[:min(len(line), maxSeenText)])), maxSeenText)
 	if text == "" {
 		return nil
 	}
 	h.unreadable++
 	h.rubbish = text
-	return []loop.Event{{Kind: loop.SeenOther, Text: text}}
+	return []agent.Event{{Kind: agent.SeenOther, Text: text}}
 }
 
-func (h *history) addSystem(e event) []loop.Event {
+func (h *history) addSystem(e event) []agent.Event {
 	switch e.Subtype {
 	case "api_retry":
 		h.retrying, h.retry = true, status(e.RetryStatus)
@@ -124,9 +125,9 @@ func (h *history) addSystem(e event) []loop.Event {
 		h.started = true
 		h.version, h.model = e.Version, e.Model
 		h.mcpError = h.lacks(e)
-		return []loop.Event{{Kind: loop.SeenStart, Text: e.Version, Model: e.Model}}
+		return []agent.Event{{Kind: agent.SeenStart, Text: e.Version, Model: e.Model}}
 	}
-	return []loop.Event{{Kind: loop.SeenOther}}
+	return []agent.Event{{Kind: agent.SeenOther}}
 }
 
 // lacks says what is missing of ralph's server and its tools.
@@ -150,17 +151,17 @@ func (h *history) lacks(e event) string {
 	return ""
 }
 
-func (h *history) addAssistant(e event) []loop.Event {
+func (h *history) addAssistant(e event) []agent.Event {
 	h.turnOpen = true
 	if e.Error != "" {
 		h.apiError, h.apiText = e.Error, head(e.Message.Content.text(), maxReason)
-		return []loop.Event{{Kind: loop.SeenText, Text: h.apiText, Failed: true}}
+		return []agent.Event{{Kind: agent.SeenText, Text: h.apiText, Failed: true}}
 	}
 	if !e.Message.synthetic() {
 		// The model answers: whatever stood in the way is over.
 		h.apiError, h.apiText, h.retrying, h.rejected = "", "", false, false
 	}
-	events := make([]loop.Event, 0, len(e.Message.Content)+1)
+	events := make([]agent.Event, 0, len(e.Message.Content)+1)
 	for _, b := range e.Message.Content {
 		events = append(events, h.addBlock(b))
 	}
@@ -177,14 +178,14 @@ func (h *history) addAssistant(e event) []loop.Event {
 	return append(events, used)
 }
 
-func (h *history) addBlock(b block) loop.Event {
+func (h *history) addBlock(b block) agent.Event {
 	h.written += int64(len(b.Text) + len(b.Thinking) + len(b.Input))
 	switch b.Type {
 	case "text":
 		if strings.TrimSpace(b.Text) != "" {
 			h.lastWords = tail(b.Text, maxWords)
 		}
-		return loop.Event{Kind: loop.SeenText, Text: b.Text}
+		return agent.Event{Kind: agent.SeenText, Text: b.Text}
 	case "tool_use":
 		h.toolCalls++
 		if len(h.open) >= maxOpen {
@@ -194,31 +195,31 @@ func (h *history) addBlock(b block) loop.Event {
 			h.open = map[string]string{}
 		}
 		h.open[b.ID] = b.Name
-		return loop.Event{Kind: loop.SeenTool, Tool: b.Name, Input: b.Input}
+		return agent.Event{Kind: agent.SeenTool, Tool: b.Name, Input: b.Input}
 	}
-	return loop.Event{Kind: loop.SeenOther}
+	return agent.Event{Kind: agent.SeenOther}
 }
 
-func (h *history) addUser(e event) []loop.Event {
+func (h *history) addUser(e event) []agent.Event {
 	h.turnOpen = true
-	var events []loop.Event
+	var events []agent.Event
 	for _, b := range e.Message.Content {
 		if b.Type != "tool_result" {
 			continue
 		}
-		events = append(events, loop.Event{
-			Kind: loop.SeenResult, Tool: h.open[b.ToolUseID],
+		events = append(events, agent.Event{
+			Kind: agent.SeenResult, Tool: h.open[b.ToolUseID],
 			Text: head(b.Content.text(), maxSeenText), Failed: b.IsError,
 		})
 		delete(h.open, b.ToolUseID)
 	}
 	if events == nil {
-		return []loop.Event{{Kind: loop.SeenOther}}
+		return []agent.Event{{Kind: agent.SeenOther}}
 	}
 	return events
 }
 
-func (h *history) addResult(e event) []loop.Event {
+func (h *history) addResult(e event) []agent.Event {
 	if !h.over {
 		h.last = &e
 	}
@@ -238,7 +239,7 @@ func (h *history) addResult(e event) []loop.Event {
 		h.denied = append(h.denied, d.ID)
 		h.denials = append(h.denials, d.String())
 	}
-	return []loop.Event{h.usageEvent(h.model)}
+	return []agent.Event{h.usageEvent(h.model)}
 }
 
 // contextWindow is that of the session's model, not of a helper for titles.
@@ -253,9 +254,9 @@ func (e event) contextWindow(model string, before int64) int64 {
 	return window
 }
 
-func (h *history) usageEvent(model string) loop.Event {
+func (h *history) usageEvent(model string) agent.Event {
 	t, cost, _ := h.usage()
-	return loop.Event{Kind: loop.SeenUsage, Model: model, Tokens: t, Cost: cost}
+	return agent.Event{Kind: agent.SeenUsage, Model: model, Tokens: t, Cost: cost}
 }
 
 // usage is what the conversation has used so far: what the results say and, for

@@ -7,8 +7,9 @@ import (
 	"io"
 	"os"
 
+	"ralph/loop/agent"
+
 	"ralph/internal/proc"
-	"ralph/loop"
 )
 
 // A launch is a process that is to come: its standard streams, each from the
@@ -95,7 +96,7 @@ func (a *Agent) launch() (*launch, error) {
 }
 
 // start launches the agent.
-func (a *Agent) start(version string, task loop.Assignment, logs *logs) (*session, error) {
+func (a *Agent) start(version string, task agent.Assignment, logs *logs) (*session, error) {
 	o := a.options
 	l, err := a.launch()
 	if err != nil {
@@ -116,7 +117,7 @@ func (a *Agent) start(version string, task loop.Assignment, logs *logs) (*sessio
 		options: o, task: task, logs: logs, process: p,
 		stdin: l.ours[0], stdout: l.ours[1], stderr: l.ours[2],
 		history: history{tools: toolNames()},
-		outbox:  []loop.Message{{Text: task.Prompt}},
+		outbox:  []agent.Message{{Text: task.Prompt}},
 	}, nil
 }
 

@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"ralph/loop/agent"
+
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
-	"ralph/loop"
-	"ralph/loop/claude"
+	"ralph/loop/agent/claude"
 )
 
 // recordings says what each recorded stream of the real CLI comes to, with the
@@ -78,7 +79,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // record reads a recording.
-func record(t *testing.T, name string, d claude.Death) loop.Report {
+func record(t *testing.T, name string, d claude.Death) agent.Report {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".jsonl"))
 	if err != nil {
@@ -88,7 +89,7 @@ func record(t *testing.T, name string, d claude.Death) loop.Report {
 }
 
 // read reads a stream; lines begin with "{".
-func read(t *testing.T, stream string, d claude.Death) loop.Report {
+func read(t *testing.T, stream string, d claude.Death) agent.Report {
 	t.Helper()
 	var spool bytes.Buffer
 	r, err := claude.Read(strings.NewReader(stream), &spool, tools, d)
@@ -103,7 +104,7 @@ func read(t *testing.T, stream string, d claude.Death) loop.Report {
 
 func TestARecordedSessionIsReported(t *testing.T) {
 	got := record(t, "two_turns", claude.Death{})
-	want := loop.Report{
+	want := agent.Report{
 		Ending: ralph.Finished, Reason: "the agent ended its turn",
 		Model: "claude-opus-4-8[1m]", Version: "2.1.197", CostUSD: 0.034875, CostKnown: true, Began: true,
 		Tokens: ralph.Tokens{Input: 3600, Output: 150, CacheRead: 15000, CacheCreation: 900, ContextWindow: 1000000},
@@ -246,7 +247,7 @@ func TestCostWithoutAResultIsEstimated(t *testing.T) {
 	}
 }
 
-func cents(r loop.Report) int { return int(r.CostUSD*100 + 0.5) }
+func cents(r agent.Report) int { return int(r.CostUSD*100 + 0.5) }
 
 func TestGiantLines(t *testing.T) {
 	giant := fmt.Sprintf(`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"%s"}]}}`+"\n", strings.Repeat(`\"\\é\u00e9{`, 1<<20))

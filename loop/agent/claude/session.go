@@ -11,8 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"ralph/loop/agent"
+
 	"ralph/internal/proc"
-	"ralph/loop"
 )
 
 // drainWait is how long output is still read after the process is gone, in case
@@ -32,7 +33,7 @@ const (
 // fields; the goroutines that it starts talk to it by channels.
 type session struct {
 	options Options
-	task    loop.Assignment
+	task    agent.Assignment
 	logs    *logs
 	process *proc.Process
 	stdin   *os.File
@@ -44,11 +45,11 @@ type session struct {
 	stopped bool // ralph ended it before its conversation was over
 	failure error
 
-	outbox   []loop.Message // not yet handed to the writer
-	writing  []loop.Message // in the writer's hands
-	deaf     bool           // the agent reads no more, or stdin is closed
-	sent     int            // messages handed to the writer
-	replayed int            // messages that the agent has shown to be with the model
+	outbox   []agent.Message // not yet handed to the writer
+	writing  []agent.Message // in the writer's hands
+	deaf     bool            // the agent reads no more, or stdin is closed
+	sent     int             // messages handed to the writer
+	replayed int             // messages that the agent has shown to be with the model
 
 	turnOver bool             // the last event is a result
 	grace    <-chan time.Time // the process has to be gone
@@ -69,7 +70,7 @@ func (s *session) run(ctx context.Context) error {
 	lines := make(chan reading)
 	feed := make(chan []byte)
 	fed := make(chan error, 1)
-	answers := make(chan loop.Answer, 1)
+	answers := make(chan agent.Answer, 1)
 	exits := make(chan error, 1)
 	var work sync.WaitGroup
 	work.Go(func() { defer close(lines); s.read(lines) })
@@ -137,7 +138,7 @@ func (s *session) mayWrite() bool {
 	return s.phase == working && s.writing == nil && !s.deaf && len(s.outbox) > 0
 }
 
-func texts(messages []loop.Message) []string {
+func texts(messages []agent.Message) []string {
 	list := make([]string, len(messages))
 	for i, m := range messages {
 		list[i] = m.Text
@@ -163,14 +164,14 @@ func (s *session) wrote(err error) {
 
 // hear takes in a line.
 func (s *session) hear(r reading) {
-	var seen []loop.Event
+	var seen []agent.Event
 	if r.ok {
 		seen = s.history.add(r.event)
 	} else {
 		seen = s.history.addUnreadable(r.line)
 	}
 	for _, e := range seen {
-		if e.Kind == loop.SeenStart && s.kept == nil { // before its first tool: the CLI says so at each turn
+		if e.Kind == agent.SeenStart && s.kept == nil { // before its first tool: the CLI says so at each turn
 			s.keepMembers()
 		}
 		if s.task.Seen != nil {
@@ -261,11 +262,11 @@ func servers() func(proc.Member) bool {
 }
 
 // askLoop asks what comes after the agent's turn.
-func (s *session) askLoop(ctx context.Context, kept map[int]bool) loop.Answer {
+func (s *session) askLoop(ctx context.Context, kept map[int]bool) agent.Answer {
 	if s.task.TurnEnded == nil {
-		return loop.Answer{}
+		return agent.Answer{}
 	}
-	return s.task.TurnEnded(ctx, loop.Turn{Process: s.process, Keep: ownProcesses(kept, s.process.Pid())})
+	return s.task.TurnEnded(ctx, agent.Turn{Process: s.process, Keep: ownProcesses(kept, s.process.Pid())})
 }
 
 // ownProcesses tells the agent's own processes: those that it had when it was ready, and
@@ -281,7 +282,7 @@ func ownProcesses(kept map[int]bool, leader int) func(proc.Member) bool {
 }
 
 // answer goes on with the conversation, or ends it.
-func (s *session) answer(a loop.Answer) {
+func (s *session) answer(a agent.Answer) {
 	s.phase = working
 	s.history.over = true
 	switch {
@@ -298,7 +299,7 @@ func (s *session) answer(a loop.Answer) {
 	default:
 		s.history.over = false
 		if a.Text != "" {
-			s.outbox = append([]loop.Message{{Text: a.Text}}, s.outbox...)
+			s.outbox = append([]agent.Message{{Text: a.Text}}, s.outbox...)
 		}
 		if a.Wait {
 			s.followUp = time.After(s.options.ExitGrace)
@@ -366,7 +367,7 @@ func (s *session) processEnded() {
 }
 
 // report is what is known after the end.
-func (s *session) report() loop.Report {
+func (s *session) report() agent.Report {
 	d := death{
 		stopped: s.stopped, mute: s.mute, code: s.exit.Code, signal: s.exit.Signal,
 		stderr: s.logs.stderr.tail(),
@@ -390,8 +391,8 @@ func (s *session) report() loop.Report {
 }
 
 // report is what the conversation and its end come to.
-func (h *history) report(d death) loop.Report {
-	r := loop.Report{
+func (h *history) report(d death) agent.Report {
+	r := agent.Report{
 		Model: h.model, Version: h.version, Turns: h.turns + h.messages, ToolCalls: h.toolCalls, LastWords: h.lastWords,
 		StderrTail: d.stderr, Denials: h.denials, Unreadable: h.unreadable, Began: h.began(),
 	}

@@ -3,8 +3,9 @@ package claude
 import (
 	"io"
 
+	"ralph/loop/agent"
+
 	"ralph/internal/jsonl"
-	"ralph/loop"
 )
 
 // A Death is how a process ended; see death.
@@ -17,10 +18,10 @@ type Death struct {
 }
 
 // Read reads a stream to its end as a session does, and classifies it.
-func Read(r io.Reader, spool io.Writer, tools []string, d Death) (loop.Report, error) {
+func Read(r io.Reader, spool io.Writer, tools []string, d Death) (agent.Report, error) {
 	h := &history{tools: tools}
 	if err := h.read(r, spool); err != nil {
-		return loop.Report{}, err
+		return agent.Report{}, err
 	}
 	return h.report(death{stopped: d.Stopped, code: d.Code, signal: d.Signal, stderr: d.Stderr, mute: d.Mute}), nil
 }

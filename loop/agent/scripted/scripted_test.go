@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ralph/internal/scripted"
+	"ralph/loop/agent/scripted"
 )
 
 // serveEnv makes this test binary an MCP server with one tool of ralph's.
