@@ -23,7 +23,6 @@ var imports = map[string][]string{
 	"ralph/internal/schedule":    {},
 	"ralph/internal/systemd":     {"ralph/internal/proc"},
 	"ralph/internal/config":      {"ralph"},
-	"ralph/loop/agent/scripted":  {"ralph"},
 	"ralph/internal/messagesapi": {},
 	"ralph/internal/permission":  {"ralph"},
 	"ralph/internal/testresult":  {},
@@ -45,8 +44,8 @@ var imports = map[string][]string{
 		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent",
 	},
 	"ralph/loop/agent":          {"ralph", "ralph/internal/proc"},
-	"ralph/loop/agent/claude":   {"ralph", "ralph/loop/agent", "ralph/internal/proc", "ralph/internal/jsonl"},
 	"ralph/loop/agent/scripted": {"ralph"},
+	"ralph/loop/agent/claude":   {"ralph", "ralph/loop/agent", "ralph/internal/proc", "ralph/internal/jsonl"},
 	// Measures all of them, as users and from the inside, and is in no binary of ralph's.
 	"ralph/internal/bench":       {"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/internal/worktree"},
 	"ralph/internal/bench/floor": {},
