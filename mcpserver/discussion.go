@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/store"
 )
 
 // A CommentCall is a call of comment_on_task.
@@ -58,14 +60,12 @@ func closed(required []string, properties map[string]*jsonschema.Schema) *jsonsc
 	}
 }
 
-// Discussion is how agents and people speak about tasks (discussion, "MCP tools").
-type Discussion interface {
-	Comment(ctx context.Context, c CommentCall) (int64, error)
-	Propose(ctx context.Context, c AmendmentCall) (int64, error)
-	// Resolve settles a comment of an agent's; people's are theirs to settle.
-	Resolve(ctx context.Context, comment int64, decision string) error
-	Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error)
-	Amendments(ctx context.Context, task int64) ([]ralph.Amendment, error)
+// A discussion is how agents and people speak about tasks (discussion, "MCP tools").
+type discussion interface {
+	// resolve settles a comment of an agent's; people's are theirs to settle.
+	resolve(ctx context.Context, comment int64, decision string) error
+	comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error)
+	amendments(ctx context.Context, task int64) ([]ralph.Amendment, error)
 }
 
 // addDiscussion serves the tools by which agents discuss a task.
@@ -135,7 +135,7 @@ func add[T any](server *mcp.Server, name, description string, schema *jsonschema
 }
 
 // addReading serves the tools that settle and list what is discussed.
-func addReading(server *mcp.Server, d Discussion, task *jsonschema.Schema) {
+func addReading(server *mcp.Server, d discussion, task *jsonschema.Schema) {
 	add(server, "resolve_comment", "Settle a comment of an agent's, such as a blocker, with what was decided.",
 		closed([]string{"comment_id", "decision"}, map[string]*jsonschema.Schema{
 			"comment_id": {Type: "integer", Description: "The comment."}, "decision": textField("What was decided."),
@@ -145,7 +145,7 @@ func addReading(server *mcp.Server, d Discussion, task *jsonschema.Schema) {
 			Decision  string `json:"decision"`
 		},
 		) (string, error) {
-			return fmt.Sprintf("Resolved comment %d.", in.CommentID), d.Resolve(ctx, in.CommentID, in.Decision)
+			return fmt.Sprintf("Resolved comment %d.", in.CommentID), d.resolve(ctx, in.CommentID, in.Decision)
 		})
 	var kinds []any
 	for _, k := range ralph.CommentKinds {
@@ -162,7 +162,7 @@ func addReading(server *mcp.Server, d Discussion, task *jsonschema.Schema) {
 			OpenOnly bool              `json:"open_only"`
 		},
 		) (string, error) {
-			list, err := d.Comments(ctx, int64(in.TaskID), in.Kind, in.OpenOnly)
+			list, err := d.comments(ctx, int64(in.TaskID), in.Kind, in.OpenOnly)
 			return asJSON(list, err)
 		})
 	add(server, "list_pending_amendments", "List the proposed changes of tasks that wait for a person's decision.",
@@ -171,7 +171,7 @@ func addReading(server *mcp.Server, d Discussion, task *jsonschema.Schema) {
 			TaskID taskID `json:"task_id"`
 		},
 		) (string, error) {
-			list, err := d.Amendments(ctx, int64(in.TaskID))
+			list, err := d.amendments(ctx, int64(in.TaskID))
 			return asJSON(list, err)
 		})
 }
@@ -183,4 +183,53 @@ func asJSON[T any](list []T, err error) (string, error) {
 	}
 	b, err := json.MarshalIndent(append([]T{}, list...), "", "  ")
 	return string(b), err
+}
+
+// A speaker is the agent on whose behalf a server adds to the discussion.
+type speaker struct {
+	session string // "" if it holds no task
+	author  string
+}
+
+func (s speaker) comment(tx *store.Tx, c CommentCall) (int64, error) {
+	return tx.AddComment(ralph.Comment{
+		TaskID: int64(c.TaskID), SessionID: s.session, Author: s.author, AuthorKind: ralph.ByAgent,
+		Kind: c.Kind, Body: c.Body, Rationale: c.Rationale, ParentID: c.Parent,
+	})
+}
+
+func (s speaker) propose(tx *store.Tx, c AmendmentCall) (int64, error) {
+	patch, err := ralph.ParsePatch(c.Patch)
+	if err != nil {
+		return 0, err
+	}
+	return tx.Propose(ralph.Amendment{
+		TaskID: int64(c.TaskID), SessionID: s.session, Author: s.author, AuthorKind: ralph.ByAgent,
+		Patch: patch, Rationale: c.Rationale,
+	})
+}
+
+// commentsOf lists what was said on a task.
+func commentsOf(ctx context.Context, db *store.DB, task int64, kind ralph.CommentKind, openOnly bool) (list []ralph.Comment, err error) {
+	err = db.View(ctx, func(tx *store.Tx) error {
+		if _, err := tx.Task(task); err != nil {
+			return err
+		}
+		list, err = tx.Timeline(task, store.CommentFilter{Open: openOnly})
+		list = slices.DeleteFunc(list, func(c ralph.Comment) bool { return kind != "" && c.Kind != kind })
+		return err
+	})
+	return list, err
+}
+
+// proposedFor lists the changes of a task that wait for a person; 0 is of all tasks.
+func proposedFor(ctx context.Context, db *store.DB, task int64) (list []ralph.Amendment, err error) {
+	err = db.View(ctx, func(tx *store.Tx) error {
+		if err := tx.CheckTask(task); err != nil {
+			return err
+		}
+		list, err = tx.Amendments(store.AmendmentFilter{Task: task, Status: ralph.AmendmentProposed})
+		return err
+	})
+	return list, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/store"
 )
 
 // StateTool is the tool by which an agent reports what it is doing.
@@ -95,4 +96,25 @@ func parseState(schema *jsonschema.Schema, raw json.RawMessage) (StateChange, er
 		return StateChange{}, err
 	}
 	return StateChange{in.SessionID, in.State, in.Metadata}, ralph.CheckText("metadata", string(raw), false)
+}
+
+// setState records what a session reports of itself.
+func setState(ctx context.Context, db *store.DB, session string, c StateChange) (reply StateReply, err error) {
+	if c.SessionID != "" && c.SessionID != session {
+		return reply, otherSession(ctx, db, c.SessionID, session)
+	}
+	err = db.Tx(ctx, func(tx *store.Tx) error {
+		previous, err := tx.ReportState(session, c.State, c.Metadata)
+		reply = StateReply{Success: true, PreviousState: previous, NewState: c.State, TransitionedAt: tx.Now()}
+		return err
+	})
+	return reply, err
+}
+
+// otherSession says why the state of another session cannot be reported.
+func otherSession(ctx context.Context, db *store.DB, id, own string) error {
+	if err := db.View(ctx, func(tx *store.Tx) error { return tx.OpenSession(id) }); err != nil {
+		return err
+	}
+	return fmt.Errorf("session %s is not the one that this server serves (%s); leave sessionId out", id, own)
 }

@@ -13,12 +13,8 @@ import (
 // newMan writes the manual pages that a release has; packages of distributions
 // call it too.
 func newMan(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:    "man DIR",
-		Short:  "Write the manual pages into a directory",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("man DIR", "Write the manual pages into a directory", "",
+		func(cmd *cobra.Command, args []string) error {
 			date := time.Now()
 			if epoch := os.Getenv("SOURCE_DATE_EPOCH"); epoch != "" {
 				n, err := strconv.ParseInt(epoch, 10, 64)
@@ -39,6 +35,7 @@ func newMan(a *app) *cobra.Command {
 			}
 			_, err := fmt.Fprintf(a.err, "manual pages written to %s\n", args[0])
 			return err
-		},
-	}
+		})
+	cmd.Hidden = true
+	return cmd
 }

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/report"
+	"ralph/internal/project"
+	"ralph/internal/show"
 	"ralph/internal/transcript"
 	"ralph/store"
 )
@@ -37,32 +37,12 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 	f.StringVar(&t.Model, "model", "", "the model to use")
 }
 
-// text reads a text argument: itself, @FILE, or - for standard input.
-func (a *app) text(field, arg string) (string, error) {
-	switch {
-	case arg == "-":
-		b, err := io.ReadAll(io.LimitReader(a.in, ralph.MaxText+1))
-		return string(b), err
-	case strings.HasPrefix(arg, "@"):
-		f, err := os.Open(arg[1:])
-		if err != nil {
-			return "", usage(fmt.Errorf("%s: %w", field, err))
-		}
-		b, err := io.ReadAll(io.LimitReader(f, ralph.MaxText+1))
-		return string(b), errors.Join(err, f.Close())
-	}
-	return arg, nil
-}
-
 func newTaskAdd(a *app) *cobra.Command {
 	var t ralph.Task
 	var depends []string
-	cmd := &cobra.Command{
-		Use:     "add TITLE",
-		Short:   "Add a task",
-		Example: "  ralph task add \"Reject empty URLs\" -d @spec.md --accept \"an empty URL is an error\" --verify \"go test ./...\"",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+	cmd := newCommand("add TITLE", "Add a task", "ralph task add \"Reject empty URLs\" -d @spec.md "+
+		"--accept \"an empty URL is an error\" --verify \"go test ./...\"",
+		func(cmd *cobra.Command, args []string) (err error) {
 			t.Title = args[0]
 			if err := ralph.CheckTitle("title", t.Title); err != nil {
 				return err
@@ -77,24 +57,18 @@ func newTaskAdd(a *app) *cobra.Command {
 				}
 				t.DependsOn = append(t.DependsOn, id)
 			}
-			var added ralph.Task
-			err = a.add(cmd.Context(), func(tx *store.Tx) error {
+			added, err := add(cmd.Context(), a, func(tx *store.Tx) (ralph.Task, error) {
 				id, err := tx.AddTask(t, "human")
 				if err != nil {
-					return err
+					return t, err
 				}
-				added, err = tx.Task(id)
-				return err
+				return tx.Task(id)
 			})
 			if err != nil {
 				return err
 			}
-			return a.print(added, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "TASK-%d added: %s\n", added.ID, oneLine(added.Title, 100))
-				return err
-			})
-		},
-	}
+			return a.say(added, "TASK-%d added: %s", added.ID, oneLine(added.Title, 100))
+		})
 	taskFlags(cmd, &t)
 	cmd.Flags().StringArrayVar(&depends, "depends-on", nil, "a task `ID` that must be completed first (repeatable)")
 	return cmd
@@ -103,187 +77,39 @@ func newTaskAdd(a *app) *cobra.Command {
 func newTaskList(a *app) *cobra.Command {
 	var statuses []string
 	var f store.TaskFilter
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List tasks in the order of the queue",
-		Example: "  ralph task list --status pending --status failed",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("list", "List tasks in the order of the queue", "ralph task list --status pending --status failed",
+		func(cmd *cobra.Command, _ []string) error {
 			for _, s := range statuses {
-				if !slices.Contains(ralph.Statuses, ralph.Status(s)) {
-					var accepted []string
-					for _, k := range ralph.Statuses {
-						accepted = append(accepted, string(k))
-					}
-					return fieldError("--status", s, accepted...)
+				if err := oneOf("--status", ralph.Status(s), ralph.Statuses...); err != nil {
+					return err
 				}
 				f.Statuses = append(f.Statuses, ralph.Status(s))
 			}
-			var tasks []ralph.Task
-			err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
+			return showList(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Task, error) {
 				if f.Feature != "" {
 					if _, err := tx.Feature(f.Feature); err != nil {
-						return err
+						return nil, err
 					}
 				}
-				tasks, err = tx.Tasks(f)
-				return err
+				return tx.Tasks(f)
+			}, func(w io.Writer, t ralph.Task) {
+				fmt.Fprintf(w, "TASK-%-5d %-11s P%d  %s\n", t.ID, t.Status, t.Priority, oneLine(t.Title, 100))
 			})
-			if err != nil {
-				return err
-			}
-			return a.print(tasks, func(w io.Writer) error {
-				for _, t := range tasks {
-					if _, err := fmt.Fprintf(w, "TASK-%-5d %-11s P%d  %s\n", t.ID, t.Status, t.Priority, oneLine(t.Title, 100)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
+		})
 	cmd.Flags().StringArrayVar(&statuses, "status", nil, "only tasks of this status (repeatable)")
 	cmd.Flags().StringVar(&f.Feature, "feature", "", "only tasks of this feature")
 	return cmd
 }
 
-// taskView is what `task show --json` prints.
-type taskView struct {
-	ralph.Task
-	Description string          `json:"description"`
-	Acceptance  []string        `json:"acceptance"`
-	Verify      []string        `json:"verify"`
-	Model       string          `json:"model"`
-	ExternalID  string          `json:"external_id"`     // where it was imported from
-	Source      string          `json:"external_source"` // the format, and what its file calls itself
-	Comments    []ralph.Comment `json:"comments"`
-	Sessions    []ralph.Session `json:"sessions"`
-	Receipt     receipt         `json:"receipt"`
-}
-
-// receipt sums up what a task took.
-type receipt struct {
-	Attempts int           `json:"attempts"`
-	Sessions int           `json:"sessions"`
-	Seconds  float64       `json:"seconds"`
-	CostUSD  float64       `json:"cost_usd"`
-	Tokens   ralph.Tokens  `json:"tokens"`
-	Verify   []ralph.Check `json:"verify"` // of the latest session
-	Shared   bool          `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
-	Why      string        `json:"why"`
-}
-
-func newReceipt(t ralph.Task, sessions []ralph.Session) receipt {
-	r := receipt{Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason}
-	for _, s := range sessions {
-		if !s.CompletedAt.IsZero() {
-			r.Seconds += s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
-		}
-		r.CostUSD += s.CostUSD
-		r.Shared = r.Shared || s.Shared
-		r.Tokens.Input += s.Tokens.Input
-		r.Tokens.Output += s.Tokens.Output
-		r.Tokens.CacheRead += s.Tokens.CacheRead
-		r.Tokens.CacheCreation += s.Tokens.CacheCreation
-	}
-	if len(sessions) > 0 {
-		r.Verify = sessions[0].Verify
-	}
-	return r
-}
-
 func newTaskShow(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show a task with its sessions, comments and receipt",
-		Example: "  ralph task show 12 --json",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := ralph.ParseTaskID(args[0])
+	return newCommand("show ID", "Show a task with its sessions, comments and receipt", "ralph task show 12 --json",
+		onTask(func(ctx context.Context, id int64) error {
+			v, err := read(ctx, a, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) })
 			if err != nil {
 				return err
 			}
-			var v taskView
-			err = a.read(cmd.Context(), func(tx *store.Tx) (err error) { v, err = newTaskView(tx, id); return err })
-			if err != nil {
-				return err
-			}
-			return a.print(v, func(w io.Writer) error { return sayTask(w, v) })
-		},
-	}
-}
-
-func newTaskView(tx *store.Tx, id int64) (v taskView, err error) {
-	if v.Task, err = tx.Task(id); err != nil {
-		return v, err
-	}
-	if v.Comments, err = tx.Timeline(id, store.CommentFilter{}); err != nil {
-		return v, err
-	}
-	v.Sessions, err = tx.Sessions(store.SessionFilter{Task: id})
-	v.Description, v.Acceptance, v.Verify, v.Model = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model
-	v.ExternalID, v.Source = v.Task.ExternalID, v.Task.ExternalSource
-	v.Receipt = newReceipt(v.Task, v.Sessions)
-	return v, err
-}
-
-func sayTask(w io.Writer, v taskView) error {
-	var b strings.Builder
-	line := func(name, value string) {
-		if value = strings.TrimSpace(printable(value)); value != "" {
-			fmt.Fprintf(&b, "%-12s %s\n", name, strings.ReplaceAll(value, "\n", "\n             "))
-		}
-	}
-	fmt.Fprintf(&b, "TASK-%d  %s\n", v.ID, oneLine(v.Title, ralph.MaxTitle))
-	line("status", string(v.Status)+"  "+v.StatusReason)
-	if v.ExternalID != "" {
-		line("imported", oneLine(v.ExternalID+" of "+v.Source, 200))
-	}
-	line("priority", fmt.Sprint(v.Priority))
-	line("feature", v.Feature)
-	line("discipline", v.Discipline)
-	for _, d := range v.DependsOn {
-		line("depends on", fmt.Sprintf("TASK-%d", d))
-	}
-	for _, c := range v.Acceptance {
-		line("accept", c)
-	}
-	for _, c := range v.Verify {
-		line("verify", c)
-	}
-	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", report.Count(v.Receipt.Attempts, "attempt"), report.Count(v.Receipt.Sessions, "session"), v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
-	if v.Receipt.Shared {
-		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
-	}
-	for _, c := range v.Receipt.Verify {
-		said := "passed"
-		switch {
-		case !c.Passed && c.Error != "":
-			said = c.Error
-		case !c.Passed:
-			said = fmt.Sprintf("exit %d", c.Exit)
-		case len(c.Excused) > 0:
-			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, oneLine(strings.Join(c.Excused, ", "), 200))
-		}
-		line("checked", fmt.Sprintf("%s: %s (%.1f s)", oneLine(c.Command, 80), said, c.Seconds))
-		if len(c.Failures) > 0 {
-			line("", "fails: "+oneLine(strings.Join(c.Failures, ", "), 200))
-		}
-		if !c.Passed {
-			for l := range strings.Lines(transcript.Clean(c.Tail)) {
-				fmt.Fprintf(&b, "             | %s\n", strings.TrimRight(l, "\n"))
-			}
-		}
-	}
-	if v.Description != "" {
-		fmt.Fprintf(&b, "\n%s\n", printable(v.Description))
-	}
-	for i := len(v.Sessions) - 1; i >= 0; i-- {
-		s := v.Sessions[i]
-		fmt.Fprintf(&b, "\nsession %.8s  %s  %s\n", s.ID, s.Outcome, oneLine(s.Reason, 300))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+			return a.print(v, func(w io.Writer) { show.Task(w, v) })
+		}))
 }
 
 // printable is a text with what would steer a terminal, hide, or turn the order of
@@ -294,15 +120,10 @@ func newTaskEdit(a *app) *cobra.Command {
 	var n ralph.Task
 	var title string
 	var clearAccept, clearVerify bool
-	cmd := &cobra.Command{
-		Use:   "edit ID",
-		Short: "Change a task; what is not given stays",
-		Long: `Change a task; what is not given stays. --accept and --verify add to what the task
-has. To replace a list, clear it in the same command. What differs is printed.`,
-		Example: "  ralph task edit 12 --priority 0 --accept \"also with IPv6\"\n" +
-			"  ralph task edit 12 --clear-verify --verify \"go test ./ip\"",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("edit ID", "Change a task; what is not given stays",
+		"ralph task edit 12 --priority 0 --accept \"also with IPv6\"\n"+
+			"ralph task edit 12 --clear-verify --verify \"go test ./ip\"",
+		func(cmd *cobra.Command, args []string) error {
 			id, err := ralph.ParseTaskID(args[0])
 			if err != nil {
 				return err
@@ -313,12 +134,10 @@ has. To replace a list, clear it in the same command. What differs is printed.`,
 			if n.Description, err = a.text("description", n.Description); err != nil {
 				return err
 			}
-			given := func(name string) bool { return cmd.Flags().Changed(name) }
-			var edited editedTask
-			err = a.write(cmd.Context(), func(tx *store.Tx) error {
+			edited, err := alter(cmd.Context(), a, func(tx *store.Tx) (e editedTask, err error) {
 				before, err := tx.Task(id)
 				if err != nil {
-					return err
+					return e, err
 				}
 				t := before
 				for _, f := range []struct {
@@ -336,37 +155,43 @@ has. To replace a list, clear it in the same command. What differs is printed.`,
 					{"accept", func() { t.Acceptance = added(t.Acceptance, n.Acceptance) }},
 					{"verify", func() { t.Verify = added(t.Verify, n.Verify) }},
 				} {
-					if given(f.name) {
+					if cmd.Flags().Changed(f.name) {
 						f.set()
 					}
 				}
-				edited = editedTask{t, ralph.Changes(before, t)}
-				if len(edited.Changes) == 0 {
-					return nil
+				e = editedTask{t, ralph.Changes(before, t)}
+				if len(e.Changes) == 0 {
+					return e, nil
 				}
-				if err := tx.UpdateTask(t); err != nil {
-					return err
-				}
-				if t.Status != ralph.InProgress || !edited.ofContract() {
-					return nil
-				}
-				s, err := tx.Session(t.ClaimedBy)
-				if err != nil || s.Origin == ralph.FromHuman { // a person's goes on: people change both
-					return err
-				}
-				return tx.RequestStop(s.ID, "contract", a.person())
+				return e, a.updateTask(tx, t, e.ofContract())
 			})
 			if err != nil {
 				return err
 			}
-			return a.print(edited, func(w io.Writer) error { return sayEdited(w, edited) })
-		},
-	}
+			return a.print(edited, func(w io.Writer) { sayEdited(w, edited) })
+		})
+	cmd.Long = `Change a task; what is not given stays. --accept and --verify add to what the task
+has. To replace a list, clear it in the same command. What differs is printed.`
 	taskFlags(cmd, &n)
 	cmd.Flags().StringVar(&title, "title", "", "the title")
-	cmd.Flags().BoolVar(&clearAccept, "clear-accept", false, "drop the acceptance criteria that it has; --accept then begins a new list")
-	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false, "drop the verification commands that it has; --verify then begins a new list")
+	cmd.Flags().BoolVar(&clearAccept, "clear-accept", false,
+		"drop the acceptance criteria that it has; --accept then begins a new list")
+	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false,
+		"drop the verification commands that it has; --verify then begins a new list")
 	return cmd
+}
+
+// updateTask changes a task. A session that works on it is stopped if it has begun with
+// something else; a person's goes on: people change both.
+func (a *app) updateTask(tx *store.Tx, t ralph.Task, contract bool) error {
+	if err := tx.UpdateTask(t); err != nil || t.Status != ralph.InProgress || !contract {
+		return err
+	}
+	s, err := tx.Session(t.ClaimedBy)
+	if err != nil || s.Origin == ralph.FromHuman {
+		return err
+	}
+	return tx.RequestStop(s.ID, "contract", a.person())
 }
 
 // added is a list with what it does not have yet of more, in a memory of its own.
@@ -398,15 +223,14 @@ func (e editedTask) ofContract() bool {
 }
 
 // sayEdited prints what an edit changed, a line each.
-func sayEdited(w io.Writer, e editedTask) error {
+func sayEdited(w io.Writer, e editedTask) {
 	if len(e.Changes) == 0 {
-		_, err := fmt.Fprintf(w, "TASK-%d is as it was: it has all of that already\n", e.ID)
-		return err
+		fmt.Fprintf(w, "TASK-%d is as it was: it has all of that already\n", e.ID)
+		return
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "TASK-%d changed\n", e.ID)
+	fmt.Fprintf(w, "TASK-%d changed\n", e.ID)
 	line := func(sign, name, value string) {
-		fmt.Fprintf(&b, "  %s %-11s %s\n", sign, name, strings.ReplaceAll(printable(value), "\n", "\n                "))
+		fmt.Fprintf(w, "  %s %-11s %s\n", sign, name, strings.ReplaceAll(printable(value), "\n", "\n                "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Changes)) {
 		c := e.Changes[name]
@@ -426,11 +250,9 @@ func sayEdited(w io.Writer, e editedTask) error {
 			}
 		}
 		if list && len(was) == len(is) && len(added(was, is)) == len(was) {
-			fmt.Fprintf(&b, "  %s: the order changed\n", name)
+			fmt.Fprintf(w, "  %s: the order changed\n", name)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // shown is a value as a list of what to show: nothing for an empty text.
@@ -443,108 +265,90 @@ func shown(value any) []string {
 
 // change is a command that changes one task and says so.
 func (a *app) change(use, short, example string, change func(tx *store.Tx, t ralph.Task) (said string, err error)) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Example: example,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := ralph.ParseTaskID(args[0])
-			if err != nil {
-				return err
+	return newCommand(use, short, example, onTask(func(ctx context.Context, id int64) error {
+		var said string
+		t, err := alter(ctx, a, func(tx *store.Tx) (ralph.Task, error) {
+			t, err := tx.Task(id)
+			if err == nil {
+				said, err = change(tx, t)
 			}
-			var said string
-			var t ralph.Task
-			err = a.write(cmd.Context(), func(tx *store.Tx) (err error) {
-				if t, err = tx.Task(id); err != nil {
-					return err
-				}
-				if said, err = change(tx, t); err != nil {
-					return err
-				}
-				t, err = tx.Task(id)
-				return err
-			})
 			if err != nil {
-				return err
+				return t, err
 			}
-			return a.print(t, func(w io.Writer) error { _, err := fmt.Fprintf(w, "TASK-%d %s\n", id, said); return err })
-		},
-	}
+			return tx.Task(id)
+		})
+		if err != nil {
+			return err
+		}
+		return a.say(t, "TASK-%d %s", id, said)
+	}))
 }
 
 func newTaskMove(a *app) *cobra.Command {
 	var before, after string
-	cmd := a.change("move ID", "Put a task directly before or after another one", "  ralph task move 12 --before 7", func(tx *store.Tx, t ralph.Task) (string, error) {
-		if (before == "") == (after == "") {
-			return "", usage(errors.New("give one of --before and --after"))
-		}
-		other, err := ralph.ParseTaskID(before + after)
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("moved next to TASK-%d", other), tx.MoveRank(t.ID, other, after != "")
-	})
+	cmd := a.change("move ID", "Put a task directly before or after another one", "ralph task move 12 --before 7",
+		func(tx *store.Tx, t ralph.Task) (string, error) {
+			if (before == "") == (after == "") {
+				return "", usage(errors.New("give one of --before and --after"))
+			}
+			other, err := ralph.ParseTaskID(before + after)
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("moved next to TASK-%d", other), tx.MoveRank(t.ID, other, after != "")
+		})
 	cmd.Flags().StringVar(&before, "before", "", "the task `ID` to go before")
 	cmd.Flags().StringVar(&after, "after", "", "the task `ID` to go after")
 	return cmd
 }
 
 func newTaskRetry(a *app) *cobra.Command {
-	return a.change("retry ID", "Put an ended task back into the queue, every counter at zero", "  ralph task retry 12", func(tx *store.Tx, t ralph.Task) (string, error) {
-		return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
-	})
+	return a.change("retry ID", "Put an ended task back into the queue, every counter at zero", "ralph task retry 12",
+		func(tx *store.Tx, t ralph.Task) (string, error) {
+			return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
+		})
 }
 
 func newTaskCancel(a *app) *cobra.Command {
-	cmd := a.change("cancel ID", "Call a task off", "  ralph task cancel 12", func(tx *store.Tx, t ralph.Task) (string, error) {
-		stopping, err := tx.Cancel(t.ID, a.person())
-		if stopping {
-			return "is being stopped and then cancelled", err
-		}
-		return "is cancelled", err
-	})
+	cmd := a.change("cancel ID", "Call a task off", "ralph task cancel 12",
+		func(tx *store.Tx, t ralph.Task) (string, error) {
+			stopping, err := tx.Cancel(t.ID, a.person())
+			if stopping {
+				return "is being stopped and then cancelled", err
+			}
+			return "is cancelled", err
+		})
 	cmd.PostRunE = a.endClaims
 	return cmd
 }
 
-// endClaims ends what people have claimed and what was called off or amended by the
-// command that has just run: nobody else watches over it.
+// endClaims is settleClaims after the command that has just run.
 func (a *app) endClaims(cmd *cobra.Command, _ []string) error {
-	return a.with(cmd.Context(), func(p *project, db *store.DB) error { return a.settleClaims(cmd.Context(), p, db) })
-}
-
-// settleClaims ends the claims that are over and that nobody else watches over.
-func (a *app) settleClaims(ctx context.Context, p *project, db *store.DB) error {
-	var over []ralph.Session
-	if err := db.View(ctx, func(tx *store.Tx) (err error) { over, err = tx.LapsedClaims(); return err }); err != nil || len(over) == 0 {
-		return err
-	}
-	l, err := newLoop(ctx, a, p, db)
-	if err != nil {
-		return err
-	}
-	if err := l.Lapse(ctx); err != nil {
-		return err
-	}
-	a.writeMirror(p, db)
-	return nil
+	return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+		return a.settleClaims(cmd.Context(), p, db)
+	})
 }
 
 func newTaskBlock(a *app) *cobra.Command {
 	var reason, on string
-	cmd := a.change("block ID", "Hold a task back, for a reason or for another task", "  ralph task block 12 --reason \"waits for the contract\"\n  ralph task block 12 --on 7", func(tx *store.Tx, t ralph.Task) (string, error) {
-		if (reason == "") == (on == "") {
-			return "", usage(errors.New("give one of --reason and --on"))
-		}
-		if on != "" {
-			other, err := ralph.ParseTaskID(on)
-			if err != nil {
-				return "", err
+	cmd := a.change("block ID", "Hold a task back, for a reason or for another task",
+		"ralph task block 12 --reason \"waits for the contract\"\nralph task block 12 --on 7",
+		func(tx *store.Tx, t ralph.Task) (string, error) {
+			if (reason == "") == (on == "") {
+				return "", usage(errors.New("give one of --reason and --on"))
 			}
-			return fmt.Sprintf("waits for TASK-%d", other), tx.AddDependency(t.ID, other, "human")
-		}
-		id, err := tx.AddComment(ralph.Comment{TaskID: t.ID, Author: a.person(), AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: reason, Rationale: reason})
-		return fmt.Sprintf("is blocked; resolve it with `ralph resolve %d DECISION`", id), err
-	})
+			if on != "" {
+				other, err := ralph.ParseTaskID(on)
+				if err != nil {
+					return "", err
+				}
+				return fmt.Sprintf("waits for TASK-%d", other), tx.AddDependency(t.ID, other, "human")
+			}
+			id, err := tx.AddComment(ralph.Comment{
+				TaskID: t.ID, Author: a.person(), AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: reason, Rationale: reason,
+			})
+			return fmt.Sprintf("is blocked; resolve it with `ralph resolve %d DECISION`", id), err
+		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why it must wait")
 	cmd.Flags().StringVar(&on, "on", "", "the task `ID` that it waits for")
 	return cmd
@@ -552,16 +356,18 @@ func newTaskBlock(a *app) *cobra.Command {
 
 func newTaskUnblock(a *app) *cobra.Command {
 	var on string
-	cmd := a.change("unblock ID", "Resolve a task's blockers and drop dependencies that will not complete", "  ralph task unblock 12\n  ralph task unblock 12 --on 7", func(tx *store.Tx, t ralph.Task) (string, error) {
-		if on != "" {
+	cmd := a.change("unblock ID", "Resolve a task's blockers and drop dependencies that will not complete",
+		"ralph task unblock 12\nralph task unblock 12 --on 7",
+		func(tx *store.Tx, t ralph.Task) (string, error) {
+			if on == "" {
+				return "is unblocked", tx.Unblock(t.ID, a.person())
+			}
 			other, err := ralph.ParseTaskID(on)
 			if err != nil {
 				return "", err
 			}
 			return fmt.Sprintf("no longer waits for TASK-%d", other), tx.DropDependency(t.ID, other)
-		}
-		return "is unblocked", tx.Unblock(t.ID, a.person())
-	})
+		})
 	cmd.Flags().StringVar(&on, "on", "", "only the dependency on this task `ID`")
 	return cmd
 }

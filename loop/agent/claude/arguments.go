@@ -17,7 +17,7 @@ const serverName = "ralph"
 
 // permissionTool is the tool of ralph's server that answers the agent's questions
 // for permission, as the agent knows it.
-const permissionTool = "mcp__" + serverName + "__ralph_permission"
+const permissionTool = toolPrefix + "ralph_permission"
 
 // disallowed are the tools that make no sense without a person, or after the
 // end of the session (unattended, "Launching the agent").
@@ -86,7 +86,7 @@ func hookSettings(command []string) string {
 		quoted[i] = "'" + strings.ReplaceAll(c, "'", `'\''`) + "'"
 	}
 	b, err := json.Marshal(map[string]any{"hooks": map[string][]matcher{
-		"PreToolUse": {{Matcher: editTools, Hooks: []hook{{"command", strings.Join(quoted, " ")}}}},
+		editEvent: {{Matcher: editTools, Hooks: []hook{{"command", strings.Join(quoted, " ")}}}},
 	}})
 	if err != nil {
 		panic(err) // texts always marshal
@@ -158,7 +158,7 @@ func mcpConfig(o Options, a agent.Assignment) string {
 func toolNames() []string {
 	names := make([]string, len(ralph.Verbs))
 	for i, v := range ralph.Verbs {
-		names[i] = "mcp__" + serverName + "__ralph_signal_" + string(v)
+		names[i] = SignalPrefix + string(v)
 	}
 	return names
 }

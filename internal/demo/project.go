@@ -1,15 +1,15 @@
-package main
+package demo
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 
 	"ralph"
 )
 
-// demoTasks is the queue of the demo: what is in it, what becomes of it with the
+// tasks is the queue of the demo: what is in it, what becomes of it with the
 // scripted agent, and why.
-var demoTasks = []struct {
+var tasks = []struct {
 	title  string
 	args   []string
 	status ralph.Status
@@ -17,36 +17,51 @@ var demoTasks = []struct {
 }{
 	{
 		"Write the manual",
-		[]string{"-d", "Write MANUAL with a line for each operation, multiplication too: it must exist first.", "--verify", "grep mul MANUAL"},
+		[]string{
+			"-d", "Write MANUAL with a line for each operation, multiplication too: it must exist first.",
+			"--verify", "grep mul MANUAL",
+		},
 		ralph.Completed, "waited for multiplication, and went on by itself",
 	},
 	{
 		"Add multiplication",
-		[]string{"-d", "calc.sh mul A B prints the product.", "--verify", `test "$(sh calc.sh mul 6 7)" = 42`},
+		[]string{
+			"-d", "calc.sh mul A B prints the product.",
+			"--verify", `test "$(sh calc.sh mul 6 7)" = 42`,
+		},
 		ralph.Completed, "done at once",
 	},
 	{
 		"Add subtraction",
-		[]string{"-d", "calc.sh sub A B prints the difference.", "--verify", `test "$(sh calc.sh sub 9 2)" = 7`},
+		[]string{
+			"-d", "calc.sh sub A B prints the difference.",
+			"--verify", `test "$(sh calc.sh sub 9 2)" = 7`,
+		},
 		ralph.Completed, "refused by its test, and mended in the same session",
 	},
 	{
 		"Add division",
-		[]string{"-d", "calc.sh div A B prints the quotient. Ask what division by zero shall do.", "--verify", `test "$(sh calc.sh div 8 2)" = 4`},
+		[]string{
+			"-d", "calc.sh div A B prints the quotient. Ask what division by zero shall do.",
+			"--verify", `test "$(sh calc.sh div 8 2)" = 4`,
+		},
 		ralph.Completed, "asked, was parked while others went on, and had your answer",
 	},
 	{
 		"Add square root",
-		[]string{"-d", "calc.sh sqrt A prints the square root.", "--verify", `test "$(sh calc.sh sqrt 9)" = 3`},
+		[]string{
+			"-d", "calc.sh sqrt A prints the square root.",
+			"--verify", `test "$(sh calc.sh sqrt 9)" = 3`,
+		},
 		ralph.Failed, "said in three sessions that it was done, and was not",
 	},
 }
 
-// demoAnswer answers the question about division. The script wants to see it in
+// answer answers the question about division. The script wants to see it in
 // the prompt of the second session.
-const demoAnswer = "Write an error to stderr and exit with status 3."
+const answer = "Write an error to stderr and exit with status 3."
 
-const demoCalc = `#!/bin/sh
+const calc = `#!/bin/sh
 # A calculator: calc.sh OPERATION A B
 op=$1 a=$2 b=$3
 case $op in
@@ -56,16 +71,16 @@ add) echo $((a + b)) ;;
 esac
 `
 
-const demoTest = `#!/bin/sh
+const test = `#!/bin/sh
 # What works must go on working.
 test "$(sh calc.sh add 2 3)" = 5
 `
 
-// demoConfig is the ralph.yaml of the demo. Strings of JSON are strings of YAML.
-func demoConfig(d *demo) string {
+// configuration is the ralph.yaml of the demo. Strings of JSON are strings of YAML.
+func configuration(d *demo) string {
 	agent := "agent:\n  command: [claude]\n"
-	if !d.claude {
-		agent = "agent:\n  command: [" + strconv.Quote(d.self) + ", scripted-agent]\n  env:\n    RALPH_SCRIPT: " + strconv.Quote(d.script()) + "\n"
+	if !d.real {
+		agent = fmt.Sprintf("agent:\n  command: [%q, scripted-agent]\n  env:\n    RALPH_SCRIPT: %q\n", d.self, d.script())
 	}
 	return agent + `verify:
   commands: [sh test.sh]
@@ -80,8 +95,8 @@ limits:
 `
 }
 
-// demoScript is what the scripted agent does.
-var demoScript = strings.TrimSpace(`
+// script is what the scripted agent does.
+var script = strings.TrimSpace(`
 # What the agent of the demo does; see the documentation of ralph's package scripted.
 
 task Write the manual
