@@ -15,77 +15,69 @@ import (
 )
 
 func newAmendment(a *app) *cobra.Command {
-	cmd := noun("amendment", "Decide on changes of what a task asks for", newAmendmentList(a), newAmendmentShow(a),
+	return noun("amendment", newAmendmentList(a), newAmendmentShow(a),
 		newAmendmentPropose(a), newAmendmentApprove(a), newAmendmentReject(a), newAmendmentRollback(a))
-	cmd.Long = `An agent may not change a task; it proposes an amendment, and you decide. Approving one
-that touches the criteria or the verification of a task that is worked on stops its
-session: the work stays, and the next session begins with the amendment (docs/discussion.md).`
-	return cmd
 }
 
 func newAmendmentList(a *app) *cobra.Command {
 	var task, status string
-	cmd := newCommand("list", "List amendments, oldest first", "ralph amendment list --status proposed",
-		func(cmd *cobra.Command, _ []string) (err error) {
-			f := store.AmendmentFilter{Status: ralph.AmendmentStatus(status)}
-			if f.Task, err = optionalTask(task); err != nil {
-				return err
+	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) (err error) {
+		f := store.AmendmentFilter{Status: ralph.AmendmentStatus(status)}
+		if f.Task, err = optionalTask(task); err != nil {
+			return err
+		}
+		if err := oneOf("--status", status, "", "proposed", "approved", "rejected", "superseded"); err != nil {
+			return err
+		}
+		return showList(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Amendment, error) {
+			if err := tx.CheckTask(f.Task); err != nil {
+				return nil, err
 			}
-			if err := oneOf("--status", status, "", "proposed", "approved", "rejected", "superseded"); err != nil {
-				return err
-			}
-			return showList(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Amendment, error) {
-				if err := tx.CheckTask(f.Task); err != nil {
-					return nil, err
-				}
-				return tx.Amendments(f)
-			}, func(w io.Writer, m ralph.Amendment) {
-				fmt.Fprintf(w, "%4d  TASK-%-4d %-10s %-24s %s\n", m.ID, m.TaskID, m.Status,
-					strings.Join(m.Patch.Keys(), ", "), oneLine(m.Rationale, 200))
-			})
+			return tx.Amendments(f)
+		}, func(w io.Writer, m ralph.Amendment) {
+			fmt.Fprintf(w, "%4d  TASK-%-4d %-10s %-24s %s\n", m.ID, m.TaskID, m.Status,
+				strings.Join(m.Patch.Keys(), ", "), oneLine(m.Rationale, 200))
 		})
+	})
 	cmd.Flags().StringVar(&task, "task", "", "only this task's")
 	cmd.Flags().StringVar(&status, "status", "", "only proposed, approved, rejected or superseded ones")
 	return cmd
 }
 
 func newAmendmentShow(a *app) *cobra.Command {
-	return newCommand("show ID", "Show what an amendment changes", "ralph amendment show 3",
-		onNumber("amendment", func(ctx context.Context, id int64) error {
-			var t ralph.Task
-			m, err := read(ctx, a, func(tx *store.Tx) (m ralph.Amendment, err error) {
-				if m, err = tx.Amendment(id); err == nil {
-					t, err = tx.Task(m.TaskID)
-				}
-				return m, err
-			})
-			if err != nil {
-				return err
+	return newCommand("show ID", onNumber("amendment", func(ctx context.Context, id int64) error {
+		var t ralph.Task
+		m, err := read(ctx, a, func(tx *store.Tx) (m ralph.Amendment, err error) {
+			if m, err = tx.Amendment(id); err == nil {
+				t, err = tx.Task(m.TaskID)
 			}
-			return a.print(m, func(w io.Writer) { show.Amendment(w, m, t, a.screen()) })
-		}))
+			return m, err
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(m, func(w io.Writer) { show.Amendment(w, m, t, a.screen()) })
+	}))
 }
 
 func newAmendmentPropose(a *app) *cobra.Command {
 	var patch, rationale string
-	cmd := newCommand("propose TASK", "Propose a change of a task, to be decided on later",
-		"ralph amendment propose 12 --patch '{\"contracts\":{\"verify\":[\"go test ./...\"]}}' --rationale 'the script is gone'",
-		onTask(func(ctx context.Context, id int64) error {
-			raw, err := a.text("--patch", patch)
-			if err != nil {
-				return err
-			}
-			p, err := ralph.ParsePatch([]byte(raw))
-			if err != nil {
-				return usage(err)
-			}
-			return a.changeAmendment(ctx, func(tx *store.Tx) (int64, string, error) {
-				id, err := tx.Propose(ralph.Amendment{
-					TaskID: id, Author: a.person(), AuthorKind: ralph.ByHuman, Patch: p, Rationale: rationale,
-				})
-				return id, "is proposed", err
+	cmd := newCommand("propose TASK", onTask(func(ctx context.Context, id int64) error {
+		raw, err := a.text("--patch", patch)
+		if err != nil {
+			return err
+		}
+		p, err := ralph.ParsePatch([]byte(raw))
+		if err != nil {
+			return usage(err)
+		}
+		return a.changeAmendment(ctx, func(tx *store.Tx) (int64, string, error) {
+			id, err := tx.Propose(ralph.Amendment{
+				TaskID: id, Author: a.person(), AuthorKind: ralph.ByHuman, Patch: p, Rationale: rationale,
 			})
-		}))
+			return id, "is proposed", err
+		})
+	}))
 	cmd.Flags().StringVar(&patch, "patch", "", "`JSON` with one or more of title, description, "+
 		"contracts {acceptance, verify} and priority; @FILE, or - for standard input")
 	cmd.Flags().StringVar(&rationale, "rationale", "", "why")
@@ -110,18 +102,17 @@ func (a *app) changeAmendment(ctx context.Context, change func(tx *store.Tx) (id
 
 func newAmendmentApprove(a *app) *cobra.Command {
 	var note string
-	cmd := newCommand("approve ID", "Apply an amendment", "ralph amendment approve 3",
-		onNumber("amendment", func(ctx context.Context, id int64) error {
-			return a.changeAmendment(ctx, func(tx *store.Tx) (int64, string, error) {
-				dropped, err := tx.ApproveAmendment(id, note, a.person())
-				said := "is applied"
-				if dropped {
-					said += "; the claim is dropped: the session that works on it ends, its work stays, " +
-						"and the next one begins with the amendment"
-				}
-				return id, said, err
-			})
-		}))
+	cmd := newCommand("approve ID", onNumber("amendment", func(ctx context.Context, id int64) error {
+		return a.changeAmendment(ctx, func(tx *store.Tx) (int64, string, error) {
+			dropped, err := tx.ApproveAmendment(id, note, a.person())
+			said := "is applied"
+			if dropped {
+				said += "; the claim is dropped: the session that works on it ends, its work stays, " +
+					"and the next one begins with the amendment"
+			}
+			return id, said, err
+		})
+	}))
 	cmd.PostRunE = a.endClaims
 	cmd.Flags().StringVar(&note, "note", "", "a word on the decision")
 	return cmd
@@ -129,36 +120,31 @@ func newAmendmentApprove(a *app) *cobra.Command {
 
 func newAmendmentReject(a *app) *cobra.Command {
 	var note string
-	cmd := newCommand("reject ID", "Refuse an amendment, with a reason",
-		"ralph amendment reject 3 --note 'the script comes back'",
-		onNumber("amendment", func(ctx context.Context, id int64) error {
-			return a.changeAmendment(ctx, func(tx *store.Tx) (int64, string, error) {
-				return id, "is rejected", tx.RejectAmendment(id, note, a.person())
-			})
-		}))
+	cmd := newCommand("reject ID", onNumber("amendment", func(ctx context.Context, id int64) error {
+		return a.changeAmendment(ctx, func(tx *store.Tx) (int64, string, error) {
+			return id, "is rejected", tx.RejectAmendment(id, note, a.person())
+		})
+	}))
 	cmd.Flags().StringVar(&note, "note", "", "why")
 	return cmd
 }
 
 func newAmendmentRollback(a *app) *cobra.Command {
-	cmd := newCommand("rollback ID", "Give a task back what an approved amendment replaced", "ralph amendment rollback 3",
-		onNumber("amendment", func(ctx context.Context, id int64) error {
-			var conflicts []string
-			err := a.changeAmendment(ctx, func(tx *store.Tx) (_ int64, _ string, err error) {
-				if conflicts, err = tx.RollBack(id, a.person()); err == nil && len(conflicts) > 0 {
-					err = errDryRun
-				}
-				return id, "is rolled back", err
-			})
-			if errors.Is(err, errDryRun) {
-				return fmt.Errorf("%s of the task changed after amendment %d was applied: nothing was done; "+
-					"see `ralph amendment show %d` and `ralph task edit`: %w",
-					strings.Join(conflicts, ", "), id, id, ralph.ErrConflict)
+	cmd := newCommand("rollback ID", onNumber("amendment", func(ctx context.Context, id int64) error {
+		var conflicts []string
+		err := a.changeAmendment(ctx, func(tx *store.Tx) (_ int64, _ string, err error) {
+			if conflicts, err = tx.RollBack(id, a.person()); err == nil && len(conflicts) > 0 {
+				err = errDryRun
 			}
-			return err
-		}))
-	cmd.Long = `Give a task back what an approved amendment replaced. If the same fields have been
-changed since, nothing is done, and they are named.`
+			return id, "is rolled back", err
+		})
+		if errors.Is(err, errDryRun) {
+			return fmt.Errorf("%s of the task changed after amendment %d was applied: nothing was done; "+
+				"see `ralph amendment show %d` and `ralph task edit`: %w",
+				strings.Join(conflicts, ", "), id, id, ralph.ErrConflict)
+		}
+		return err
+	}))
 	cmd.PostRunE = a.endClaims
 	return cmd
 }

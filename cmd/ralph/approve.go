@@ -13,14 +13,9 @@ import (
 
 func newApprove(a *app) *cobra.Command {
 	var yes bool
-	cmd := newCommand("config", "Approve ralph.yaml and what it names as a session left them",
-		"ralph approve config\nralph approve config --yes",
-		func(cmd *cobra.Command, _ []string) error { return a.approveConfig(cmd.Context(), yes) })
-	cmd.Long = `Approve the files by which runs are configured as they are now: ralph.yaml, the
-user's own configuration, the template of prompts, and programs of the project that
-they name. It is needed only for what a session left; what people change counts at once.`
+	cmd := newCommand("config", func(cmd *cobra.Command, _ []string) error { return a.approveConfig(cmd.Context(), yes) })
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return noun("approve", "Approve what a session left and only people may", cmd)
+	return noun("approve", cmd)
 }
 
 func (a *app) approveConfig(ctx context.Context, yes bool) error {

@@ -29,21 +29,16 @@ type claimed struct {
 
 func newTaskClaim(a *app) *cobra.Command {
 	var withMCP bool
-	cmd := newCommand("claim ID", "Take a task for yourself, to work on it with a chat", "ralph task claim 12 --with-mcp",
-		onTask(func(ctx context.Context, id int64) error {
-			return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
-				v, err := a.claim(ctx, p, l, id, withMCP || p.Config.MCP.AutoStart)
-				if err != nil {
-					return err
-				}
-				registered := a.chats(p, l.Store, l).Registered()
-				return a.print(v, func(w io.Writer) { sayClaimed(w, v, registered) })
-			})
-		}))
-	cmd.Long = `Take a task for yourself. The loop leaves it alone until you complete or release it.
-What is printed is ready to paste into a chat: the task, its criteria, and how to use
-ralph's tools. --with-mcp makes the tools reachable: it registers them in .mcp.json,
-and starts a server on this machine for clients that want a URL (docs/human.md).`
+	cmd := newCommand("claim ID", onTask(func(ctx context.Context, id int64) error {
+		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
+			v, err := a.claim(ctx, p, l, id, withMCP || p.Config.MCP.AutoStart)
+			if err != nil {
+				return err
+			}
+			registered := a.chats(p, l.Store, l).Registered()
+			return a.print(v, func(w io.Writer) { sayClaimed(w, v, registered) })
+		})
+	}))
 	cmd.Flags().BoolVar(&withMCP, "with-mcp", false, "make ralph's tools reachable for the chat")
 	return cmd
 }
@@ -104,59 +99,54 @@ func sayClaimed(w io.Writer, v claimed, registered bool) {
 
 func newTaskComplete(a *app) *cobra.Command {
 	var c loop.Completion
-	cmd := newCommand("complete ID", "Complete a task that you have claimed; its verification must pass",
-		"ralph task complete 12 --learning \"the parser is in internal/url\"",
-		onTask(func(ctx context.Context, id int64) error {
-			for _, l := range c.Learnings {
-				if err := ralph.CheckText("--learning", l, true); err != nil {
-					return err
-				}
-			}
-			c.Author = a.person()
-			if c.Summary == "" {
-				c.Summary = c.Author + " completed it"
-			}
-			if err := ralph.CheckText("--summary", c.Summary, true); err != nil {
+	cmd := newCommand("complete ID", onTask(func(ctx context.Context, id int64) error {
+		for _, l := range c.Learnings {
+			if err := ralph.CheckText("--learning", l, true); err != nil {
 				return err
 			}
-			return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
-				var s ralph.Session
-				err := l.Store.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.ClaimOfPerson(id); return err })
-				if err != nil {
-					return err
+		}
+		c.Author = a.person()
+		if c.Summary == "" {
+			c.Summary = c.Author + " completed it"
+		}
+		if err := ralph.CheckText("--summary", c.Summary, true); err != nil {
+			return err
+		}
+		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
+			var s ralph.Session
+			err := l.Store.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.ClaimOfPerson(id); return err })
+			if err != nil {
+				return err
+			}
+			v, refused, err := a.chats(p, l.Store, l).CompleteClaim(ctx, s, c)
+			if err != nil {
+				return err
+			}
+			if refused != "" {
+				return &ralph.ExitError{
+					Status: ralph.ExitFailed, Err: errors.New(strings.TrimRight(printable(refused), "\n")),
 				}
-				v, refused, err := a.chats(p, l.Store, l).CompleteClaim(ctx, s, c)
-				if err != nil {
-					return err
-				}
-				if refused != "" {
-					return &ralph.ExitError{
-						Status: ralph.ExitFailed, Err: errors.New(strings.TrimRight(printable(refused), "\n")),
-					}
-				}
-				return a.say(v, "%s is %s: %s\n%d learnings, %d commits, %d files",
-					v.Task, v.Status, oneLine(v.Reason, 400), v.Learnings, len(v.Commits), len(v.Files))
-			})
-		}))
-	cmd.Long = `Complete a claimed task. ralph runs the verification first: if it fails, the task stays
-claimed, and the exit status is 3.`
+			}
+			return a.say(v, "%s is %s: %s\n%d learnings, %d commits, %d files",
+				v.Task, v.Status, oneLine(v.Reason, 400), v.Learnings, len(v.Commits), len(v.Files))
+		})
+	}))
 	cmd.Flags().StringArrayVar(&c.Learnings, "learning", nil, "what helps on other tasks (repeatable)")
 	cmd.Flags().StringVar(&c.Summary, "summary", "", "what was done")
 	return cmd
 }
 
 func newTaskRelease(a *app) *cobra.Command {
-	return newCommand("release ID", "Give a task back that you have claimed", "ralph task release 12",
-		onTask(func(ctx context.Context, id int64) error {
-			return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
-				d, err := a.release(ctx, p, l, id)
-				if err != nil {
-					return err
-				}
-				return a.say(map[string]any{"task_id": id, "status": d.Status, "status_reason": d.StatusReason},
-					"TASK-%d is yours no more; it is %s: %s", id, d.Status, oneLine(d.StatusReason, 400))
-			})
-		}))
+	return newCommand("release ID", onTask(func(ctx context.Context, id int64) error {
+		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
+			d, err := a.release(ctx, p, l, id)
+			if err != nil {
+				return err
+			}
+			return a.say(map[string]any{"task_id": id, "status": d.Status, "status_reason": d.StatusReason},
+				"TASK-%d is yours no more; it is %s: %s", id, d.Status, oneLine(d.StatusReason, 400))
+		})
+	}))
 }
 
 func (a *app) release(ctx context.Context, p *project.Project, l *loop.Loop, id int64) (signals.Decision, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"regexp"
@@ -18,16 +19,40 @@ import (
 // A work is what a command does.
 type work = func(cmd *cobra.Command, args []string) error
 
-// newCommand makes a command. Its usage says how many arguments it takes.
-func newCommand(use, short, example string, do work) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Example: shownExample(example), Args: arity(use), RunE: do}
+// newCommand makes a command. Its usage says how many arguments it takes, help.txt what
+// it is for.
+func newCommand(use string, do work) *cobra.Command {
+	return &cobra.Command{Use: use, Args: arity(use), RunE: do}
+}
+
+//go:embed help.txt
+var helpText string
+
+// explain gives every command what help.txt says of it: a line, a text and examples.
+func explain(root *cobra.Command) error {
+	for i, section := range strings.Split(helpText, "\n# ") {
+		if i == 0 {
+			continue // about the file
+		}
+		name, text, _ := strings.Cut(strings.TrimSpace(section), "\n")
+		cmd, _, err := root.Find(strings.Fields(name)[1:])
+		if err != nil || cmd.CommandPath() != name {
+			return fmt.Errorf("help.txt is about %q, which does not exist", name)
+		}
+		text, examples, _ := strings.Cut(text, "\n\n$ ")
+		cmd.Short, cmd.Long, _ = strings.Cut(text, "\n\n")
+		if examples != "" {
+			cmd.Example = "  " + strings.ReplaceAll(examples, "\n$ ", "\n  ")
+		}
+	}
+	return nil
 }
 
 // listing is a command that lists what is read, as line writes each.
-func listing[T any](a *app, use, short, example string, list func(tx *store.Tx) ([]T, error),
+func listing[T any](a *app, use string, list func(tx *store.Tx) ([]T, error),
 	line func(w io.Writer, v T),
 ) *cobra.Command {
-	return newCommand(use, short, example, func(cmd *cobra.Command, _ []string) error {
+	return newCommand(use, func(cmd *cobra.Command, _ []string) error {
 		return showList(cmd.Context(), a, list, line)
 	})
 }
@@ -108,14 +133,6 @@ func texts[T ~string](list []T) []string {
 	return out
 }
 
-// shownExample is an example as it is shown, two blanks before each line.
-func shownExample(example string) string {
-	if example == "" {
-		return ""
-	}
-	return "  " + strings.ReplaceAll(example, "\n", "\n  ")
-}
-
 var optional = regexp.MustCompile(`\[[^]]*\](\.\.\.)?`)
 
 // arity is how many arguments a usage allows: words in brackets may be left out.
@@ -134,8 +151,8 @@ func arity(use string) cobra.PositionalArgs {
 }
 
 // noun is a command that only has subcommands.
-func noun(use, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := newCommand(use, short, "", func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
+func noun(use string, commands ...*cobra.Command) *cobra.Command {
+	cmd := newCommand(use, func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
 	cmd.AddCommand(commands...)
 	return cmd
 }

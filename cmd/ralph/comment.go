@@ -14,40 +14,38 @@ import (
 
 func newComment(a *app) *cobra.Command {
 	var kind, rationale, reply string
-	cmd := newCommand("comment TASK TEXT", "Comment on a task; a running session hears it at once",
-		"ralph comment 12 \"also test unicode URLs\"\nralph comment 12 @notes.md --kind reference",
-		func(cmd *cobra.Command, args []string) error {
-			task, err := ralph.ParseTaskID(args[0])
+	cmd := newCommand("comment TASK TEXT", func(cmd *cobra.Command, args []string) error {
+		task, err := ralph.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		body, err := a.text("text", args[1])
+		if err != nil {
+			return err
+		}
+		c := ralph.Comment{
+			TaskID: task, Author: a.person(), AuthorKind: ralph.ByHuman,
+			Kind: ralph.CommentKind(kind), Body: body, Rationale: rationale,
+		}
+		if reply != "" {
+			parent, err := number("comment", reply)
 			if err != nil {
 				return err
 			}
-			body, err := a.text("text", args[1])
+			c.ParentID = &parent
+		}
+		c, err = alter(cmd.Context(), a, func(tx *store.Tx) (ralph.Comment, error) {
+			id, err := tx.AddComment(c)
 			if err != nil {
-				return err
+				return c, err
 			}
-			c := ralph.Comment{
-				TaskID: task, Author: a.person(), AuthorKind: ralph.ByHuman,
-				Kind: ralph.CommentKind(kind), Body: body, Rationale: rationale,
-			}
-			if reply != "" {
-				parent, err := number("comment", reply)
-				if err != nil {
-					return err
-				}
-				c.ParentID = &parent
-			}
-			c, err = alter(cmd.Context(), a, func(tx *store.Tx) (ralph.Comment, error) {
-				id, err := tx.AddComment(c)
-				if err != nil {
-					return c, err
-				}
-				return tx.Comment(id)
-			})
-			if err != nil {
-				return err
-			}
-			return a.say(c, "comment %d on TASK-%d", c.ID, task)
+			return tx.Comment(id)
 		})
+		if err != nil {
+			return err
+		}
+		return a.say(c, "comment %d on TASK-%d", c.ID, task)
+	})
 	cmd.Flags().StringVar(&kind, "kind", string(ralph.Note), "note, question, blocker, reference or nack")
 	cmd.Flags().StringVar(&rationale, "rationale", "", "why; a blocker and a nack need it")
 	cmd.Flags().StringVar(&reply, "reply-to", "", "the `COMMENT` that this is a reply to")
@@ -55,21 +53,19 @@ func newComment(a *app) *cobra.Command {
 }
 
 func newAnswer(a *app) *cobra.Command {
-	return newCommand("answer COMMENT [TEXT]", "Answer an agent's question",
-		"ralph answer 31 \"reject with an error\"\nralph answer 31 - < answer.md",
-		func(cmd *cobra.Command, args []string) error {
-			id, err := number("comment", args[0])
-			if err != nil {
-				return err
-			}
-			answer, err := a.text("answer", append(args, "-")[1])
-			if err != nil {
-				return err
-			}
-			return a.settle(cmd.Context(), id, func(tx *store.Tx) error {
-				return tx.Answer(id, strings.TrimSpace(answer), a.person())
-			})
+	return newCommand("answer COMMENT [TEXT]", func(cmd *cobra.Command, args []string) error {
+		id, err := number("comment", args[0])
+		if err != nil {
+			return err
+		}
+		answer, err := a.text("answer", append(args, "-")[1])
+		if err != nil {
+			return err
+		}
+		return a.settle(cmd.Context(), id, func(tx *store.Tx) error {
+			return tx.Answer(id, strings.TrimSpace(answer), a.person())
 		})
+	})
 }
 
 // settle settles a comment and says what that makes of its task.
@@ -100,19 +96,16 @@ func (a *app) settle(ctx context.Context, id int64, f func(tx *store.Tx) error) 
 
 func newResolve(a *app) *cobra.Command {
 	var approve, refuse bool
-	cmd := newCommand("resolve COMMENT [DECISION]",
-		"Resolve a blocker or a suggestion, or decide on a proposal to cancel",
-		"ralph resolve 31 \"the key is in the vault now\"\nralph resolve 40 --approve",
-		func(cmd *cobra.Command, args []string) error {
-			id, err := number("comment", args[0])
-			if err != nil {
-				return err
-			}
-			decision := append(args, "")[1]
-			return a.settle(cmd.Context(), id, func(tx *store.Tx) error {
-				return a.resolve(tx, id, decision, approve, refuse)
-			})
+	cmd := newCommand("resolve COMMENT [DECISION]", func(cmd *cobra.Command, args []string) error {
+		id, err := number("comment", args[0])
+		if err != nil {
+			return err
+		}
+		decision := append(args, "")[1]
+		return a.settle(cmd.Context(), id, func(tx *store.Tx) error {
+			return a.resolve(tx, id, decision, approve, refuse)
 		})
+	})
 	cmd.PostRunE = func(cmd *cobra.Command, args []string) error {
 		if !approve {
 			return nil

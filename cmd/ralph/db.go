@@ -21,11 +21,7 @@ import (
 )
 
 func newDB(a *app) *cobra.Command {
-	cmd := noun("db", "Check, copy and mend the database",
-		newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBMove(a))
-	cmd.Long = `Check, copy and mend the database. A copy is also made before every migration, in
-the folder backups beside it.`
-	return cmd
+	return noun("db", newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBMove(a))
 }
 
 // checked is what `ralph db check` found.
@@ -36,7 +32,7 @@ type checked struct {
 }
 
 func newDBCheck(a *app) *cobra.Command {
-	cmd := newCommand("check", "Verify the database", "ralph db check", func(cmd *cobra.Command, _ []string) error {
+	return newCommand("check", func(cmd *cobra.Command, _ []string) error {
 		v := checked{Problems: []store.Problem{}}
 		var advice string
 		err := a.queued(cmd.Context(), func(p *project.Project, db *store.DB) error {
@@ -58,9 +54,6 @@ func newDBCheck(a *app) *cobra.Command {
 		}
 		return err
 	})
-	cmd.Long = `Verify the database: its pages, its references, and what ralph itself holds true
-of it. Exit status 1 if something is wrong.`
-	return cmd
 }
 
 // sayChecked says what is wrong with which rows. A copy is named only where the file
@@ -83,61 +76,56 @@ func sayChecked(w io.Writer, v checked, advice string) {
 }
 
 func newDBBackup(a *app) *cobra.Command {
-	return newCommand("backup FILE", "Copy the database, also while a run writes to it",
-		"ralph db backup ~/ralph-$(date +%F).db", func(cmd *cobra.Command, args []string) error {
-			file, err := a.path(args[0])
-			if err != nil {
-				return err
-			}
-			if state.Exists(file) {
-				return usage(fmt.Errorf("%s exists already; name a new file", file))
-			}
-			err = a.queued(cmd.Context(), func(_ *project.Project, db *store.DB) error {
-				return db.Backup(cmd.Context(), file)
-			})
-			if err != nil {
-				return err
-			}
-			return a.say(map[string]string{"backup": file}, "copied to %s", file)
+	return newCommand("backup FILE", func(cmd *cobra.Command, args []string) error {
+		file, err := a.path(args[0])
+		if err != nil {
+			return err
+		}
+		if state.Exists(file) {
+			return usage(fmt.Errorf("%s exists already; name a new file", file))
+		}
+		err = a.queued(cmd.Context(), func(_ *project.Project, db *store.DB) error {
+			return db.Backup(cmd.Context(), file)
 		})
+		if err != nil {
+			return err
+		}
+		return a.say(map[string]string{"backup": file}, "copied to %s", file)
+	})
 }
 
 func newDBRestore(a *app) *cobra.Command {
-	cmd := newCommand("restore FILE", "Put a copy in the place of the database", "ralph db restore ~/ralph-2026-11-20.db",
-		func(cmd *cobra.Command, args []string) (err error) {
-			file, err := a.path(args[0])
-			if err != nil {
-				return err
-			}
-			if !state.Exists(file) {
-				return usage(fmt.Errorf("%s does not exist", file))
-			}
-			p, err := a.project(cmd.Context())
-			if err != nil {
-				return err
-			}
-			unlock, err := alone(p)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, unlock()) }()
-			stamp := time.Now().UTC().Format("20060102T150405.000")
-			kept, err := store.Restore(cmd.Context(), file, p.File(state.Database), stamp)
-			if err != nil {
-				return err
-			}
-			if err := os.Remove(p.File(state.Gone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			said := ""
-			if kept != "" {
-				said = "; what was there is kept as " + kept
-			}
-			return a.say(map[string]string{"restored": file, "replaced": kept}, "restored from %s%s", file, said)
-		})
-	cmd.Long = `Put a copy in the place of the database. The copy is checked first, and what it
-replaces is kept beside it. No run may be active.`
-	return cmd
+	return newCommand("restore FILE", func(cmd *cobra.Command, args []string) (err error) {
+		file, err := a.path(args[0])
+		if err != nil {
+			return err
+		}
+		if !state.Exists(file) {
+			return usage(fmt.Errorf("%s does not exist", file))
+		}
+		p, err := a.project(cmd.Context())
+		if err != nil {
+			return err
+		}
+		unlock, err := alone(p)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
+		stamp := time.Now().UTC().Format("20060102T150405.000")
+		kept, err := store.Restore(cmd.Context(), file, p.File(state.Database), stamp)
+		if err != nil {
+			return err
+		}
+		if err := os.Remove(p.File(state.Gone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		said := ""
+		if kept != "" {
+			said = "; what was there is kept as " + kept
+		}
+		return a.say(map[string]string{"restored": file, "replaced": kept}, "restored from %s%s", file, said)
+	})
 }
 
 // alone keeps every run away meanwhile.
@@ -149,26 +137,21 @@ func alone(p *project.Project) (unlock func() error, err error) {
 }
 
 func newDBVacuum(a *app) *cobra.Command {
-	return newCommand("vacuum", "Give back the room of what was deleted", "ralph db vacuum",
-		func(cmd *cobra.Command, _ []string) error {
-			var freed int64
-			err := a.queued(cmd.Context(), func(_ *project.Project, db *store.DB) (err error) {
-				freed, err = db.Vacuum(cmd.Context())
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			return a.say(map[string]int64{"freed_bytes": freed}, "%d KiB freed", freed>>10)
+	return newCommand("vacuum", func(cmd *cobra.Command, _ []string) error {
+		var freed int64
+		err := a.queued(cmd.Context(), func(_ *project.Project, db *store.DB) (err error) {
+			freed, err = db.Vacuum(cmd.Context())
+			return err
 		})
+		if err != nil {
+			return err
+		}
+		return a.say(map[string]int64{"freed_bytes": freed}, "%d KiB freed", freed>>10)
+	})
 }
 
 func newDBMove(a *app) *cobra.Command {
-	cmd := newCommand("move", "Move the state into the git directory", "git init\nralph db move",
-		func(cmd *cobra.Command, _ []string) error { return a.moveState(cmd.Context()) })
-	cmd.Long = `Move the state of a project that began without git from .ralph/ into the git
-directory, where no ` + "`git clean`" + ` reaches it. No run may be active.`
-	return cmd
+	return newCommand("move", func(cmd *cobra.Command, _ []string) error { return a.moveState(cmd.Context()) })
 }
 
 func (a *app) moveState(ctx context.Context) error {

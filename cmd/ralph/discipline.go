@@ -12,55 +12,53 @@ import (
 
 // A named is a thing with a name that tasks may be of: a feature or a discipline.
 type named[T any] struct {
-	noun    string
-	show    func(tx *store.Tx, name string) (T, error)
-	put     func(tx *store.Tx, name string, v T) error
-	texts   map[string]*string  // flags that may be @FILE or -
-	set     map[string]func(*T) // what the flag of a name sets
-	example string              // of add and edit, behind the command
+	noun  string
+	show  func(tx *store.Tx, name string) (T, error)
+	put   func(tx *store.Tx, name string, v T) error
+	texts map[string]*string  // flags that may be @FILE or -
+	set   map[string]func(*T) // what the flag of a name sets
 }
 
 // putting adds or edits one, by the flags that the caller adds.
 func putting[T any](a *app, s *named[T], edit bool) *cobra.Command {
-	verb, short, done := "add", "Add a "+s.noun, "added"
+	verb, done := "add", "added"
 	change := add[T]
 	if edit {
-		verb, short, done = "edit", "Change a "+s.noun+"; what is not given stays", "changed"
+		verb, done = "edit", "changed"
 		change = alter[T]
 	}
-	return newCommand(verb+" NAME", short, "ralph "+s.noun+" "+verb+" "+s.example,
-		func(cmd *cobra.Command, args []string) (err error) {
-			for flag, t := range s.texts {
-				if *t, err = a.text(flag, *t); err != nil {
-					return err
-				}
-			}
-			v, err := change(cmd.Context(), a, func(tx *store.Tx) (v T, err error) {
-				if edit {
-					if v, err = s.show(tx, args[0]); err != nil {
-						return v, err
-					}
-				}
-				for flag, set := range s.set {
-					if cmd.Flags().Changed(flag) {
-						set(&v)
-					}
-				}
-				if err := s.put(tx, args[0], v); err != nil {
-					return v, err
-				}
-				return s.show(tx, args[0])
-			})
-			if err != nil {
+	return newCommand(verb+" NAME", func(cmd *cobra.Command, args []string) (err error) {
+		for flag, t := range s.texts {
+			if *t, err = a.text(flag, *t); err != nil {
 				return err
 			}
-			return a.say(v, "%s %s %s", s.noun, oneLine(args[0], 100), done)
+		}
+		v, err := change(cmd.Context(), a, func(tx *store.Tx) (v T, err error) {
+			if edit {
+				if v, err = s.show(tx, args[0]); err != nil {
+					return v, err
+				}
+			}
+			for flag, set := range s.set {
+				if cmd.Flags().Changed(flag) {
+					set(&v)
+				}
+			}
+			if err := s.put(tx, args[0], v); err != nil {
+				return v, err
+			}
+			return s.show(tx, args[0])
 		})
+		if err != nil {
+			return err
+		}
+		return a.say(v, "%s %s %s", s.noun, oneLine(args[0], 100), done)
+	})
 }
 
 // removing removes one by its name.
-func removing(a *app, short, example string, remove func(tx *store.Tx, name string) error) *cobra.Command {
-	return newCommand("remove NAME", short, example, func(cmd *cobra.Command, args []string) error {
+func removing(a *app, remove func(tx *store.Tx, name string) error) *cobra.Command {
+	return newCommand("remove NAME", func(cmd *cobra.Command, args []string) error {
 		_, err := alter(cmd.Context(), a, func(tx *store.Tx) (any, error) { return nil, remove(tx, args[0]) })
 		return err
 	})
@@ -80,25 +78,22 @@ func newDiscipline(a *app) *cobra.Command {
 				"instructions": func(d *ralph.Discipline) { d.Instructions = n.Instructions },
 				"model":        func(d *ralph.Discipline) { d.Model = n.Model },
 			},
-			example: "backend --instructions @backend.md --model opus",
 		}, edit)
 		cmd.Flags().StringVar(&n.Instructions, "instructions", "", "`TEXT`, @FILE, or - for standard input")
 		cmd.Flags().StringVar(&n.Model, "model", "", "the model for its tasks")
 		return cmd
 	}
-	list := listing(a, "list", "List disciplines", "ralph discipline list", (*store.Tx).Disciplines,
+	list := listing(a, "list", (*store.Tx).Disciplines,
 		func(w io.Writer, d ralph.Discipline) {
 			fmt.Fprintf(w, "%-20s %-10s %s\n", oneLine(d.Name, 100), oneLine(d.Model, 100), oneLine(d.Instructions, 80))
 		})
-	show := newCommand("show NAME", "Show a discipline", "ralph discipline show backend",
-		func(cmd *cobra.Command, args []string) error {
-			d, err := read(cmd.Context(), a, func(tx *store.Tx) (ralph.Discipline, error) { return tx.Discipline(args[0]) })
-			if err != nil {
-				return err
-			}
-			return a.say(d, "%s  %s\n%s", oneLine(d.Name, 100), oneLine(d.Model, 100), printable(d.Instructions))
-		})
-	remove := removing(a, "Remove a discipline; its tasks stay", "ralph discipline remove backend",
-		(*store.Tx).RemoveDiscipline)
-	return noun("discipline", "Say how sorts of tasks are worked on", put(false), put(true), list, show, remove)
+	show := newCommand("show NAME", func(cmd *cobra.Command, args []string) error {
+		d, err := read(cmd.Context(), a, func(tx *store.Tx) (ralph.Discipline, error) { return tx.Discipline(args[0]) })
+		if err != nil {
+			return err
+		}
+		return a.say(d, "%s  %s\n%s", oneLine(d.Name, 100), oneLine(d.Model, 100), printable(d.Instructions))
+	})
+	remove := removing(a, (*store.Tx).RemoveDiscipline)
+	return noun("discipline", put(false), put(true), list, show, remove)
 }

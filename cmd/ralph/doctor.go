@@ -13,27 +13,24 @@ import (
 
 func newDoctor(a *app) *cobra.Command {
 	var noCheck bool
-	cmd := newCommand("doctor", "Check that a run can work here, and say how to mend what cannot", "ralph doctor",
-		func(cmd *cobra.Command, _ []string) error {
-			verifying := func(limit string) {
-				if onTerminal(a.err) {
-					fmt.Fprintf(a.err, "ralph: runs the verification (%s a command at most; --no-check leaves it out)\n", limit)
-				}
+	cmd := newCommand("doctor", func(cmd *cobra.Command, _ []string) error {
+		verifying := func(limit string) {
+			if onTerminal(a.err) {
+				fmt.Fprintf(a.err, "ralph: runs the verification (%s a command at most; --no-check leaves it out)\n", limit)
 			}
-			if noCheck {
-				verifying = nil
+		}
+		if noCheck {
+			verifying = nil
+		}
+		findings := doctor.Examine(cmd.Context(), a.project, verifying)
+		err := a.print(findings, func(w io.Writer) { each(w, findings, sayFinding) })
+		for _, f := range findings {
+			if !f.OK {
+				return errors.Join(err, &ralph.ExitError{Status: ralph.ExitFailure})
 			}
-			findings := doctor.Examine(cmd.Context(), a.project, verifying)
-			err := a.print(findings, func(w io.Writer) { each(w, findings, sayFinding) })
-			for _, f := range findings {
-				if !f.OK {
-					return errors.Join(err, &ralph.ExitError{Status: ralph.ExitFailure})
-				}
-			}
-			return err
-		})
-	cmd.Long = `Check that a run can work here, and say how to mend what cannot. The verification
-commands are run too, within their time limit; --no-check leaves them out.`
+		}
+		return err
+	})
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
 	return cmd
 }

@@ -33,48 +33,42 @@ func newEvents(a *app) *cobra.Command {
 	var since int64
 	var types []string
 	var task string
-	cmd := newCommand("events", "Print the log of what happened, and follow it",
-		"ralph events --since 120\nralph events -f --json --type task.status_changed",
-		func(cmd *cobra.Command, _ []string) (err error) {
-			r := eventReader{after: since, types: types, json: a.json, out: a.out}
-			if r.task, err = optionalTask(task); err != nil {
+	cmd := newCommand("events", func(cmd *cobra.Command, _ []string) (err error) {
+		r := eventReader{after: since, types: types, json: a.json, out: a.out}
+		if r.task, err = optionalTask(task); err != nil {
+			return err
+		}
+		for _, t := range types {
+			if err := oneOf("--type", t, ralph.EventTypes...); err != nil {
 				return err
 			}
-			for _, t := range types {
-				if err := oneOf("--type", t, ralph.EventTypes...); err != nil {
-					return err
-				}
-			}
-			if since < 0 {
-				return usage(&ralph.FieldError{
-					Field: fmt.Sprintf("--since %d", since), Problem: "must be an event's id, or 0 for all",
-				})
-			}
-			return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				if follow && p.Blank {
-					return state.ErrNoQueue // it would never see one that is made
-				}
-				r.db = db
-				if err := db.View(cmd.Context(), func(tx *store.Tx) error { return tx.CheckTask(r.task) }); err != nil {
-					return err
-				}
-				if follow && !cmd.Flags().Changed("since") {
-					if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err }); err != nil {
-						return err
-					}
-				}
-				if !follow {
-					return r.print(cmd.Context())
-				}
-				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-				defer stop()
-				return r.follow(ctx)
+		}
+		if since < 0 {
+			return usage(&ralph.FieldError{
+				Field: fmt.Sprintf("--since %d", since), Problem: "must be an event's id, or 0 for all",
 			})
+		}
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			if follow && p.Blank {
+				return state.ErrNoQueue // it would never see one that is made
+			}
+			r.db = db
+			if err := db.View(cmd.Context(), func(tx *store.Tx) error { return tx.CheckTask(r.task) }); err != nil {
+				return err
+			}
+			if follow && !cmd.Flags().Changed("since") {
+				if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err }); err != nil {
+					return err
+				}
+			}
+			if !follow {
+				return r.print(cmd.Context())
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return r.follow(ctx)
 		})
-	cmd.Long = `Print what happened, in order. Each event has an id; --since ID goes on behind it,
-so that a reader that remembers its last id misses none and sees none twice. With
---follow new events are printed as they come, until Ctrl-C; without --since it begins
-with the next one. --json prints an object a line (docs/events.md).`
+	})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with those that are to come")
 	cmd.Flags().Int64Var(&since, "since", 0, "only those after the event with this `ID`")
 	cmd.Flags().StringArrayVar(&types, "type", nil, "only events of this type (repeatable)")

@@ -27,20 +27,18 @@ func newFeature(a *app) *cobra.Command {
 				"learnings":   func(f *ralph.Feature) { f.Learnings = n.Learnings },
 				"verify":      func(f *ralph.Feature) { f.Verify = n.Verify },
 			},
-			example: "login -d \"Logging in\" --verify \"go test ./login/...\"",
 		}, edit)
 		cmd.Flags().StringVarP(&n.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
 		cmd.Flags().StringVar(&n.Learnings, "learnings", "", "what its tasks should know: `TEXT`, @FILE or -")
 		cmd.Flags().StringArrayVar(&n.Verify, "verify", nil, "a shell command that must pass for its tasks (repeatable)")
 		return cmd
 	}
-	list := listing(a, "list", "List features", "ralph feature list", (*store.Tx).Features,
+	list := listing(a, "list", (*store.Tx).Features,
 		func(w io.Writer, f ralph.Feature) {
 			fmt.Fprintf(w, "%-20s %s\n", oneLine(f.Name, 100), oneLine(f.Description, 100))
 		})
-	remove := removing(a, "Remove a feature, and what was learned for it; its tasks stay",
-		"ralph feature remove login", (*store.Tx).RemoveFeature)
-	return noun("feature", "Group tasks that belong together", put(false), put(true), list, newFeatureShow(a), remove)
+	remove := removing(a, (*store.Tx).RemoveFeature)
+	return noun("feature", put(false), put(true), list, newFeatureShow(a), remove)
 }
 
 // featureView is what `feature show --json` prints.
@@ -51,31 +49,30 @@ type featureView struct {
 }
 
 func newFeatureShow(a *app) *cobra.Command {
-	return newCommand("show NAME", "Show a feature, how far it is, and its tasks", "ralph feature show login",
-		func(cmd *cobra.Command, args []string) error {
-			v, err := read(cmd.Context(), a, func(tx *store.Tx) (v featureView, err error) {
-				if v.Feature, err = tx.Feature(args[0]); err != nil {
-					return v, err
-				}
-				if v.Progress, err = tx.Progress(args[0]); err != nil {
-					return v, err
-				}
-				v.Tasks, err = tx.Tasks(store.TaskFilter{Feature: args[0]})
+	return newCommand("show NAME", func(cmd *cobra.Command, args []string) error {
+		v, err := read(cmd.Context(), a, func(tx *store.Tx) (v featureView, err error) {
+			if v.Feature, err = tx.Feature(args[0]); err != nil {
 				return v, err
-			})
-			if err != nil {
-				return err
 			}
-			return a.print(v, func(w io.Writer) {
-				sayProgress(w, v.Feature, v.Progress)
-				for _, c := range v.Verify {
-					fmt.Fprintf(w, "verify  %s\n", c)
-				}
-				for _, t := range v.Tasks {
-					fmt.Fprintf(w, "TASK-%-5d %-11s %s\n", t.ID, t.Status, oneLine(t.Title, 100))
-				}
-			})
+			if v.Progress, err = tx.Progress(args[0]); err != nil {
+				return v, err
+			}
+			v.Tasks, err = tx.Tasks(store.TaskFilter{Feature: args[0]})
+			return v, err
 		})
+		if err != nil {
+			return err
+		}
+		return a.print(v, func(w io.Writer) {
+			sayProgress(w, v.Feature, v.Progress)
+			for _, c := range v.Verify {
+				fmt.Fprintf(w, "verify  %s\n", c)
+			}
+			for _, t := range v.Tasks {
+				fmt.Fprintf(w, "TASK-%-5d %-11s %s\n", t.ID, t.Status, oneLine(t.Title, 100))
+			}
+		})
+	})
 }
 
 // barWidth is how long a full bar of progress is.

@@ -14,21 +14,20 @@ import (
 
 func newTaskGraph(a *app) *cobra.Command {
 	var format string
-	cmd := newCommand("graph", "Show what depends on what", "ralph task graph --format mermaid",
-		func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("--format", format, "text", "dot", "mermaid"); err != nil {
-				return err
-			}
-			tasks, err := read(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Task, error) {
-				return tx.Tasks(store.TaskFilter{})
-			})
-			if err != nil {
-				return err
-			}
-			slices.SortFunc(tasks, func(x, y ralph.Task) int { return int(x.ID - y.ID) })
-			_, err = io.WriteString(a.out, drawGraph(tasks, format))
+	cmd := newCommand("graph", func(cmd *cobra.Command, _ []string) error {
+		if err := oneOf("--format", format, "text", "dot", "mermaid"); err != nil {
 			return err
+		}
+		tasks, err := read(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Task, error) {
+			return tx.Tasks(store.TaskFilter{})
 		})
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(tasks, func(x, y ralph.Task) int { return int(x.ID - y.ID) })
+		_, err = io.WriteString(a.out, drawGraph(tasks, format))
+		return err
+	})
 	cmd.Flags().StringVar(&format, "format", "text", "text, dot or mermaid")
 	return cmd
 }

@@ -28,43 +28,38 @@ type imported struct {
 func newImport(a *app) *cobra.Command {
 	var format, feature string
 	var dry bool
-	cmd := newCommand("import FILE|-", "Take over tasks from a checklist, prd.json, beads, GitHub issues, …",
-		"ralph import PLAN.md --dry-run\ngh issue list --json number,title,body,labels,milestone,state,url | ralph import -",
-		func(cmd *cobra.Command, args []string) error {
-			name, data, err := a.readInput(args[0])
-			if err != nil {
-				return err
+	cmd := newCommand("import FILE|-", func(cmd *cobra.Command, args []string) error {
+		name, data, err := a.readInput(args[0])
+		if err != nil {
+			return err
+		}
+		in, err := exchange.Parse(data, format)
+		if err != nil {
+			return usage(inFile(name, err))
+		}
+		if feature != "" {
+			exchange.Into(&in, feature)
+		}
+		var result store.ImportResult
+		change := add[any]
+		if dry {
+			change = alter[any]
+		}
+		_, err = change(cmd.Context(), a, func(tx *store.Tx) (any, error) {
+			if result, err = tx.Import(in); err == nil && dry {
+				err = errDryRun
 			}
-			in, err := exchange.Parse(data, format)
-			if err != nil {
-				return usage(inFile(name, err))
-			}
-			if feature != "" {
-				exchange.Into(&in, feature)
-			}
-			var result store.ImportResult
-			change := add[any]
-			if dry {
-				change = alter[any]
-			}
-			_, err = change(cmd.Context(), a, func(tx *store.Tx) (any, error) {
-				if result, err = tx.Import(in); err == nil && dry {
-					err = errDryRun
-				}
-				return nil, err
-			})
-			var line *store.ImportError
-			switch {
-			case errors.As(err, &line):
-				return inFile(name, err)
-			case err != nil && !errors.Is(err, errDryRun):
-				return err
-			}
-			return a.print(imported{in.Format, dry, result}, func(w io.Writer) { sayImport(w, in.Format, dry, result) })
+			return nil, err
 		})
-	cmd.Long = `Take over the tasks of a file, or of standard input. The format is found by the
-text. Importing the same file again adds nothing twice: what has changed in it is
-changed here too, as long as nobody has begun the task. See docs/import.md.`
+		var line *store.ImportError
+		switch {
+		case errors.As(err, &line):
+			return inFile(name, err)
+		case err != nil && !errors.Is(err, errDryRun):
+			return err
+		}
+		return a.print(imported{in.Format, dry, result}, func(w io.Writer) { sayImport(w, in.Format, dry, result) })
+	})
 	cmd.Flags().StringVar(&format, "format", "", "read it as this `FORMAT`: "+strings.Join(exchange.Formats(), ", "))
 	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`, which is made if there is none")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be added and changed")
@@ -147,35 +142,31 @@ func sayImport(w io.Writer, format string, dry bool, r store.ImportResult) {
 
 func newExport(a *app) *cobra.Command {
 	var format, output string
-	cmd := newCommand("export", "Write the tasks for another tool, or for another project",
-		"ralph export --format jsonl > queue.jsonl\nralph export --format markdown --output PLAN.md",
-		func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("--format", format, exchange.ExportFormats()...); err != nil {
-				return err
-			}
-			var text strings.Builder
-			err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				q, err := p.Queue(cmd.Context(), db)
-				if err != nil {
-					return err
-				}
-				return exchange.Write(&text, format, q)
-			})
+	cmd := newCommand("export", func(cmd *cobra.Command, _ []string) error {
+		if err := oneOf("--format", format, exchange.ExportFormats()...); err != nil {
+			return err
+		}
+		var text strings.Builder
+		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			q, err := p.Queue(cmd.Context(), db)
 			if err != nil {
 				return err
 			}
-			if output == "" {
-				_, err := io.WriteString(a.out, text.String())
-				return err
-			}
-			path, err := a.path(output)
-			if err != nil {
-				return err
-			}
-			return files.Write(path, []byte(text.String()), 0o644)
+			return exchange.Write(&text, format, q)
 		})
-	cmd.Long = `Write all tasks. jsonl is ralph's own format: importing it elsewhere makes the
-same queue. The others are for other tools. See docs/import.md.`
+		if err != nil {
+			return err
+		}
+		if output == "" {
+			_, err := io.WriteString(a.out, text.String())
+			return err
+		}
+		path, err := a.path(output)
+		if err != nil {
+			return err
+		}
+		return files.Write(path, []byte(text.String()), 0o644)
+	})
 	cmd.Flags().StringVar(&format, "format", "jsonl", "`FORMAT`: "+strings.Join(exchange.ExportFormats(), ", "))
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `FILE` instead of standard output")
 	return cmd

@@ -14,28 +14,24 @@ import (
 
 func newInbox(a *app) *cobra.Command {
 	var interactive bool
-	cmd := newCommand("inbox", "List all that waits for a person, with the command that settles it",
-		"ralph inbox\nralph inbox -i", func(cmd *cobra.Command, _ []string) error {
-			if interactive {
-				return a.settleAll(cmd)
+	cmd := newCommand("inbox", func(cmd *cobra.Command, _ []string) error {
+		if interactive {
+			return a.settleAll(cmd)
+		}
+		inbox, err := read(cmd.Context(), a, (*store.Tx).Inbox)
+		if err != nil {
+			return err
+		}
+		return a.print(inbox, func(w io.Writer) {
+			if len(inbox) == 0 {
+				fmt.Fprintln(w, "nothing waits for you")
 			}
-			inbox, err := read(cmd.Context(), a, (*store.Tx).Inbox)
-			if err != nil {
-				return err
+			for _, i := range inbox {
+				sayItem(w, i, false)
+				fmt.Fprintf(w, "           → %s\n", i.Command)
 			}
-			return a.print(inbox, func(w io.Writer) {
-				if len(inbox) == 0 {
-					fmt.Fprintln(w, "nothing waits for you")
-				}
-				for _, i := range inbox {
-					sayItem(w, i, false)
-					fmt.Fprintf(w, "           → %s\n", i.Command)
-				}
-			})
 		})
-	cmd.Long = `List all that waits for a person, with the command that settles it. With
---interactive each is asked about, one after the other; what is settled is settled
-at once, so that leaving in the middle loses nothing.`
+	})
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "settle them one after the other")
 	return cmd
 }

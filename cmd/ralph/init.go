@@ -19,17 +19,7 @@ import (
 
 func newInit(a *app) *cobra.Command {
 	var noCheck, own bool
-	cmd := newCommand("init", "Make this directory a project: write ralph.yaml",
-		"cd my-project && ralph init\ncd monorepo/web && ralph init --package",
-		func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), noCheck, own) })
-	cmd.Long = `Write ralph.yaml with the verification commands that fit what is found in the
-directory, create the database, and run the commands once: what is red already keeps
-a run from beginning. A file that is there already, as in a new clone, is not changed.
-
-A repository has one queue, which is that of the folder in which it began. A part of
-it, as in a monorepo, becomes a project of its own by --package: with its own queue
-and configuration; its agents and commands work in that folder, and what is changed
-elsewhere is not its own.`
+	cmd := newCommand("init", func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), noCheck, own) })
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
 	cmd.Flags().BoolVar(&own, "package", false,
 		"make this part of a repository a project of its own, with its own queue, in which agents and commands work")

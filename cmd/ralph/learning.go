@@ -17,47 +17,41 @@ import (
 )
 
 func newLearning(a *app) *cobra.Command {
-	cmd := noun("learning", "See and mend what is known about the project",
-		newLearningList(a), newLearningShow(a), newLearningAdd(a), newLearningEdit(a),
+	return noun("learning", newLearningList(a), newLearningShow(a), newLearningAdd(a), newLearningEdit(a),
 		newLearningForget(a), newLearningMerge(a), newLearningPin(a), newLearningReconcile(a))
-	cmd.Long = `What sessions learned and people added goes into the prompts of the tasks that it
-concerns: pinned ones first, then what fits the task by its words, then what was
-seen often and lately.`
-	return cmd
 }
 
 func newLearningList(a *app) *cobra.Command {
 	var f store.LearningFilter
-	cmd := newCommand("list", "List what is known", "ralph learning list --scope project",
-		func(cmd *cobra.Command, _ []string) error {
-			err := oneOf("--scope", f.Scope, "", ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask)
-			if err != nil {
-				return err
-			}
-			var list []ralph.Learning
-			root := ""
-			err = a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				root = p.Root
-				return db.View(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Learnings(f); return err })
-			})
-			if err != nil {
-				return err
-			}
-			var newest ralph.Time
-			for _, l := range list {
-				if l.LastSeen.After(newest.Time) {
-					newest = l.LastSeen
-				}
-			}
-			return a.print(list, func(w io.Writer) {
-				for _, l := range list {
-					sayLearning(w, l)
-					if why := l.Stale(newest, loop.Gone(root, l)); why != "" {
-						fmt.Fprintf(w, "      sinks: %s\n", oneLine(why, 200))
-					}
-				}
-			})
+	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
+		err := oneOf("--scope", f.Scope, "", ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask)
+		if err != nil {
+			return err
+		}
+		var list []ralph.Learning
+		root := ""
+		err = a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			root = p.Root
+			return db.View(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Learnings(f); return err })
 		})
+		if err != nil {
+			return err
+		}
+		var newest ralph.Time
+		for _, l := range list {
+			if l.LastSeen.After(newest.Time) {
+				newest = l.LastSeen
+			}
+		}
+		return a.print(list, func(w io.Writer) {
+			for _, l := range list {
+				sayLearning(w, l)
+				if why := l.Stale(newest, loop.Gone(root, l)); why != "" {
+					fmt.Fprintf(w, "      sinks: %s\n", oneLine(why, 200))
+				}
+			}
+		})
+	})
 	cmd.Flags().StringVar(&f.Scope, "scope", "", "only project, feature or task")
 	cmd.Flags().StringVar(&f.Feature, "feature", "", "only this `FEATURE`'s")
 	cmd.Flags().BoolVar(&f.Forgotten, "forgotten", false, "those that were forgotten too")
@@ -87,58 +81,55 @@ func sayLearning(w io.Writer, l ralph.Learning) {
 const forgotten = "forgotten"
 
 func newLearningShow(a *app) *cobra.Command {
-	return newCommand("show ID", "Show a learning, and the signals that it came from", "ralph learning show 3",
-		onNumber("learning", func(ctx context.Context, id int64) error {
-			var from []ralph.Comment
-			l, err := read(ctx, a, func(tx *store.Tx) (ralph.Learning, error) {
-				l, err := tx.Learning(id)
-				for _, c := range l.Comments {
-					comment, err := tx.Comment(c)
-					if err != nil {
-						return l, err
-					}
-					from = append(from, comment)
+	return newCommand("show ID", onNumber("learning", func(ctx context.Context, id int64) error {
+		var from []ralph.Comment
+		l, err := read(ctx, a, func(tx *store.Tx) (ralph.Learning, error) {
+			l, err := tx.Learning(id)
+			for _, c := range l.Comments {
+				comment, err := tx.Comment(c)
+				if err != nil {
+					return l, err
 				}
-				return l, err
-			})
-			if err != nil {
-				return err
+				from = append(from, comment)
 			}
-			return a.print(l, func(w io.Writer) {
-				sayLearning(w, l)
-				if l.Rationale != "" {
-					fmt.Fprintf(w, "      because: %s\n", oneLine(l.Rationale, 500))
-				}
-				for _, id := range append(slices.Clone(l.ContradictedBy), l.Contradicts...) {
-					fmt.Fprintf(w, "      in conflict with learning %d "+
-						"(`ralph learning forget`, `edit`, or `reconcile` if both hold)\n", id)
-				}
-				for _, c := range from {
-					fmt.Fprintf(w, "      comment %d on TASK-%d, session %.8s, %s\n",
-						c.ID, c.TaskID, c.SessionID, show.Minute(c.Created.Time))
-				}
-			})
-		}))
+			return l, err
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(l, func(w io.Writer) {
+			sayLearning(w, l)
+			if l.Rationale != "" {
+				fmt.Fprintf(w, "      because: %s\n", oneLine(l.Rationale, 500))
+			}
+			for _, id := range append(slices.Clone(l.ContradictedBy), l.Contradicts...) {
+				fmt.Fprintf(w, "      in conflict with learning %d "+
+					"(`ralph learning forget`, `edit`, or `reconcile` if both hold)\n", id)
+			}
+			for _, c := range from {
+				fmt.Fprintf(w, "      comment %d on TASK-%d, session %.8s, %s\n",
+					c.ID, c.TaskID, c.SessionID, show.Minute(c.Created.Time))
+			}
+		})
+	}))
 }
 
 func newLearningAdd(a *app) *cobra.Command {
 	var l ralph.Learning
-	cmd := newCommand("add TEXT", "Add what you know",
-		"ralph learning add 'Tests need Redis on port 6379' --kind convention",
-		func(cmd *cobra.Command, args []string) (err error) {
-			if l.Text, err = a.text("text", args[0]); err != nil {
-				return err
-			}
-			l.Author = a.person()
-			if l.Feature != "" {
-				l.Scope = ralph.ScopeFeature
-			}
-			l, err = add(cmd.Context(), a, learningAfter(func(tx *store.Tx) (int64, error) { return tx.Teach(l) }))
-			if err != nil {
-				return err
-			}
-			return a.print(l, func(w io.Writer) { sayLearning(w, l) })
-		})
+	cmd := newCommand("add TEXT", func(cmd *cobra.Command, args []string) (err error) {
+		if l.Text, err = a.text("text", args[0]); err != nil {
+			return err
+		}
+		l.Author = a.person()
+		if l.Feature != "" {
+			l.Scope = ralph.ScopeFeature
+		}
+		l, err = add(cmd.Context(), a, learningAfter(func(tx *store.Tx) (int64, error) { return tx.Teach(l) }))
+		if err != nil {
+			return err
+		}
+		return a.print(l, func(w io.Writer) { sayLearning(w, l) })
+	})
 	cmd.Flags().StringVar(&l.Kind, "kind", "discovery", "discovery, decision or convention")
 	cmd.Flags().StringVar(&l.Scope, "scope", ralph.ScopeProject, "project or feature")
 	cmd.Flags().StringVar(&l.Feature, "feature", "", "the `FEATURE` that it is for; makes the scope feature")
@@ -167,8 +158,8 @@ func (a *app) changeLearning(ctx context.Context, change func(tx *store.Tx) (int
 }
 
 // editing is a command that changes one learning.
-func (a *app) editing(use, short, example string, edit func(l *ralph.Learning)) *cobra.Command {
-	return newCommand(use+" ID", short, example, onNumber("learning", func(ctx context.Context, id int64) error {
+func (a *app) editing(use string, edit func(l *ralph.Learning)) *cobra.Command {
+	return newCommand(use+" ID", onNumber("learning", func(ctx context.Context, id int64) error {
 		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
 			l, err := tx.Learning(id)
 			if err != nil {
@@ -182,10 +173,9 @@ func (a *app) editing(use, short, example string, edit func(l *ralph.Learning)) 
 
 func newLearningEdit(a *app) *cobra.Command {
 	var text, rationale string
-	cmd := a.editing("edit", "Change a learning's words", "ralph learning edit 3 --text 'Tests need Redis on port 6380'",
-		func(l *ralph.Learning) {
-			l.Text, l.Rationale = cmp.Or(text, l.Text), cmp.Or(rationale, l.Rationale)
-		})
+	cmd := a.editing("edit", func(l *ralph.Learning) {
+		l.Text, l.Rationale = cmp.Or(text, l.Text), cmp.Or(rationale, l.Rationale)
+	})
 	cmd.Flags().StringVar(&text, "text", "", "what is known")
 	cmd.Flags().StringVar(&rationale, "rationale", "", "why it is so")
 	cmd.MarkFlagsOneRequired("text", "rationale")
@@ -194,7 +184,7 @@ func newLearningEdit(a *app) *cobra.Command {
 
 func newLearningForget(a *app) *cobra.Command {
 	undo := false
-	cmd := a.editing("forget", "Leave a learning out of all prompts", "ralph learning forget 3", func(l *ralph.Learning) {
+	cmd := a.editing("forget", func(l *ralph.Learning) {
 		l.Status = forgotten
 		if undo {
 			l.Status = "active"
@@ -206,41 +196,35 @@ func newLearningForget(a *app) *cobra.Command {
 
 func newLearningPin(a *app) *cobra.Command {
 	undo := false
-	cmd := a.editing("pin", "Show a learning before all others of its scope", "ralph learning pin 3",
-		func(l *ralph.Learning) { l.Pinned = !undo })
+	cmd := a.editing("pin", func(l *ralph.Learning) { l.Pinned = !undo })
 	cmd.Flags().BoolVar(&undo, "undo", false, "show it where it fits again")
 	return cmd
 }
 
 func newLearningMerge(a *app) *cobra.Command {
-	cmd := newCommand("merge ID INTO", "Make one learning of two", "ralph learning merge 4 3",
-		func(cmd *cobra.Command, args []string) error {
-			from, err := number("learning", args[0])
-			if err != nil {
-				return err
-			}
-			into, err := number("learning", args[1])
-			if err != nil {
-				return err
-			}
-			return a.changeLearning(cmd.Context(), func(tx *store.Tx) (int64, error) {
-				return into, tx.MergeLearnings(from, into)
-			})
+	return newCommand("merge ID INTO", func(cmd *cobra.Command, args []string) error {
+		from, err := number("learning", args[0])
+		if err != nil {
+			return err
+		}
+		into, err := number("learning", args[1])
+		if err != nil {
+			return err
+		}
+		return a.changeLearning(cmd.Context(), func(tx *store.Tx) (int64, error) {
+			return into, tx.MergeLearnings(from, into)
 		})
-	cmd.Long = `Make one learning of two that say the same: INTO stays, with the count and the
-signals of both.`
-	return cmd
+	})
 }
 
 func newLearningReconcile(a *app) *cobra.Command {
-	return newCommand("reconcile ID", "Say that a learning and what seems to contradict it both hold",
-		"ralph learning reconcile 7", onNumber("learning", func(ctx context.Context, id int64) error {
-			return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
-				n, err := tx.Reconcile(id, a.person())
-				if err == nil && n == 0 {
-					err = fmt.Errorf("learning %d is in no conflict: %w", id, ralph.ErrConflict)
-				}
-				return id, err
-			})
-		}))
+	return newCommand("reconcile ID", onNumber("learning", func(ctx context.Context, id int64) error {
+		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
+			n, err := tx.Reconcile(id, a.person())
+			if err == nil && n == 0 {
+				err = fmt.Errorf("learning %d is in no conflict: %w", id, ralph.ErrConflict)
+			}
+			return id, err
+		})
+	}))
 }

@@ -19,39 +19,28 @@ import (
 func newMCP(a *app) *cobra.Command {
 	var profile, names, scopes string
 	w := mcpserver.WorkerOptions{Version: version(), Token: a.getenv(mcpserver.TokenVariable), Tell: a.err}
-	cmd := newCommand("mcp", "Serve ralph's tools to an agent, on stdio or HTTP",
-		"ralph mcp --profile worker --name codex\nRALPH_MCP_TOKEN=… ralph mcp --profile worker --http 127.0.0.1:7476",
-		func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("--tool-names", names, "", "dotted", "underscore"); err != nil {
-				return err
-			}
-			if profile == "loop" {
-				return serveSession(cmd.Context(), names)
-			}
-			err := a.refuseInSession(cmd.Context(), "use the tools that this session was given")
-			if err != nil {
-				return err
-			}
-			if err := oneOf("--profile", profile, "loop", "worker", "human"); err != nil {
-				return err
-			}
-			if profile == "human" {
-				return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
-					return a.chats(p, l.Store, l).Serve(cmd.Context(), w.Address, os.Stdin, os.Stdout)
-				})
-			}
-			w.Scopes, w.Dotted = strings.Split(scopes, ","), names == "dotted"
-			return serveWorker(cmd, a, w)
-		})
-	cmd.Long = `Serve tools to an agent (MCP). The profile loop is what ralph starts itself for each
-session: environment variables say which one (RALPH_TASK_ID, RALPH_SESSION_ID and
-RALPH_DB_PATH, and optionally RALPH_DISCIPLINE and RALPH_AGENT_TASK_ID).
-
-The profile worker is for agents that pull work by themselves: they look for a task,
-claim it, and close it with the same signals; ralph checks a done in the same way.
-See docs/workers.md.
-
-The profile human is for the chat of a person who has claimed a task (docs/human.md).`
+	cmd := newCommand("mcp", func(cmd *cobra.Command, _ []string) error {
+		if err := oneOf("--tool-names", names, "", "dotted", "underscore"); err != nil {
+			return err
+		}
+		if profile == "loop" {
+			return serveSession(cmd.Context(), names)
+		}
+		err := a.refuseInSession(cmd.Context(), "use the tools that this session was given")
+		if err != nil {
+			return err
+		}
+		if err := oneOf("--profile", profile, "loop", "worker", "human"); err != nil {
+			return err
+		}
+		if profile == "human" {
+			return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
+				return a.chats(p, l.Store, l).Serve(cmd.Context(), w.Address, os.Stdin, os.Stdout)
+			})
+		}
+		w.Scopes, w.Dotted = strings.Split(scopes, ","), names == "dotted"
+		return serveWorker(cmd, a, w)
+	})
 	f := cmd.Flags()
 	f.StringVar(&profile, "profile", "loop", "loop, worker or human")
 	f.StringVar(&names, "tool-names", "", "dotted (ralph.signal.done) or underscore (ralph_signal_done), "+
@@ -112,24 +101,20 @@ func serveWorker(cmd *cobra.Command, a *app, o mcpserver.WorkerOptions) error {
 }
 
 func newInitMCP(a *app) *cobra.Command {
-	cmd := newCommand("init-mcp", "Register ralph's tools for chats in this project's .mcp.json", "ralph init-mcp",
-		func(cmd *cobra.Command, _ []string) error {
-			p, err := a.project(cmd.Context())
-			if err != nil {
-				return err
-			}
-			changed, err := mcpserver.Register(p.Root)
-			if err != nil {
-				return usage(err)
-			}
-			said := "has ralph's tools already; it was not changed"
-			if changed {
-				said = "has ralph's tools now; a chat that is open must be restarted"
-			}
-			path := p.Path(mcpserver.ClientFile)
-			return a.say(map[string]any{"file": path, "changed": changed}, "%s %s", path, said)
-		})
-	cmd.Long = `Write or update .mcp.json in the project's root, so that a chat there has ralph's
-tools (docs/human.md). Other servers in it are not touched.`
-	return cmd
+	return newCommand("init-mcp", func(cmd *cobra.Command, _ []string) error {
+		p, err := a.project(cmd.Context())
+		if err != nil {
+			return err
+		}
+		changed, err := mcpserver.Register(p.Root)
+		if err != nil {
+			return usage(err)
+		}
+		said := "has ralph's tools already; it was not changed"
+		if changed {
+			said = "has ralph's tools now; a chat that is open must be restarted"
+		}
+		path := p.Path(mcpserver.ClientFile)
+		return a.say(map[string]any{"file": path, "changed": changed}, "%s %s", path, said)
+	})
 }

@@ -14,23 +14,20 @@ import (
 )
 
 func newNotify(a *app) *cobra.Command {
-	test := newCommand("test", "Send a test event to every receiver and say what came of it", "ralph notify test",
-		func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				n, err := beside.Notifier(p, db)
-				if err != nil {
-					return err
-				}
-				results, err := n.Test(cmd.Context(), time.Now())
-				if err != nil {
-					return err
-				}
-				return a.sayNotified(results)
-			})
+	test := newCommand("test", func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			n, err := beside.Notifier(p, db)
+			if err != nil {
+				return err
+			}
+			results, err := n.Test(cmd.Context(), time.Now())
+			if err != nil {
+				return err
+			}
+			return a.sayNotified(results)
 		})
-	test.Long = `Send an event of type "test" to every receiver of the configuration (notify), once,
-and say what came of it. The exit status is 1 if one of them did not take it.`
-	return noun("notify", "Try the receivers of notifications", test)
+	})
+	return noun("notify", test)
 }
 
 func (a *app) sayNotified(results []notify.TestResult) error {

@@ -17,29 +17,23 @@ import (
 )
 
 func newPermission(a *app) *cobra.Command {
-	cmd := noun("permission", "See and answer what agents ask permission for", newPermissionList(a),
-		newPermissionDecide(a, permission.Allow, "Allow what an agent waits for"),
-		newPermissionDecide(a, permission.Deny, "Deny what an agent waits for"), newPermissionTest(a))
-	cmd.Long = `Agents ask ralph whether they may use a tool; the rules of permissions in
-ralph.yaml answer, and what is under permissions.ask waits for a person.
-Every answer is recorded. See docs/permissions.md.`
-	return cmd
+	return noun("permission", newPermissionList(a),
+		newPermissionDecide(a, permission.Allow),
+		newPermissionDecide(a, permission.Deny), newPermissionTest(a))
 }
 
 func newPermissionList(a *app) *cobra.Command {
 	var session string
-	cmd := listing(a, "list", "List what waits for an answer, or all that a session asked",
-		"ralph permission list\nralph permission list --session bcb16b43",
-		func(tx *store.Tx) ([]ralph.Permission, error) {
-			if session == "" {
-				return tx.Permissions("")
-			}
-			s, err := tx.Session(session)
-			if err != nil {
-				return nil, err
-			}
-			return tx.Permissions(s.ID)
-		},
+	cmd := listing(a, "list", func(tx *store.Tx) ([]ralph.Permission, error) {
+		if session == "" {
+			return tx.Permissions("")
+		}
+		s, err := tx.Session(session)
+		if err != nil {
+			return nil, err
+		}
+		return tx.Permissions(s.ID)
+	},
 		func(w io.Writer, p ralph.Permission) {
 			by := cmp.Or(p.DecidedBy, p.Rule)
 			if by != "" {
@@ -52,8 +46,8 @@ func newPermissionList(a *app) *cobra.Command {
 	return cmd
 }
 
-func newPermissionDecide(a *app, verdict permission.Verdict, short string) *cobra.Command {
-	return newCommand(string(verdict)+" ID [REASON]", short, fmt.Sprintf("ralph permission %s 7", verdict),
+func newPermissionDecide(a *app, verdict permission.Verdict) *cobra.Command {
+	return newCommand(string(verdict)+" ID [REASON]",
 		func(cmd *cobra.Command, args []string) error {
 			reason := append(args, "")[1]
 			return onNumber("permission", func(ctx context.Context, id int64) error {
@@ -72,35 +66,30 @@ func newPermissionDecide(a *app, verdict permission.Verdict, short string) *cobr
 }
 
 func newPermissionTest(a *app) *cobra.Command {
-	cmd := newCommand("test TOOL INPUT", "Say what the rules answer, without recording it",
-		"ralph permission test Bash 'git push --force'\nralph permission test Write ../other/file",
-		func(cmd *cobra.Command, args []string) error {
-			p, err := a.project(cmd.Context())
-			if err != nil {
+	return newCommand("test TOOL INPUT", func(cmd *cobra.Command, args []string) error {
+		p, err := a.project(cmd.Context())
+		if err != nil {
+			return err
+		}
+		given, err := p.Permissions()
+		if err != nil {
+			return usage(err)
+		}
+		input := json.RawMessage(args[1])
+		if field := claude.InputField(args[0]); field != "" {
+			if input, err = json.Marshal(map[string]string{field: args[1]}); err != nil {
 				return err
 			}
-			given, err := p.Permissions()
-			if err != nil {
-				return usage(err)
+		} else if !json.Valid(input) {
+			return usage(&ralph.FieldError{Field: "INPUT", Problem: "must be JSON for the tool " + args[0]})
+		}
+		answer := given.Policy.Decide(args[0], input)
+		v := map[string]string{"decision": string(answer.Verdict), "rule": answer.Rule, "reason": answer.Reason}
+		return a.print(v, func(w io.Writer) {
+			fmt.Fprintln(w, answer.Verdict)
+			if answer.Reason != "" {
+				fmt.Fprintln(w, answer.Reason)
 			}
-			input := json.RawMessage(args[1])
-			if field := claude.InputField(args[0]); field != "" {
-				if input, err = json.Marshal(map[string]string{field: args[1]}); err != nil {
-					return err
-				}
-			} else if !json.Valid(input) {
-				return usage(&ralph.FieldError{Field: "INPUT", Problem: "must be JSON for the tool " + args[0]})
-			}
-			answer := given.Policy.Decide(args[0], input)
-			v := map[string]string{"decision": string(answer.Verdict), "rule": answer.Rule, "reason": answer.Reason}
-			return a.print(v, func(w io.Writer) {
-				fmt.Fprintln(w, answer.Verdict)
-				if answer.Reason != "" {
-					fmt.Fprintln(w, answer.Reason)
-				}
-			})
 		})
-	cmd.Long = "Say what the rules answer. INPUT is a shell command for Bash, a path for the tools with a file, " +
-		"else the tool's input as JSON."
-	return cmd
+	})
 }

@@ -24,55 +24,51 @@ type promptView struct {
 
 func newPrompt(a *app) *cobra.Command {
 	var template, chat bool
-	cmd := newCommand("prompt [TASK]", "Print what the next session of a task would be told",
-		"ralph prompt 12\nralph prompt --template > prompt.tmpl",
-		func(cmd *cobra.Command, args []string) error {
-			switch {
-			case template:
-				_, err := fmt.Fprintln(a.out, prompt.OwnTemplate)
-				return err
-			case len(args) == 0:
-				return usage(errors.New("give a task, such as: ralph prompt 12"))
-			}
-			id, err := ralph.ParseTaskID(args[0])
+	cmd := newCommand("prompt [TASK]", func(cmd *cobra.Command, args []string) error {
+		switch {
+		case template:
+			_, err := fmt.Fprintln(a.out, prompt.OwnTemplate)
+			return err
+		case len(args) == 0:
+			return usage(errors.New("give a task, such as: ralph prompt 12"))
+		}
+		id, err := ralph.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		var built prompt.Prompt
+		err = a.withLoop(cmd.Context(), func(_ *project.Project, l *loop.Loop) error {
+			strange, _, err := l.Strangers(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
-			var built prompt.Prompt
-			err = a.withLoop(cmd.Context(), func(_ *project.Project, l *loop.Loop) error {
-				strange, _, err := l.Strangers(cmd.Context(), id)
+			paths := make([]string, len(strange))
+			for i, f := range strange {
+				paths[i] = f.Path
+			}
+			return l.Store.View(cmd.Context(), func(tx *store.Tx) error {
+				t, err := tx.Task(id)
 				if err != nil {
 					return err
 				}
-				paths := make([]string, len(strange))
-				for i, f := range strange {
-					paths[i] = f.Path
+				if chat {
+					built, err = l.ChatPrompt(tx, t)
+				} else {
+					built, err = l.BuildPrompt(tx, t, paths...)
 				}
-				return l.Store.View(cmd.Context(), func(tx *store.Tx) error {
-					t, err := tx.Task(id)
-					if err != nil {
-						return err
-					}
-					if chat {
-						built, err = l.ChatPrompt(tx, t)
-					} else {
-						built, err = l.BuildPrompt(tx, t, paths...)
-					}
-					return err
-				})
+				return err
 			})
-			if err != nil {
-				return err
-			}
-			v := promptView{built.Text, built.Sections, append([]string{}, built.LeftOut...)}
-			if err := a.print(v, func(w io.Writer) { fmt.Fprint(w, built.Text) }); err != nil || a.json {
-				return err
-			}
-			sayPrompt(a.err, built)
-			return nil
 		})
-	cmd.Long = `Print the next prompt of a task; on stderr, how large each section is and what
-the budget had no room for. Tokens are estimates: no tokenizer is public.`
+		if err != nil {
+			return err
+		}
+		v := promptView{built.Text, built.Sections, append([]string{}, built.LeftOut...)}
+		if err := a.print(v, func(w io.Writer) { fmt.Fprint(w, built.Text) }); err != nil || a.json {
+			return err
+		}
+		sayPrompt(a.err, built)
+		return nil
+	})
 	cmd.Flags().BoolVar(&chat, "chat", false, "what ralph task claim gives to a chat, with the latest checkpoint")
 	cmd.Flags().BoolVar(&template, "template", false,
 		"print ralph's own prompt as a template to start from (prompt.template, docs/prompt.md)")

@@ -16,42 +16,32 @@ import (
 
 func newReplay(a *app) *cobra.Command {
 	var everything bool
-	cmd := newCommand("replay [SESSION]", "Show what today's rules decide on a recorded session, without effects",
-		"ralph replay\nralph replay bcb16b43\nralph replay --all", func(cmd *cobra.Command, args []string) error {
-			if everything && len(args) > 0 {
-				return usage(errors.New("--all is of every session: leave out the id"))
-			}
-			return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				if everything {
-					all, err := replay.All(cmd.Context(), db, p.Rules())
-					if err != nil {
-						return err
-					}
-					return a.print(all, func(w io.Writer) { sayComparison(w, all) })
-				}
-				var s ralph.Session
-				var r replay.Replay
-				err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
-					if s, err = sessionNamed(tx, args); err == nil {
-						r, err = replay.Session(tx, s, p.Rules())
-					}
-					return err
-				})
+	cmd := newCommand("replay [SESSION]", func(cmd *cobra.Command, args []string) error {
+		if everything && len(args) > 0 {
+			return usage(errors.New("--all is of every session: leave out the id"))
+		}
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			if everything {
+				all, err := replay.All(cmd.Context(), db, p.Rules())
 				if err != nil {
 					return err
 				}
-				return a.print(r, func(w io.Writer) { sayReplay(w, s, r) })
+				return a.print(all, func(w io.Writer) { sayComparison(w, all) })
+			}
+			var s ralph.Session
+			var r replay.Replay
+			err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
+				if s, err = sessionNamed(tx, args); err == nil {
+					r, err = replay.Session(tx, s, p.Rules())
+				}
+				return err
 			})
+			if err != nil {
+				return err
+			}
+			return a.print(r, func(w io.Writer) { sayReplay(w, s, r) })
 		})
-	cmd.Long = `Decide on a settled session again, the newest if none is named, from the facts that were recorded with it,
-and say rule by rule how the decision comes about. Nothing is changed.
-
-The limits (stuck_limit, max_verify_failures, …) are those of ralph.yaml today, so
-that a change of them can be tried on the past: --all decides on every session
-again and lists those that would end differently.
-
-What was known of learnings is read as it is now, of those that are older than
-the session's end. What the verification said is not run again.`
+	})
 	cmd.Flags().BoolVar(&everything, "all", false,
 		"decide on every settled session, and list those that would end differently")
 	return cmd

@@ -21,47 +21,43 @@ func newReport(a *app) *cobra.Command {
 	var since time.Duration
 	var run int64
 	var format, output string
-	cmd := newCommand("report", "Say what runs came to: a receipt for each task, and what waits for you",
-		"ralph report\nralph report --since 24h\nralph report --format junit --output ralph.xml",
-		func(cmd *cobra.Command, _ []string) error {
-			f := cmd.Flags()
-			if f.Changed("since") && f.Changed("run") {
-				return usage(errors.New("--since and --run exclude each other"))
+	cmd := newCommand("report", func(cmd *cobra.Command, _ []string) error {
+		f := cmd.Flags()
+		if f.Changed("since") && f.Changed("run") {
+			return usage(errors.New("--since and --run exclude each other"))
+		}
+		if f.Changed("since") && since <= 0 {
+			return usage(&ralph.FieldError{Field: "--since", Problem: "must be greater than 0"})
+		}
+		if !f.Changed("format") && output != "" {
+			if format = report.FormatOf(output); format == "" {
+				return usage(fmt.Errorf("--output %s: its ending tells no format (.md, .json, .xml); give --format", output))
 			}
-			if f.Changed("since") && since <= 0 {
-				return usage(&ralph.FieldError{Field: "--since", Problem: "must be greater than 0"})
+		}
+		if err := oneOf("--format", format, report.Formats...); err != nil {
+			return err
+		}
+		if a.json && output == "" {
+			format = "json"
+		}
+		r, err := read(cmd.Context(), a, func(tx *store.Tx) (report.Report, error) {
+			if f.Changed("since") {
+				return report.Since(tx, tx.Now().Add(-since))
 			}
-			if !f.Changed("format") && output != "" {
-				if format = report.FormatOf(output); format == "" {
-					return usage(fmt.Errorf("--output %s: its ending tells no format (.md, .json, .xml); give --format", output))
-				}
-			}
-			if err := oneOf("--format", format, report.Formats...); err != nil {
-				return err
-			}
-			if a.json && output == "" {
-				format = "json"
-			}
-			r, err := read(cmd.Context(), a, func(tx *store.Tx) (report.Report, error) {
-				if f.Changed("since") {
-					return report.Since(tx, tx.Now().Add(-since))
-				}
-				return report.OfRun(tx, run)
-			})
-			if err != nil {
-				return err
-			}
-			if output == "" {
-				return r.Write(a.out, format)
-			}
-			path, err := a.path(output)
-			if err != nil {
-				return err
-			}
-			return r.WriteFile(path, format)
+			return report.OfRun(tx, run)
 		})
-	cmd.Long = `Say what the last run came to, or another one, or all that happened in a time: for
-each task its attempts, minutes, tokens, cost, verification and why it ended.`
+		if err != nil {
+			return err
+		}
+		if output == "" {
+			return r.Write(a.out, format)
+		}
+		path, err := a.path(output)
+		if err != nil {
+			return err
+		}
+		return r.WriteFile(path, format)
+	})
 	f := cmd.Flags()
 	f.DurationVar(&since, "since", 0, "of all runs in this `TIME`, such as 24h")
 	f.Int64Var(&run, "run", 0, "of the run of this `NUMBER`; the last one if it is not given")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -8,21 +9,8 @@ import (
 )
 
 func newRoot(a *app) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "ralph",
-		Short: "Work through a queue of tasks with a coding agent, and check what it says",
-		Long: `ralph works through a queue of tasks with a coding agent while nobody watches. It
-picks the next task, tells the agent what is known, launches it, reads what it
-signals, checks its claims, decides what happens to the task, and goes on.
-
-Exit statuses: 0 all done; 1 ralph itself failed; 2 usage or configuration error;
-3 a task failed; 4 something waits for people; 5 a limit was reached; 6 the agent
-cannot be used; 130 stopped.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	root := noun("ralph")
+	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetIn(a.in)
@@ -66,8 +54,8 @@ cannot be used; 130 stopped.`,
 	root.AddCommand(newHook(a), newScriptedAgent(a), newMan(a))
 	a.forPeople(root)
 	checkArguments(root)
-	if err := a.complete(root); err != nil {
-		panic(err) // a flag that has a completion already, which only a change of this package can cause
+	if err := errors.Join(explain(root), a.complete(root)); err != nil {
+		panic(err) // which only a change of this package can cause
 	}
 	return root
 }

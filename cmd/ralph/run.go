@@ -92,27 +92,7 @@ type runOptions struct {
 
 func newRun(a *app) *cobra.Command {
 	var o runOptions
-	cmd := newCommand("run", "Work through the queue", "ralph run --max-cost 5 --max-duration 8h\n"+
-		"ralph run --task 12 --model opus\nralph run --dry-run\nralph run --between 22:00-06:00\n"+
-		"ralph run --schedule '0 22 * * 1-5' --max-cost 20",
-		func(cmd *cobra.Command, _ []string) error { return runQueue(cmd, a, o) })
-	cmd.Long = `Work through the queue until nothing is left that can be worked on, a limit is
-reached, the agent cannot be used, or it is stopped. The project's own commands run
-once before the first session; what is red by then ends the run before anything is
-spent, unless it names its failing tests or --on-red says otherwise. Ctrl-C once ends after the
-session in progress (which is given shutdown_grace), twice at once.
-
-A daemon waits for new tasks and answers instead of ending. With --schedule it
-works in batches: each begins when the schedule says, is a run of its own with its
-limits, and ends when nothing is left to do. With --between sessions begin only
-within that window of the day; one in progress at its end goes on to its own.
-Times are those of this machine unless a zone is named. The limits of a run do not
-count the time for which it waited like this; in a daemon without a schedule they
-are those of each day, and at a limit it waits for midnight.
-
-Exit statuses: 0 everything is done; 1 ralph itself failed; 2 usage or
-configuration error; 3 a task failed; 4 what is left waits for people; 5 a limit
-of the run was reached; 6 the agent cannot be used; 130 stopped.`
+	cmd := newCommand("run", func(cmd *cobra.Command, _ []string) error { return runQueue(cmd, a, o) })
 	addKeys(cmd, limitFlags)
 	f := cmd.Flags()
 	f.StringVar(&o.task, "task", "", "work on this task alone")

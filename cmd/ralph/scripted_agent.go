@@ -14,8 +14,7 @@ import (
 // tests run.
 func newScriptedAgent(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "scripted-agent [CLAUDE'S ARGUMENTS]", Short: "Behave as claude does, after a script",
-		Hidden: true, DisableFlagParsing: true,
+		Use: "scripted-agent [CLAUDE'S ARGUMENTS]", Hidden: true, DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()

@@ -24,39 +24,29 @@ var serveFlags = []keyFlag{
 
 func newServe(a *app) *cobra.Command {
 	var link, insecure bool
-	cmd := newCommand("serve", "Show the project in a browser: what runs, what waits for you, all that was said and done",
-		"ralph serve\nralph serve --link\nralph serve --addr 0.0.0.0:7474 --tls-cert box.pem --tls-key box.key",
-		func(cmd *cobra.Command, _ []string) error {
-			return a.begin(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				if err := setKeys(cmd, p, serveFlags); err != nil {
-					return err
-				}
-				p.Config.Dashboard.Insecure = p.Config.Dashboard.Insecure || insecure
-				if link {
-					link, err := beside.Link(p)
-					if err != nil {
-						return err
-					}
-					_, err = fmt.Fprintln(a.out, link)
-					return err
-				}
-				d, err := a.openDashboard(cmd.Context(), p, db)
+	cmd := newCommand("serve", func(cmd *cobra.Command, _ []string) error {
+		return a.begin(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			if err := setKeys(cmd, p, serveFlags); err != nil {
+				return err
+			}
+			p.Config.Dashboard.Insecure = p.Config.Dashboard.Insecure || insecure
+			if link {
+				link, err := beside.Link(p)
 				if err != nil {
 					return err
 				}
-				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-				defer stop()
-				return d.Serve(ctx)
-			})
+				_, err = fmt.Fprintln(a.out, link)
+				return err
+			}
+			d, err := a.openDashboard(cmd.Context(), p, db)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return d.Serve(ctx)
 		})
-	cmd.Long = `Serve the dashboard, until Ctrl-C: what runs and what waits for you, the board, every
-task with its timeline, sessions as they work, and forms to answer and to decide.
-
-It listens on this machine only, where anybody may read; whoever changes something
-signs in with the token in the file dashboard.token of the state directory, or in
-` + beside.TokenVariable + `. --link prints the address with which a browser signs in.
-On other addresses reading takes a sign-in too, and they need TLS or --insecure. See
-docs/dashboard.md.`
+	})
 	addKeys(cmd, serveFlags)
 	cmd.Flags().BoolVar(&insecure, "insecure", false, "serve other machines without TLS (dashboard.insecure)")
 	cmd.Flags().BoolVar(&link, "link", false, "only print the address with which a browser signs in")

@@ -29,43 +29,31 @@ type serviceOptions struct {
 func newService(a *app) *cobra.Command {
 	var o serviceOptions
 	// sub is a subcommand that may have flags of `ralph run` behind it, if its usage says so.
-	sub := func(use, short, example string, do func(ctx context.Context, args []string) error) *cobra.Command {
-		cmd := newCommand(use, short, example, func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) })
+	sub := func(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
+		cmd := newCommand(use, func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) })
 		if strings.Contains(use, "--") {
 			cmd.Args = cobra.ArbitraryArgs
 		}
 		return cmd
 	}
-	cmd := noun("service", "Have systemd run this project's queue as a daemon",
-		sub("install [-- FLAGS OF RUN]", "Write the unit, start the service now and at every start",
-			"ralph service install\nralph service install -- --schedule '0 22 * * 1-5'",
-			func(ctx context.Context, args []string) error { return installService(ctx, a, o, args) }),
-		sub("uninstall", "Stop the service and remove the unit; the project stays", "ralph service uninstall",
-			func(ctx context.Context, _ []string) error { return uninstallService(ctx, a, o) }),
-		sub("status", "Say how the service is", "ralph service status --json",
-			func(ctx context.Context, _ []string) error { return serviceStatus(ctx, a, o) }),
-		sub("print [-- FLAGS OF RUN]", "Print the unit, without installing it", "ralph service print > ralph-app.service",
-			func(ctx context.Context, args []string) error {
-				_, u, _, err := newUnit(ctx, a, o, args)
-				if err != nil {
-					return err
-				}
-				text, err := u.Text()
-				if err != nil {
-					return usage(err)
-				}
-				_, err = io.WriteString(a.out, text)
+	cmd := noun("service",
+		sub("install [-- FLAGS OF RUN]", func(ctx context.Context, args []string) error {
+			return installService(ctx, a, o, args)
+		}),
+		sub("uninstall", func(ctx context.Context, _ []string) error { return uninstallService(ctx, a, o) }),
+		sub("status", func(ctx context.Context, _ []string) error { return serviceStatus(ctx, a, o) }),
+		sub("print [-- FLAGS OF RUN]", func(ctx context.Context, args []string) error {
+			_, u, _, err := newUnit(ctx, a, o, args)
+			if err != nil {
 				return err
-			}))
-	cmd.Long = `Have systemd run ` + "`ralph run --daemon`" + ` for this project: from the start of the
-session or of the machine on, started anew when it fails, watched while it works.
-Each project has a service of its own. docs/service.md tells how to set up a
-machine for it.
-
-A service of your user (the default) runs as you, with your files and logins. One
-of the system needs root to install, and runs as --user.`
-	cmd.Example = shownExample("ralph service install\nralph service install -- --between 22:00-06:00 --max-cost 20\n" +
-		"ralph service status")
+			}
+			text, err := u.Text()
+			if err != nil {
+				return usage(err)
+			}
+			_, err = io.WriteString(a.out, text)
+			return err
+		}))
 	f := cmd.PersistentFlags()
 	f.BoolVar(&o.system, "system", false, "a service of the system, not of your user")
 	f.StringVar(&o.name, "name", "", "call it ralph-`NAME` (default: the project's directory)")

@@ -17,8 +17,7 @@ import (
 )
 
 func newSession(a *app) *cobra.Command {
-	return noun("session", "Look at sessions, and follow your own",
-		newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a),
+	return noun("session", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a),
 		newSessionInfo(a), newSessionWatch(a), newSessionStart(a), newSessionStop(a), newSessionClear(a))
 }
 
@@ -41,23 +40,22 @@ func (a *app) sessions(cmd *cobra.Command, f store.SessionFilter, task string) (
 func newSessionList(a *app) *cobra.Command {
 	var f store.SessionFilter
 	var task string
-	cmd := newCommand("list", "List sessions, newest first", "ralph session list --outcome failure",
-		func(cmd *cobra.Command, _ []string) error {
-			err := oneOf("--outcome", f.Outcome, "", ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout)
-			if err != nil {
-				return err
-			}
-			list, err := a.sessions(cmd, f, task)
-			if err != nil {
-				return err
-			}
-			now := ralph.At(time.Now())
-			views := []show.SessionView{}
-			for _, s := range list {
-				views = append(views, show.ViewSession(s, now))
-			}
-			return a.print(views, func(w io.Writer) { each(w, views, listSession) })
-		})
+	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
+		err := oneOf("--outcome", f.Outcome, "", ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout)
+		if err != nil {
+			return err
+		}
+		list, err := a.sessions(cmd, f, task)
+		if err != nil {
+			return err
+		}
+		now := ralph.At(time.Now())
+		views := []show.SessionView{}
+		for _, s := range list {
+			views = append(views, show.ViewSession(s, now))
+		}
+		return a.print(views, func(w io.Writer) { each(w, views, listSession) })
+	})
 	cmd.Flags().StringVar(&task, "task", "", "only this task's")
 	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "only success, failure or timeout")
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most so many")
@@ -101,27 +99,26 @@ func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 
 func newSessionShow(a *app) *cobra.Command {
 	var prompt, decision bool
-	cmd := newCommand("show [ID]", "Show a session, the newest without ID: why it ended, what it changed, how it was checked",
-		"ralph session show\nralph session show bcb16b43 --prompt", func(cmd *cobra.Command, args []string) error {
-			s, dir, err := a.sessionOf(cmd, args)
+	cmd := newCommand("show [ID]", func(cmd *cobra.Command, args []string) error {
+		s, dir, err := a.sessionOf(cmd, args)
+		if err != nil {
+			return err
+		}
+		switch {
+		case prompt:
+			text, err := os.ReadFile(filepath.Join(dir, "prompt.md"))
 			if err != nil {
 				return err
 			}
-			switch {
-			case prompt:
-				text, err := os.ReadFile(filepath.Join(dir, "prompt.md"))
-				if err != nil {
-					return err
-				}
-				_, err = a.out.Write(text)
-				return err
-			case decision:
-				_, err := fmt.Fprintln(a.out, s.Decision)
-				return err
-			}
-			v := show.ViewSession(s, ralph.At(time.Now()))
-			return a.print(v, func(w io.Writer) { show.Session(w, s, dir) })
-		})
+			_, err = a.out.Write(text)
+			return err
+		case decision:
+			_, err := fmt.Fprintln(a.out, s.Decision)
+			return err
+		}
+		v := show.ViewSession(s, ralph.At(time.Now()))
+		return a.print(v, func(w io.Writer) { show.Session(w, s, dir) })
+	})
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt that it got")
 	cmd.Flags().BoolVar(&decision, "decision", false, "print what the rules made of it, as JSON")
 	return cmd
@@ -130,21 +127,20 @@ func newSessionShow(a *app) *cobra.Command {
 func newSessionStates(a *app) *cobra.Command {
 	var f store.SessionFilter
 	var task string
-	cmd := newCommand("states", "Show the time that sessions spent in each state, and where failed ones stood",
-		"ralph session states\nralph session states --task 12", func(cmd *cobra.Command, _ []string) error {
-			list, err := a.sessions(cmd, f, task)
-			if err != nil {
-				return err
+	cmd := newCommand("states", func(cmd *cobra.Command, _ []string) error {
+		list, err := a.sessions(cmd, f, task)
+		if err != nil {
+			return err
+		}
+		rows := ralph.TimeInStates(list, ralph.At(time.Now()))
+		return a.print(rows, func(w io.Writer) {
+			fmt.Fprintf(w, "%-13s %8s %9s %9s %6s %7s\n", "", "sessions", "in all", "median", "long", "failed")
+			for _, r := range rows {
+				fmt.Fprintf(w, "%-13s %8d %9s %9s %6d %7d\n",
+					r.State, r.Sessions, show.Seconds(r.Seconds), show.Seconds(r.Median), r.Long, r.Failed)
 			}
-			rows := ralph.TimeInStates(list, ralph.At(time.Now()))
-			return a.print(rows, func(w io.Writer) {
-				fmt.Fprintf(w, "%-13s %8s %9s %9s %6s %7s\n", "", "sessions", "in all", "median", "long", "failed")
-				for _, r := range rows {
-					fmt.Fprintf(w, "%-13s %8d %9s %9s %6d %7d\n",
-						r.State, r.Sessions, show.Seconds(r.Seconds), show.Seconds(r.Median), r.Long, r.Failed)
-				}
-			})
 		})
+	})
 	cmd.Flags().StringVar(&task, "task", "", "only this task's sessions")
 	cmd.Flags().IntVar(&f.Limit, "limit", 1000, "the latest so many sessions")
 	return cmd

@@ -31,19 +31,18 @@ type sessionInfo struct {
 }
 
 func newSessionInfo(a *app) *cobra.Command {
-	return newCommand("info", "Show what people work on with a chat, and how it reaches ralph", "ralph session info --json",
-		func(cmd *cobra.Command, _ []string) error {
-			var v sessionInfo
-			err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				chats := a.chats(p, db, nil)
-				v.Server, v.Registered, v.File = chats.Server(), chats.Registered(), chats.File
-				return db.View(cmd.Context(), func(tx *store.Tx) (err error) { v.Mirror, err = chats.ReadMirror(tx); return err })
-			})
-			if err != nil {
-				return err
-			}
-			return a.print(v, func(w io.Writer) { sayInfo(w, v) })
+	return newCommand("info", func(cmd *cobra.Command, _ []string) error {
+		var v sessionInfo
+		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			chats := a.chats(p, db, nil)
+			v.Server, v.Registered, v.File = chats.Server(), chats.Registered(), chats.File
+			return db.View(cmd.Context(), func(tx *store.Tx) (err error) { v.Mirror, err = chats.ReadMirror(tx); return err })
 		})
+		if err != nil {
+			return err
+		}
+		return a.print(v, func(w io.Writer) { sayInfo(w, v) })
+	})
 }
 
 func sayInfo(w io.Writer, v sessionInfo) {
@@ -105,63 +104,60 @@ func sayUse(u mcpserver.ContextUse) string {
 }
 
 func newSessionStart(a *app) *cobra.Command {
-	return newCommand("start", "Start the MCP server for chats that want a URL, in the background", "ralph session start",
-		func(cmd *cobra.Command, _ []string) error {
-			return a.begin(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				chats := a.chats(p, db, nil)
-				s, err := chats.Start(cmd.Context())
-				if err != nil {
-					return err
-				}
-				chats.WriteMirror()
-				where := "the one in RALPH_MCP_TOKEN"
-				if s.TokenFile != "" {
-					where = "the one in " + s.TokenFile
-				}
-				return a.say(s, "MCP server on %s (process %d)\n"+
-					"clients send it the header Authorization: Bearer TOKEN, where TOKEN is %s", s.URL, s.PID, where)
-			})
-		})
-}
-
-func newSessionStop(a *app) *cobra.Command {
-	return newCommand("stop", "Stop the MCP server for chats; what is claimed stays claimed", "ralph session stop",
-		func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				chats := a.chats(p, db, nil)
-				stopped, err := chats.Stop(cmd.Context())
-				if err != nil {
-					return err
-				}
-				chats.WriteMirror()
-				said := "no MCP server was running"
-				if stopped {
-					said = "the MCP server is stopped"
-				}
-				return a.say(map[string]bool{"stopped": stopped}, "%s", said)
-			})
-		})
-}
-
-func newSessionClear(a *app) *cobra.Command {
-	return newCommand("clear [TASK]", "Release what is claimed in this work tree, or one task, and forget session.json",
-		"ralph session clear", func(cmd *cobra.Command, args []string) error {
-			only, err := optionalTask(append(args, "")[0])
+	return newCommand("start", func(cmd *cobra.Command, _ []string) error {
+		return a.begin(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			chats := a.chats(p, db, nil)
+			s, err := chats.Start(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
-				released, err := a.clear(cmd.Context(), p, l, only)
-				if err != nil {
-					return err
-				}
-				said := "nothing was claimed here"
-				if len(released) > 0 {
-					said = "released " + taskList(released)
-				}
-				return a.say(map[string][]int64{"released": released}, "%s", said)
-			})
+			chats.WriteMirror()
+			where := "the one in RALPH_MCP_TOKEN"
+			if s.TokenFile != "" {
+				where = "the one in " + s.TokenFile
+			}
+			return a.say(s, "MCP server on %s (process %d)\n"+
+				"clients send it the header Authorization: Bearer TOKEN, where TOKEN is %s", s.URL, s.PID, where)
 		})
+	})
+}
+
+func newSessionStop(a *app) *cobra.Command {
+	return newCommand("stop", func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			chats := a.chats(p, db, nil)
+			stopped, err := chats.Stop(cmd.Context())
+			if err != nil {
+				return err
+			}
+			chats.WriteMirror()
+			said := "no MCP server was running"
+			if stopped {
+				said = "the MCP server is stopped"
+			}
+			return a.say(map[string]bool{"stopped": stopped}, "%s", said)
+		})
+	})
+}
+
+func newSessionClear(a *app) *cobra.Command {
+	return newCommand("clear [TASK]", func(cmd *cobra.Command, args []string) error {
+		only, err := optionalTask(append(args, "")[0])
+		if err != nil {
+			return err
+		}
+		return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
+			released, err := a.clear(cmd.Context(), p, l, only)
+			if err != nil {
+				return err
+			}
+			said := "nothing was claimed here"
+			if len(released) > 0 {
+				said = "released " + taskList(released)
+			}
+			return a.say(map[string][]int64{"released": released}, "%s", said)
+		})
+	})
 }
 
 func taskList(ids []int64) string {
@@ -208,24 +204,18 @@ func (a *app) clear(ctx context.Context, p *project.Project, l *loop.Loop, only 
 }
 
 func newSessionWatch(a *app) *cobra.Command {
-	cmd := newCommand("watch [TASK]", "Follow what a chat reports, until the task is completed or released",
-		"ralph session watch 12", func(cmd *cobra.Command, args []string) (err error) {
-			w := chatWatch{app: a}
-			if w.task, err = optionalTask(append(args, "")[0]); err != nil {
-				return err
-			}
-			return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-				defer stop()
-				w.chats, w.every, w.db = a.chats(p, db, nil), p.Config.Session.WatchInterval, db
-				return w.follow(ctx)
-			})
+	return newCommand("watch [TASK]", func(cmd *cobra.Command, args []string) (err error) {
+		w := chatWatch{app: a}
+		if w.task, err = optionalTask(append(args, "")[0]); err != nil {
+			return err
+		}
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			w.chats, w.every, w.db = a.chats(p, db, nil), p.Config.Session.WatchInterval, db
+			return w.follow(ctx)
 		})
-	cmd.Long = `Print what a chat reports on the tasks that people have claimed, as it comes: progress,
-checkpoints, comments, learnings, the end. It ends with the last of them, or with Ctrl-C.
-How often it looks is session.watch_interval in the configuration. --json prints the
-events of ` + "`ralph events --json`" + `.`
-	return cmd
+	})
 }
 
 // A chatWatch follows what people's chats report.

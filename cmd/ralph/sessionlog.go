@@ -24,31 +24,28 @@ import (
 
 func newSessionLog(a *app) *cobra.Command {
 	var raw, follow bool
-	cmd := newCommand("log [ID]", "Print a session's transcript, the newest without ID, or follow one that is running",
-		"ralph session log bcb16b43\nralph session log -f", func(cmd *cobra.Command, args []string) error {
-			if raw && a.json {
-				return usage(errors.New("--raw and --json exclude each other: " +
-					"--raw is what the agent printed, --json what ralph reads in it"))
-			}
-			s, dir, err := a.sessionOf(cmd, args)
-			if err != nil {
-				return err
-			}
-			l := sessionLog{
-				app: a, path: filepath.Join(dir, claude.TranscriptFile), printer: show.NewPrinter(a.out, a.screen(), raw, a.json),
-			}
-			if follow && s.CompletedAt.IsZero() {
-				s, err = l.follow(cmd.Context(), s)
-			} else {
-				err = l.read()
-			}
-			if errors.Is(err, fs.ErrNotExist) {
-				err = noTranscript(s)
-			}
-			return errors.Join(err, l.end(s))
-		})
-	cmd.Long = `Print what the agent said and did: prose, a line for each tool call, diffs, errors,
-sub-agents indented. With --follow go on until the session ends.`
+	cmd := newCommand("log [ID]", func(cmd *cobra.Command, args []string) error {
+		if raw && a.json {
+			return usage(errors.New("--raw and --json exclude each other: " +
+				"--raw is what the agent printed, --json what ralph reads in it"))
+		}
+		s, dir, err := a.sessionOf(cmd, args)
+		if err != nil {
+			return err
+		}
+		l := sessionLog{
+			app: a, path: filepath.Join(dir, claude.TranscriptFile), printer: show.NewPrinter(a.out, a.screen(), raw, a.json),
+		}
+		if follow && s.CompletedAt.IsZero() {
+			s, err = l.follow(cmd.Context(), s)
+		} else {
+			err = l.read()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = noTranscript(s)
+		}
+		return errors.Join(err, l.end(s))
+	})
 	cmd.Flags().BoolVar(&raw, "raw", false, "as the agent printed it")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the session ends")
 	return cmd

@@ -21,11 +21,7 @@ import (
 )
 
 func newSnapshot(a *app) *cobra.Command {
-	cmd := noun("snapshot", "Bring back files that were not committed", newSnapshotList(a), newSnapshotRestore(a))
-	cmd.Long = `Before each session ralph saves what is not committed, untracked files and small
-ignored ones included (git.snapshot). Whatever an agent does with git, it can be
-brought back.`
-	return cmd
+	return noun("snapshot", newSnapshotList(a), newSnapshotRestore(a))
 }
 
 // tree is the project's work tree.
@@ -42,48 +38,39 @@ func (a *app) tree(ctx context.Context) (*project.Project, *worktree.Tree, error
 }
 
 func newSnapshotList(a *app) *cobra.Command {
-	cmd := newCommand("list", "List what was saved, newest first", "ralph snapshot list",
-		func(cmd *cobra.Command, _ []string) error {
-			_, tree, err := a.tree(cmd.Context())
+	return newCommand("list", func(cmd *cobra.Command, _ []string) error {
+		_, tree, err := a.tree(cmd.Context())
+		if err != nil {
+			return err
+		}
+		list, err := tree.SavedStates(cmd.Context())
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			files, err := tree.SavedFiles(cmd.Context(), list[i])
 			if err != nil {
 				return err
 			}
-			list, err := tree.SavedStates(cmd.Context())
-			if err != nil {
-				return err
+			list[i].Files = len(files)
+		}
+		return a.print(list, func(w io.Writer) {
+			for _, s := range list {
+				fmt.Fprintf(w, "%4d  %s  %9s  %s\n", s.ID, s.Created.Local().Format("Jan 2 15:04:05"),
+					report.Count(s.Files, "file"), oneLine(s.Message, 100))
 			}
-			for i := range list {
-				files, err := tree.SavedFiles(cmd.Context(), list[i])
-				if err != nil {
-					return err
-				}
-				list[i].Files = len(files)
-			}
-			return a.print(list, func(w io.Writer) {
-				for _, s := range list {
-					fmt.Fprintf(w, "%4d  %s  %9s  %s\n", s.ID, s.Created.Local().Format("Jan 2 15:04:05"),
-						report.Count(s.Files, "file"), oneLine(s.Message, 100))
-				}
-			})
 		})
-	cmd.Long = "List what was saved, newest first, with the files that were not committed then."
-	return cmd
+	})
 }
 
 func newSnapshotRestore(a *app) *cobra.Command {
-	cmd := newCommand("restore ID [FILE]...", "Write saved files back",
-		"ralph snapshot restore 3\nralph snapshot restore 3 notes.txt",
-		func(cmd *cobra.Command, args []string) error {
-			id, err := number("snapshot", args[0])
-			if err != nil {
-				return err
-			}
-			return a.restore(cmd.Context(), id, args[1:])
-		})
-	cmd.Long = `Write the files of a snapshot that were not committed then back into the work
-tree, all of them or those that are named. The index and the branch stay as they
-are. What stands in their place is saved first, as a snapshot of its own.`
-	return cmd
+	return newCommand("restore ID [FILE]...", func(cmd *cobra.Command, args []string) error {
+		id, err := number("snapshot", args[0])
+		if err != nil {
+			return err
+		}
+		return a.restore(cmd.Context(), id, args[1:])
+	})
 }
 
 func (a *app) restore(ctx context.Context, id int64, names []string) error {

@@ -19,54 +19,44 @@ import (
 
 func newSuggestionSplit(a *app) *cobra.Command {
 	var file string
-	cmd := newCommand("split COMMENT|TASK-ID", "Put several tasks in the place of one, in an editor",
-		"ralph suggestion split 31\nralph suggestion split TASK-12 --parts parts.txt",
-		func(cmd *cobra.Command, args []string) error {
-			s, comment, err := a.toSplit(cmd, args[0])
+	cmd := newCommand("split COMMENT|TASK-ID", func(cmd *cobra.Command, args []string) error {
+		s, comment, err := a.toSplit(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		var parts []ralph.Part
+		if file != "" {
+			name, text, err := a.readInput(file)
 			if err != nil {
 				return err
 			}
-			var parts []ralph.Part
-			if file != "" {
-				name, text, err := a.readInput(file)
-				if err != nil {
-					return err
-				}
-				if parts, err = exchange.ParseParts(string(text)); err != nil {
-					return usage(fmt.Errorf("%s: %w", name, err))
-				}
-			} else if parts, err = a.editParts(cmd, s); err != nil {
-				return err
+			if parts, err = exchange.ParseParts(string(text)); err != nil {
+				return usage(fmt.Errorf("%s: %w", name, err))
 			}
-			if len(parts) == 0 {
-				_, err := fmt.Fprintln(a.out, "no parts: nothing is changed")
-				return err
+		} else if parts, err = a.editParts(cmd, s); err != nil {
+			return err
+		}
+		if len(parts) == 0 {
+			_, err := fmt.Fprintln(a.out, "no parts: nothing is changed")
+			return err
+		}
+		ids, err := alter(cmd.Context(), a, func(tx *store.Tx) ([]int64, error) {
+			ids, err := tx.Split(s.Task.ID, parts, a.person())
+			if err == nil && comment != 0 {
+				err = tx.Resolve(comment, fmt.Sprintf("split into %d tasks", len(ids)), a.person())
 			}
-			ids, err := alter(cmd.Context(), a, func(tx *store.Tx) ([]int64, error) {
-				ids, err := tx.Split(s.Task.ID, parts, a.person())
-				if err == nil && comment != 0 {
-					err = tx.Resolve(comment, fmt.Sprintf("split into %d tasks", len(ids)), a.person())
-				}
-				return ids, err
-			})
-			if err != nil {
-				return err
-			}
-			return a.print(map[string]any{"task_id": s.Task.ID, "parts": ids}, func(w io.Writer) {
-				for i, id := range ids {
-					fmt.Fprintf(w, "TASK-%d added: %s\n", id, oneLine(parts[i].Title, 100))
-				}
-				fmt.Fprintf(w, "TASK-%d is cancelled\n", s.Task.ID)
-			})
+			return ids, err
 		})
-	cmd.Long = `Open an editor ($VISUAL, $EDITOR or vi) with the parts that an agent suggested: a
-part begins with "- " and its title; what is indented below it is its description.
-Saved without parts, nothing is changed. --parts reads them from a file, or from
-standard input, and opens no editor.
-
-The parts take the task's place: it is cancelled, what waited for it waits for all of
-them, and the last part waits for the others and has the criteria and the
-verification of the whole.`
+		if err != nil {
+			return err
+		}
+		return a.print(map[string]any{"task_id": s.Task.ID, "parts": ids}, func(w io.Writer) {
+			for i, id := range ids {
+				fmt.Fprintf(w, "TASK-%d added: %s\n", id, oneLine(parts[i].Title, 100))
+			}
+			fmt.Fprintf(w, "TASK-%d is cancelled\n", s.Task.ID)
+		})
+	})
 	cmd.Flags().StringVar(&file, "parts", "", "read the parts from this `FILE`, or - for standard input")
 	return cmd
 }

@@ -36,7 +36,7 @@ type statusView struct {
 }
 
 func newStatus(a *app) *cobra.Command {
-	return newCommand("status", "Say what is going on", "ralph status --json", func(cmd *cobra.Command, _ []string) error {
+	return newCommand("status", func(cmd *cobra.Command, _ []string) error {
 		var v statusView
 		var now ralph.Time
 		look := func(tx *store.Tx) error {

@@ -14,18 +14,17 @@ import (
 func newStop(a *app) *cobra.Command {
 	var now bool
 	var session string
-	cmd := newCommand("stop", "End the run after the session in progress", "ralph stop\nralph stop --session bcb16b43",
-		func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case session != "" && now:
-				return usage(errors.New("--session stops one session and not the run: leave --now out"))
-			case session != "":
-				return a.halt(cmd.Context(), session, false)
-			case now:
-				return a.control(cmd.Context(), "stop", ralph.ControlStopNow)
-			}
-			return a.control(cmd.Context(), "stop", ralph.ControlStop)
-		})
+	cmd := newCommand("stop", func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case session != "" && now:
+			return usage(errors.New("--session stops one session and not the run: leave --now out"))
+		case session != "":
+			return a.halt(cmd.Context(), session, false)
+		case now:
+			return a.control(cmd.Context(), "stop", ralph.ControlStopNow)
+		}
+		return a.control(cmd.Context(), "stop", ralph.ControlStop)
+	})
 	cmd.Flags().BoolVar(&now, "now", false, "stop the session in progress too")
 	cmd.Flags().StringVar(&session, "session", "",
 		"stop this `SESSION` alone; its task goes back to the queue, and the run goes on")
@@ -33,11 +32,7 @@ func newStop(a *app) *cobra.Command {
 }
 
 func newSkip(a *app) *cobra.Command {
-	cmd := newCommand("skip", "Stop the session in progress, and go on with another task", "ralph skip",
-		func(cmd *cobra.Command, _ []string) error { return a.halt(cmd.Context(), "", true) })
-	cmd.Long = `Stop the session in progress. Its work stays, its task goes back to the queue behind
-all others of its priority, and the run goes on. It counts as no attempt.`
-	return cmd
+	return newCommand("skip", func(cmd *cobra.Command, _ []string) error { return a.halt(cmd.Context(), "", true) })
 }
 
 // halt stops one session: the one that is named, or the current one.
@@ -51,17 +46,15 @@ func (a *app) halt(ctx context.Context, id string, behind bool) error {
 }
 
 func newPause(a *app) *cobra.Command {
-	return newCommand("pause", "Start no further session until `ralph resume`", "ralph pause",
-		func(cmd *cobra.Command, _ []string) error {
-			return a.control(cmd.Context(), "pause", ralph.ControlPause)
-		})
+	return newCommand("pause", func(cmd *cobra.Command, _ []string) error {
+		return a.control(cmd.Context(), "pause", ralph.ControlPause)
+	})
 }
 
 func newResume(a *app) *cobra.Command {
-	return newCommand("resume", "Go on after `ralph pause`", "ralph resume",
-		func(cmd *cobra.Command, _ []string) error {
-			return a.control(cmd.Context(), "resume", ralph.ControlNone)
-		})
+	return newCommand("resume", func(cmd *cobra.Command, _ []string) error {
+		return a.control(cmd.Context(), "resume", ralph.ControlNone)
+	})
 }
 
 // control asks something of the run that is active.

@@ -13,22 +13,18 @@ import (
 )
 
 func newSuggestion(a *app) *cobra.Command {
-	approve := a.change("approve ID", "Put a suggested task into the queue", "ralph suggestion approve 14",
-		func(tx *store.Tx, t ralph.Task) (string, error) {
-			return "is in the queue", tx.ApproveProposal(t.ID, a.person())
-		})
+	approve := a.change("approve ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		return "is in the queue", tx.ApproveProposal(t.ID, a.person())
+	})
 	var reason string
-	reject := a.change("reject ID", "Refuse a suggested task", "ralph suggestion reject 14 --reason \"out of scope\"",
-		func(tx *store.Tx, t ralph.Task) (string, error) {
-			if err := ralph.CheckText("--reason", reason, true); err != nil {
-				return "", err
-			}
-			return "is rejected", tx.RejectProposal(t.ID, reason, a.person())
-		})
+	reject := a.change("reject ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		if err := ralph.CheckText("--reason", reason, true); err != nil {
+			return "", err
+		}
+		return "is rejected", tx.RejectProposal(t.ID, reason, a.person())
+	})
 	reject.Flags().StringVar(&reason, "reason", "", "why")
 	edit := newTaskEdit(a)
-	edit.Short = "Change a suggested task before approving it"
-	edit.Example = "  ralph suggestion edit 14 --title \"Verify the audit chain\""
 	change := edit.RunE
 	edit.RunE = func(cmd *cobra.Command, args []string) error {
 		check := onTask(func(ctx context.Context, id int64) error {
@@ -40,7 +36,7 @@ func newSuggestion(a *app) *cobra.Command {
 		}
 		return change(cmd, args)
 	}
-	return noun("suggestion", "Decide on what agents suggest", newSuggestionList(a), approve, edit, reject,
+	return noun("suggestion", newSuggestionList(a), approve, edit, reject,
 		newSuggestionTask(a), newSuggestionAdopt(a), newSuggestionSplit(a))
 }
 
@@ -55,21 +51,20 @@ type suggestion struct {
 }
 
 func newSuggestionList(a *app) *cobra.Command {
-	return listing(a, "list", "List what agents suggest, each with the commands that settle it", "ralph suggestion list",
-		func(tx *store.Tx) ([]suggestion, error) {
-			inbox, err := tx.Inbox()
-			list := []suggestion{}
-			for _, i := range inbox {
-				switch i.Kind {
-				case "proposal":
-					list = append(list, suggestion{"new_task", i.TaskID, 0, i.Title, i.Text, i.Command})
-				case "suggestion":
-					kind, what, _ := strings.Cut(i.Text, ": ")
-					list = append(list, suggestion{kind, i.TaskID, i.Comment, i.Title, what, i.Command})
-				}
+	return listing(a, "list", func(tx *store.Tx) ([]suggestion, error) {
+		inbox, err := tx.Inbox()
+		list := []suggestion{}
+		for _, i := range inbox {
+			switch i.Kind {
+			case "proposal":
+				list = append(list, suggestion{"new_task", i.TaskID, 0, i.Title, i.Text, i.Command})
+			case "suggestion":
+				kind, what, _ := strings.Cut(i.Text, ": ")
+				list = append(list, suggestion{kind, i.TaskID, i.Comment, i.Title, what, i.Command})
 			}
-			return list, err
-		},
+		}
+		return list, err
+	},
 		func(w io.Writer, s suggestion) {
 			fmt.Fprintf(w, "%-11s TASK-%d %s\n", s.Kind, s.TaskID, oneLine(s.Title, ralph.MaxTitle))
 			sayWhole(w, "            ", s.What)
@@ -79,28 +74,25 @@ func newSuggestionList(a *app) *cobra.Command {
 
 func newSuggestionTask(a *app) *cobra.Command {
 	var title string
-	cmd := newCommand("task COMMENT", "Make a task of a suggestion (refactor, deprecate, alternative)",
-		"ralph suggestion task 31 --title \"Merge the two parsers\"",
-		onNumber("comment", func(ctx context.Context, id int64) error {
-			t, err := alter(ctx, a, func(tx *store.Tx) (ralph.Task, error) {
-				task, err := tx.TaskOf(id, title, a.person())
-				if err != nil {
-					return ralph.Task{}, err
-				}
-				return tx.Task(task)
-			})
+	cmd := newCommand("task COMMENT", onNumber("comment", func(ctx context.Context, id int64) error {
+		t, err := alter(ctx, a, func(tx *store.Tx) (ralph.Task, error) {
+			task, err := tx.TaskOf(id, title, a.person())
 			if err != nil {
-				return err
+				return ralph.Task{}, err
 			}
-			return a.say(t, "TASK-%d added: %s", t.ID, oneLine(t.Title, 100))
-		}))
+			return tx.Task(task)
+		})
+		if err != nil {
+			return err
+		}
+		return a.say(t, "TASK-%d added: %s", t.ID, oneLine(t.Title, 100))
+	}))
 	cmd.Flags().StringVar(&title, "title", "", "another title than the suggestion's first line")
 	return cmd
 }
 
 func newSuggestionAdopt(a *app) *cobra.Command {
-	return newCommand("adopt COMMENT", "Have the task done the way that was suggested", "ralph suggestion adopt 31",
-		onNumber("comment", func(ctx context.Context, id int64) error {
-			return a.settle(ctx, id, func(tx *store.Tx) error { _, err := tx.Adopt(id, a.person()); return err })
-		}))
+	return newCommand("adopt COMMENT", onNumber("comment", func(ctx context.Context, id int64) error {
+		return a.settle(ctx, id, func(tx *store.Tx) error { _, err := tx.Adopt(id, a.person()); return err })
+	}))
 }

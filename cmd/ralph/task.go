@@ -19,8 +19,7 @@ import (
 )
 
 func newTask(a *app) *cobra.Command {
-	return noun("task", "Add, list, show and change tasks",
-		newTaskAdd(a), newTaskList(a), newTaskShow(a), newTaskEdit(a), newTaskMove(a),
+	return noun("task", newTaskAdd(a), newTaskList(a), newTaskShow(a), newTaskEdit(a), newTaskMove(a),
 		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskGraph(a),
 		newTaskClaim(a), newTaskComplete(a), newTaskRelease(a))
 }
@@ -40,35 +39,33 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 func newTaskAdd(a *app) *cobra.Command {
 	var t ralph.Task
 	var depends []string
-	cmd := newCommand("add TITLE", "Add a task", "ralph task add \"Reject empty URLs\" -d @spec.md "+
-		"--accept \"an empty URL is an error\" --verify \"go test ./...\"",
-		func(cmd *cobra.Command, args []string) (err error) {
-			t.Title = args[0]
-			if err := ralph.CheckTitle("title", t.Title); err != nil {
-				return err
-			}
-			if t.Description, err = a.text("description", t.Description); err != nil {
-				return err
-			}
-			for _, d := range depends {
-				id, err := ralph.ParseTaskID(d)
-				if err != nil {
-					return err
-				}
-				t.DependsOn = append(t.DependsOn, id)
-			}
-			added, err := add(cmd.Context(), a, func(tx *store.Tx) (ralph.Task, error) {
-				id, err := tx.AddTask(t, "human")
-				if err != nil {
-					return t, err
-				}
-				return tx.Task(id)
-			})
+	cmd := newCommand("add TITLE", func(cmd *cobra.Command, args []string) (err error) {
+		t.Title = args[0]
+		if err := ralph.CheckTitle("title", t.Title); err != nil {
+			return err
+		}
+		if t.Description, err = a.text("description", t.Description); err != nil {
+			return err
+		}
+		for _, d := range depends {
+			id, err := ralph.ParseTaskID(d)
 			if err != nil {
 				return err
 			}
-			return a.say(added, "TASK-%d added: %s", added.ID, oneLine(added.Title, 100))
+			t.DependsOn = append(t.DependsOn, id)
+		}
+		added, err := add(cmd.Context(), a, func(tx *store.Tx) (ralph.Task, error) {
+			id, err := tx.AddTask(t, "human")
+			if err != nil {
+				return t, err
+			}
+			return tx.Task(id)
 		})
+		if err != nil {
+			return err
+		}
+		return a.say(added, "TASK-%d added: %s", added.ID, oneLine(added.Title, 100))
+	})
 	taskFlags(cmd, &t)
 	cmd.Flags().StringArrayVar(&depends, "depends-on", nil, "a task `ID` that must be completed first (repeatable)")
 	return cmd
@@ -77,39 +74,37 @@ func newTaskAdd(a *app) *cobra.Command {
 func newTaskList(a *app) *cobra.Command {
 	var statuses []string
 	var f store.TaskFilter
-	cmd := newCommand("list", "List tasks in the order of the queue", "ralph task list --status pending --status failed",
-		func(cmd *cobra.Command, _ []string) error {
-			for _, s := range statuses {
-				if err := oneOf("--status", ralph.Status(s), ralph.Statuses...); err != nil {
-					return err
-				}
-				f.Statuses = append(f.Statuses, ralph.Status(s))
+	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
+		for _, s := range statuses {
+			if err := oneOf("--status", ralph.Status(s), ralph.Statuses...); err != nil {
+				return err
 			}
-			return showList(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Task, error) {
-				if f.Feature != "" {
-					if _, err := tx.Feature(f.Feature); err != nil {
-						return nil, err
-					}
+			f.Statuses = append(f.Statuses, ralph.Status(s))
+		}
+		return showList(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Task, error) {
+			if f.Feature != "" {
+				if _, err := tx.Feature(f.Feature); err != nil {
+					return nil, err
 				}
-				return tx.Tasks(f)
-			}, func(w io.Writer, t ralph.Task) {
-				fmt.Fprintf(w, "TASK-%-5d %-11s P%d  %s\n", t.ID, t.Status, t.Priority, oneLine(t.Title, 100))
-			})
+			}
+			return tx.Tasks(f)
+		}, func(w io.Writer, t ralph.Task) {
+			fmt.Fprintf(w, "TASK-%-5d %-11s P%d  %s\n", t.ID, t.Status, t.Priority, oneLine(t.Title, 100))
 		})
+	})
 	cmd.Flags().StringArrayVar(&statuses, "status", nil, "only tasks of this status (repeatable)")
 	cmd.Flags().StringVar(&f.Feature, "feature", "", "only tasks of this feature")
 	return cmd
 }
 
 func newTaskShow(a *app) *cobra.Command {
-	return newCommand("show ID", "Show a task with its sessions, comments and receipt", "ralph task show 12 --json",
-		onTask(func(ctx context.Context, id int64) error {
-			v, err := read(ctx, a, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) })
-			if err != nil {
-				return err
-			}
-			return a.print(v, func(w io.Writer) { show.Task(w, v) })
-		}))
+	return newCommand("show ID", onTask(func(ctx context.Context, id int64) error {
+		v, err := read(ctx, a, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) })
+		if err != nil {
+			return err
+		}
+		return a.print(v, func(w io.Writer) { show.Task(w, v) })
+	}))
 }
 
 // printable is a text with what would steer a terminal, hide, or turn the order of
@@ -120,58 +115,53 @@ func newTaskEdit(a *app) *cobra.Command {
 	var n ralph.Task
 	var title string
 	var clearAccept, clearVerify bool
-	cmd := newCommand("edit ID", "Change a task; what is not given stays",
-		"ralph task edit 12 --priority 0 --accept \"also with IPv6\"\n"+
-			"ralph task edit 12 --clear-verify --verify \"go test ./ip\"",
-		func(cmd *cobra.Command, args []string) error {
-			id, err := ralph.ParseTaskID(args[0])
+	cmd := newCommand("edit ID", func(cmd *cobra.Command, args []string) error {
+		id, err := ralph.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		if cmd.Flags().NFlag() == 0 {
+			return usage(errors.New("nothing to change: give at least one of the flags of `ralph task edit --help`"))
+		}
+		if n.Description, err = a.text("description", n.Description); err != nil {
+			return err
+		}
+		edited, err := alter(cmd.Context(), a, func(tx *store.Tx) (e editedTask, err error) {
+			before, err := tx.Task(id)
 			if err != nil {
-				return err
+				return e, err
 			}
-			if cmd.Flags().NFlag() == 0 {
-				return usage(errors.New("nothing to change: give at least one of the flags of `ralph task edit --help`"))
-			}
-			if n.Description, err = a.text("description", n.Description); err != nil {
-				return err
-			}
-			edited, err := alter(cmd.Context(), a, func(tx *store.Tx) (e editedTask, err error) {
-				before, err := tx.Task(id)
-				if err != nil {
-					return e, err
+			t := before
+			for _, f := range []struct {
+				name string
+				set  func()
+			}{
+				{"title", func() { t.Title = title }},
+				{"description", func() { t.Description = n.Description }},
+				{"feature", func() { t.Feature = n.Feature }},
+				{"discipline", func() { t.Discipline = n.Discipline }},
+				{"priority", func() { t.Priority = n.Priority }},
+				{"model", func() { t.Model = n.Model }},
+				{"clear-accept", func() { t.Acceptance = nil }},
+				{"clear-verify", func() { t.Verify = nil }},
+				{"accept", func() { t.Acceptance = added(t.Acceptance, n.Acceptance) }},
+				{"verify", func() { t.Verify = added(t.Verify, n.Verify) }},
+			} {
+				if cmd.Flags().Changed(f.name) {
+					f.set()
 				}
-				t := before
-				for _, f := range []struct {
-					name string
-					set  func()
-				}{
-					{"title", func() { t.Title = title }},
-					{"description", func() { t.Description = n.Description }},
-					{"feature", func() { t.Feature = n.Feature }},
-					{"discipline", func() { t.Discipline = n.Discipline }},
-					{"priority", func() { t.Priority = n.Priority }},
-					{"model", func() { t.Model = n.Model }},
-					{"clear-accept", func() { t.Acceptance = nil }},
-					{"clear-verify", func() { t.Verify = nil }},
-					{"accept", func() { t.Acceptance = added(t.Acceptance, n.Acceptance) }},
-					{"verify", func() { t.Verify = added(t.Verify, n.Verify) }},
-				} {
-					if cmd.Flags().Changed(f.name) {
-						f.set()
-					}
-				}
-				e = editedTask{t, ralph.Changes(before, t)}
-				if len(e.Changes) == 0 {
-					return e, nil
-				}
-				return e, a.updateTask(tx, t, e.ofContract())
-			})
-			if err != nil {
-				return err
 			}
-			return a.print(edited, func(w io.Writer) { sayEdited(w, edited) })
+			e = editedTask{t, ralph.Changes(before, t)}
+			if len(e.Changes) == 0 {
+				return e, nil
+			}
+			return e, a.updateTask(tx, t, e.ofContract())
 		})
-	cmd.Long = `Change a task; what is not given stays. --accept and --verify add to what the task
-has. To replace a list, clear it in the same command. What differs is printed.`
+		if err != nil {
+			return err
+		}
+		return a.print(edited, func(w io.Writer) { sayEdited(w, edited) })
+	})
 	taskFlags(cmd, &n)
 	cmd.Flags().StringVar(&title, "title", "", "the title")
 	cmd.Flags().BoolVar(&clearAccept, "clear-accept", false,
@@ -264,8 +254,8 @@ func shown(value any) []string {
 }
 
 // change is a command that changes one task and says so.
-func (a *app) change(use, short, example string, change func(tx *store.Tx, t ralph.Task) (said string, err error)) *cobra.Command {
-	return newCommand(use, short, example, onTask(func(ctx context.Context, id int64) error {
+func (a *app) change(use string, change func(tx *store.Tx, t ralph.Task) (string, error)) *cobra.Command {
+	return newCommand(use, onTask(func(ctx context.Context, id int64) error {
 		var said string
 		t, err := alter(ctx, a, func(tx *store.Tx) (ralph.Task, error) {
 			t, err := tx.Task(id)
@@ -286,38 +276,35 @@ func (a *app) change(use, short, example string, change func(tx *store.Tx, t ral
 
 func newTaskMove(a *app) *cobra.Command {
 	var before, after string
-	cmd := a.change("move ID", "Put a task directly before or after another one", "ralph task move 12 --before 7",
-		func(tx *store.Tx, t ralph.Task) (string, error) {
-			if (before == "") == (after == "") {
-				return "", usage(errors.New("give one of --before and --after"))
-			}
-			other, err := ralph.ParseTaskID(before + after)
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("moved next to TASK-%d", other), tx.MoveRank(t.ID, other, after != "")
-		})
+	cmd := a.change("move ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		if (before == "") == (after == "") {
+			return "", usage(errors.New("give one of --before and --after"))
+		}
+		other, err := ralph.ParseTaskID(before + after)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("moved next to TASK-%d", other), tx.MoveRank(t.ID, other, after != "")
+	})
 	cmd.Flags().StringVar(&before, "before", "", "the task `ID` to go before")
 	cmd.Flags().StringVar(&after, "after", "", "the task `ID` to go after")
 	return cmd
 }
 
 func newTaskRetry(a *app) *cobra.Command {
-	return a.change("retry ID", "Put an ended task back into the queue, every counter at zero", "ralph task retry 12",
-		func(tx *store.Tx, t ralph.Task) (string, error) {
-			return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
-		})
+	return a.change("retry ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
+	})
 }
 
 func newTaskCancel(a *app) *cobra.Command {
-	cmd := a.change("cancel ID", "Call a task off", "ralph task cancel 12",
-		func(tx *store.Tx, t ralph.Task) (string, error) {
-			stopping, err := tx.Cancel(t.ID, a.person())
-			if stopping {
-				return "is being stopped and then cancelled", err
-			}
-			return "is cancelled", err
-		})
+	cmd := a.change("cancel ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		stopping, err := tx.Cancel(t.ID, a.person())
+		if stopping {
+			return "is being stopped and then cancelled", err
+		}
+		return "is cancelled", err
+	})
 	cmd.PostRunE = a.endClaims
 	return cmd
 }
@@ -331,24 +318,22 @@ func (a *app) endClaims(cmd *cobra.Command, _ []string) error {
 
 func newTaskBlock(a *app) *cobra.Command {
 	var reason, on string
-	cmd := a.change("block ID", "Hold a task back, for a reason or for another task",
-		"ralph task block 12 --reason \"waits for the contract\"\nralph task block 12 --on 7",
-		func(tx *store.Tx, t ralph.Task) (string, error) {
-			if (reason == "") == (on == "") {
-				return "", usage(errors.New("give one of --reason and --on"))
+	cmd := a.change("block ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		if (reason == "") == (on == "") {
+			return "", usage(errors.New("give one of --reason and --on"))
+		}
+		if on != "" {
+			other, err := ralph.ParseTaskID(on)
+			if err != nil {
+				return "", err
 			}
-			if on != "" {
-				other, err := ralph.ParseTaskID(on)
-				if err != nil {
-					return "", err
-				}
-				return fmt.Sprintf("waits for TASK-%d", other), tx.AddDependency(t.ID, other, "human")
-			}
-			id, err := tx.AddComment(ralph.Comment{
-				TaskID: t.ID, Author: a.person(), AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: reason, Rationale: reason,
-			})
-			return fmt.Sprintf("is blocked; resolve it with `ralph resolve %d DECISION`", id), err
+			return fmt.Sprintf("waits for TASK-%d", other), tx.AddDependency(t.ID, other, "human")
+		}
+		id, err := tx.AddComment(ralph.Comment{
+			TaskID: t.ID, Author: a.person(), AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: reason, Rationale: reason,
 		})
+		return fmt.Sprintf("is blocked; resolve it with `ralph resolve %d DECISION`", id), err
+	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why it must wait")
 	cmd.Flags().StringVar(&on, "on", "", "the task `ID` that it waits for")
 	return cmd
@@ -356,18 +341,16 @@ func newTaskBlock(a *app) *cobra.Command {
 
 func newTaskUnblock(a *app) *cobra.Command {
 	var on string
-	cmd := a.change("unblock ID", "Resolve a task's blockers and drop dependencies that will not complete",
-		"ralph task unblock 12\nralph task unblock 12 --on 7",
-		func(tx *store.Tx, t ralph.Task) (string, error) {
-			if on == "" {
-				return "is unblocked", tx.Unblock(t.ID, a.person())
-			}
-			other, err := ralph.ParseTaskID(on)
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("no longer waits for TASK-%d", other), tx.DropDependency(t.ID, other)
-		})
+	cmd := a.change("unblock ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		if on == "" {
+			return "is unblocked", tx.Unblock(t.ID, a.person())
+		}
+		other, err := ralph.ParseTaskID(on)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("no longer waits for TASK-%d", other), tx.DropDependency(t.ID, other)
+	})
 	cmd.Flags().StringVar(&on, "on", "", "only the dependency on this task `ID`")
 	return cmd
 }

@@ -14,43 +14,41 @@ import (
 func newTimeline(a *app) *cobra.Command {
 	var f store.CommentFilter
 	var verbs []string
-	cmd := newCommand("timeline TASK", "Show what was said on a task, by people and agents, in order",
-		"ralph timeline 12 --verb ask --verb flag\nralph timeline 12 --open",
-		func(cmd *cobra.Command, args []string) error {
-			id, err := ralph.ParseTaskID(args[0])
-			if err != nil {
+	cmd := newCommand("timeline TASK", func(cmd *cobra.Command, args []string) error {
+		id, err := ralph.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		if f.NoSignals && f.NoComments {
+			return usage(errors.New("--signals and --no-signals exclude each other"))
+		}
+		if f.NoSignals && len(verbs) > 0 {
+			return usage(errors.New("--verb and --no-signals exclude each other"))
+		}
+		for _, v := range verbs {
+			if err := oneOf("--verb", ralph.Verb(v), ralph.Verbs...); err != nil {
 				return err
 			}
-			if f.NoSignals && f.NoComments {
-				return usage(errors.New("--signals and --no-signals exclude each other"))
+			f.Verbs = append(f.Verbs, ralph.Verb(v))
+		}
+		comments, err := read(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Comment, error) {
+			if _, err := tx.Task(id); err != nil {
+				return nil, err
 			}
-			if f.NoSignals && len(verbs) > 0 {
-				return usage(errors.New("--verb and --no-signals exclude each other"))
-			}
-			for _, v := range verbs {
-				if err := oneOf("--verb", ralph.Verb(v), ralph.Verbs...); err != nil {
-					return err
-				}
-				f.Verbs = append(f.Verbs, ralph.Verb(v))
-			}
-			comments, err := read(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Comment, error) {
-				if _, err := tx.Task(id); err != nil {
+			if f.Session != "" {
+				s, err := tx.Session(f.Session)
+				if err != nil {
 					return nil, err
 				}
-				if f.Session != "" {
-					s, err := tx.Session(f.Session)
-					if err != nil {
-						return nil, err
-					}
-					f.Session = s.ID
-				}
-				return tx.Timeline(id, f)
-			})
-			if err != nil {
-				return err
+				f.Session = s.ID
 			}
-			return a.print(comments, func(w io.Writer) { show.Timeline(w, comments, a.screen()) })
+			return tx.Timeline(id, f)
 		})
+		if err != nil {
+			return err
+		}
+		return a.print(comments, func(w io.Writer) { show.Timeline(w, comments, a.screen()) })
+	})
 	cmd.Flags().BoolVar(&f.NoComments, "signals", false, "only agents' signals")
 	cmd.Flags().BoolVar(&f.NoSignals, "no-signals", false, "only comments")
 	cmd.Flags().StringArrayVar(&verbs, "verb", nil, "only signals of this verb (repeatable)")

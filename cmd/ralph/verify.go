@@ -15,45 +15,39 @@ import (
 
 func newVerify(a *app) *cobra.Command {
 	verbose := false
-	cmd := newCommand("verify [TASK]", "Run by hand what a done is checked by", "ralph verify\nralph verify 12 -v",
-		func(cmd *cobra.Command, args []string) error {
-			task, err := optionalTask(append(args, "")[0])
+	cmd := newCommand("verify [TASK]", func(cmd *cobra.Command, args []string) error {
+		task, err := optionalTask(append(args, "")[0])
+		if err != nil {
+			return err
+		}
+		said := func(c ralph.Check, output io.ReadSeeker) error {
+			switch {
+			case a.json:
+				return nil
+			case verbose:
+				return show.Output(a.out, c, output)
+			}
+			_, err := fmt.Fprintln(a.out, show.Check(c, show.Tail))
+			return err
+		}
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			checks, _, err := p.Verify(cmd.Context(), db, task, said)
 			if err != nil {
 				return err
 			}
-			said := func(c ralph.Check, output io.ReadSeeker) error {
-				switch {
-				case a.json:
-					return nil
-				case verbose:
-					return show.Output(a.out, c, output)
-				}
-				_, err := fmt.Fprintln(a.out, show.Check(c, show.Tail))
-				return err
+			if len(checks) == 0 {
+				return usage(fmt.Errorf("there is nothing to run: set verify in %s, or give the task commands of its own "+
+					"(ralph task edit ID --verify COMMAND)", state.ConfigName))
 			}
-			return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				checks, _, err := p.Verify(cmd.Context(), db, task, said)
-				if err != nil {
-					return err
-				}
-				if len(checks) == 0 {
-					return usage(fmt.Errorf("there is nothing to run: set verify in %s, or give the task commands of its own "+
-						"(ralph task edit ID --verify COMMAND)", state.ConfigName))
-				}
-				if a.json {
-					err = a.print(checks, nil)
-				}
-				if !ralph.Green(checks) {
-					return &ralph.ExitError{Status: ralph.ExitFailed}
-				}
-				return err
-			})
+			if a.json {
+				err = a.print(checks, nil)
+			}
+			if !ralph.Green(checks) {
+				return &ralph.ExitError{Status: ralph.ExitFailed}
+			}
+			return err
 		})
-	cmd.Long = `Run the commands that check every done, or all of a task's, in the environment,
-the sandbox and the time limits in which a session's done is checked. Failures that
-a task's baseline excuses by name count as passed. Nothing is decided.
-
-Exit statuses: 0 all passed; 2 there is nothing to run; 3 a command failed; 130 stopped.`
+	})
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print the whole output of each command")
 	return cmd
 }

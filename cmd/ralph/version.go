@@ -25,7 +25,7 @@ func version() string {
 }
 
 func newVersion(a *app) *cobra.Command {
-	return newCommand("version", "Print the version", "", func(*cobra.Command, []string) error {
+	return newCommand("version", func(*cobra.Command, []string) error {
 		v := map[string]string{"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
 		return a.say(v, "ralph %s (%s %s/%s)", v["version"], v["go"], v["os"], v["arch"])
 	})

@@ -20,29 +20,23 @@ import (
 )
 
 func newWatch(a *app) *cobra.Command {
-	cmd := newCommand("watch", "Follow what goes on, on a screen from which you can comment, answer, pause and stop",
-		"ralph watch", func(cmd *cobra.Command, _ []string) error {
-			return a.queued(cmd.Context(), func(p *project.Project, db *store.DB) error {
-				if !onTerminal(a.out) || !onTerminal(a.in) || a.getenv("TERM") == "dumb" {
-					return a.watchLines(cmd, db)
-				}
-				if err := a.refuseInSession(cmd.Context(), "read with `ralph status` and `ralph timeline`"); err != nil {
-					return err
-				}
-				s := &watch.Queue{Store: db, Project: p.Name(), State: p.State, Limits: p.Limits(), Do: a.act}
-				err := watch.Run(cmd.Context(), s,
-					tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithEnvironment(a.environ))
-				if errors.Is(err, tea.ErrInterrupted) {
-					err = nil
-				}
-				return errors.Join(err, s.Close())
-			})
+	return newCommand("watch", func(cmd *cobra.Command, _ []string) error {
+		return a.queued(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			if !onTerminal(a.out) || !onTerminal(a.in) || a.getenv("TERM") == "dumb" {
+				return a.watchLines(cmd, db)
+			}
+			if err := a.refuseInSession(cmd.Context(), "read with `ralph status` and `ralph timeline`"); err != nil {
+				return err
+			}
+			s := &watch.Queue{Store: db, Project: p.Name(), State: p.State, Limits: p.Limits(), Do: a.act}
+			err := watch.Run(cmd.Context(), s,
+				tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithEnvironment(a.environ))
+			if errors.Is(err, tea.ErrInterrupted) {
+				err = nil
+			}
+			return errors.Join(err, s.Close())
 		})
-	cmd.Long = `Show the task that is worked on, its phase, what the agent does, what is spent, the
-queue and what waits for you, and keep it up to date. ? shows the keys; leaving it
-leaves the run alone. Where the output is no terminal, a line is printed for each event,
-until Ctrl-C.`
-	return cmd
+	})
 }
 
 // watchLines prints a line for each event, beginning with those of the last run.
