@@ -7,13 +7,6 @@ func of(pkg string, tests ...string) judge {
 	return judge{pkg: pkg, run: "^(" + strings.Join(tests, "|") + ")"}
 }
 
-// decisions are loop's tests of what it decides, which need no run of a loop.
-var decisions = of("loop",
-	"TestTheModelOfASession", "TestASessionsClock", "TestLimitsOfARun", "TestUsageWindows",
-	"TestIdleness", "TestADayBegins", "TestWhyASession", "TestTheParts", "TestAfterAnAgentError",
-	"TestHowARunEndsWithNothingLeftToDo", "TestWhatASessionIsCharged",
-)
-
 // scope is what is broken, and who is to notice. Tests that take long come last: few
 // mutants live to see them.
 //
@@ -34,10 +27,11 @@ var scope = []target{
 		{pkg: "signals", skip: "TestEveryDecision"},
 		{pkg: "signals", run: "TestEveryDecision"},
 	}},
-	{files: "loop/*.go", functions: strings.Join([]string{
-		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", "judgeRest", "withCause", `Loop\.chooseModel`,
-		`newClock|clock\..*`, `idleness\..*`, `hashes\.differ|parts\..*`,
-	}, "|"), judges: []judge{decisions}},
+	{files: "loop/*.go", functions: `reached|allowance|Midnight|usedUp|usageLimit|afterError|judgeRest|Models\.choose`,
+		judges: []judge{of("loop", "TestTheModelOfASession", "TestLimitsOfARun", "TestUsageWindows", "TestADayBegins",
+			"TestAfterAnAgentError", "TestHowARunEndsWithNothingLeftToDo")}},
+	{files: "loop/session/*.go", functions: `charge|causeOf|Limits\.withCause|newClock|clock\..*|idleness\..*|hashes\.differ|parts\..*`,
+		judges: []judge{of("loop/session", "TestASessionsClock", "TestIdleness", "TestWhyASession", "TestTheParts", "TestWhatASessionIsCharged")}},
 	{files: "loop/check/*.go", functions: `Judge|Verifier\.excusable|digestOne|welcome|farewell|tampered|paths|isHidden|assumed|hiding`,
 		judges: []judge{of("loop/check", "TestJudgeByTheBaseline", "TestWhatARedBaseline", "TestAProtectedFile", "TestProtectedFiles")}},
 	{files: "loop/place/*.go", functions: `Place\.Files|Digests|Digest|digest(Matches|File)|below`,
