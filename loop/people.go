@@ -128,7 +128,11 @@ func (s *session) leaveTaking(tx *store.Tx, saw observation, d signals.Decision)
 		}
 		left = append(left, store.ConfigurationFile{Path: path, Approved: row.Approved, Seen: now, Session: s.row.ID})
 		if row.Approved != now {
-			s.row.Notes = append(s.row.Notes, fmt.Sprintf("it changed %s, by which runs are configured: the next run starts only after `ralph approve config`, or with the file put back", s.named(path)))
+			next := "the next run starts only after `ralph approve config`, or with the file put back"
+			if slices.Contains(s.Store.Instead, path) {
+				next = "runs use the version that people approved until `ralph approve config`"
+			}
+			s.row.Notes = append(s.row.Notes, fmt.Sprintf("it changed %s, by which runs are configured: %s", s.named(path), next))
 		}
 	}
 	if err := tx.KeepConfigurationFiles(left); err != nil || saw.digests == nil {
