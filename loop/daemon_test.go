@@ -240,7 +240,7 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 				time.Sleep(23*time.Hour + 30*time.Minute)
 				b.stopAt(time.Hour)
 				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
-				want := "waiting " + tt.why + "; it goes on at midnight until Jan 2 00:00:00"
+				want := "waiting until Jan 2 00:00:00: " + tt.why + "; it goes on at midnight"
 				if !slices.Contains(b.heart.statuses, want) {
 					t.Errorf("it said %q, want %q", b.heart.statuses, want)
 				}

@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"ralph/loop/agent"
@@ -465,11 +464,11 @@ func (r *runner) control(ctx context.Context) (control string, err error) {
 
 // state notes what the run is doing, if that is news.
 func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
-	text := strings.TrimSpace(state + " " + reason)
+	when := ""
 	if !until.IsZero() {
-		text += " until " + until.Local().Format("Jan 2 15:04:05")
+		when = until.Local().Format("Jan 2 15:04:05")
 	}
-	r.says(text)
+	r.says(ralph.Doing(state, reason, when))
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		run, err := tx.Run(r.id)
 		if err != nil || (run.State == state && run.StateReason == reason && run.WaitUntil == ralph.At(until)) {

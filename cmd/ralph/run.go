@@ -151,7 +151,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	defer db.Close()
-	if err := p.refuseUnapproved(); err != nil {
+	if err := p.refuseUnapproved(db); err != nil {
 		return o.notBegun(ctx, a, db, err)
 	}
 	if why := p.waitsForApproval(); why != "" {
