@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ralph/loop/agent"
+	"ralph/loop/place"
 
 	"ralph"
 	"ralph/internal/schedule"
@@ -103,7 +104,7 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 		}
 		b := &bench{worker: &worker{db: db, takes: 10 * time.Minute}, heart: &heart{}, stop: make(chan struct{})}
 		b.Loop = &loop.Loop{
-			Store: db, Agent: b.worker, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Store: db, Agent: b.worker, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{
 				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
@@ -240,7 +241,7 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 				time.Sleep(23*time.Hour + 57*time.Minute)
 				b.stopAt(4*time.Minute + 30*time.Second)
 				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
-				want := "waiting " + tt.why + "; it goes on at midnight until Jan 2 00:00:00"
+				want := "waiting until Jan 2 00:00:00: " + tt.why + "; it goes on at midnight"
 				if !slices.Contains(b.heart.statuses, want) {
 					t.Errorf("it said %q, want %q", b.heart.statuses, want)
 				}

@@ -55,7 +55,7 @@ var inboxQueries = []inboxQuery{
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"configuration", "ralph approve config", `
-		SELECT t.id, t.title, 0, c.path || ' is as session ' || substr(s.id, 1, 8) || ' left it; no run starts before that is approved or put back', 1, s.completed_at
+		SELECT t.id, t.title, 0, c.path || '` + asLeft + `' || substr(s.id, 1, 8) || ' left it', 1, s.completed_at
 		FROM configuration_files c JOIN sessions s ON s.id = c.session_id JOIN tasks t ON t.id = s.task_id
 		WHERE c.approved <> c.seen ORDER BY c.path`},
 	{"dependency", "ralph task retry {comment}, or ralph task unblock {task} --on {comment}", `
@@ -102,6 +102,9 @@ Why: ' || json_extract(c.signal_payload, '$.why'), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
 }
+
+// asLeft stands behind a file's path, before the session that left it.
+const asLeft = " is as session "
 
 // because is a comment's rationale, behind its text.
 const because = ` || CASE WHEN c.rationale = '' THEN '' ELSE ' (' || c.rationale || ')' END`
@@ -153,6 +156,13 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 			item.Session, item.Expires = p.SessionID, p.Expires
 		case "amendment":
 			err = tx.addDiff(item)
+		case "configuration":
+			path, _, _ := strings.Cut(item.Text, asLeft)
+			if slices.Contains(tx.db.Instead, path) {
+				item.Text += "; runs use the version that people approved until that is approved or put back"
+			} else {
+				item.Text += "; no run starts before that is approved or put back"
+			}
 		}
 		if err != nil {
 			return err

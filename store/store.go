@@ -26,6 +26,10 @@ import (
 
 // A DB is an open database. It may be used by several goroutines at once.
 type DB struct {
+	// Instead are the files of which runs use the version that people approved, whatever
+	// a session leaves of them (configuration: approved). It is set before work begins.
+	Instead []string
+
 	path    string
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections
@@ -197,6 +201,7 @@ type Tx struct {
 	now   ralph.Time
 	told  func(query string)
 	wrote bool
+	db    *DB
 }
 
 // Now is the time of the transaction.
@@ -256,7 +261,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 			err = errors.Join(err, rollback)
 		}
 	}()
-	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told}
+	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told, db: db}
 	if err := f(tx); err != nil {
 		return db.dialect.explain(err)
 	}

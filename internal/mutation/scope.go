@@ -25,11 +25,11 @@ var scope = []target{
 		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", `Loop\.chooseModel`, "withCause",
 		`newClock|clock\..*`, `idleness\..*`,
 		// What a session changed, and protected files.
-		`hashes\.differ`, `parts\..*`, "digestFiles", "digest(Protected|Matches|One|File|Files)", "welcome", "farewell",
+		`hashes\.differ`, `parts\..*`, `Place\.Files`, "Digests?", "digest(Matches|One|File)", "welcome", "farewell",
 		"tampered", "paths", "isHidden", "assumed", "hiding", "below",
 		// Verification.
-		"judge", `Loop\.excusable`, `finding\..*`, `session\.(check|inspect|since|tampering|watchProtected|spare|own|drift|closing)`,
-		"merged", "names", "shortly",
+		"Judge", `Verifier\.(excusable|Red|KnownRed|Tampered)`, `finding\..*`,
+		`session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", "shortly",
 		// What its agent is told.
 		`session\.(turnEnded|reply|objection|unheard)`, "calledOff",
 		// Settling.
@@ -41,5 +41,5 @@ var scope = []target{
 		// What a run counts, waits for and ends with.
 		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|obeying|session)`,
 		`Loop\.pick`, "judgeRest", "unsettledEnds", "Outside",
-	}, tests: []string{"loop"}},
+	}, tests: []string{"loop", "loop/check", "loop/place"}},
 }
