@@ -41,7 +41,12 @@ var imports = map[string][]string{
 	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc"},
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
-		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent", "ralph/loop/check", "ralph/loop/place",
+		"ralph/internal/bm25", "ralph/internal/schedule",
+		"ralph/loop/session", "ralph/loop/agent", "ralph/loop/check", "ralph/loop/place",
+	},
+	"ralph/loop/session": {
+		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
+		"ralph/loop/agent", "ralph/loop/check", "ralph/loop/place",
 	},
 	"ralph/loop/check": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult", "ralph/loop/place",
@@ -57,7 +62,7 @@ var imports = map[string][]string{
 	"ralph/internal/mutation": {},
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/agent",
-		"ralph/loop/agent/claude", "ralph/loop/check", "ralph/loop/place",
+		"ralph/loop/agent/claude", "ralph/loop/session", "ralph/loop/check", "ralph/loop/place",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/loop/agent/scripted",
 		"ralph/internal/schedule", "ralph/internal/testresult", "ralph/internal/systemd", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
 		"ralph/internal/dashboard", "ralph/internal/localhttp",
