@@ -7,10 +7,10 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/signals"
 	"ralph/store"
@@ -33,7 +33,7 @@ type finding struct {
 
 // missed notes what could not be looked at.
 func (f *finding) missed(what string, err error) {
-	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, shortly(err)))
+	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, text.Short(err.Error(), maxWhy)))
 }
 
 // check looks at what the session did and then runs the verification. The finding is
@@ -283,11 +283,5 @@ func (s *session) closing(ctx context.Context) (closing signals.Said, err error)
 	return closing, err
 }
 
-// shortly is an error on one line, of a length that fits into a verdict.
-func shortly(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "…"
-	}
-	return text
-}
+// maxWhy is how many characters of an error stand in a verdict.
+const maxWhy = 300

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/signals"
 	"ralph/store"
@@ -126,7 +127,7 @@ func (l *Loop) commitTask(ctx context.Context, s *session, closing signals.Paylo
 // commitMessage names the task, in the trailers so that programs find it.
 func commitMessage(s *session, closing signals.Payload) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", strings.Join(strings.Fields(s.task.Title), " "))
+	fmt.Fprintf(&b, "%s\n\n", text.Flat(s.task.Title))
 	if done, ok := closing.(signals.Done); ok {
 		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(done.Summary))
 	}

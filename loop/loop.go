@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"ralph/internal/text"
 	"ralph/loop/agent"
 
 	"ralph"
@@ -330,7 +331,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		return r.unusable(ctx, s, err)
 	}
 	if err != nil { // it was started: this session came to nothing, and the next one may
-		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+shortly(err)
+		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+text.Short(err.Error(), maxWhy)
 		r.Log.Error("a session could not be held", "session", s.row.ID, "task", task.ID, "error", err)
 	}
 	settling, release := r.obeying(ctx, r.ShutdownGrace)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"ralph/internal/text"
 	"ralph/loop/agent"
 
 	"github.com/gofrs/flock"
@@ -65,7 +66,7 @@ func (l *Loop) unsettled(ctx context.Context, row ralph.Session, why error) erro
 	}
 	var news bool
 	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		news, err = tx.NoteUnsettled(row.ID, shortly(why))
+		news, err = tx.NoteUnsettled(row.ID, text.Short(why.Error(), maxWhy))
 		return err
 	})
 	if err != nil {

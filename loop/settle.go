@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"ralph/internal/text"
 	"ralph/loop/agent"
 
 	"ralph"
@@ -99,7 +100,7 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 	keep := context.WithoutCancel(ctx)
 	done, err := s.claimed(keep)
 	if err != nil {
-		saw.unchecked = "what the session signalled cannot be read: " + shortly(err)
+		saw.unchecked = "what the session signalled cannot be read: " + text.Short(err.Error(), maxWhy)
 	}
 	if s.row.Dir != "" && s.row.Dir != s.Dir {
 		// The checks would say something of the work tree here, and not of that one.
@@ -112,7 +113,7 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 	found := s.found
 	if found == nil && done && s.called == nil && ctx.Err() == nil {
 		if found, err = s.check(ctx); err != nil && ctx.Err() == nil {
-			saw.unchecked = uncheckable + shortly(err)
+			saw.unchecked = uncheckable + text.Short(err.Error(), maxWhy)
 		}
 	}
 	if s.found == nil && done && (s.called != nil || ctx.Err() != nil) && len(s.verify.all()) > 0 {
