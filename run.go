@@ -1,7 +1,5 @@
 package ralph
 
-import "encoding/json"
-
 // Exit statuses of ralph (unattended, "Ending a run").
 const (
 	ExitOK      = 0   // every task completed, or nothing to do
@@ -80,50 +78,4 @@ type UsageWindow struct {
 	Utilization float64 `json:"utilization"` // 0 to 1
 	ResetsAt    Time    `json:"resets_at"`
 	Seen        Time    `json:"seen"` // when the agent told
-}
-
-// Types of events (discussion, "Events").
-const (
-	EventTaskCreated       = "task.created"
-	EventTaskUpdated       = "task.updated"
-	EventTaskStatusChanged = "task.status_changed"
-	EventCommentAdded      = "task.comment.added"
-	EventCommentResolved   = "task.comment.resolved"
-	EventSignal            = "task.signal"
-	EventAmendmentProposed = "task.amendment.proposed"
-	EventAmendmentApplied  = "task.amendment.applied"
-	EventAmendmentRejected = "task.amendment.rejected"
-	EventTaskCommitted     = "task.committed"
-	EventBaselineRed       = "task.baseline_red" // what verifies it fails before it is begun
-	EventSessionStarted    = "session.started"
-	EventSessionState      = "session.state"
-	EventSessionProgress   = "session.progress"
-	EventSessionCheckpoint = "session.checkpoint"
-	EventDoneRefused       = "session.done_refused" // the agent was told, and goes on in the session
-	EventSessionRefused    = "session.refused"      // it tried a command that only people may give
-	EventSessionEnded      = "session.ended"
-	EventConfigApproved    = "configuration.approved"
-	EventPermissionAsked   = "permission.asked"
-	EventPermissionDecided = "permission.decided"
-	EventRunStarted        = "run.started"
-	EventRunWaiting        = "run.waiting"
-	EventRunEnded          = "run.ended"
-)
-
-// EventTypes lists every type of event.
-var EventTypes = []string{
-	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventAmendmentProposed, EventAmendmentApplied, EventAmendmentRejected, EventTaskCommitted, EventBaselineRed,
-	EventSessionStarted, EventSessionState, EventSessionProgress, EventSessionCheckpoint, EventDoneRefused, EventSessionRefused, EventSessionEnded, EventConfigApproved, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
-}
-
-// An Event is one entry of the append-only log of what happened. It is written
-// in the transaction that makes it true.
-type Event struct {
-	ID        int64           `json:"id"`
-	Type      string          `json:"type"`
-	TaskID    int64           `json:"task_id,omitempty"`
-	SessionID string          `json:"session_id,omitempty"`
-	RunID     int64           `json:"run_id,omitempty"`
-	Created   Time            `json:"created"`
-	Payload   json.RawMessage `json:"payload"`
 }

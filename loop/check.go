@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"ralph"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
+	"ralph/loop/check"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -21,10 +20,9 @@ import (
 // changes nothing of it.
 type finding struct {
 	checks    []ralph.Check
-	protected []string          // protected files that are not as people left them
-	hiding    []string          // why that cannot be told
-	digests   map[string]string // of the protected files, as they were left in the end
-	hidden    map[string]string // those of them that could not be read, with the reason
+	protected []string    // protected files that are not as people left them
+	hiding    []string    // why that cannot be told
+	left      check.Sight // of what is people's, in the end
 	evidence  ralph.Evidence
 	files     []ralph.FileChange
 	commits   []string
@@ -40,27 +38,27 @@ func (f *finding) missed(what string, err error) {
 // of the state before the commands: what they change counts as theirs (decision 19).
 func (s *session) check(ctx context.Context) (*finding, error) {
 	f, at, now, err := s.inspect(ctx)
-	commands := s.verify.all()
+	commands := s.verify.All()
 	if err != nil || len(commands) == 0 {
 		return f, err
 	}
-	s.beat(stepTime + time.Duration(len(commands))*s.Verification.Timeout)
-	results, err := s.Verification.run(ctx, job{
-		dir: s.Dir, marker: "RALPH_SESSION_ID=" + s.row.ID, log: s.verifyLog(), between: func(command string) { s.watchProtected(f, command) },
+	s.beat(stepTime + time.Duration(len(commands))*s.Check.Timeout)
+	results, err := s.Check.Run(ctx, check.Round{
+		Dir: s.Place.Dir, Session: s.row.ID, Log: s.verifyLog(), Between: func(command string) { s.watchProtected(f, command) },
 	}, commands)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range results {
-		f.checks = append(f.checks, judge(r, s.before, s.verify.shared, s.Verification.Strict))
+		f.checks = append(f.checks, check.Judge(r, s.before, s.verify.Shared, s.Check.Strict))
 	}
 	if ctx.Err() != nil {
 		return f, nil // commands that were stopped say nothing of the work tree
 	}
-	if err := s.keep(ctx, now.WorkTree, results); err != nil {
+	if err := s.verifier().Keep(ctx, now.WorkTree, results); err != nil {
 		return nil, err
 	}
-	after, err := s.Tree.Look(ctx, s.scratch())
+	after, err := s.Place.Tree.Look(ctx, s.scratch())
 	if err != nil {
 		return nil, fmt.Errorf("state of the work tree after the verification: %w", err)
 	}
@@ -73,9 +71,9 @@ func (s *session) check(ctx context.Context) (*finding, error) {
 // inspect looks at the work tree and the repository as they are now.
 func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot, now hashes, err error) {
 	f = &finding{}
-	f.digests, f.hidden = digestProtected(s.Dir, s.Verification.Protect)
-	if at, err = s.Tree.Look(ctx, s.scratch()); err != nil {
-		return nil, at, now, untold(err)
+	f.left = s.verifier().Look()
+	if at, err = s.Place.Look(ctx, s.scratch()); err != nil {
+		return nil, at, now, err
 	}
 	if now, err = s.now(ctx, at); err != nil {
 		return nil, at, now, err
@@ -84,8 +82,8 @@ func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	var before, begun worktree.Snapshot
 	var theirs store.Uncommitted
 	var since string
-	if err := s.Store.View(ctx, func(tx *store.Tx) error {
-		if err := s.tampering(tx, f); err != nil {
+	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if f.protected, f.hiding, err = s.verifier().Tampered(tx, s.row.TaskID, f.left, s.hidden); err != nil {
 			return err
 		}
 		if since, err = s.since(tx); err != nil {
@@ -107,7 +105,7 @@ func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 		return nil, at, now, err
 	}
 	s.began = begun
-	if f.evidence.Standing, err = s.Tree.Standing(ctx, begun, at, s.scratch(), theirs.Files); err != nil {
+	if f.evidence.Standing, err = s.Place.Tree.Standing(ctx, begun, at, s.scratch(), theirs.Files); err != nil {
 		return nil, at, now, err
 	}
 	if err := s.spare(ctx, &f.evidence.Standing); err != nil {
@@ -118,14 +116,14 @@ func (s *session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	}
 	// Where what the session began with is gone, as after a power cut, it is known by
 	// the hashes that it changed something, and not which files.
-	if f.files, f.commits, err = s.Tree.Changes(ctx, before, at, s.scratch()); err != nil {
+	if f.files, f.commits, err = s.Place.Tree.Changes(ctx, before, at, s.scratch()); err != nil {
 		f.missed("which files were changed", err)
 	}
 	if err := s.own(ctx, f, at); err != nil {
 		return nil, at, now, err
 	}
 	f.evidence.Uncontained = s.row.Worker != "" && s.row.Origin != ralph.FromHuman
-	f.evidence.Drives = signals.Drives(s.verify.shared, s.verify.own, names(f.files))
+	f.evidence.Drives = signals.Drives(s.verify.Shared, s.verify.Own, names(f.files))
 	f.evidence.Drives = f.evidence.Drives[:min(len(f.evidence.Drives), maxEvidence)]
 	return f, at, now, nil
 }
@@ -153,46 +151,16 @@ func names(files []ralph.FileChange) []string {
 	return list
 }
 
-// tampering finds the protected files that are not as people left them.
-func (s *session) tampering(tx *store.Tx, f *finding) error {
-	known, err := s.protectedFiles(tx)
-	if err != nil {
-		return err
-	}
-	f.hiding = hiding(known, f.hidden, s.hidden)
-	now := assumed(known, f.digests, f.hidden)
-	mine, err := s.leftConfiguration(tx)
-	if err != nil {
-		return err
-	}
-	f.protected = tampered(known, now)
-	for path, p := range known {
-		mine := mine[filepath.Join(s.Dir, filepath.FromSlash(path))]
-		if mine && p.Approved != now[path] && !slices.Contains(f.protected, path) {
-			f.protected = append(f.protected, path)
-		}
-	}
-	slices.Sort(f.protected)
-	return nil
-}
-
 // watchProtected notes the protected files that were changed while a command ran: the
 // next one would be checked by them.
 func (s *session) watchProtected(f *finding, command string) {
-	digests, hidden := digestProtected(s.Dir, s.Verification.Protect)
-	for _, path := range slices.Sorted(maps.Keys(merged(f.digests, digests))) {
-		if f.digests[path] != digests[path] && len(f.evidence.Rewritten) < maxEvidence {
+	now := s.verifier().Look()
+	for _, path := range f.left.Differs(now) {
+		if len(f.evidence.Rewritten) < maxEvidence {
 			f.evidence.Rewritten = append(f.evidence.Rewritten, ralph.Touch{File: path, Command: command})
 		}
 	}
-	f.digests, f.hidden = digests, hidden
-}
-
-// merged has the keys of both.
-func merged(a, b map[string]string) map[string]string {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
+	f.left = now
 }
 
 // spare takes from where a session left the repository what is not to be held against
@@ -222,7 +190,7 @@ func (s *session) spare(ctx context.Context, at *ralph.Standing) error {
 	}
 	at.Lost = slices.DeleteFunc(at.Lost, func(c ralph.Commit) bool { return made[c.ID] })
 	for file, maker := range makers {
-		committed, err := s.Tree.FilesOf(ctx, maker.Commits)
+		committed, err := s.Place.Tree.FilesOf(ctx, maker.Commits)
 		if err != nil {
 			return err
 		}
@@ -239,7 +207,7 @@ func (s *session) own(ctx context.Context, f *finding, at worktree.Snapshot) err
 	if len(s.checkMade) == 0 {
 		return nil
 	}
-	moved, err := s.Tree.Moved(ctx, s.checked, at, s.scratch())
+	moved, err := s.Place.Tree.Moved(ctx, s.checked, at, s.scratch())
 	for _, file := range moved { // since then
 		delete(s.checkMade, file)
 	}
@@ -249,7 +217,7 @@ func (s *session) own(ctx context.Context, f *finding, at worktree.Snapshot) err
 
 // drift notes what changed in the work tree while it was checked.
 func (s *session) drift(ctx context.Context, f *finding, at, after worktree.Snapshot) error {
-	moved, err := s.Tree.Moved(ctx, at, after, s.scratch())
+	moved, err := s.Place.Tree.Moved(ctx, at, after, s.scratch())
 	if err != nil {
 		return err
 	}

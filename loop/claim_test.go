@@ -15,6 +15,8 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/check"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -58,10 +60,10 @@ func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 		b.t.Fatal(err)
 	}
 	return &loop.Loop{
-		Store: b.db, Tree: tree, Dir: dir, State: b.state, Log: slog.New(slog.DiscardHandler),
+		Store: b.db, Place: &place.Place{Dir: dir, Tree: tree, State: b.state}, Log: slog.New(slog.DiscardHandler),
 		Limits:       ralph.Limits{Attempts: 10},
 		Rules:        signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
-		Verification: loop.Verification{Commands: verify, Timeout: 10 * time.Minute, InSessionRetries: 2, Env: os.Environ()},
+		Check:        check.Rules{Commands: verify, Timeout: 10 * time.Minute, InSessionRetries: 2, Env: os.Environ()},
 		PromptTokens: 24_000, ToolPrefix: "x_",
 	}
 }
@@ -117,7 +119,7 @@ func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
 	here, elsewhere := b.tree("test ! -e broken"), b.tree("test ! -e broken")
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(here, id, "ann")
-	write(t, filepath.Join(here.Dir, "broken"), "x")
+	write(t, filepath.Join(here.Place.Dir, "broken"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	again, _, err := c.Close(t.Context())
 	if err != nil || !strings.Contains(again, "does not hold") {
@@ -153,7 +155,7 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
 	b.say(c, signals.Done{Summary: "made it"})
-	write(t, filepath.Join(l.Dir, "made"), "x")
+	write(t, filepath.Join(l.Place.Dir, "made"), "x")
 	b.passed.Store(int64(loop.Lease + time.Second))
 	if err := l.Lapse(t.Context()); err != nil {
 		t.Fatal(err)
@@ -323,7 +325,7 @@ func TestAClaimTakesTheBaseline(t *testing.T) {
 	l := b.tree(red)
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(l.Dir, "made"), "x")
+	write(t, filepath.Join(l.Place.Dir, "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	again, d, err := c.Close(t.Context())
 	if err != nil || d.Status != ralph.Completed {

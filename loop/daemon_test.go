@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ralph/loop/agent"
+	"ralph/loop/place"
 
 	"ralph"
 	"ralph/internal/schedule"
@@ -103,7 +104,7 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 		}
 		b := &bench{worker: &worker{db: db, takes: 10 * time.Minute}, heart: &heart{}, stop: make(chan struct{})}
 		b.Loop = &loop.Loop{
-			Store: db, Agent: b.worker, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Store: db, Agent: b.worker, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{
 				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"ralph"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
@@ -18,39 +16,19 @@ import (
 // maxUncommitted bounds how many uncommitted files a session remembers.
 const maxUncommitted = 10_000
 
-// look takes a snapshot, and lists the small ignored files. git does
-// both at the same time: neither writes what the other reads.
-func (l *Loop) look(ctx context.Context, s *session) (snapshot worktree.Snapshot, ignored worktree.Ignored, err error) {
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		snapshot, err = l.Tree.Snapshot(ctx, s.scratch())
-		return err
-	})
-	both.Go(func() (err error) {
-		ignored, err = l.Tree.Ignored(ctx)
-		return err
-	})
-	return snapshot, ignored, both.Wait()
-}
-
-// untold says that git does not tell the state of the work tree, and how people see why.
-func untold(err error) error {
-	return fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)
-}
-
 // saveWork keeps what people have not committed before a session may touch it, and
 // notes which files that are (unattended, "Git").
 func (l *Loop) saveWork(ctx context.Context, s *session, snapshot worktree.Snapshot, ignored worktree.Ignored) (found store.Uncommitted, err error) {
-	if found.Files, err = l.Tree.Uncommitted(ctx, snapshot, s.scratch()); err != nil {
+	if found.Files, err = l.Place.Tree.Uncommitted(ctx, snapshot, s.scratch()); err != nil {
 		return found, err
 	}
 	found.Files = found.Files[:min(len(found.Files), maxUncommitted)]
 	// Of what git ignores, secrets alone are nothing that a session may commit.
-	found.Files = append(found.Files, l.Tree.Secrets(ignored)...)
+	found.Files = append(found.Files, l.Place.Tree.Secrets(ignored)...)
 	if !l.Snapshots {
 		return found, nil
 	}
-	saved, ok, err := l.Tree.Save(ctx, snapshot, ignored, s.scratch(), fmt.Sprintf("before attempt on TASK-%d, session %.8s", s.task.ID, s.row.ID))
+	saved, ok, err := l.Place.Tree.Save(ctx, snapshot, ignored, s.scratch(), fmt.Sprintf("before attempt on TASK-%d, session %.8s", s.task.ID, s.row.ID))
 	if err != nil || !ok {
 		return found, err
 	}
@@ -67,16 +45,16 @@ func (s *session) lostWork(ctx context.Context) error {
 	}); err != nil || found.Snapshot == 0 {
 		return err
 	}
-	saved, err := s.Tree.Saved(ctx, found.Snapshot)
+	saved, err := s.Place.Tree.Saved(ctx, found.Snapshot)
 	if err != nil {
 		return nil // it has been dropped since; there is nothing to point to
 	}
-	files, err := s.Tree.SavedFiles(ctx, saved)
+	files, err := s.Place.Tree.SavedFiles(ctx, saved)
 	if err != nil {
 		return err
 	}
 	s.row.SnapshotID = found.Snapshot
-	s.row.Gone, err = s.Tree.Missing(files)
+	s.row.Gone, err = s.Place.Tree.Missing(files)
 	return err
 }
 
@@ -107,7 +85,7 @@ func (l *Loop) commitTask(ctx context.Context, s *session, closing signals.Paylo
 			}
 		}
 	}
-	id, filtered, err := l.Tree.Commit(ctx, files, commitMessage(s, closing))
+	id, filtered, err := l.Place.Tree.Commit(ctx, files, commitMessage(s, closing))
 	if len(filtered) > 0 {
 		l.Log.Warn("files that belong to a filter of git's (.gitattributes), which ralph does not run, are left uncommitted", "task", s.task.ID, "files", strings.Join(filtered, ", "))
 	}

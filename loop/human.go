@@ -33,10 +33,10 @@ func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.S
 	}); err != nil {
 		return ralph.Session{}, "", err
 	}
-	if err := l.greet(ctx); err != nil {
+	if err := l.verifier().Greet(ctx); err != nil {
 		return ralph.Session{}, "", err
 	}
-	if err := l.baseline(ctx, t); err != nil {
+	if err := l.verifier().Baseline(ctx, t); err != nil {
 		return ralph.Session{}, "", err
 	}
 	if ctx.Err() != nil {
@@ -74,7 +74,7 @@ func (l *Loop) Complete(ctx context.Context, task int64, c Completion) (refused 
 		return "", d, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if s.row.Dir != l.Dir {
+	if s.row.Dir != l.Place.Dir {
 		return "", d, fmt.Errorf("TASK-%d was claimed in another work tree, where the work is to be checked: complete it in %s: %w", task, s.row.Dir, ralph.ErrConflict)
 	}
 	found, err := s.check(ctx)

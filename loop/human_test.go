@@ -78,7 +78,7 @@ func TestAClaimIsCompletedOnce(t *testing.T) {
 	l := b.tree("test -f made")
 	id := b.add(ralph.Task{Title: "A"})
 	b.claimFor(l, id, "ann")
-	write(t, filepath.Join(l.Dir, "made"), "x")
+	write(t, filepath.Join(l.Place.Dir, "made"), "x")
 	release, asked := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
@@ -113,18 +113,18 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 	}{
 		"a red test": {func(*loop.Loop) {}, "", "Command: test -f made"},
 		"a protected file": {func(l *loop.Loop) {
-			write(t, filepath.Join(l.Dir, "made"), "x")
-			write(t, filepath.Join(l.Dir, "kept"), "x")
+			write(t, filepath.Join(l.Place.Dir, "made"), "x")
+			write(t, filepath.Join(l.Place.Dir, "kept"), "x")
 		}, "", "- kept"},
-		"a person says no":   {func(l *loop.Loop) { write(t, filepath.Join(l.Dir, "made"), "x") }, "not yet", "not yet"},
-		"another work tree":  {func(l *loop.Loop) { l.Dir = t.TempDir() }, "", "was claimed in another work tree"},
+		"a person says no":   {func(l *loop.Loop) { write(t, filepath.Join(l.Place.Dir, "made"), "x") }, "not yet", "not yet"},
+		"another work tree":  {func(l *loop.Loop) { l.Place.Dir = t.TempDir() }, "", "was claimed in another work tree"},
 		"it was called off":  {nil, "", "not claimed by a person"},
 		"a stopped terminal": {func(*loop.Loop) {}, "", "canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.tree("test -f made")
-			l.Verification.Protect = []string{"kept"}
+			l.Check.Protect = []string{"kept"}
 			id := b.add(ralph.Task{Title: "A"})
 			s := b.claimFor(l, id, "ann")
 			want := ralph.InProgress

@@ -15,8 +15,8 @@ func (s *session) leaves(ctx context.Context, saw observation) (left *store.Left
 	}
 	left = &store.Left{Session: s.row.ID, State: store.State{Content: s.left.WorkTree}, Found: store.State{Content: s.began.Digest()}}
 	var err error
-	if left.State.Committed, err = s.Tree.Committed(ctx, s.left.Head); err == nil {
-		left.Found.Committed, err = s.Tree.Committed(ctx, s.began.Head)
+	if left.State.Committed, err = s.Place.Tree.Committed(ctx, s.left.Head); err == nil {
+		left.Found.Committed, err = s.Place.Tree.Committed(ctx, s.began.Head)
 	}
 	if err != nil {
 		s.Log.Warn("what a session left cannot be told from what people leave", "session", s.row.ID, "error", err)

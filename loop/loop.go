@@ -21,11 +21,12 @@ import (
 
 	"ralph/internal/text"
 	"ralph/loop/agent"
+	"ralph/loop/check"
+	"ralph/loop/place"
 
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/schedule"
-	"ralph/internal/worktree"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
@@ -40,23 +41,21 @@ type Loop struct {
 	// at, and forget undoes it; nil if there is nothing to do before.
 	Prepare func() (forget func())
 
+	Place *place.Place
+	Log   *slog.Logger
+
 	// Configuration are the files by which runs are configured, as absolute paths, and
 	// Kept is where copies are of what people left.
 	Configuration []string
-	Kept          Kept
+	Kept          check.Kept
 
-	Tree *worktree.Tree
-	Dir  string // the project's root
-
-	CheckpointAt int    // percent of the model's context at which a checkpoint is made; 0 for never
-	State        string // the folder of its state
-	Log          *slog.Logger
+	CheckpointAt int // percent of the model's context at which a checkpoint is made; 0 for never
 
 	Limits  ralph.Limits
 	Rules   signals.Rules
 	Backoff Backoff
+	Check   check.Rules
 
-	Verification Verification
 	PromptTokens int    // the budget of a prompt
 	ToolPrefix   string // how the agent sees ralph's tools
 	StateTool    string // the one by which it reports its phases
@@ -72,7 +71,6 @@ type Loop struct {
 	ShutdownGrace    time.Duration // what a session in progress is given when the run is stopped
 	Snapshots        bool          // people's uncommitted files are saved before each session
 	CommitTasks      bool          // what a completed task left uncommitted is committed
-	StagnationFiles  []string      // files that count as a change, relative to the root
 
 	Task   int64           // work on this one alone; 0 for the queue
 	NoWait bool            // end the run instead of waiting for the agent
@@ -174,7 +172,7 @@ type runner struct {
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	for {
 		r.beat(stepTime)
-		if err := r.Tree.Intact(); err != nil {
+		if err := r.Place.Tree.Intact(); err != nil {
 			return nil, fmt.Errorf("%w; bring it back, or see what became of it, before the next run", err)
 		}
 		if stop, err := r.stopped(ctx); stop != nil || err != nil {
@@ -297,7 +295,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
 		return nil, err
 	}
-	if err := r.greet(ctx); err != nil {
+	if err := r.verifier().Greet(ctx); err != nil {
 		return notGreeted(err)
 	}
 	if err := r.takeBaseline(ctx, task); err != nil || ctx.Err() != nil || closed(r.Stop) {
@@ -341,7 +339,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		return nil, fmt.Errorf("settle session %s of TASK-%d: %w", s.row.ID, task.ID, err)
 	}
 	r.cost += cost
-	if err := r.putBack(context.WithoutCancel(ctx)); err != nil {
+	if err := r.verifier().PutBack(context.WithoutCancel(ctx)); err != nil {
 		return notGreeted(err)
 	}
 	if r.CommitTasks && d.Status == ralph.Completed {
@@ -368,7 +366,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 
 // notGreeted ends a run whose next session would be held to what another one left.
 func notGreeted(err error) (*end, error) {
-	var stuck *StuckError
+	var stuck *check.StuckError
 	if errors.As(err, &stuck) {
 		return &end{ralph.ExitWaiting, err.Error()}, nil
 	}
@@ -378,7 +376,7 @@ func notGreeted(err error) (*end, error) {
 // takeBaseline is [Loop.baseline], given up when the run is to stop.
 func (r *runner) takeBaseline(ctx context.Context, task ralph.Task) error {
 	work, release := r.obeying(ctx, 0)
-	err := r.baseline(work, task)
+	err := r.verifier().Baseline(work, task)
 	stopped := work.Err() != nil
 	release()
 	if stopped {

@@ -17,7 +17,7 @@ const loosest = 100
 // the sessions of a task did not make, or with 0 those of all tasks that wait to go
 // on; and the branch.
 func (l *Loop) Strangers(ctx context.Context, task int64) (files []worktree.Loose, branch string, err error) {
-	if files, branch, err = l.Tree.Loose(ctx); err != nil || len(files) == 0 {
+	if files, branch, err = l.Place.Tree.Loose(ctx); err != nil || len(files) == 0 {
 		return files, branch, err
 	}
 	own, err := l.made(ctx, task)

@@ -42,23 +42,22 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
-	if lock, err := l.Tree.Unlock(); err != nil {
+	if lock, err := l.Place.Tree.Unlock(); err != nil {
 		l.Log.Warn("git's lock of the index is there, and nobody holds it; remove it", "error", err)
 	} else if lock != "" {
 		l.Log.Warn("removed git's lock of the index, which a git that was killed had left", "file", lock)
 	}
-	snapshot, ignored, err := l.look(ctx, s)
+	snapshot, ignored, err := l.Place.Snapshot(ctx, s.scratch())
 	if err != nil {
-		return nil, untold(err)
+		return nil, err
 	}
 	uncommitted, err := l.saveWork(ctx, s, snapshot, ignored)
 	if err != nil {
 		return nil, fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task.ID, err)
 	}
-	_, unseen := digestProtected(l.Dir, l.Verification.Protect)
-	s.hidden = slices.Sorted(maps.Keys(unseen))
-	files := digestFiles(l.Dir, l.StagnationFiles)
-	start.ID, start.Task, start.Snapshot, start.Uncommitted, start.Dir = s.row.ID, task.ID, snapshot, uncommitted, l.Dir
+	s.hidden = slices.Sorted(maps.Keys(l.verifier().Look().Hidden))
+	files := l.Place.Files()
+	start.ID, start.Task, start.Snapshot, start.Uncommitted, start.Dir = s.row.ID, task.ID, snapshot, uncommitted, l.Place.Dir
 	if start.Origin == ralph.FromHuman {
 		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
 	}

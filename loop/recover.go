@@ -37,10 +37,10 @@ func (l *Loop) recover(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if ok && last.EndedAt.IsZero() && l.Tree.Marker != "" {
+	if ok && last.EndedAt.IsZero() && l.Place.Tree.Marker != "" {
 		// A look at the work tree that outlived its ralph would write where the next
 		// one looks.
-		if _, err := proc.Sweep(l.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := proc.Sweep(l.Place.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return fmt.Errorf("looks at the work tree that an earlier run left: %w", err)
 		}
 	}
@@ -79,9 +79,9 @@ func (l *Loop) unsettled(ctx context.Context, row ralph.Session, why error) erro
 }
 
 func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
-	killed, err := proc.Sweep("RALPH_SESSION_ID=" + row.ID)
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("processes that it left: %w", err)
+	killed, err := l.Place.Sweep(row.ID)
+	if err != nil {
+		return err
 	}
 	s, err := l.reopen(ctx, row)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.tree(tt.verify...)
-			l.OnRed, l.Verification.Strict, l.Task = tt.onRed, tt.strict, tt.only
+			l.OnRed, l.Check.Strict, l.Task = tt.onRed, tt.strict, tt.only
 			l.Rules.VerifyFailures = 2
 			b.add(ralph.Task{Title: "one"})
 			two := ralph.Task{Title: "two"}

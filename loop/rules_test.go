@@ -2,12 +2,6 @@ package loop
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
-	"ralph/internal/testresult"
 )
 
 func TestTheModelOfASession(t *testing.T) {
@@ -96,125 +89,7 @@ func TestASessionsClock(t *testing.T) {
 	}
 }
 
-func TestWhatARedBaselineWillNotExcuse(t *testing.T) {
-	named := ralph.Check{Command: "go test -json", Exit: 1}
-	red, err := testresult.ParseGoJSON(strings.NewReader(
-		`{"Action":"run","Package":"p","Test":"TestA"}` + "\n" + `{"Action":"fail","Package":"p","Test":"TestA"}` + "\n" + `{"Action":"fail","Package":"p"}` + "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name   string
-		strict bool
-		result outcome
-		want   bool
-	}{
-		{"all is green", true, outcome{Check: ralph.Check{Command: "lint", Passed: true}}, true},
-		{"a command that names no tests", false, outcome{Check: ralph.Check{Command: "make test", Exit: 2}}, false},
-		{"one that names its tests is excused for them", false, outcome{Check: named, Tests: red}, true},
-		{"but not where that is strict", true, outcome{Check: named, Tests: red}, false},
-	} {
-		l := &Loop{Verification: Verification{Strict: tt.strict}}
-		if got := l.excusable(tt.result); got != tt.want {
-			t.Errorf("%s: got %t, want %t", tt.name, got, tt.want)
-		}
-	}
-}
-
-func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
-	dir := t.TempDir()
-	put := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("tests/check.sh", "exit 1")
-	put("tests/deep/a.golden", "a")
-	put("tests/.git/config", "x")
-	put("other.sh", "x")
-	digests := func() map[string]string {
-		t.Helper()
-		d, unseen := digestProtected(dir, []string{"tests/**", "tests/*.sh", "nowhere/**"})
-		if len(unseen) != 0 {
-			t.Fatal(unseen)
-		}
-		return d
-	}
-	if d, unseen := digestProtected(dir, []string{"tests/*.sh", "other.sh/below/*"}); len(d) != 1 || len(unseen) != 0 {
-		t.Errorf("got %q, and %q could not be seen", d, unseen)
-	}
-	before := digests()
-	if len(before) != 2 || before["tests/check.sh"] == "" || before["tests/deep/a.golden"] == "" {
-		t.Fatalf("got %q", before)
-	}
-	for _, tt := range []struct {
-		name   string
-		change func() error
-		now    bool // it is another file now than at the beginning
-	}{
-		{"it may be executed", func() error { return os.Chmod(filepath.Join(dir, "tests/check.sh"), 0o700) }, true},
-		{"by others alone, too", func() error { return os.Chmod(filepath.Join(dir, "tests/check.sh"), 0o601) }, true},
-		{"it may be read by others", func() error { return os.Chmod(filepath.Join(dir, "tests/check.sh"), 0o644) }, false},
-		{"its content is another", func() error { put("tests/check.sh", "exit 0"); return nil }, true},
-		{"as it was", func() error { put("tests/check.sh", "exit 1"); return nil }, false},
-		{"it is gone", func() error { return os.Remove(filepath.Join(dir, "tests/check.sh")) }, true},
-		{"a link is there instead", func() error { return os.Symlink("../other.sh", filepath.Join(dir, "tests/check.sh")) }, true},
-	} {
-		if err := tt.change(); err != nil {
-			t.Fatal(err)
-		}
-		if got := digests()["tests/check.sh"] != before["tests/check.sh"]; got != tt.now {
-			t.Errorf("%s: another file: %t", tt.name, got)
-		}
-	}
-	linked := digests()["tests/check.sh"]
-	if target, ok := LinkTarget(linked); target != "../other.sh" || !ok {
-		t.Errorf("%q leads to %q", linked, target)
-	}
-	put("other.sh", "changed")
-	if digests()["tests/check.sh"] == linked {
-		t.Error("a link is the same although what it leads to was changed")
-	}
-}
-
 // That a file, or a folder, cannot be read is told with the reason, and is no absence.
-func TestAProtectedFileThatCannotBeRead(t *testing.T) {
-	d, unseen := digestProtected(t.TempDir(), []string{"x\x00/*"})
-	if diff := cmp.Diff(map[string]string{"x\x00": "invalid argument"}, unseen); diff != "" || len(d) != 0 {
-		t.Errorf("got %q: %s", d, diff)
-	}
-	if runtime.GOOS != "linux" {
-		return // there is no file that the superuser cannot read
-	}
-	d, unseen = digestProtected(fmt.Sprintf("/proc/%d", os.Getpid()), []string{"mem"})
-	if diff := cmp.Diff(map[string]string{"mem": "input/output error"}, unseen); diff != "" || len(d) != 0 {
-		t.Errorf("got %q: %s", d, diff)
-	}
-}
-
-func TestAProtectedFileByItself(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	digests, _ := digestProtected(dir, []string{"*"})
-	for name, want := range map[string]string{"a": digests["a"], "s": "link S---------", "nothing": "", "a/below": "", ".": ""} {
-		if got, err := digestOne(filepath.Join(dir, name)); got != want || err != nil {
-			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
-		}
-	}
-}
-
 func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
 	zone := time.FixedZone("east", 5*60*60)
 	now := time.Date(2026, 3, 1, 1, 11, 12, 13, zone)
@@ -272,36 +147,5 @@ func TestThePartsThatASessionChanged(t *testing.T) {
 				t.Errorf("%s: what has changed once stays so: %+v", tt.name, or)
 			}
 		}
-	}
-}
-
-func TestFilesOfStagnation(t *testing.T) {
-	dir := t.TempDir()
-	put := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	digest := func(names ...string) string { return digestFiles(dir, names) }
-	none := digest("a", "b")
-	put("a", "1")
-	one := digest("a", "b")
-	put("b", "2")
-	both := digest("a", "b")
-	put("a", "2")
-	put("b", "1")
-	if swapped := digest("a", "b"); none == one || one == both || swapped == both || digest("a") == none || digest("nothing", "a", "b") != swapped {
-		t.Errorf("got %s, %s, %s, %s", none, one, both, swapped)
-	}
-	put("c", "")
-	if digest("c") == none {
-		t.Error("an empty file is none")
-	}
-	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if digest("folder") == none || digest("folder", "a") == digest("a") {
-		t.Error("what cannot be read counts as what is not there")
 	}
 }

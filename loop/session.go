@@ -3,10 +3,10 @@ package loop
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"time"
 
 	"ralph/loop/agent"
+	"ralph/loop/check"
 
 	"ralph"
 	"ralph/internal/worktree"
@@ -29,8 +29,8 @@ type session struct {
 	*Loop
 	row        ralph.Session // as it is in the database, and what is learned of it
 	task       ralph.Task
-	verify     commands
-	before     []outcome // the baseline
+	verify     check.Commands
+	before     []check.Outcome // the baseline
 	prompt     string
 	reference  hashes            // what the work tree is compared with at the end
 	left       hashes            // as it was looked at last
@@ -76,10 +76,10 @@ func (l *Loop) chooseModel(t ralph.Task, d ralph.Discipline) string {
 }
 
 // logDir is where the session's transcript is kept.
-func (s *session) logDir() string { return filepath.Join(s.State, "sessions", s.row.ID) }
+func (s *session) logDir() string { return s.Place.Folder(s.row.ID) }
 
 // scratch is where the objects of its snapshots are kept until it is settled.
-func (s *session) scratch() string { return filepath.Join(s.logDir(), "objects") }
+func (s *session) scratch() string { return s.Place.Scratch(s.row.ID) }
 
 // run has the agent work and tells how that ended. Everything that can stop a
 // session meanwhile ends its context with a cause.
@@ -89,8 +89,8 @@ func (s *session) run(ctx context.Context, deadline time.Time) (agent.Report, er
 	limit := seconds(s.Limits.SessionSeconds)
 	s.clock = newClock(limit, func() { stop(errTimeout) })
 	defer s.clock.pause()
-	s.idle = newIdleness(seconds(s.Limits.IdleSeconds), s.content)
-	s.observer = newObserver(s.verify.all(), s.windows, s.CheckpointAt)
+	s.idle = newIdleness(seconds(s.Limits.IdleSeconds), s.cpu, s.content)
+	s.observer = newObserver(s.verify.All(), s.windows, s.CheckpointAt)
 	say := make(chan agent.Message)
 	watched := make(chan struct{})
 	go func() {
@@ -99,7 +99,7 @@ func (s *session) run(ctx context.Context, deadline time.Time) (agent.Report, er
 	}()
 	report, err := s.Agent.Work(work, agent.Assignment{
 		SessionID: s.row.ID, TaskID: s.row.TaskID, Discipline: s.task.Discipline, Prompt: s.prompt, Model: s.row.Model,
-		MaxTurns: s.Limits.SessionTurns, MaxCost: s.maxCost, Dir: s.Dir, LogDir: s.logDir(),
+		MaxTurns: s.Limits.SessionTurns, MaxCost: s.maxCost, Dir: s.Place.Dir, LogDir: s.logDir(),
 		Say: say, TurnEnded: s.turnEnded, Seen: func(e agent.Event) { s.idle.event(); s.observer.event(e, time.Now()) },
 	})
 	cause := context.Cause(work)
@@ -114,9 +114,12 @@ func (s *session) run(ctx context.Context, deadline time.Time) (agent.Report, er
 
 // content is the digest of the work tree.
 func (s *session) content(ctx context.Context) (string, error) {
-	look, err := s.Tree.Look(ctx, s.idleScratch())
+	look, err := s.Place.Look(ctx, s.idleScratch())
 	return look.Digest(), err
 }
+
+// cpu is what its processes have used of the processors.
+func (s *session) cpu() (time.Duration, error) { return s.Place.CPUTime(s.row.ID) }
 
 // idleScratch is [session.scratch] for those looks at the work tree that are taken
 // while the session's own may be under way.
@@ -143,7 +146,7 @@ func withCause(report agent.Report, cause error, limit, idle time.Duration) agen
 
 // prepare reads how the session's done is checked.
 func (s *session) prepare(tx *store.Tx) (err error) {
-	if s.verify, err = s.verifyCommands(tx, s.task); err != nil {
+	if s.verify, err = s.Check.Of(tx, s.task); err != nil {
 		return err
 	}
 	if s.windows, err = tx.ContextWindows(); err != nil {
@@ -155,7 +158,7 @@ func (s *session) prepare(tx *store.Tx) (err error) {
 
 // now takes the hashes.
 func (s *session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
-	files := digestFiles(s.Dir, s.StagnationFiles)
+	files := s.Place.Files()
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
 		if h, err = hash(tx, s.row.TaskID, snapshot, files); err != nil {
 			return err

@@ -54,8 +54,12 @@ func (s *session) settle(ctx context.Context, report agent.Report) (d signals.De
 			f.Changed, f.Untouched = true, false // what cannot be seen is not held against it
 		}
 		d = signals.Decide(f)
-		if err := s.leaveTaking(tx, saw, d); err != nil {
-			return err
+		if s.row.Origin != ralph.FromHuman { // people stand for what they do with a chat
+			notes, err := s.verifier().Leave(tx, s.row.ID, saw.left, d.Accepted)
+			if err != nil {
+				return err
+			}
+			s.row.Notes = notes
 		}
 		if s.row.Ending != ralph.Finished && (d.Closing == "" || d.Inferred) {
 			if err := s.checkpoint(tx); err != nil {
@@ -73,7 +77,7 @@ func (s *session) settle(ctx context.Context, report agent.Report) (d signals.De
 	if err != nil {
 		return d, 0, err
 	}
-	if err := s.putBack(keep); err != nil {
+	if err := s.verifier().PutBack(keep); err != nil {
 		// Whoever begins the next session is told, and does not begin it.
 		s.Log.Warn("what a session changed of what is people's stays", "session", s.row.ID, "error", err)
 	}
@@ -88,10 +92,9 @@ func (s *session) settle(ctx context.Context, report agent.Report) (d signals.De
 // the database.
 type observation struct {
 	finding
-	blind     bool              // it cannot be told whether anything was changed
-	unchecked string            // why its done could not be checked; "" if it was, or there is none
-	stopped   string            // the same, where a person or another machine is the reason
-	config    map[string]string // digests of the files that configure runs
+	blind     bool   // it cannot be told whether anything was changed
+	unchecked string // why its done could not be checked; "" if it was, or there is none
+	stopped   string // the same, where a person or another machine is the reason
 }
 
 // observe looks at what the session left behind and has its done checked, unless that
@@ -102,12 +105,12 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 	if err != nil {
 		saw.unchecked = "what the session signalled cannot be read: " + text.Short(err.Error(), maxWhy)
 	}
-	if s.row.Dir != "" && s.row.Dir != s.Dir {
+	if s.row.Dir != "" && s.row.Dir != s.Place.Dir {
 		// The checks would say something of the work tree here, and not of that one.
 		if done {
 			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, in another work tree: " + s.row.Dir
 		}
-		saw.blind, saw.config = true, s.digestConfiguration(s.row.Dir, nil)
+		saw.blind, saw.left.Configuration = true, s.verifier().Configured(s.row.Dir, nil)
 		return saw
 	}
 	found := s.found
@@ -116,13 +119,13 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 			saw.unchecked = uncheckable + text.Short(err.Error(), maxWhy)
 		}
 	}
-	if s.found == nil && done && (s.called != nil || ctx.Err() != nil) && len(s.verify.all()) > 0 {
+	if s.found == nil && done && (s.called != nil || ctx.Err() != nil) && len(s.verify.All()) > 0 {
 		saw.stopped = cmp.Or(s.called, errRunStop).Error() + " before the claim could be checked"
 	}
 	if found == nil {
 		if found, _, _, err = s.inspect(keep); err != nil {
 			found = &finding{}
-			found.digests, found.hidden = digestProtected(s.Dir, s.Verification.Protect)
+			found.left = s.verifier().Look()
 			saw.blind = true
 			found.missed("the work tree", err)
 		}
@@ -141,7 +144,7 @@ func (s *session) observe(ctx context.Context) (saw observation) {
 	if err := s.lostWork(keep); err != nil {
 		saw.missed("whether files are gone that were not committed", err)
 	}
-	saw.config = s.digestConfiguration(s.Dir, s.row.Files)
+	saw.left.Configuration = s.verifier().Configured(s.Place.Dir, s.row.Files)
 	for _, what := range saw.unseen {
 		s.Log.Warn("a session is settled without what could not be looked at", "session", s.row.ID, "task", s.row.TaskID, "what", what)
 	}

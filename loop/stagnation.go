@@ -1,16 +1,6 @@
 package loop
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
-
 	"ralph/internal/worktree"
 	"ralph/store"
 )
@@ -59,46 +49,4 @@ func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h
 	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Digest(), files
 	h.Definitions, err = tx.Definitions(task)
 	return h, err
-}
-
-// digestFiles is one digest of the contents of files below a folder; one that is
-// not there counts as such, and one that cannot be read counts with the reason.
-func digestFiles(dir string, names []string) string {
-	sum := sha256.New()
-	for _, name := range names {
-		err := addFile(sum, filepath.Join(dir, name), name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			fmt.Fprintf(sum, "%q cannot be read: %s\n", name, reason(err))
-		}
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-// addFile adds a file's name and content. It does not wait for the other end of a
-// pipe that stands in the file's place.
-func addFile(sum io.Writer, path, name string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no file")
-	}
-	fmt.Fprintf(sum, "%q\n", name)
-	_, err = io.Copy(sum, f)
-	return err
-}
-
-// reason is what an error says without the path, which the caller names.
-func reason(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err.Error()
-	}
-	return err.Error()
 }

@@ -151,7 +151,7 @@ func TestWhatALostSessionLeft(t *testing.T) {
 			l := b.tree("test -e made")
 			l.Agent, l.OnRed = tt.agent, loop.RedGo
 			id := b.add(ralph.Task{Title: "A"})
-			start := store.Start{ID: uuid.NewString(), Task: id, Dir: l.Dir, CostLimitUSD: 7}
+			start := store.Start{ID: uuid.NewString(), Task: id, Dir: l.Place.Dir, CostLimitUSD: 7}
 			if tt.elsewhere {
 				start.Dir = t.TempDir()
 			}
@@ -170,7 +170,7 @@ func TestWhatALostSessionLeft(t *testing.T) {
 				}
 			}
 			if tt.made {
-				write(t, filepath.Join(l.Dir, "made"), "x")
+				write(t, filepath.Join(l.Place.Dir, "made"), "x")
 			}
 			gone := make(chan struct{})
 			close(gone)

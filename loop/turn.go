@@ -95,7 +95,7 @@ func (s *session) objection(f *finding, done int64) (said, refused string) {
 	refused = signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
 	switch {
 	case refused != "":
-		if s.retried >= s.Verification.InSessionRetries {
+		if s.retried >= s.Check.InSessionRetries {
 			return "", ""
 		}
 		s.retried++
@@ -153,7 +153,7 @@ func (s *session) freeze(ctx context.Context, turn agent.Turn) (*standstill, err
 			s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
 		}
 		if err = s.Store.Free(ctx, freezeWait); err == nil {
-			held.timer = time.AfterFunc(s.Verification.FreezeMax, held.expire)
+			held.timer = time.AfterFunc(s.Check.FreezeMax, held.expire)
 			return held, nil
 		}
 		if err := still.Thaw(); err != nil {

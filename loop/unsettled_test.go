@@ -46,7 +46,7 @@ func TestASessionThatCannotBeSettledStopsNobody(t *testing.T) {
 			}
 			session := uuid.NewString()
 			b.tx(func(tx *store.Tx) error {
-				_, err := tx.StartSession(store.Start{ID: session, Task: id, Dir: l.Dir})
+				_, err := tx.StartSession(store.Start{ID: session, Task: id, Dir: l.Place.Dir})
 				return err
 			})
 			if _, err := b.db.Say(t.Context(), id, session, "agent", "", signals.Stuck{Reason: "no idea"}); err != nil {

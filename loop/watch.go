@@ -56,7 +56,7 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			s.observed(ctx)
 		case <-tick.C:
 			s.beat(stepTime)
-			if err := errors.Join(s.Tree.Intact(), s.Store.Intact()); errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
+			if err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact()); errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
 				stop(err) // what the session does could not be kept
 			}
 			asked, comments, err := s.asked(ctx)

@@ -38,10 +38,10 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	if err := l.Store.View(ctx, func(tx *store.Tx) error { return tx.Claimable(t) }); err != nil {
 		return nil, err
 	}
-	if err := l.greet(ctx); err != nil {
+	if err := l.verifier().Greet(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.baseline(ctx, t); err != nil {
+	if err := l.verifier().Baseline(ctx, t); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -80,7 +80,7 @@ const queueTime = 20 * time.Second
 func (l *Loop) queueUp(ctx context.Context) (unlock func()) {
 	limited, cancel := context.WithTimeout(ctx, queueTime)
 	defer cancel()
-	lock := flock.New(filepath.Join(l.State, "claim.lock"))
+	lock := flock.New(filepath.Join(l.Place.State, "claim.lock"))
 	if _, err := lock.TryLockContext(limited, 20*time.Millisecond); err != nil && limited.Err() == nil {
 		l.Log.Warn("workers cannot wait for each other", "error", err)
 	}
@@ -181,7 +181,7 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 
 // checkTime is what checking a done may take.
 func (c *Claim) checkTime() time.Duration {
-	return time.Duration(len(c.s.verify.all())) * c.s.Verification.Timeout
+	return time.Duration(len(c.s.verify.All())) * c.s.Check.Timeout
 }
 
 // renew has the lease end that much later than now.

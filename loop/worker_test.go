@@ -13,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -33,7 +34,7 @@ func TestAClaimLapses(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &loop.Loop{
-		Store: db, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+		Store: db, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
 	}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
@@ -115,7 +116,7 @@ func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	begin := make(chan struct{})
 	for range workers {
 		l := &loop.Loop{
-			Store: db, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Store: db, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
 		}
 		loop.SetClaiming(l, func() {

@@ -104,8 +104,8 @@ func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return id, tx.record(ralph.Event{Type: ralph.EventAmendmentProposed, TaskID: m.TaskID, SessionID: m.SessionID},
-		map[string]any{"taskId": m.TaskID, "amendmentId": id, "patchKeys": m.Patch.Keys()})
+	return id, tx.record(ralph.Event{TaskID: m.TaskID, SessionID: m.SessionID},
+		ralph.AmendmentMade{TaskID: m.TaskID, AmendmentID: id, PatchKeys: m.Patch.Keys()})
 }
 
 // open is an amendment that nobody has decided on.
@@ -152,8 +152,8 @@ func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, er
 			return false, err
 		}
 	}
-	return claimDropped, tx.record(ralph.Event{Type: ralph.EventAmendmentApplied, TaskID: t.ID},
-		map[string]any{"taskId": t.ID, "amendmentId": id, "claimDropped": claimDropped})
+	return claimDropped, tx.record(ralph.Event{TaskID: t.ID},
+		ralph.AmendmentApplied{TaskID: t.ID, AmendmentID: id, ClaimDropped: claimDropped})
 }
 
 // RejectAmendment refuses an amendment, for a reason that stays with it.
@@ -169,7 +169,7 @@ func (tx *Tx) RejectAmendment(id int64, note, by string) error {
 		note, by, tx.now.String(), id); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventAmendmentRejected, TaskID: m.TaskID}, map[string]any{"taskId": m.TaskID, "amendmentId": id})
+	return tx.record(ralph.Event{TaskID: m.TaskID}, ralph.AmendmentRefused{TaskID: m.TaskID, AmendmentID: id})
 }
 
 // RollBack gives a task back what an approved amendment replaced. What has changed

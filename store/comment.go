@@ -123,8 +123,8 @@ func (db *DB) Say(ctx context.Context, task int64, session, author, agentTask st
 		if err != nil {
 			return err
 		}
-		return tx.record(ralph.Event{Type: ralph.EventSignal, TaskID: task, SessionID: session},
-			map[string]any{"verb": p.Verb(), "commentId": id, "payload": json.RawMessage(payload)})
+		return tx.record(ralph.Event{TaskID: task, SessionID: session},
+			ralph.SignalGiven{Verb: p.Verb(), CommentID: id, Payload: payload})
 	})
 	return id, err
 }
@@ -209,8 +209,9 @@ func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: c.TaskID, SessionID: c.SessionID},
-		map[string]any{"taskId": c.TaskID, "commentId": id, "kind": c.Kind, "authorKind": c.AuthorKind, "authorId": c.Author}); err != nil {
+	if err := tx.record(ralph.Event{TaskID: c.TaskID, SessionID: c.SessionID}, ralph.CommentAdded{
+		TaskID: c.TaskID, CommentID: id, Kind: c.Kind, AuthorKind: c.AuthorKind, Author: c.Author,
+	}); err != nil {
 		return 0, err
 	}
 	if c.AuthorKind == ralph.ByHuman {
@@ -317,8 +318,8 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 		tx.now.String(), by, decision, comment); err != nil {
 		return err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventCommentResolved, TaskID: c.TaskID},
-		map[string]any{"taskId": c.TaskID, "commentId": comment, "decision": decision}); err != nil {
+	if err := tx.record(ralph.Event{TaskID: c.TaskID},
+		ralph.CommentResolved{TaskID: c.TaskID, CommentID: comment, Decision: decision}); err != nil {
 		return err
 	}
 	if c.Holding {
@@ -370,8 +371,8 @@ func (tx *Tx) ReleaseForPrompt(c ralph.Comment) error {
 		tx.now.String(), c.ID); err != nil {
 		return err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventCommentResolved, TaskID: c.TaskID},
-		map[string]any{"taskId": c.TaskID, "commentId": c.ID, "decision": "the prompt has room now"}); err != nil {
+	if err := tx.record(ralph.Event{TaskID: c.TaskID},
+		ralph.CommentResolved{TaskID: c.TaskID, CommentID: c.ID, Decision: "the prompt has room now"}); err != nil {
 		return err
 	}
 	return tx.Derive(c.TaskID)

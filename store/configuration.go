@@ -47,7 +47,7 @@ func (tx *Tx) ApproveConfiguration(files []ConfigurationFile, by string) error {
 	if err := tx.KeepConfigurationFiles(files); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventConfigApproved}, map[string]any{"files": names, "by": by})
+	return tx.record(ralph.Event{}, ralph.ConfigurationApproved{Files: names, By: by})
 }
 
 // AgentsWork reports whether a session of an agent has not been settled: what changes

@@ -10,15 +10,15 @@ import (
 )
 
 // record appends an event, in the transaction that makes it true.
-func (tx *Tx) record(e ralph.Event, payload any) error {
-	text, err := json.Marshal(payload)
+func (tx *Tx) record(e ralph.Event, p ralph.EventPayload) error {
+	e, err := e.Telling(p)
 	if err != nil {
-		return fmt.Errorf("event %s: %w", e.Type, err)
+		return err
 	}
 	_, err = tx.exec(`
 		INSERT INTO events (type, task_id, session_id, run_id, payload, created)
 		VALUES ($1, $2, $3, $4, $5, $6)`,
-		e.Type, nullID(e.TaskID), e.SessionID, nullID(e.RunID), string(text), tx.now.String())
+		e.Type, nullID(e.TaskID), e.SessionID, nullID(e.RunID), string(e.Payload), tx.now.String())
 	return err
 }
 

@@ -53,7 +53,7 @@ func (tx *Tx) SetProgress(task int64, session string, p ralph.Progress) error {
 	if _, err := tx.exec(`UPDATE sessions SET progress = $1, updated_at = $2 WHERE id = $3`, string(b), tx.now.String(), session); err != nil {
 		return err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventSessionProgress, TaskID: task, SessionID: session}, p); err != nil {
+	if err := tx.record(ralph.Event{TaskID: task, SessionID: session}, ralph.SessionProgressed{Progress: p}); err != nil {
 		return err
 	}
 	_, err = tx.ObserveState(session, ralph.PhaseImplementing, tx.now)

@@ -87,8 +87,8 @@ func (tx *Tx) addBlocker(task int64, body string) error {
 	if err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: task},
-		map[string]any{"taskId": task, "commentId": id, "kind": ralph.Blocker, "authorKind": ralph.ByAgent, "authorId": "ralph"})
+	return tx.record(ralph.Event{TaskID: task},
+		ralph.CommentAdded{TaskID: task, CommentID: id, Kind: ralph.Blocker, AuthorKind: ralph.ByAgent, Author: "ralph"})
 }
 
 // retryHint is the hold reason of ralph's own blockers. No other blocker that is no

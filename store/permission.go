@@ -34,8 +34,8 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 		if err != nil || p.Decision != "ask" {
 			return err
 		}
-		return tx.record(ralph.Event{Type: ralph.EventPermissionAsked, TaskID: p.TaskID, SessionID: p.SessionID},
-			map[string]any{"permissionId": id, "tool": p.Tool, "input": p.Input, "expires": p.Expires})
+		return tx.record(ralph.Event{TaskID: p.TaskID, SessionID: p.SessionID},
+			ralph.PermissionAsked{PermissionID: id, Tool: p.Tool, Input: p.Input, Expires: p.Expires})
 	})
 	return id, err
 }
@@ -80,8 +80,8 @@ func (tx *Tx) DecidePermission(id int64, decision, reason, by string) error {
 		decision, reason, by, tx.now.String(), id); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventPermissionDecided, TaskID: p.TaskID, SessionID: p.SessionID},
-		map[string]any{"permissionId": id, "decision": decision, "by": by})
+	return tx.record(ralph.Event{TaskID: p.TaskID, SessionID: p.SessionID},
+		ralph.PermissionDecided{PermissionID: id, Decision: decision, By: by})
 }
 
 // AnswerPermission is a person's answer to an open question. What is denied without

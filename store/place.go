@@ -73,6 +73,6 @@ func (tx *Tx) LeftBy(s State, before int64) (l Left, ok bool, err error) {
 // NoteRedSuite records that what verifies the project fails before a run has begun
 // any work, and what follows: in a word, and for people in a sentence, or "".
 func (tx *Tx) NoteRedSuite(run int64, onRed, reason, follows string, checks []ralph.Check) error {
-	return tx.record(ralph.Event{Type: ralph.EventBaselineRed, RunID: run},
-		map[string]any{"reason": reason, "on_red": onRed, "follows": follows, "checks": checks})
+	return tx.record(ralph.Event{RunID: run},
+		ralph.BaselineRed{Reason: reason, OnRed: onRed, Follows: follows, Checks: checks})
 }

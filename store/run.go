@@ -40,7 +40,7 @@ func (tx *Tx) StartRun(pid int, limits ralph.Limits) (ralph.Run, error) {
 	if err != nil {
 		return ralph.Run{}, err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventRunStarted, RunID: id}, map[string]any{"pid": pid, "limits": limits}); err != nil {
+	if err := tx.record(ralph.Event{RunID: id}, ralph.RunStarted{PID: pid, Limits: limits}); err != nil {
 		return ralph.Run{}, err
 	}
 	return tx.Run(id)
@@ -80,8 +80,10 @@ func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error
 	if err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventRunWaiting, RunID: id},
-		map[string]any{"state": state, "reason": reason, "until": ralph.At(until), "agent": !until.IsZero() && agent.WaitUntil.Equal(ralph.At(until).Time)})
+	return tx.record(ralph.Event{RunID: id}, ralph.RunWaiting{
+		State: state, Reason: reason, Until: ralph.At(until),
+		Agent: !until.IsZero() && agent.WaitUntil.Equal(ralph.At(until).Time),
+	})
 }
 
 // Control asks something of the run that has not ended: one of ralph.Control….
@@ -109,8 +111,8 @@ func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	if err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventRunEnded, RunID: id}, map[string]any{
-		"exit_status": exitStatus, "reason": reason, "sessions": r.Sessions, "tasks": r.Tasks, "cost_usd": r.CostUSD,
+	return tx.record(ralph.Event{RunID: id}, ralph.RunEnded{
+		ExitStatus: exitStatus, Reason: reason, Sessions: r.Sessions, Tasks: r.Tasks, CostUSD: r.CostUSD,
 	})
 }
 

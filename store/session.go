@@ -238,7 +238,7 @@ func (tx *Tx) CommitsOfSessions(ids []string) (map[string]bool, error) {
 // NoteRed records that verification fails before a task is begun, and will not be
 // excused.
 func (tx *Tx) NoteRed(task int64, reason string) error {
-	return tx.record(ralph.Event{Type: ralph.EventBaselineRed, TaskID: task}, map[string]any{"reason": reason})
+	return tx.record(ralph.Event{TaskID: task}, ralph.BaselineRed{Reason: reason})
 }
 
 // NoteRefusal records that a done was refused within its session, in which the
@@ -248,7 +248,7 @@ func (tx *Tx) NoteRefusal(session, reason string) error {
 	if err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventDoneRefused, TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, map[string]any{"reason": reason})
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, ralph.DoneRefused{Reason: reason})
 }
 
 // AddCommit notes a commit that ralph made of a session's work.
@@ -264,7 +264,7 @@ func (tx *Tx) AddCommit(session, commit string) error {
 	if _, err := tx.exec(`UPDATE sessions SET commits = $1 WHERE id = $2`, list, session); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskCommitted, TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, map[string]any{"commit": commit})
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, ralph.TaskCommitted{Commit: commit})
 }
 
 // StartSession takes a pending task and opens a session on it, in one step:
@@ -324,8 +324,8 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
 		return session, err
 	}
-	return session, tx.record(ralph.Event{Type: ralph.EventSessionStarted, TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
-		map[string]any{"title": t.Title, "attempt": session.Attempt, "model": s.Model})
+	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
+		ralph.SessionStarted{Title: t.Title, Attempt: session.Attempt, Model: s.Model})
 }
 
 // share marks the open sessions of a work tree if there are several (decision 19).
@@ -402,14 +402,14 @@ func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
 	if err != nil || len(tried) >= maxAttempts || slices.Contains(tried, command) {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventSessionRefused, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, map[string]any{"command": command})
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.CommandRefused{Command: command})
 }
 
 // attempts are the commands that a session tried and that only people may give.
 func (tx *Tx) attempts(s ralph.Session) ([]string, error) {
 	return all(tx, func(row scanner) (string, error) {
-		var payload struct{ Command string }
-		err := row.Scan(column(&payload))
-		return payload.Command, err
+		var refused ralph.CommandRefused
+		err := row.Scan(column(&refused))
+		return refused.Command, err
 	}, `SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3 ORDER BY id`, s.TaskID, s.ID, ralph.EventSessionRefused)
 }

@@ -315,10 +315,11 @@ func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
 	if _, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventSessionEnded, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, map[string]any{
-		"ending": s.Ending, "outcome": d.Outcome, "closing_verb": d.Closing, "reason": d.Reason, "cost_usd": s.CostUSD,
-		"turns": s.Turns, "seconds": tx.now.Sub(s.StartedAt.Time).Seconds(), "status": d.Status, "status_reason": d.StatusReason,
-		"files": len(s.Files), "announce": d.Announce, "leftovers": s.Leftovers, "gone": s.Gone, "snapshot_id": s.SnapshotID, "notes": s.Notes,
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.SessionEnded{
+		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Closing, Reason: d.Reason, CostUSD: s.CostUSD,
+		Turns: s.Turns, Seconds: tx.now.Sub(s.StartedAt.Time).Seconds(), Status: d.Status, StatusReason: d.StatusReason,
+		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers, Gone: s.Gone, SnapshotID: s.SnapshotID,
+		Notes: s.Notes,
 	})
 }
 

@@ -90,8 +90,10 @@ func (tx *Tx) moveState(session string, task, run int64, history []ralph.PhaseCh
 		string(change.State), entries, tx.now.String(), session); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventSessionState, TaskID: task, SessionID: session, RunID: run},
-		map[string]any{"previous": previous, "state": change.State, "source": change.Source, "unexpected": change.Unexpected, "metadata": change.Metadata})
+	return tx.record(ralph.Event{TaskID: task, SessionID: session, RunID: run}, ralph.SessionMoved{
+		Previous: previous, State: change.State, Source: change.Source, Unexpected: change.Unexpected,
+		Metadata: change.Metadata,
+	})
 }
 
 // AddCheckpoint keeps where a session stands, and returns the checkpoint's id.
@@ -115,8 +117,9 @@ func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) (id int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return id, tx.record(ralph.Event{Type: ralph.EventSessionCheckpoint, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID},
-		map[string]any{"checkpoint": id, "source": c.Source, "iteration": c.Iteration, "tokens_used": c.TokensUsed, "tokens_limit": c.TokensLimit})
+	return id, tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.CheckpointKept{
+		Checkpoint: id, Source: c.Source, Iteration: c.Iteration, TokensUsed: c.TokensUsed, TokensLimit: c.TokensLimit,
+	})
 }
 
 const checkpointColumns = `id, session_id, source, iteration, state, completed, remaining, note, tokens_used, tokens_limit, created`

@@ -172,7 +172,7 @@ func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventTaskCreated, TaskID: id}, map[string]any{"title": t.Title, "status": t.Status, "origin": t.Origin}); err != nil {
+	if err := tx.record(ralph.Event{TaskID: id}, ralph.TaskCreated{Title: t.Title, Status: t.Status, Origin: t.Origin}); err != nil {
 		return 0, err
 	}
 	for _, on := range t.DependsOn {
@@ -214,8 +214,7 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if _, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, t.ID); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: t.ID},
-		map[string]any{"title": t.Title, "changes": ralph.Changes(before, t)})
+	return tx.record(ralph.Event{TaskID: t.ID}, ralph.TaskUpdated{Title: t.Title, Changes: ralph.Changes(before, t)})
 }
 
 // checkTask reports the first thing that is wrong with what a person gave.
@@ -296,16 +295,16 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 	if t.Status == to {
 		return nil
 	}
-	change := map[string]any{"from": t.Status, "to": to, "reason": reason}
+	change := ralph.TaskStatusChanged{From: t.Status, To: to, Reason: reason}
 	if to == ralph.Blocked {
 		// Those who are told must know whether a person is waited for or only another task.
 		_, blockers, unfinished, err := tx.Open(id)
 		if err != nil {
 			return err
 		}
-		change["blockers"], change["unfinished"] = blockers, unfinished
+		change.Blockers, change.Unfinished = &blockers, &unfinished
 	}
-	err = tx.record(ralph.Event{Type: ralph.EventTaskStatusChanged, TaskID: id}, change)
+	err = tx.record(ralph.Event{TaskID: id}, change)
 	if err != nil || !(to.Ended() || t.Status.Ended()) {
 		return err
 	}
@@ -446,7 +445,7 @@ func (tx *Tx) PutBehind(id int64) error {
 		t.Priority, tx.now.String(), id); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: id}, map[string]any{"skipped": true})
+	return tx.record(ralph.Event{TaskID: id}, ralph.TaskUpdated{Skipped: true})
 }
 
 // MoveRank puts a task directly before or after another one in the queue, giving
@@ -491,5 +490,5 @@ func (tx *Tx) MoveRank(id, other int64, after bool) error {
 			return err
 		}
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: id}, map[string]any{"priority": o.Priority, "moved": other})
+	return tx.record(ralph.Event{TaskID: id}, ralph.TaskUpdated{Priority: &o.Priority, Moved: other})
 }

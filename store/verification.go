@@ -109,8 +109,8 @@ func (tx *Tx) addReview(s ralph.Session, files []string) error {
 	if err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: s.TaskID, SessionID: s.ID},
-		map[string]any{"taskId": s.TaskID, "commentId": id, "kind": ralph.Question, "authorKind": ralph.ByAgent, "authorId": "ralph"})
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID},
+		ralph.CommentAdded{TaskID: s.TaskID, CommentID: id, Kind: ralph.Question, AuthorKind: ralph.ByAgent, Author: "ralph"})
 }
 
 // Review are the protected files that a comment puts up for approval; none if it

@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/loop"
+	"ralph/loop/check"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -27,7 +28,7 @@ type unapproved struct {
 }
 
 // kept is where copies are of what people left.
-func (p *project) kept() loop.Kept { return loop.Kept(filepath.Join(p.state, "kept")) }
+func (p *project) kept() check.Kept { return check.Kept(filepath.Join(p.state, "kept")) }
 
 // configurationFiles are the files by which runs are configured: ralph.yaml, the
 // user's own configuration, and what they name.
@@ -106,7 +107,7 @@ func (p *project) unapprovedFiles(ctx context.Context, db *store.DB, files []str
 	var mended []store.ConfigurationFile
 	for _, path := range files {
 		row, known := rows[path]
-		now, err := loop.ConfigurationDigest(path)
+		now, err := place.Digest(path)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("configuration %s: %w", path, err)
@@ -206,8 +207,8 @@ func (p *project) difference(u unapproved) string {
 
 // kindOf says what stands where a file with the digest is, "" for a plain one.
 func kindOf(digest string) string {
-	if target, ok := loop.LinkTarget(digest); ok {
-		if strings.HasSuffix(target, "------") { // the mode of what is no link, see loop.ConfigurationDigest
+	if target, ok := place.LinkTarget(digest); ok {
+		if strings.HasSuffix(target, "------") { // the mode of what is no link, see place.Digest
 			return "(no plain file)"
 		}
 		return fmt.Sprintf("(a link to %s)", target)
@@ -293,7 +294,7 @@ func (a *app) approveConfig(ctx context.Context, yes bool) error {
 	var files []store.ConfigurationFile
 	names := []string{}
 	for _, u := range p.unapproved {
-		now, err := loop.ConfigurationDigest(u.Path)
+		now, err := place.Digest(u.Path)
 		if err != nil {
 			return err
 		}

@@ -209,7 +209,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	}
 	status, err := o.reported(ctx, a, db, l)
 	if gone := intactAfter(db, err); gone != nil {
-		err = p.lost(ctx, db, l.Tree, gone)
+		err = p.lost(ctx, db, l.Place.Tree, gone)
 	} else if kerr := keepWithin(ctx, p, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
 	}
@@ -434,11 +434,11 @@ func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 		return err
 	}
 	agent := "agent: " + strings.Join(agentCommand(l), " ")
-	if len(l.Verification.Commands) == 0 {
+	if len(l.Check.Commands) == 0 {
 		_, err := fmt.Fprintf(w, "%s\nverification: none for the project (set verify in ralph.yaml)\n", agent)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s\nverification: %s\n", agent, strings.Join(l.Verification.Commands, "; "))
+	_, err := fmt.Fprintf(w, "%s\nverification: %s\n", agent, strings.Join(l.Check.Commands, "; "))
 	return err
 }
 

@@ -2,16 +2,15 @@ package main
 
 import "strings"
 
-// of are judges: some of loop's tests, by the beginnings of their names.
-func of(tests ...string) judge {
-	return judge{pkg: "loop", run: "^(" + strings.Join(tests, "|") + ")"}
+// of are judges: some of a package's tests, by the beginnings of their names.
+func of(pkg string, tests ...string) judge {
+	return judge{pkg: pkg, run: "^(" + strings.Join(tests, "|") + ")"}
 }
 
 // decisions are loop's tests of what it decides, which need no run of a loop.
-var decisions = of(
-	"TestTheModelOfASession", "TestASessionsClock", "TestWhatARedBaseline", "TestAProtectedFile", "TestProtectedFiles",
-	"TestDigestsOfProtectedFiles", "TestLimitsOfARun", "TestUsageWindows",
-	"TestIdleness", "TestADayBegins", "TestWhyASession", "TestTheParts", "TestFilesOfStagnation", "TestAfterAnAgentError", "TestJudgeByTheBaseline",
+var decisions = of("loop",
+	"TestTheModelOfASession", "TestASessionsClock", "TestLimitsOfARun", "TestUsageWindows",
+	"TestIdleness", "TestADayBegins", "TestWhyASession", "TestTheParts", "TestAfterAnAgentError",
 	"TestHowARunEndsWithNothingLeftToDo", "TestWhatASessionIsCharged",
 )
 
@@ -36,7 +35,11 @@ var scope = []target{
 		{pkg: "signals", run: "TestEveryDecision"},
 	}},
 	{files: "loop/*.go", functions: strings.Join([]string{
-		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", "judgeRest", "judge", "withCause", `Loop\.(chooseModel|excusable)`,
-		`newClock|clock\..*`, `idleness\..*`, `hashes\.differ|parts\..*|digestFiles`, "digest(Protected|Matches|One|File|Files)", "welcome|farewell|tampered|paths", "isHidden|assumed|hiding|below",
+		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", "judgeRest", "withCause", `Loop\.chooseModel`,
+		`newClock|clock\..*`, `idleness\..*`, `hashes\.differ|parts\..*`,
 	}, "|"), judges: []judge{decisions}},
+	{files: "loop/check/*.go", functions: `Judge|Verifier\.excusable|digestOne|welcome|farewell|tampered|paths|isHidden|assumed|hiding`,
+		judges: []judge{of("loop/check", "TestJudgeByTheBaseline", "TestWhatARedBaseline", "TestAProtectedFile", "TestProtectedFiles")}},
+	{files: "loop/place/*.go", functions: `Place\.Files|Digests|Digest|digest(Matches|File)|below`,
+		judges: []judge{of("loop/place", "TestAProtectedFile", "TestDigestsOfProtectedFiles", "TestFilesOfStagnation")}},
 }
