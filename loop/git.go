@@ -2,9 +2,11 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -32,9 +34,50 @@ func (l *Loop) look(ctx context.Context, s *session) (snapshot worktree.Snapshot
 	return snapshot, ignored, both.Wait()
 }
 
+// A treeError says that git fails in the work tree.
+type treeError struct{ error }
+
+// Unwrap is what git said.
+func (e *treeError) Unwrap() error { return e.error }
+
 // untold says that git does not tell the state of the work tree, and how people see why.
 func untold(err error) error {
-	return fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)
+	return &treeError{fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)}
+}
+
+// gitTries is how often in a row git may fail before a session begins until a run ends.
+const gitTries = 3
+
+// awaitGit notes that git has failed before a session began; ok is false where that is
+// not what went wrong, or no use to wait for. Another git may just be writing there, or
+// the machine be short of something. There is one work tree, so that no other task can
+// be worked on instead of this one: where it lasts a run ends with the reason, for only
+// people can mend it, and a daemon goes on waiting.
+func (r *runner) awaitGit(cause error) (ok bool) {
+	var trouble *treeError
+	if !errors.As(cause, &trouble) || errors.Is(cause, worktree.ErrGone) {
+		return false
+	}
+	if r.untold++; r.untold >= gitTries && !r.Daemon {
+		return false
+	}
+	r.gitReason = shortly(cause)
+	r.gitNext = time.Now().Add(time.Second << min(r.untold-1, 6))
+	r.Log.Warn("git fails before a session; it is tried again", "error", cause, "times", r.untold)
+	return true
+}
+
+// waitForGit waits until git is asked again. It reports whether it waited at all.
+func (r *runner) waitForGit(ctx context.Context) (bool, error) {
+	left := time.Until(r.gitNext)
+	if left <= 0 {
+		return false, nil
+	}
+	if err := r.state(ctx, "waiting", r.gitReason, r.gitNext); err != nil {
+		return false, err
+	}
+	r.sleep(ctx, min(left, pollWaiting))
+	return true, nil
 }
 
 // saveWork keeps what people have not committed before a session may touch it, and

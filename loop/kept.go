@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"ralph/internal/worktree"
 )
 
 // Kept is a folder with copies of files as people left them, named by the digest of
@@ -189,8 +191,12 @@ func writeNew(path string, content []byte, mode fs.FileMode) error {
 }
 
 // ConfigurationDigest is a digest of a file by which runs are configured, "" if it is
-// not there. Of a link both where it leads and what is there count.
+// not there. Of a link both where it leads and what is there count; of git's own files,
+// see [worktree.Settings], what it steers git by.
 func ConfigurationDigest(path string) (string, error) {
+	if worktree.IsSettings(path) {
+		return worktree.SettingsDigest(path)
+	}
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || isNotDir(err) {
 		return "", nil

@@ -53,7 +53,7 @@ func (l *Loop) open(ctx context.Context, start store.Start, task ralph.Task) (s 
 	}
 	uncommitted, err := l.saveWork(ctx, s, snapshot, ignored)
 	if err != nil {
-		return nil, fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task.ID, err)
+		return nil, &treeError{fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task.ID, err)}
 	}
 	_, unseen := digestProtected(l.Dir, l.Verification.Protect)
 	s.hidden = slices.Sorted(maps.Keys(unseen))

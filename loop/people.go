@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -51,7 +52,13 @@ func (l *Loop) greet(ctx context.Context) error {
 			files = slices.DeleteFunc(files, func(p store.ProtectedFile) bool { _, ok := known[p.Path]; return ok })
 		}
 		for path, digest := range config {
-			if row, ok := rows[path]; !ok || row.Seen != digest && !working {
+			row, ok := rows[path]
+			switch {
+			case ok && (row.Seen == digest || working):
+			case ok && worktree.StillLeft(row.Approved, row.Seen, digest):
+				row.Seen = digest
+				configuration = append(configuration, row)
+			default:
 				configuration = append(configuration, store.ConfigurationFile{Path: path, Approved: digest, Seen: digest})
 			}
 		}
@@ -128,7 +135,7 @@ func (s *session) leaveTaking(tx *store.Tx, saw observation, d signals.Decision)
 		}
 		left = append(left, store.ConfigurationFile{Path: path, Approved: row.Approved, Seen: now, Session: s.row.ID})
 		if row.Approved != now {
-			s.row.Notes = append(s.row.Notes, fmt.Sprintf("it changed %s, by which runs are configured: the next run starts only after `ralph approve config`, or with the file put back", s.named(path)))
+			s.row.Notes = append(s.row.Notes, s.unapproved(path, row.Approved, now))
 		}
 	}
 	if err := tx.KeepConfigurationFiles(left); err != nil || saw.digests == nil {
@@ -153,6 +160,18 @@ func (s *session) leaveTaking(tx *store.Tx, saw observation, d signals.Decision)
 		s.row.Notes = append(s.row.Notes, "it changed protected files, which are put back as people left them: "+strings.Join(back, ", ")+"; no session begins before that")
 	}
 	return nil
+}
+
+// unapproved says that a session has changed what only people may, and what follows.
+func (l *Loop) unapproved(path, was, now string) string {
+	if !worktree.IsSettings(path) {
+		return fmt.Sprintf("it changed %s, by which runs are configured: the next run starts only after "+
+			"`ralph approve config`, or with the file put back", l.named(path))
+	}
+	names, _ := worktree.ChangedSettings(path, was, now)
+	return fmt.Sprintf("it changed %s (%s), which no git of ralph's obeys, but yours does: "+
+		"the next run starts only after `ralph approve config`, or with it taken back (`ralph doctor` says how)",
+		l.named(path), signals.FileList(names))
 }
 
 // named is a path for people.
