@@ -40,20 +40,25 @@ var imports = map[string][]string{
 	},
 	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc"},
 	"ralph/loop": {
-		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/testresult",
-		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent",
+		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
+		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent", "ralph/loop/check", "ralph/loop/place",
 	},
+	"ralph/loop/check": {
+		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult", "ralph/internal/worktree",
+		"ralph/loop/place",
+	},
+	"ralph/loop/place":          {"ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},
 	"ralph/loop/agent":          {"ralph", "ralph/internal/proc"},
 	"ralph/loop/agent/scripted": {"ralph"},
 	"ralph/loop/agent/claude":   {"ralph", "ralph/loop/agent", "ralph/internal/proc", "ralph/internal/jsonl"},
 	// Measures all of them, as users and from the inside, and is in no binary of ralph's.
-	"ralph/internal/bench":       {"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/internal/worktree"},
+	"ralph/internal/bench":       {"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/place", "ralph/internal/worktree"},
 	"ralph/internal/bench/floor": {},
 	// Changes rules on purpose, to see whether tests notice; in no binary either.
 	"ralph/internal/mutation": {},
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop", "ralph/loop/agent",
-		"ralph/loop/agent/claude",
+		"ralph/loop/agent/claude", "ralph/loop/check", "ralph/loop/place",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config", "ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/loop/agent/scripted",
 		"ralph/internal/schedule", "ralph/internal/testresult", "ralph/internal/systemd", "ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox", "ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
 		"ralph/internal/dashboard", "ralph/internal/localhttp",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ralph/loop/agent"
+	"ralph/loop/check"
 
 	"ralph"
 	"ralph/loop"
@@ -209,9 +210,9 @@ func TestWhatBecomesOfASession(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.repository(tt.verify...)
-			l.ClosingReminders, l.Verification.Protect = 1, []string{"*.golden"}
-			l.Kept = loop.Kept(t.TempDir())
-			write(t, filepath.Join(l.Dir, "mine"), "true")
+			l.Session.Reminders, l.Check.Protect = 1, []string{"*.golden"}
+			l.Kept = check.Kept(t.TempDir())
+			write(t, filepath.Join(l.Place.Dir, "mine"), "true")
 			id := b.add(ralph.Task{Title: "A"})
 			_, s := b.once(l, &speech{b: b, turns: tt.turns, ending: ralph.Finished})
 			task := b.task(id)
@@ -228,7 +229,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 			if got := len(s.Unchanged) == 4; got != tt.stagnant {
 				t.Errorf("unchanged are %q", s.Unchanged)
 			}
-			if exists(filepath.Join(l.State, "sessions", s.ID, "objects")) {
+			if exists(filepath.Join(l.Place.State, "sessions", s.ID, "objects")) {
 				t.Error("the objects of its snapshots are still there")
 			}
 		})

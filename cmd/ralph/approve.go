@@ -16,7 +16,8 @@ import (
 
 	"ralph"
 	"ralph/internal/worktree"
-	"ralph/loop"
+	"ralph/loop/check"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -28,7 +29,7 @@ type unapproved struct {
 }
 
 // kept is where copies are of what people left.
-func (p *project) kept() loop.Kept { return loop.Kept(filepath.Join(p.state, "kept")) }
+func (p *project) kept() check.Kept { return check.Kept(filepath.Join(p.state, "kept")) }
 
 // configurationFiles are the files by which runs are configured: ralph.yaml, the
 // user's own configuration, and what they name.
@@ -90,7 +91,18 @@ func (p *project) judgeConfiguration(ctx context.Context, db *store.DB) error {
 			return err
 		}
 	}
+	if p.config.Configuration == "approved" {
+		db.Instead = slices.DeleteFunc(p.replaceable(), func(path string) bool {
+			i := slices.IndexFunc(p.unapproved, func(u unapproved) bool { return u.Path == path })
+			return i >= 0 && p.unapproved[i].Approved != "" && p.instead[path] == ""
+		})
+	}
 	return nil
+}
+
+// replaceable are the files that a run can read in another version: programs it cannot.
+func (p *project) replaceable() []string {
+	return []string{filepath.Join(p.root, configName), p.userFile, filepath.Join(p.root, templateFile(p))}
 }
 
 // unapprovedFiles are those of the files, and of what is known from before, that are as
@@ -110,7 +122,7 @@ func (p *project) unapprovedFiles(ctx context.Context, db *store.DB, files []str
 	var mended []store.ConfigurationFile
 	for _, path := range files {
 		row, known := rows[path]
-		now, err := loop.ConfigurationDigest(path)
+		now, err := place.Digest(path)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("configuration %s: %w", path, err)
@@ -170,32 +182,26 @@ func (p *project) waitsForApproval() string {
 func (p *project) howToApprove() string {
 	var back []string
 	for _, u := range p.unapproved {
-		if how := []string{"git checkout"}; !worktree.IsSettings(u.Path) {
-			back = append(back, how...)
-		} else if _, how = worktree.ChangedSettings(u.name, u.Approved, u.now); len(how) > 0 {
-			back = append(back, how...)
+		how := []string{"git checkout"}
+		if worktree.IsSettings(u.Path) {
+			_, how = worktree.ChangedSettings(u.name, u.Approved, u.now)
 		}
+		back = append(back, how...)
 	}
 	slices.Sort(back)
-	return "`ralph approve config` approves it; with the file put back as it was (" + strings.Join(slices.Compact(back), "; ") + ") runs start as well"
+	return "`ralph approve config` approves it; with the file put back as it was (" +
+		strings.Join(slices.Compact(back), "; ") + ") runs start as well"
 }
 
 // refuseUnapproved keeps a run from starting with what a session left, unless the
 // approved version is to be used, which files can be replaced by and programs not.
-func (p *project) refuseUnapproved() error {
-	if len(p.unapproved) == 0 {
+func (p *project) refuseUnapproved(db *store.DB) error {
+	if !slices.ContainsFunc(p.unapproved, func(u unapproved) bool { return !slices.Contains(db.Instead, u.Path) }) {
 		return nil
 	}
-	usable := p.config.Configuration == "approved"
 	var diffs strings.Builder
 	for _, u := range p.unapproved {
-		if u.Approved != "" && p.instead[u.Path] == "" || !slices.Contains([]string{filepath.Join(p.root, configName), p.userFile, filepath.Join(p.root, templateFile(p))}, u.Path) {
-			usable = false
-		}
 		diffs.WriteString(p.difference(u))
-	}
-	if usable {
-		return nil
 	}
 	return &statusError{ralph.ExitWaiting, fmt.Errorf("waiting for people: %s\n%s%s", p.waitsForApproval(), diffs.String(), p.howToApprove())}
 }
@@ -236,8 +242,8 @@ func (p *project) difference(u unapproved) string {
 
 // kindOf says what stands where a file with the digest is, "" for a plain one.
 func kindOf(digest string) string {
-	if target, ok := loop.LinkTarget(digest); ok {
-		if strings.HasSuffix(target, "------") { // the mode of what is no link, see loop.ConfigurationDigest
+	if target, ok := place.LinkTarget(digest); ok {
+		if strings.HasSuffix(target, "------") { // the mode of what is no link, see place.Digest
 			return "(no plain file)"
 		}
 		return fmt.Sprintf("(a link to %s)", target)
@@ -306,6 +312,9 @@ func (a *app) approveConfig(ctx context.Context, yes bool) error {
 			fmt.Fprint(a.out, p.difference(u))
 		}
 	}
+	if _, err := p.load(nil); err != nil {
+		return usage(fmt.Errorf("not approved, and nothing was changed: no run can begin with what is there:\n%w", err))
+	}
 	if !yes {
 		in, ok := a.in.(*os.File)
 		if !ok || !onTerminal(in) {
@@ -323,7 +332,7 @@ func (a *app) approveConfig(ctx context.Context, yes bool) error {
 	var files []store.ConfigurationFile
 	names := []string{}
 	for _, u := range p.unapproved {
-		now, err := loop.ConfigurationDigest(u.Path)
+		now, err := place.Digest(u.Path)
 		if err != nil {
 			return err
 		}

@@ -151,7 +151,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	defer db.Close()
-	if err := p.refuseUnapproved(); err != nil {
+	if err := p.refuseUnapproved(db); err != nil {
 		return o.notBegun(ctx, a, db, err)
 	}
 	if why := p.waitsForApproval(); why != "" {
@@ -174,7 +174,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err != nil {
 		return err
 	}
-	l.Model, l.NoWait = o.model, o.noWait
+	l.Models.Flag, l.NoWait = o.model, o.noWait
 	if o.beside, err = newBystanders(a, p, db); err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	}
 	status, err := o.reported(ctx, a, db, l)
 	if gone := intactAfter(db, err); gone != nil {
-		err = p.lost(ctx, db, l.Tree, gone)
+		err = p.lost(ctx, db, l.Place.Tree, gone)
 	} else if kerr := keepWithin(ctx, p, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
 	}
@@ -341,7 +341,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 					if onTerminal(a.out) {
 						over = "\r\x1b[K" // a countdown may stand there
 					}
-					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n", over, l.ShutdownGrace)
+					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n", over, l.Session.Grace)
 				}
 			} else {
 				cancel()
@@ -434,11 +434,11 @@ func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 		return err
 	}
 	agent := "agent: " + strings.Join(agentCommand(l), " ")
-	if len(l.Verification.Commands) == 0 {
+	if len(l.Check.Commands) == 0 {
 		_, err := fmt.Fprintf(w, "%s\nverification: none for the project (set verify in ralph.yaml)\n", agent)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s\nverification: %s\n", agent, strings.Join(l.Verification.Commands, "; "))
+	_, err := fmt.Fprintf(w, "%s\nverification: %s\n", agent, strings.Join(l.Check.Commands, "; "))
 	return err
 }
 

@@ -187,23 +187,29 @@ func (r Report) text(w *bytes.Buffer) {
 			fmt.Fprintf(w, "           ! %s\n", line(n))
 		}
 		for _, f := range t.Flags {
-			fmt.Fprintf(w, "           %s\n", f.Line())
+			fmt.Fprintf(w, "           %s\n", whole(f.String(), "             "))
 		}
 	}
 	for i, p := range r.Waiting {
 		if i == 0 {
 			fmt.Fprintln(w, "\nwaiting for you:")
 		}
-		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), line(p.Text), p.Command)
+		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), whole(p.Text, "      "), p.Command)
 	}
 	if e := r.ending(); e != "" {
 		fmt.Fprintf(w, "\n%s\n", line(e))
 	}
 }
 
-// Line is the flag on one line, with what is done about it.
-func (f Flag) Line() string {
-	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, line(f.What), f.Comment)
+// String is the flag as its agent worded it, with what is done about it.
+func (f Flag) String() string {
+	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, strings.TrimSpace(f.What), f.Comment)
+}
+
+// whole is a text that people decide on, with all its lines, those after the first
+// behind some blanks.
+func whole(s, blanks string) string {
+	return strings.ReplaceAll(strings.TrimSpace(transcript.Visible(s)), "\n", "\n"+blanks)
 }
 
 // line is text on one line, with what hides or would steer a terminal by its number,
@@ -216,10 +222,17 @@ func line(s string) string {
 	return s
 }
 
-// cell is text as Markdown that means nothing but itself.
-func cell(s string) string {
+// cells is a text that people decide on as Markdown, with all its lines.
+func cells(s string) string {
+	return strings.ReplaceAll(escaped(whole(s, "")), "\n", "<br>")
+}
+
+// cell is text on one line as Markdown that means nothing but itself.
+func cell(s string) string { return escaped(line(s)) }
+
+func escaped(s string) string {
 	var b strings.Builder
-	for _, r := range line(s) {
+	for _, r := range s {
 		switch {
 		case r == '<':
 			b.WriteString("&lt;")
@@ -254,7 +267,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 		if i == 0 {
 			fmt.Fprint(w, "\n## Waiting for you\n\n")
 		}
-		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cell(p.Text), cell(p.Command))
+		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cells(p.Text), cell(p.Command))
 	}
 	noted := false
 	for _, t := range r.Tasks {
@@ -273,7 +286,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 				fmt.Fprint(w, "\n## Flagged\n\n")
 				begun = true
 			}
-			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cell(f.Line()))
+			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cells(f.String()))
 		}
 	}
 	for _, t := range r.Tasks {
@@ -393,7 +406,7 @@ func (r Report) Annotate(w io.Writer) error {
 			annotation(&b, "warning", fmt.Sprintf("TASK-%d", t.TaskID), n)
 		}
 		for _, f := range t.Flags {
-			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.Line())
+			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.String())
 		}
 	}
 	annotation(&b, "notice", "ralph", strings.Join(slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" }), "\n"))

@@ -1,11 +1,9 @@
-package loop
+package session
 
 import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"ralph/internal/proc"
 )
 
 // busyShare is the part of a processor from which a session's processes count as
@@ -26,9 +24,9 @@ type idleness struct {
 }
 
 // newIdleness starts counting now, when there is no process of the session yet.
-func newIdleness(limit time.Duration, tree func(context.Context) (string, error)) *idleness {
+func newIdleness(limit time.Duration, cpu func() (time.Duration, error), tree func(context.Context) (string, error)) *idleness {
 	now := time.Now()
-	return &idleness{limit: limit, cpu: proc.CPUTime, tree: tree, alive: now, last: now}
+	return &idleness{limit: limit, cpu: cpu, tree: tree, alive: now, last: now}
 }
 
 // event notes that something was seen. It may be called from any goroutine.

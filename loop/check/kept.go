@@ -1,4 +1,4 @@
-package loop
+package check
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"ralph/internal/worktree"
+	"ralph/loop/place"
 )
 
 // Kept is a folder with copies of files as people left them, named by the digest of
@@ -49,14 +49,6 @@ func (k Kept) Copy(digest string) string {
 		return ""
 	}
 	return path
-}
-
-// LinkTarget is where a link leads of which this is the digest; ok is false for the
-// digest of anything else.
-func LinkTarget(digest string) (target string, ok bool) {
-	target, ok = strings.CutPrefix(digest, "link ")
-	target, _, _ = strings.Cut(target, "\x00")
-	return target, ok
 }
 
 // has tells whether what has the digest can be put back.
@@ -137,7 +129,7 @@ func (k Kept) restore(dir, name, digest string) (err error) {
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if target, ok := LinkTarget(digest); ok {
+	if target, ok := place.LinkTarget(digest); ok {
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -188,29 +180,6 @@ func writeNew(path string, content []byte, mode fs.FileMode) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-// ConfigurationDigest is a digest of a file by which runs are configured, "" if it is
-// not there. Of a link both where it leads and what is there count; of git's own files,
-// see [worktree.Settings], what it steers git by.
-func ConfigurationDigest(path string) (string, error) {
-	if worktree.IsSettings(path) {
-		return worktree.SettingsDigest(path)
-	}
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) || isNotDir(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return digestFile(path, fs.FileInfoToDirEntry(info))
-}
-
-// isNotDir tells that a part of a path is a file, so that nothing is below it.
-func isNotDir(err error) bool {
-	var path *fs.PathError
-	return errors.As(err, &path) && strings.Contains(path.Err.Error(), "not a directory")
 }
 
 // A StuckError says which protected files cannot be put back as people left them.

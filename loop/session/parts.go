@@ -1,16 +1,7 @@
-package loop
+package session
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
-
+	"context"
 	"ralph/internal/worktree"
 	"ralph/store"
 )
@@ -54,51 +45,25 @@ func (p parts) missing() []string {
 }
 
 // hash takes the digests of a task's session at this moment; files are those of
-// [digestFiles], for which a transaction is no place.
+// [place.Place.Files], for which a transaction is no place.
 func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h hashes, err error) {
 	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Digest(), files
 	h.Definitions, err = tx.Definitions(task)
 	return h, err
 }
 
-// digestFiles is one digest of the contents of files below a folder; one that is
-// not there counts as such, and one that cannot be read counts with the reason.
-func digestFiles(dir string, names []string) string {
-	sum := sha256.New()
-	for _, name := range names {
-		err := addFile(sum, filepath.Join(dir, name), name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			fmt.Fprintf(sum, "%q cannot be read: %s\n", name, reason(err))
+// now takes the digests of this moment. A change by people is not the session's.
+func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
+	files := s.Place.Files()
+	s.left, err = store.Read(ctx, s.Store, func(tx *store.Tx) (hashes, error) {
+		if h, err = hash(tx, s.Row.TaskID, snapshot, files); err != nil {
+			return h, err
 		}
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-// addFile adds a file's name and content. It does not wait for the other end of a
-// pipe that stands in the file's place.
-func addFile(sum io.Writer, path, name string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no file")
-	}
-	fmt.Fprintf(sum, "%q\n", name)
-	_, err = io.Copy(sum, f)
-	return err
-}
-
-// reason is what an error says without the path, which the caller names.
-func reason(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err.Error()
-	}
-	return err.Error()
+		edited, err := tx.PeopleEdited(s.Row.ID)
+		if edited {
+			h.Definitions = s.reference.Definitions
+		}
+		return h, err
+	})
+	return s.left, err
 }

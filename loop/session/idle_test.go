@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -74,8 +74,7 @@ func TestIdlenessBetweenItsLooks(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("no tree")
-		i := newIdleness(10*time.Second, func(context.Context) (string, error) { return "", broken })
-		i.cpu = func() (time.Duration, error) { return 0, nil }
+		i := newIdleness(10*time.Second, func() (time.Duration, error) { return 0, nil }, func(context.Context) (string, error) { return "", broken })
 		time.Sleep(9 * time.Second)
 		i.event()
 		time.Sleep(4 * time.Second)
