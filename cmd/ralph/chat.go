@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/loop/session"
 	"ralph/mcpserver"
@@ -185,7 +186,7 @@ func beginning(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return strings.ToValidUTF8(s[:n], "") + " … (cut)"
+	return text.Head(s, n) + " … (cut)"
 }
 
 // Progress implements mcpserver.Human.

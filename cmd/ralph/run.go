@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"ralph/internal/retention"
 	"ralph/internal/schedule"
 	"ralph/internal/systemd"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -488,4 +488,4 @@ func span(seconds float64) string {
 }
 
 // dollars is an amount for people.
-func dollars(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', 2, 64) }
+func dollars(usd float64) string { return text.Money(usd) }
