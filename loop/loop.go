@@ -69,6 +69,7 @@ type Loop struct {
 	ShutdownGrace    time.Duration // what a session in progress is given when the run is stopped
 	Snapshots        bool          // people's uncommitted files are saved before each session
 	CommitTasks      bool          // what a completed task left uncommitted is committed
+	TakeBack         bool          // what a session changed that failed is taken back
 
 	Task   int64           // work on this one alone; 0 for the queue
 	NoWait bool            // end the run instead of waiting for the agent

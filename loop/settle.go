@@ -80,6 +80,9 @@ func (s *session) settle(ctx context.Context, report agent.Report) (d signals.De
 		// Whoever begins the next session is told, and does not begin it.
 		s.Log.Warn("what a session changed of what is people's stays", "session", s.row.ID, "error", err)
 	}
+	if err := s.afterFailure(keep, saw, d); err != nil {
+		s.Log.Warn("what a session left that failed stays as it is", "session", s.row.ID, "error", err)
+	}
 	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
 		s.Log.Warn("what a session's snapshots took cannot be removed", "session", s.row.ID, "error", err)
 	}

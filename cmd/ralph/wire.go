@@ -62,7 +62,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		CheckpointAt: checkpointAt(c.Session), ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
 		OnRed: loop.OnRed(c.Verify.OnRed), Commands: func() ([]string, error) { return configuredCommands(ctx, p, db) },
 		ShutdownGrace: c.ShutdownGrace,
-		Snapshots:     c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
+		Snapshots:     c.Git.Snapshot, CommitTasks: c.Git.Commit == "task", TakeBack: c.AfterFailure == "restore",
 	}, nil
 }
 
