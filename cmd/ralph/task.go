@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/report"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -251,7 +250,7 @@ func sayTask(w io.Writer, v taskView) error {
 	for _, c := range v.Verify {
 		line("verify", c)
 	}
-	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", report.Count(v.Receipt.Attempts, "attempt"), report.Count(v.Receipt.Sessions, "session"), v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
+	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(v.Receipt.Attempts, "attempt"), text.Count(v.Receipt.Sessions, "session"), v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
 	if v.Receipt.Shared {
 		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
 	}
@@ -270,7 +269,7 @@ func sayTask(w io.Writer, v taskView) error {
 			line("", "fails: "+oneLine(strings.Join(c.Failures, ", "), 200))
 		}
 		if !c.Passed {
-			for l := range strings.Lines(transcript.Clean(c.Tail)) {
+			for l := range strings.Lines(text.Clean(c.Tail)) {
 				fmt.Fprintf(&b, "             | %s\n", strings.TrimRight(l, "\n"))
 			}
 		}
@@ -288,7 +287,7 @@ func sayTask(w io.Writer, v taskView) error {
 
 // printable is a text with what would steer a terminal, hide, or turn the order of
 // letters around made visible.
-func printable(s string) string { return transcript.Visible(s) }
+func printable(s string) string { return text.Visible(s) }
 
 func newTaskEdit(a *app) *cobra.Command {
 	var n ralph.Task

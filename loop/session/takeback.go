@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -30,13 +30,13 @@ func failed(row ralph.Session, d signals.Decision, unchecked bool) bool {
 
 // afterFailure saves what a session left that failed, and takes it back if that is
 // wanted (after_failure).
-func (s *session) afterFailure(ctx context.Context, saw observation, d signals.Decision) error {
-	if !s.Snapshots && !s.TakeBack || !failed(s.row, d, saw.unchecked != "" || saw.stopped != "") {
+func (s *Session) afterFailure(ctx context.Context, saw observation, d signals.Decision) error {
+	if !s.Place.Saves && !s.Place.TakesBack || !failed(s.Row, d, saw.unchecked != "" || saw.stopped != "") {
 		return nil
 	}
 	var shared bool
 	if err := s.Store.View(ctx, func(tx *store.Tx) error {
-		row, err := tx.Session(s.row.ID)
+		row, err := tx.Session(s.Row.ID)
 		shared = row.Shared
 		return err
 	}); err != nil {
@@ -48,8 +48,8 @@ func (s *session) afterFailure(ctx context.Context, saw observation, d signals.D
 		return err
 	}
 	saved, _, err := tree.Save(ctx, saw.at, ignored, s.scratch(),
-		fmt.Sprintf("after attempt on TASK-%d, session %.8s, which failed", s.row.TaskID, s.row.ID))
-	if err != nil || !s.TakeBack {
+		fmt.Sprintf("after attempt on TASK-%d, session %.8s, which failed", s.Row.TaskID, s.Row.ID))
+	if err != nil || !s.Place.TakesBack {
 		return err
 	}
 	switch {
@@ -65,7 +65,7 @@ func (s *session) afterFailure(ctx context.Context, saw observation, d signals.D
 	}
 	// What was changed after the last sign of a session that nobody saw end may be
 	// somebody else's.
-	last := lastSign(s.logDir())
+	last := lastSign(s.folder())
 	others := func(path string) bool {
 		info, err := os.Lstat(s.Place.Path(path))
 		return s.reopened && err == nil && info.ModTime().After(last)
@@ -74,7 +74,7 @@ func (s *session) afterFailure(ctx context.Context, saw observation, d signals.D
 	if err != nil {
 		return err
 	}
-	note := takenBack(back, saved.ID, s.row.Commits)
+	note := takenBack(back, saved.ID, s.Row.Commits)
 	if note == "" {
 		return nil
 	}
@@ -82,9 +82,9 @@ func (s *session) afterFailure(ctx context.Context, saw observation, d signals.D
 }
 
 // note tells people of what became of a session's changes.
-func (s *session) note(ctx context.Context, note string, e ralph.SessionRestored) error {
+func (s *Session) note(ctx context.Context, note string, e ralph.SessionRestored) error {
 	e.Note = note
-	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRestored(s.row.ID, e) })
+	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRestored(s.Row.ID, e) })
 }
 
 // lastSign is when the newest of a session's records was written.
