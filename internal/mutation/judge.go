@@ -322,7 +322,7 @@ func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]b
 		out.Write(source[from:])
 		files[name] = out.Bytes()
 		pkg := packageName.FindSubmatch(source)[1]
-		files[filepath.Join(filepath.Dir(name), "mutant_of_the_test.go")] = fmt.Appendf(nil, chooser, pkg, active)
+		files[filepath.Join(filepath.Dir(name), "chosen_mutant.go")] = fmt.Appendf(nil, chooser, pkg, active)
 	}
 	return files, nil
 }
