@@ -180,7 +180,7 @@ func try(
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{root: root, dir: dir, jobs: o.jobs, blocks: map[string][]block{}, killers: map[string][]killer{}}
+	b := &bench{root: root, dir: dir, jobs: o.jobs, blocks: map[string][]block{}, killers: map[string][]test{}}
 	began := time.Now()
 	if err := b.measure(ctx, found); err != nil {
 		return err
