@@ -3,9 +3,12 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,5 +156,27 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 	}
 	if s.row.State != ralph.PhaseImplementing {
 		t.Errorf("it stands at %s, %+v", s.row.State, s.row.History)
+	}
+}
+
+func TestOnlyThePeopleWhoStopARunCallItsChecksOff(t *testing.T) {
+	for _, tt := range []struct{ cause, want error }{
+		{fmt.Errorf("so it was said: %w", errRunStop), errRunStop}, {errCancelled, errCancelled}, {errContract, errContract}, {errHalted, errHalted},
+		{errTimeout, nil}, {errIdle, nil}, {errRunLimit, nil}, {nil, nil},
+	} {
+		if got := calledOff(tt.cause); !errors.Is(got, tt.want) {
+			t.Errorf("%v: got %v", tt.cause, got)
+		}
+	}
+}
+
+func TestAnErrorInAVerdictIsShort(t *testing.T) {
+	if got := shortly(errors.New("one\n\ttwo")); got != "one two" {
+		t.Errorf("got %q", got)
+	}
+	for n, want := range map[int]int{300: 300, 301: 300 + len("…")} {
+		if got := shortly(errors.New(strings.Repeat("x", n))); len(got) != want {
+			t.Errorf("of %d characters %d are left", n, len(got))
+		}
 	}
 }

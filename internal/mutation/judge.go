@@ -62,10 +62,13 @@ type block struct{ from, to place }
 // measure runs the tests that may be needed, each by itself.
 func (b *bench) measure(ctx context.Context, list []suspect) error {
 	folders, packages := map[string]bool{}, map[string]bool{}
+	var judges []judge
 	for _, s := range list {
 		folders["./"+filepath.ToSlash(filepath.Dir(s.file))] = true
-		for _, pkg := range s.tests {
-			packages[pkg] = true
+		for _, j := range s.judges {
+			if packages[j.pkg] = true; !slices.Contains(judges, j) {
+				judges = append(judges, j)
+			}
 		}
 	}
 	over := "-coverpkg=" + strings.Join(slices.Sorted(maps.Keys(folders)), ",")
@@ -81,10 +84,9 @@ func (b *bench) measure(ctx context.Context, list []suspect) error {
 			return fmt.Errorf("tests of %s: %w", pkg, err)
 		}
 		for _, name := range strings.Fields(string(names)) {
-			if idle.MatchString(name) {
-				continue
+			if sits(judges, pkg, name) {
+				jobs.Go(func() error { return b.look(ctx, binary, test{pkg: pkg, name: name}) })
 			}
-			jobs.Go(func() error { return b.look(ctx, binary, test{pkg: pkg, name: name}) })
 		}
 	}
 	err = jobs.Wait()
@@ -148,7 +150,7 @@ func (b *bench) holding(s suspect) (list []test) {
 		is = func(b block) bool { return before(s.reach[0], b.from) && before(b.from, s.reach[1]) }
 	}
 	for _, t := range b.tests {
-		if slices.Contains(s.tests, t.pkg) && (s.function == "" || slices.ContainsFunc(t.through[s.file], is)) {
+		if sits(s.judges, t.pkg, t.name) && (s.function == "" || slices.ContainsFunc(t.through[s.file], is)) {
 			list = append(list, t)
 		}
 	}
@@ -234,7 +236,7 @@ func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
 	if err != nil {
 		return "", err
 	}
-	c, refused, err := b.convene(ctx, map[string][]byte{s.file: s.apply(source)}, s.tests)
+	c, refused, err := b.convene(ctx, map[string][]byte{s.file: s.apply(source)}, b.packages(s))
 	if err != nil || refused != "" {
 		return notViable, err
 	}
@@ -242,21 +244,29 @@ func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
 	return v, errors.Join(err, c.dissolve())
 }
 
+// packages are those whose tests hold some mutants.
+func (b *bench) packages(list ...suspect) []string {
+	packages := map[string]bool{}
+	for _, s := range list {
+		for _, t := range b.holding(s) {
+			packages[t.pkg] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(packages))
+}
+
 // together builds many mutants at once: each function begins with a choice among its
 // mutated bodies, and the environment of the test says which one it is. Those that do
 // not compile are found by the compiler's messages and left out.
 func (b *bench) together(ctx context.Context, list []suspect) (c court, refused map[int]bool, err error) {
-	packages := map[string]bool{}
-	for _, t := range b.tests {
-		packages[t.pkg] = true
-	}
+	packages := b.packages(list...)
 	refused = map[int]bool{}
 	for {
 		files, err := b.instrument(list, refused)
 		if err != nil {
 			return nil, nil, err
 		}
-		c, said, err := b.convene(ctx, files, slices.Sorted(maps.Keys(packages)))
+		c, said, err := b.convene(ctx, files, packages)
 		if err != nil || c != nil {
 			return c, refused, err
 		}
