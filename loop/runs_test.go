@@ -266,7 +266,7 @@ func TestTheThirdSessionOfAStuckTaskHasTheEscalationModel(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				b.ConfigModel, b.EscalationModel = "config", tt.escalation
+				b.Models.Config, b.Models.Escalation = "config", tt.escalation
 				p := b.perform(tt.acts...)
 				b.add(t, "one")
 				if result := b.serve(t)(); result.Status != ralph.ExitFailed {

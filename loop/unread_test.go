@@ -20,6 +20,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/store"
 )
 
@@ -143,7 +144,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 		}},
 		{"a worker that is gone", 1, func(b *workshop, l *loop.Loop, begin func()) error {
 			b.claim(l, 1, "ann")
-			b.passed.Store(int64(2 * loop.Lease))
+			b.passed.Store(int64(2 * session.Lease))
 			begin()
 			_, _, err := l.Next(b.t.Context())
 			return err

@@ -286,19 +286,19 @@ func (tx *Tx) tell(query string) {
 // ExecContext is [sql.Tx.ExecContext].
 func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	tx.tell(query)
-	return tx.Tx.ExecContext(ctx, query, args...)
+	return tx.Tx.ExecContext(ctx, query, bound(args)...)
 }
 
 // QueryContext is [sql.Tx.QueryContext].
 func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	tx.tell(query)
-	return tx.Tx.QueryContext(ctx, query, args...)
+	return tx.Tx.QueryContext(ctx, query, bound(args)...)
 }
 
 // QueryRowContext is [sql.Tx.QueryRowContext].
 func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	tx.tell(query)
-	return tx.Tx.QueryRowContext(ctx, query, args...)
+	return tx.Tx.QueryRowContext(ctx, query, bound(args)...)
 }
 
 // exec runs a statement; the number of rows it changed is often the answer.
@@ -315,33 +315,5 @@ func (tx *Tx) row(query string, args ...any) *sql.Row {
 	return tx.QueryRowContext(tx.ctx, query, args...)
 }
 
-// insert runs an INSERT … RETURNING id.
-func (tx *Tx) insert(query string, args ...any) (int64, error) {
-	var id int64
-	err := tx.row(query, args...).Scan(&id)
-	return id, err
-}
-
 // A scanner is a row that can be read: *sql.Row and *sql.Rows.
 type scanner interface{ Scan(dest ...any) error }
-
-// all reads every row of a query with scan.
-func all[T any](tx *Tx, scan func(scanner) (T, error), query string, args ...any) (list []T, err error) {
-	rows, err := tx.QueryContext(tx.ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	list = []T{}
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, rows.Err()
-}
-
-// scanID reads one id.
-func scanID(row scanner) (id int64, err error) { return id, row.Scan(&id) }

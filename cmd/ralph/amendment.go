@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -98,9 +98,9 @@ func newAmendmentShow(a *app) *cobra.Command {
 
 func sayAmendment(w io.Writer, m ralph.Amendment, t ralph.Task, s screen) error {
 	fmt.Fprintf(w, "amendment %d of TASK-%d %s\n%s, proposed by %s on %s\n", m.ID, t.ID, oneLine(t.Title, ralph.MaxTitle), m.Status, oneLine(m.Author, 40), m.Created.Local().Format("2006-01-02 15:04"))
-	fmt.Fprintf(w, "because: %s\n", transcript.VisibleLine(m.Rationale))
+	fmt.Fprintf(w, "because: %s\n", text.VisibleLine(m.Rationale))
 	if m.DecidedBy != "" {
-		fmt.Fprintf(w, "decided by %s: %s\n", oneLine(m.DecidedBy, 40), transcript.VisibleLine(m.Note))
+		fmt.Fprintf(w, "decided by %s: %s\n", oneLine(m.DecidedBy, 40), text.VisibleLine(m.Note))
 	}
 	if !m.RolledBack.IsZero() {
 		fmt.Fprintf(w, "rolled back on %s\n", m.RolledBack.Local().Format("2006-01-02 15:04"))

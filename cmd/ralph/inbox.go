@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -51,7 +51,7 @@ at once, so that leaving in the middle loses nothing.`,
 
 // sayItem prints what waits; its options with numbers, if one is to be chosen.
 func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
-	_, err := fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), transcript.VisibleLine(i.Title))
+	_, err := fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), text.VisibleLine(i.Title))
 	sayWhole(w, "           ", i.Text)
 	for _, l := range i.Diff {
 		fmt.Fprintf(w, "           %s\n", printable(l))
@@ -67,7 +67,7 @@ func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
 		if numbered {
 			mark += fmt.Sprintf(" %d", n+1)
 		}
-		fmt.Fprintf(w, "           %s %s\n", mark, transcript.VisibleLine(o))
+		fmt.Fprintf(w, "           %s %s\n", mark, text.VisibleLine(o))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/permission"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -90,7 +91,7 @@ func permitter(db *store.DB, task int64, session, rules string) (func(ctx contex
 		}
 		// The client may go away meanwhile; what was decided is recorded all the same.
 		id, err := db.AddPermission(context.WithoutCancel(ctx), ralph.Permission{
-			TaskID: task, SessionID: session, Tool: tool, Input: text(kept),
+			TaskID: task, SessionID: session, Tool: tool, Input: strings.ToValidUTF8(kept, "\uFFFD"),
 			Decision: string(a.Verdict), Rule: a.Rule, Reason: a.Reason, Expires: expires,
 		})
 		if err != nil || a.Verdict != permission.Ask {
@@ -99,9 +100,6 @@ func permitter(db *store.DB, task int64, session, rules string) (func(ctx contex
 		return awaitPermission(ctx, db, id, given.Timeout)
 	}, nil
 }
-
-// text is valid UTF-8 for a column, however a tool's input was cut.
-func text(s string) string { return string([]rune(s)) }
 
 // awaitPermission waits for a person's word, and denies when nobody answers.
 func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Duration) (bool, string, error) {
@@ -185,7 +183,7 @@ func sayPermissions(w io.Writer, list []ralph.Permission) error {
 		if by != "" {
 			by = " (" + by + ")"
 		}
-		if _, err := fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n", p.ID, p.TaskID, p.Decision, by, p.Tool, transcript.VisibleLine(p.Input)); err != nil {
+		if _, err := fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n", p.ID, p.TaskID, p.Decision, by, p.Tool, text.VisibleLine(p.Input)); err != nil {
 			return err
 		}
 	}

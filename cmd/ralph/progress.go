@@ -14,7 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/report"
 	"ralph/internal/systemd"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -216,7 +216,7 @@ func describe(e ralph.Event) string {
 		return fmt.Sprintf("    committed %.12s", d.Commit)
 	case ralph.PermissionAsked:
 		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph permission allow %d`, or `ralph permission deny %d`",
-			e.TaskID, transcript.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
+			e.TaskID, text.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
 		if !d.Expires.IsZero() {
 			line += fmt.Sprintf(" (answers itself with deny at %s)", d.Expires.Local().Format("15:04:05"))
 		}
@@ -280,16 +280,12 @@ func describeEnd(e ralph.Event) string {
 		return ""
 	}
 	return fmt.Sprintf("● batch ended: %s (%s on %s, %s, status %d)", oneLine(d.Reason, 200),
-		report.Count(d.Sessions, "session"), report.Count(d.Tasks, "task"), dollars(d.CostUSD), d.ExitStatus)
+		text.Count(d.Sessions, "session"), text.Count(d.Tasks, "task"), dollars(d.CostUSD), d.ExitStatus)
 }
 
 // oneLine cuts text to one line of at most n characters, what hides in it made visible.
 func oneLine(s string, n int) string {
-	runes := []rune(strings.NewReplacer("\n", " ", "\t", " ").Replace(transcript.Visible(s)))
-	if len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return string(runes)
+	return text.Line(s, n)
 }
 
 // summary says what a run came to: per task what happened and why, what waits
@@ -343,7 +339,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 	fmt.Fprintln(w)
 	for _, id := range order {
 		l := lines[id]
-		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), report.Count(l.sessions, "session"), dollars(l.cost))
+		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), text.Count(l.sessions, "session"), dollars(l.cost))
 		for _, n := range l.notes {
 			fmt.Fprintf(w, "           ! %s\n", oneLine(n, 400))
 		}
@@ -357,7 +353,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 120), i.Command)
 		}
 	}
-	fmt.Fprintf(w, "\n%s on %s, %s, %s\n", report.Count(run.Sessions, "session"), report.Count(run.Tasks, "task"), dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
+	fmt.Fprintf(w, "\n%s on %s, %s, %s\n", text.Count(run.Sessions, "session"), text.Count(run.Tasks, "task"), dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
 	for i, r := range result.Reasons {
 		prefix := "ended: "
 		if i > 0 {

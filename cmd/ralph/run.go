@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"ralph/internal/retention"
 	"ralph/internal/schedule"
 	"ralph/internal/systemd"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -174,7 +174,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err != nil {
 		return err
 	}
-	l.Model, l.NoWait = o.model, o.noWait
+	l.Models.Flag, l.NoWait = o.model, o.noWait
 	if o.beside, err = newBystanders(a, p, db); err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 					if onTerminal(a.out) {
 						over = "\r\x1b[K" // a countdown may stand there
 					}
-					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n", over, l.ShutdownGrace)
+					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n", over, l.Session.Grace)
 				}
 			} else {
 				cancel()
@@ -488,4 +488,4 @@ func span(seconds float64) string {
 }
 
 // dollars is an amount for people.
-func dollars(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', 2, 64) }
+func dollars(usd float64) string { return text.Money(usd) }

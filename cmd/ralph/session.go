@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -236,7 +236,7 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 	for _, c := range s.Verify {
 		fmt.Fprintf(w, "checked  %s: exit %d in %.1f s %s\n", oneLine(c.Command, 100), c.Exit, c.Seconds, c.Error)
 		if !c.Passed {
-			fmt.Fprintln(w, transcript.Clean(c.Tail))
+			fmt.Fprintln(w, text.Clean(c.Tail))
 		}
 	}
 	sayEvidence(w, viewSession(s, ralph.At(time.Now())).Evidence)
@@ -258,7 +258,7 @@ func saySession(w io.Writer, s ralph.Session, dir string) error {
 		fmt.Fprintf(w, "last words: %s\n", oneLine(s.LastWords, 500))
 	}
 	if s.StderrTail != "" {
-		fmt.Fprintf(w, "stderr: %s\n", transcript.Clean(s.StderrTail))
+		fmt.Fprintf(w, "stderr: %s\n", text.Clean(s.StderrTail))
 	}
 	_, err := fmt.Fprintf(w, "transcript: %s\n", dir)
 	return err

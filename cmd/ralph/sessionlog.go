@@ -20,6 +20,7 @@ import (
 
 	"ralph"
 	"ralph/internal/retention"
+	"ralph/internal/text"
 	"ralph/internal/transcript"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -175,7 +176,7 @@ func (p *transcriptPrinter) end(s ralph.Session) error {
 	if p.json || s.CompletedAt.IsZero() || err != nil {
 		return err
 	}
-	end := fmt.Sprintf("%s: %s (%s, %s)", s.State, oneLine(s.Reason, 500), transcript.Span(s.CompletedAt.Sub(s.StartedAt.Time).Seconds()), dollars(s.CostUSD))
+	end := fmt.Sprintf("%s: %s (%s, %s)", s.State, oneLine(s.Reason, 500), text.Span(s.CompletedAt.Sub(s.StartedAt.Time).Seconds()), dollars(s.CostUSD))
 	colour := "32"
 	if s.State == ralph.PhaseFailed {
 		colour = "31"

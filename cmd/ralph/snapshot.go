@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/report"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop"
 )
@@ -61,7 +61,7 @@ func newSnapshotList(a *app) *cobra.Command {
 			}
 			return a.print(list, func(w io.Writer) error {
 				for _, s := range list {
-					if _, err := fmt.Fprintf(w, "%4d  %s  %9s  %s\n", s.ID, s.Created.Local().Format("Jan 2 15:04:05"), report.Count(s.Files, "file"), oneLine(s.Message, 100)); err != nil {
+					if _, err := fmt.Fprintf(w, "%4d  %s  %9s  %s\n", s.ID, s.Created.Local().Format("Jan 2 15:04:05"), text.Count(s.Files, "file"), oneLine(s.Message, 100)); err != nil {
 						return err
 					}
 				}

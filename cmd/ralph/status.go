@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/report"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -96,7 +95,7 @@ func newStatus(a *app) *cobra.Command {
 func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
 	for _, i := range v.Inbox {
 		if i.Kind == "permission" {
-			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s", i.TaskID, transcript.VisibleLine(i.Text), i.Command)
+			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s", i.TaskID, text.VisibleLine(i.Text), i.Command)
 			if !i.Expires.IsZero() {
 				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, i.Expires.Sub(now.Time).Round(time.Second).Seconds())))
 			}
@@ -204,7 +203,7 @@ func sayLimits(w io.Writer, v statusView, now ralph.Time) error {
 	if v.Run == nil || v.Running {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", report.Count(v.Run.Sessions, "session"), report.Count(v.Run.Tasks, "task"), dollars(v.Run.CostUSD), took(*v.Run, false, now))
+	_, err := fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", text.Count(v.Run.Sessions, "session"), text.Count(v.Run.Tasks, "task"), dollars(v.Run.CostUSD), took(*v.Run, false, now))
 	return err
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/report"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -251,7 +250,7 @@ func sayTask(w io.Writer, v taskView) error {
 	for _, c := range v.Verify {
 		line("verify", c)
 	}
-	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", report.Count(v.Receipt.Attempts, "attempt"), report.Count(v.Receipt.Sessions, "session"), v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
+	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(v.Receipt.Attempts, "attempt"), text.Count(v.Receipt.Sessions, "session"), v.Receipt.Seconds, dollars(v.Receipt.CostUSD)))
 	if v.Receipt.Shared {
 		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
 	}
@@ -270,7 +269,7 @@ func sayTask(w io.Writer, v taskView) error {
 			line("", "fails: "+oneLine(strings.Join(c.Failures, ", "), 200))
 		}
 		if !c.Passed {
-			for l := range strings.Lines(transcript.Clean(c.Tail)) {
+			for l := range strings.Lines(text.Clean(c.Tail)) {
 				fmt.Fprintf(&b, "             | %s\n", strings.TrimRight(l, "\n"))
 			}
 		}
@@ -288,7 +287,7 @@ func sayTask(w io.Writer, v taskView) error {
 
 // printable is a text with what would steer a terminal, hide, or turn the order of
 // letters around made visible.
-func printable(s string) string { return transcript.Visible(s) }
+func printable(s string) string { return text.Visible(s) }
 
 func newTaskEdit(a *app) *cobra.Command {
 	var n ralph.Task
@@ -347,14 +346,8 @@ has. To replace a list, clear it in the same command. What differs is printed.`,
 				if err := tx.UpdateTask(t); err != nil {
 					return err
 				}
-				if t.Status != ralph.InProgress || !edited.ofContract() {
-					return nil
-				}
-				s, err := tx.Session(t.ClaimedBy)
-				if err != nil || s.Origin == ralph.FromHuman { // a person's goes on: people change both
-					return err
-				}
-				return tx.RequestStop(s.ID, "contract", a.person())
+				_, err = tx.StopForContract(before, t, false, a.person())
+				return err
 			})
 			if err != nil {
 				return err
@@ -384,17 +377,6 @@ func added(list, more []string) []string {
 type editedTask struct {
 	ralph.Task
 	Changes map[string]ralph.Change `json:"changes"`
-}
-
-// ofContract reports whether what the task asks for was changed: a session that works
-// on it has begun with something else.
-func (e editedTask) ofContract() bool {
-	for _, name := range []string{"title", "description", "acceptance", "verify"} {
-		if _, changed := e.Changes[name]; changed {
-			return true
-		}
-	}
-	return false
 }
 
 // sayEdited prints what an edit changed, a line each.

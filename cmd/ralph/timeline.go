@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -107,16 +107,16 @@ func sayTimeline(w io.Writer, comments []ralph.Comment, s screen) error {
 			note("superseded by %d", last)
 		}
 		if c.Rationale != "" {
-			note("because: %s", transcript.VisibleLine(c.Rationale))
+			note("because: %s", text.VisibleLine(c.Rationale))
 		}
 		if c.Holding {
-			note("holds the task back %s", transcript.VisibleLine(c.HoldReason))
+			note("holds the task back %s", text.VisibleLine(c.HoldReason))
 		}
 		if !c.Delivered.IsZero() {
 			note("the running session was told at %s", c.Delivered.Local().Format("15:04:05"))
 		}
 		if !c.ResolvedAt.IsZero() {
-			note("resolved by %s: %s", c.ResolvedBy, transcript.VisibleLine(c.Decision))
+			note("resolved by %s: %s", c.ResolvedBy, text.VisibleLine(c.Decision))
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err

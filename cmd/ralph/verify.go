@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/report"
 	"ralph/internal/testresult"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -149,7 +149,7 @@ func sayCheck(c ralph.Check, tail int) string {
 	said := "passed"
 	switch {
 	case c.Passed && len(c.Excused) > 0:
-		said = report.Count(len(c.Excused), "test") + " failed as before the task: " + strings.Join(c.Excused, ", ")
+		said = text.Count(len(c.Excused), "test") + " failed as before the task: " + strings.Join(c.Excused, ", ")
 	case c.Passed:
 	case c.Error != "":
 		said = "FAILED: " + c.Error
@@ -165,7 +165,7 @@ func sayCheck(c ralph.Check, tail int) string {
 	}
 	lines := strings.Split(strings.TrimRight(printable(c.Tail), "\n"), "\n")
 	if n := len(lines) - tail; n > 0 {
-		fmt.Fprintf(&b, "\n  | … %s before (all of it: ralph verify -v)", report.Count(n, "line"))
+		fmt.Fprintf(&b, "\n  | … %s before (all of it: ralph verify -v)", text.Count(n, "line"))
 		lines = lines[n:]
 	}
 	for _, l := range lines {

@@ -13,12 +13,9 @@ func of(pkg string, tests ...string) judge {
 // Of loop's tests, those that judge the same things.
 var (
 	decisions = of("loop",
-		"TestTheModelOfASession", "TestASessionsClock", "TestLimitsOfARun", "TestUsageWindows", "TestIdleness", "TestADayBegins",
-		"TestWhyASession", "TestTheParts", "TestAfterAnAgentError", "TestHowARunEndsWithNothingLeftToDo",
-		"TestWhatASessionIsCharged", "TestOnlyThePeople", "TestAnErrorInAVerdict",
+		"TestTheModelOfASession", "TestLimitsOfARun", "TestUsageWindows", "TestADayBegins", "TestAfterAnAgentError",
+		"TestHowARunEndsWithNothingLeftToDo",
 	)
-	checks   = of("loop/check")
-	places   = of("loop/place")
 	sessions = of("loop", "TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped")
 	lost     = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
 	claims   = of("loop",
@@ -47,26 +44,26 @@ var scope = []target{
 		"learnings", "merged", "Against", "headOf", "alike", "sameAudience", "taughtNew", "fuller",
 	}, judges: []judge{of("signals")}},
 	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, what a session changed
-		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", `Loop\.chooseModel`, "withCause",
-		`newClock|clock\..*`, `idleness\..*`, `hashes\.differ`, `parts\..*`, "judgeRest", "calledOff", "shortly",
-	}, judges: []judge{decisions}},
+		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", `Models\.choose`, `Limits\.withCause`,
+		"causeOf", `newClock|clock\..*`, `idleness\..*`, `hashes\.differ`, `parts\..*`, "judgeRest", "Shortly",
+	}, judges: []judge{decisions, of("loop/session")}},
 	{files: "loop/**/*.go", functions: []string{ // protected files and baselines
 		`Place\.Files`, "Digests?", "digest(Matches|One|File)", "below", "welcome", "farewell", "tampered", "paths",
 		"isHidden", "assumed", "hiding", "Judge", `Verifier\.excusable`,
-	}, judges: []judge{checks, places}},
+	}, judges: []judge{of("loop/check"), of("loop/place")}},
 	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
-		`finding\..*`, `session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", `Verifier\.Tampered`,
-		`session\.(turnEnded|reply|objection)`, `runner\.obeying`,
+		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", `Verifier\.Tampered`,
+		`Session\.(turnEnded|reply|objection)`, `runner\.obeying`,
 	}, judges: []judge{sessions, faults}},
 	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
-		`session\.(settle|observe|claimed|checkpoint|take)`, "killedCommands",
-		`Loop\.(recover|recoverOne|unsettled|salvage|reopen|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
+		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands", `Needs\.(Recover|reopen|Lapse)`,
+		`Loop\.(recover|each|unsettled|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
 	}, judges: []judge{sessions, lost, claims, faults}},
 	{files: "loop/**/*.go", functions: []string{ // a red begin
 		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`, `Loop\.nameTests`, `Verifier\.(Red|KnownRed)`,
 	}, judges: []judge{red}},
 	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
-		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|session)`,
+		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|mayBegin|session)`,
 		`Loop\.pick`, "unsettledEnds", "Outside",
 	}, judges: []judge{runs, lost, claims, faults}},
 }

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A Type is a kind of thing that receivers are told of.
@@ -38,8 +38,11 @@ var sources = []string{ralph.EventSignal, ralph.EventCommentAdded, ralph.EventTa
 // longWait is how long the agent must be waited for to be worth telling.
 const longWait = 5 * time.Minute
 
-// maxText bounds each text that people or agents wrote, in bytes.
-const maxText = 4000
+// What bounds a title, and each text that people or agents wrote, in characters.
+const (
+	maxTitle = 300
+	maxText  = 4000
+)
 
 // A Notification is what a receiver is told: the payload of Standard Webhooks
 // with the id beside its other fields.
@@ -152,7 +155,7 @@ func commentOf(e ralph.Event) int64 {
 }
 
 func question(d Data, comment int64, q said) Data {
-	d.CommentID, d.Question, d.Blocking = comment, clip(q.Question, maxText, byteSize), &q.Blocking
+	d.CommentID, d.Question, d.Blocking = comment, text.Clip(q.Question, maxText), &q.Blocking
 	d.Options, d.Preferred = q.Options, q.Preferred
 	d.Title = fmt.Sprintf("TASK-%d asks: %s", d.TaskID, d.TaskTitle)
 	d.Text = d.Question
@@ -172,7 +175,7 @@ func question(d Data, comment int64, q said) Data {
 
 func commentQuestion(d Data, comment int64, body string) Data {
 	no := false
-	d.CommentID, d.Question, d.Blocking = comment, clip(body, maxText, byteSize), &no
+	d.CommentID, d.Question, d.Blocking = comment, text.Clip(body, maxText), &no
 	d.Title, d.Text = fmt.Sprintf("TASK-%d asks: %s", d.TaskID, d.TaskTitle), d.Question
 	d.Command = fmt.Sprintf("ralph comment %d TEXT --reply-to %d", d.TaskID, comment)
 	return d
@@ -224,7 +227,7 @@ func ended(d Data, p ralph.RunEnded, title string) Data {
 // note completes a notification: texts in bounds, and an id that belongs to the
 // event in this database for ever.
 func note(t Type, e ralph.Event, d Data) Notification {
-	d.Title, d.Text, d.Reason = oneLine(d.Title), clip(d.Text, maxText, byteSize), clip(d.Reason, maxText, byteSize)
+	d.Title, d.Text, d.Reason = text.Short(d.Title, maxTitle), text.Clip(d.Text, maxText), text.Clip(d.Reason, maxText)
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%d\n%s\n%s\n%d\n%s\n%d\n%s", t, e.ID, e.Type, e.Created, e.TaskID, e.SessionID, e.RunID, e.Payload)
 	return Notification{ID: "msg_" + hex.EncodeToString(h.Sum(nil)[:16]), Type: t, Timestamp: e.Created, Data: d}
@@ -235,6 +238,3 @@ func testNote(project string, now time.Time) Notification {
 	d := Data{Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify test"}
 	return note(typeTest, ralph.Event{Type: string(typeTest), Created: ralph.At(now), Payload: json.RawMessage(`{}`)}, d)
 }
-
-// oneLine makes a text a single line of bounded length.
-func oneLine(s string) string { return clip(strings.Join(strings.Fields(s), " "), 300, byteSize) }

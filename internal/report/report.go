@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 )
 
 // A Report is what runs came to.
@@ -155,7 +155,7 @@ func (r Report) headline() string {
 	if len(parts) == 0 {
 		parts = []string{"no task was worked on"}
 	}
-	return fmt.Sprintf("%s; %s, $%.2f", strings.Join(parts, ", "), Count(sessions, "session"), r.CostUSD)
+	return fmt.Sprintf("%s; %s, $%.2f", strings.Join(parts, ", "), text.Count(sessions, "session"), r.CostUSD)
 }
 
 func (r Report) ending() string {
@@ -166,7 +166,7 @@ func (r Report) ending() string {
 }
 
 func (c Receipt) took() string {
-	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", Count(c.Sessions, "session"), (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
+	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", text.Count(c.Sessions, "session"), (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
 		c.Tokens.Sum())
 	if c.Shared {
 		took += ", work tree shared"
@@ -177,14 +177,14 @@ func (c Receipt) took() string {
 func (r Report) text(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.headline())
 	for _, t := range r.Tasks {
-		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
+		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, text.Line(t.Title, maxLine), text.Line(t.Reason, maxLine), t.took())
 		for _, c := range t.Verify {
 			if !c.Passed {
-				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
+				fmt.Fprintf(w, "           failed: %s (exit %d)\n", text.Line(c.Command, maxLine), c.Exit)
 			}
 		}
 		for _, n := range t.Notes {
-			fmt.Fprintf(w, "           ! %s\n", line(n))
+			fmt.Fprintf(w, "           ! %s\n", text.Line(n, maxLine))
 		}
 		for _, f := range t.Flags {
 			fmt.Fprintf(w, "           %s\n", whole(f.String(), "             "))
@@ -197,7 +197,7 @@ func (r Report) text(w *bytes.Buffer) {
 		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), whole(p.Text, "      "), p.Command)
 	}
 	if e := r.ending(); e != "" {
-		fmt.Fprintf(w, "\n%s\n", line(e))
+		fmt.Fprintf(w, "\n%s\n", text.Line(e, maxLine))
 	}
 }
 
@@ -209,18 +209,11 @@ func (f Flag) String() string {
 // whole is a text that people decide on, with all its lines, those after the first
 // behind some blanks.
 func whole(s, blanks string) string {
-	return strings.ReplaceAll(strings.TrimSpace(transcript.Visible(s)), "\n", "\n"+blanks)
+	return strings.ReplaceAll(strings.TrimSpace(text.Visible(s)), "\n", "\n"+blanks)
 }
 
-// line is text on one line, with what hides or would steer a terminal by its number,
-// cut to a reasonable length.
-func line(s string) string {
-	s = transcript.VisibleLine(s)
-	if runes := []rune(s); len(runes) > 500 {
-		s = string(runes[:499]) + "…"
-	}
-	return s
-}
+// maxLine is how many characters of a text a line has.
+const maxLine = 500
 
 // cells is a text that people decide on as Markdown, with all its lines.
 func cells(s string) string {
@@ -228,7 +221,7 @@ func cells(s string) string {
 }
 
 // cell is text on one line as Markdown that means nothing but itself.
-func cell(s string) string { return escaped(line(s)) }
+func cell(s string) string { return escaped(text.Line(s, maxLine)) }
 
 func escaped(s string) string {
 	var b strings.Builder
@@ -303,7 +296,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 func quote(s string) string {
 	var b strings.Builder
 	for l := range strings.Lines(s) {
-		b.WriteString("    " + line(l) + "\n")
+		b.WriteString("    " + text.Line(l, maxLine) + "\n")
 	}
 	return b.String()
 }
@@ -346,24 +339,24 @@ func (r Report) junit(w *bytes.Buffer) error {
 	for _, t := range r.Tasks {
 		class := "ralph"
 		if t.Feature != "" {
-			class += "." + line(t.Feature)
+			class += "." + text.Line(t.Feature, maxLine)
 		}
-		c := junitCase{Class: class, Name: fmt.Sprintf("TASK-%d %s", t.TaskID, line(t.Title)), Time: fmt.Sprintf("%.3f", t.Seconds)}
+		c := junitCase{Class: class, Name: fmt.Sprintf("TASK-%d %s", t.TaskID, text.Line(t.Title, maxLine)), Time: fmt.Sprintf("%.3f", t.Seconds)}
 		switch t.Status {
 		case ralph.Completed:
 		case ralph.Failed:
 			suite.Failures++
-			c.Failure = &junitText{Message: line(t.Reason), Text: t.failures()}
+			c.Failure = &junitText{Message: text.Line(t.Reason, maxLine), Text: t.failures()}
 		default:
 			suite.Skipped++
-			c.Skipped = &junitText{Message: line(string(t.Status) + ": " + t.Reason)}
+			c.Skipped = &junitText{Message: text.Line(string(t.Status)+": "+t.Reason, maxLine)}
 		}
 		total += t.Seconds
 		suite.Cases = append(suite.Cases, c)
 	}
 	if r.ExitStatus != nil && slices.Contains([]int{ralph.ExitFailure, ralph.ExitUsage, ralph.ExitAgent}, *r.ExitStatus) {
 		suite.Errors++
-		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: &junitText{Message: line(r.ending())}})
+		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: &junitText{Message: text.Line(r.ending(), maxLine)}})
 	}
 	suite.Tests, suite.Time = len(suite.Cases), fmt.Sprintf("%.3f", total)
 	w.WriteString(xml.Header)
@@ -433,14 +426,6 @@ var (
 	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-func annotation(w *bytes.Buffer, level, title, text string) {
-	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(line(title)), data.Replace(text))
-}
-
-// Count is a number of things for people: "1 session", "2 sessions".
-func Count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
+func annotation(w *bytes.Buffer, level, title, what string) {
+	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(text.Line(title, maxLine)), data.Replace(what))
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"ralph/internal/text"
 )
 
 // Limits of what is shown of a call.
@@ -24,7 +26,7 @@ func toolName(name string) string {
 	if own, ok := strings.CutPrefix(name, "mcp__ralph__"); ok {
 		name = strings.TrimPrefix(own, "ralph_")
 	}
-	return shorten(name, 60)
+	return text.Short(name, 60)
 }
 
 // input are the fields of tools' inputs that matter.
@@ -60,12 +62,12 @@ func (r *Reader) call(b block, depth int) Entry {
 	_ = json.Unmarshal(b.Input, &in) // what cannot be read is shown as it is
 	switch {
 	case in.Command != "":
-		e.Text = shorten(in.Command, maxLine)
+		e.Text = text.Short(in.Command, maxLine)
 		if in.Background {
 			e.Text += " (in the background)"
 		}
 	case in.FilePath != "" || in.Notebook != "":
-		e.Text = shorten(r.relative(in.FilePath+in.Notebook), maxLine)
+		e.Text = text.Short(r.relative(in.FilePath+in.Notebook), maxLine)
 		if in.Offset > 0 {
 			e.Text += fmt.Sprintf(" from line %d", in.Offset)
 		}
@@ -74,9 +76,9 @@ func (r *Reader) call(b block, depth int) Entry {
 		}
 		e.Diff = in.diff()
 	case in.Pattern != "":
-		e.Text = shorten(in.Pattern+" "+r.relative(in.Path), maxLine)
+		e.Text = text.Short(in.Pattern+" "+r.relative(in.Path), maxLine)
 	case in.Subagent != "" || in.Prompt != "" && in.Description != "":
-		e.Text = shorten(in.Subagent+" "+in.Description, maxLine)
+		e.Text = text.Short(in.Subagent+" "+in.Description, maxLine)
 	case in.Todos != nil:
 		e.Text = todos(in)
 	default:
@@ -103,7 +105,7 @@ func todos(in input) string {
 			now = "; now: " + t.Content
 		}
 	}
-	return shorten(fmt.Sprintf("%d of %d done%s", done, len(in.Todos), now), maxLine)
+	return text.Short(fmt.Sprintf("%d of %d done%s", done, len(in.Todos), now), maxLine)
 }
 
 // telling are the fields of which one says it all, in this order.
@@ -113,11 +115,11 @@ var telling = []string{"summary", "reason", "question", "what", "text", "on", "s
 func fields(raw json.RawMessage) string {
 	var all map[string]any
 	if json.Unmarshal(raw, &all) != nil {
-		return shorten(string(raw), maxLine)
+		return text.Short(string(raw), maxLine)
 	}
 	for _, name := range telling {
 		if s, ok := all[name].(string); ok && s != "" {
-			return shorten(s, maxLine)
+			return text.Short(s, maxLine)
 		}
 	}
 	var pairs []string
@@ -125,12 +127,12 @@ func fields(raw json.RawMessage) string {
 		switch v := all[name].(type) {
 		case string, float64, bool:
 			if len(pairs) == maxPairs {
-				return shorten(strings.Join(append(pairs, "…"), " "), maxLine)
+				return text.Short(strings.Join(append(pairs, "…"), " "), maxLine)
 			}
-			pairs = append(pairs, fmt.Sprintf("%s=%v", head(name, 40), v))
+			pairs = append(pairs, fmt.Sprintf("%s=%v", text.Head(name, 40), v))
 		}
 	}
-	return shorten(strings.Join(pairs, " "), maxLine)
+	return text.Short(strings.Join(pairs, " "), maxLine)
 }
 
 // diff is what a call changes in a file.
@@ -144,7 +146,7 @@ func (in input) diff() []string {
 	}
 	lines = append(lines, edit{New: in.Content + in.NewSource}.lines()...)
 	if n := len(lines) - maxDiff; n > 1 {
-		lines = append(lines[:maxDiff], "… "+count(n, "more line"))
+		lines = append(lines[:maxDiff], "… "+text.Count(n, "more line"))
 	}
 	return lines
 }
@@ -160,19 +162,19 @@ func (e edit) lines() (lines []string) {
 			return nil
 		}
 		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-			lines = append(lines, sign+" "+shortenIndented(line, maxLine))
+			lines = append(lines, sign+" "+indented(line))
 		}
 		return lines
 	}
 	// The library wants whole lines, and begins with four of its own.
-	unified := string(diff.Diff("", []byte(head(e.Old, maxSide)+"\n"), "", []byte(head(e.New, maxSide)+"\n")))
+	unified := string(diff.Diff("", []byte(text.Head(e.Old, maxSide)+"\n"), "", []byte(text.Head(e.New, maxSide)+"\n")))
 	for n, line := range strings.Split(strings.TrimSuffix(unified, "\n"), "\n") {
 		switch {
 		case n < 4:
 		case line[0] == '@':
 			lines = append(lines, "…")
 		default:
-			lines = append(lines, line[:1]+" "+shortenIndented(line[1:], maxLine))
+			lines = append(lines, line[:1]+" "+indented(line[1:]))
 		}
 	}
 	return lines

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ralph/internal/jsonl"
+	"ralph/internal/text"
 )
 
 // Limits of what is held of the stream.
@@ -195,14 +196,14 @@ func (r *Reader) system(e event) (entries []Entry) {
 	switch {
 	case e.Subtype == "init" && !r.began:
 		r.began, r.model, r.dir = true, e.Model, e.Dir
-		entries = []Entry{{Kind: Start, Text: shorten(fmt.Sprintf("claude %s, model %s", e.Version, e.Model), maxLine)}}
+		entries = []Entry{{Kind: Start, Text: text.Short(fmt.Sprintf("claude %s, model %s", e.Version, e.Model), maxLine)}}
 		for _, s := range e.Servers {
 			if s.Status == "failed" {
-				entries = append(entries, Entry{Kind: Error, Text: shorten("the MCP server "+s.Name+" does not start", maxLine)})
+				entries = append(entries, Entry{Kind: Error, Text: text.Short("the MCP server "+s.Name+" does not start", maxLine)})
 			}
 		}
 	case e.Subtype == "api_retry":
-		entries = []Entry{{Kind: Error, Text: fmt.Sprintf("the service does not answer (%s): try %d of %d in %.0f s", shorten(e.Error, 60), e.Attempt, e.MaxTries, e.Delay/1000)}}
+		entries = []Entry{{Kind: Error, Text: fmt.Sprintf("the service does not answer (%s): try %d of %d in %.0f s", text.Short(e.Error, 60), e.Attempt, e.MaxTries, e.Delay/1000)}}
 	case e.Subtype == "compact_boundary":
 		entries = []Entry{{Kind: Note, Text: "the conversation was shortened to fit the model's context"}}
 	}
@@ -283,7 +284,7 @@ func (r *Reader) told(s string) string {
 	if s = prose(s); !first || len(s) <= maxTold {
 		return s
 	}
-	return fmt.Sprintf("the prompt (%d characters): %s", len([]rune(s)), shorten(s, 60))
+	return fmt.Sprintf("the prompt (%d characters): %s", len([]rune(s)), text.Short(s, 60))
 }
 
 // maxTold is how many bytes of a prompt are shown.
@@ -323,29 +324,22 @@ func result(e event) string {
 		s = "the turn ended with an error"
 	}
 	if e.Turns > 0 {
-		s += fmt.Sprintf(" after %s", count(e.Turns, "step"))
+		s += fmt.Sprintf(" after %s", text.Count(e.Turns, "step"))
 	}
 	if e.Cost != nil {
 		s += fmt.Sprintf(", $%.2f", *e.Cost)
 	}
 	if why := strings.Join(append([]string{e.Result}, e.Errors...), " "); e.IsError && strings.TrimSpace(why) != "" {
-		s += ": " + shorten(why, maxLine)
+		s += ": " + text.Short(why, maxLine)
 	}
 	return s
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // rejected says that a window of the account is used up.
 func rejected(e event) string {
 	s := "the account's limit is reached"
 	if e.RateLimit.Type != "" {
-		s += " (" + shorten(e.RateLimit.Type, 40) + ")"
+		s += " (" + text.Short(e.RateLimit.Type, 40) + ")"
 	}
 	if at := e.RateLimit.ResetsAt; at > 0 && at < 1<<40 {
 		s += " until " + time.Unix(int64(at), 0).UTC().Format("2006-01-02 15:04 UTC")

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // asMade has git take objects as they are, and not those that somebody has put in their
@@ -169,7 +170,7 @@ func (t *Tree) log(ctx context.Context, options, from, not []string) ([]ralph.Co
 	var list []ralph.Commit
 	for line := range strings.Lines(string(out)) {
 		if f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\x1f", 3); len(f) == 3 {
-			list = append(list, ralph.Commit{ID: f[0], Author: brief(f[1]), Subject: brief(f[2])})
+			list = append(list, ralph.Commit{ID: f[0], Author: text.Clip(f[1], 60), Subject: text.Clip(f[2], 60)})
 		}
 	}
 	return list, err
@@ -187,14 +188,6 @@ func revisions(from, not []string) string {
 		}
 	}
 	return b.String()
-}
-
-// brief cuts a text of somebody's to what fits into a sentence.
-func brief(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:59]) + "…"
-	}
-	return s
 }
 
 // subjects are the messages of commits.

@@ -32,7 +32,8 @@ type Verifier struct {
 	Busy func(time.Duration) // is told what the next step may take; nil for nobody
 }
 
-func (v *Verifier) busy(d time.Duration) {
+// Takes says what the next step may take.
+func (v *Verifier) Takes(d time.Duration) {
 	if v.Busy != nil {
 		v.Busy(d)
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"ralph/internal/text"
 	"ralph/loop/agent"
 
 	"ralph"
@@ -15,10 +15,10 @@ import (
 
 // Bounds of what is remembered of a conversation, however long it lasts.
 const (
-	maxSeenText = 500  // bytes of a tool's answer in an event
-	maxWords    = 2000 // bytes of the last words
-	maxReason   = 400  // bytes of a reason
-	maxInput    = 200  // bytes of a refused tool's input
+	maxSeenText = 500  // characters of a tool's answer in an event
+	maxWords    = 2000 // characters of the last words
+	maxReason   = 400  // characters of a reason
+	maxInput    = 200  // characters of a refused tool's input
 	maxDenials  = 100
 	maxOpen     = 1000 // tool calls without an answer
 )
@@ -98,18 +98,18 @@ func (h *history) addUsage(l rateLimit) {
 	if h.usages == nil {
 		h.usages = map[string]ralph.UsageWindow{}
 	}
-	h.usages[head(l.Type, 100)] = ralph.UsageWindow{Name: head(l.Type, 100), Utilization: *l.Utilization, ResetsAt: ralph.At(l.resetTime())}
+	h.usages[text.Clip(l.Type, 100)] = ralph.UsageWindow{Name: text.Clip(l.Type, 100), Utilization: *l.Utilization, ResetsAt: ralph.At(l.resetTime())}
 }
 
 // addUnreadable takes in a line that is no event.
 func (h *history) addUnreadable(line []byte) []agent.Event {
-	text := head(strings.TrimSpace(string(line[:min(len(line), maxSeenText)])), maxSeenText)
-	if text == "" {
+	said := text.Clip(strings.TrimSpace(string(line[:min(len(line), maxSeenText)])), maxSeenText)
+	if said == "" {
 		return nil
 	}
 	h.unreadable++
-	h.rubbish = text
-	return []agent.Event{{Kind: agent.SeenOther, Text: text}}
+	h.rubbish = said
+	return []agent.Event{{Kind: agent.SeenOther, Text: said}}
 }
 
 func (h *history) addSystem(e event) []agent.Event {
@@ -154,7 +154,7 @@ func (h *history) lacks(e event) string {
 func (h *history) addAssistant(e event) []agent.Event {
 	h.turnOpen = true
 	if e.Error != "" {
-		h.apiError, h.apiText = e.Error, head(e.Message.Content.text(), maxReason)
+		h.apiError, h.apiText = e.Error, text.Clip(e.Message.Content.text(), maxReason)
 		return []agent.Event{{Kind: agent.SeenText, Text: h.apiText, Failed: true}}
 	}
 	if !e.Message.synthetic() {
@@ -183,7 +183,7 @@ func (h *history) addBlock(b block) agent.Event {
 	switch b.Type {
 	case "text":
 		if strings.TrimSpace(b.Text) != "" {
-			h.lastWords = tail(b.Text, maxWords)
+			h.lastWords = text.ClipEnd(b.Text, maxWords)
 		}
 		return agent.Event{Kind: agent.SeenText, Text: b.Text}
 	case "tool_use":
@@ -209,7 +209,7 @@ func (h *history) addUser(e event) []agent.Event {
 		}
 		events = append(events, agent.Event{
 			Kind: agent.SeenResult, Tool: h.open[b.ToolUseID],
-			Text: head(b.Content.text(), maxSeenText), Failed: b.IsError,
+			Text: text.Clip(b.Content.text(), maxSeenText), Failed: b.IsError,
 		})
 		delete(h.open, b.ToolUseID)
 	}
@@ -285,15 +285,15 @@ func (d denial) String() string {
 		FilePath string `json:"file_path"`
 		URL      string `json:"url"`
 	}
-	what := head(string(d.Input), maxInput)
+	what := text.Clip(string(d.Input), maxInput)
 	if tolerant(json.Unmarshal(d.Input, &input)) == nil {
 		for _, s := range []string{input.URL, input.FilePath, input.Command} {
 			if s != "" {
-				what = head(s, maxInput)
+				what = text.Clip(s, maxInput)
 			}
 		}
 	}
-	return strings.TrimSuffix(d.Tool+": "+strings.Join(strings.Fields(what), " "), ": ")
+	return strings.TrimSuffix(d.Tool+": "+text.Flat(what), ": ")
 }
 
 func tokens(u usage) ralph.Tokens {
@@ -321,27 +321,4 @@ func status(f *float64) int {
 		return 0
 	}
 	return int(count(*f))
-}
-
-// head is the beginning of s in at most n bytes, and a copy.
-func head(s string, n int) string {
-	if len(s) <= n {
-		return strings.Clone(s)
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
-
-// tail is the end of s in at most n bytes, and a copy.
-func tail(s string, n int) string {
-	if len(s) <= n {
-		return strings.Clone(s)
-	}
-	i := len(s) - n
-	for i < len(s) && !utf8.RuneStart(s[i]) {
-		i++
-	}
-	return "…" + s[i:]
 }

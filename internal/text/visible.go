@@ -1,4 +1,4 @@
-package transcript
+package text
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func Visible(s string) string {
 }
 
 // VisibleLine is [Visible] on one line.
-func VisibleLine(s string) string { return strings.Join(strings.Fields(Visible(s)), " ") }
+func VisibleLine(s string) string { return fields(Visible(s)) }
 
 // odd reports whether a character may hide, or hide others.
 func odd(r rune) bool {

@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -136,13 +136,13 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := &session{Loop: &Loop{Store: db, Log: slog.New(slog.DiscardHandler)}, observer: newObserver(nil, nil, 80)}
+	s := &Session{Needs: Needs{Store: db, Log: slog.New(slog.DiscardHandler)}, observer: newObserver(nil, nil, 80)}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		id, err := tx.AddTask(ralph.Task{Title: "A"}, "human")
 		if err != nil {
 			return err
 		}
-		s.row, err = tx.StartSession(store.Start{ID: "5e55", Task: id})
+		s.Row, err = tx.StartSession(store.Start{ID: "5e55", Task: id})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -151,31 +151,33 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s.observed(ended)
-	if err := db.View(t.Context(), func(tx *store.Tx) (err error) { s.row, err = tx.Session(s.row.ID); return err }); err != nil {
+	if err := db.View(t.Context(), func(tx *store.Tx) (err error) { s.Row, err = tx.Session(s.Row.ID); return err }); err != nil {
 		t.Fatal(err)
 	}
-	if s.row.State != ralph.PhaseImplementing {
-		t.Errorf("it stands at %s, %+v", s.row.State, s.row.History)
+	if s.Row.State != ralph.PhaseImplementing {
+		t.Errorf("it stands at %s, %+v", s.Row.State, s.Row.History)
 	}
 }
 
 func TestOnlyThePeopleWhoStopARunCallItsChecksOff(t *testing.T) {
-	for _, tt := range []struct{ cause, want error }{
-		{fmt.Errorf("so it was said: %w", errRunStop), errRunStop}, {errCancelled, errCancelled}, {errContract, errContract}, {errHalted, errHalted},
-		{errTimeout, nil}, {errIdle, nil}, {errRunLimit, nil}, {nil, nil},
+	for cause, want := range map[Cause]bool{
+		timeUp: false, wasIdle: false, runLimit: false, runKilled: false, runStop: true, cancelled: true, contract: true, halted: true,
 	} {
-		if got := calledOff(tt.cause); !errors.Is(got, tt.want) {
-			t.Errorf("%v: got %v", tt.cause, got)
+		if got := causes[causeOf(fmt.Errorf("so it was said: %w", cause))]; got.people != want || got.words == "" {
+			t.Errorf("%s: %+v", cause, got)
 		}
+	}
+	if len(causes) != 8 {
+		t.Errorf("%d causes", len(causes))
 	}
 }
 
 func TestAnErrorInAVerdictIsShort(t *testing.T) {
-	if got := shortly(errors.New("one\n\ttwo")); got != "one two" {
+	if got := Shortly(errors.New("one\n\ttwo")); got != "one two" {
 		t.Errorf("got %q", got)
 	}
 	for n, want := range map[int]int{300: 300, 301: 300 + len("…")} {
-		if got := shortly(errors.New(strings.Repeat("x", n))); len(got) != want {
+		if got := Shortly(errors.New(strings.Repeat("x", n))); len(got) != want {
 			t.Errorf("of %d characters %d are left", n, len(got))
 		}
 	}

@@ -1,11 +1,11 @@
-package transcript_test
+package text_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 )
 
 func TestVisible(t *testing.T) {
@@ -24,7 +24,7 @@ func TestVisible(t *testing.T) {
 		{"👍\ufe00\U000e0100 a\ufe0f 👍\ufe0f\ufe0f", "👍<U+FE00><U+E0100> a<U+FE0F> 👍\ufe0f<U+FE0F>"},
 		{"broken \xff", "broken \uFFFD"},
 	} {
-		if got := transcript.Visible(c.text); got != c.want {
+		if got := text.Visible(c.text); got != c.want {
 			t.Errorf("%q is shown as %q, want %q", c.text, got, c.want)
 		}
 	}
@@ -33,11 +33,11 @@ func TestVisible(t *testing.T) {
 func FuzzVisible(f *testing.F) {
 	f.Add("a\u202eb\x00\x1b]0;x\x07\xff")
 	f.Fuzz(func(t *testing.T, s string) {
-		got := transcript.Visible(s)
+		got := text.Visible(s)
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\x1b\r\u202e\u200b\u2066") {
 			t.Errorf("%q is shown as %q", s, got)
 		}
-		if transcript.Visible(got) != got {
+		if text.Visible(got) != got {
 			t.Errorf("%q is shown in two ways", s)
 		}
 	})
