@@ -1,5 +1,11 @@
 package ralph
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
 // Exit statuses of ralph (unattended, "Ending a run").
 const (
 	ExitOK      = 0   // every task completed, or nothing to do
@@ -51,6 +57,23 @@ type Run struct {
 	CostUSD     float64 `json:"cost_usd"`
 	ExitStatus  *int    `json:"exit_status"` // null while it runs
 	Reason      string  `json:"reason"`      // one sentence: why it ended
+}
+
+// Doing says what a run in a state does, why, and until when if that is known. Some
+// reasons go on with the word for the state ("waiting for new tasks"), others are
+// sentences.
+func Doing(state, reason, until string) string {
+	if until != "" {
+		until = " until " + until
+	}
+	word, _, _ := strings.Cut(reason, " ")
+	switch {
+	case reason == "" || word == state:
+		return cmp.Or(reason, state) + until
+	case slices.Contains([]string{"for", "until", "before"}, word):
+		return state + " " + reason + until
+	}
+	return state + until + ": " + reason
 }
 
 // Limits bound a run and its sessions. Durations are in seconds; no limit is

@@ -21,6 +21,17 @@ import (
 // reasonsShown is how many earlier stuck sessions are told of.
 const reasonsShown = 5
 
+// Prompts say how the loop's prompts are made.
+type Prompts struct {
+	Tokens      int    // the budget of one
+	ToolPrefix  string // how the agent sees ralph's tools
+	StateTool   string // the one by which it reports its phases
+	CommentTool string // the one by which it comments on its task
+	AmendTool   string // and the one by which it proposes changes of it
+
+	Template *prompt.Template // of the project; nil for ralph's own
+}
+
 // BuildPrompt is what the next session of a task would be told. The same
 // database and the same configuration give the same bytes, with the same uncommitted
 // files that are not the session's to commit.
@@ -70,7 +81,11 @@ func (l *Loop) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
 
 func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error) {
 	// Each retry after "prompt is too long" has half the budget of the one before.
-	d = prompt.Data{ToolPrefix: l.ToolPrefix, StateTool: l.StateTool, CommentTool: l.CommentTool, AmendTool: l.AmendTool, Template: l.Template, Project: filepath.Base(l.Place.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
+	p := l.Prompts
+	d = prompt.Data{
+		ToolPrefix: p.ToolPrefix, StateTool: p.StateTool, CommentTool: p.CommentTool, AmendTool: p.AmendTool,
+		Template: p.Template, Project: filepath.Base(l.Place.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
+	}
 	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline} {
 		if err := step(tx, t, &d); err != nil {
 			return d, err

@@ -17,6 +17,7 @@ import (
 	"ralph/loop/agent"
 	"ralph/loop/check"
 	"ralph/loop/place"
+	"ralph/loop/session"
 
 	"ralph"
 	"ralph/internal/worktree"
@@ -60,7 +61,7 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 			MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 		},
-		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000,
+		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
 	}
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
 		t.Fatalf("got %+v, %v", result, err)
@@ -230,8 +231,9 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 			MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
 		},
-		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true}, PromptTokens: 10000, OnRed: loop.RedGo,
-		Check: check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, InSessionRetries: 1, Env: os.Environ()},
+		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true}, Prompts: loop.Prompts{Tokens: 10000}, OnRed: loop.RedGo,
+		Check:   check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, Env: os.Environ()},
+		Session: session.Limits{Retries: 1},
 	}
 	l.Heart = beat(func() {
 		select {

@@ -13,7 +13,6 @@ import (
 var (
 	Reached = reached
 	UsedUp  = usedUp
-	Charge  = charge
 )
 
 type (

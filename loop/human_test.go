@@ -10,6 +10,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/store"
 )
 
@@ -82,7 +83,7 @@ func TestAClaimIsCompletedOnce(t *testing.T) {
 	release, asked := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
-		_, _, err := l.Complete(context.WithoutCancel(t.Context()), id, loop.Completion{Author: "agent", Summary: "made it", Confirm: func(context.Context, loop.Checked) (string, error) {
+		_, _, err := l.Complete(context.WithoutCancel(t.Context()), id, session.Completion{Author: "agent", Summary: "made it", Confirm: func(context.Context, session.Checked) (string, error) {
 			close(asked)
 			<-release
 			return "", nil
@@ -90,7 +91,7 @@ func TestAClaimIsCompletedOnce(t *testing.T) {
 		first <- err
 	}()
 	<-asked
-	if _, _, err := l.Complete(t.Context(), id, loop.Completion{Author: "ann", Summary: "made it"}); !errors.Is(err, ralph.ErrConflict) {
+	if _, _, err := l.Complete(t.Context(), id, session.Completion{Author: "ann", Summary: "made it"}); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("a second completion meanwhile: %v", err)
 	}
 	if _, err := l.ReleaseFor(t.Context(), id, "ann"); !errors.Is(err, ralph.ErrConflict) {
@@ -144,9 +145,9 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 				cancel()
 			}
 			defer cancel()
-			refused, d, err := l.Complete(ctx, id, loop.Completion{
+			refused, d, err := l.Complete(ctx, id, session.Completion{
 				Author: "ann", Summary: "made it", Learnings: []string{"x is y"},
-				Confirm: func(context.Context, loop.Checked) (string, error) { return c.confirm, nil },
+				Confirm: func(context.Context, session.Checked) (string, error) { return c.confirm, nil },
 			})
 			said := refused
 			if err != nil {

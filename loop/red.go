@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -183,54 +182,4 @@ func (r *runner) suiteCommands(ctx context.Context) (commands []string, err erro
 		return err
 	})
 	return commands, err
-}
-
-// interruptibly runs f with a context that ends when the run is to end; what f was
-// doing has no result then.
-func (r *runner) interruptibly(ctx context.Context, f func(ctx context.Context) error) (stopped bool, err error) {
-	work, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		tick := time.NewTicker(pollWaiting)
-		defer tick.Stop()
-		for {
-			select {
-			case <-r.Stop:
-				cancel()
-			case <-tick.C:
-				if control, err := r.control(work); err == nil && (control == ralph.ControlStop || control == ralph.ControlStopNow) {
-					cancel()
-				}
-			case <-work.Done():
-			}
-			if work.Err() != nil {
-				return
-			}
-		}
-	}()
-	err = f(work)
-	stopped = work.Err() != nil
-	cancel()
-	<-watched
-	if stopped {
-		return true, nil
-	}
-	return false, err
-}
-
-// Verify is [check.Verifier.Verify].
-func (l *Loop) Verify(
-	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
-) (checks []ralph.Check, holds bool, err error) {
-	return l.verifier().Verify(ctx, task, show)
-}
-
-// verifier checks work in the loop's place.
-func (l *Loop) verifier() *check.Verifier {
-	return &check.Verifier{
-		Rules: l.Check, Store: l.Store, Place: l.Place, Configuration: l.Configuration, Kept: l.Kept, Log: l.Log,
-		Busy: func(d time.Duration) { l.beat(stepTime + d) },
-	}
 }

@@ -210,7 +210,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.repository(tt.verify...)
-			l.ClosingReminders, l.Check.Protect = 1, []string{"*.golden"}
+			l.Session.Reminders, l.Check.Protect = 1, []string{"*.golden"}
 			l.Kept = check.Kept(t.TempDir())
 			write(t, filepath.Join(l.Place.Dir, "mine"), "true")
 			id := b.add(ralph.Task{Title: "A"})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ralph/loop/agent"
+	"ralph/loop/session"
 
 	"github.com/google/uuid"
 
@@ -70,7 +71,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			signal := make(chan struct{})
-			l.Stop, l.ShutdownGrace = signal, tt.grace
+			l.Stop, l.Session.Grace = signal, tt.grace
 			stop := map[string]func(){"at once": cancel, "signal": func() { close(signal) }}[tt.how]
 			if stop == nil {
 				stop = b.control(tt.how)
@@ -156,7 +157,7 @@ func TestWhatALostSessionLeft(t *testing.T) {
 				start.Dir = t.TempDir()
 			}
 			if tt.worker {
-				start.Worker, start.Lease = "ann", loop.Lease
+				start.Worker, start.Lease = "ann", session.Lease
 			}
 			b.tx(func(tx *store.Tx) error { _, err := tx.StartSession(start); return err })
 			if !tt.noFolder {

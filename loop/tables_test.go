@@ -14,29 +14,6 @@ import (
 	"ralph/store"
 )
 
-func TestWhatASessionIsCharged(t *testing.T) {
-	const limit = 10
-	for _, tt := range []struct {
-		name   string
-		report agent.Report
-		usd    float64
-		known  bool
-	}{
-		{"what its agent reported", agent.Report{Began: true, CostUSD: 0.5, CostKnown: true}, 0.5, true},
-		{"nothing, where that is what it reported", agent.Report{Began: true, CostKnown: true}, 0, true},
-		{"what was streamed, where it did not come to report", agent.Report{Began: true, CostUSD: 0.25}, 0.25, false},
-		{"its limit, where it may have called its model and nothing is known", agent.Report{Began: true}, limit, false},
-		{"nothing, where it never came so far", agent.Report{}, 0, true},
-		{"nothing, however it ended", agent.Report{Ending: ralph.Interrupted}, 0, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if usd, known := loop.Charge(tt.report, limit); usd != tt.usd || known != tt.known {
-				t.Errorf("got %g, %t, want %g, %t", usd, known, tt.usd, tt.known)
-			}
-		})
-	}
-}
-
 func TestAfterAnAgentError(t *testing.T) {
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	b := loop.Backoff{Initial: 10 * time.Second, Max: time.Minute, Tries: 4}

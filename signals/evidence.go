@@ -49,11 +49,21 @@ func Problems(e ralph.Evidence) []string {
 			text.Count(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from, commitList(s.Lost), one(len(s.Lost), "it", "them")))
 	}
 	if n := len(s.Secrets); n > 0 {
-		list = append(list, fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",
-			FileList(s.Secrets), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
-			one(n, "was", "were"), one(n, "it", "them")))
+		text := fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",
+			strings.Join(s.Secrets, ", "), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
+			one(n, "was", "were"), one(n, "it", "them"))
+		// Who undoes it has to know of all that the same commits took.
+		if other := notIn(s.Taken, s.Secrets); len(other) > 0 {
+			text += " (with what a person had not committed either: " + strings.Join(other, ", ") + ")"
+		}
+		list = append(list, text)
 	}
 	return list
+}
+
+// notIn are those of list that are not in the other.
+func notIn(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }
 
 // commitsNamed is how many commits a reason names.

@@ -26,6 +26,10 @@ import (
 
 // A DB is an open database. It may be used by several goroutines at once.
 type DB struct {
+	// Instead are the files of which runs use the version that people approved, whatever
+	// a session leaves of them (configuration: approved). It is set before work begins.
+	Instead []string
+
 	path    string
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections
@@ -197,6 +201,7 @@ type Tx struct {
 	now   ralph.Time
 	told  func(query string)
 	wrote bool
+	db    *DB
 }
 
 // Now is the time of the transaction.
@@ -256,7 +261,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 			err = errors.Join(err, rollback)
 		}
 	}()
-	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told}
+	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told, db: db}
 	if err := f(tx); err != nil {
 		return db.dialect.explain(err)
 	}
@@ -281,19 +286,19 @@ func (tx *Tx) tell(query string) {
 // ExecContext is [sql.Tx.ExecContext].
 func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	tx.tell(query)
-	return tx.Tx.ExecContext(ctx, query, args...)
+	return tx.Tx.ExecContext(ctx, query, bound(args)...)
 }
 
 // QueryContext is [sql.Tx.QueryContext].
 func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	tx.tell(query)
-	return tx.Tx.QueryContext(ctx, query, args...)
+	return tx.Tx.QueryContext(ctx, query, bound(args)...)
 }
 
 // QueryRowContext is [sql.Tx.QueryRowContext].
 func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	tx.tell(query)
-	return tx.Tx.QueryRowContext(ctx, query, args...)
+	return tx.Tx.QueryRowContext(ctx, query, bound(args)...)
 }
 
 // exec runs a statement; the number of rows it changed is often the answer.
@@ -310,33 +315,5 @@ func (tx *Tx) row(query string, args ...any) *sql.Row {
 	return tx.QueryRowContext(tx.ctx, query, args...)
 }
 
-// insert runs an INSERT … RETURNING id.
-func (tx *Tx) insert(query string, args ...any) (int64, error) {
-	var id int64
-	err := tx.row(query, args...).Scan(&id)
-	return id, err
-}
-
 // A scanner is a row that can be read: *sql.Row and *sql.Rows.
 type scanner interface{ Scan(dest ...any) error }
-
-// all reads every row of a query with scan.
-func all[T any](tx *Tx, scan func(scanner) (T, error), query string, args ...any) (list []T, err error) {
-	rows, err := tx.QueryContext(tx.ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	list = []T{}
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, rows.Err()
-}
-
-// scanID reads one id.
-func scanID(row scanner) (id int64, err error) { return id, row.Scan(&id) }

@@ -87,7 +87,18 @@ func (p *project) judgeConfiguration(ctx context.Context, db *store.DB) error {
 			return err
 		}
 	}
+	if p.config.Configuration == "approved" {
+		db.Instead = slices.DeleteFunc(p.replaceable(), func(path string) bool {
+			i := slices.IndexFunc(p.unapproved, func(u unapproved) bool { return u.Path == path })
+			return i >= 0 && p.unapproved[i].Approved != "" && p.instead[path] == ""
+		})
+	}
 	return nil
+}
+
+// replaceable are the files that a run can read in another version: programs it cannot.
+func (p *project) replaceable() []string {
+	return []string{filepath.Join(p.root, configName), p.userFile, filepath.Join(p.root, templateFile(p))}
 }
 
 // unapprovedFiles are those of the files, and of what is known from before, that are as
@@ -160,20 +171,13 @@ const howToApprove = "`ralph approve config` approves it; with the file put back
 
 // refuseUnapproved keeps a run from starting with what a session left, unless the
 // approved version is to be used, which files can be replaced by and programs not.
-func (p *project) refuseUnapproved() error {
-	if len(p.unapproved) == 0 {
+func (p *project) refuseUnapproved(db *store.DB) error {
+	if !slices.ContainsFunc(p.unapproved, func(u unapproved) bool { return !slices.Contains(db.Instead, u.Path) }) {
 		return nil
 	}
-	usable := p.config.Configuration == "approved"
 	var diffs strings.Builder
 	for _, u := range p.unapproved {
-		if u.Approved != "" && p.instead[u.Path] == "" || !slices.Contains([]string{filepath.Join(p.root, configName), p.userFile, filepath.Join(p.root, templateFile(p))}, u.Path) {
-			usable = false
-		}
 		diffs.WriteString(p.difference(u))
-	}
-	if usable {
-		return nil
 	}
 	return &statusError{ralph.ExitWaiting, fmt.Errorf("waiting for people: %s\n%s%s", p.waitsForApproval(), diffs.String(), howToApprove)}
 }
@@ -276,6 +280,9 @@ func (a *app) approveConfig(ctx context.Context, yes bool) error {
 		for _, u := range p.unapproved {
 			fmt.Fprint(a.out, p.difference(u))
 		}
+	}
+	if _, err := p.load(nil); err != nil {
+		return usage(fmt.Errorf("not approved, and nothing was changed: no run can begin with what is there:\n%w", err))
 	}
 	if !yes {
 		in, ok := a.in.(*os.File)

@@ -14,6 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/text"
 	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/mcpserver"
 	"ralph/store"
 )
@@ -246,9 +247,9 @@ func (c *chat) Complete(ctx context.Context, in mcpserver.CompleteCall, confirm 
 	if s.Progress != nil && strings.TrimSpace(s.Progress.Notes) != "" {
 		summary += ": " + s.Progress.Notes
 	}
-	v, refused, err := c.app.completeClaim(ctx, c.project, c.loop, s, loop.Completion{
+	v, refused, err := c.app.completeClaim(ctx, c.project, c.loop, s, session.Completion{
 		Author: me.author, Summary: summary, Learnings: in.Learnings,
-		Confirm: func(ctx context.Context, checked loop.Checked) (string, error) {
+		Confirm: func(ctx context.Context, checked session.Checked) (string, error) {
 			return c.confirm(ctx, s, checked, confirm)
 		},
 	})
@@ -260,7 +261,7 @@ func (c *chat) Complete(ctx context.Context, in mcpserver.CompleteCall, confirm 
 
 // confirm asks the person, if the client can; else a completion that nothing
 // supports has to be said twice.
-func (c *chat) confirm(ctx context.Context, s ralph.Session, checked loop.Checked, ask func(context.Context, string) (bool, error)) (no string, err error) {
+func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Checked, ask func(context.Context, string) (bool, error)) (no string, err error) {
 	if ask == nil || c.headless {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -287,7 +288,7 @@ func (c *chat) confirm(ctx context.Context, s ralph.Session, checked loop.Checke
 }
 
 // completeClaim completes a claimed task and says what it came to.
-func (a *app) completeClaim(ctx context.Context, p *project, l *loop.Loop, s ralph.Session, c loop.Completion) (v completedTask, refused string, err error) {
+func (a *app) completeClaim(ctx context.Context, p *project, l *loop.Loop, s ralph.Session, c session.Completion) (v completedTask, refused string, err error) {
 	refused, d, err := l.Complete(ctx, s.TaskID, c)
 	if err != nil || refused != "" {
 		return v, refused, err

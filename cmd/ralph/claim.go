@@ -11,6 +11,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/mcpserver"
 	"ralph/signals"
 	"ralph/store"
@@ -117,7 +118,7 @@ func sayClaimed(w io.Writer, v claimed, registered bool) error {
 }
 
 func newTaskComplete(a *app) *cobra.Command {
-	var c loop.Completion
+	var c session.Completion
 	cmd := &cobra.Command{
 		Use: "complete ID", Short: "Complete a task that you have claimed; its verification must pass",
 		Long: `Complete a claimed task. ralph runs the verification first: if it fails, the task stays

@@ -187,11 +187,11 @@ func (a *app) contextOf(tx *store.Tx, p *project, s ralph.Session) (u contextUse
 // autoCheckpoint keeps where a person's session stands once its context is as full
 // as the configuration says (human, "MCP tools of this profile").
 func (a *app) autoCheckpoint(tx *store.Tx, p *project, l *loop.Loop, s ralph.Session) error {
-	if l.CheckpointAt == 0 {
+	if l.Session.CheckpointAt == 0 {
 		return nil
 	}
 	u, err := a.contextOf(tx, p, s)
-	if err != nil || u.Percent == nil || *u.Percent < float64(l.CheckpointAt) {
+	if err != nil || u.Percent == nil || *u.Percent < float64(l.Session.CheckpointAt) {
 		return err
 	}
 	list, err := tx.Checkpoints(s.ID)

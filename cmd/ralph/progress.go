@@ -344,7 +344,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			fmt.Fprintf(w, "           ! %s\n", oneLine(n, 400))
 		}
 		for _, f := range l.flags {
-			fmt.Fprintf(w, "           %s\n", oneLine(f.Line(), 300))
+			fmt.Fprintf(w, "           %s\n", oneLine(f.String(), 300))
 		}
 	}
 	if len(inbox) > 0 {

@@ -151,7 +151,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		return err
 	}
 	defer db.Close()
-	if err := p.refuseUnapproved(); err != nil {
+	if err := p.refuseUnapproved(db); err != nil {
 		return o.notBegun(ctx, a, db, err)
 	}
 	if why := p.waitsForApproval(); why != "" {
@@ -174,7 +174,7 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err != nil {
 		return err
 	}
-	l.Model, l.NoWait = o.model, o.noWait
+	l.Models.Flag, l.NoWait = o.model, o.noWait
 	if o.beside, err = newBystanders(a, p, db); err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 					if onTerminal(a.out) {
 						over = "\r\x1b[K" // a countdown may stand there
 					}
-					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n", over, l.ShutdownGrace)
+					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n", over, l.Session.Grace)
 				}
 			} else {
 				cancel()

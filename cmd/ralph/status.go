@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,12 +106,7 @@ func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
 	case v.Run == nil:
 		fmt.Fprintln(w, "no run yet")
 	case v.Running:
-		doing := v.Run.State
-		if why := oneLine(v.Run.StateReason, 200); strings.HasPrefix(why, doing) {
-			doing = why
-		} else {
-			doing = strings.TrimSpace(doing + " " + why)
-		}
+		doing := ralph.Doing(v.Run.State, oneLine(v.Run.StateReason, 200), "")
 		fmt.Fprintf(w, "running since %s (process %d), %s\n", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID, doing)
 		if until := v.Run.WaitUntil; !until.IsZero() {
 			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))

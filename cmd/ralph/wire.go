@@ -17,6 +17,7 @@ import (
 	"ralph/loop/agent/claude"
 	"ralph/loop/check"
 	"ralph/loop/place"
+	"ralph/loop/session"
 	"ralph/prompt"
 	"ralph/store"
 )
@@ -46,7 +47,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent's prompts are not its own to write
 	}
 	return &loop.Loop{
-		Store: db, Agent: agent, Prepare: agent.Prepare, Place: &place.Place{Dir: p.root, Tree: tree, State: p.state, Watched: c.Stagnation.Files},
+		Store: db, Agent: agent, Prepare: agent.Prepare, Place: &place.Place{Dir: p.root, Tree: tree, State: p.state, Saves: c.Git.Snapshot, Watched: c.Stagnation.Files},
 		Log:           newLog(a),
 		Configuration: p.configurationFiles(), Kept: p.kept(),
 		Limits:  limits(c.Limits),
@@ -54,15 +55,21 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Check: check.Rules{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
-			InSessionRetries: c.Verify.InSessionRetries, FreezeMax: c.Verify.FreezeMax, Env: withoutSecrets(a.environ, c.Notify),
+			Env:    withoutSecrets(a.environ, c.Notify),
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
 			Wrapper: p.held.wrapper, Containment: p.held.containment,
 		},
-		PromptTokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix, StateTool: stateTool, CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment", Template: template,
-		CheckpointAt: checkpointAt(c.Session), ConfigModel: c.Agent.Model, EscalationModel: escalation, ClosingReminders: c.ClosingReminders,
+		Prompts: loop.Prompts{
+			Tokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix, StateTool: stateTool, Template: template,
+			CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment",
+		},
+		Models: loop.Models{Config: c.Agent.Model, Escalation: escalation},
+		Session: session.Limits{
+			Reminders: c.ClosingReminders, Retries: c.Verify.InSessionRetries, Freeze: c.Verify.FreezeMax,
+			Grace: c.ShutdownGrace, CheckpointAt: checkpointAt(c.Session),
+		},
 		OnRed: loop.OnRed(c.Verify.OnRed), Commands: func() ([]string, error) { return configuredCommands(ctx, p, db) },
-		ShutdownGrace: c.ShutdownGrace,
-		Snapshots:     c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
+		CommitTasks: c.Git.Commit == "task",
 	}, nil
 }
 

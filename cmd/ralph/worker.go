@@ -18,6 +18,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/mcpserver"
 	"ralph/signals"
 	"ralph/store"
@@ -118,8 +119,8 @@ type worker struct {
 	loop *loop.Loop
 	name string
 
-	mu    sync.Mutex                 // held by a call that may end the claim, also while it is checked
-	claim atomic.Pointer[loop.Claim] // nil if there is none
+	mu    sync.Mutex                    // held by a call that may end the claim, also while it is checked
+	claim atomic.Pointer[session.Claim] // nil if there is none
 }
 
 func (w *worker) leave(ctx context.Context) error {
@@ -138,7 +139,7 @@ func (w *worker) leave(ctx context.Context) error {
 
 // held is the claim, renewed; an error says why there is none any more. The caller
 // holds the lock.
-func (w *worker) held(ctx context.Context) (*loop.Claim, error) {
+func (w *worker) held(ctx context.Context) (*session.Claim, error) {
 	claim := w.claim.Load()
 	if claim == nil {
 		return nil, fmt.Errorf("you have not claimed a task; call claim_task first: %w", ralph.ErrConflict)
@@ -148,7 +149,7 @@ func (w *worker) held(ctx context.Context) (*loop.Claim, error) {
 
 // over forgets the claim if the error says that there is none any more.
 func (w *worker) over(err error) error {
-	var dropped *loop.DroppedError
+	var dropped *session.DroppedError
 	if errors.As(err, &dropped) {
 		w.claim.Store(nil)
 	}

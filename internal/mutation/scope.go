@@ -1,45 +1,45 @@
 package main
 
-import "strings"
+import "regexp"
 
-// of are judges: some of a package's tests, by the beginnings of their names.
-func of(pkg string, tests ...string) judge {
-	return judge{pkg: pkg, run: "^(" + strings.Join(tests, "|") + ")"}
-}
+// idle are tests that judge nothing: what a run asks of its database, a fault at every
+// write, and days of a daemon, which take long and say nothing that others do not.
+var idle = regexp.MustCompile("^Test(AnyWriteMayFail|NoStatementOfTheLoop.*|ASessionAsksLittle.*|Batches.*|ABatch.*|" +
+	"SessionsBeginOnlyWithin.*|ADaemonTakesUp.*|ARunEndsWithItsWork.*|EachSessionOfATask.*|TheThirdSession.*)$")
 
-// decisions are loop's tests of what it decides, which need no run of a loop.
-var decisions = of("loop",
-	"TestTheModelOfASession", "TestASessionsClock", "TestLimitsOfARun", "TestUsageWindows",
-	"TestIdleness", "TestADayBegins", "TestWhyASession", "TestTheParts", "TestAfterAnAgentError",
-	"TestHowARunEndsWithNothingLeftToDo", "TestWhatASessionIsCharged",
-)
-
-// scope is what is broken, and who is to notice. Tests that take long come last: few
-// mutants live to see them.
+// scope is what is broken, and whose tests are to notice: of them, those that run
+// through the mutant, the fastest first.
 //
-// Left out of loop is what needs a whole run, whose tests take seconds a mutant: the
-// settling of sessions (TestWhatBecomesOfASession, TestADoneOfARunThatIsStopped), recovery
-// (TestWhatALostSessionLeft, the tests of claims), a red begin (TestARunThatBeginsRed) and what a run counts (runs_test.go);
-// and what needs real processes or the command line, which the stories of cmd/ralph hold:
-// freezing, people's words to an agent that works, git's part of the evidence.
+// Left out of loop is what needs real processes or the command line, which the stories of
+// cmd/ralph hold: freezing, people's words to an agent that works, git's part of the evidence.
 //
 // Of signals/near.go, what compares texts by shares and thresholds is left out:
 // TestMergingIsMeasured measures it on labelled pairs, between which a threshold may move.
 var scope = []target{
-	{files: "signals/[^n]*.go", judges: []judge{
-		{pkg: "signals", skip: "TestEveryDecision"},
-		{pkg: "signals", run: "TestEveryDecision"},
-	}},
-	{files: "signals/near.go", functions: "learnings|merged|Against|headOf|alike|sameAudience|taughtNew|fuller", judges: []judge{
-		{pkg: "signals", skip: "TestEveryDecision"},
-		{pkg: "signals", run: "TestEveryDecision"},
-	}},
-	{files: "loop/*.go", functions: strings.Join([]string{
-		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", "judgeRest", "withCause", `Loop\.chooseModel`,
-		`newClock|clock\..*`, `idleness\..*`, `hashes\.differ|parts\..*`,
-	}, "|"), judges: []judge{decisions}},
-	{files: "loop/check/*.go", functions: `Judge|Verifier\.excusable|digestOne|welcome|farewell|tampered|paths|isHidden|assumed|hiding`,
-		judges: []judge{of("loop/check", "TestJudgeByTheBaseline", "TestWhatARedBaseline", "TestAProtectedFile", "TestProtectedFiles")}},
-	{files: "loop/place/*.go", functions: `Place\.Files|Digests|Digest|digest(Matches|File)|below`,
-		judges: []judge{of("loop/place", "TestAProtectedFile", "TestDigestsOfProtectedFiles", "TestFilesOfStagnation")}},
+	{files: "signals/[^n]*.go", tests: []string{"signals"}},
+	{files: "signals/near.go", functions: []string{
+		"learnings", "merged", "Against", "headOf", "alike", "sameAudience", "taughtNew", "fuller",
+	}, tests: []string{"signals"}},
+	{files: "loop/**/*.go", functions: []string{
+		// Limits, clocks, models, what is charged.
+		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", `Models\.choose`, "causeOf", `Limits\.withCause`,
+		`newClock|clock\..*`, `idleness\..*`,
+		// What a session changed, and protected files.
+		`hashes\.differ`, `parts\..*`, `Place\.Files`, "Digests?", "digest(Matches|One|File)", "welcome", "farewell",
+		"tampered", "paths", "isHidden", "assumed", "hiding", "below",
+		// Verification.
+		"Judge", `Verifier\.(excusable|Red|KnownRed|Tampered)`, `finding\..*`,
+		`session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", "shortly",
+		// What its agent is told.
+		`session\.(turnEnded|reply|objection|unheard)`, "calledOff",
+		// Settling.
+		`session\.(settle|observe|claimed|checkpoint|take)`, "killedCommands",
+		// Recovery and lapses.
+		`Loop\.(recover|recoverOne|unsettled|salvage|reopen|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
+		// A red begin.
+		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`, `Loop\.nameTests`,
+		// What a run counts, waits for and ends with.
+		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|obeying|session)`,
+		`Loop\.pick`, "judgeRest", "unsettledEnds", "Outside",
+	}, tests: []string{"loop", "loop/session", "loop/check", "loop/place"}},
 }

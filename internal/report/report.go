@@ -177,42 +177,55 @@ func (c Receipt) took() string {
 func (r Report) text(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.headline())
 	for _, t := range r.Tasks {
-		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, text.Line(t.Title, maxLine), text.Line(t.Reason, maxLine), t.took())
+		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
 		for _, c := range t.Verify {
 			if !c.Passed {
-				fmt.Fprintf(w, "           failed: %s (exit %d)\n", text.Line(c.Command, maxLine), c.Exit)
+				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
 			}
 		}
 		for _, n := range t.Notes {
-			fmt.Fprintf(w, "           ! %s\n", text.Line(n, maxLine))
+			fmt.Fprintf(w, "           ! %s\n", line(n))
 		}
 		for _, f := range t.Flags {
-			fmt.Fprintf(w, "           %s\n", f.Line())
+			fmt.Fprintf(w, "           %s\n", whole(f.String(), "             "))
 		}
 	}
 	for i, p := range r.Waiting {
 		if i == 0 {
 			fmt.Fprintln(w, "\nwaiting for you:")
 		}
-		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), text.Line(p.Text, maxLine), p.Command)
+		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), whole(p.Text, "      "), p.Command)
 	}
 	if e := r.ending(); e != "" {
-		fmt.Fprintf(w, "\n%s\n", text.Line(e, maxLine))
+		fmt.Fprintf(w, "\n%s\n", line(e))
 	}
 }
 
-// Line is the flag on one line, with what is done about it.
-func (f Flag) Line() string {
-	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, text.Line(f.What, maxLine), f.Comment)
+// String is the flag as its agent worded it, with what is done about it.
+func (f Flag) String() string {
+	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, strings.TrimSpace(f.What), f.Comment)
 }
 
-// maxLine is how many characters of a text a line has.
-const maxLine = 500
+// whole is a text that people decide on, with all its lines, those after the first
+// behind some blanks.
+func whole(s, blanks string) string {
+	return strings.ReplaceAll(strings.TrimSpace(text.Visible(s)), "\n", "\n"+blanks)
+}
 
-// cell is text as Markdown that means nothing but itself.
-func cell(s string) string {
+// line is text on one line of a reasonable length.
+func line(s string) string { return text.Line(s, 500) }
+
+// cells is a text that people decide on as Markdown, with all its lines.
+func cells(s string) string {
+	return strings.ReplaceAll(escaped(whole(s, "")), "\n", "<br>")
+}
+
+// cell is text on one line as Markdown that means nothing but itself.
+func cell(s string) string { return escaped(line(s)) }
+
+func escaped(s string) string {
 	var b strings.Builder
-	for _, r := range text.Line(s, maxLine) {
+	for _, r := range s {
 		switch {
 		case r == '<':
 			b.WriteString("&lt;")
@@ -247,7 +260,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 		if i == 0 {
 			fmt.Fprint(w, "\n## Waiting for you\n\n")
 		}
-		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cell(p.Text), cell(p.Command))
+		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cells(p.Text), cell(p.Command))
 	}
 	noted := false
 	for _, t := range r.Tasks {
@@ -266,7 +279,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 				fmt.Fprint(w, "\n## Flagged\n\n")
 				begun = true
 			}
-			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cell(f.Line()))
+			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cells(f.String()))
 		}
 	}
 	for _, t := range r.Tasks {
@@ -283,7 +296,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 func quote(s string) string {
 	var b strings.Builder
 	for l := range strings.Lines(s) {
-		b.WriteString("    " + text.Line(l, maxLine) + "\n")
+		b.WriteString("    " + line(l) + "\n")
 	}
 	return b.String()
 }
@@ -326,24 +339,24 @@ func (r Report) junit(w *bytes.Buffer) error {
 	for _, t := range r.Tasks {
 		class := "ralph"
 		if t.Feature != "" {
-			class += "." + text.Line(t.Feature, maxLine)
+			class += "." + line(t.Feature)
 		}
-		c := junitCase{Class: class, Name: fmt.Sprintf("TASK-%d %s", t.TaskID, text.Line(t.Title, maxLine)), Time: fmt.Sprintf("%.3f", t.Seconds)}
+		c := junitCase{Class: class, Name: fmt.Sprintf("TASK-%d %s", t.TaskID, line(t.Title)), Time: fmt.Sprintf("%.3f", t.Seconds)}
 		switch t.Status {
 		case ralph.Completed:
 		case ralph.Failed:
 			suite.Failures++
-			c.Failure = &junitText{Message: text.Line(t.Reason, maxLine), Text: t.failures()}
+			c.Failure = &junitText{Message: line(t.Reason), Text: t.failures()}
 		default:
 			suite.Skipped++
-			c.Skipped = &junitText{Message: text.Line(string(t.Status)+": "+t.Reason, maxLine)}
+			c.Skipped = &junitText{Message: line(string(t.Status) + ": " + t.Reason)}
 		}
 		total += t.Seconds
 		suite.Cases = append(suite.Cases, c)
 	}
 	if r.ExitStatus != nil && slices.Contains([]int{ralph.ExitFailure, ralph.ExitUsage, ralph.ExitAgent}, *r.ExitStatus) {
 		suite.Errors++
-		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: &junitText{Message: text.Line(r.ending(), maxLine)}})
+		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: &junitText{Message: line(r.ending())}})
 	}
 	suite.Tests, suite.Time = len(suite.Cases), fmt.Sprintf("%.3f", total)
 	w.WriteString(xml.Header)
@@ -386,7 +399,7 @@ func (r Report) Annotate(w io.Writer) error {
 			annotation(&b, "warning", fmt.Sprintf("TASK-%d", t.TaskID), n)
 		}
 		for _, f := range t.Flags {
-			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.Line())
+			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.String())
 		}
 	}
 	annotation(&b, "notice", "ralph", strings.Join(slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" }), "\n"))
@@ -414,5 +427,5 @@ var (
 )
 
 func annotation(w *bytes.Buffer, level, title, what string) {
-	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(text.Line(title, maxLine)), data.Replace(what))
+	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(line(title)), data.Replace(what))
 }

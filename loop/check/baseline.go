@@ -30,10 +30,10 @@ type Outcome struct {
 // (pipeline, "Verification"). A task that has been worked on gets one for the
 // commands that are new. What counts is what people left, or what was accepted last:
 // what another session broke is nobody's excuse (trust, 10).
-func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) (err error) {
+func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	var shared []string
 	var before []Outcome
-	err = v.Store.View(ctx, func(tx *store.Tx) error {
+	err := v.Store.View(ctx, func(tx *store.Tx) error {
 		c, err := v.Of(tx, task)
 		if err != nil {
 			return err
@@ -259,7 +259,7 @@ func (v *Verifier) known(ctx context.Context, content, command, dir string, anew
 	}); err != nil || ok && (!anew || v.excusable(result)) {
 		return result, false, err
 	}
-	v.busy(v.Timeout)
+	v.Takes(v.Timeout)
 	results, err := v.Run(ctx, v.baselineRound(dir), []string{command})
 	if err != nil || ctx.Err() != nil {
 		return result, true, err

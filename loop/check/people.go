@@ -32,7 +32,8 @@ type Verifier struct {
 	Busy func(time.Duration) // is told what the next step may take; nil for nobody
 }
 
-func (v *Verifier) busy(d time.Duration) {
+// Takes says what the next step may take.
+func (v *Verifier) Takes(d time.Duration) {
 	if v.Busy != nil {
 		v.Busy(d)
 	}
@@ -193,8 +194,12 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 		}
 		left = append(left, store.ConfigurationFile{Path: path, Approved: row.Approved, Seen: now, Session: session})
 		if row.Approved != now {
-			notes = append(notes, fmt.Sprintf("it changed %s, by which runs are configured: "+
-				"the next run starts only after `ralph approve config`, or with the file put back", v.Place.Named(path)))
+			next := "the next run starts only after `ralph approve config`, or with the file put back"
+			if slices.Contains(v.Store.Instead, path) {
+				next = "runs use the version that people approved until `ralph approve config`"
+			}
+			named := v.Place.Named(path)
+			notes = append(notes, fmt.Sprintf("it changed %s, by which runs are configured: %s", named, next))
 		}
 	}
 	if err := tx.KeepConfigurationFiles(left); err != nil || saw.Protected == nil {

@@ -22,16 +22,14 @@ import (
 
 // Rules say how a done is checked.
 type Rules struct {
-	Commands         []string      // the project's; features and tasks add theirs
-	Timeout          time.Duration // of each command
-	InSessionRetries int           // refusals that are told to the agent in the same conversation
-	FreezeMax        time.Duration // how long the agent stands still for a check before it is killed
-	Env              []string      // the environment of the commands
-	Strict           bool          // tests that failed before the task was begun are refused too
-	JUnit            []string      // globs of the files into which commands write JUnit XML, relative to the root
-	Protect          []string      // globs of the files that a session must not change, relative to the root
-	Wrapper          []string      // what starts the commands, such as a sandbox; nil is none
-	Containment      proc.Containment
+	Commands    []string      // the project's; features and tasks add theirs
+	Timeout     time.Duration // of each command
+	Env         []string      // the environment of the commands
+	Strict      bool          // tests that failed before the task was begun are refused too
+	JUnit       []string      // globs of the files into which commands write JUnit XML, relative to the root
+	Protect     []string      // globs of the files that a session must not change, relative to the root
+	Wrapper     []string      // what starts the commands, such as a sandbox; nil is none
+	Containment proc.Containment
 }
 
 // verifyTail is how much of a failed command's output is quoted, in bytes.

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"ralph/internal/proc"
 	"ralph/internal/worktree"
 	"ralph/store"
@@ -22,6 +20,7 @@ type Place struct {
 	Dir     string // its root
 	Tree    *worktree.Tree
 	State   string   // the folder for what ralph keeps beside it
+	Saves   bool     // people's uncommitted files are saved before each session
 	Watched []string // files that count as a change, relative to the root, also where git ignores them
 }
 
@@ -49,23 +48,6 @@ func (p *Place) Scratch(session string) string { return filepath.Join(p.Folder(s
 func (p *Place) Look(ctx context.Context, scratch string) (worktree.Snapshot, error) {
 	look, err := p.Tree.Look(ctx, scratch)
 	return look, untold(err)
-}
-
-// Snapshot is [Place.Look] before a session, with the small ignored files. git does both
-// at the same time: neither writes what the other reads.
-func (p *Place) Snapshot(
-	ctx context.Context, scratch string,
-) (snapshot worktree.Snapshot, ignored worktree.Ignored, err error) {
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		snapshot, err = p.Tree.Snapshot(ctx, scratch)
-		return err
-	})
-	both.Go(func() (err error) {
-		ignored, err = p.Tree.Ignored(ctx)
-		return err
-	})
-	return snapshot, ignored, untold(both.Wait())
 }
 
 // Now is the state of the work tree.

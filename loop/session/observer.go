@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -96,27 +96,27 @@ func (o *observer) context() (used, limit int64) {
 
 // observed writes down what was seen of the session, also while it is being ended:
 // what is taken from the observer is seen nowhere else.
-func (s *session) observed(ctx context.Context) {
+func (s *Session) observed(ctx context.Context) {
 	phases, checkpoint, due := s.observer.take()
 	if len(phases) == 0 && !due {
 		return
 	}
 	err := s.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		for _, p := range phases {
-			if _, err := tx.ObserveState(s.row.ID, p.phase, p.at); err != nil {
+			if _, err := tx.ObserveState(s.Row.ID, p.phase, p.at); err != nil {
 				return err
 			}
 		}
 		if !due {
 			return nil
 		}
-		checkpoint.SessionID = s.row.ID
+		checkpoint.SessionID = s.Row.ID
 		_, err := tx.AddCheckpoint(checkpoint)
 		return err
 	})
 	if err != nil {
 		// It is a view of the session, no part of its verdict.
-		s.Log.Warn("what a session is doing could not be written down", "session", s.row.ID, "error", err)
+		s.Log.Warn("what a session is doing could not be written down", "session", s.Row.ID, "error", err)
 	}
 }
 

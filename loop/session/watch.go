@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -18,10 +18,10 @@ const pollSession = 200 * time.Millisecond
 
 // watch stops the session when somebody or something asks for it, and hands
 // people's comments to the agent. It returns when ctx ends.
-func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message, deadline time.Time) {
+func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message) {
 	tick := time.NewTicker(pollSession)
 	defer tick.Stop()
-	end := time.NewTimer(time.Until(deadline))
+	end := time.NewTimer(time.Until(s.Limits.Deadline))
 	defer end.Stop()
 	look := time.NewTicker(s.idle.interval())
 	defer look.Stop()
@@ -29,7 +29,7 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 	var grace <-chan time.Time
 	drain := func() {
 		if grace == nil {
-			grace = time.After(s.ShutdownGrace)
+			grace = time.After(s.Limits.Grace)
 		}
 	}
 	handed := map[int64]bool{}
@@ -38,84 +38,83 @@ func (s *session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		case <-ctx.Done():
 			return
 		case <-end.C:
-			stop(errRunLimit)
+			stop(runLimit)
 		case <-grace:
-			stop(errRunStop)
+			stop(runStop)
 		case <-stopping:
 			stopping = nil
 			drain()
 		case <-look.C:
 			idle, err := s.idle.over(ctx, time.Now(), s.clock.paused())
 			if err != nil && ctx.Err() == nil {
-				s.Log.Warn("it cannot be told whether the session is idle", "session", s.row.ID, "error", err)
+				s.Log.Warn("it cannot be told whether the session is idle", "session", s.Row.ID, "error", err)
 			}
 			if idle {
-				stop(errIdle)
+				stop(wasIdle)
 			}
 		case <-s.observer.news:
 			s.observed(ctx)
 		case <-tick.C:
-			s.beat(stepTime)
+			s.Check.Takes(0)
 			if err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact()); errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
 				stop(err) // what the session does could not be kept
 			}
-			asked, comments, err := s.asked(ctx)
-			s.waitsForPermission()
+			asked, err := s.asked(ctx)
 			s.observed(ctx)
-			switch {
-			case err != nil:
-				// The database is busy or the session is being stopped; the next look will tell.
-				continue
-			case asked == ralph.ControlStop:
-				drain()
-			case asked == ralph.ControlStopNow:
-				stop(errRunStop)
-			case asked == "cancel":
-				stop(errCancelled)
-			case asked == "contract":
-				stop(errContract)
-			case asked == "halt":
-				stop(errHalted)
+			if err != nil {
+				continue // the database is busy or the session is being stopped; the next look will tell
 			}
-			s.hand(ctx, comments, handed, say)
+			s.waitsForPermission(asked.permission)
+			if asked.request == ralph.ControlStop {
+				drain()
+			} else if cause, ok := requests[asked.request]; ok {
+				stop(cause)
+			}
+			s.hand(ctx, asked.comments, handed, say)
 		}
 	}
 }
 
-// asked reads what people want of the session: that it stops, and what they said.
-func (s *session) asked(ctx context.Context) (request string, comments []ralph.Comment, err error) {
-	err = s.Store.View(ctx, func(tx *store.Tx) error {
-		if request, _, err = tx.StopRequest(s.row.ID); err != nil {
-			return err
+// A wish is what people want of a session.
+type wish struct {
+	request    string // that it stops; "" if nobody does
+	permission bool   // somebody is asked whether it may use a tool
+	comments   []ralph.Comment
+}
+
+// asked reads what people want of the session.
+func (s *Session) asked(ctx context.Context) (wish, error) {
+	return store.Read(ctx, s.Store, func(tx *store.Tx) (w wish, err error) {
+		if w.request, _, err = tx.StopRequest(s.Row.ID); err != nil {
+			return w, err
 		}
-		if request == "" {
-			by, err := tx.Halted(s.row.ID)
+		if w.request == "" {
+			by, err := tx.Halted(s.Row.ID)
 			if err != nil {
-				return err
+				return w, err
 			}
 			if by != "" {
-				request = "halt"
+				w.request = "halt"
 			}
 		}
-		if request == "" {
-			run, err := tx.Run(s.row.RunID)
+		if w.request == "" {
+			run, err := tx.Run(s.Row.RunID)
 			if err != nil {
-				return err
+				return w, err
 			}
-			request = run.Control
+			w.request = run.Control
 		}
-		if s.permission, err = tx.AsksPermission(s.row.ID); err != nil {
-			return err
+		if w.permission, err = tx.AsksPermission(s.Row.ID); err != nil {
+			return w, err
 		}
-		comments, err = tx.Undelivered(s.row.TaskID, s.row.StartedAt)
-		return err
+		w.comments, err = tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
+		return w, err
 	})
-	return request, comments, err
 }
 
 // hand gives comments to the agent, each once. One that the agent does not take
 // goes into the next prompt, as all comments do.
-func (s *session) hand(ctx context.Context, comments []ralph.Comment, handed map[int64]bool, say chan<- agent.Message) {
+func (s *Session) hand(ctx context.Context, comments []ralph.Comment, handed map[int64]bool, say chan<- agent.Message) {
 	for _, c := range comments {
 		if handed[c.ID] {
 			continue
@@ -134,8 +133,8 @@ func (s *session) hand(ctx context.Context, comments []ralph.Comment, handed map
 
 // delivered records that the agent has a comment. If that fails the comment is
 // shown once more in the next prompt, which does no harm.
-func (s *session) delivered(comment int64) {
-	err := s.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.MarkDelivered(comment, s.row.ID) })
+func (s *Session) delivered(comment int64) {
+	err := s.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.MarkDelivered(comment, s.Row.ID) })
 	if err != nil {
 		s.Log.Warn("a delivered comment could not be marked", "comment", comment, "error", err)
 	}
@@ -143,14 +142,14 @@ func (s *session) delivered(comment int64) {
 
 // waitsForPermission stops the session's clock while a person is asked whether it
 // may use a tool (decision 18).
-func (s *session) waitsForPermission() {
+func (s *Session) waitsForPermission(asked bool) {
 	switch {
-	case s.permission && !s.held:
+	case asked && !s.held:
 		s.clock.pause()
-	case !s.permission && s.held:
+	case !asked && s.held:
 		s.clock.resume()
 	}
-	s.held = s.permission
+	s.held = asked
 }
 
 // A clock runs a session's time down, except while ralph itself takes time

@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -24,24 +24,24 @@ import (
 // again: neither it, nor a hook of its end, nor a process that waits can undo what was
 // verified. What cannot be checked in this way ends the conversation, and is checked
 // when the session is settled, after all of its processes are gone.
-func (s *session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
+func (s *Session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.clock.pause()
 	defer s.clock.resume()
-	s.found, s.called = nil, nil
+	s.found, s.called = nil, ""
 	answer, err := s.reply(ctx, turn)
 	if err != nil && ctx.Err() == nil {
-		s.Log.Warn("what a session claims is checked after its end", "session", s.row.ID, "task", s.row.TaskID, "error", err)
+		s.Log.Warn("what a session claims is checked after its end", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 	}
 	return answer
 }
 
-// reply is [session.turnEnded]; the error is why a done could not be checked now.
-func (s *session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, error) {
+// reply is [Session.turnEnded]; the error is why a done could not be checked now.
+func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, error) {
 	closing, err := s.closing(ctx)
 	switch {
 	case err != nil:
 		return agent.Answer{}, err
-	case closing.Payload == nil && s.reminded < s.ClosingReminders:
+	case closing.Payload == nil && s.reminded < s.Limits.Reminders:
 		s.reminded++
 		return agent.Say(reminder), nil
 	case closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone:
@@ -53,7 +53,9 @@ func (s *session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	}
 	found, err := s.check(ctx)
 	if ctx.Err() != nil {
-		s.called = calledOff(context.Cause(ctx))
+		if c := causeOf(context.Cause(ctx)); causes[c].people {
+			s.called = c
+		}
 	}
 	if err != nil || ctx.Err() != nil {
 		return agent.Answer{Over: true}, errors.Join(err, still.kill())
@@ -67,7 +69,7 @@ func (s *session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	}
 	if said != "" && still.thaw() == nil {
 		if refused != "" {
-			err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.row.ID, refused) })
+			err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.Row.ID, refused) })
 		}
 		return agent.Say(said + still.told()), err
 	}
@@ -78,24 +80,13 @@ func (s *session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	return agent.Answer{Over: true}, nil
 }
 
-// calledOff is the cause of a stop if it is the word of a person, who does not want to
-// wait for a check; nil otherwise.
-func calledOff(cause error) error {
-	for _, word := range []error{errRunStop, errCancelled, errContract, errHalted} {
-		if errors.Is(cause, word) {
-			return word
-		}
-	}
-	return nil
-}
-
 // objection is what the agent is told about a done that has just been checked, and
 // what it is refused for, in one line; "" if there is nothing more to say to it.
-func (s *session) objection(f *finding, done int64) (said, refused string) {
+func (s *Session) objection(f *finding, done int64) (said, refused string) {
 	refused = signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
 	switch {
 	case refused != "":
-		if s.retried >= s.Check.InSessionRetries {
+		if s.retried >= s.Limits.Retries {
 			return "", ""
 		}
 		s.retried++
@@ -117,9 +108,9 @@ func (s *session) objection(f *finding, done int64) (said, refused string) {
 
 // unheard reports whether a person has said something that the agent has not been
 // told, and for which the conversation has not gone on before.
-func (s *session) unheard(ctx context.Context) (waiting bool, err error) {
+func (s *Session) unheard(ctx context.Context) (waiting bool, err error) {
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
-		comments, err := tx.Undelivered(s.row.TaskID, s.row.StartedAt)
+		comments, err := tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
 		for _, c := range comments {
 			waiting = waiting || c.ID > s.heard
 			s.heard = max(s.heard, c.ID)
@@ -137,7 +128,7 @@ const (
 )
 
 // freeze has the agent stand still, and kills what else it has started.
-func (s *session) freeze(ctx context.Context, turn agent.Turn) (*standstill, error) {
+func (s *Session) freeze(ctx context.Context, turn agent.Turn) (*standstill, error) {
 	if turn.Process == nil {
 		return &standstill{}, nil
 	}
@@ -153,7 +144,7 @@ func (s *session) freeze(ctx context.Context, turn agent.Turn) (*standstill, err
 			s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
 		}
 		if err = s.Store.Free(ctx, freezeWait); err == nil {
-			held.timer = time.AfterFunc(s.Check.FreezeMax, held.expire)
+			held.timer = time.AfterFunc(s.Limits.Freeze, held.expire)
 			return held, nil
 		}
 		if err := still.Thaw(); err != nil {

@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -16,22 +16,32 @@ const loosest = 100
 // Strangers are the uncommitted files that are not an agent's to commit: those that
 // the sessions of a task did not make, or with 0 those of all tasks that wait to go
 // on; and the branch.
-func (l *Loop) Strangers(ctx context.Context, task int64) (files []worktree.Loose, branch string, err error) {
-	if files, branch, err = l.Place.Tree.Loose(ctx); err != nil || len(files) == 0 {
+func (n Needs) Strangers(ctx context.Context, task int64) (files []worktree.Loose, branch string, err error) {
+	if files, branch, err = n.Place.Tree.Loose(ctx); err != nil || len(files) == 0 {
 		return files, branch, err
 	}
-	own, err := l.made(ctx, task)
+	own, err := n.made(ctx, task)
 	return slices.DeleteFunc(files, func(f worktree.Loose) bool { return own[f.Path] }), branch, err
 }
 
-// made are the files that the sessions of a task have changed, and not people before
-// them; with 0 those of all tasks that wait to go on.
-func (l *Loop) made(ctx context.Context, task int64) (own map[string]bool, err error) {
+// strange are those of some uncommitted files that are not an agent's to commit.
+func (n Needs) strange(ctx context.Context, task int64, uncommitted []string) ([]string, error) {
+	if len(uncommitted) == 0 {
+		return nil, nil
+	}
+	own, err := n.made(ctx, task)
+	return slices.DeleteFunc(slices.Clone(uncommitted), func(f string) bool { return own[f] }), err
+}
+
+// made are the files that the sessions of a task have changed, and whether people had
+// not before them; with 0 those of all tasks that wait to go on.
+func (n Needs) made(ctx context.Context, task int64) (own map[string]bool, err error) {
 	own = map[string]bool{}
-	err = l.Store.View(ctx, func(tx *store.Tx) error {
+	err = n.Store.View(ctx, func(tx *store.Tx) error {
 		ids := []int64{task}
 		if task == 0 {
-			tasks, err := tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending, ralph.InProgress, ralph.NeedsInput, ralph.Blocked}, Limit: loosest})
+			unended := []ralph.Status{ralph.Pending, ralph.InProgress, ralph.NeedsInput, ralph.Blocked}
+			tasks, err := tx.Tasks(store.TaskFilter{Statuses: unended, Limit: loosest})
 			if err != nil {
 				return err
 			}
@@ -61,13 +71,4 @@ func (l *Loop) made(ctx context.Context, task int64) (own map[string]bool, err e
 		return nil
 	})
 	return own, err
-}
-
-// strange are those of some uncommitted files that are not an agent's to commit.
-func (l *Loop) strange(ctx context.Context, task int64, uncommitted []string) ([]string, error) {
-	if len(uncommitted) == 0 {
-		return nil, nil
-	}
-	own, err := l.made(ctx, task)
-	return slices.DeleteFunc(slices.Clone(uncommitted), func(f string) bool { return own[f] }), err
 }

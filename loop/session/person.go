@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -17,36 +17,13 @@ import (
 )
 
 // ClaimFor has a person take a task, to work on it with a chat (human, "In the
-// terminal"). The loop leaves it alone until it is completed or released. What is
-// returned is the session and what the person gives to the chat. The error wraps
-// [ralph.ErrConflict] if the task cannot be taken, and says why.
-func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.Session, string, error) {
-	if err := l.Lapse(ctx); err != nil {
-		return ralph.Session{}, "", err
-	}
-	var t ralph.Task
-	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if t, err = tx.Task(task); err != nil {
-			return err
-		}
-		return tx.Claimable(t)
-	}); err != nil {
-		return ralph.Session{}, "", err
-	}
-	if err := l.verifier().Greet(ctx); err != nil {
-		return ralph.Session{}, "", err
-	}
-	if err := l.verifier().Baseline(ctx, t); err != nil {
-		return ralph.Session{}, "", err
-	}
-	if ctx.Err() != nil {
-		return ralph.Session{}, "", context.Cause(ctx)
-	}
-	s, err := l.open(ctx, store.Start{Origin: ralph.FromHuman, Worker: person}, t)
+// terminal"). What is returned is the session and what the person gives to the chat.
+func (n Needs) ClaimFor(ctx context.Context, task int64, person string) (ralph.Session, string, error) {
+	s, err := n.Open(ctx, store.Start{Origin: ralph.FromHuman, Worker: person}, task)
 	if err != nil {
 		return ralph.Session{}, "", err
 	}
-	return s.row, s.prompt, nil
+	return s.Row, s.prompt, nil
 }
 
 // A Completion is a person's or a chat's word that a claimed task is done.
@@ -68,14 +45,14 @@ type Checked struct {
 // Complete completes a claimed task as a done does: by the verification, then by
 // the same rules (human, "MCP tools of this profile"). If it is refused, refused
 // says why, nothing is recorded, and the task stays claimed.
-func (l *Loop) Complete(ctx context.Context, task int64, c Completion) (refused string, d signals.Decision, err error) {
-	s, unlock, err := l.held(ctx, task)
+func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused string, d signals.Decision, err error) {
+	s, unlock, err := n.held(ctx, task)
 	if err != nil {
 		return "", d, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if s.row.Dir != l.Place.Dir {
-		return "", d, fmt.Errorf("TASK-%d was claimed in another work tree, where the work is to be checked: complete it in %s: %w", task, s.row.Dir, ralph.ErrConflict)
+	if !s.Place.Has(s.Row.Dir) {
+		return "", d, fmt.Errorf("TASK-%d was claimed in another work tree, where the work is to be checked: complete it in %s: %w", task, s.Row.Dir, ralph.ErrConflict)
 	}
 	found, err := s.check(ctx)
 	if err != nil {
@@ -99,44 +76,44 @@ func (l *Loop) Complete(ctx context.Context, task int64, c Completion) (refused 
 	}
 	s.found, s.confirmed = found, true
 	scope := "" // the feature's
-	if s.task.Feature == "" {
+	if s.Task.Feature == "" {
 		scope = ralph.ScopeProject
 	}
 	for _, text := range c.Learnings {
-		if _, err := l.Store.Say(ctx, task, s.row.ID, c.Author, "", signals.Learned{Text: text, Kind: "discovery", Scope: scope}); err != nil {
+		if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", signals.Learned{Text: text, Kind: "discovery", Scope: scope}); err != nil {
 			return "", d, err
 		}
 	}
-	if _, err := l.Store.Say(ctx, task, s.row.ID, c.Author, "", signals.Done{Summary: c.Summary}); err != nil {
+	if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", signals.Done{Summary: c.Summary}); err != nil {
 		return "", d, err
 	}
-	d, _, err = s.settle(context.WithoutCancel(ctx), agent.Report{Ending: ralph.Finished, Reason: c.Author + " completed it", CostKnown: true})
+	d, err = s.Settle(context.WithoutCancel(ctx), agent.Report{Ending: ralph.Finished, Reason: c.Author + " completed it", CostKnown: true})
 	return "", d, err
 }
 
 // ReleaseFor gives a claimed task back, from any work tree. No counter moves, but
 // what was said on it counts: a question holds it back.
-func (l *Loop) ReleaseFor(ctx context.Context, task int64, person string) (d signals.Decision, err error) {
-	s, unlock, err := l.held(ctx, task)
+func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d signals.Decision, err error) {
+	s, unlock, err := n.held(ctx, task)
 	if err != nil {
 		return d, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	d, _, err = s.settle(ctx, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: " + person + " gave it back", CostKnown: true})
+	d, err = s.Settle(ctx, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: " + person + " gave it back", CostKnown: true})
 	return d, err
 }
 
 // held opens the session of a task that a person has claimed, for this process
 // alone: a terminal and several chats may want to end it at once.
-func (l *Loop) held(ctx context.Context, task int64) (s *session, unlock func() error, err error) {
-	var row ralph.Session
-	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { row, err = tx.ClaimOfPerson(task); return err }); err != nil {
+func (n Needs) held(ctx context.Context, task int64) (s *Session, unlock func() error, err error) {
+	row, err := store.Read(ctx, n.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.ClaimOfPerson(task) })
+	if err != nil {
 		return nil, nil, err
 	}
-	if s, err = l.reopen(ctx, row); err != nil {
+	if s, err = n.reopen(ctx, row); err != nil {
 		return nil, nil, err
 	}
-	lock := flock.New(filepath.Join(s.logDir(), "ending.lock"))
+	lock := flock.New(filepath.Join(s.folder(), "ending.lock"))
 	ok, err := lock.TryLock()
 	switch {
 	case err != nil:

@@ -1,4 +1,4 @@
-package loop
+package session
 
 import (
 	"context"
@@ -133,13 +133,13 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := &session{Loop: &Loop{Store: db, Log: slog.New(slog.DiscardHandler)}, observer: newObserver(nil, nil, 80)}
+	s := &Session{Needs: Needs{Store: db, Log: slog.New(slog.DiscardHandler)}, observer: newObserver(nil, nil, 80)}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		id, err := tx.AddTask(ralph.Task{Title: "A"}, "human")
 		if err != nil {
 			return err
 		}
-		s.row, err = tx.StartSession(store.Start{ID: "5e55", Task: id})
+		s.Row, err = tx.StartSession(store.Start{ID: "5e55", Task: id})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -148,10 +148,10 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s.observed(ended)
-	if err := db.View(t.Context(), func(tx *store.Tx) (err error) { s.row, err = tx.Session(s.row.ID); return err }); err != nil {
+	if err := db.View(t.Context(), func(tx *store.Tx) (err error) { s.Row, err = tx.Session(s.Row.ID); return err }); err != nil {
 		t.Fatal(err)
 	}
-	if s.row.State != ralph.PhaseImplementing {
-		t.Errorf("it stands at %s, %+v", s.row.State, s.row.History)
+	if s.Row.State != ralph.PhaseImplementing {
+		t.Errorf("it stands at %s, %+v", s.Row.State, s.Row.History)
 	}
 }

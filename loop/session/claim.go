@@ -1,15 +1,12 @@
-package loop
+package session
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"ralph/loop/agent"
-
-	"github.com/gofrs/flock"
 
 	"ralph"
 	"ralph/signals"
@@ -22,48 +19,14 @@ const Lease = 30 * time.Minute
 // A Claim is a task that a worker has taken: an agent that pulls work by itself.
 // It is settled by the same rules as a session of the loop.
 type Claim struct {
-	s *session
+	s *Session
 }
 
 // Claim has a worker take a task. The error wraps [ralph.ErrConflict] if it cannot
 // be taken, and says why.
-func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, error) {
-	if err := l.Lapse(ctx); err != nil {
-		return nil, err
-	}
-	t, _, _, err := l.pick(ctx, task)
+func (n Needs) Claim(ctx context.Context, task int64, worker string) (*Claim, error) {
+	s, err := n.Open(ctx, store.Start{Worker: worker, Lease: Lease}, task)
 	if err != nil {
-		return nil, err
-	}
-	if err := l.Store.View(ctx, func(tx *store.Tx) error { return tx.Claimable(t) }); err != nil {
-		return nil, err
-	}
-	if err := l.verifier().Greet(ctx); err != nil {
-		return nil, err
-	}
-	if err := l.verifier().Baseline(ctx, t); err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	// Whether it may be taken is looked at again in the transaction that takes it.
-	unlock := l.queueUp(ctx)
-	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		if t, err = tx.Task(t.ID); err != nil {
-			return err
-		}
-		return tx.Claimable(t)
-	})
-	var s *session
-	if err == nil {
-		s, err = l.open(ctx, store.Start{Worker: worker, Lease: Lease}, t)
-	}
-	unlock()
-	if err != nil {
-		if _, herr := l.holdBack(ctx, t.ID, err); herr != nil {
-			return nil, errors.Join(err, herr)
-		}
 		return nil, err
 	}
 	s.clock = newClock(time.Hour, func() {})
@@ -71,31 +34,11 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	return &Claim{s}, nil
 }
 
-// queueTime is how long a worker waits for those before it.
-const queueTime = 20 * time.Second
-
-// queueUp waits while another worker claims: all look at their work trees for the
-// same first task, which takes long, and all but one in vain. It only spares work;
-// if the other takes too long they go on side by side.
-func (l *Loop) queueUp(ctx context.Context) (unlock func()) {
-	limited, cancel := context.WithTimeout(ctx, queueTime)
-	defer cancel()
-	lock := flock.New(filepath.Join(l.Place.State, "claim.lock"))
-	if _, err := lock.TryLockContext(limited, 20*time.Millisecond); err != nil && limited.Err() == nil {
-		l.Log.Warn("workers cannot wait for each other", "error", err)
-	}
-	return func() {
-		if err := lock.Unlock(); err != nil {
-			l.Log.Warn("the lock of claims could not be released", "error", err)
-		}
-	}
-}
-
 // SessionID is the session that the claim opened.
-func (c *Claim) SessionID() string { return c.s.row.ID }
+func (c *Claim) SessionID() string { return c.s.Row.ID }
 
 // TaskID is the task.
-func (c *Claim) TaskID() int64 { return c.s.row.TaskID }
+func (c *Claim) TaskID() int64 { return c.s.Row.TaskID }
 
 // Prompt is what the worker is told.
 func (c *Claim) Prompt() string { return c.s.prompt }
@@ -120,7 +63,7 @@ func (e *DroppedError) Unwrap() error { return ralph.ErrConflict }
 func (c *Claim) Held(ctx context.Context) error {
 	why := ""
 	err := c.s.Store.Tx(ctx, func(tx *store.Tx) error {
-		row, err := tx.Session(c.s.row.ID)
+		row, err := tx.Session(c.s.Row.ID)
 		if err != nil {
 			return err
 		}
@@ -168,14 +111,17 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if again = c.s.turnEnded(ctx, agent.Turn{}).Text; again != "" {
 		return again, d, c.renew(ctx, Lease)
 	}
-	var request string
-	if err := c.s.Store.View(ctx, func(tx *store.Tx) (err error) { request, _, err = tx.StopRequest(c.s.row.ID); return err }); err != nil {
+	request, err := store.Read(ctx, c.s.Store, func(tx *store.Tx) (request string, err error) {
+		request, _, err = tx.StopRequest(c.s.Row.ID)
+		return request, err
+	})
+	if err != nil {
 		return "", d, err
 	}
 	if request == "contract" { // what was checked is not what is asked for any more
 		return "", d, c.Held(ctx)
 	}
-	d, _, err = c.s.settle(ctx, agent.Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
+	d, err = c.s.Settle(ctx, agent.Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
 	return "", d, err
 }
 
@@ -186,7 +132,7 @@ func (c *Claim) checkTime() time.Duration {
 
 // renew has the lease end that much later than now.
 func (c *Claim) renew(ctx context.Context, lease time.Duration) error {
-	return c.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.RenewClaim(c.s.row.ID, tx.Now().Add(lease)) })
+	return c.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.RenewClaim(c.s.Row.ID, tx.Now().Add(lease)) })
 }
 
 // Heard is what people have said on the task since it was claimed, for the worker,
@@ -194,10 +140,10 @@ func (c *Claim) renew(ctx context.Context, lease time.Duration) error {
 func (c *Claim) Heard(ctx context.Context) (said string, err error) {
 	err = c.s.Store.Tx(ctx, func(tx *store.Tx) error {
 		said = ""
-		comments, err := tx.Undelivered(c.s.row.TaskID, c.s.row.StartedAt)
+		comments, err := tx.Undelivered(c.s.Row.TaskID, c.s.Row.StartedAt)
 		for _, comment := range comments {
 			said += "\n\n" + steering(comment)
-			err = errors.Join(err, tx.MarkDelivered(comment.ID, c.s.row.ID))
+			err = errors.Join(err, tx.MarkDelivered(comment.ID, c.s.Row.ID))
 		}
 		return err
 	})
@@ -227,51 +173,25 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 // end settles a claim that its worker did not close; the decision is the zero value
 // if somebody else has settled or renewed it meanwhile.
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
-	d, _, err = c.s.settle(ctx, agent.Report{Ending: how, Reason: why, CostKnown: true})
+	d, err = c.s.Settle(ctx, agent.Report{Ending: how, Reason: why, CostKnown: true})
 	if errors.Is(err, ralph.ErrConflict) {
 		return signals.Decision{}, nil
 	}
 	return d, err
 }
 
-// Lapse settles the claims whose lease has run out: their tasks go back to the
-// queue, and what was signalled counts; but a done is judged only where its worker
-// had its work tree. It also ends what people work on and have called off or amended.
-func (l *Loop) Lapse(ctx context.Context) error {
-	var lapsed []ralph.Session
-	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { lapsed, err = tx.LapsedClaims(); return err }); err != nil {
+// Lapse settles a claim whose lease has run out: its task goes back to the queue, and
+// what was signalled counts; but a done is judged only where its worker had its work
+// tree. What a person works on ends so when it was called off or amended.
+func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
+	how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s is gone, or has not called for %s", row.Worker, Lease)
+	if row.Origin == ralph.FromHuman {
+		how, why = ralph.Interrupted, "interrupted: its task was called off or amended"
+	}
+	s, err := n.reopen(ctx, row)
+	if err != nil {
 		return err
 	}
-	for _, row := range lapsed {
-		how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s is gone, or has not called for %s", row.Worker, Lease)
-		if row.Origin == ralph.FromHuman {
-			how, why = ralph.Interrupted, "interrupted: its task was called off or amended"
-		}
-		s, err := l.reopen(ctx, row)
-		if err == nil {
-			c := Claim{s}
-			_, err = c.end(ctx, how, why)
-		}
-		if err := l.unsettled(ctx, row, err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reopen reads an open session back that another process began.
-func (l *Loop) reopen(ctx context.Context, row ralph.Session) (*session, error) {
-	s := &session{Loop: l, row: row, reopened: true}
-	return s, l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if s.task, err = tx.Task(row.TaskID); err != nil {
-			return err
-		}
-		if err = s.prepare(tx); err != nil {
-			return err
-		}
-		var snapshot struct{}
-		s.maxCost, err = tx.Beginning(row.ID, &snapshot, &s.reference)
-		s.hidden = s.reference.Hidden
-		return err
-	})
+	_, err = (&Claim{s}).end(ctx, how, why)
+	return err
 }

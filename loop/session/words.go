@@ -1,9 +1,8 @@
-package loop
+package session
 
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"ralph"
@@ -79,6 +78,3 @@ func killedBefore(killed []string) string {
 func steering(c ralph.Comment) string {
 	return fmt.Sprintf("A person (%s) has just commented on your task:\n\n%s\n\nTake it into account from here on.", c.Author, c.Body)
 }
-
-// verifyLog is where a session's verification is kept.
-func (s *session) verifyLog() string { return filepath.Join(s.logDir(), "verify.log") }

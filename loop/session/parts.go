@@ -1,6 +1,7 @@
-package loop
+package session
 
 import (
+	"context"
 	"ralph/internal/worktree"
 	"ralph/store"
 )
@@ -44,9 +45,25 @@ func (p parts) missing() []string {
 }
 
 // hash takes the digests of a task's session at this moment; files are those of
-// [digestFiles], for which a transaction is no place.
+// [place.Place.Files], for which a transaction is no place.
 func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h hashes, err error) {
 	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Digest(), files
 	h.Definitions, err = tx.Definitions(task)
 	return h, err
+}
+
+// now takes the digests of this moment. A change by people is not the session's.
+func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
+	files := s.Place.Files()
+	s.left, err = store.Read(ctx, s.Store, func(tx *store.Tx) (hashes, error) {
+		if h, err = hash(tx, s.Row.TaskID, snapshot, files); err != nil {
+			return h, err
+		}
+		edited, err := tx.PeopleEdited(s.Row.ID)
+		if edited {
+			h.Definitions = s.reference.Definitions
+		}
+		return h, err
+	})
+	return s.left, err
 }
