@@ -51,10 +51,30 @@ type EventPayload interface{ eventType() string }
 
 // payloads has the payload of every type, in the order of docs/events.md.
 var payloads = []EventPayload{
-	TaskCreated{}, TaskUpdated{}, TaskStatusChanged{}, CommentAdded{}, CommentResolved{}, SignalGiven{},
-	AmendmentMade{}, AmendmentApplied{}, AmendmentRefused{}, TaskCommitted{}, BaselineRed{},
-	SessionStarted{}, SessionMoved{}, SessionProgressed{}, CheckpointKept{}, DoneRefused{}, CommandRefused{},
-	SessionEnded{}, ConfigurationApproved{}, PermissionAsked{}, PermissionDecided{}, RunStarted{}, RunWaiting{}, RunEnded{},
+	TaskCreated{},
+	TaskUpdated{},
+	TaskStatusChanged{},
+	CommentAdded{},
+	CommentResolved{},
+	SignalGiven{},
+	AmendmentMade{},
+	AmendmentApplied{},
+	AmendmentRefused{},
+	TaskCommitted{},
+	BaselineRed{},
+	SessionStarted{},
+	SessionMoved{},
+	SessionProgressed{},
+	CheckpointKept{},
+	DoneRefused{},
+	CommandRefused{},
+	SessionEnded{},
+	ConfigurationApproved{},
+	PermissionAsked{},
+	PermissionDecided{},
+	RunStarted{},
+	RunWaiting{},
+	RunEnded{},
 }
 
 // EventTypes lists every type of event.

@@ -98,8 +98,10 @@ func TestEventsOfOlderDatabases(t *testing.T) {
 		{EventTaskUpdated, `{"moved":2,"priority":3}`, TaskUpdated{Moved: 2, Priority: &three}},
 		{EventTaskUpdated, `{"changes":{},"title":"T"}`, TaskUpdated{Title: "T", Changes: map[string]Change{}}},
 		{EventBaselineRed, `{"checks":null,"follows":"","on_red":"go","reason":"r"}`, BaselineRed{OnRed: "go", Reason: "r"}},
-		{EventSessionState, `{"metadata":null,"previous":"idle","source":"observed","state":"analyzing","unexpected":false}`,
-			SessionMoved{Previous: PhaseIdle, State: PhaseAnalyzing, Source: Observed}},
+		{
+			EventSessionState, `{"metadata":null,"previous":"idle","source":"observed","state":"analyzing","unexpected":false}`,
+			SessionMoved{Previous: PhaseIdle, State: PhaseAnalyzing, Source: Observed},
+		},
 		{EventRunWaiting, `{"reason":"r","state":"paused","until":null}`, RunWaiting{Reason: "r", State: "paused"}},
 	} {
 		got, err := Event{Type: tt.kind, Payload: json.RawMessage(tt.payload)}.Read()

@@ -14,7 +14,6 @@ import (
 
 	"ralph"
 	"ralph/internal/proc"
-	"ralph/internal/text"
 	"ralph/loop/session"
 	"ralph/store"
 )
@@ -76,7 +75,7 @@ func (l *Loop) unsettled(ctx context.Context, row ralph.Session, why error) erro
 	}
 	var news bool
 	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		news, err = tx.NoteUnsettled(row.ID, text.Short(why.Error(), session.MaxWhy))
+		news, err = tx.NoteUnsettled(row.ID, session.Shortly(why))
 		return err
 	})
 	if err != nil {

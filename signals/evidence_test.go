@@ -104,7 +104,8 @@ func TestVerdictOfADone(t *testing.T) {
 			"done was refused: .env looks like a secret of a person's and was committed: undo that, so that no branch has it",
 		},
 		{
-			"many secrets, with other files of a person's", signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) {
+			"many secrets, with other files of a person's",
+			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) {
 				e.Secrets = []string{".env", "a.pem", "b.pem", "c.pem", "d.pem", "e.pem"}
 				e.Taken = append([]string{"draft.md"}, e.Secrets...)
 			})},

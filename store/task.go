@@ -39,8 +39,10 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.id", &t.ID},
 		{"t.title", &t.Title},
 		{"t.status", &t.Status},
-		{"CASE WHEN t.status = 'completed' THEN coalesce(" + acceptedReason + ", '" + Unaccepted + "') ELSE t.status_reason END",
-			&t.StatusReason},
+		{
+			"CASE WHEN t.status = 'completed' THEN coalesce(" + acceptedReason + ", '" + Unaccepted + "') ELSE t.status_reason END",
+			&t.StatusReason,
+		},
 		{"t.priority", &t.Priority},
 		{"coalesce((SELECT f.name FROM features f WHERE f.id = t.feature_id), '')", &t.Feature},
 		{"coalesce((SELECT d.name FROM disciplines d WHERE d.id = t.discipline_id), '')", &t.Discipline},

@@ -52,11 +52,20 @@ func TestCutting(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ got, want string }{
-		{text.Count(0, "session"), "0 sessions"}, {text.Count(1, "session"), "1 session"},
-		{text.Count(2, "session"), "2 sessions"}, {text.Plural(1, "task"), "task"}, {text.Plural(3, "task"), "tasks"},
-		{text.Money(0), "$0.00"}, {text.Money(12.346), "$12.35"},
-		{text.Span(0), "0.0 s"}, {text.Span(9.94), "9.9 s"}, {text.Span(10.6), "10 s"}, {text.Span(61), "1 min 01 s"},
-		{text.Span(3599.9), "59 min 59 s"}, {text.Span(3660), "1 h 01 min"}, {text.Span(1e300), "277777 h 46 min"},
+		{text.Count(0, "session"), "0 sessions"},
+		{text.Count(1, "session"), "1 session"},
+		{text.Count(2, "session"), "2 sessions"},
+		{text.Plural(1, "task"), "task"},
+		{text.Plural(3, "task"), "tasks"},
+		{text.Money(0), "$0.00"},
+		{text.Money(12.346), "$12.35"},
+		{text.Span(0), "0.0 s"},
+		{text.Span(9.94), "9.9 s"},
+		{text.Span(10.6), "10 s"},
+		{text.Span(61), "1 min 01 s"},
+		{text.Span(3599.9), "59 min 59 s"},
+		{text.Span(3660), "1 h 01 min"},
+		{text.Span(1e300), "277777 h 46 min"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

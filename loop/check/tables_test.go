@@ -4,13 +4,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
 	"ralph"
 	"ralph/internal/testresult"
 	"ralph/loop/place"
 	"ralph/store"
-	"slices"
-	"strings"
-	"testing"
 )
 
 func TestWhatARedBaselineWillNotExcuse(t *testing.T) {

@@ -34,8 +34,10 @@ var causes = map[Cause]struct {
 	limit  func(Limits) time.Duration
 }{
 	timeUp: {ralph.TimedOut, "timed out after %s", false, func(l Limits) time.Duration { return l.Time }},
-	wasIdle: {ralph.TimedOut, "timed out: idle for %s, without an event, a signal, CPU use or a change in the work tree",
-		false, func(l Limits) time.Duration { return l.Idle }},
+	wasIdle: {
+		ralph.TimedOut, "timed out: idle for %s, without an event, a signal, CPU use or a change in the work tree",
+		false, func(l Limits) time.Duration { return l.Idle },
+	},
 	runLimit:  {ralph.Interrupted, "the run's time is up", false, nil},
 	runStop:   {ralph.Interrupted, "the run was stopped", true, nil},
 	runKilled: {ralph.Interrupted, "the run was stopped at once", false, nil},

@@ -33,7 +33,7 @@ type finding struct {
 
 // missed notes what could not be looked at.
 func (f *finding) missed(what string, err error) {
-	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, text.Short(err.Error(), MaxWhy)))
+	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, Shortly(err)))
 }
 
 // An observation is what is seen of a session when it is settled. What could not be
@@ -52,7 +52,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	keep := context.WithoutCancel(ctx)
 	done, err := s.claimed(keep)
 	if err != nil {
-		saw.unchecked = "what the session signalled cannot be read: " + text.Short(err.Error(), MaxWhy)
+		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
 	}
 	if !s.Place.Has(s.Row.Dir) {
 		// The checks would say something of the work tree here, and not of that one.
@@ -66,7 +66,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	found := s.found
 	if found == nil && done && s.called == "" && ctx.Err() == nil {
 		if found, err = s.check(ctx); err != nil && ctx.Err() == nil {
-			saw.unchecked = uncheckable + text.Short(err.Error(), MaxWhy)
+			saw.unchecked = uncheckable + Shortly(err)
 		}
 	}
 	if s.found == nil && done && (s.called != "" || ctx.Err() != nil) && len(s.verify.All()) > 0 {
@@ -341,5 +341,5 @@ func (s *Session) closing(ctx context.Context) (closing signals.Said, err error)
 	return closing, err
 }
 
-// MaxWhy is how many characters of an error stand in a verdict.
-const MaxWhy = 300
+// Shortly is an error on one line, of a length that fits into a verdict.
+func Shortly(err error) string { return text.Short(err.Error(), 300) }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+
 	"ralph/internal/worktree"
 	"ralph/store"
 )

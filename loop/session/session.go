@@ -18,7 +18,6 @@ import (
 
 	"ralph"
 	"ralph/internal/proc"
-	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/agent"
 	"ralph/loop/check"
@@ -133,7 +132,7 @@ func (s *Session) Work(ctx context.Context) End {
 	case err == nil:
 		return End{Report: s.Limits.withCause(report, cause)}
 	case report.Ending != "": // it was started: this session came to nothing, and the next one may
-		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+text.Short(err.Error(), MaxWhy)
+		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+Shortly(err)
 		s.Log.Error("a session could not be held", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 		return End{Report: report}
 	case errors.Is(err, proc.ErrSupervisorLost): // as it started: that costs this session alone
