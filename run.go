@@ -1,6 +1,10 @@
 package ralph
 
-import "encoding/json"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Exit statuses of ralph (unattended, "Ending a run").
 const (
@@ -55,6 +59,23 @@ type Run struct {
 	Reason      string  `json:"reason"`      // one sentence: why it ended
 }
 
+// Doing says what a run in a state does, why, and until when if that is known. Some
+// reasons go on with the word for the state ("waiting for new tasks"), others are
+// sentences.
+func Doing(state, reason, until string) string {
+	if until != "" {
+		until = " until " + until
+	}
+	word, _, _ := strings.Cut(reason, " ")
+	switch {
+	case reason == "" || word == state:
+		return cmp.Or(reason, state) + until
+	case slices.Contains([]string{"for", "until", "before"}, word):
+		return state + " " + reason + until
+	}
+	return state + until + ": " + reason
+}
+
 // Limits bound a run and its sessions. Durations are in seconds; no limit is
 // ever zero: every default is finite.
 type Limits struct {
@@ -80,50 +101,4 @@ type UsageWindow struct {
 	Utilization float64 `json:"utilization"` // 0 to 1
 	ResetsAt    Time    `json:"resets_at"`
 	Seen        Time    `json:"seen"` // when the agent told
-}
-
-// Types of events (discussion, "Events").
-const (
-	EventTaskCreated       = "task.created"
-	EventTaskUpdated       = "task.updated"
-	EventTaskStatusChanged = "task.status_changed"
-	EventCommentAdded      = "task.comment.added"
-	EventCommentResolved   = "task.comment.resolved"
-	EventSignal            = "task.signal"
-	EventAmendmentProposed = "task.amendment.proposed"
-	EventAmendmentApplied  = "task.amendment.applied"
-	EventAmendmentRejected = "task.amendment.rejected"
-	EventTaskCommitted     = "task.committed"
-	EventBaselineRed       = "task.baseline_red" // what verifies it fails before it is begun
-	EventSessionStarted    = "session.started"
-	EventSessionState      = "session.state"
-	EventSessionProgress   = "session.progress"
-	EventSessionCheckpoint = "session.checkpoint"
-	EventDoneRefused       = "session.done_refused" // the agent was told, and goes on in the session
-	EventSessionRefused    = "session.refused"      // it tried a command that only people may give
-	EventSessionEnded      = "session.ended"
-	EventConfigApproved    = "configuration.approved"
-	EventPermissionAsked   = "permission.asked"
-	EventPermissionDecided = "permission.decided"
-	EventRunStarted        = "run.started"
-	EventRunWaiting        = "run.waiting"
-	EventRunEnded          = "run.ended"
-)
-
-// EventTypes lists every type of event.
-var EventTypes = []string{
-	EventTaskCreated, EventTaskUpdated, EventTaskStatusChanged, EventCommentAdded, EventCommentResolved, EventSignal, EventAmendmentProposed, EventAmendmentApplied, EventAmendmentRejected, EventTaskCommitted, EventBaselineRed,
-	EventSessionStarted, EventSessionState, EventSessionProgress, EventSessionCheckpoint, EventDoneRefused, EventSessionRefused, EventSessionEnded, EventConfigApproved, EventPermissionAsked, EventPermissionDecided, EventRunStarted, EventRunWaiting, EventRunEnded,
-}
-
-// An Event is one entry of the append-only log of what happened. It is written
-// in the transaction that makes it true.
-type Event struct {
-	ID        int64           `json:"id"`
-	Type      string          `json:"type"`
-	TaskID    int64           `json:"task_id,omitempty"`
-	SessionID string          `json:"session_id,omitempty"`
-	RunID     int64           `json:"run_id,omitempty"`
-	Created   Time            `json:"created"`
-	Payload   json.RawMessage `json:"payload"`
 }

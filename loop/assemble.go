@@ -12,6 +12,7 @@ import (
 
 	"ralph"
 	"ralph/internal/bm25"
+	"ralph/loop/check"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
@@ -19,6 +20,17 @@ import (
 
 // reasonsShown is how many earlier stuck sessions are told of.
 const reasonsShown = 5
+
+// Prompts say how the loop's prompts are made.
+type Prompts struct {
+	Tokens      int    // the budget of one
+	ToolPrefix  string // how the agent sees ralph's tools
+	StateTool   string // the one by which it reports its phases
+	CommentTool string // the one by which it comments on its task
+	AmendTool   string // and the one by which it proposes changes of it
+
+	Template *prompt.Template // of the project; nil for ralph's own
+}
 
 // BuildPrompt is what the next session of a task would be told. The same
 // database and the same configuration give the same bytes, with the same uncommitted
@@ -69,7 +81,11 @@ func (l *Loop) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
 
 func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error) {
 	// Each retry after "prompt is too long" has half the budget of the one before.
-	d = prompt.Data{ToolPrefix: l.ToolPrefix, StateTool: l.StateTool, CommentTool: l.CommentTool, AmendTool: l.AmendTool, Template: l.Template, Project: filepath.Base(l.Dir), Task: t, MaxTokens: l.PromptTokens >> min(t.PromptTooLong, 8)}
+	p := l.Prompts
+	d = prompt.Data{
+		ToolPrefix: p.ToolPrefix, StateTool: p.StateTool, CommentTool: p.CommentTool, AmendTool: p.AmendTool,
+		Template: p.Template, Project: filepath.Base(l.Place.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
+	}
 	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline} {
 		if err := step(tx, t, &d); err != nil {
 			return d, err
@@ -79,18 +95,18 @@ func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error)
 }
 
 func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
-	c, err := l.verifyCommands(tx, t)
+	c, err := l.Check.Of(tx, t)
 	if err != nil {
 		return err
 	}
-	d.Verify, d.Protect = c.all(), l.Verification.Protect
-	var before []outcome
+	d.Verify, d.Protect = c.All(), l.Check.Protect
+	var before []check.Outcome
 	if _, err := tx.Baseline(t.ID, &before); err != nil {
 		return err
 	}
 	for _, b := range before {
-		if (!b.Check.Passed || len(b.Left) > 0) && slices.Contains(c.shared, b.Check.Command) {
-			d.FailedBefore = append(d.FailedBefore, failedBefore(b, l.Verification.Strict))
+		if (!b.Check.Passed || len(b.Left) > 0) && slices.Contains(c.Shared, b.Check.Command) {
+			d.FailedBefore = append(d.FailedBefore, failedBefore(b, l.Check.Strict))
 		}
 	}
 	if t.Discipline == "" {
@@ -101,7 +117,7 @@ func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) 
 }
 
 // failedBefore tells of a command that failed before the task was begun.
-func failedBefore(b outcome, strict bool) prompt.FailedBefore {
+func failedBefore(b check.Outcome, strict bool) prompt.FailedBefore {
 	f := prompt.FailedBefore{Command: b.Check.Command, Left: b.Left}
 	if b.Tests != nil {
 		f.Tests, f.Excused = b.Tests.Failed(), !strict
@@ -186,7 +202,7 @@ func (l *Loop) sink(list []ralph.Learning) []ralph.Learning {
 	}
 	var fresh, stale []ralph.Learning
 	for _, k := range list {
-		if k.Stale(newest, Gone(l.Dir, k)) == "" {
+		if k.Stale(newest, Gone(l.Place.Dir, k)) == "" {
 			fresh = append(fresh, k)
 		} else {
 			stale = append(stale, k)
@@ -260,6 +276,9 @@ func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	c := &prompt.Continuation{
 		Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
 		Failed: slices.DeleteFunc(slices.Clone(s.Verify), func(c ralph.Check) bool { return c.Passed }),
+	}
+	if c.TakenBack, err = tx.Restored(s); err != nil {
+		return err
 	}
 	switch p := signals.Closing(said).Payload.(type) {
 	case signals.Partial:

@@ -15,6 +15,9 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/check"
+	"ralph/loop/place"
+	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -58,11 +61,12 @@ func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 		b.t.Fatal(err)
 	}
 	return &loop.Loop{
-		Store: b.db, Tree: tree, Dir: dir, State: b.state, Log: slog.New(slog.DiscardHandler),
-		Limits:       ralph.Limits{Attempts: 10},
-		Rules:        signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
-		Verification: loop.Verification{Commands: verify, Timeout: 10 * time.Minute, InSessionRetries: 2, Env: os.Environ()},
-		PromptTokens: 24_000, ToolPrefix: "x_",
+		Store: b.db, Place: &place.Place{Dir: dir, Tree: tree, State: b.state}, Log: slog.New(slog.DiscardHandler),
+		Limits:  ralph.Limits{Attempts: 10},
+		Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+		Check:   check.Rules{Commands: verify, Timeout: 10 * time.Minute, Env: os.Environ()},
+		Session: session.Limits{Retries: 2},
+		Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: "x_"},
 	}
 }
 
@@ -82,7 +86,7 @@ func (b *workshop) task(id int64) (task ralph.Task) {
 	return task
 }
 
-func (b *workshop) claim(l *loop.Loop, id int64, worker string) *loop.Claim {
+func (b *workshop) claim(l *loop.Loop, id int64, worker string) *session.Claim {
 	b.t.Helper()
 	c, err := l.Claim(b.t.Context(), id, worker)
 	if err != nil {
@@ -91,7 +95,7 @@ func (b *workshop) claim(l *loop.Loop, id int64, worker string) *loop.Claim {
 	return c
 }
 
-func (b *workshop) say(c *loop.Claim, p signals.Payload) {
+func (b *workshop) say(c *session.Claim, p signals.Payload) {
 	b.t.Helper()
 	if _, err := b.db.Say(b.t.Context(), c.TaskID(), c.SessionID(), "w", "", p); err != nil {
 		b.t.Fatal(err)
@@ -117,14 +121,14 @@ func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
 	here, elsewhere := b.tree("test ! -e broken"), b.tree("test ! -e broken")
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(here, id, "ann")
-	write(t, filepath.Join(here.Dir, "broken"), "x")
+	write(t, filepath.Join(here.Place.Dir, "broken"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	again, _, err := c.Close(t.Context())
 	if err != nil || !strings.Contains(again, "does not hold") {
 		t.Fatalf("got %q, %v", again, err)
 	}
 	b.say(c, signals.Learned{Text: "x is y", Kind: "discovery", Scope: "project"})
-	b.passed.Store(int64(3 * loop.Lease))
+	b.passed.Store(int64(3 * session.Lease))
 	if err := elsewhere.Lapse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +157,8 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
 	b.say(c, signals.Done{Summary: "made it"})
-	write(t, filepath.Join(l.Dir, "made"), "x")
-	b.passed.Store(int64(loop.Lease + time.Second))
+	write(t, filepath.Join(l.Place.Dir, "made"), "x")
+	b.passed.Store(int64(session.Lease + time.Second))
 	if err := l.Lapse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +209,7 @@ func TestALeaseLastsForTheVerification(t *testing.T) {
 		closed <- ending{d, err}
 	}()
 	until(t, "the verification", func() bool { return exists(running) })
-	b.passed.Store(int64(loop.Lease + 5*time.Minute))
+	b.passed.Store(int64(session.Lease + 5*time.Minute))
 	err := l.Lapse(t.Context())
 	task := b.task(id)
 	write(t, proceed, "")
@@ -249,7 +253,7 @@ func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var dropped *loop.DroppedError
+	var dropped *session.DroppedError
 	if err := <-closed; !errors.As(err, &dropped) || dropped.Why != "eve changed what the task asks for" {
 		t.Errorf("got %v", err)
 	}
@@ -271,7 +275,7 @@ func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
 	b.say(c, signals.Done{Summary: "made it"})
-	b.passed.Store(int64(loop.Lease + time.Second))
+	b.passed.Store(int64(session.Lease + time.Second))
 	lapsed := make(chan error, 1)
 	go func() { lapsed <- l.Lapse(context.WithoutCancel(t.Context())) }()
 	until(t, "the verification", func() bool { return exists(running) })
@@ -323,7 +327,7 @@ func TestAClaimTakesTheBaseline(t *testing.T) {
 	l := b.tree(red)
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(l.Dir, "made"), "x")
+	write(t, filepath.Join(l.Place.Dir, "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	again, d, err := c.Close(t.Context())
 	if err != nil || d.Status != ralph.Completed {
@@ -395,7 +399,7 @@ func TestSessionsOfOneWorkTreeAreMarkedAsShared(t *testing.T) {
 	b := newWorkshop(t)
 	l, alone := b.tree(), b.tree()
 	first, second, third := b.add(ralph.Task{Title: "A"}), b.add(ralph.Task{Title: "B"}), b.add(ralph.Task{Title: "C"})
-	shared := func(c *loop.Claim) bool {
+	shared := func(c *session.Claim) bool {
 		t.Helper()
 		var s ralph.Session
 		if err := b.db.View(t.Context(), func(tx *store.Tx) (err error) { s, err = tx.Session(c.SessionID()); return err }); err != nil {

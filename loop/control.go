@@ -8,6 +8,9 @@ import (
 	"ralph"
 )
 
+// pollControl is how often it is looked what people ask of the run meanwhile.
+const pollControl = 200 * time.Millisecond
+
 // obeying is a context for what ralph does outside of a session's own time, such as
 // verification: it ends at once with `ralph stop --now`, and after the grace with
 // `ralph stop` or a first signal. Whoever asked for it releases it.
@@ -16,7 +19,7 @@ func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		defer cancel()
-		tick := time.NewTicker(pollSession)
+		tick := time.NewTicker(pollControl)
 		defer tick.Stop()
 		stopping := r.Stop
 		var over <-chan time.Time
@@ -44,4 +47,15 @@ func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context
 		}
 	})
 	return work, func() { cancel(); watch.Wait() }
+}
+
+// interruptibly runs f with a context that ends when the run is to end; what f was
+// doing has no result then.
+func (r *runner) interruptibly(ctx context.Context, f func(ctx context.Context) error) (stopped bool, err error) {
+	work, release := r.obeying(ctx, 0)
+	defer release()
+	if err = f(work); work.Err() != nil {
+		return true, nil
+	}
+	return false, err
 }

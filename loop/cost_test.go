@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"ralph/loop/agent"
+	"ralph/loop/check"
+	"ralph/loop/place"
+	"ralph/loop/session"
 
 	"ralph"
 	"ralph/internal/worktree"
@@ -53,12 +56,12 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 		t.Fatal(err)
 	}
 	l := &loop.Loop{
-		Store: db, Agent: speaker{db}, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+		Store: db, Agent: speaker{db}, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{
 			MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 		},
-		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000,
+		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
 	}
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
 		t.Fatalf("got %+v, %v", result, err)
@@ -170,7 +173,7 @@ func (e everybody) Work(ctx context.Context, a agent.Assignment) (agent.Report, 
 		return agent.Report{}, err
 	}
 	yes := true
-	a.Seen(agent.Event{Kind: agent.SeenTool, Tool: "Edit"})
+	a.Seen(agent.Event{Kind: agent.Edited, Tool: "Edit"})
 	for _, p := range map[string][]signals.Payload{
 		"ask":    {signals.Ask{Question: "why?", Blocking: &yes}, halt},
 		"block":  {signals.Blocked{On: "accept", Kind: "upstream_task"}, signals.Stuck{Reason: "no idea"}},
@@ -223,13 +226,14 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	}
 	agent := everybody{db, make(chan struct{})}
 	l := &loop.Loop{
-		Store: db, Agent: agent, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+		Store: db, Agent: agent, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{
 			MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
 		},
-		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true}, PromptTokens: 10000, OnRed: loop.RedGo,
-		Verification: loop.Verification{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, InSessionRetries: 1, Env: os.Environ()},
+		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true}, Prompts: loop.Prompts{Tokens: 10000}, OnRed: loop.RedGo,
+		Check:   check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, Env: os.Environ()},
+		Session: session.Limits{Retries: 1},
 	}
 	l.Heart = beat(func() {
 		select {

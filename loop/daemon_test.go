@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ralph/loop/agent"
+	"ralph/loop/place"
 
 	"ralph"
 	"ralph/internal/schedule"
@@ -103,12 +104,12 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 		}
 		b := &bench{worker: &worker{db: db, takes: 10 * time.Minute}, heart: &heart{}, stop: make(chan struct{})}
 		b.Loop = &loop.Loop{
-			Store: db, Agent: b.worker, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
+			Store: db, Agent: b.worker, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{
 				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 			},
-			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 10000, Stop: b.stop, Heart: b.heart,
+			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000}, Stop: b.stop, Heart: b.heart,
 		}
 		f(t, b)
 	})
@@ -225,21 +226,22 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 		why    string
 		starts []string
 	}{
-		{"cost", func(l *ralph.Limits) { l.MaxCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent)", []string{"01 23:30", "01 23:40", "02 00:00"}},
-		{"cost of a day over all runs", func(l *ralph.Limits) { l.MaxDayCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent since midnight, over all runs)", []string{"01 23:30", "01 23:40", "02 00:00"}},
-		{"sessions", func(l *ralph.Limits) { l.MaxSessions = 1 }, "the limit of 1 sessions per day is reached", []string{"01 23:30", "02 00:00"}},
-		{"tasks", func(l *ralph.Limits) { l.MaxTasks = 2 }, "the limit of 2 tasks per day is reached", []string{"01 23:30", "01 23:40", "02 00:00"}},
-		{"time", func(l *ralph.Limits) { l.MaxSeconds = 1000 }, "the limit of 16m40s per day is reached", []string{"01 23:30", "01 23:40", "02 00:00", "02 00:10"}},
+		{"cost", func(l *ralph.Limits) { l.MaxCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent)", []string{"01 23:57", "01 23:58", "02 00:00"}},
+		{"cost of a day over all runs", func(l *ralph.Limits) { l.MaxDayCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent since midnight, over all runs)", []string{"01 23:57", "01 23:58", "02 00:00"}},
+		{"sessions", func(l *ralph.Limits) { l.MaxSessions = 1 }, "the limit of 1 sessions per day is reached", []string{"01 23:57", "02 00:00"}},
+		{"tasks", func(l *ralph.Limits) { l.MaxTasks = 2 }, "the limit of 2 tasks per day is reached", []string{"01 23:57", "01 23:58", "02 00:00"}},
+		{"time", func(l *ralph.Limits) { l.MaxSeconds = 100 }, "the limit of 1m40s per day is reached", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				b.Daemon = true
 				tt.set(&b.Limits)
 				b.add(t, "one", "two", "three")
-				time.Sleep(23*time.Hour + 30*time.Minute)
-				b.stopAt(time.Hour)
+				b.worker.takes = time.Minute
+				time.Sleep(23*time.Hour + 57*time.Minute)
+				b.stopAt(4*time.Minute + 30*time.Second)
 				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
-				want := "waiting " + tt.why + "; it goes on at midnight until Jan 2 00:00:00"
+				want := "waiting until Jan 2 00:00:00: " + tt.why + "; it goes on at midnight"
 				if !slices.Contains(b.heart.statuses, want) {
 					t.Errorf("it said %q, want %q", b.heart.statuses, want)
 				}

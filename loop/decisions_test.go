@@ -1,7 +1,6 @@
 package loop_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -9,54 +8,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
-	"ralph/store"
 )
-
-func TestProtectedFiles(t *testing.T) {
-	type files = map[string]string
-	for _, tt := range []struct {
-		name          string
-		before, after files // at the start and at the end of the session
-		known         []store.ProtectedFile
-		want          []string
-	}{
-		{"nothing is tampered with where nothing changed", files{"a": "1"}, files{"a": "1"}, nil, nil},
-		{"a change counts", files{"a": "1"}, files{"a": "2"}, nil, []string{"a"}},
-		{"a removal counts", files{"a": "1"}, files{}, nil, []string{"a"}},
-		{"a new file counts", files{}, files{"a": "1"}, nil, []string{"a"}},
-		{"what an earlier session changed is not this one's doing", files{"a": "2"}, files{"a": "2"}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "2"}}, nil},
-		{"what it makes of that is", files{"a": "2"}, files{"a": "3"}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "2"}}, []string{"a"}},
-		{"what is put back does not count", files{"a": "2"}, files{"a": "1"}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "2"}}, nil},
-		{"what people changed between sessions does not count", files{"a": "3"}, files{"a": "3"}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "2"}}, nil},
-		{"what people removed between sessions does not count", files{}, files{}, []store.ProtectedFile{{Path: "a", Approved: "1", Seen: "1"}}, nil},
-		{"what an earlier session added is not this one's doing", files{"a": "2"}, files{"a": "2"}, []store.ProtectedFile{{Path: "a", Approved: "", Seen: "2"}}, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			known := map[string]store.ProtectedFile{}
-			keep := func(list []store.ProtectedFile) {
-				for _, p := range list {
-					known[p.Path] = p
-				}
-			}
-			keep(tt.known)
-			keep(loop.Welcome(known, tt.before))
-			if got := loop.Tampered(known, tt.after); !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-			// What it left is not approved by that it is there when the next one begins.
-			keep(loop.Farewell(known, tt.after))
-			keep(loop.Welcome(known, tt.after))
-			for _, path := range tt.want {
-				if p := known[path]; p.Approved == p.Seen {
-					t.Errorf("%s is forgiven: %+v", path, p)
-				}
-			}
-			if got := loop.Tampered(known, tt.after); len(got) > 0 {
-				t.Errorf("the next session is charged with %q", got)
-			}
-		})
-	}
-}
 
 func TestLimitsOfARun(t *testing.T) {
 	limits := ralph.Limits{MaxSessions: 3, MaxSeconds: 60, MaxCostUSD: 5, MaxDayCostUSD: 8, StagnantMaximum: 2, SessionCostUSD: 4}

@@ -11,22 +11,12 @@ import (
 
 // What the tests of the package's decisions look at.
 var (
-	Welcome  = welcome
-	Farewell = farewell
-	Tampered = tampered
-	Reached  = reached
-	UsedUp   = usedUp
-	Judge    = judge
-	Charge   = charge
-	Hiding   = hiding
-	Assumed  = assumed
-
-	DigestProtected = digestProtected
+	Reached = reached
+	UsedUp  = usedUp
 )
 
 type (
 	Spending = spending
-	Outcome  = outcome
 )
 
 // Allowance is allowance.

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"ralph"
-	"ralph/prompt"
 	"ralph/store"
 )
 
@@ -17,17 +16,21 @@ func (e *tooLongError) Error() string { return "no session begins: " + e.why }
 
 func (*tooLongError) Unwrap() error { return ralph.ErrConflict }
 
-// beginsWith reports whether a session may begin with a prompt. A person may say that
-// one begins although it is too long.
-func beginsWith(tx *store.Tx, task int64, built prompt.Prompt) error {
-	if built.TooLong == "" {
-		return nil
+// firstPrompt is what a session begins with, unless it is too long: a person may say that
+// one begins all the same.
+func (l *Loop) firstPrompt(tx *store.Tx, t ralph.Task, strange []string) (string, error) {
+	built, err := l.BuildPrompt(tx, t, strange...)
+	if l.claiming != nil {
+		l.claiming()
 	}
-	begins, err := tx.BeginsLong(task)
-	if err != nil || begins {
-		return err
+	if err != nil || built.TooLong == "" {
+		return built.Text, err
 	}
-	return &tooLongError{built.TooLong}
+	begins, err := tx.BeginsLong(t.ID)
+	if err == nil && !begins {
+		err = &tooLongError{built.TooLong}
+	}
+	return built.Text, err
 }
 
 // holdBack holds a task back if that is why no session could be opened.

@@ -10,6 +10,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/store"
 )
 
@@ -78,11 +79,11 @@ func TestAClaimIsCompletedOnce(t *testing.T) {
 	l := b.tree("test -f made")
 	id := b.add(ralph.Task{Title: "A"})
 	b.claimFor(l, id, "ann")
-	write(t, filepath.Join(l.Dir, "made"), "x")
+	write(t, filepath.Join(l.Place.Dir, "made"), "x")
 	release, asked := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
-		_, _, err := l.Complete(context.WithoutCancel(t.Context()), id, loop.Completion{Author: "agent", Summary: "made it", Confirm: func(context.Context, loop.Checked) (string, error) {
+		_, _, err := l.Complete(context.WithoutCancel(t.Context()), id, session.Completion{Author: "agent", Summary: "made it", Confirm: func(context.Context, session.Checked) (string, error) {
 			close(asked)
 			<-release
 			return "", nil
@@ -90,7 +91,7 @@ func TestAClaimIsCompletedOnce(t *testing.T) {
 		first <- err
 	}()
 	<-asked
-	if _, _, err := l.Complete(t.Context(), id, loop.Completion{Author: "ann", Summary: "made it"}); !errors.Is(err, ralph.ErrConflict) {
+	if _, _, err := l.Complete(t.Context(), id, session.Completion{Author: "ann", Summary: "made it"}); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("a second completion meanwhile: %v", err)
 	}
 	if _, err := l.ReleaseFor(t.Context(), id, "ann"); !errors.Is(err, ralph.ErrConflict) {
@@ -113,18 +114,18 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 	}{
 		"a red test": {func(*loop.Loop) {}, "", "Command: test -f made"},
 		"a protected file": {func(l *loop.Loop) {
-			write(t, filepath.Join(l.Dir, "made"), "x")
-			write(t, filepath.Join(l.Dir, "kept"), "x")
+			write(t, filepath.Join(l.Place.Dir, "made"), "x")
+			write(t, filepath.Join(l.Place.Dir, "kept"), "x")
 		}, "", "- kept"},
-		"a person says no":   {func(l *loop.Loop) { write(t, filepath.Join(l.Dir, "made"), "x") }, "not yet", "not yet"},
-		"another work tree":  {func(l *loop.Loop) { l.Dir = t.TempDir() }, "", "was claimed in another work tree"},
+		"a person says no":   {func(l *loop.Loop) { write(t, filepath.Join(l.Place.Dir, "made"), "x") }, "not yet", "not yet"},
+		"another work tree":  {func(l *loop.Loop) { l.Place.Dir = t.TempDir() }, "", "was claimed in another work tree"},
 		"it was called off":  {nil, "", "not claimed by a person"},
 		"a stopped terminal": {func(*loop.Loop) {}, "", "canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.tree("test -f made")
-			l.Verification.Protect = []string{"kept"}
+			l.Check.Protect = []string{"kept"}
 			id := b.add(ralph.Task{Title: "A"})
 			s := b.claimFor(l, id, "ann")
 			want := ralph.InProgress
@@ -144,9 +145,9 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 				cancel()
 			}
 			defer cancel()
-			refused, d, err := l.Complete(ctx, id, loop.Completion{
+			refused, d, err := l.Complete(ctx, id, session.Completion{
 				Author: "ann", Summary: "made it", Learnings: []string{"x is y"},
-				Confirm: func(context.Context, loop.Checked) (string, error) { return c.confirm, nil },
+				Confirm: func(context.Context, session.Checked) (string, error) { return c.confirm, nil },
 			})
 			said := refused
 			if err != nil {

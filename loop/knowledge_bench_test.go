@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/loop/place"
 	"ralph/prompt"
 	"ralph/store"
 )
@@ -20,7 +21,7 @@ func BenchmarkPromptByLearnings(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer db.Close()
-			l := &Loop{PromptTokens: 24_000, ToolPrefix: "mcp__ralph__ralph_signal_", Dir: b.TempDir()}
+			l := &Loop{Prompts: Prompts{Tokens: 24_000, ToolPrefix: "mcp__ralph__ralph_signal_"}, Place: &place.Place{Dir: b.TempDir()}}
 			var task ralph.Task
 			err = db.Tx(b.Context(), func(tx *store.Tx) error {
 				id, err := tx.AddTask(ralph.Task{Title: "Retry the uploads", Description: "The network fails now and then."}, "human")
@@ -43,7 +44,7 @@ func BenchmarkPromptByLearnings(b *testing.B) {
 			}
 			for b.Loop() {
 				err := db.View(b.Context(), func(tx *store.Tx) error {
-					d := prompt.Data{ToolPrefix: l.ToolPrefix, Task: task, MaxTokens: l.PromptTokens}
+					d := prompt.Data{ToolPrefix: l.Prompts.ToolPrefix, Task: task, MaxTokens: l.Prompts.Tokens}
 					if err := l.addKnowledge(tx, task, &d); err != nil {
 						return err
 					}

@@ -8,6 +8,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -42,7 +43,7 @@ func TestAPromptHasTheLearningsThatItsTaskNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	l := &loop.Loop{Store: db, PromptTokens: 4000, ToolPrefix: "x_", Dir: t.TempDir()}
+	l := &loop.Loop{Store: db, Prompts: loop.Prompts{Tokens: 4000, ToolPrefix: "x_"}, Place: &place.Place{Dir: t.TempDir()}}
 	write := func(f func(tx *store.Tx) error) {
 		t.Helper()
 		if err := db.Tx(t.Context(), f); err != nil {

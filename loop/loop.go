@@ -9,23 +9,24 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"ralph/loop/agent"
+	"ralph/loop/check"
+	"ralph/loop/place"
+	"ralph/loop/session"
 
 	"ralph"
-	"ralph/internal/proc"
 	"ralph/internal/schedule"
-	"ralph/internal/worktree"
-	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -39,39 +40,24 @@ type Loop struct {
 	// at, and forget undoes it; nil if there is nothing to do before.
 	Prepare func() (forget func())
 
+	Place *place.Place
+	Log   *slog.Logger
+
 	// Configuration are the files by which runs are configured, as absolute paths, and
 	// Kept is where copies are of what people left.
 	Configuration []string
-	Kept          Kept
-
-	Tree *worktree.Tree
-	Dir  string // the project's root
-
-	CheckpointAt int    // percent of the model's context at which a checkpoint is made; 0 for never
-	State        string // the folder of its state
-	Log          *slog.Logger
+	Kept          check.Kept
 
 	Limits  ralph.Limits
 	Rules   signals.Rules
 	Backoff Backoff
+	Check   check.Rules
 
-	Verification Verification
-	PromptTokens int    // the budget of a prompt
-	ToolPrefix   string // how the agent sees ralph's tools
-	StateTool    string // the one by which it reports its phases
-	CommentTool  string // the one by which it comments on its task
-	AmendTool    string // and the one by which it proposes changes of it
+	Prompts Prompts
+	Models  Models
+	Session session.Limits // as far as it is not the run's Limits that say so
 
-	Template *prompt.Template // of the project's prompts; nil for ralph's own
-
-	Model            string        // of `--model`; wins over every other
-	ConfigModel      string        // of the configuration; used where nothing else is said
-	EscalationModel  string        // from the second attempt after a stuck one; "" switches it off
-	ClosingReminders int           // how often a missing closing verb is asked for
-	ShutdownGrace    time.Duration // what a session in progress is given when the run is stopped
-	Snapshots        bool          // people's uncommitted files are saved before each session
-	CommitTasks      bool          // what a completed task left uncommitted is committed
-	StagnationFiles  []string      // files that count as a change, relative to the root
+	CommitTasks bool // what a completed task left uncommitted is committed
 
 	Task   int64           // work on this one alone; 0 for the queue
 	NoWait bool            // end the run instead of waiting for the agent
@@ -87,6 +73,48 @@ type Loop struct {
 
 	begins   time.Time // when the batch begins; set by Serve
 	claiming func()    // called between reading a task and claiming it, by tests
+}
+
+// Models say which one a session uses.
+type Models struct {
+	Flag       string // of `--model`; wins over every other
+	Config     string // of the configuration; used where nothing else is said
+	Escalation string // from the second attempt after a stuck one; "" switches it off
+}
+
+// choose is decision 20's order: the flag, the task's, escalation if it is
+// due, the discipline's, the configuration's.
+func (m Models) choose(t ralph.Task, d ralph.Discipline) string {
+	if t.StuckCount < 2 {
+		m.Escalation = ""
+	}
+	return cmp.Or(m.Flag, t.Model, m.Escalation, d.Model, m.Config)
+}
+
+// needs are what a session of the loop needs of it.
+func (l *Loop) needs() session.Needs {
+	limits := l.Session
+	limits.Time, limits.Idle = seconds(l.Limits.SessionSeconds), seconds(l.Limits.IdleSeconds)
+	limits.Turns = l.Limits.SessionTurns
+	return session.Needs{
+		Store: l.Store, Place: l.Place, Check: l.verifier(), Agent: l.Agent, Log: l.Log, Stop: l.Stop,
+		Prompt: l.firstPrompt, Model: l.Models.choose, Rules: l.Rules, Limits: limits,
+	}
+}
+
+// verifier checks work in the loop's place.
+func (l *Loop) verifier() *check.Verifier {
+	return &check.Verifier{
+		Rules: l.Check, Store: l.Store, Place: l.Place, Configuration: l.Configuration, Kept: l.Kept, Log: l.Log,
+		Busy: func(d time.Duration) { l.beat(stepTime + d) },
+	}
+}
+
+// Verify is [check.Verifier.Verify].
+func (l *Loop) Verify(
+	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
+) (checks []ralph.Check, holds bool, err error) {
+	return l.verifier().Verify(ctx, task, show)
 }
 
 // A Result is how a run ended.
@@ -167,13 +195,17 @@ type runner struct {
 	lost       int   // sessions in a row that were lost, of whatever task
 	missedTask int64 // that could not be taken the last time it was picked; 0 for none
 	red        suspense
+
+	untold    int // times in a row that git has failed before a session
+	gitNext   time.Time
+	gitReason string
 }
 
 // work is the loop: look, wait or pick, work, settle.
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	for {
 		r.beat(stepTime)
-		if err := r.Tree.Intact(); err != nil {
+		if err := r.Place.Tree.Intact(); err != nil {
 			return nil, fmt.Errorf("%w; bring it back, or see what became of it, before the next run", err)
 		}
 		if stop, err := r.stopped(ctx); stop != nil || err != nil {
@@ -189,6 +221,12 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			continue
 		}
 		if waited, err := r.waitForDay(ctx, 0); waited || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if waited, err := r.waitForGit(ctx); waited || err != nil {
 			if err != nil {
 				return nil, err
 			}
@@ -224,6 +262,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return r.rest(ctx)
 		}
 		task, again, e, err := r.ready(ctx, task)
+		if r.awaitGit(err) {
+			continue
+		}
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}
@@ -234,6 +275,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return r.withRest(ctx, &end{ralph.ExitLimit, why}, nil)
 		}
 		e, err = r.session(ctx, task)
+		if r.awaitGit(err) {
+			continue
+		}
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}
@@ -296,10 +340,11 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
 		return nil, err
 	}
-	if err := r.greet(ctx); err != nil {
+	if err := r.verifier().Greet(ctx); err != nil {
 		return notGreeted(err)
 	}
-	if err := r.takeBaseline(ctx, task); err != nil || ctx.Err() != nil || closed(r.Stop) {
+	stopped, err := r.interruptibly(ctx, func(ctx context.Context) error { return r.verifier().Baseline(ctx, task) })
+	if stopped || err != nil || closed(r.Stop) {
 		return nil, err
 	}
 	spent, err := r.spent(ctx)
@@ -310,7 +355,10 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		forget := r.Prepare()
 		defer forget()
 	}
-	s, err := r.open(ctx, store.Start{Run: r.id, CostLimitUSD: allowance(r.Limits, spent)}, task)
+	n := r.needs()
+	n.Limits.CostUSD, n.Limits.Deadline = allowance(r.Limits, spent), r.started.Add(seconds(r.Limits.MaxSeconds))
+	n.Begin = func(tx *store.Tx, again bool) error { return r.mayBegin(tx, task.ID, again) }
+	s, err := n.Open(ctx, store.Start{Run: r.id}, task.ID)
 	if held, herr := r.holdBack(ctx, task.ID, err); held {
 		r.sessions-- // there was none
 		return nil, herr
@@ -318,37 +366,26 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	if err != nil {
 		return nil, r.missed(ctx, task.ID, err)
 	}
-	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.task.Title))
-	r.missedTask = 0
+	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
+	r.missedTask, r.untold = 0, 0
 	r.worked[task.ID], r.counted[task.ID] = true, true
 	r.sessions++
-	report, err := s.run(ctx, r.started.Add(seconds(r.Limits.MaxSeconds)))
-	if errors.Is(err, proc.ErrSupervisorLost) && report.Ending == "" { // as it started: that costs this session alone
-		report, err = agent.Report{Ending: ralph.Lost, Reason: "lost: " + err.Error(), CostKnown: true}, nil
-	}
-	if err != nil && report.Ending == "" {
-		return r.unusable(ctx, s, err)
-	}
-	if err != nil { // it was started: this session came to nothing, and the next one may
-		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+shortly(err)
-		r.Log.Error("a session could not be held", "session", s.row.ID, "task", task.ID, "error", err)
-	}
-	settling, release := r.obeying(ctx, r.ShutdownGrace)
-	d, cost, err := s.settle(settling, report)
+	end := s.Work(ctx)
+	settling, release := r.obeying(ctx, r.Session.Grace)
+	d, err := s.Settle(settling, end.Report)
 	release()
 	if err != nil {
-		return nil, fmt.Errorf("settle session %s of TASK-%d: %w", s.row.ID, task.ID, err)
+		return nil, fmt.Errorf("settle session %s of TASK-%d: %w", s.Row.ID, task.ID, errors.Join(end.Unusable, err))
 	}
-	r.cost += cost
-	if err := r.putBack(context.WithoutCancel(ctx)); err != nil {
+	if end.Unusable != nil {
+		return unusable(end.Unusable)
+	}
+	r.cost += s.Row.CostUSD
+	if err := r.verifier().PutBack(context.WithoutCancel(ctx)); err != nil {
 		return notGreeted(err)
 	}
 	if r.CommitTasks && d.Status == ralph.Completed {
-		closing, err := s.closing(context.WithoutCancel(ctx))
-		if err == nil {
-			err = r.commitTask(context.WithoutCancel(ctx), s, closing.Payload)
-		}
-		if err != nil {
+		if err := s.Commit(context.WithoutCancel(ctx)); err != nil {
 			// The task is done all the same, and its files are where they were.
 			r.Log.Warn("what the task left could not be committed", "task", task.ID, "error", err)
 		}
@@ -356,46 +393,53 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	switch {
 	case d.Stagnant:
 		r.stagnant++
-	case !report.Ending.AgentError() && report.Ending != ralph.Interrupted && report.Ending != ralph.Lost:
+	case !end.Ending.AgentError() && end.Ending != ralph.Interrupted && end.Ending != ralph.Lost:
 		r.stagnant = 0
 	}
-	if e := r.bounded(s.task, s.row.Ending, d); e != nil {
+	if e := r.bounded(s.Task, s.Row.Ending, d); e != nil {
 		return e, nil
 	}
-	return r.afterAgent(ctx, report)
+	return r.afterAgent(ctx, end.Report)
 }
 
 // notGreeted ends a run whose next session would be held to what another one left.
 func notGreeted(err error) (*end, error) {
-	var stuck *StuckError
+	var stuck *check.StuckError
 	if errors.As(err, &stuck) {
 		return &end{ralph.ExitWaiting, err.Error()}, nil
 	}
 	return nil, err
 }
 
-// takeBaseline is [Loop.baseline], given up when the run is to stop.
-func (r *runner) takeBaseline(ctx context.Context, task ralph.Task) error {
-	work, release := r.obeying(ctx, 0)
-	err := r.baseline(work, task)
-	stopped := work.Err() != nil
-	release()
-	if stopped {
-		return nil // what it was doing has no result, and there is no session to tell of it
-	}
-	return err
-}
-
-// unusable settles a session whose agent could not be run at all.
-func (r *runner) unusable(ctx context.Context, s *session, cause error) (*end, error) {
-	report := agent.Report{Ending: ralph.NoWork, Reason: cause.Error(), CostKnown: true}
-	if _, _, err := s.settle(ctx, report); err != nil {
-		return nil, errors.Join(cause, err)
-	}
+// unusable ends a run whose agent could not be run at all.
+func unusable(cause error) (*end, error) {
 	if errors.Is(cause, exec.ErrNotFound) || errors.Is(cause, fs.ErrNotExist) || errors.Is(cause, fs.ErrPermission) {
 		return &end{ralph.ExitAgent, cause.Error()}, nil
 	}
 	return nil, cause
+}
+
+// errHeld says that a person has stopped or paused the run before a session began.
+var errHeld = errors.New("the run is to begin no session now")
+
+// mayBegin reports that a person has stopped or paused the run meanwhile, or that a
+// change of the picked task has moved another one before it.
+func (r *runner) mayBegin(tx *store.Tx, task int64, again bool) error {
+	if closed(r.Stop) {
+		return errHeld
+	}
+	control, err := tx.RunControl(r.id)
+	if err == nil && control != ralph.ControlNone {
+		err = errHeld
+	}
+	if err != nil || !again || r.Task != 0 {
+		return err
+	}
+	next, ok, err := tx.Next()
+	if err == nil && (!ok || next.ID != task) {
+		err = fmt.Errorf("TASK-%d is not the first of the queue any more: %w", task, ralph.ErrConflict)
+	}
+	return err
 }
 
 // stopped reports whether somebody asked the run to end, and sits out a pause.
@@ -436,11 +480,11 @@ func (r *runner) control(ctx context.Context) (control string, err error) {
 
 // state notes what the run is doing, if that is news.
 func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
-	text := strings.TrimSpace(state + " " + reason)
+	when := ""
 	if !until.IsZero() {
-		text += " until " + until.Local().Format("Jan 2 15:04:05")
+		when = until.Local().Format("Jan 2 15:04:05")
 	}
-	r.says(text)
+	r.says(ralph.Doing(state, reason, when))
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		run, err := tx.Run(r.id)
 		if err != nil || (run.State == state && run.StateReason == reason && run.WaitUntil == ralph.At(until)) {

@@ -7,20 +7,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
-
-	"ralph/loop/agent"
 
 	"github.com/gofrs/flock"
 
 	"ralph"
 	"ralph/internal/proc"
+	"ralph/loop/session"
 	"ralph/store"
 )
 
 // recover settles the sessions that an earlier run left without an end: its
-// process, or the machine, stopped. What they signalled is processed, once; what
-// they left running is killed; their tasks go back to the queue.
+// process, or the machine, stopped.
 //
 // The caller holds the project's lock, so nobody works on them any more.
 func (l *Loop) recover(ctx context.Context) error {
@@ -36,18 +35,29 @@ func (l *Loop) recover(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if ok && last.EndedAt.IsZero() && l.Tree.Marker != "" {
+	if ok && last.EndedAt.IsZero() && l.Place.Tree.Marker != "" {
 		// A look at the work tree that outlived its ralph would write where the next
 		// one looks.
-		if _, err := proc.Sweep(l.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := proc.Sweep(l.Place.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return fmt.Errorf("looks at the work tree that an earlier run left: %w", err)
 		}
 	}
-	for _, row := range lost {
-		if row.Origin == ralph.FromLoop && row.Worker == "" {
-			if err := l.unsettled(ctx, row, l.recoverOne(ctx, row)); err != nil {
-				return err
-			}
+	lost = slices.DeleteFunc(lost, func(s ralph.Session) bool { return s.Origin != ralph.FromLoop || s.Worker != "" })
+	return l.each(ctx, lost, func(ctx context.Context, row ralph.Session) error {
+		d, err := l.needs().Recover(ctx, row)
+		if err == nil {
+			l.Log.Info("settled a lost session",
+				"session", row.ID, "task", row.TaskID, "status", string(d.Status), "reason", d.StatusReason)
+		}
+		return err
+	})
+}
+
+// each settles sessions that are over, and goes on where one cannot be settled.
+func (l *Loop) each(ctx context.Context, rows []ralph.Session, settle func(context.Context, ralph.Session) error) error {
+	for _, row := range rows {
+		if err := l.unsettled(ctx, row, settle(ctx, row)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -65,50 +75,17 @@ func (l *Loop) unsettled(ctx context.Context, row ralph.Session, why error) erro
 	}
 	var news bool
 	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		news, err = tx.NoteUnsettled(row.ID, shortly(why))
+		news, err = tx.NoteUnsettled(row.ID, session.Shortly(why))
 		return err
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why), err)
 	}
 	if news {
-		l.Log.Error("a session that is over cannot be settled; its task stays claimed, see `ralph doctor`", "session", row.ID, "task", row.TaskID, "error", why)
+		l.Log.Error("a session that is over cannot be settled; its task stays claimed, see `ralph doctor`",
+			"session", row.ID, "task", row.TaskID, "error", why)
 	}
 	return nil
-}
-
-func (l *Loop) recoverOne(ctx context.Context, row ralph.Session) error {
-	killed, err := proc.Sweep("RALPH_SESSION_ID=" + row.ID)
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("processes that it left: %w", err)
-	}
-	s, err := l.reopen(ctx, row)
-	if err != nil {
-		return err
-	}
-	report, err := l.salvage(s.logDir())
-	if err != nil {
-		l.Log.Warn("the transcript of a lost session cannot be read", "session", row.ID, "error", err)
-		report.Began = true // what it cost is unknown, and not nothing
-	}
-	report.Ending, report.Reason = ralph.Lost, "lost: ralph or its machine stopped while it was running"
-	for _, k := range killed {
-		report.Leftovers = append(report.Leftovers, fmt.Sprintf("%d %s", k.Pid, k.Command))
-	}
-	d, _, err := s.settle(ctx, report)
-	if err == nil {
-		l.Log.Info("settled a lost session", "session", row.ID, "task", row.TaskID, "status", string(d.Status), "reason", d.StatusReason)
-	}
-	return err
-}
-
-// salvage reads what a session's folder still tells of it. That the folder is gone
-// tells nothing.
-func (l *Loop) salvage(folder string) (agent.Report, error) {
-	if _, err := os.Stat(folder); err != nil {
-		return agent.Report{}, errors.Join(err, os.MkdirAll(folder, 0o700))
-	}
-	return l.Agent.Salvage(folder)
 }
 
 // ErrLocked says that another run has the project.

@@ -3,15 +3,12 @@ package loop
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"ralph"
+	"ralph/loop/check"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -110,7 +107,7 @@ func (r *runner) stopRed(ctx context.Context, task ralph.Task, red []ralph.Check
 // nameTests is the way out where tests were red for long and no command says which.
 func (l *Loop) nameTests(red []ralph.Check) string {
 	unnamed := func(c ralph.Check) bool { return len(c.Failures) == 0 && c.Error == "" }
-	if l.Verification.Strict || !slices.ContainsFunc(red, unnamed) {
+	if l.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}
 	return ", or have it name its tests, so that those which fail already are excused (`go test -json`, or JUnit XML in verify.junit)"
@@ -139,40 +136,14 @@ func (r *runner) hasNews(ctx context.Context) bool {
 			r.Log.Warn("the configuration cannot be read; the daemon goes on with what it began with", "error", err)
 			return false
 		}
-		r.Verification.Commands = configured
+		r.Check.Commands = configured
 	}
 	commands, err := r.suiteCommands(ctx)
 	if err != nil {
 		return true // whoever looks says what is wrong
 	}
-	dir, err := r.baselineFolder()
-	if err != nil {
-		return true
-	}
-	now, err := r.stateNow(ctx, dir)
-	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return true
-	}
-	red := false
-	err = r.Store.View(ctx, func(tx *store.Tx) error {
-		for _, command := range commands {
-			var known outcome
-			ok, err := tx.Verification(now.Content, command, &known)
-			if err != nil || !ok {
-				red = false
-				return err
-			}
-			red = red || !r.excusable(known)
-		}
-		return nil
-	})
+	red, err := r.verifier().KnownRed(ctx, commands)
 	return err != nil || !red
-}
-
-// excusable reports whether what a command says of the state before any work keeps
-// no task from being done.
-func (l *Loop) excusable(o outcome) bool {
-	return judge(o, []outcome{o}, []string{o.Check.Command}, l.Verification.Strict).Passed
 }
 
 // waitForGreen waits until it is time to look again.
@@ -192,139 +163,23 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 	if err := r.state(ctx, "running", "verifies the project before the first session", time.Time{}); err != nil {
 		return nil, err
 	}
-	list, made, err := r.suite(ctx, commands, !r.red.asked)
-	if err != nil || ctx.Err() != nil {
-		return nil, err
+	red, err = r.verifier().Red(ctx, commands, !r.red.asked, r.OnRed == RedFirst)
+	if err == nil && ctx.Err() == nil {
+		r.red.asked = true
 	}
-	r.red.asked = true
-	if err := r.Store.Tx(ctx, func(tx *store.Tx) error { return r.keepMade(tx, made) }); err != nil {
-		return nil, err
-	}
-	for _, s := range list {
-		inHand := s.before.Check.Passed || s.before.Tests != nil && r.excusable(s.before)
-		if c := judge(s.now, []outcome{s.now}, commands, r.Verification.Strict); !c.Passed && (r.OnRed == RedFirst || !inHand) {
-			red = append(red, c)
-		}
-	}
-	return red, nil
+	return red, err
 }
 
 // suiteCommands are the project's and those of the features of tasks that are
 // pending; of one task if the run is for one.
 func (r *runner) suiteCommands(ctx context.Context) (commands []string, err error) {
-	commands = once(nil, r.Verification.Commands)
+	commands = check.Once(nil, r.Check.Commands)
 	err = r.Store.View(ctx, func(tx *store.Tx) error {
 		features, err := tx.FeaturesWithWork(r.Task)
 		for _, f := range features {
-			commands = once(commands, f.Verify)
+			commands = check.Once(commands, f.Verify)
 		}
 		return err
 	})
 	return commands, err
-}
-
-// interruptibly runs f with a context that ends when the run is to end; what f was
-// doing has no result then.
-func (r *runner) interruptibly(ctx context.Context, f func(ctx context.Context) error) (stopped bool, err error) {
-	work, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		tick := time.NewTicker(pollWaiting)
-		defer tick.Stop()
-		for {
-			select {
-			case <-r.Stop:
-				cancel()
-			case <-tick.C:
-				if control, err := r.control(work); err == nil && (control == ralph.ControlStop || control == ralph.ControlStopNow) {
-					cancel()
-				}
-			case <-work.Done():
-			}
-			if work.Err() != nil {
-				return
-			}
-		}
-	}()
-	err = f(work)
-	stopped = work.Err() != nil
-	cancel()
-	<-watched
-	if stopped {
-		return true, nil
-	}
-	return false, err
-}
-
-// Verify runs by hand what a done is checked by: of a task, or with 0 the project's
-// commands alone. Each is shown when it has run, with its whole output. Holds tells
-// whether a failure keeps a run from beginning: it is not of named tests alone, which are excused.
-func (l *Loop) Verify(ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error) (checks []ralph.Check, holds bool, err error) {
-	c := commands{shared: once(nil, l.Verification.Commands)}
-	var before []outcome
-	if task != 0 {
-		if err := l.Store.View(ctx, func(tx *store.Tx) error {
-			t, err := tx.Task(task)
-			if err != nil {
-				return err
-			}
-			if c, err = l.verifyCommands(tx, t); err != nil {
-				return err
-			}
-			_, err = tx.Baseline(task, &before)
-			return err
-		}); err != nil {
-			return nil, false, err
-		}
-	}
-	dir, err := l.baselineFolder()
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	var m making
-	var all []outcome
-	if m.found, err = l.stateNow(ctx, dir); err != nil {
-		return nil, false, err
-	}
-	for i, command := range c.all() {
-		j := l.baselineJob(dir)
-		j.log = filepath.Join(dir, fmt.Sprintf("verify-%d.log", i))
-		results, err := l.Verification.run(ctx, j, []string{command})
-		if err != nil {
-			return checks, false, err
-		}
-		check := judge(results[0], before, c.shared, l.Verification.Strict)
-		checks, all = append(checks, check), append(all, results...)
-		holds = holds || !check.Passed && !l.excusable(results[0])
-		if ctx.Err() == nil {
-			if err := l.keep(ctx, m.found.Content, results); err != nil {
-				return checks, false, err
-			}
-		}
-		if err := showLog(check, j.log, show); err != nil || ctx.Err() != nil {
-			return checks, false, err
-		}
-	}
-	if m.made, err = l.stateNow(ctx, dir); err != nil {
-		return checks, false, err
-	}
-	if m.made != m.found {
-		if err := l.keep(ctx, m.made.Content, all); err != nil {
-			return checks, false, err
-		}
-	}
-	return checks, holds, l.Store.Tx(ctx, func(tx *store.Tx) error { return l.keepMade(tx, m) })
-}
-
-// showLog shows a check with its output.
-func showLog(c ralph.Check, path string, show func(c ralph.Check, output io.ReadSeeker) error) (err error) {
-	log, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	return show(c, log)
 }

@@ -1,307 +1,42 @@
 package loop
 
 import (
-	"context"
-	"fmt"
-	"net"
-	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"ralph/loop/agent"
-
-	"github.com/google/go-cmp/cmp"
-
 	"ralph"
-	"ralph/internal/testresult"
 )
 
 func TestTheModelOfASession(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		loop Loop
-		task ralph.Task
-		of   string // its discipline's
-		want string
+		name   string
+		models Models
+		task   ralph.Task
+		of     string // its discipline's
+		want   string
 	}{
-		{"nothing is said", Loop{}, ralph.Task{}, "", ""},
-		{"the configuration's", Loop{ConfigModel: "config"}, ralph.Task{}, "", "config"},
-		{"the discipline's wins over it", Loop{ConfigModel: "config"}, ralph.Task{}, "discipline", "discipline"},
-		{"escalation is not due after one stuck session", Loop{ConfigModel: "config", EscalationModel: "opus"}, ralph.Task{StuckCount: 1}, "discipline", "discipline"},
-		{"escalation is due after two", Loop{ConfigModel: "config", EscalationModel: "opus"}, ralph.Task{StuckCount: 2}, "discipline", "opus"},
-		{"and after more", Loop{EscalationModel: "opus"}, ralph.Task{StuckCount: 3}, "", "opus"},
-		{"it can be switched off", Loop{ConfigModel: "config"}, ralph.Task{StuckCount: 2}, "", "config"},
-		{"the task's wins over escalation", Loop{EscalationModel: "opus"}, ralph.Task{StuckCount: 2, Model: "task"}, "", "task"},
-		{"the flag's wins over all", Loop{Model: "flag", ConfigModel: "config", EscalationModel: "opus"}, ralph.Task{StuckCount: 2, Model: "task"}, "discipline", "flag"},
+		{"nothing is said", Models{}, ralph.Task{}, "", ""},
+		{"the configuration's", Models{Config: "config"}, ralph.Task{}, "", "config"},
+		{"the discipline's wins over it", Models{Config: "config"}, ralph.Task{}, "discipline", "discipline"},
+		{"escalation is not due after one stuck session", Models{Config: "config", Escalation: "opus"}, ralph.Task{StuckCount: 1}, "discipline", "discipline"},
+		{"escalation is due after two", Models{Config: "config", Escalation: "opus"}, ralph.Task{StuckCount: 2}, "discipline", "opus"},
+		{"and after more", Models{Escalation: "opus"}, ralph.Task{StuckCount: 3}, "", "opus"},
+		{"it can be switched off", Models{Config: "config"}, ralph.Task{StuckCount: 2}, "", "config"},
+		{"the task's wins over escalation", Models{Escalation: "opus"}, ralph.Task{StuckCount: 2, Model: "task"}, "", "task"},
+		{"the flag's wins over all", Models{Flag: "flag", Config: "config", Escalation: "opus"}, ralph.Task{StuckCount: 2, Model: "task"}, "discipline", "flag"},
 	} {
-		if got := tt.loop.chooseModel(tt.task, ralph.Discipline{Model: tt.of}); got != tt.want {
+		if got := tt.models.choose(tt.task, ralph.Discipline{Model: tt.of}); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
 
 // TestASessionsClock runs ten seconds down, in which it stands still now and then.
-func TestASessionsClock(t *testing.T) {
-	type act struct {
-		at    int // seconds
-		do    func(c *clock)
-		holds int
-	}
-	pause := func(at int) act { return act{at, (*clock).pause, 1} }
-	resume := func(at int) act { return act{at, (*clock).resume, -1} }
-	for _, tt := range []struct {
-		name string
-		acts []act
-		ring int // when it rings; 0 for never within the minute
-	}{
-		{"nothing stops it", nil, 10},
-		{"a pause is not counted", []act{pause(4), resume(24)}, 30},
-		{"what has passed before a pause is not given back", []act{pause(4), resume(5), pause(8), resume(9), pause(11), resume(12)}, 13},
-		{"of two pauses at once the last one counts", []act{pause(4), pause(6), resume(10), resume(20)}, 26},
-		{"a pause has no end before the time is used up", []act{pause(9)}, 0},
-		{"a pause after the time is used up takes nothing back", []act{pause(11), resume(20)}, 10},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				begin := time.Now()
-				var rang time.Duration
-				rings, held := 0, 0
-				c := newClock(10*time.Second, func() {
-					if rings++; rings == 1 {
-						rang = time.Since(begin)
-					}
-				})
-				for second := range 60 {
-					time.Sleep(time.Until(begin.Add(time.Duration(second) * time.Second)))
-					for _, a := range tt.acts {
-						if a.at == second {
-							a.do(c)
-							if held += a.holds; c.paused() != (held > 0) {
-								t.Errorf("after %d s it stands still: %t", second, c.paused())
-							}
-						}
-					}
-				}
-				synctest.Wait()
-				c.pause()
-				if rang != time.Duration(tt.ring)*time.Second || (rings > 0) != (tt.ring > 0) {
-					t.Errorf("rang %d times, first after %s; want %d s", rings, rang, tt.ring)
-				}
-			})
-		})
-	}
-}
-
-func TestWhatARedBaselineWillNotExcuse(t *testing.T) {
-	named := ralph.Check{Command: "go test -json", Exit: 1}
-	red, err := testresult.ParseGoJSON(strings.NewReader(
-		`{"Action":"run","Package":"p","Test":"TestA"}` + "\n" + `{"Action":"fail","Package":"p","Test":"TestA"}` + "\n" + `{"Action":"fail","Package":"p"}` + "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name   string
-		strict bool
-		result outcome
-		want   bool
-	}{
-		{"all is green", true, outcome{Check: ralph.Check{Command: "lint", Passed: true}}, true},
-		{"a command that names no tests", false, outcome{Check: ralph.Check{Command: "make test", Exit: 2}}, false},
-		{"one that names its tests is excused for them", false, outcome{Check: named, Tests: red}, true},
-		{"but not where that is strict", true, outcome{Check: named, Tests: red}, false},
-	} {
-		l := &Loop{Verification: Verification{Strict: tt.strict}}
-		if got := l.excusable(tt.result); got != tt.want {
-			t.Errorf("%s: got %t, want %t", tt.name, got, tt.want)
-		}
-	}
-}
-
-func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
-	dir := t.TempDir()
-	put := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("tests/check.sh", "exit 1")
-	put("tests/deep/a.golden", "a")
-	put("tests/.git/config", "x")
-	put("other.sh", "x")
-	digests := func() map[string]string {
-		t.Helper()
-		d, unseen := digestProtected(dir, []string{"tests/**", "tests/*.sh", "nowhere/**"})
-		if len(unseen) != 0 {
-			t.Fatal(unseen)
-		}
-		return d
-	}
-	if d, unseen := digestProtected(dir, []string{"tests/*.sh", "other.sh/below/*"}); len(d) != 1 || len(unseen) != 0 {
-		t.Errorf("got %q, and %q could not be seen", d, unseen)
-	}
-	before := digests()
-	if len(before) != 2 || before["tests/check.sh"] == "" || before["tests/deep/a.golden"] == "" {
-		t.Fatalf("got %q", before)
-	}
-	for _, tt := range []struct {
-		name   string
-		change func() error
-		now    bool // it is another file now than at the beginning
-	}{
-		{"it may be executed", func() error { return os.Chmod(filepath.Join(dir, "tests/check.sh"), 0o700) }, true},
-		{"by others alone, too", func() error { return os.Chmod(filepath.Join(dir, "tests/check.sh"), 0o601) }, true},
-		{"it may be read by others", func() error { return os.Chmod(filepath.Join(dir, "tests/check.sh"), 0o644) }, false},
-		{"its content is another", func() error { put("tests/check.sh", "exit 0"); return nil }, true},
-		{"as it was", func() error { put("tests/check.sh", "exit 1"); return nil }, false},
-		{"it is gone", func() error { return os.Remove(filepath.Join(dir, "tests/check.sh")) }, true},
-		{"a link is there instead", func() error { return os.Symlink("../other.sh", filepath.Join(dir, "tests/check.sh")) }, true},
-	} {
-		if err := tt.change(); err != nil {
-			t.Fatal(err)
-		}
-		if got := digests()["tests/check.sh"] != before["tests/check.sh"]; got != tt.now {
-			t.Errorf("%s: another file: %t", tt.name, got)
-		}
-	}
-	linked := digests()["tests/check.sh"]
-	if target, ok := LinkTarget(linked); target != "../other.sh" || !ok {
-		t.Errorf("%q leads to %q", linked, target)
-	}
-	put("other.sh", "changed")
-	if digests()["tests/check.sh"] == linked {
-		t.Error("a link is the same although what it leads to was changed")
-	}
-}
-
 // That a file, or a folder, cannot be read is told with the reason, and is no absence.
-func TestAProtectedFileThatCannotBeRead(t *testing.T) {
-	d, unseen := digestProtected(t.TempDir(), []string{"x\x00/*"})
-	if diff := cmp.Diff(map[string]string{"x\x00": "invalid argument"}, unseen); diff != "" || len(d) != 0 {
-		t.Errorf("got %q: %s", d, diff)
-	}
-	if runtime.GOOS != "linux" {
-		return // there is no file that the superuser cannot read
-	}
-	d, unseen = digestProtected(fmt.Sprintf("/proc/%d", os.Getpid()), []string{"mem"})
-	if diff := cmp.Diff(map[string]string{"mem": "input/output error"}, unseen); diff != "" || len(d) != 0 {
-		t.Errorf("got %q: %s", d, diff)
-	}
-}
-
-func TestAProtectedFileByItself(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	digests, _ := digestProtected(dir, []string{"*"})
-	for name, want := range map[string]string{"a": digests["a"], "s": "link S---------", "nothing": "", "a/below": "", ".": ""} {
-		if got, err := digestOne(filepath.Join(dir, name)); got != want || err != nil {
-			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
-		}
-	}
-}
-
 func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
 	zone := time.FixedZone("east", 5*60*60)
 	now := time.Date(2026, 3, 1, 1, 11, 12, 13, zone)
 	if got, want := Midnight(now), time.Date(2026, 3, 1, 0, 0, 0, 0, zone); !got.Equal(want) {
 		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestWhyASessionWasInterrupted(t *testing.T) {
-	interrupted := agent.Report{Ending: ralph.Interrupted, Reason: "killed"}
-	for _, tt := range []struct {
-		name   string
-		report agent.Report
-		cause  error
-		want   agent.Report
-	}{
-		{"nobody did it", interrupted, nil, interrupted},
-		{"it had ended by itself", agent.Report{Ending: ralph.Finished, Reason: "fine"}, errTimeout, agent.Report{Ending: ralph.Finished, Reason: "fine"}},
-		{"its time is up", interrupted, errTimeout, agent.Report{Ending: ralph.TimedOut, Reason: "timed out after 45m0s"}},
-		{"it was idle", interrupted, errIdle, agent.Report{Ending: ralph.TimedOut, Reason: "timed out: idle for 10m0s, without an event, a signal, CPU use or a change in the work tree"}},
-		{"the run's time is up", interrupted, errRunLimit, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run's time is up"}},
-		{"its task was cancelled", interrupted, errCancelled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: its task was cancelled"}},
-		{"the run was stopped at once", interrupted, context.Canceled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run was stopped at once"}},
-	} {
-		if diff := cmp.Diff(tt.want, withCause(tt.report, tt.cause, 45*time.Minute, 10*time.Minute)); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
-	}
-}
-
-func TestThePartsThatASessionChanged(t *testing.T) {
-	before := hashes{Definitions: "a", Files: "a", Head: "a", WorkTree: "a"}
-	for _, tt := range []struct {
-		name    string
-		now     hashes
-		want    parts
-		missing []string
-	}{
-		{"none", before, parts{}, []string{"definitions", "files", "head", "work_tree"}},
-		{"the definitions", hashes{Definitions: "b", Files: "a", Head: "a", WorkTree: "a"}, parts{definitions: true}, []string{"files", "head", "work_tree"}},
-		{"the files", hashes{Definitions: "a", Files: "b", Head: "a", WorkTree: "a"}, parts{files: true}, []string{"definitions", "head", "work_tree"}},
-		{"the head", hashes{Definitions: "a", Files: "a", Head: "b", WorkTree: "a"}, parts{head: true}, []string{"definitions", "files", "work_tree"}},
-		{"the work tree", hashes{Definitions: "a", Files: "a", Head: "a", WorkTree: "b"}, parts{workTree: true}, []string{"definitions", "files", "head"}},
-		{"all", hashes{Definitions: "b", Files: "b", Head: "b", WorkTree: "b"}, parts{true, true, true, true}, []string{}},
-	} {
-		got := tt.now.differ(before)
-		if got != tt.want || got.any() != (tt.want != parts{}) {
-			t.Errorf("%s: got %+v", tt.name, got)
-		}
-		if diff := cmp.Diff(tt.missing, got.missing()); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
-		for _, or := range []parts{got.or(parts{}), parts{}.or(got), got.or(got)} {
-			if or != tt.want {
-				t.Errorf("%s: what has changed once stays so: %+v", tt.name, or)
-			}
-		}
-	}
-}
-
-func TestFilesOfStagnation(t *testing.T) {
-	dir := t.TempDir()
-	put := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	digest := func(names ...string) string { return digestFiles(dir, names) }
-	none := digest("a", "b")
-	put("a", "1")
-	one := digest("a", "b")
-	put("b", "2")
-	both := digest("a", "b")
-	put("a", "2")
-	put("b", "1")
-	if swapped := digest("a", "b"); none == one || one == both || swapped == both || digest("a") == none || digest("nothing", "a", "b") != swapped {
-		t.Errorf("got %s, %s, %s, %s", none, one, both, swapped)
-	}
-	put("c", "")
-	if digest("c") == none {
-		t.Error("an empty file is none")
-	}
-	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if digest("folder") == none || digest("folder", "a") == digest("a") {
-		t.Error("what cannot be read counts as what is not there")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -23,11 +24,12 @@ import (
 type performer struct {
 	b        *bench
 	acts     []act
+	takes    time.Duration // each of them
 	n        int
 	sessions []agent.Assignment
 }
 
-// An act is what one session does. It takes a minute.
+// An act is what one session does.
 type act struct {
 	change bool
 	say    []signals.Payload
@@ -39,7 +41,7 @@ func (p *performer) Work(ctx context.Context, a agent.Assignment) (agent.Report,
 	p.sessions = append(p.sessions, a)
 	now := p.acts[min(p.n, len(p.acts)-1)]
 	p.n++
-	time.Sleep(time.Minute)
+	time.Sleep(p.takes)
 	if now.change {
 		if err := os.WriteFile(filepath.Join(a.Dir, fmt.Sprint("change", p.n)), nil, 0o600); err != nil {
 			return agent.Report{}, err
@@ -61,7 +63,7 @@ func (p *performer) Salvage(string) (agent.Report, error) { return agent.Report{
 
 // perform has the bench's agent do these acts.
 func (b *bench) perform(acts ...act) *performer {
-	p := &performer{b: b, acts: acts}
+	p := &performer{b: b, acts: acts, takes: time.Second}
 	b.Agent = p
 	return p
 }
@@ -173,7 +175,8 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	used := func(share float64) act {
 		return act{change: true, say: []signals.Payload{finish}, report: agent.Report{Usage: []ralph.UsageWindow{
-			{Name: "five_hour", Utilization: share, ResetsAt: ralph.At(time.Date(2000, 1, 1, 3, 0, 0, 0, time.UTC))},
+			{Name: "five_hour", Utilization: 0.1, ResetsAt: ralph.At(time.Date(2000, 1, 1, 0, 5, 0, 0, time.UTC))},
+			{Name: "seven_day", Utilization: share, ResetsAt: ralph.At(time.Date(2000, 1, 1, 0, 9, 0, 0, time.UTC))},
 		}}}
 	}
 	for _, tt := range []struct {
@@ -181,36 +184,42 @@ func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 		share  float64
 		starts []string
 	}{
-		{"below the limit", 0.79, []string{"01 00:00", "01 00:01"}},
-		{"at the limit", 0.8, []string{"01 00:00", "01 03:00"}},
+		{"below the limit", 0.79, []string{"01 00:00", "01 00:00"}},
+		{"at the limit", 0.8, []string{"01 00:00", "01 00:09"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80}, 86400
+				b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80, "seven_day": 80}, 86400
 				b.perform(used(tt.share), act{change: true, say: []signals.Payload{finish}})
 				b.add(t, "one", "two")
 				b.expect(t, b.serve(t)(), ralph.ExitOK, tt.starts...)
+				said := slices.ContainsFunc(b.heart.statuses, func(s string) bool {
+					return strings.HasPrefix(s, "waiting until Jan 1 00:09:00: usage limit: the window seven_day is used to 80%")
+				})
+				if said != (tt.share == 0.8) {
+					t.Errorf("it said %q", b.heart.statuses)
+				}
 			})
 		})
 	}
 	t.Run("by the next run", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *bench) {
-			b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80}, 86400
+			b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80, "seven_day": 80}, 86400
 			b.perform(used(0.9))
 			b.add(t, "one")
 			b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00")
 			b.add(t, "two")
-			b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00", "01 03:00")
+			b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00", "01 00:09")
 		})
 	})
 	t.Run("unless nobody is to wait", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *bench) {
-			b.Limits.Usage, b.NoWait = map[string]int{"five_hour": 80}, true
+			b.Limits.Usage, b.NoWait = map[string]int{"five_hour": 80, "seven_day": 80}, true
 			b.perform(used(0.9))
 			b.add(t, "one", "two")
 			result := b.serve(t)()
 			b.expect(t, result, ralph.ExitAgent, "01 00:00")
-			if want := "no session before 2000-01-01T03:00:00.000Z, and --no-wait: usage limit: the window five_hour is used to 90%, and limits.usage allows 80%"; result.Reasons[0] != want {
+			if want := "no session before 2000-01-01T00:09:00.000Z, and --no-wait: usage limit: the window seven_day is used to 90%, and limits.usage allows 80%"; result.Reasons[0] != want {
 				t.Errorf("it says %q", result.Reasons)
 			}
 		})
@@ -227,7 +236,7 @@ func TestALapsedClaimGoesBackToTheQueueOfARun(t *testing.T) {
 		if _, err := b.Claim(t.Context(), 1, "ann"); err != nil {
 			t.Fatal(err)
 		}
-		b.stopAt(2 * time.Hour)
+		b.stopAt(32 * time.Minute)
 		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 00:31")
 		if len(p.sessions) != 1 {
 			t.Fatalf("%d sessions", len(p.sessions))
@@ -257,7 +266,7 @@ func TestTheThirdSessionOfAStuckTaskHasTheEscalationModel(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				b.ConfigModel, b.EscalationModel = "config", tt.escalation
+				b.Models.Config, b.Models.Escalation = "config", tt.escalation
 				p := b.perform(tt.acts...)
 				b.add(t, "one")
 				if result := b.serve(t)(); result.Status != ralph.ExitFailed {
@@ -288,7 +297,7 @@ func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
 			act{change: true, say: []signals.Payload{finish}},
 		)
 		b.add(t, "one", "two")
-		b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00", "01 00:01", "01 00:02", "01 00:03")
+		b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00", "01 00:00", "01 00:00", "01 00:00")
 		type kept struct {
 			Task    int64
 			Attempt int
@@ -331,4 +340,47 @@ func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
 			t.Errorf("%d ids, %v\n%s", len(ids), err, diff)
 		}
 	})
+}
+
+// TestTheWaitsForAnAgentGrow with each error in a row, whatever is interrupted or lost
+// between them; a session that worked begins them anew.
+func TestTheWaitsForAnAgentGrow(t *testing.T) {
+	busy := act{report: agent.Report{Ending: ralph.Overloaded, Reason: "busy"}}
+	end := act{change: true, say: []signals.Payload{finish}}
+	halted := act{report: agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
+	lost := act{report: agent.Report{Ending: ralph.Lost, Reason: "lost: it is gone"}}
+	for _, tt := range []struct {
+		name  string
+		acts  []act
+		waits []int // after each session but the last one: at least so many seconds, and at most twice as many
+	}{
+		{"twice in a row", []act{busy, busy, end}, []int{20, 40, 0}},
+		{"with one between them that worked", []act{busy, end, busy, end}, []int{20, 0, 20}},
+		{"with one that was interrupted", []act{busy, halted, busy, end}, []int{20, 0, 40, 0}},
+		{"with one that was lost", []act{busy, lost, busy, end}, []int{20, 0, 40, 0}},
+		{"after one that did nothing, which is no wait", []act{{report: agent.Report{Ending: ralph.NoWork}}, busy, end}, []int{0, 20, 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.Backoff = loop.Backoff{Initial: 40 * time.Second, Max: time.Hour, Tries: 3}
+				b.Limits.MaxSeconds = 86400
+				var began []time.Time
+				p := b.perform(tt.acts...)
+				b.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+					began = append(began, time.Now())
+					return p.Work(ctx, a)
+				})
+				b.add(t, "one", "two")
+				if result := b.serve(t)(); result.Status != ralph.ExitOK || len(began) != len(tt.waits)+1 {
+					t.Fatalf("%d sessions, %+v", len(began), result)
+				}
+				for i, least := range tt.waits {
+					least := time.Duration(least) * time.Second
+					if wait := began[i+1].Sub(began[i]) - p.takes; wait < least || wait > 2*least+time.Second {
+						t.Errorf("after session %d it waits for %s, want about %s", i+1, wait, least)
+					}
+				}
+			})
+		})
+	}
 }

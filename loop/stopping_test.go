@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ralph/loop/agent"
+	"ralph/loop/session"
 
 	"github.com/google/uuid"
 
@@ -70,7 +71,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			signal := make(chan struct{})
-			l.Stop, l.ShutdownGrace = signal, tt.grace
+			l.Stop, l.Session.Grace = signal, tt.grace
 			stop := map[string]func(){"at once": cancel, "signal": func() { close(signal) }}[tt.how]
 			if stop == nil {
 				stop = b.control(tt.how)
@@ -151,12 +152,12 @@ func TestWhatALostSessionLeft(t *testing.T) {
 			l := b.tree("test -e made")
 			l.Agent, l.OnRed = tt.agent, loop.RedGo
 			id := b.add(ralph.Task{Title: "A"})
-			start := store.Start{ID: uuid.NewString(), Task: id, Dir: l.Dir, CostLimitUSD: 7}
+			start := store.Start{ID: uuid.NewString(), Task: id, Dir: l.Place.Dir, CostLimitUSD: 7}
 			if tt.elsewhere {
 				start.Dir = t.TempDir()
 			}
 			if tt.worker {
-				start.Worker, start.Lease = "ann", loop.Lease
+				start.Worker, start.Lease = "ann", session.Lease
 			}
 			b.tx(func(tx *store.Tx) error { _, err := tx.StartSession(start); return err })
 			if !tt.noFolder {
@@ -170,7 +171,7 @@ func TestWhatALostSessionLeft(t *testing.T) {
 				}
 			}
 			if tt.made {
-				write(t, filepath.Join(l.Dir, "made"), "x")
+				write(t, filepath.Join(l.Place.Dir, "made"), "x")
 			}
 			gone := make(chan struct{})
 			close(gone)

@@ -1,7 +1,6 @@
 package loop_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,33 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
-	"ralph/internal/testresult"
 	"ralph/loop"
 	"ralph/store"
 )
-
-func TestWhatASessionIsCharged(t *testing.T) {
-	const limit = 10
-	for _, tt := range []struct {
-		name   string
-		report agent.Report
-		usd    float64
-		known  bool
-	}{
-		{"what its agent reported", agent.Report{Began: true, CostUSD: 0.5, CostKnown: true}, 0.5, true},
-		{"nothing, where that is what it reported", agent.Report{Began: true, CostKnown: true}, 0, true},
-		{"what was streamed, where it did not come to report", agent.Report{Began: true, CostUSD: 0.25}, 0.25, false},
-		{"its limit, where it may have called its model and nothing is known", agent.Report{Began: true}, limit, false},
-		{"nothing, where it never came so far", agent.Report{}, 0, true},
-		{"nothing, however it ended", agent.Report{Ending: ralph.Interrupted}, 0, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if usd, known := loop.Charge(tt.report, limit); usd != tt.usd || known != tt.known {
-				t.Errorf("got %g, %t, want %g, %t", usd, known, tt.usd, tt.known)
-			}
-		})
-	}
-}
 
 func TestAfterAnAgentError(t *testing.T) {
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
@@ -90,48 +65,6 @@ func TestAfterAnAgentError(t *testing.T) {
 	}
 }
 
-func TestJudgeByTheBaseline(t *testing.T) {
-	tests := func(failed ...string) *testresult.Results {
-		r := &testresult.Results{Tests: map[string]testresult.Status{"TestGreen": testresult.Passed}}
-		for _, f := range failed {
-			r.Tests[f] = testresult.Failed
-		}
-		return r
-	}
-	const shared = "make test"
-	red := func(command string, results *testresult.Results) loop.Outcome {
-		return loop.Outcome{Check: ralph.Check{Command: command, Exit: 1}, Tests: results}
-	}
-	for _, tt := range []struct {
-		name     string
-		now      loop.Outcome
-		before   []loop.Outcome
-		strict   bool
-		passed   bool
-		failures []string
-		excused  []string
-	}{
-		{"what passes, passes", loop.Outcome{Check: ralph.Check{Command: shared, Passed: true}, Tests: tests()}, nil, false, true, nil, nil},
-		{"without tests by name nothing is excused", red(shared, nil), []loop.Outcome{red(shared, nil)}, false, false, nil, nil},
-		{"without a baseline nothing is excused", red(shared, tests("TestOld")), nil, false, false, []string{"TestOld"}, nil},
-		{"what failed before is excused", red(shared, tests("TestOld")), []loop.Outcome{red(shared, tests("TestOld"))}, false, true, nil, []string{"TestOld"}},
-		{"but not what fails newly", red(shared, tests("TestOld", "TestNew")), []loop.Outcome{red(shared, tests("TestOld"))}, false, false, []string{"TestNew"}, []string{"TestOld"}},
-		{"strictly nothing is", red(shared, tests("TestOld")), []loop.Outcome{red(shared, tests("TestOld"))}, true, false, []string{"TestOld"}, nil},
-		{"a command of the task's own is never excused", red("own", tests("TestOld")), []loop.Outcome{red("own", tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
-		{"nor by another command", red(shared, tests("TestOld")), []loop.Outcome{red("other", tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
-		{"nor by another one of the project", red(shared, tests("TestOld")), []loop.Outcome{red("make lint", tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
-		{"nor by a baseline that named no tests", red(shared, tests("TestOld")), []loop.Outcome{red(shared, nil)}, false, false, []string{"TestOld"}, nil},
-		{"nor one that crashed or took too long", loop.Outcome{Check: ralph.Check{Command: shared, Exit: -1, Error: "took longer than 1m"}, Tests: tests("TestOld")}, []loop.Outcome{red(shared, tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := loop.Judge(tt.now, tt.before, []string{"make lint", shared}, tt.strict)
-			if c.Passed != tt.passed || !slices.Equal(c.Failures, tt.failures) || !slices.Equal(c.Excused, tt.excused) {
-				t.Errorf("passed %t with the failures %q, excused %q", c.Passed, c.Failures, c.Excused)
-			}
-		})
-	}
-}
-
 func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 	failed, blocked := ralph.Task{ID: 1, Status: ralph.Failed}, ralph.Task{ID: 2, Status: ralph.Blocked}
 	holds := []store.InboxItem{{Kind: "dependency", TaskID: 2, Comment: 1}}
@@ -157,38 +90,6 @@ func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, loop.JudgeRest(tt.tasks, tt.inbox, tt.worked, tt.only)); diff != "" {
 				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestProtectedFilesThatCannotBeSeen(t *testing.T) {
-	known := map[string]store.ProtectedFile{
-		"tests/a": {Path: "tests/a", Approved: "1", Seen: "1"}, "gone": {Path: "gone", Approved: "", Seen: ""},
-	}
-	for _, tt := range []struct {
-		name    string
-		digests map[string]string
-		unseen  map[string]string
-		before  []string
-		want    []string // why it cannot be told
-		changed []string
-	}{
-		{"all is seen", map[string]string{"tests/a": "1"}, nil, nil, nil, nil},
-		{"a folder that could not be read before either hides nothing that is known", map[string]string{"tests/a": "1"}, map[string]string{"data": "no"}, []string{"data"}, nil, nil},
-		{"one that could be read before", map[string]string{"tests/a": "1"}, map[string]string{"data": "no"}, nil, []string{"data (no)"}, nil},
-		{"a known file is not gone because its folder cannot be read", map[string]string{}, map[string]string{"tests": "no"}, []string{"tests"}, []string{"tests (no)"}, nil},
-		{"nor because it cannot be read itself", map[string]string{}, map[string]string{"tests/a": "no"}, []string{"tests/a"}, []string{"tests/a (no)"}, nil},
-		{"nor because nothing can be", map[string]string{}, map[string]string{".": "no"}, []string{"."}, []string{". (no)"}, nil},
-		{"what is seen is compared all the same", map[string]string{"tests/a": "2"}, map[string]string{"data": "no"}, []string{"data"}, nil, []string{"tests/a"}},
-		{"a folder with a similar name hides nothing", map[string]string{}, map[string]string{"test": "no"}, []string{"test"}, nil, []string{"tests/a"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := loop.Hiding(known, tt.unseen, tt.before); !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-			if got := loop.Tampered(known, loop.Assumed(known, tt.digests, tt.unseen)); !slices.Equal(got, tt.changed) {
-				t.Errorf("changed: %q, want %q", got, tt.changed)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
-	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -46,7 +46,7 @@ func TestASessionThatCannotBeSettledStopsNobody(t *testing.T) {
 			}
 			session := uuid.NewString()
 			b.tx(func(tx *store.Tx) error {
-				_, err := tx.StartSession(store.Start{ID: session, Task: id, Dir: l.Dir})
+				_, err := tx.StartSession(store.Start{ID: session, Task: id, Dir: l.Place.Dir})
 				return err
 			})
 			if _, err := b.db.Say(t.Context(), id, session, "agent", "", signals.Stuck{Reason: "no idea"}); err != nil {
@@ -58,7 +58,7 @@ func TestASessionThatCannotBeSettledStopsNobody(t *testing.T) {
 		begin("Lost")
 		b.add(ralph.Task{Title: "Fresh"})
 		b.garble(bad)
-		b.passed.Store(int64(2 * loop.Lease))
+		b.passed.Store(int64(2 * session.Lease))
 		for range 2 {
 			result, _ := b.run(l, func() {})
 			if result.Status != ralph.ExitWaiting || !strings.Contains(strings.Join(result.Reasons, "\n"), " of TASK-1 is over and could not be settled: ") {

@@ -13,6 +13,8 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/place"
+	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -33,8 +35,8 @@ func TestAClaimLapses(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &loop.Loop{
-		Store: db, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
+		Store: db, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: "x_"},
 	}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
 		t.Fatal(err)
@@ -53,23 +55,23 @@ func TestAClaimLapses(t *testing.T) {
 	if _, err := l.Claim(t.Context(), 1, "bob"); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("a second claim: %v, want ErrConflict", err)
 	}
-	passed.Store(int64(loop.Lease - time.Second))
+	passed.Store(int64(session.Lease - time.Second))
 	if err := first.Held(t.Context()); err != nil { // it renews
 		t.Error(err)
 	}
 	if _, err := db.Say(t.Context(), 1, first.SessionID(), "ann", "", signals.Learned{Text: "x is y", Kind: "discovery", Scope: "project"}); err != nil {
 		t.Fatal(err)
 	}
-	passed.Store(int64(2*loop.Lease - 2*time.Second))
+	passed.Store(int64(2*session.Lease - 2*time.Second))
 	if err := l.Lapse(t.Context()); err != nil || status().Status != ralph.InProgress {
 		t.Errorf("before its time: %v, %s", err, status().Status)
 	}
-	passed.Store(int64(2 * loop.Lease))
+	passed.Store(int64(2 * session.Lease))
 	second, err := l.Claim(t.Context(), 1, "bob")
 	if err != nil {
 		t.Fatalf("a lapsed claim is still held: %v", err)
 	}
-	var dropped *loop.DroppedError
+	var dropped *session.DroppedError
 	if err := first.Held(t.Context()); !errors.As(err, &dropped) || !strings.HasPrefix(dropped.Why, "it has lapsed") {
 		t.Errorf("the first worker is not told: %v", err)
 	}
@@ -115,8 +117,8 @@ func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	begin := make(chan struct{})
 	for range workers {
 		l := &loop.Loop{
-			Store: db, Tree: tree, Dir: dir, State: filepath.Join(dir, ".ralph"), Log: slog.New(slog.DiscardHandler),
-			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, PromptTokens: 24_000, ToolPrefix: "x_",
+			Store: db, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: "x_"},
 		}
 		loop.SetClaiming(l, func() {
 			looks.Add(1)

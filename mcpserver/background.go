@@ -24,7 +24,7 @@ import (
 	"ralph/internal/files"
 	"ralph/internal/localhttp"
 	"ralph/internal/proc"
-	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/loop"
 )
 
@@ -219,7 +219,7 @@ func (c *Chats) Start(ctx context.Context) (*Background, error) {
 		case how := <-ended:
 			why, err := os.ReadFile(path)
 			return nil, errors.Join(fmt.Errorf("the server for chats ended at once (%w): %s", how,
-				show.Line(strings.TrimSpace(string(why)), 500)), err)
+				text.Line(strings.TrimSpace(string(why)), 500)), err)
 		case <-patience.Done():
 			return nil, fmt.Errorf("the server for chats cannot be reached after %s; see %s", serverStarts, path)
 		}

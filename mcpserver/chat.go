@@ -13,7 +13,8 @@ import (
 
 	"ralph"
 	"ralph/internal/show"
-	"ralph/loop"
+	"ralph/internal/text"
+	"ralph/loop/session"
 	"ralph/store"
 )
 
@@ -179,7 +180,7 @@ func beginning(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return strings.ToValidUTF8(s[:n], "") + " … (cut)"
+	return text.Head(s, n) + " … (cut)"
 }
 
 func (c *chat) progress(ctx context.Context, in ProgressCall) (any, error) {
@@ -242,9 +243,9 @@ func (c *chat) complete(ctx context.Context, in CompleteCall,
 	if s.Progress != nil && strings.TrimSpace(s.Progress.Notes) != "" {
 		summary += ": " + s.Progress.Notes
 	}
-	v, refused, err := c.CompleteClaim(ctx, s, loop.Completion{
+	v, refused, err := c.CompleteClaim(ctx, s, session.Completion{
 		Author: me.author, Summary: summary, Learnings: in.Learnings,
-		Confirm: func(ctx context.Context, checked loop.Checked) (string, error) {
+		Confirm: func(ctx context.Context, checked session.Checked) (string, error) {
 			return c.confirm(ctx, s, checked, confirm)
 		},
 	})
@@ -256,7 +257,7 @@ func (c *chat) complete(ctx context.Context, in CompleteCall,
 
 // confirm asks the person, if the client can; else a completion that nothing
 // supports has to be said twice.
-func (c *chat) confirm(ctx context.Context, s ralph.Session, checked loop.Checked,
+func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Checked,
 	ask func(context.Context, string) (bool, error),
 ) (no string, err error) {
 	if ask == nil || c.headless {
@@ -286,7 +287,7 @@ func (c *chat) confirm(ctx context.Context, s ralph.Session, checked loop.Checke
 }
 
 // CompleteClaim completes a claimed task and says what it came to.
-func (c *Chats) CompleteClaim(ctx context.Context, s ralph.Session, how loop.Completion) (v CompletedTask, refused string, err error) {
+func (c *Chats) CompleteClaim(ctx context.Context, s ralph.Session, how session.Completion) (v CompletedTask, refused string, err error) {
 	refused, d, err := c.Loop.Complete(ctx, s.TaskID, how)
 	if err != nil || refused != "" {
 		return v, refused, err

@@ -130,7 +130,7 @@ func add[T any](server *mcp.Server, name, description string, schema *jsonschema
 		if err != nil {
 			return failure(err), nil
 		}
-		return text(said), nil
+		return told(said), nil
 	})
 }
 

@@ -143,7 +143,7 @@ func jsonResult(v any, err error) *mcp.CallToolResult {
 	if bad != nil {
 		b, err = []byte(`{"error": "the answer cannot be written as JSON"}`), bad
 	}
-	r := text(string(b))
+	r := told(string(b))
 	r.IsError = err != nil
 	return r
 }

@@ -161,16 +161,16 @@ func handler(say said, verb ralph.Verb) mcp.ToolHandler {
 		if err != nil {
 			return failure(err), nil
 		}
-		return text(reply), nil
+		return told(reply), nil
 	}
 }
 
-func text(s string) *mcp.CallToolResult {
+func told(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }
 
 func failure(err error) *mcp.CallToolResult {
-	r := text("Not recorded: " + err.Error())
+	r := told("Not recorded: " + err.Error())
 	r.IsError = true
 	return r
 }

@@ -10,7 +10,6 @@ import (
 
 	"ralph"
 	"ralph/internal/files"
-	"ralph/internal/transcript"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -173,10 +172,10 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session) (u ContextUse, err erro
 	path, source := filepath.Join(c.State, "sessions", s.ID, claude.TranscriptFile), "stream"
 	if s.Origin == ralph.FromHuman {
 		config, home := c.Getenv("CLAUDE_CONFIG_DIR"), c.Getenv("HOME")
-		path, source = transcript.OfChat(config, home, s.Dir, s.StartedAt.Time), "transcript"
+		path, source = claude.OfChat(config, home, s.Dir, s.StartedAt.Time), "transcript"
 	}
 	var used, limit int64
-	use, ok, err := transcript.LastUse(path)
+	use, ok, err := claude.LastUse(path)
 	switch {
 	case err != nil:
 		return u, fmt.Errorf("transcript %s: %w", path, err)
@@ -211,7 +210,7 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session) (u ContextUse, err erro
 // autoCheckpoint keeps where a person's session stands once its context is as full
 // as the configuration says (human, "MCP tools of this profile").
 func (c *Chats) autoCheckpoint(tx *store.Tx, s ralph.Session) error {
-	at := c.Loop.CheckpointAt
+	at := c.Loop.Session.CheckpointAt
 	if at == 0 {
 		return nil
 	}

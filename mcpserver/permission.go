@@ -80,16 +80,13 @@ func deny(why string) *mcp.CallToolResult {
 func answer(a permissionAnswer) *mcp.CallToolResult {
 	b, err := json.Marshal(a)
 	if err != nil { // cannot be: the input has been read from JSON
-		return text(`{"behavior":"deny","message":"ralph could not answer"}`)
+		return told(`{"behavior":"deny","message":"ralph could not answer"}`)
 	}
-	return text(string(b))
+	return told(string(b))
 }
 
 // permissionsVariable carries the rules to the server of a session.
 const permissionsVariable = "RALPH_PERMISSIONS"
-
-// pollPermission is how often a person's answer is looked for.
-const pollPermission = 300 * time.Millisecond
 
 // permitter answers an agent's questions by the rules that its server was given,
 // and records each.
@@ -121,11 +118,10 @@ func permitter(db *store.DB, s Session) (func(context.Context, string, json.RawM
 
 // awaitPermission waits for a person's word, and denies when nobody answers.
 func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Duration) (bool, string, error) {
-	tick := time.NewTicker(pollPermission)
-	defer tick.Stop()
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	for {
+		changed := db.Changed()
 		var p ralph.Permission
 		if err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 			p, err = tx.Permission(id)
@@ -138,7 +134,7 @@ func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Dur
 		}
 		reason := ""
 		select {
-		case <-tick.C:
+		case <-changed:
 			continue
 		case <-late.C:
 			reason = fmt.Sprintf("nobody answered within %s. Do without it, or signal blocked (external) and say what you need.",

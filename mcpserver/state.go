@@ -75,12 +75,12 @@ func addState(server *mcp.Server, o Options) {
 		if err != nil {
 			return stateError(err), nil
 		}
-		return text(string(b)), nil
+		return told(string(b)), nil
 	})
 }
 
 func stateError(err error) *mcp.CallToolResult {
-	r := text("Error: " + err.Error())
+	r := told("Error: " + err.Error())
 	r.IsError = true
 	return r
 }

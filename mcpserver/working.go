@@ -9,6 +9,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -19,8 +20,8 @@ type worker struct {
 	loop *loop.Loop
 	name string // under which it signals and comments
 
-	mu    sync.Mutex                 // held by a call that may end the claim, also while it is checked
-	claim atomic.Pointer[loop.Claim] // nil if there is none
+	mu    sync.Mutex                    // held by a call that may end the claim, also while it is checked
+	claim atomic.Pointer[session.Claim] // nil if there is none
 }
 
 // leave gives back what is claimed.
@@ -40,7 +41,7 @@ func (w *worker) leave(ctx context.Context) error {
 
 // held is the claim, renewed; an error says why there is none any more. The caller
 // holds the lock.
-func (w *worker) held(ctx context.Context) (*loop.Claim, error) {
+func (w *worker) held(ctx context.Context) (*session.Claim, error) {
 	claim := w.claim.Load()
 	if claim == nil {
 		return nil, fmt.Errorf("you have not claimed a task; call claim_task first: %w", ralph.ErrConflict)
@@ -50,7 +51,7 @@ func (w *worker) held(ctx context.Context) (*loop.Claim, error) {
 
 // over forgets the claim if the error says that there is none any more.
 func (w *worker) over(err error) error {
-	var dropped *loop.DroppedError
+	var dropped *session.DroppedError
 	if errors.As(err, &dropped) {
 		w.claim.Store(nil)
 	}
@@ -192,7 +193,7 @@ func (w *worker) comment(ctx context.Context, c CommentCall) (id int64, err erro
 		return 0, err
 	}
 	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
-		id, err = speaker{w.session(), w.name}.comment(tx, c)
+		id, err = speaker{w.sessionID(), w.name}.comment(tx, c)
 		return err
 	})
 	return id, err
@@ -203,15 +204,15 @@ func (w *worker) propose(ctx context.Context, c AmendmentCall) (id int64, err er
 		return 0, err
 	}
 	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
-		id, err = speaker{w.session(), w.name}.propose(tx, c)
+		id, err = speaker{w.sessionID(), w.name}.propose(tx, c)
 		return err
 	})
 	return id, err
 }
 
-// session is the one that the claim opened; "" without a claim. It waits for nothing:
+// sessionID is of the session that the claim opened; "" without a claim. It waits for nothing:
 // it is asked within transactions.
-func (w *worker) session() string {
+func (w *worker) sessionID() string {
 	claim := w.claim.Load()
 	if claim == nil {
 		return ""

@@ -3,6 +3,8 @@ package prompt
 import (
 	"fmt"
 	"strings"
+
+	"ralph/internal/text"
 )
 
 // checkpoint is where the last session stood when it was cut off (docs, "The
@@ -33,7 +35,7 @@ func checkpoint(d Data) section {
 	}
 	label := func(what string) string { return by(c.Author, "", c.Created, what) }
 	add(quote(label("work completed"), bullets(c.Completed)), 1)
-	if clean(bullets(c.Remaining)) != "" {
+	if text.Clean(bullets(c.Remaining)) != "" {
 		g.items = append(g.items, item{text: fence(label("remaining work"), bullets(c.Remaining))})
 	}
 	add(quote(label("tests"), c.Tests), 2)
@@ -52,7 +54,7 @@ func checkpoint(d Data) section {
 func bullets(list []string) string {
 	lines := make([]string, len(list))
 	for i, l := range list {
-		lines[i] = "- " + clean(l)
+		lines[i] = "- " + text.Clean(l)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // maxQuestion is how long a question may be, in bytes, to be repeated on the
@@ -36,9 +37,9 @@ func answered(a Answer) string {
 		other = fmt.Sprintf("asked by TASK-%d of the same feature", a.TaskID)
 	}
 	label := func(parts ...string) string { return by(a.Author, ralph.ByHuman, a.At, append(parts, other)...) }
-	question := clean(a.Question)
+	question := text.Clean(a.Question)
 	if len(question) <= maxQuestion && !strings.Contains(question, "\n") && !strings.Contains(question, `":`) {
-		return fence(label(), fmt.Sprintf(`ANSWER to your question "%s": %s`, question, clean(a.Answer)))
+		return fence(label(), fmt.Sprintf(`ANSWER to your question "%s": %s`, question, text.Clean(a.Answer)))
 	}
 	return "ANSWER to your question that is quoted first:\n\n" +
 		fence(by("", ralph.ByAgent, ralph.Time{}, "question", other), question) +
@@ -78,7 +79,7 @@ func lastSession(c Continuation, stuck []StuckSession) group {
 		add(quote(label("why it ended"), c.Reason), 1)
 	}
 	add(quote(label("summary"), c.Summary), 0)
-	if clean(c.Remaining) != "" {
+	if text.Clean(c.Remaining) != "" {
 		g.items = append(g.items, item{text: "Go on from what it says remains:\n\n" + fence(label("remaining"), c.Remaining)})
 	}
 	return g
@@ -102,7 +103,10 @@ func ended(c Continuation) string {
 		verb = "after it had signalled " + word(string(c.Verb), nameMarks)
 	}
 	line := fmt.Sprintf("The last session (attempt %d) %s, %s.", c.Attempt, how, verb)
-	if c.Ending != ralph.Finished {
+	switch {
+	case c.TakenBack:
+		line += " What it changed in the work tree was taken back, but for what others have changed since; its commits stay."
+	case c.Ending != ralph.Finished:
 		line += " Look at what it left in the work tree before you go on."
 	}
 	return line + "\n\n"
@@ -113,8 +117,8 @@ func ended(c Continuation) string {
 func refused(failed []ralph.Check) group {
 	g := group{head: "Its `done` was refused: ralph ran these commands and they failed. Find out why and mend it before you signal `done` again.\n\n"}
 	for i, c := range failed {
-		command := "$ " + clean(c.Command)
-		if why := clean(c.Error); why != "" {
+		command := "$ " + text.Clean(c.Command)
+		if why := text.Clean(c.Error); why != "" {
 			command += "\n" + why
 		}
 		label := fmt.Sprintf("failed command, exit status %d", c.Exit)

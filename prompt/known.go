@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // learnings are what is known: the project's, then the feature's, in each what
@@ -51,11 +52,11 @@ func learned(l ralph.Learning) item {
 	if at.IsZero() {
 		at = l.Created
 	}
-	text := l.Text
-	if clean(l.Rationale) != "" {
-		text += "\nRationale: " + l.Rationale
+	said := l.Text
+	if text.Clean(l.Rationale) != "" {
+		said += "\nRationale: " + l.Rationale
 	}
-	q := quote(by(l.Author, l.Origin, at, parts...), text)
+	q := quote(by(l.Author, l.Origin, at, parts...), said)
 	c := agentLearnings
 	if l.Origin == ralph.ByHuman {
 		c = peoplesLearnings
@@ -102,7 +103,7 @@ type flag struct {
 // shown by its body, and as a warning.
 func readFlag(c ralph.Comment) flag {
 	var f flag
-	if err := json.Unmarshal(c.Payload, &f); err != nil || clean(f.What) == "" {
+	if err := json.Unmarshal(c.Payload, &f); err != nil || text.Clean(f.What) == "" {
 		return flag{What: c.Body}
 	}
 	return f
@@ -176,12 +177,12 @@ func said(c ralph.Comment, isNew bool) item {
 	if c.Kind != ralph.Note {
 		kind = tag(string(c.Kind))
 	}
-	text := c.Body
-	if clean(c.Rationale) != "" {
-		text += "\nRationale: " + c.Rationale
+	said := c.Body
+	if text.Clean(c.Rationale) != "" {
+		said += "\nRationale: " + c.Rationale
 	}
-	q := quote(by(c.Author, c.AuthorKind, c.Created, place, kind), text)
-	if clean(c.Decision) != "" {
+	q := quote(by(c.Author, c.AuthorKind, c.Created, place, kind), said)
+	if text.Clean(c.Decision) != "" {
 		resolver := "resolved"
 		if c.ResolvedBy != "" {
 			resolver += " by " + word(c.ResolvedBy, nameMarks)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // uses says of each verb when it is the right one (docs, "Signals").
@@ -55,7 +56,7 @@ that it tells you; nobody reads along and nobody is there to answer in this sess
 }
 
 func rules(d Data) string {
-	commit := oneLine(d.Commit)
+	commit := text.Flat(d.Commit)
 	if commit == "" {
 		commit = "Commit your work in small commits with clear messages."
 	}
@@ -140,7 +141,7 @@ func checks(d Data) string {
 func commands(d Data) string {
 	lines := make([]string, len(d.Verify))
 	for i, command := range d.Verify {
-		lines[i] = "$ " + clean(command)
+		lines[i] = "$ " + text.Clean(command)
 	}
 	return fence("commands, from the configuration, the feature and the task", strings.Join(lines, "\n"))
 }
@@ -151,7 +152,7 @@ func failedBefore(d Data) string {
 	for _, f := range d.FailedBefore {
 		if len(f.Left) > 0 {
 			b.WriteString("An earlier session, whose work was not accepted, left this failing. It is excused in no task: mend it, or undo what broke it.\n\n" +
-				fence("left failing", "$ "+clean(f.Command)+named(slices.DeleteFunc(slices.Clone(f.Left), func(s string) bool { return s == f.Command }))))
+				fence("left failing", "$ "+text.Clean(f.Command)+named(slices.DeleteFunc(slices.Clone(f.Left), func(s string) bool { return s == f.Command }))))
 		}
 		if len(f.Tests) == 0 && len(f.Left) > 0 {
 			continue
@@ -161,21 +162,21 @@ func failedBefore(d Data) string {
 			what = "These tests may go on failing; no other may:"
 		}
 		b.WriteString("This command failed before the task was begun. " + what + "\n\n" +
-			fence("failed before", "$ "+clean(f.Command)+named(f.Tests)))
+			fence("failed before", "$ "+text.Clean(f.Command)+named(f.Tests)))
 	}
 	return b.String()
 }
 
 // named lists tests by name, as far as there is room.
 func named(tests []string) string {
-	text := ""
+	list := ""
 	for i, name := range tests {
 		if i == testsNamed {
-			return text + fmt.Sprintf("\n- and %d more", len(tests)-i)
+			return list + fmt.Sprintf("\n- and %d more", len(tests)-i)
 		}
-		text += "\n- " + clean(name)
+		list += "\n- " + text.Clean(name)
 	}
-	return text
+	return list
 }
 
 // testsNamed is how many of the tests that failed before are named.
@@ -188,7 +189,7 @@ func protect(d Data) string {
 	}
 	lines := make([]string, len(d.Protect))
 	for i, pattern := range d.Protect {
-		lines[i] = clean(pattern)
+		lines[i] = text.Clean(pattern)
 	}
 	return "Do not change, add or delete files that match these patterns; a `done` with such a change does not hold:\n\n" +
 		fence("protected files, from the project's configuration", strings.Join(lines, "\n"))

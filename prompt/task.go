@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // discipline is how work of the task's kind is done. It is never shortened.
 func discipline(d Data) section {
 	s := section{name: "discipline", head: "## Discipline\n\n"}
-	if clean(d.Discipline.Instructions) == "" {
+	if text.Clean(d.Discipline.Instructions) == "" {
 		return s
 	}
 	label := "instructions"
@@ -25,13 +26,13 @@ func discipline(d Data) section {
 // that it depends on were closed with.
 func task(d Data) section {
 	t := d.Task
-	s := section{name: "task", head: fmt.Sprintf("## Your task: TASK-%d %s\n\n", t.ID, oneLine(t.Title))}
-	var text []item
-	add := func(s string) { text = append(text, item{text: s}) }
+	s := section{name: "task", head: fmt.Sprintf("## Your task: TASK-%d %s\n\n", t.ID, text.Flat(t.Title))}
+	var items []item
+	add := func(s string) { items = append(items, item{text: s}) }
 	if t.Origin == ralph.ByAgent {
 		add("An agent suggested this task.\n\n")
 	}
-	if clean(t.Description) == "" {
+	if text.Clean(t.Description) == "" {
 		add("It has no description: its title is what is to be done.\n\n")
 	} else {
 		add(fence("description", t.Description))
@@ -41,14 +42,14 @@ func task(d Data) section {
 	}
 	if d.FeatureName != "" {
 		add("It belongs to the feature " + word(d.FeatureName, nameMarks) + ".\n\n")
-		if clean(d.FeatureText) != "" {
+		if text.Clean(d.FeatureText) != "" {
 			add(fence("description of the feature", d.FeatureText))
 		}
 	}
 	if len(d.Strange) > 0 {
 		add(strangers(d.Strange))
 	}
-	s.groups = []group{{items: text}}
+	s.groups = []group{{items: items}}
 	if len(d.DependsOn) > 0 {
 		s.groups = append(s.groups, dependencies(d.DependsOn))
 	}
@@ -66,7 +67,7 @@ func strangers(files []string) string {
 			lines = append(lines, fmt.Sprintf("and %d more; see `git status`", len(files)-i))
 			break
 		}
-		lines = append(lines, oneLine(f))
+		lines = append(lines, text.Flat(f))
 	}
 	return "These files are uncommitted and not yours to commit. Name the files of your own work when you commit (no `git add -A`, no `git commit -a`), " +
 		"and leave these as they are unless the task is about them:\n\n" + fence("uncommitted before this task", strings.Join(lines, "\n"))
@@ -77,7 +78,7 @@ func strangers(files []string) string {
 func numbered(criteria []string) string {
 	lines := make([]string, len(criteria))
 	for i, c := range criteria {
-		lines[i] = fmt.Sprintf("%d. %s", i+1, clean(c))
+		lines[i] = fmt.Sprintf("%d. %s", i+1, text.Clean(c))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -100,4 +101,4 @@ func dependencies(all []Dependency) group {
 }
 
 // title is another task's title within a line of ralph's.
-func title(s string) string { return word(oneLine(s), nameMarks+" ,;:+/#'()") }
+func title(s string) string { return word(text.Flat(s), nameMarks+" ,;:+/#'()") }

@@ -10,6 +10,7 @@ import (
 	"text/template"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A Template puts a prompt together in a project's own way (docs/prompt.md).
@@ -132,7 +133,7 @@ func templateError(name string, err error) error {
 // build makes the prompt. What the template says itself counts towards the budget.
 func (t *Template) build(d Data, p *plan) Prompt {
 	frame := Value{
-		Project: d.Project, TaskID: d.Task.ID, TaskTitle: oneLine(d.Task.Title), Feature: d.FeatureName,
+		Project: d.Project, TaskID: d.Task.ID, TaskTitle: text.Flat(d.Task.Title), Feature: d.FeatureName,
 		DisciplineName: d.Discipline.Name, Attempt: 1 + d.Task.Attempts,
 	}
 	own, err := t.execute(frame)

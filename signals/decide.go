@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // Said is one recorded signal of a session.
@@ -192,11 +193,11 @@ func verdict(f Facts, d *Decision) (Payload, string) {
 	case Partial:
 		if f.Changed || taughtNew(d.Learn) {
 			d.StuckCount = 0
-			return closing, "partial: " + firstLine(c.Remaining)
+			return closing, "partial: " + text.FirstLine(c.Remaining)
 		}
-		return closing, stuckOnce(f, d, "partial without any change: "+firstLine(c.Summary))
+		return closing, stuckOnce(f, d, "partial without any change: "+text.FirstLine(c.Summary))
 	case Stuck:
-		return closing, stuckOnce(f, d, "stuck: "+firstLine(c.Reason))
+		return closing, stuckOnce(f, d, "stuck: "+text.FirstLine(c.Reason))
 	}
 	return closing, ""
 }
@@ -230,7 +231,7 @@ func unjudged(f Facts, d *Decision) string {
 // judgeDone is rule 2: a claim, checked.
 func judgeDone(f Facts, d *Decision, c Done) string {
 	if f.Untouched && len(f.Verify) == 0 && !f.Confirmed {
-		why := "done without any change, and not confirmed: " + firstLine(c.Summary)
+		why := "done without any change, and not confirmed: " + text.FirstLine(c.Summary)
 		if !counts(f) {
 			return why // it could not be asked
 		}
@@ -244,7 +245,7 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	why := "done was refused: " + refused
 	if d.VerifyFailures >= f.Rules.VerifyFailures {
 		d.Status = ralph.Failed
-		return fmt.Sprintf("%s; refused %s", why, countOf(d.VerifyFailures, "time"))
+		return fmt.Sprintf("%s; refused %s", why, text.Count(d.VerifyFailures, "time"))
 	}
 	return why
 }
@@ -269,7 +270,7 @@ func accept(f Facts, d *Decision, c Done) string {
 		d.Status, d.Review = ralph.NeedsInput, f.Protected
 		why = "waits for approval of changed protected files (" + FileList(f.Protected) + "); " + why
 	}
-	return why + ": " + firstLine(c.Summary)
+	return why + ": " + text.FirstLine(c.Summary)
 }
 
 // excused counts the tests that fail and did so before the task was begun.
@@ -354,11 +355,11 @@ func upstream(f Facts, comment int64, b Blocked) (task int64, why string) {
 	u := f.Upstream[comment]
 	switch {
 	case len(u.Matches) == 0:
-		return 0, fmt.Sprintf("no task matches %q", firstLine(b.On))
+		return 0, fmt.Sprintf("no task matches %q", text.FirstLine(b.On))
 	case len(u.Matches) > 1:
-		return 0, fmt.Sprintf("several tasks match %q: %s", firstLine(b.On), taskList(u.Matches))
+		return 0, fmt.Sprintf("several tasks match %q: %s", text.FirstLine(b.On), taskList(u.Matches))
 	case u.Matches[0] == f.Task.ID:
-		return 0, fmt.Sprintf("%q is this task itself", firstLine(b.On))
+		return 0, fmt.Sprintf("%q is this task itself", text.FirstLine(b.On))
 	case u.Completed:
 		return 0, ""
 	case u.Cycle:
@@ -484,16 +485,7 @@ const titleLimit = 120
 // ProposedTitle makes a title of what an agent proposes: its first line, cut, without
 // control characters.
 func ProposedTitle(p Suggest) string {
-	line := []rune(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, firstLine(p.What)))
-	if len(line) > titleLimit {
-		return strings.TrimSpace(string(line[:titleLimit-1])) + "…"
-	}
-	return string(line)
+	return text.Short(text.FirstLine(p.What), titleLimit)
 }
 
 // NormalTitle is what two titles are compared by: letters and digits in lower
@@ -502,14 +494,4 @@ func NormalTitle(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Sm, r) && r != '#'
 	}), " ")
-}
-
-// firstLine is the first line that has text, for reasons of one line.
-func firstLine(s string) string {
-	for line := range strings.Lines(s) {
-		if line = strings.TrimSpace(line); line != "" {
-			return line
-		}
-	}
-	return ""
 }

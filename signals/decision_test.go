@@ -490,7 +490,7 @@ func TestProposals(t *testing.T) {
 		{"the title is the first line, as long as a list has room for, in one colour", signals.Facts{
 			Said: say(task(" \n  \x1b[31mred \nmore ", ""), task(long, ""), task("x"+long, "")),
 		}, []signals.Proposal{
-			{Comment: 1, Title: "[31mred", Status: ralph.Proposed, Description: "\x1b[31mred \nmore\n\nWhy: it helps"},
+			{Comment: 1, Title: "red", Status: ralph.Proposed, Description: "\x1b[31mred \nmore\n\nWhy: it helps"},
 			{Comment: 2, Title: long, Status: ralph.Proposed, Description: long + "\n\nWhy: it helps"},
 			{Comment: 3, Title: "x" + strings.Repeat("ä", 118) + "…", Status: ralph.Proposed, Description: "x" + long + "\n\nWhy: it helps"},
 		}},

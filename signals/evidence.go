@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // Refused says in one line what a done is refused for: its checks, the protected
@@ -14,7 +15,7 @@ func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules
 	var failed []string
 	for _, check := range checks {
 		if !check.Passed {
-			failed = append(failed, "`"+firstLine(check.Command)+"` "+how(check))
+			failed = append(failed, "`"+text.FirstLine(check.Command)+"` "+how(check))
 		}
 	}
 	if len(protected) > 0 && !r.ReviewProtect {
@@ -28,7 +29,7 @@ func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules
 func Problems(e ralph.Evidence) []string {
 	var list []string
 	for _, t := range e.Rewritten[:min(len(e.Rewritten), filesNamed)] {
-		list = append(list, fmt.Sprintf("%s is protected and was changed while `%s` ran", t.File, firstLine(t.Command)))
+		list = append(list, fmt.Sprintf("%s is protected and was changed while `%s` ran", t.File, text.FirstLine(t.Command)))
 	}
 	s := e.Standing
 	began := orDetached(s.Began)
@@ -45,14 +46,24 @@ func Problems(e ralph.Evidence) []string {
 			from = "any branch"
 		}
 		list = append(list, fmt.Sprintf("%s from before the session %s no longer in %s: %s; bring %s back",
-			countOf(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from, commitList(s.Lost), one(len(s.Lost), "it", "them")))
+			text.Count(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from, commitList(s.Lost), one(len(s.Lost), "it", "them")))
 	}
 	if n := len(s.Secrets); n > 0 {
-		list = append(list, fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",
-			FileList(s.Secrets), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
-			one(n, "was", "were"), one(n, "it", "them")))
+		text := fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",
+			strings.Join(s.Secrets, ", "), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
+			one(n, "was", "were"), one(n, "it", "them"))
+		// Who undoes it has to know of all that the same commits took.
+		if other := notIn(s.Taken, s.Secrets); len(other) > 0 {
+			text += " (with what a person had not committed either: " + strings.Join(other, ", ") + ")"
+		}
+		list = append(list, text)
 	}
 	return list
+}
+
+// notIn are those of list that are not in the other.
+func notIn(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }
 
 // commitsNamed is how many commits a reason names.
@@ -76,11 +87,6 @@ func orDetached(branch string) string {
 	return branch
 }
 
-// countOf is a number of things.
-func countOf(n int, noun string) string {
-	return fmt.Sprintf("%d %s%s", n, noun, one(n, "", "s"))
-}
-
 // one is the first for one, and the other for many.
 func one(n int, single, many string) string {
 	if n == 1 {
@@ -97,7 +103,7 @@ func notes(f Facts) []string {
 	e := f.Evidence
 	if place := e.Place(); place != "" {
 		if e.Uncommitted > 0 {
-			place += ", " + countOf(e.Uncommitted, "uncommitted file")
+			place += ", " + text.Count(e.Uncommitted, "uncommitted file")
 		}
 		add("%s", place)
 	}
@@ -105,15 +111,18 @@ func notes(f Facts) []string {
 		add("no changes")
 	}
 	if n := excused(f.Verify); n > 0 {
-		add("%s %s as before", countOf(n, "test"), one(n, "fails", "fail"))
+		add("%s %s as before", text.Count(n, "test"), one(n, "fails", "fail"))
 	}
 	for _, a := range e.Aside[:min(len(e.Aside), filesNamed)] {
 		was := one(a.Commits, "was", "were")
-		add("%s on %s %s not on %s, so %s %s not verified", countOf(a.Commits, "commit"), a.Branch,
+		add("%s on %s %s not on %s, so %s %s not verified", text.Count(a.Commits, "commit"), a.Branch,
 			one(a.Commits, "is", "are"), orDetached(e.Branch), one(a.Commits, "it", "they"), was)
 	}
 	if len(e.Stashes) > 0 {
 		add("stashed and not verified: %s", FileList(e.Stashes))
+	}
+	if len(e.Emptied) > 0 {
+		add("emptied %s, a repository of its own (git submodule update --init)", FileList(e.Emptied))
 	}
 	for _, t := range drives(e.Drives) {
 		add("%s", t)
@@ -139,12 +148,7 @@ const commandWidth = 60
 func commandList(commands []string) string {
 	short := make([]string, len(commands))
 	for i, c := range commands {
-		if r := []rune(firstLine(c)); len(r) > commandWidth {
-			c = string(r[:commandWidth-1]) + "…"
-		} else {
-			c = string(r)
-		}
-		short[i] = c
+		short[i] = text.Clip(text.FirstLine(c), commandWidth)
 	}
 	return FileList(short)
 }
@@ -164,7 +168,7 @@ func drives(touches []ralph.Touch) []string {
 				files = append(files, t.File)
 			}
 		}
-		list = append(list, fmt.Sprintf("changed %s, which `%s` runs", FileList(files), firstLine(c)))
+		list = append(list, fmt.Sprintf("changed %s, which `%s` runs", FileList(files), text.FirstLine(c)))
 	}
 	return list
 }

@@ -103,6 +103,15 @@ func TestVerdictOfADone(t *testing.T) {
 			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Taken, e.Secrets = []string{".env"}, []string{".env"} })},
 			"done was refused: .env looks like a secret of a person's and was committed: undo that, so that no branch has it",
 		},
+		{
+			"many secrets, with other files of a person's",
+			signals.Facts{Verify: green, Evidence: with(func(e *ralph.Evidence) {
+				e.Secrets = []string{".env", "a.pem", "b.pem", "c.pem", "d.pem", "e.pem"}
+				e.Taken = append([]string{"draft.md"}, e.Secrets...)
+			})},
+			"done was refused: .env, a.pem, b.pem, c.pem, d.pem, e.pem look like secrets of a person's and were committed: " +
+				"undo that, so that no branch has them (with what a person had not committed either: draft.md)",
+		},
 		{"a command that changes a protected file, also where people review them", signals.Facts{
 			Verify: green, Rules: signals.Rules{ReviewProtect: true},
 			Evidence: with(func(e *ralph.Evidence) {

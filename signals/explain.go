@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A Step is what one rule of docs/pipeline.md had to say about a session.
@@ -79,7 +80,7 @@ func because(why string) string {
 	if why == "" {
 		return ""
 	}
-	return ": " + firstLine(why)
+	return ": " + text.FirstLine(why)
 }
 
 // claim is rule 2.
@@ -95,7 +96,7 @@ func (e *explanation) claim() {
 		if n := len(c.Excused); n > 0 {
 			result += fmt.Sprintf(" (failing as before: %s)", FileList(c.Excused))
 		}
-		e.step("2", "`%s` %s", firstLine(c.Command), result)
+		e.step("2", "`%s` %s", text.FirstLine(c.Command), result)
 	}
 	if len(e.f.Verify) == 0 {
 		e.step("2", "nothing is configured to check the claim")
@@ -155,9 +156,9 @@ func (e *explanation) waiting() {
 		what := ""
 		switch p := s.Payload.(type) {
 		case Ask:
-			what = "question: " + firstLine(p.Question)
+			what = "question: " + text.FirstLine(p.Question)
 		case Blocked:
-			what = "blocked on " + firstLine(p.On)
+			what = "blocked on " + text.FirstLine(p.On)
 		default:
 			continue
 		}
@@ -191,7 +192,7 @@ func (e *explanation) flags() {
 	}
 	for _, s := range e.f.Said {
 		if p, ok := s.Payload.(Flag); ok {
-			e.step("7", "comment %d (%s: %s) %s", s.ID, p.Severity, firstLine(p.What), where[p.Severity])
+			e.step("7", "comment %d (%s: %s) %s", s.ID, p.Severity, text.FirstLine(p.What), where[p.Severity])
 		}
 	}
 }
@@ -204,7 +205,7 @@ func (e *explanation) learnings() {
 			if l.Scope == ralph.ScopeFeature && e.f.Task.Feature == "" {
 				whom = "the tasks without a feature"
 			}
-			e.step("8", "new learning for %s: %s", whom, firstLine(l.Text))
+			e.step("8", "new learning for %s: %s", whom, text.FirstLine(l.Text))
 			for _, id := range l.Contradicts {
 				e.step("8", "it contradicts learning %d: both are kept, and a person decides", id)
 			}

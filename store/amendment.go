@@ -1,35 +1,48 @@
 package store
 
 import (
-	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
+	"slices"
 
 	"ralph"
 )
 
-const amendmentColumns = `
-	m.id, m.task_id, coalesce(m.session_id, ''), m.author, m.author_kind, m.patch, m.rationale, m.status, m.decision_note, m.decided_by, m.decided_at,
-	m.applied_snapshot, m.rolled_back_at, m.created`
+var amendments = reads("task_amendments m", func(m *ralph.Amendment) []field {
+	return []field{
+		{"m.id", &m.ID},
+		{"m.task_id", &m.TaskID},
+		{"coalesce(m.session_id, '')", &m.SessionID},
+		{"m.author", &m.Author},
+		{"m.author_kind", &m.AuthorKind},
+		{"m.patch", column(&m.Patch)},
+		{"m.rationale", &m.Rationale},
+		{"m.status", &m.Status},
+		{"m.decision_note", &m.Note},
+		{"m.decided_by", &m.DecidedBy},
+		{"m.decided_at", &m.DecidedAt},
+		{"m.applied_snapshot", snapshotOf{m}}, // behind the patch
+		{"m.rolled_back_at", &m.RolledBack},
+		{"m.created", &m.Created},
+	}
+})
 
-func scanAmendment(row scanner) (ralph.Amendment, error) {
-	var m ralph.Amendment
-	var snapshot string
-	err := row.Scan(&m.ID, &m.TaskID, &m.SessionID, &m.Author, &m.AuthorKind, column(&m.Patch), &m.Rationale, &m.Status, &m.Note, &m.DecidedBy, &m.DecidedAt,
-		&snapshot, &m.RolledBack, &m.Created)
-	if err != nil || snapshot == "" {
-		return m, err
+// A snapshotOf reads from the task as it was what an amendment has replaced.
+type snapshotOf struct{ *ralph.Amendment }
+
+// Scan implements sql.Scanner.
+func (m snapshotOf) Scan(value any) error {
+	if value == "" {
+		return nil
 	}
 	var before taskSnapshot
-	if err := json.Unmarshal([]byte(snapshot), &before); err != nil {
-		return m, fmt.Errorf("snapshot of amendment %d: %w", m.ID, err)
+	if err := column(&before).Scan(value); err != nil {
+		return fmt.Errorf("snapshot of amendment %d: %w", m.ID, err)
 	}
 	q := m.Patch.Of(before.task())
 	m.Before = &q
-	return m, nil
+	return nil
 }
 
 // A taskSnapshot is a task's row before an amendment was applied.
@@ -51,11 +64,7 @@ func (s taskSnapshot) task() ralph.Task {
 
 // Amendment is one amendment. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Amendment(id int64) (ralph.Amendment, error) {
-	m, err := scanAmendment(tx.row(`SELECT `+amendmentColumns+` FROM task_amendments m WHERE m.id = $1`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, fmt.Errorf("amendment %d: %w", id, ralph.ErrNotFound)
-	}
-	return m, err
+	return amendments.one(tx, fmt.Sprintf("amendment %d", id), `WHERE m.id = $1`, id)
 }
 
 // An AmendmentFilter narrows a list of amendments; the zero value is all of them.
@@ -66,16 +75,14 @@ type AmendmentFilter struct {
 
 // Amendments lists amendments, oldest first.
 func (tx *Tx) Amendments(f AmendmentFilter) ([]ralph.Amendment, error) {
-	where, args := []string{"1 = 1"}, []any{}
+	var by filter
 	if f.Task != 0 {
-		args = append(args, f.Task)
-		where = append(where, fmt.Sprintf("m.task_id = $%d", len(args)))
+		by.and("m.task_id = ?", f.Task)
 	}
 	if f.Status != "" {
-		args = append(args, string(f.Status))
-		where = append(where, fmt.Sprintf("m.status = $%d", len(args)))
+		by.and("m.status = ?", f.Status)
 	}
-	return all(tx, scanAmendment, `SELECT `+amendmentColumns+` FROM task_amendments m WHERE `+strings.Join(where, " AND ")+` ORDER BY m.id`, args...)
+	return amendments.all(tx, by.where()+" ORDER BY m.id", by.args...)
 }
 
 // Propose adds an amendment. Older proposals for the same task are superseded.
@@ -90,25 +97,28 @@ func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 	if err := errors.Join(m.Patch.Check(), ralph.CheckText("rationale", m.Rationale, true)); err != nil {
 		return 0, err
 	}
-	patch, err := text(m.Patch)
+	if _, err := tx.exec(`
+		UPDATE task_amendments SET status = 'superseded', decided_at = $1
+		WHERE task_id = $2 AND status = 'proposed'`, tx.now, m.TaskID); err != nil {
+		return 0, err
+	}
+	id, err := tx.add("task_amendments", cells{
+		"task_id":     m.TaskID,
+		"session_id":  null(m.SessionID),
+		"author":      m.Author,
+		"author_kind": m.AuthorKind,
+		"patch":       asJSON(m.Patch),
+		"rationale":   m.Rationale,
+		"created":     tx.now,
+	})
 	if err != nil {
 		return 0, err
 	}
-	if _, err := tx.exec(`UPDATE task_amendments SET status = 'superseded', decided_at = $1 WHERE task_id = $2 AND status = 'proposed'`, tx.now.String(), m.TaskID); err != nil {
-		return 0, err
-	}
-	id, err := tx.insert(`
-		INSERT INTO task_amendments (task_id, session_id, author, author_kind, patch, rationale, created)
-		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
-		m.TaskID, nullText(m.SessionID), m.Author, string(m.AuthorKind), patch, m.Rationale, tx.now.String())
-	if err != nil {
-		return 0, err
-	}
-	return id, tx.record(ralph.Event{Type: ralph.EventAmendmentProposed, TaskID: m.TaskID, SessionID: m.SessionID},
-		map[string]any{"taskId": m.TaskID, "amendmentId": id, "patchKeys": m.Patch.Keys()})
+	return id, tx.record(ralph.Event{TaskID: m.TaskID, SessionID: m.SessionID},
+		ralph.AmendmentMade{TaskID: m.TaskID, AmendmentID: id, PatchKeys: m.Patch.Keys()})
 }
 
-// open is an amendment that nobody has decided on.
+// proposedAmendment is an amendment that nobody has decided on.
 func (tx *Tx) proposedAmendment(id int64) (ralph.Amendment, ralph.Task, error) {
 	m, err := tx.Amendment(id)
 	if err != nil {
@@ -132,28 +142,25 @@ func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, er
 	if t.Status.Ended() && t.Status != ralph.Failed {
 		return false, fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
 	}
-	snapshot, err := json.Marshal(taskSnapshot{t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Status, t.Feature, t.Discipline, t.Model})
-	if err != nil {
-		return false, err
-	}
 	if err := tx.UpdateTask(m.Patch.Apply(t)); err != nil {
 		return false, err
 	}
-	if _, err := tx.exec(`UPDATE task_amendments SET status = 'approved', decision_note = $1, decided_by = $2, decided_at = $3, applied_snapshot = $4 WHERE id = $5`,
-		note, by, tx.now.String(), string(snapshot), id); err != nil {
+	if err := tx.set("task_amendments", id, cells{
+		"status": "approved", "decision_note": note, "decided_by": by, "decided_at": tx.now,
+		"applied_snapshot": asJSON(taskSnapshot{
+			t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Status, t.Feature, t.Discipline, t.Model,
+		}),
+	}); err != nil {
 		return false, err
 	}
 	if err := tx.Renew(t.ID); err != nil {
 		return false, err
 	}
-	if m.Patch.Contracts != nil && t.Status == ralph.InProgress && t.ClaimedBy != "" {
-		claimDropped = true
-		if err := tx.RequestStop(t.ClaimedBy, "contract", by); err != nil {
-			return false, err
-		}
+	if claimDropped, err = tx.StopForContract(t, m.Patch.Apply(t), true, by); err != nil {
+		return false, err
 	}
-	return claimDropped, tx.record(ralph.Event{Type: ralph.EventAmendmentApplied, TaskID: t.ID},
-		map[string]any{"taskId": t.ID, "amendmentId": id, "claimDropped": claimDropped})
+	return claimDropped, tx.record(ralph.Event{TaskID: t.ID},
+		ralph.AmendmentApplied{TaskID: t.ID, AmendmentID: id, ClaimDropped: claimDropped})
 }
 
 // RejectAmendment refuses an amendment, for a reason that stays with it.
@@ -165,11 +172,12 @@ func (tx *Tx) RejectAmendment(id int64, note, by string) error {
 	if err := ralph.CheckText("note", note, true); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE task_amendments SET status = 'rejected', decision_note = $1, decided_by = $2, decided_at = $3 WHERE id = $4`,
-		note, by, tx.now.String(), id); err != nil {
+	if err := tx.set("task_amendments", id, cells{
+		"status": "rejected", "decision_note": note, "decided_by": by, "decided_at": tx.now,
+	}); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventAmendmentRejected, TaskID: m.TaskID}, map[string]any{"taskId": m.TaskID, "amendmentId": id})
+	return tx.record(ralph.Event{TaskID: m.TaskID}, ralph.AmendmentRefused{TaskID: m.TaskID, AmendmentID: id})
 }
 
 // RollBack gives a task back what an approved amendment replaced. What has changed
@@ -197,13 +205,24 @@ func (tx *Tx) RollBack(id int64, by string) (conflicts []string, err error) {
 	if err := tx.UpdateTask(m.Before.Apply(t)); err != nil {
 		return nil, err
 	}
-	if _, err := tx.exec(`UPDATE task_amendments SET rolled_back_at = $1, rolled_back_by = $2 WHERE id = $3`, tx.now.String(), by, id); err != nil {
+	if err := tx.set("task_amendments", id, cells{"rolled_back_at": tx.now, "rolled_back_by": by}); err != nil {
 		return nil, err
 	}
-	if m.Patch.Contracts != nil && t.Status == ralph.InProgress && t.ClaimedBy != "" {
-		return nil, tx.RequestStop(t.ClaimedBy, "contract", by)
+	_, err = tx.StopForContract(t, m.Before.Apply(t), true, by)
+	return nil, err
+}
+
+// StopForContract asks the session that works on a task to stop, if a change of the task
+// has it ask for something else; see [ralph.NewContract]. It reports whether that is so.
+func (tx *Tx) StopForContract(before, after ralph.Task, amended bool, by string) (stopped bool, err error) {
+	if before.Status != ralph.InProgress || before.ClaimedBy == "" {
+		return false, nil
 	}
-	return nil, nil
+	s, err := tx.Session(before.ClaimedBy)
+	if err != nil || !ralph.NewContract(before, after, s.Origin == ralph.FromHuman, amended) {
+		return false, err
+	}
+	return true, tx.RequestStop(s.ID, "contract", by)
 }
 
 // changedSince names the keys of a patch whose values are not those that it set.
@@ -234,14 +253,12 @@ func sameContract(a, b *ralph.Contract) bool {
 		}
 		return *l
 	}
-	return reflect.DeepEqual(list(a.Acceptance), list(b.Acceptance)) && reflect.DeepEqual(list(a.Verify), list(b.Verify))
+	return slices.Equal(list(a.Acceptance), list(b.Acceptance)) && slices.Equal(list(a.Verify), list(b.Verify))
 }
 
 // AmendedSince are the amendments of a task that were approved after a moment,
 // oldest first.
 func (tx *Tx) AmendedSince(task int64, since ralph.Time) ([]ralph.Amendment, error) {
-	return all(tx, scanAmendment, `
-		SELECT `+amendmentColumns+` FROM task_amendments m
-		WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2 ORDER BY m.id LIMIT $3`,
-		task, since.String(), promptRows)
+	return amendments.all(tx, `WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2 ORDER BY m.id LIMIT $3`,
+		task, since, promptRows)
 }

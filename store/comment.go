@@ -7,34 +7,38 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"ralph"
 	"ralph/signals"
 )
 
-const commentColumns = `
-	c.id, c.task_id, coalesce(c.session_id, ''), c.author, c.author_kind, coalesce(c.kind, ''), coalesce(c.signal_verb, ''),
-	coalesce(c.signal_payload, 'null'), c.signal_answered, c.body, c.parent_id, c.created, c.resolved_at, c.resolved_by,
-	c.decision, c.rationale, c.holding, c.hold_reason, c.delivered_at`
-
-func scanComment(row scanner) (ralph.Comment, error) {
-	var c ralph.Comment
-	var holding int
-	err := row.Scan(&c.ID, &c.TaskID, &c.SessionID, &c.Author, &c.AuthorKind, &c.Kind, &c.Verb,
-		column(&c.Payload), &c.Answer, &c.Body, &c.ParentID, &c.Created, &c.ResolvedAt, &c.ResolvedBy,
-		&c.Decision, &c.Rationale, &holding, &c.HoldReason, &c.Delivered)
-	c.Holding = holding == 1
-	return c, err
-}
+var comments = reads("task_comments c", func(c *ralph.Comment) []field {
+	return []field{
+		{"c.id", &c.ID},
+		{"c.task_id", &c.TaskID},
+		{"coalesce(c.session_id, '')", &c.SessionID},
+		{"c.author", &c.Author},
+		{"c.author_kind", &c.AuthorKind},
+		{"coalesce(c.kind, '')", &c.Kind},
+		{"coalesce(c.signal_verb, '')", &c.Verb},
+		{"coalesce(c.signal_payload, 'null')", column(&c.Payload)},
+		{"c.signal_answered", &c.Answer},
+		{"c.body", &c.Body},
+		{"c.parent_id", &c.ParentID},
+		{"c.created", &c.Created},
+		{"c.resolved_at", &c.ResolvedAt},
+		{"c.resolved_by", &c.ResolvedBy},
+		{"c.decision", &c.Decision},
+		{"c.rationale", &c.Rationale},
+		{"c.holding", &c.Holding},
+		{"c.hold_reason", &c.HoldReason},
+		{"c.delivered_at", &c.Delivered},
+	}
+})
 
 // Comment is one comment or signal.
 func (tx *Tx) Comment(id int64) (ralph.Comment, error) {
-	c, err := scanComment(tx.row(`SELECT `+commentColumns+` FROM task_comments c WHERE c.id = $1`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, fmt.Errorf("comment %d: %w", id, ralph.ErrNotFound)
-	}
-	return c, err
+	return comments.one(tx, fmt.Sprintf("comment %d", id), `WHERE c.id = $1`, id)
 }
 
 // A CommentFilter narrows a timeline; the zero value is all of a task's.
@@ -50,36 +54,29 @@ type CommentFilter struct {
 
 // Timeline is a task's comments and signals, oldest first.
 func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
-	where, args := []string{"c.task_id = $1"}, []any{task}
-	if len(f.Verbs) > 0 {
-		marks := make([]string, len(f.Verbs))
-		for i, v := range f.Verbs {
-			args = append(args, string(v))
-			marks[i] = fmt.Sprintf("$%d", len(args))
-		}
-		where = append(where, "c.signal_verb IN ("+strings.Join(marks, ", ")+")")
-	}
+	var by filter
+	by.and("c.task_id = ?", task)
+	in(&by, "c.signal_verb", f.Verbs)
 	if f.Session != "" {
-		args = append(args, f.Session)
-		where = append(where, fmt.Sprintf("c.session_id = $%d", len(args)))
+		by.and("c.session_id = ?", f.Session)
 	}
 	if f.NoSignals {
-		where = append(where, "c.signal_verb IS NULL")
+		by.and("c.signal_verb IS NULL")
 	}
 	if f.NoComments {
-		where = append(where, "c.signal_verb IS NOT NULL")
+		by.and("c.signal_verb IS NOT NULL")
 	}
 	if f.Open {
-		where = append(where, `(c.holding = 1 OR c.signal_verb = 'ask' AND c.signal_answered IS NULL
+		by.and(`(c.holding = 1 OR c.signal_verb = 'ask' AND c.signal_answered IS NULL
 			OR (c.kind IN ('question', 'nack') OR c.signal_verb = 'suggest'
-				OR c.signal_verb = 'flag' AND json_extract(c.signal_payload, '$.severity') <> 'info') AND c.resolved_at = '')`)
+				OR c.signal_verb = 'flag' AND c.severity <> 'info') AND c.resolved_at = '')`)
 	}
-	query := `SELECT ` + commentColumns + ` FROM task_comments c WHERE ` + strings.Join(where, " AND ")
+	where := by.where()
 	if f.Limit == 0 {
-		return all(tx, scanComment, query+` ORDER BY c.created, c.id`, args...)
+		return comments.all(tx, where+` ORDER BY c.created, c.id`, by.args...)
 	}
-	args = append(args, f.Limit, f.Skip)
-	latest, err := all(tx, scanComment, fmt.Sprintf(`%s ORDER BY c.created DESC, c.id DESC LIMIT $%d OFFSET $%d`, query, len(args)-1, len(args)), args...)
+	page := by.page(f.Limit, f.Skip)
+	latest, err := comments.all(tx, where+` ORDER BY c.created DESC, c.id DESC`+page, by.args...)
 	slices.Reverse(latest)
 	return latest, err
 }
@@ -87,17 +84,9 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 // Said counts what was said on a task: its signals by verb, and under "" what is no
 // signal.
 func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
-	type count struct {
-		verb ralph.Verb
-		n    int
-	}
-	list, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.verb, &c.n) },
-		`SELECT coalesce(signal_verb, ''), count(*) FROM task_comments WHERE task_id = $1 GROUP BY coalesce(signal_verb, '')`, task)
-	counts := map[ralph.Verb]int{}
-	for _, c := range list {
-		counts[c.verb] = c.n
-	}
-	return counts, err
+	return counts[ralph.Verb](tx, `
+		SELECT coalesce(signal_verb, ''), count(*) FROM task_comments
+		WHERE task_id = $1 GROUP BY coalesce(signal_verb, '')`, task)
 }
 
 // Say stores one signal of a session, in a transaction of its own: when it
@@ -116,15 +105,22 @@ func (db *DB) Say(ctx context.Context, task int64, session, author, agentTask st
 		if err != nil {
 			return err
 		}
-		id, err = tx.insert(`
-			INSERT INTO task_comments (task_id, session_id, author, author_kind, agent_task_id, signal_verb, signal_payload, body, created)
-			VALUES ($1, $2, $3, 'agent', $4, $5, $6, $7, $8) RETURNING id`,
-			task, session, author, agentTask, string(p.Verb()), string(payload), p.Body(), created.String())
+		id, err = tx.add("task_comments", cells{
+			"task_id":        task,
+			"session_id":     session,
+			"author":         author,
+			"author_kind":    ralph.ByAgent,
+			"agent_task_id":  agentTask,
+			"signal_verb":    p.Verb(),
+			"signal_payload": string(payload),
+			"body":           p.Body(),
+			"created":        created,
+		})
 		if err != nil {
 			return err
 		}
-		return tx.record(ralph.Event{Type: ralph.EventSignal, TaskID: task, SessionID: session},
-			map[string]any{"verb": p.Verb(), "commentId": id, "payload": json.RawMessage(payload)})
+		return tx.record(ralph.Event{TaskID: task, SessionID: session},
+			ralph.SignalGiven{Verb: p.Verb(), CommentID: id, Payload: payload})
 	})
 	return id, err
 }
@@ -132,15 +128,13 @@ func (db *DB) Say(ctx context.Context, task int64, session, author, agentTask st
 // after is the time of a session's next signal: never before the one before it,
 // also where the clock has been set back, or the last would not be the last.
 func (tx *Tx) after(session string) (ralph.Time, error) {
-	var last ralph.Time
-	err := tx.row(`SELECT created FROM task_comments WHERE session_id = $1 AND signal_verb IS NOT NULL ORDER BY id DESC LIMIT 1`, session).Scan(&last)
-	if errors.Is(err, sql.ErrNoRows) {
-		return tx.now, nil
+	last, err := value[ralph.Time](tx, `
+		SELECT created FROM task_comments
+		WHERE session_id = $1 AND signal_verb IS NOT NULL ORDER BY id DESC LIMIT 1`, session)
+	if ok, err := found(err); !ok || !last.After(tx.now.Time) {
+		return tx.now, err
 	}
-	if last.After(tx.now.Time) {
-		return last, err
-	}
-	return tx.now, err
+	return last, nil
 }
 
 // CheckSession reports why a session takes no signals: it is unknown, another
@@ -164,9 +158,7 @@ func (tx *Tx) CheckSession(task int64, session string) error {
 
 // SessionSignals are a session's signals in the order in which they were given.
 func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
-	comments, err := all(tx, scanComment, `
-		SELECT `+commentColumns+` FROM task_comments c
-		WHERE c.session_id = $1 AND c.signal_verb IS NOT NULL ORDER BY c.created, c.id`, session)
+	comments, err := comments.all(tx, `WHERE c.session_id = $1 AND c.signal_verb IS NOT NULL ORDER BY c.created, c.id`, session)
 	if err != nil {
 		return nil, err
 	}
@@ -191,26 +183,29 @@ func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 	if err := tx.checkComment(c); err != nil {
 		return 0, err
 	}
-	holding := 0
 	if c.Kind == ralph.Blocker {
-		holding = 1
 		if err := tx.roomForBlocker(c); err != nil {
 			return 0, err
 		}
 	}
-	var session any
-	if c.SessionID != "" {
-		session = c.SessionID
-	}
-	id, err := tx.insert(`
-		INSERT INTO task_comments (task_id, session_id, author, author_kind, kind, rationale, body, parent_id, holding, created)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
-		c.TaskID, session, c.Author, string(c.AuthorKind), string(c.Kind), c.Rationale, c.Body, c.ParentID, holding, tx.now.String())
+	id, err := tx.add("task_comments", cells{
+		"task_id":     c.TaskID,
+		"session_id":  null(c.SessionID),
+		"author":      c.Author,
+		"author_kind": c.AuthorKind,
+		"kind":        c.Kind,
+		"rationale":   c.Rationale,
+		"body":        c.Body,
+		"parent_id":   c.ParentID,
+		"holding":     c.Kind == ralph.Blocker,
+		"created":     tx.now,
+	})
 	if err != nil {
 		return 0, err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: c.TaskID, SessionID: c.SessionID},
-		map[string]any{"taskId": c.TaskID, "commentId": id, "kind": c.Kind, "authorKind": c.AuthorKind, "authorId": c.Author}); err != nil {
+	if err := tx.record(ralph.Event{TaskID: c.TaskID, SessionID: c.SessionID}, ralph.CommentAdded{
+		TaskID: c.TaskID, CommentID: id, Kind: c.Kind, AuthorKind: c.AuthorKind, Author: c.Author,
+	}); err != nil {
 		return 0, err
 	}
 	if c.AuthorKind == ralph.ByHuman {
@@ -225,14 +220,14 @@ func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 // asked in the transaction that adds the blocker, and transactions that write come
 // one after the other.
 func (tx *Tx) roomForBlocker(c ralph.Comment) error {
-	var n int
-	if err := tx.row(`SELECT count(*) FROM task_comments WHERE task_id = $1 AND author = $2 AND kind = 'blocker' AND resolved_at = ''`, c.TaskID, c.Author).Scan(&n); err != nil {
-		return err
+	n, err := value[int](tx, `
+		SELECT count(*) FROM task_comments
+		WHERE task_id = $1 AND author = $2 AND kind = 'blocker' AND resolved_at = ''`, c.TaskID, c.Author)
+	if err == nil && n >= ralph.MaxOpenBlockers {
+		err = fmt.Errorf("%w: %s has %d open blockers on TASK-%d already; resolve one, or propose an amendment",
+			ralph.ErrInvariant, c.Author, n, c.TaskID)
 	}
-	if n >= ralph.MaxOpenBlockers {
-		return fmt.Errorf("%w: %s has %d open blockers on TASK-%d already; resolve one, or propose an amendment", ralph.ErrInvariant, c.Author, n, c.TaskID)
-	}
-	return nil
+	return err
 }
 
 func (tx *Tx) checkComment(c ralph.Comment) error {
@@ -290,8 +285,9 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 	if c.Answer != nil {
 		return fmt.Errorf("comment %d is answered already (%q): %w", comment, *c.Answer, ralph.ErrConflict)
 	}
-	if _, err := tx.exec(`UPDATE task_comments SET signal_answered = $1, answered_at = $2, answered_by = $3, holding = 0 WHERE id = $4`,
-		answer, tx.now.String(), author, comment); err != nil {
+	if err := tx.set("task_comments", comment, cells{
+		"signal_answered": answer, "answered_at": tx.now, "answered_by": author, "holding": false,
+	}); err != nil {
 		return err
 	}
 	_, err = tx.AddComment(ralph.Comment{TaskID: c.TaskID, Author: author, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: answer, ParentID: &comment})
@@ -313,12 +309,7 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	case !c.ResolvedAt.IsZero():
 		return fmt.Errorf("comment %d is resolved already (%q): %w", comment, c.Decision, ralph.ErrConflict)
 	}
-	if _, err := tx.exec(`UPDATE task_comments SET resolved_at = $1, resolved_by = $2, decision = $3, holding = 0 WHERE id = $4`,
-		tx.now.String(), by, decision, comment); err != nil {
-		return err
-	}
-	if err := tx.record(ralph.Event{Type: ralph.EventCommentResolved, TaskID: c.TaskID},
-		map[string]any{"taskId": c.TaskID, "commentId": comment, "decision": decision}); err != nil {
+	if err := tx.settleComment(c, decision, by); err != nil {
 		return err
 	}
 	if c.Holding {
@@ -327,6 +318,18 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 		}
 	}
 	return tx.Derive(c.TaskID)
+}
+
+// settleComment notes with which words a comment was settled, and that it holds its
+// task back no longer.
+func (tx *Tx) settleComment(c ralph.Comment, decision, by string) error {
+	if err := tx.set("task_comments", c.ID, cells{
+		"resolved_at": tx.now, "resolved_by": by, "decision": decision, "holding": false,
+	}); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{TaskID: c.TaskID},
+		ralph.CommentResolved{TaskID: c.TaskID, CommentID: c.ID, Decision: decision})
 }
 
 // promptTooLong marks the blockers by which ralph holds tasks back whose prompt has
@@ -341,14 +344,14 @@ func (tx *Tx) HoldForPrompt(task int64, why string) error {
 		Rationale: "An agent must not begin without them. Raise prompt.max_tokens in ralph.yaml, shorten the task, or resolve the flags; resolve this to begin with the long prompt.",
 	})
 	if err == nil {
-		_, err = tx.exec(`UPDATE task_comments SET hold_reason = $1 WHERE id = $2`, promptTooLong, id)
+		err = tx.set("task_comments", id, cells{"hold_reason": promptTooLong})
 	}
 	return err
 }
 
 // HeldForPrompt are the blockers of [Tx.HoldForPrompt] that are open.
 func (tx *Tx) HeldForPrompt() ([]ralph.Comment, error) {
-	return all(tx, scanComment, `SELECT `+commentColumns+` FROM task_comments c WHERE c.holding = 1 AND c.hold_reason = $1 ORDER BY c.id`, promptTooLong)
+	return comments.all(tx, `WHERE c.holding = 1 AND c.hold_reason = $1 ORDER BY c.id`, promptTooLong)
 }
 
 // BeginsLong reports whether a person has said since the task's last session that one
@@ -358,20 +361,15 @@ func (tx *Tx) BeginsLong(task int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var n int
-	err = tx.row(`SELECT count(*) FROM task_comments c WHERE c.task_id = $1 AND c.hold_reason = $2 AND c.resolved_by <> '' AND c.resolved_at >= $3`,
-		task, promptTooLong, began.String()).Scan(&n)
-	return n > 0, err
+	return value[bool](tx, `SELECT EXISTS (
+		SELECT 1 FROM task_comments c
+		WHERE c.task_id = $1 AND c.hold_reason = $2 AND c.resolved_by <> '' AND c.resolved_at >= $3)`,
+		task, promptTooLong, began)
 }
 
 // ReleaseForPrompt takes back a blocker of [Tx.HoldForPrompt]: there is room now.
 func (tx *Tx) ReleaseForPrompt(c ralph.Comment) error {
-	if _, err := tx.exec(`UPDATE task_comments SET resolved_at = $1, decision = 'the prompt has room now', holding = 0 WHERE id = $2`,
-		tx.now.String(), c.ID); err != nil {
-		return err
-	}
-	if err := tx.record(ralph.Event{Type: ralph.EventCommentResolved, TaskID: c.TaskID},
-		map[string]any{"taskId": c.TaskID, "commentId": c.ID, "decision": "the prompt has room now"}); err != nil {
+	if err := tx.settleComment(c, "the prompt has room now", ""); err != nil {
 		return err
 	}
 	return tx.Derive(c.TaskID)
@@ -398,22 +396,20 @@ func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 
 // Blockers are the open blockers of a task.
 func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
-	return all(tx, scanComment, `
-		SELECT `+commentColumns+` FROM task_comments c
-		WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' ORDER BY c.id`, task)
+	return comments.all(tx, `WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' ORDER BY c.id`, task)
 }
 
 // Undelivered are what people said on a task after a moment and no session was
 // handed yet, oldest first.
 func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
-	return all(tx, scanComment, `
-		SELECT `+commentColumns+` FROM task_comments c
-		WHERE c.task_id = $1 AND c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human' AND c.created >= $2
-		ORDER BY c.id`, task, since.String())
+	return comments.all(tx, `WHERE c.task_id = $1 AND c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human' AND c.created >= $2
+		ORDER BY c.id`, task, since)
 }
 
 // MarkDelivered notes that a session was handed a comment.
 func (tx *Tx) MarkDelivered(comment int64, session string) error {
-	_, err := tx.exec(`UPDATE task_comments SET delivered_at = $1, session_id = coalesce(session_id, $2) WHERE id = $3`, tx.now.String(), session, comment)
+	_, err := tx.exec(`
+		UPDATE task_comments SET delivered_at = $1, session_id = coalesce(session_id, $2) WHERE id = $3`,
+		tx.now, session, comment)
 	return err
 }

@@ -28,10 +28,9 @@ func (tx *Tx) ConfigurationFiles() (map[string]ConfigurationFile, error) {
 // KeepConfigurationFiles writes what is known of them.
 func (tx *Tx) KeepConfigurationFiles(files []ConfigurationFile) error {
 	for _, c := range files {
-		if _, err := tx.exec(`
-			INSERT INTO configuration_files (path, approved, seen, session_id) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (path) DO UPDATE SET approved = excluded.approved, seen = excluded.seen, session_id = excluded.session_id`,
-			c.Path, c.Approved, c.Seen, c.Session); err != nil {
+		if err := tx.put("configuration_files", "path", cells{
+			"path": c.Path, "approved": c.Approved, "seen": c.Seen, "session_id": c.Session,
+		}); err != nil {
 			return err
 		}
 	}
@@ -47,13 +46,11 @@ func (tx *Tx) ApproveConfiguration(files []ConfigurationFile, by string) error {
 	if err := tx.KeepConfigurationFiles(files); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventConfigApproved}, map[string]any{"files": names, "by": by})
+	return tx.record(ralph.Event{}, ralph.ConfigurationApproved{Files: names, By: by})
 }
 
 // AgentsWork reports whether a session of an agent has not been settled: what changes
 // meanwhile may be its doing.
 func (tx *Tx) AgentsWork() (bool, error) {
-	var n int
-	err := tx.row(`SELECT count(*) FROM sessions WHERE completed_at = '' AND origin = 'loop'`).Scan(&n)
-	return n > 0, err
+	return value[bool](tx, `SELECT EXISTS (SELECT 1 FROM sessions WHERE completed_at = '' AND origin = 'loop')`)
 }

@@ -21,7 +21,7 @@ func (tx *Tx) AddDependency(id, on int64, source string) error {
 	}
 	if _, err := tx.exec(`
 		INSERT INTO task_dependencies (task_id, depends_on, source, created) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (task_id, depends_on) DO NOTHING`, id, on, source, tx.now.String()); err != nil {
+		ON CONFLICT (task_id, depends_on) DO NOTHING`, id, on, source, tx.now); err != nil {
 		return err
 	}
 	return tx.Derive(id)
@@ -47,23 +47,21 @@ func (tx *Tx) WouldCycle(id, on int64) (bool, error) {
 	}
 	// Nothing waits for most tasks, in a long chain above all for its newest one:
 	// then there is nothing to walk up.
-	var n int
-	if err := tx.row(`SELECT count(*) FROM (SELECT 1 FROM task_dependencies WHERE depends_on = $1 LIMIT 1) d`, id).Scan(&n); err != nil || n == 0 {
+	waits, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM task_dependencies WHERE depends_on = $1)`, id)
+	if err != nil || !waits {
 		return false, err
 	}
-	err := tx.row(`
+	return value[bool](tx, `
 		WITH RECURSIVE upstream(id) AS (
 			SELECT depends_on FROM task_dependencies WHERE task_id = $1
 			UNION
 			SELECT d.depends_on FROM task_dependencies d JOIN upstream u ON d.task_id = u.id)
-		SELECT count(*) FROM upstream WHERE id = $2`, on, id).Scan(&n)
-	return n > 0, err
+		SELECT EXISTS (SELECT 1 FROM upstream WHERE id = $2)`, on, id)
 }
 
 // Dead are the dependencies of a task that will not complete by themselves:
 // failed, cancelled or rejected ones.
 func (tx *Tx) Dead(id int64) ([]ralph.Task, error) {
-	return all(tx, scanTask, `
-		SELECT `+taskColumns+` FROM tasks t JOIN task_dependencies td ON td.depends_on = t.id
+	return tasks.all(tx, `JOIN task_dependencies td ON td.depends_on = t.id
 		WHERE td.task_id = $1 AND t.status IN ('failed', 'cancelled', 'rejected') ORDER BY t.id`, id)
 }

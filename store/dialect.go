@@ -22,6 +22,8 @@ type dialect struct {
 	backup   func(ctx context.Context, db *sql.DB, path string) error
 	check    func(ctx context.Context, db *sql.DB) error
 	free     func(ctx context.Context, conn *sql.Conn, patience time.Duration) error
+	dangling string            // finds references that point nowhere; "" where there are none
+	version  string            // changes with each commit of another connection
 	explain  func(error) error // says in words what a driver's error means
 }
 
@@ -29,16 +31,21 @@ type dialect struct {
 // milliseconds. Transactions last milliseconds; only a stopped disk gets there.
 const busyTimeout = "30000"
 
+// shared is what all connections are opened with.
+const shared = "&_foreign_keys=1&_stmt_cache_size=64&_busy_timeout=" + busyTimeout
+
+func uri(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPath() }
+
 var sqlite = dialect{
 	name:   "sqlite",
 	driver: "sqlite3",
 	// IMMEDIATE: a transaction that reads and then writes never has to give up half
 	// way. FULL: what was acknowledged survives a power cut; the driver's default does not.
 	writeDSN: func(path string) string {
-		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_txlock=immediate&_synchronous=FULL&_foreign_keys=1&_stmt_cache_size=64&_busy_timeout=" + busyTimeout
+		return uri(path) + "?_txlock=immediate&_synchronous=FULL" + shared
 	},
 	readDSN: func(path string) string {
-		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=ro&_query_only=1&_foreign_keys=1&_stmt_cache_size=64&_busy_timeout=" + busyTimeout
+		return uri(path) + "?mode=ro&_query_only=1" + shared
 	},
 	setUp: func(ctx context.Context, db *sql.DB) error {
 		var mode string
@@ -54,9 +61,11 @@ var sqlite = dialect{
 		_, err := db.ExecContext(ctx, `VACUUM INTO $1`, path)
 		return err
 	},
-	check:   checkSQLite,
-	free:    freeSQLite,
-	explain: explainSQLite,
+	check:    checkSQLite,
+	free:     freeSQLite,
+	dangling: `SELECT "table" || ' ' || coalesce(rowid, 0) || ' → ' || parent FROM pragma_foreign_key_check`,
+	version:  `PRAGMA data_version`,
+	explain:  explainSQLite,
 }
 
 // freeSQLite has a connection wait for the write lock for so long.

@@ -121,6 +121,13 @@ var meanings = map[string]string{
 	"sessions.halted_by": "who asked for this one to be stopped", "sessions.worker": "who claimed the task: an agent that pulls work by itself, or a person; empty for the loop", "sessions.dir": "its work tree; empty if that is not known",
 	"sessions.shared": "1 if another session worked there meanwhile",
 
+	"task_comments.summary": "of a signal: done, partial", "task_comments.question": "of an ask", "task_comments.what": "of a flag or suggest",
+	"task_comments.severity": "of a flag", "task_comments.category": "of a flag", "task_comments.signal_kind": "of a learned, suggest or blocked",
+	"task_comments.why": "of a suggest", "task_comments.waits_for": "of a blocked: its field on", "task_comments.detail": "of a blocked",
+	"sessions.accepted": "1 if a done was accepted", "sessions.task_reason": "what was made of its task, in one line",
+	"sessions.tokens_input": "", "sessions.tokens_output": "", "sessions.tokens_cache_read": "", "sessions.tokens_cache_creation": "",
+	"events.status_from": "where the event is of a new status: the one before", "events.status_to": "and the new one", "events.status_reason": "and why",
+
 	"checkpoints.source": "", "checkpoints.iteration": "", "checkpoints.state": "", "checkpoints.completed": "list", "checkpoints.remaining": "list", "checkpoints.note": "",
 	"checkpoints.tokens_used": "", "checkpoints.tokens_limit": "of the model's context",
 
@@ -206,7 +213,7 @@ func columnRows(t *testing.T, tx *store.Tx, b *strings.Builder, table string, us
 	if err := tx.QueryRowContext(t.Context(), `SELECT sql FROM sqlite_master WHERE name = $1`, table).Scan(&ddl); err != nil {
 		return err
 	}
-	columns, err := texts(t, tx, `SELECT name || ' ' || type FROM pragma_table_info($1)`, table)
+	columns, err := texts(t, tx, `SELECT name || ' ' || type FROM pragma_table_xinfo($1)`, table)
 	if err != nil {
 		return err
 	}

@@ -1,41 +1,53 @@
 package store
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 
 	"ralph"
 )
 
-const featureColumns = `id, name, description, learnings, verify, created, updated`
+var features = reads("features", func(f *ralph.Feature) []field {
+	return []field{
+		{"id", &f.ID},
+		{"name", &f.Name},
+		{"description", &f.Description},
+		{"learnings", &f.Learnings},
+		{"verify", column(&f.Verify)},
+		{"created", &f.Created},
+		{"updated", &f.Updated},
+	}
+})
 
-func scanFeature(row scanner) (ralph.Feature, error) {
-	var f ralph.Feature
-	err := row.Scan(&f.ID, &f.Name, &f.Description, &f.Learnings, column(&f.Verify), &f.Created, &f.Updated)
-	return f, err
-}
+var disciplines = reads("disciplines", func(d *ralph.Discipline) []field {
+	return []field{
+		{"id", &d.ID},
+		{"name", &d.Name},
+		{"instructions", &d.Instructions},
+		{"model", &d.Model},
+		{"created", &d.Created},
+		{"updated", &d.Updated},
+	}
+})
 
 // Feature is the feature of that name. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Feature(name string) (ralph.Feature, error) {
-	f, err := scanFeature(tx.row(`SELECT `+featureColumns+` FROM features WHERE name = $1`, name))
-	if errors.Is(err, sql.ErrNoRows) {
-		return f, fmt.Errorf("feature %q: %w; add it with `ralph feature add`", name, ralph.ErrNotFound)
+	f, ok, err := features.first(tx, `WHERE name = $1`, name)
+	if err == nil && !ok {
+		err = fmt.Errorf("feature %q: %w; add it with `ralph feature add`", name, ralph.ErrNotFound)
 	}
 	return f, err
 }
 
 // Features lists the features by name.
 func (tx *Tx) Features() ([]ralph.Feature, error) {
-	return all(tx, scanFeature, `SELECT `+featureColumns+` FROM features ORDER BY name`)
+	return features.all(tx, `ORDER BY name`)
 }
 
 // FeaturesWithWork lists the features, by name, that have pending tasks; that of one
 // pending task if its number is not 0.
 func (tx *Tx) FeaturesWithWork(task int64) ([]ralph.Feature, error) {
-	return all(tx, scanFeature, `
-		SELECT `+featureColumns+` FROM features
-		WHERE id IN (SELECT feature_id FROM tasks WHERE status = 'pending' AND (id = $1 OR $1 = 0))
+	return features.all(tx, `WHERE id IN (SELECT feature_id FROM tasks WHERE status = 'pending' AND (id = $1 OR $1 = 0))
 		ORDER BY name`, task)
 }
 
@@ -44,51 +56,49 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 	if err := ralph.CheckTitle("feature name", f.Name); err != nil {
 		return err
 	}
-	if err := errors.Join(ralph.CheckText("description", f.Description, false), ralph.CheckText("learnings", f.Learnings, false), CheckCommands(f.Verify)); err != nil {
+	if err := errors.Join(
+		ralph.CheckText("description", f.Description, false),
+		ralph.CheckText("learnings", f.Learnings, false),
+		CheckCommands(f.Verify),
+	); err != nil {
 		return err
 	}
 	if err := tx.nameTaken("features", "feature", f.Name, f.ID); err != nil {
 		return err
 	}
-	verify, err := text(f.Verify)
-	if err != nil {
-		return err
+	r := cells{
+		"name":        f.Name,
+		"description": f.Description,
+		"learnings":   f.Learnings,
+		"verify":      asJSON(f.Verify),
+		"updated":     tx.now,
 	}
 	if f.ID == 0 {
-		_, err = tx.exec(`INSERT INTO features (name, description, learnings, verify, created, updated) VALUES ($1, $2, $3, $4, $5, $5)`,
-			f.Name, f.Description, f.Learnings, verify, tx.now.String())
+		r["created"] = tx.now
+		_, err := tx.add("features", r)
 		return err
 	}
-	if _, err = tx.exec(`UPDATE features SET name = $1, description = $2, learnings = $3, verify = $4, updated = $5 WHERE id = $6`,
-		f.Name, f.Description, f.Learnings, verify, tx.now.String(), f.ID); err != nil {
+	if err := tx.set("features", f.ID, r); err != nil {
 		return err
 	}
-	_, err = tx.exec(`
+	_, err := tx.exec(`
 		UPDATE sessions SET people_edited = 1
 		WHERE completed_at = '' AND task_id IN (SELECT id FROM tasks WHERE feature_id = $1)`, f.ID)
 	return err
 }
 
-const disciplineColumns = `id, name, instructions, model, created, updated`
-
-func scanDiscipline(row scanner) (ralph.Discipline, error) {
-	var d ralph.Discipline
-	err := row.Scan(&d.ID, &d.Name, &d.Instructions, &d.Model, &d.Created, &d.Updated)
-	return d, err
-}
-
 // Discipline is the discipline of that name. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Discipline(name string) (ralph.Discipline, error) {
-	d, err := scanDiscipline(tx.row(`SELECT `+disciplineColumns+` FROM disciplines WHERE name = $1`, name))
-	if errors.Is(err, sql.ErrNoRows) {
-		return d, fmt.Errorf("discipline %q: %w; add it with `ralph discipline add`", name, ralph.ErrNotFound)
+	d, ok, err := disciplines.first(tx, `WHERE name = $1`, name)
+	if err == nil && !ok {
+		err = fmt.Errorf("discipline %q: %w; add it with `ralph discipline add`", name, ralph.ErrNotFound)
 	}
 	return d, err
 }
 
 // Disciplines lists the disciplines by name.
 func (tx *Tx) Disciplines() ([]ralph.Discipline, error) {
-	return all(tx, scanDiscipline, `SELECT `+disciplineColumns+` FROM disciplines ORDER BY name`)
+	return disciplines.all(tx, `ORDER BY name`)
 }
 
 // PutDiscipline adds a discipline, or changes the one whose id is set.
@@ -102,15 +112,13 @@ func (tx *Tx) PutDiscipline(d ralph.Discipline) error {
 	if err := tx.nameTaken("disciplines", "discipline", d.Name, d.ID); err != nil {
 		return err
 	}
-	var err error
+	r := cells{"name": d.Name, "instructions": d.Instructions, "model": d.Model, "updated": tx.now}
 	if d.ID == 0 {
-		_, err = tx.exec(`INSERT INTO disciplines (name, instructions, model, created, updated) VALUES ($1, $2, $3, $4, $4)`,
-			d.Name, d.Instructions, d.Model, tx.now.String())
+		r["created"] = tx.now
+		_, err := tx.add("disciplines", r)
 		return err
 	}
-	_, err = tx.exec(`UPDATE disciplines SET name = $1, instructions = $2, model = $3, updated = $4 WHERE id = $5`,
-		d.Name, d.Instructions, d.Model, tx.now.String(), d.ID)
-	return err
+	return tx.set("disciplines", d.ID, r)
 }
 
 // RemoveFeature deletes a feature by name. Its tasks stay, without it; what was
@@ -138,14 +146,11 @@ func (tx *Tx) RemoveDiscipline(name string) error {
 }
 
 func (tx *Tx) nameTaken(table, what, name string, id int64) error {
-	var n int
-	if err := tx.row(`SELECT count(*) FROM `+table+` WHERE name = $1 AND id <> $2`, name, id).Scan(&n); err != nil {
-		return err
+	taken, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM `+table+` WHERE name = $1 AND id <> $2)`, name, id)
+	if err == nil && taken {
+		err = fmt.Errorf("%s %q exists already: %w", what, name, ralph.ErrConflict)
 	}
-	if n > 0 {
-		return fmt.Errorf("%s %q exists already: %w", what, name, ralph.ErrConflict)
-	}
-	return nil
+	return err
 }
 
 // Progress is how far a feature is.
@@ -159,29 +164,19 @@ type Progress struct {
 
 // Progress sums a feature up. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Progress(name string) (Progress, error) {
-	p := Progress{Tasks: map[ralph.Status]int{}}
+	var p Progress
 	f, err := tx.Feature(name)
 	if err != nil {
 		return p, err
 	}
-	type count struct {
-		status ralph.Status
-		n      int
-	}
-	counts, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.status, &c.n) },
-		`SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, f.ID)
+	p.Tasks, err = counts[ralph.Status](tx, `SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, f.ID)
 	if err != nil {
 		return p, err
 	}
-	for _, c := range counts {
-		p.Tasks[c.status] = c.n
-	}
-	if err := tx.row(`SELECT count(*), coalesce(sum(cost_usd), 0) FROM sessions WHERE task_id IN (SELECT id FROM tasks WHERE feature_id = $1)`, f.ID).
-		Scan(&p.Sessions, &p.CostUSD); err != nil {
-		return p, err
-	}
-	if err := tx.row(`SELECT count(*) FROM task_comments WHERE holding = 1 AND task_id IN (SELECT id FROM tasks WHERE feature_id = $1)`, f.ID).Scan(&p.Open); err != nil {
-		return p, err
-	}
-	return p, tx.row(`SELECT count(*) FROM learnings WHERE scope = 'feature' AND status = 'active' AND feature_id = $1`, f.ID).Scan(&p.Learnings)
+	return p, tx.row(`
+		SELECT (SELECT count(*) FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE t.feature_id = $1),
+			(SELECT coalesce(sum(s.cost_usd), 0) FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE t.feature_id = $1),
+			(SELECT count(*) FROM task_comments c JOIN tasks t ON t.id = c.task_id WHERE c.holding = 1 AND t.feature_id = $1),
+			(SELECT count(*) FROM learnings WHERE scope = 'feature' AND status = 'active' AND feature_id = $1)`, f.ID).
+		Scan(&p.Sessions, &p.CostUSD, &p.Open, &p.Learnings)
 }

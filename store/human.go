@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,17 +9,12 @@ import (
 
 // ClaimsOfPeople are the open sessions of people, the one claimed last first.
 func (tx *Tx) ClaimsOfPeople() ([]ralph.Session, error) {
-	return all(tx, scanSession, `
-		SELECT `+sessionColumns+` FROM sessions s WHERE s.origin = 'human' AND s.completed_at = '' ORDER BY s.started_at DESC, s.rowid DESC`)
+	return sessions.all(tx, `WHERE s.origin = 'human' AND s.completed_at = '' ORDER BY s.started_at DESC, s.id DESC`)
 }
 
 // LastOfPeople is the session that a person began last; ok is false if there is none.
 func (tx *Tx) LastOfPeople() (s ralph.Session, ok bool, err error) {
-	list, err := all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.origin = 'human' ORDER BY s.started_at DESC, s.rowid DESC LIMIT 1`)
-	if err != nil || len(list) == 0 {
-		return s, false, err
-	}
-	return list[0], true, nil
+	return sessions.first(tx, `WHERE s.origin = 'human' ORDER BY s.started_at DESC, s.id DESC`)
 }
 
 // ClaimOfPerson is the open session of the person who works on a task; the error
@@ -46,17 +40,13 @@ func (tx *Tx) SetProgress(task int64, session string, p ralph.Progress) error {
 		return err
 	}
 	p.Timestamp = tx.now
-	b, err := json.Marshal(p)
-	if err != nil {
+	if err := tx.set("sessions", session, cells{"progress": asJSON(p), "updated_at": tx.now}); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE sessions SET progress = $1, updated_at = $2 WHERE id = $3`, string(b), tx.now.String(), session); err != nil {
+	if err := tx.record(ralph.Event{TaskID: task, SessionID: session}, ralph.SessionProgressed{Progress: p}); err != nil {
 		return err
 	}
-	if err := tx.record(ralph.Event{Type: ralph.EventSessionProgress, TaskID: task, SessionID: session}, p); err != nil {
-		return err
-	}
-	_, err = tx.ObserveState(session, ralph.PhaseImplementing, tx.now)
+	_, err := tx.ObserveState(session, ralph.PhaseImplementing, tx.now)
 	return err
 }
 

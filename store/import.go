@@ -116,16 +116,16 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 
 // importFeature adds a feature. One that is there keeps what people wrote.
 func (tx *Tx) importFeature(f ralph.Feature) error {
-	var n int
-	if err := tx.row(`SELECT count(*) FROM features WHERE name = $1`, f.Name).Scan(&n); err != nil || n > 0 {
+	there, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM features WHERE name = $1)`, f.Name)
+	if err != nil || there {
 		return err
 	}
 	return tx.PutFeature(ralph.Feature{Name: f.Name, Description: f.Description, Learnings: f.Learnings, Verify: f.Verify})
 }
 
 func (tx *Tx) importDiscipline(d ralph.Discipline) error {
-	var n int
-	if err := tx.row(`SELECT count(*) FROM disciplines WHERE name = $1`, d.Name).Scan(&n); err != nil || n > 0 {
+	there, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM disciplines WHERE name = $1)`, d.Name)
+	if err != nil || there {
 		return err
 	}
 	return tx.PutDiscipline(ralph.Discipline{Name: d.Name, Instructions: d.Instructions, Model: d.Model})
@@ -155,7 +155,7 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 			return r, was, err
 		}
 		if t.StatusReason != "" {
-			if _, err := tx.exec(`UPDATE tasks SET status_reason = $1 WHERE id = $2`, t.StatusReason, r.ID); err != nil {
+			if err := tx.set("tasks", r.ID, cells{"status_reason": t.StatusReason}); err != nil {
 				return r, was, err
 			}
 		}
@@ -256,12 +256,7 @@ func ExportKey(t ralph.Task) string {
 }
 
 func (tx *Tx) keepImported(id int64, t imported) error {
-	kept, err := json.Marshal(t)
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec(`UPDATE tasks SET imported = $1 WHERE id = $2`, string(kept), id)
-	return err
+	return tx.set("tasks", id, cells{"imported": asJSON(t)})
 }
 
 // merge changes what has changed in the file since the last time, and names it.
@@ -422,7 +417,7 @@ func (tx *Tx) importLearnings(list []ralph.ImportedLearning) (added int, err err
 		if err != nil {
 			return added, &ImportError{l.Line, err}
 		}
-		if _, err := tx.exec(`UPDATE learnings SET imported = $1 WHERE id = $2`, text, id); err != nil {
+		if err := tx.set("learnings", id, cells{"imported": text}); err != nil {
 			return added, err
 		}
 		added++

@@ -41,12 +41,12 @@ var inboxQueries = []inboxQuery{
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
 		WHERE p.decided_at = '' ORDER BY p.id`},
 	{"question", "ralph answer {comment} TEXT", `
-		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.question'), 1, c.created
+		SELECT t.id, t.title, c.id, c.question, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL AND c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"blocker", "ralph resolve {comment} DECISION", `
-		SELECT t.id, t.title, c.id, coalesce(json_extract(c.signal_payload, '$.on'), c.body)
-			|| CASE WHEN coalesce(json_extract(c.signal_payload, '$.detail'), '') = '' THEN '' ELSE ': ' || json_extract(c.signal_payload, '$.detail') END
+		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.body)
+			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
 			|| CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END` + because + `, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
@@ -55,7 +55,7 @@ var inboxQueries = []inboxQuery{
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"configuration", "ralph approve config", `
-		SELECT t.id, t.title, 0, c.path || ' is as session ' || substr(s.id, 1, 8) || ' left it; no run starts before that is approved or put back', 1, s.completed_at
+		SELECT t.id, t.title, 0, c.path || '` + asLeft + `' || substr(s.id, 1, 8) || ' left it', 1, s.completed_at
 		FROM configuration_files c JOIN sessions s ON s.id = c.session_id JOIN tasks t ON t.id = s.task_id
 		WHERE c.approved <> c.seen ORDER BY c.path`},
 	{"dependency", "ralph task retry {comment}, or ralph task unblock {task} --on {comment}", `
@@ -63,7 +63,7 @@ var inboxQueries = []inboxQuery{
 		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on
 		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending') ORDER BY t.id, u.id`},
 	{"amendment", "ralph amendment approve {comment}, show or reject", `
-		SELECT t.id, t.title, m.id, (SELECT group_concat(k.key, ', ') FROM json_each(m.patch) k) || ': ' || m.rationale, 0, m.created
+		SELECT t.id, t.title, m.id, m.rationale, 0, m.created
 		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
 		WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY m.id`},
 	{"failed", "ralph task retry {task}, or ralph task cancel {task}", `
@@ -73,12 +73,12 @@ var inboxQueries = []inboxQuery{
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < {long} ORDER BY s.started_at`},
 	{"flag", "ralph resolve {comment} DECISION", `
-		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.severity') || ', ' || json_extract(c.signal_payload, '$.category') || ': ' || json_extract(c.signal_payload, '$.what'), 0, c.created
+		SELECT t.id, t.title, c.id, c.severity || ', ' || c.category || ': ' || c.what, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND json_extract(c.signal_payload, '$.severity') <> 'info'
-		ORDER BY CASE WHEN json_extract(c.signal_payload, '$.severity') = 'blocking' THEN 0 ELSE 1 END, c.id`},
+		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info'
+		ORDER BY CASE WHEN c.severity = 'blocking' THEN 0 ELSE 1 END, c.id`},
 	{"question", "ralph answer {comment} TEXT", `
-		SELECT t.id, t.title, c.id, coalesce(json_extract(c.signal_payload, '$.question'), c.body` + because + `), 0, c.created
+		SELECT t.id, t.title, c.id, coalesce(c.question, c.body` + because + `), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 0 AND c.review = '' AND c.id IN (
 				SELECT a.id FROM task_comments a WHERE a.signal_verb = 'ask' AND a.signal_answered IS NULL
@@ -87,11 +87,11 @@ var inboxQueries = []inboxQuery{
 	{"proposal", "ralph suggestion approve {task}, edit or reject", `
 		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
 	{"suggestion", "ralph suggestion {action} {comment}, or ralph resolve {comment} DECISION", `
-		SELECT t.id, t.title, c.id, json_extract(c.signal_payload, '$.kind') || ': ' || json_extract(c.signal_payload, '$.what') || '
+		SELECT t.id, t.title, c.id, c.signal_kind || ': ' || c.what || '
 
-Why: ' || json_extract(c.signal_payload, '$.why'), 0, c.created
+Why: ' || c.why, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND json_extract(c.signal_payload, '$.kind') <> 'new_task' ORDER BY c.id`},
+		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND c.signal_kind <> 'new_task' ORDER BY c.id`},
 	{"conflict", "ralph learning forget {comment}, or ralph learning reconcile {comment}", `
 		SELECT coalesce(a.task_id, b.task_id, 0), coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,
 			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
@@ -102,6 +102,9 @@ Why: ' || json_extract(c.signal_payload, '$.why'), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
 }
+
+// asLeft stands behind a file's path, before the session that left it.
+const asLeft = " is as session "
 
 // because is a comment's rationale, behind its text.
 const because = ` || CASE WHEN c.rationale = '' THEN '' ELSE ' (' || c.rationale || ')' END`
@@ -153,6 +156,13 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 			item.Session, item.Expires = p.SessionID, p.Expires
 		case "amendment":
 			err = tx.addDiff(item)
+		case "configuration":
+			path, _, _ := strings.Cut(item.Text, asLeft)
+			if slices.Contains(tx.db.Instead, path) {
+				item.Text += "; runs use the version that people approved until that is approved or put back"
+			} else {
+				item.Text += "; no run starts before that is approved or put back"
+			}
 		}
 		if err != nil {
 			return err
@@ -180,14 +190,14 @@ func (tx *Tx) addAction(item *InboxItem) error {
 	return nil
 }
 
-// addDiff adds what an amendment changes.
+// addDiff says what an amendment changes, and how.
 func (tx *Tx) addDiff(item *InboxItem) error {
 	m, err := tx.Amendment(item.Comment)
 	if err != nil {
 		return err
 	}
 	t, err := tx.Task(item.TaskID)
-	item.Diff = m.Patch.Diff(m.Patch.Of(t))
+	item.Diff, item.Text = m.Patch.Diff(m.Patch.Of(t)), strings.Join(m.Patch.Keys(), ", ")+": "+m.Rationale
 	return err
 }
 
@@ -229,16 +239,13 @@ func (tx *Tx) InboxCounts() (map[string]int, error) {
 }
 
 func (tx *Tx) inboxCount(q inboxQuery) (n int, err error) {
-	err = tx.row(`SELECT count(*) FROM (` + tx.inboxQuery(q) + `)`).Scan(&n)
-	return n, err
+	return value[int](tx, `SELECT count(*) FROM (`+tx.inboxQuery(q)+`) waiting`)
 }
 
 // scan reads an item of this kind.
 func (q inboxQuery) scan(row scanner) (InboxItem, error) {
 	i := InboxItem{Kind: q.kind}
-	var holding int
-	err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &holding, &i.Created)
-	i.Holding = holding == 1
+	err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &i.Holding, &i.Created)
 	i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
 	return i, err
 }

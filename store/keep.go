@@ -14,7 +14,7 @@ import (
 // invariants are what ralph itself holds true of its data, beyond what the
 // database refuses. Each query names the rows that contradict it.
 var invariants = []struct{ what, mend, query string }{
-	{"references that point nowhere", "", `SELECT "table" || ' ' || coalesce(rowid, 0) || ' → ' || parent FROM pragma_foreign_key_check`},
+	{"references that point nowhere", "", sqlite.dangling},
 	{"sessions in progress on a task that is not", "`ralph run` settles what an earlier run left", `
 		SELECT 'session ' || substr(s.id, 1, 8) || ' on TASK-' || t.id
 		FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.completed_at = '' AND t.status <> 'in_progress' ORDER BY t.id`},
@@ -40,7 +40,7 @@ type Problem struct {
 func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 	err = db.View(ctx, func(tx *Tx) error {
 		for _, i := range invariants {
-			rows, err := all(tx, func(row scanner) (name string, err error) { return name, row.Scan(&name) }, i.query)
+			rows, err := values[string](tx, i.query)
 			if err != nil {
 				return fmt.Errorf("%s: %w", i.what, err)
 			}

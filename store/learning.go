@@ -1,8 +1,6 @@
 package store
 
 import (
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,20 +10,28 @@ import (
 	"ralph/signals"
 )
 
-const learningColumns = `
-	l.id, l.text, l.kind, l.scope, coalesce((SELECT f.name FROM features f WHERE f.id = l.feature_id), ''), coalesce(l.task_id, 0),
-	l.rationale, l.origin, l.times_seen, l.last_seen, l.created, l.author, l.pinned, l.status,
-	coalesce((SELECT json_group_array(lc.comment_id ORDER BY lc.comment_id) FROM learning_comments lc WHERE lc.learning_id = l.id), '[]'),
-	'[]', '[]', l.terms`
-
-func scanLearning(row scanner) (ralph.Learning, error) {
-	var l ralph.Learning
-	var pinned int
-	err := row.Scan(&l.ID, &l.Text, &l.Kind, &l.Scope, &l.Feature, &l.TaskID,
-		&l.Rationale, &l.Origin, &l.TimesSeen, &l.LastSeen, &l.Created, &l.Author, &pinned, &l.Status, column(&l.Comments), column(&l.ContradictedBy), column(&l.Contradicts), &l.Terms)
-	l.Pinned = pinned == 1
-	return l, err
-}
+var learnings = reads("learnings l", func(l *ralph.Learning) []field {
+	l.Contradicts, l.ContradictedBy = []int64{}, []int64{} // see [Tx.withConflicts]
+	return []field{
+		{"l.id", &l.ID},
+		{"l.text", &l.Text},
+		{"l.kind", &l.Kind},
+		{"l.scope", &l.Scope},
+		{"coalesce((SELECT f.name FROM features f WHERE f.id = l.feature_id), '')", &l.Feature},
+		{"coalesce(l.task_id, 0)", &l.TaskID},
+		{"l.rationale", &l.Rationale},
+		{"l.origin", &l.Origin},
+		{"l.times_seen", &l.TimesSeen},
+		{"l.last_seen", &l.LastSeen},
+		{"l.created", &l.Created},
+		{"l.author", &l.Author},
+		{"l.pinned", &l.Pinned},
+		{"l.status", &l.Status},
+		{`(SELECT string_agg(CAST(lc.comment_id AS TEXT), ',' ORDER BY lc.comment_id)
+			FROM learning_comments lc WHERE lc.learning_id = l.id)`, idList{&l.Comments}},
+		{"l.terms", &l.Terms},
+	}
+})
 
 // withConflicts adds to learnings which of them contradict each other.
 func (tx *Tx) withConflicts(list []ralph.Learning) ([]ralph.Learning, error) {
@@ -58,8 +64,9 @@ func (tx *Tx) Reconcile(id int64, by string) (int64, error) {
 	if _, err := tx.Learning(id); err != nil {
 		return 0, err
 	}
-	return tx.exec(`UPDATE learning_conflicts SET settled_at = $1, settled_by = $2 WHERE settled_at = '' AND $3 IN (learning_id, other_id)`,
-		tx.now.String(), by, id)
+	return tx.exec(`
+		UPDATE learning_conflicts SET settled_at = $1, settled_by = $2
+		WHERE settled_at = '' AND $3 IN (learning_id, other_id)`, tx.now, by, id)
 }
 
 // terms are the stems of a learning's words, as ranking counts them.
@@ -70,27 +77,31 @@ func terms(text, rationale string) string {
 // audience is the condition on learnings that go into the prompts of a task, of
 // one scope: all of the project's, those of the task's feature, or the task's own.
 // Tasks without a feature are one group, as those of a feature are.
-func audience(t ralph.Task, scope string) (where string, args []any) {
-	switch scope {
-	case ralph.ScopeFeature:
-		if t.Feature == "" {
-			return `l.status = 'active' AND l.scope = 'feature' AND l.feature_id IS NULL`, nil
-		}
-		return `l.status = 'active' AND l.scope = 'feature' AND l.feature_id = (SELECT id FROM features WHERE name = $1)`, []any{t.Feature}
-	case ralph.ScopeTask:
-		return `l.status = 'active' AND l.scope = 'task' AND l.task_id = $1`, []any{t.ID}
+func audience(t ralph.Task, scope string) (f filter) {
+	f.and(`l.status = 'active'`)
+	f.and(`l.scope = ?`, scope)
+	switch {
+	case scope == ralph.ScopeTask:
+		f.and(`l.task_id = ?`, t.ID)
+	case scope == ralph.ScopeFeature && t.Feature == "":
+		f.and(`l.feature_id IS NULL`)
+	case scope == ralph.ScopeFeature:
+		f.and(`l.feature_id = (SELECT id FROM features WHERE name = ?)`, t.Feature)
 	}
-	return `l.status = 'active' AND l.scope = 'project'`, nil
+	return f
 }
 
 // learningOrder: what is pinned comes first, then what was seen most often and
 // most recently.
-const learningOrder = `l.pinned DESC, l.times_seen DESC, l.last_seen DESC, l.id`
+const learningOrder = ` ORDER BY l.pinned DESC, l.times_seen DESC, l.last_seen DESC, l.id`
 
 // LearningsFor are the learnings that go into the prompts of a task, of one scope.
 func (tx *Tx) LearningsFor(t ralph.Task, scope string) ([]ralph.Learning, error) {
-	where, args := audience(t, scope)
-	list, err := all(tx, scanLearning, `SELECT `+learningColumns+` FROM learnings l WHERE `+where+` ORDER BY `+learningOrder, args...)
+	return tx.learningsBy(audience(t, scope))
+}
+
+func (tx *Tx) learningsBy(f filter) ([]ralph.Learning, error) {
+	list, err := learnings.all(tx, f.where()+learningOrder, f.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -106,26 +117,25 @@ type Candidate struct {
 
 // Candidates are the learnings of [Tx.LearningsFor], in its order.
 func (tx *Tx) Candidates(t ralph.Task, scope string) ([]Candidate, error) {
-	where, args := audience(t, scope)
+	by := audience(t, scope)
 	return all(tx, func(row scanner) (c Candidate, err error) {
-		var first int
 		var unread string
-		if err = row.Scan(&c.ID, &c.Terms, &first, &unread); c.Terms == "" {
+		if err = row.Scan(&c.ID, &c.Terms, &c.First, &unread); c.Terms == "" {
 			c.Terms = terms(unread, "")
 		}
-		c.First = first == 1
 		return c, err
 	}, `SELECT l.id, l.terms, CASE WHEN l.pinned = 1 OR l.origin = 'human' THEN 1 ELSE 0 END,
-		CASE WHEN l.terms = '' THEN l.text ELSE '' END FROM learnings l WHERE `+where+` ORDER BY `+learningOrder, args...)
+		CASE WHEN l.terms = '' THEN l.text ELSE '' END FROM learnings l`+by.where()+learningOrder, by.args...)
 }
 
 // LearningsByID are these learnings, in this order.
 func (tx *Tx) LearningsByID(ids []int64) ([]ralph.Learning, error) {
-	wanted, err := text(ids)
-	if err != nil {
-		return nil, err
+	if len(ids) == 0 {
+		return []ralph.Learning{}, nil
 	}
-	list, err := all(tx, scanLearning, `SELECT `+learningColumns+` FROM learnings l WHERE l.id IN (SELECT value FROM json_each($1))`, wanted)
+	var by filter
+	in(&by, "l.id", ids)
+	list, err := tx.learningsBy(by)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +144,7 @@ func (tx *Tx) LearningsByID(ids []int64) ([]ralph.Learning, error) {
 		at[id] = i
 	}
 	slices.SortFunc(list, func(a, b ralph.Learning) int { return at[a.ID] - at[b.ID] })
-	return tx.withConflicts(list)
+	return list, nil
 }
 
 // learn adds a learning, or raises the one that it repeats.
@@ -142,13 +152,28 @@ func (tx *Tx) learn(t ralph.Task, author string, l signals.Learn) error {
 	id := l.Into
 	var err error
 	if id != 0 {
-		_, err = tx.exec(`UPDATE learnings SET times_seen = times_seen + $1, last_seen = $2, text = $3, rationale = $4, terms = $5 WHERE id = $6`,
-			len(l.Comments), tx.now.String(), l.Text, l.Rationale, terms(l.Text, l.Rationale), id)
+		_, err = tx.exec(`
+			UPDATE learnings SET times_seen = times_seen + $1, last_seen = $2, text = $3, rationale = $4, terms = $5
+			WHERE id = $6`, len(l.Comments), tx.now, l.Text, l.Rationale, terms(l.Text, l.Rationale), id)
 	} else {
-		id, err = tx.insert(`
-			INSERT INTO learnings (text, kind, scope, feature_id, task_id, rationale, origin, author, last_seen, created, times_seen, terms)
-			VALUES ($1, $2, $3, (SELECT feature_id FROM tasks WHERE id = $4), $4, $5, 'agent', $6, $7, $7, $8, $9) RETURNING id`,
-			l.Text, l.Kind, l.Scope, t.ID, l.Rationale, author, tx.now.String(), len(l.Comments), terms(l.Text, l.Rationale))
+		var feature *int64
+		if feature, err = value[*int64](tx, `SELECT feature_id FROM tasks WHERE id = $1`, t.ID); err != nil {
+			return err
+		}
+		id, err = tx.add("learnings", cells{
+			"text":       l.Text,
+			"kind":       l.Kind,
+			"scope":      l.Scope,
+			"feature_id": feature,
+			"task_id":    t.ID,
+			"rationale":  l.Rationale,
+			"origin":     ralph.ByAgent,
+			"author":     author,
+			"last_seen":  tx.now,
+			"created":    tx.now,
+			"times_seen": len(l.Comments),
+			"terms":      terms(l.Text, l.Rationale),
+		})
 	}
 	if err == nil {
 		err = tx.noteConflicts(id, l.Contradicts)
@@ -157,7 +182,9 @@ func (tx *Tx) learn(t ralph.Task, author string, l signals.Learn) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.exec(`INSERT INTO learning_comments (learning_id, comment_id) VALUES ($1, $2) ON CONFLICT (learning_id, comment_id) DO NOTHING`, id, c)
+		_, err = tx.exec(`
+			INSERT INTO learning_comments (learning_id, comment_id) VALUES ($1, $2)
+			ON CONFLICT (learning_id, comment_id) DO NOTHING`, id, c)
 	}
 	return err
 }
@@ -167,7 +194,7 @@ func (tx *Tx) noteConflicts(id int64, others []int64) error {
 	for _, other := range others {
 		if _, err := tx.exec(`
 			INSERT INTO learning_conflicts (learning_id, other_id, created) VALUES ($1, $2, $3)
-			ON CONFLICT (learning_id, other_id) DO NOTHING`, id, other, tx.now.String()); err != nil {
+			ON CONFLICT (learning_id, other_id) DO NOTHING`, id, other, tx.now); err != nil {
 			return err
 		}
 	}
@@ -204,38 +231,26 @@ type LearningFilter struct {
 
 // Learnings lists learnings, pinned ones first.
 func (tx *Tx) Learnings(f LearningFilter) ([]ralph.Learning, error) {
-	where, args := []string{"1 = 1"}, []any{}
-	add := func(clause string, v any) {
-		args = append(args, v)
-		where = append(where, fmt.Sprintf(clause, len(args)))
-	}
+	var by filter
 	if !f.Forgotten {
-		where = append(where, "l.status = 'active'")
+		by.and("l.status = 'active'")
 	}
 	if f.Scope != "" {
-		add("l.scope = $%d", f.Scope)
+		by.and("l.scope = ?", f.Scope)
 	}
 	if f.Feature != "" {
 		if _, err := tx.Feature(f.Feature); err != nil {
 			return nil, err
 		}
-		where = append(where, "l.scope <> 'project'")
-		add("l.feature_id = (SELECT id FROM features WHERE name = $%d)", f.Feature)
+		by.and("l.scope <> 'project'")
+		by.and("l.feature_id = (SELECT id FROM features WHERE name = ?)", f.Feature)
 	}
-	list, err := all(tx, scanLearning, `SELECT `+learningColumns+` FROM learnings l WHERE `+strings.Join(where, " AND ")+`
-		ORDER BY l.pinned DESC, l.times_seen DESC, l.last_seen DESC, l.id`, args...)
-	if err != nil {
-		return nil, err
-	}
-	return tx.withConflicts(list)
+	return tx.learningsBy(by)
 }
 
 // Learning is one learning.
 func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
-	l, err := scanLearning(tx.row(`SELECT `+learningColumns+` FROM learnings l WHERE l.id = $1`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return l, fmt.Errorf("learning %d: %w", id, ralph.ErrNotFound)
-	}
+	l, err := learnings.one(tx, fmt.Sprintf("learning %d", id), `WHERE l.id = $1`, id)
 	if err != nil {
 		return l, err
 	}
@@ -260,14 +275,19 @@ func (tx *Tx) AddLearning(l ralph.Learning) (int64, error) {
 	if l.Origin == "" {
 		l.Origin = ralph.ByHuman
 	}
-	pinned := 0
-	if l.Pinned {
-		pinned = 1
-	}
-	return tx.insert(`
-		INSERT INTO learnings (text, kind, scope, feature_id, rationale, origin, author, last_seen, created, pinned, terms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10) RETURNING id`,
-		l.Text, l.Kind, l.Scope, feature, l.Rationale, string(l.Origin), l.Author, tx.now.String(), pinned, terms(l.Text, l.Rationale))
+	return tx.add("learnings", cells{
+		"text":       l.Text,
+		"kind":       l.Kind,
+		"scope":      l.Scope,
+		"feature_id": feature,
+		"rationale":  l.Rationale,
+		"origin":     l.Origin,
+		"author":     l.Author,
+		"last_seen":  tx.now,
+		"created":    tx.now,
+		"pinned":     l.Pinned,
+		"terms":      terms(l.Text, l.Rationale),
+	})
 }
 
 func checkLearning(l ralph.Learning) error {
@@ -292,12 +312,13 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 	if err := ralph.CheckText("text", l.Text, true); err != nil {
 		return err
 	}
-	pinned := 0
-	if l.Pinned {
-		pinned = 1
-	}
-	if _, err := tx.exec(`UPDATE learnings SET text = $1, rationale = $2, pinned = $3, status = $4, terms = $5 WHERE id = $6`,
-		l.Text, l.Rationale, pinned, l.Status, terms(l.Text, l.Rationale), l.ID); err != nil {
+	if err := tx.set("learnings", l.ID, cells{
+		"text":      l.Text,
+		"rationale": l.Rationale,
+		"pinned":    l.Pinned,
+		"status":    l.Status,
+		"terms":     terms(l.Text, l.Rationale),
+	}); err != nil {
 		return err
 	}
 	for _, id := range slices.Concat(l.Contradicts, l.ContradictedBy) {
@@ -310,7 +331,8 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 		}
 		if _, err := tx.exec(`
 			UPDATE learning_conflicts SET settled_at = $1, settled_by = 'edited'
-			WHERE settled_at = '' AND (learning_id = $2 AND other_id = $3 OR learning_id = $3 AND other_id = $2)`, tx.now.String(), l.ID, id); err != nil {
+			WHERE settled_at = '' AND (learning_id = $2 AND other_id = $3 OR learning_id = $3 AND other_id = $2)`,
+			tx.now, l.ID, id); err != nil {
 			return err
 		}
 	}
@@ -341,7 +363,10 @@ func (tx *Tx) MergeLearnings(from, into int64) error {
 		ON CONFLICT (learning_id, comment_id) DO NOTHING`, into, from); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE learnings SET times_seen = times_seen + $1, last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END WHERE id = $3`, a.TimesSeen, a.LastSeen.String(), into); err != nil {
+	if _, err := tx.exec(`
+		UPDATE learnings
+		SET times_seen = times_seen + $1, last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END
+		WHERE id = $3`, a.TimesSeen, a.LastSeen, into); err != nil {
 		return err
 	}
 	a.Status = "forgotten"

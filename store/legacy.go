@@ -77,7 +77,9 @@ func (db *DB) makeRoom(ctx context.Context) error {
 			if !ok {
 				continue
 			}
-			indexes, err := all(tx, scanText, `SELECT name FROM sqlite_master WHERE tbl_name = $1 AND type IN ('index', 'trigger') AND sql IS NOT NULL`, name)
+			indexes, err := values[string](tx, `
+				SELECT name FROM sqlite_master
+				WHERE tbl_name = $1 AND type IN ('index', 'trigger') AND sql IS NOT NULL`, name)
 			if err != nil {
 				return err
 			}
@@ -99,11 +101,6 @@ func (db *DB) makeRoom(ctx context.Context) error {
 // quote makes a name safe in a statement.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-func scanText(row scanner) (s string, err error) {
-	err = row.Scan(&s)
-	return s, err
-}
-
 // takeOver is the third step: every row is copied, and the old tables are dropped.
 func (db *DB) takeOver(ctx context.Context) error {
 	return db.Tx(ctx, func(tx *Tx) error {
@@ -114,7 +111,7 @@ func (db *DB) takeOver(ctx context.Context) error {
 		}
 		for _, step := range []struct {
 			table string
-			copy  func(r record) error
+			copy  func(r oldRow) error
 		}{
 			{"features", l.feature},
 			{"disciplines", l.discipline},
@@ -127,7 +124,7 @@ func (db *DB) takeOver(ctx context.Context) error {
 				return fmt.Errorf("take over %s: %w", step.table, err)
 			}
 		}
-		waiting, err := all(tx, scanID, `SELECT id FROM tasks WHERE status IN ('pending', 'blocked', 'needs_input') ORDER BY id`)
+		waiting, err := values[int64](tx, `SELECT id FROM tasks WHERE status IN ('pending', 'blocked', 'needs_input') ORDER BY id`)
 		if err != nil {
 			return err
 		}
@@ -157,11 +154,11 @@ type legacy struct {
 	known   []ralph.Learning // so far
 }
 
-// A record is a row of an older table by its columns.
-type record map[string]any
+// An oldRow is a row of an older table by its columns.
+type oldRow map[string]any
 
 // each copies the rows of a table in the order of their time.
-func (l *legacy) each(table string, copy func(record) error) error {
+func (l *legacy) each(table string, copy func(oldRow) error) error {
 	name := legacyPrefix + table
 	if ok, err := tableExists(l.ctx, l, name); !ok || err != nil {
 		return err
@@ -174,7 +171,7 @@ func (l *legacy) each(table string, copy func(record) error) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(list, func(a, b record) int { return a.time().Compare(b.time().Time) })
+	slices.SortStableFunc(list, func(a, b oldRow) int { return a.time().Compare(b.time().Time) })
 	for _, r := range list {
 		if err := copy(r); err != nil {
 			return fmt.Errorf("row %v: %w", r["id"], err)
@@ -183,7 +180,7 @@ func (l *legacy) each(table string, copy func(record) error) error {
 	return nil
 }
 
-func records(rows *sql.Rows) (list []record, err error) {
+func records(rows *sql.Rows) (list []oldRow, err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	columns, err := rows.Columns()
 	if err != nil {
@@ -197,7 +194,7 @@ func records(rows *sql.Rows) (list []record, err error) {
 		if err := rows.Scan(values...); err != nil {
 			return nil, err
 		}
-		r := record{}
+		r := oldRow{}
 		for i, c := range columns {
 			r[c] = *values[i].(*any)
 			if b, ok := r[c].([]byte); ok {
@@ -210,7 +207,7 @@ func records(rows *sql.Rows) (list []record, err error) {
 }
 
 // text is the first of some columns that has something in it.
-func (r record) text(columns ...string) string {
+func (r oldRow) text(columns ...string) string {
 	for _, c := range columns {
 		switch v := r[c].(type) {
 		case string:
@@ -226,15 +223,17 @@ func (r record) text(columns ...string) string {
 	return ""
 }
 
-func (r record) number(column string) (int64, bool) {
+func (r oldRow) number(column string) (int64, bool) {
 	n, err := strconv.ParseInt(r.text(column), 10, 64)
 	return n, err == nil
 }
 
 // time is when the row was made, in any of the forms that SQLite's functions have.
-func (r record) time() ralph.Time {
+func (r oldRow) time() ralph.Time {
 	text := r.text("created", "created_at", "timestamp")
-	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", time.DateOnly} {
+	for _, layout := range []string{
+		time.RFC3339Nano, time.DateTime, "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", time.DateOnly,
+	} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return ralph.At(t)
 		}
@@ -245,20 +244,32 @@ func (r record) time() ralph.Time {
 	return ralph.At(time.Unix(0, 0))
 }
 
-func (l *legacy) feature(r record) error {
-	_, err := l.exec(`INSERT INTO features (id, name, description, learnings, created, updated) VALUES ($1, $2, $3, $4, $5, $5)`,
-		r["id"], l.name(r, "feature"), r.text("description"), r.text("learnings"), r.time().String())
+func (l *legacy) feature(r oldRow) error {
+	_, err := l.add("features", cells{
+		"id":          r["id"],
+		"name":        r.name("feature"),
+		"description": r.text("description"),
+		"learnings":   r.text("learnings"),
+		"created":     r.time(),
+		"updated":     r.time(),
+	})
 	return err
 }
 
-func (l *legacy) discipline(r record) error {
-	_, err := l.exec(`INSERT INTO disciplines (id, name, instructions, model, created, updated) VALUES ($1, $2, $3, $4, $5, $5)`,
-		r["id"], l.name(r, "discipline"), r.text("instructions", "system_prompt", "prompt"), r.text("model"), r.time().String())
+func (l *legacy) discipline(r oldRow) error {
+	_, err := l.add("disciplines", cells{
+		"id":           r["id"],
+		"name":         r.name("discipline"),
+		"instructions": r.text("instructions", "system_prompt", "prompt"),
+		"model":        r.text("model"),
+		"created":      r.time(),
+		"updated":      r.time(),
+	})
 	return err
 }
 
 // name is a row's name, or one made of its id.
-func (l *legacy) name(r record, kind string) string {
+func (r oldRow) name(kind string) string {
 	if name := strings.TrimSpace(r.text("name", "display_name", "title")); name != "" {
 		return name
 	}
@@ -267,10 +278,11 @@ func (l *legacy) name(r record, kind string) string {
 
 // statuses of older designs, where their names have changed.
 var legacyStatuses = map[string]ralph.Status{
-	"done": ralph.Completed, "complete": ralph.Completed, "closed": ralph.Completed, "skipped": ralph.Cancelled, "archived": ralph.Cancelled, "draft": ralph.Proposed,
+	"done": ralph.Completed, "complete": ralph.Completed, "closed": ralph.Completed,
+	"skipped": ralph.Cancelled, "archived": ralph.Cancelled, "draft": ralph.Proposed,
 }
 
-func (l *legacy) task(r record) error {
+func (l *legacy) task(r oldRow) error {
 	status := ralph.Status(strings.ToLower(r.text("status")))
 	if s, ok := legacyStatuses[string(status)]; ok {
 		status = s
@@ -283,54 +295,56 @@ func (l *legacy) task(r record) error {
 	if n, ok := r.number("priority"); ok && n >= 0 && n <= 4 {
 		priority = n
 	}
-	acceptance := "[]"
-	if text := r.text("acceptance_criteria", "acceptance"); text != "" {
-		var list []string
-		if json.Unmarshal([]byte(text), &list) != nil {
-			list = []string{text}
-		}
-		b, err := json.Marshal(list)
-		if err != nil {
-			return err
-		}
-		acceptance = string(b)
+	var acceptance []string
+	if text := r.text("acceptance_criteria", "acceptance"); text != "" && json.Unmarshal([]byte(text), &acceptance) != nil {
+		acceptance = []string{text}
 	}
 	title := strings.TrimSpace(r.text("title", "name"))
 	if title == "" {
 		title = "Task " + r.text("id")
 	}
-	created := r.time().String()
-	completed := ""
+	var completed ralph.Time
 	if status == ralph.Completed {
-		completed = created
-		if at := (record{"created": r["completed_at"]}).time(); at.Unix() > 0 {
-			completed = at.String()
+		completed = r.time()
+		if at := (oldRow{"created": r["completed_at"]}).time(); at.Unix() > 0 {
+			completed = at
 		}
 	}
 	origin := ralph.ByHuman
 	if strings.EqualFold(r.text("origin"), string(ralph.ByAgent)) {
 		origin = ralph.ByAgent
 	}
-	_, err := l.exec(`
-		INSERT INTO tasks (id, feature_id, discipline_id, title, normal_title, description, acceptance, priority, status, status_reason, created, updated, completed_at, origin)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)`,
-		r["id"], l.reference(r, "feature"), l.reference(r, "discipline"), title, signals.NormalTitle(title), r.text("description"), acceptance, priority, string(status),
-		r.text("status_reason"), created, completed, string(origin))
+	_, err := l.add("tasks", cells{
+		"id":            r["id"],
+		"feature_id":    l.reference(r, "feature"),
+		"discipline_id": l.reference(r, "discipline"),
+		"title":         title,
+		"normal_title":  signals.NormalTitle(title),
+		"description":   r.text("description"),
+		"acceptance":    asJSON(acceptance),
+		"priority":      priority,
+		"status":        status,
+		"status_reason": r.text("status_reason"),
+		"created":       r.time(),
+		"updated":       r.time(),
+		"completed_at":  completed,
+		"origin":        origin,
+	})
 	return err
 }
 
 // reference is the id of a feature or discipline that a row names by id or by
 // name; nil if there is none.
-func (l *legacy) reference(r record, kind string) any {
-	var id int64
-	err := l.row(`SELECT id FROM `+kind+`s WHERE id = $1 OR name = $2`, r.text(kind+"_id"), r.text(kind, kind+"_name")).Scan(&id)
+func (l *legacy) reference(r oldRow, kind string) any {
+	id, err := value[int64](l.Tx, `SELECT id FROM `+kind+`s WHERE id = $1 OR name = $2`,
+		r.text(kind+"_id"), r.text(kind, kind+"_name"))
 	if err != nil {
 		return nil // the row keeps what it says of itself; a name that is gone says nothing
 	}
 	return id
 }
 
-func (l *legacy) dependency(r record) error {
+func (l *legacy) dependency(r oldRow) error {
 	task, ok := r.number("task_id")
 	on, okOn := r.number("depends_on")
 	for _, column := range []string{"depends_on_id", "depends_on_task_id", "dependency_id"} {
@@ -341,12 +355,14 @@ func (l *legacy) dependency(r record) error {
 	if !ok || !okOn {
 		return errors.New("it names no two tasks")
 	}
-	_, err := l.exec(`INSERT INTO task_dependencies (task_id, depends_on, source, created) VALUES ($1, $2, 'import', $3) ON CONFLICT DO NOTHING`, task, on, r.time().String())
+	_, err := l.exec(`
+		INSERT INTO task_dependencies (task_id, depends_on, source, created) VALUES ($1, $2, 'import', $3)
+		ON CONFLICT DO NOTHING`, task, on, r.time())
 	return err
 }
 
 // comment copies a comment; in the newest of the older designs it may be a signal.
-func (l *legacy) comment(r record) error {
+func (l *legacy) comment(r oldRow) error {
 	l.inPlace = true
 	defer func() { l.inPlace = false }()
 	if r.text("signal_verb") != "" {
@@ -364,7 +380,7 @@ func (l *legacy) comment(r record) error {
 	return l.addComment(r, author, kind, r.text("body", "text", "content"))
 }
 
-func (l *legacy) addComment(r record, author string, kind ralph.Origin, body string) error {
+func (l *legacy) addComment(r oldRow, author string, kind ralph.Origin, body string) error {
 	task, err := l.taskOf(r)
 	if err != nil {
 		return err
@@ -372,14 +388,21 @@ func (l *legacy) addComment(r record, author string, kind ralph.Origin, body str
 	if body == "" {
 		body = "(empty)"
 	}
-	_, err = l.exec(`
-		INSERT INTO task_comments (id, task_id, session_id, author, author_kind, kind, body, created) VALUES ($1, $2, $3, $4, $5, 'note', $6, $7)`,
-		l.id(r), task, nullText(r.text("session_id")), author, string(kind), body, r.time().String())
+	_, err = l.add("task_comments", cells{
+		"id":          l.id(r),
+		"task_id":     task,
+		"session_id":  null(r.text("session_id")),
+		"author":      author,
+		"author_kind": kind,
+		"kind":        ralph.Note,
+		"body":        body,
+		"created":     r.time(),
+	})
 	return err
 }
 
 // id is a comment's id where it keeps it, else nil, which makes a new one.
-func (l *legacy) id(r record) any {
+func (l *legacy) id(r oldRow) any {
 	if !l.inPlace {
 		return nil
 	}
@@ -388,24 +411,31 @@ func (l *legacy) id(r record) any {
 
 // taskOf is the task of a row. One that is not there any more is made anew, called
 // off, so that what was said of it is kept.
-func (l *legacy) taskOf(r record) (int64, error) {
+func (l *legacy) taskOf(r oldRow) (int64, error) {
 	id, ok := r.number("task_id")
 	if !ok {
 		return 0, errors.New("it names no task")
 	}
-	var n int
-	if err := l.row(`SELECT count(*) FROM tasks WHERE id = $1`, id).Scan(&n); err != nil || n > 0 {
+	there, err := value[bool](l.Tx, `SELECT EXISTS (SELECT 1 FROM tasks WHERE id = $1)`, id)
+	if err != nil || there {
 		return id, err
 	}
 	title := fmt.Sprintf("Task %d of an older database", id)
-	_, err := l.exec(`INSERT INTO tasks (id, title, normal_title, status, status_reason, created, updated) VALUES ($1, $2, $3, 'cancelled', 'it was not there any more', $4, $4)`,
-		id, title, signals.NormalTitle(title), r.time().String())
+	_, err = l.add("tasks", cells{
+		"id":            id,
+		"title":         title,
+		"normal_title":  signals.NormalTitle(title),
+		"status":        ralph.Cancelled,
+		"status_reason": "it was not there any more",
+		"created":       r.time(),
+		"updated":       r.time(),
+	})
 	return id, err
 }
 
 // signal copies a signal of either shape. One that no verb's rules fit is kept as a
 // comment, with the row as it was.
-func (l *legacy) signal(r record) error {
+func (l *legacy) signal(r oldRow) error {
 	author := l.author(r)
 	payload, err := l.payload(r)
 	var p signals.Payload
@@ -417,13 +447,10 @@ func (l *legacy) signal(r record) error {
 		if merr != nil {
 			return merr
 		}
-		return l.addComment(r, author, ralph.ByAgent, fmt.Sprintf("A signal of an older database that cannot be read (%v):\n\n```json\n%s\n```", err, raw))
+		return l.addComment(r, author, ralph.ByAgent,
+			fmt.Sprintf("A signal of an older database that cannot be read (%v):\n\n```json\n%s\n```", err, raw))
 	}
 	task, err := l.taskOf(r)
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
@@ -436,22 +463,29 @@ func (l *legacy) signal(r record) error {
 		return err
 	}
 	var answer any
-	holding := 0
+	holding := false
 	switch p := p.(type) {
 	case signals.Ask:
-		answer = nullText(r.text("answer", "answered", "signal_answered"))
-		if p.IsBlocking() && answer == nil && (t.Status == ralph.Pending || t.Status == ralph.NeedsInput || t.Status == ralph.Blocked) {
-			holding = 1
-		}
+		answer = null(r.text("answer", "answered", "signal_answered"))
+		waiting := t.Status == ralph.Pending || t.Status == ralph.NeedsInput || t.Status == ralph.Blocked
+		holding = p.IsBlocking() && answer == nil && waiting
 	case signals.Blocked:
-		if p.Kind == "external" && t.Status == ralph.Blocked {
-			holding = 1 // what a task of the same designs waited for is a dependency of it
-		}
+		// What a task of the same designs waited for is a dependency of it.
+		holding = p.Kind == "external" && t.Status == ralph.Blocked
 	}
-	id, err := l.insert(`
-		INSERT INTO task_comments (id, task_id, session_id, author, author_kind, signal_verb, signal_payload, signal_answered, body, holding, created)
-		VALUES ($1, $2, $3, $4, 'agent', $5, $6, $7, $8, $9, $10) RETURNING id`,
-		l.id(r), task, session, author, string(p.Verb()), string(text), answer, p.Body(), holding, r.time().String())
+	id, err := l.add("task_comments", cells{
+		"id":              l.id(r),
+		"task_id":         task,
+		"session_id":      session,
+		"author":          author,
+		"author_kind":     ralph.ByAgent,
+		"signal_verb":     p.Verb(),
+		"signal_payload":  asJSON(p),
+		"signal_answered": answer,
+		"body":            p.Body(),
+		"holding":         holding,
+		"created":         r.time(),
+	})
 	if err != nil || p.Verb() != ralph.VerbLearned {
 		return err
 	}
@@ -461,38 +495,37 @@ func (l *legacy) signal(r record) error {
 // learned makes a learning of a signal, or raises the one that it repeats, by the
 // rule by which sessions are settled.
 func (l *legacy) learned(t ralph.Task, author string, said signals.Said, at ralph.Time) error {
-	for _, learn := range signals.Decide(signals.Facts{Task: t, Said: []signals.Said{said}, Known: l.known}).Learn {
+	facts := signals.Facts{Task: t, Said: []signals.Said{said}, Known: l.known}
+	for _, learn := range signals.Decide(facts).Learn {
 		if err := l.learn(t, author, learn); err != nil {
 			return err
 		}
 	}
-	var id int64
-	if err := l.row(`SELECT learning_id FROM learning_comments WHERE comment_id = $1`, said.ID).Scan(&id); err != nil {
+	id, err := value[int64](l.Tx, `SELECT learning_id FROM learning_comments WHERE comment_id = $1`, said.ID)
+	if err != nil {
 		return err
 	}
 	k, err := l.Learning(id)
 	if err != nil {
 		return err
 	}
+	times := cells{"last_seen": at}
 	if i := slices.IndexFunc(l.known, func(o ralph.Learning) bool { return o.ID == id }); i >= 0 {
 		l.known[i] = k
 	} else {
 		l.known = append(l.known, k)
-		if _, err := l.exec(`UPDATE learnings SET created = $1 WHERE id = $2`, at.String(), id); err != nil {
-			return err
-		}
+		times["created"] = at
 	}
-	_, err = l.exec(`UPDATE learnings SET last_seen = $1 WHERE id = $2`, at.String(), id)
-	return err
+	return l.set("learnings", id, times)
 }
 
 // author is the name under which a session spoke.
-func (l *legacy) author(r record) string {
+func (l *legacy) author(r oldRow) string {
 	if a := r.text("author", "discipline"); a != "" && a != "human" {
 		return a
 	}
-	var name string
-	if err := l.row(`SELECT name FROM disciplines WHERE id = $1`, r.text("discipline_id")).Scan(&name); err != nil || name == "" {
+	name, err := value[string](l.Tx, `SELECT name FROM disciplines WHERE id = $1`, r.text("discipline_id"))
+	if err != nil || name == "" {
 		return "agent"
 	}
 	return name
@@ -500,13 +533,18 @@ func (l *legacy) author(r record) string {
 
 // legacyFields are the flat columns of each verb, apart from those of another type.
 var legacyFields = map[ralph.Verb][]string{
-	ralph.VerbDone: {"summary"}, ralph.VerbPartial: {"summary", "remaining"}, ralph.VerbStuck: {"reason"}, ralph.VerbAsk: {"question", "preferred"},
-	ralph.VerbFlag: {"what", "severity", "category"}, ralph.VerbLearned: {"text", "kind", "scope", "rationale"}, ralph.VerbSuggest: {"what", "kind", "why"},
+	ralph.VerbDone:    {"summary"},
+	ralph.VerbPartial: {"summary", "remaining"},
+	ralph.VerbStuck:   {"reason"},
+	ralph.VerbAsk:     {"question", "preferred"},
+	ralph.VerbFlag:    {"what", "severity", "category"},
+	ralph.VerbLearned: {"text", "kind", "scope", "rationale"},
+	ralph.VerbSuggest: {"what", "kind", "why"},
 	ralph.VerbBlocked: {"on", "kind", "detail"},
 }
 
 // payload is a signal's input as its tool took it.
-func (l *legacy) payload(r record) (json.RawMessage, error) {
+func (l *legacy) payload(r oldRow) (json.RawMessage, error) {
 	if text := r.text("payload"); text != "" {
 		return json.RawMessage(text), nil
 	}
@@ -530,8 +568,8 @@ func (l *legacy) payload(r record) (json.RawMessage, error) {
 			fields["text"] = r.text("what", "summary")
 		}
 	case ralph.VerbSuggest:
-		var feature string
-		if err := l.row(`SELECT name FROM features WHERE id = $1`, r.text("feature_id")).Scan(&feature); err == nil {
+		feature, err := value[string](l.Tx, `SELECT name FROM features WHERE id = $1`, r.text("feature_id"))
+		if err == nil {
 			fields["feature"] = feature
 		}
 	}

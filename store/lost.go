@@ -1,9 +1,6 @@
 package store
 
 import (
-	"database/sql"
-	"errors"
-
 	"ralph"
 	"ralph/signals"
 )
@@ -11,11 +8,7 @@ import (
 // NextLost is the first pending task to be tried again after lost sessions, whether
 // its time has come or not; ok is false if there is none.
 func (tx *Tx) NextLost() (t ralph.Task, ok bool, err error) {
-	t, err = scanTask(tx.row(`SELECT ` + taskColumns + ` FROM tasks t WHERE t.status = 'pending' AND t.lost_count > 0 ORDER BY t.not_before, t.id LIMIT 1`))
-	if errors.Is(err, sql.ErrNoRows) {
-		return t, false, nil
-	}
-	return t, err == nil, err
+	return tasks.first(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 ORDER BY t.not_before, t.id`)
 }
 
 // setLost keeps how many sessions of a task were lost in a row. After another one it
@@ -28,8 +21,7 @@ func (tx *Tx) setLost(t ralph.Task, d signals.Decision) error {
 	case d.LostCount > t.LostCount:
 		until = ralph.At(tx.now.Add(signals.LostWait(d.LostCount)))
 	}
-	_, err := tx.exec(`UPDATE tasks SET lost_count = $1, not_before = $2 WHERE id = $3`, d.LostCount, until.String(), t.ID)
-	return err
+	return tx.set("tasks", t.ID, cells{"lost_count": d.LostCount, "not_before": until})
 }
 
 // NoteUnsettled keeps why a session that is over could not be settled. It reports
@@ -68,27 +60,30 @@ func (tx *Tx) Basis(t ralph.Task) (b Basis, err error) {
 	return b, err
 }
 
-// LastEventOf is the id of a task's newest event, 0 if there is none.
-func (tx *Tx) LastEventOf(task int64) (id int64, err error) {
-	return id, tx.row(`SELECT coalesce(max(id), 0) FROM events WHERE task_id = $1`, task).Scan(&id)
-}
-
 // TryNow takes off the time for which a task is left alone after a lost session.
 func (tx *Tx) TryNow(task int64) error {
-	_, err := tx.exec(`UPDATE tasks SET not_before = '' WHERE id = $1`, task)
-	return err
+	return tx.set("tasks", task, cells{"not_before": ""})
 }
 
 // addBlocker has a task wait for a person for a reason of ralph's own.
 func (tx *Tx) addBlocker(task int64, body string) error {
-	id, err := tx.insert(`
-		INSERT INTO task_comments (task_id, author, author_kind, kind, body, rationale, holding, hold_reason, created)
-		VALUES ($1, 'ralph', 'agent', 'blocker', $2, 'no further session is paid for until somebody has looked', 1, $3, $4) RETURNING id`, task, body, retryHint, tx.now.String())
+	return tx.ownComment(task, "", ralph.Blocker, cells{
+		"body":        body,
+		"rationale":   "no further session is paid for until somebody has looked",
+		"hold_reason": retryHint,
+	})
+}
+
+// ownComment adds a comment of ralph's own that holds a task back.
+func (tx *Tx) ownComment(task int64, session string, kind ralph.CommentKind, r cells) error {
+	r["task_id"], r["session_id"], r["kind"] = task, null(session), kind
+	r["author"], r["author_kind"], r["holding"], r["created"] = "ralph", ralph.ByAgent, true, tx.now
+	id, err := tx.add("task_comments", r)
 	if err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: task},
-		map[string]any{"taskId": task, "commentId": id, "kind": ralph.Blocker, "authorKind": ralph.ByAgent, "authorId": "ralph"})
+	return tx.record(ralph.Event{TaskID: task, SessionID: session},
+		ralph.CommentAdded{TaskID: task, CommentID: id, Kind: kind, AuthorKind: ralph.ByAgent, Author: "ralph"})
 }
 
 // retryHint is the hold reason of ralph's own blockers. No other blocker that is no

@@ -2,19 +2,27 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"ralph"
 )
 
-const permissionColumns = `id, task_id, session_id, tool, input, decision, rule, reason, decided_by, created, decided_at, expires`
-
-func scanPermission(row scanner) (p ralph.Permission, err error) {
-	err = row.Scan(&p.ID, &p.TaskID, &p.SessionID, &p.Tool, &p.Input, &p.Decision, &p.Rule, &p.Reason, &p.DecidedBy, &p.Created, &p.DecidedAt, &p.Expires)
-	return p, err
-}
+var permissions = reads("permission_requests", func(p *ralph.Permission) []field {
+	return []field{
+		{"id", &p.ID},
+		{"task_id", &p.TaskID},
+		{"session_id", &p.SessionID},
+		{"tool", &p.Tool},
+		{"input", &p.Input},
+		{"decision", &p.Decision},
+		{"rule", &p.Rule},
+		{"reason", &p.Reason},
+		{"decided_by", &p.DecidedBy},
+		{"created", &p.Created},
+		{"decided_at", &p.DecidedAt},
+		{"expires", &p.Expires},
+	}
+})
 
 // AddPermission records an agent's question whether it may use a tool, in a
 // transaction of its own. One that a person is to answer stays open.
@@ -27,42 +35,45 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 		if p.Decision == "ask" {
 			decided = ralph.Time{}
 		}
-		id, err = tx.insert(`
-			INSERT INTO permission_requests (task_id, session_id, tool, input, decision, rule, reason, created, decided_at, expires)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
-			p.TaskID, p.SessionID, p.Tool, p.Input, p.Decision, p.Rule, p.Reason, tx.now.String(), decided.String(), p.Expires.String())
+		id, err = tx.add("permission_requests", cells{
+			"task_id":    p.TaskID,
+			"session_id": p.SessionID,
+			"tool":       p.Tool,
+			"input":      p.Input,
+			"decision":   p.Decision,
+			"rule":       p.Rule,
+			"reason":     p.Reason,
+			"created":    tx.now,
+			"decided_at": decided,
+			"expires":    p.Expires,
+		})
 		if err != nil || p.Decision != "ask" {
 			return err
 		}
-		return tx.record(ralph.Event{Type: ralph.EventPermissionAsked, TaskID: p.TaskID, SessionID: p.SessionID},
-			map[string]any{"permissionId": id, "tool": p.Tool, "input": p.Input, "expires": p.Expires})
+		return tx.record(ralph.Event{TaskID: p.TaskID, SessionID: p.SessionID},
+			ralph.PermissionAsked{PermissionID: id, Tool: p.Tool, Input: p.Input, Expires: p.Expires})
 	})
 	return id, err
 }
 
 // Permission is one question.
 func (tx *Tx) Permission(id int64) (ralph.Permission, error) {
-	p, err := scanPermission(tx.row(`SELECT `+permissionColumns+` FROM permission_requests WHERE id = $1`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return p, fmt.Errorf("permission %d: %w", id, ralph.ErrNotFound)
-	}
-	return p, err
+	return permissions.one(tx, fmt.Sprintf("permission %d", id), `WHERE id = $1`, id)
 }
 
 // Permissions lists a session's questions in their order; of all sessions the open
 // ones if session is "".
 func (tx *Tx) Permissions(session string) ([]ralph.Permission, error) {
 	if session == "" {
-		return all(tx, scanPermission, `SELECT `+permissionColumns+` FROM permission_requests WHERE decided_at = '' ORDER BY id`)
+		return permissions.all(tx, `WHERE decided_at = '' ORDER BY id`)
 	}
-	return all(tx, scanPermission, `SELECT `+permissionColumns+` FROM permission_requests WHERE session_id = $1 ORDER BY id`, session)
+	return permissions.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
 }
 
 // AsksPermission reports whether a session waits for a person's permission.
 func (tx *Tx) AsksPermission(session string) (bool, error) {
-	var n int
-	err := tx.row(`SELECT count(*) FROM permission_requests WHERE decided_at = '' AND session_id = $1`, session).Scan(&n)
-	return n > 0, err
+	return value[bool](tx, `SELECT EXISTS (
+		SELECT 1 FROM permission_requests WHERE decided_at = '' AND session_id = $1)`, session)
 }
 
 // DecidePermission answers an open question: "allow" or "deny". By is a person's
@@ -76,12 +87,13 @@ func (tx *Tx) DecidePermission(id int64, decision, reason, by string) error {
 	if !p.DecidedAt.IsZero() {
 		return fmt.Errorf("permission %d is decided already (%s): %w", id, p.Decision, ralph.ErrConflict)
 	}
-	if _, err := tx.exec(`UPDATE permission_requests SET decision = $1, reason = $2, decided_by = $3, decided_at = $4 WHERE id = $5`,
-		decision, reason, by, tx.now.String(), id); err != nil {
+	if err := tx.set("permission_requests", id, cells{
+		"decision": decision, "reason": reason, "decided_by": by, "decided_at": tx.now,
+	}); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventPermissionDecided, TaskID: p.TaskID, SessionID: p.SessionID},
-		map[string]any{"permissionId": id, "decision": decision, "by": by})
+	return tx.record(ralph.Event{TaskID: p.TaskID, SessionID: p.SessionID},
+		ralph.PermissionDecided{PermissionID: id, Decision: decision, By: by})
 }
 
 // AnswerPermission is a person's answer to an open question. What is denied without
@@ -98,7 +110,8 @@ func (tx *Tx) AnswerPermission(id int64, allow bool, reason, by string) error {
 
 // closePermissions denies what a session that ends still waits for.
 func (tx *Tx) closePermissions(session string) error {
-	_, err := tx.exec(`UPDATE permission_requests SET decision = 'deny', reason = 'the session ended', decided_at = $1 WHERE decided_at = '' AND session_id = $2`,
-		tx.now.String(), session)
+	_, err := tx.exec(`
+		UPDATE permission_requests SET decision = 'deny', reason = 'the session ended', decided_at = $1
+		WHERE decided_at = '' AND session_id = $2`, tx.now, session)
 	return err
 }

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"database/sql"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -29,10 +27,11 @@ func (tx *Tx) Answers(t ralph.Task) ([]AnsweredAsk, error) {
 	return all(tx, func(row scanner) (a AnsweredAsk, err error) {
 		return a, row.Scan(&a.TaskID, &a.Question, &a.Answer, &a.By, &a.At)
 	}, `
-		SELECT c.task_id, json_extract(c.signal_payload, '$.question'), c.signal_answered, c.answered_by, c.answered_at
+		SELECT c.task_id, c.question, c.signal_answered, c.answered_by, c.answered_at
 		FROM task_comments c
 		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NOT NULL
-			AND (c.task_id = $1 OR c.task_id IN (SELECT id FROM tasks WHERE feature_id = (SELECT feature_id FROM tasks WHERE id = $1)))
+			AND (c.task_id = $1 OR c.task_id IN (
+				SELECT id FROM tasks WHERE feature_id = (SELECT feature_id FROM tasks WHERE id = $1)))
 		ORDER BY c.answered_at DESC, c.id DESC LIMIT $2`, t.ID, promptRows)
 }
 
@@ -46,10 +45,9 @@ func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 		same = `EXISTS (SELECT 1 FROM tasks o WHERE o.id = c.task_id AND o.feature_id IS NULL)`
 	}
 	flags := func(severity string, limit int) ([]ralph.Comment, error) {
-		return all(tx, scanComment, strings.NewReplacer("{severity}", severity, "{same}", same).Replace(`
-			SELECT `+commentColumns+` FROM task_comments c
-			WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND json_extract(c.signal_payload, '$.severity') {severity}
-				AND (c.task_id = $1 OR json_extract(c.signal_payload, '$.severity') <> 'info' AND {same})
+		return comments.all(tx, strings.NewReplacer("{severity}", severity, "{same}", same).Replace(`
+			WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity {severity}
+				AND (c.task_id = $1 OR c.severity <> 'info' AND {same})
 			ORDER BY c.created DESC, c.id DESC LIMIT $2`), t.ID, limit)
 	}
 	blocking, err := flags(`= 'blocking'`, math.MaxInt32)
@@ -64,34 +62,28 @@ func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 // first; of more than a prompt has room for, the latest, and all that a person said
 // or decided since a moment.
 func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) {
-	return all(tx, scanComment, `
-		SELECT `+commentColumns+` FROM task_comments c
-		LEFT JOIN task_comments p ON p.id = c.parent_id
-		WHERE c.task_id = $1 AND c.kind IS NOT NULL AND coalesce(p.signal_verb, '') <> 'ask' AND (c.hold_reason <> $2 OR c.resolved_by <> '')
+	return comments.all(tx, `LEFT JOIN task_comments p ON p.id = c.parent_id
+		WHERE c.task_id = $1 AND c.kind IS NOT NULL AND coalesce(p.signal_verb, '') <> 'ask'
+			AND (c.hold_reason <> $2 OR c.resolved_by <> '')
 			AND (c.author_kind = 'human' AND c.created >= $3 OR c.resolved_at <> '' AND c.resolved_at >= $3 OR c.id IN (
 				SELECT l.id FROM task_comments l LEFT JOIN task_comments q ON q.id = l.parent_id
-				WHERE l.task_id = $1 AND l.kind IS NOT NULL AND coalesce(q.signal_verb, '') <> 'ask' ORDER BY l.id DESC LIMIT $4))
-		ORDER BY c.id`, task, promptTooLong, since.String(), promptRows)
+				WHERE l.task_id = $1 AND l.kind IS NOT NULL AND coalesce(q.signal_verb, '') <> 'ask'
+				ORDER BY l.id DESC LIMIT $4))
+		ORDER BY c.id`, task, promptTooLong, since, promptRows)
 }
 
 // LastJudged is the task's latest session that said or did something to go on
 // from: agent errors, interruptions and losses without a word are passed over.
 func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
-	s, err = scanSession(tx.row(`
-		SELECT `+sessionColumns+` FROM sessions s
-		WHERE s.task_id = $1 AND s.completed_at <> '' AND (s.closing_verb IS NOT NULL OR s.ending IN ('finished', 'timed_out'))
-		ORDER BY s.started_at DESC, s.id LIMIT 1`, task))
-	if errors.Is(err, sql.ErrNoRows) {
-		return s, false, nil
-	}
-	return s, err == nil, err
+	return sessions.first(tx, `
+		WHERE s.task_id = $1 AND s.completed_at <> ''
+			AND (s.closing_verb IS NOT NULL OR s.ending IN ('finished', 'timed_out'))
+		ORDER BY s.started_at DESC, s.id`, task)
 }
 
 // StuckSessions are the latest sessions of a task that were stuck, oldest first.
 func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
-	list, err := all(tx, scanSession, `
-		SELECT `+sessionColumns+` FROM sessions s
-		WHERE s.task_id = $1 AND s.closing_verb IN ('stuck', 'partial') AND s.outcome <> 'success'
+	list, err := sessions.all(tx, `WHERE s.task_id = $1 AND s.closing_verb IN ('stuck', 'partial') AND s.outcome <> 'success'
 		ORDER BY s.started_at DESC LIMIT $2`, task, n)
 	slices.Reverse(list)
 	return list, err
@@ -99,25 +91,20 @@ func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
 
 // LastSessionStart is when a task's latest session began; zero if it had none.
 func (tx *Tx) LastSessionStart(task int64) (t ralph.Time, err error) {
-	err = tx.row(`SELECT coalesce(max(started_at), '') FROM sessions WHERE task_id = $1`, task).Scan(&t)
-	return t, err
+	return value[ralph.Time](tx, `SELECT coalesce(max(started_at), '') FROM sessions WHERE task_id = $1`, task)
 }
 
 // LastSessionEnd is when a task's latest session ended; zero if it had none.
 func (tx *Tx) LastSessionEnd(task int64) (t ralph.Time, err error) {
-	err = tx.row(`SELECT coalesce(max(completed_at), '') FROM sessions WHERE task_id = $1`, task).Scan(&t)
-	return t, err
+	return value[ralph.Time](tx, `SELECT coalesce(max(completed_at), '') FROM sessions WHERE task_id = $1`, task)
 }
 
 // DoneSummary is the summary with which a task was completed; "" if it was not.
 func (tx *Tx) DoneSummary(task int64) (string, error) {
-	var summary string
-	err := tx.row(`
-		SELECT json_extract(signal_payload, '$.summary') FROM task_comments
-		WHERE task_id = $1 AND signal_verb = 'done' ORDER BY created DESC, id DESC LIMIT 1`, task).Scan(&summary)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
+	summary, err := value[string](tx, `
+		SELECT summary FROM task_comments
+		WHERE task_id = $1 AND signal_verb = 'done' ORDER BY created DESC, id DESC LIMIT 1`, task)
+	_, err = found(err)
 	return summary, err
 }
 
@@ -128,7 +115,8 @@ func (tx *Tx) TouchedFiles(task int64) ([]ralph.FileChange, error) {
 		return files, row.Scan(column(&files))
 	}, `
 		SELECT files FROM sessions
-		WHERE files <> '[]' AND (task_id = $1 OR task_id IN (SELECT depends_on FROM task_dependencies WHERE task_id = $1))
+		WHERE files <> '[]'
+			AND (task_id = $1 OR task_id IN (SELECT depends_on FROM task_dependencies WHERE task_id = $1))
 		ORDER BY started_at DESC, id LIMIT $2`, task, promptRows)
 	if err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ func (tx *Tx) Replayed(s ralph.Session) (signals.Facts, signals.Decision, error)
 	if err != nil {
 		return signals.Facts{}, then, err
 	}
-	var facts string
-	if err := tx.row(`SELECT facts FROM sessions WHERE id = $1`, s.ID).Scan(&facts); err != nil {
+	facts, err := value[string](tx, `SELECT facts FROM sessions WHERE id = $1`, s.ID)
+	if err != nil {
 		return signals.Facts{}, then, err
 	}
 	if facts == "" {
@@ -41,7 +41,6 @@ func (tx *Tx) Replayed(s ralph.Session) (signals.Facts, signals.Decision, error)
 // time: up to limit of them that come after the given one; the zero session is
 // the beginning.
 func (tx *Tx) Settled(after ralph.Session, limit int) ([]ralph.Session, error) {
-	return all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s
-		WHERE (s.started_at, s.id) > ($1, $2) AND s.completed_at <> '' ORDER BY s.started_at, s.id LIMIT $3`,
-		after.StartedAt.String(), after.ID, limit)
+	return sessions.all(tx, `WHERE (s.started_at, s.id) > ($1, $2) AND s.completed_at <> '' ORDER BY s.started_at, s.id LIMIT $3`,
+		after.StartedAt, after.ID, limit)
 }

@@ -232,6 +232,12 @@ func TestTheTableOfCommentsRefuses(t *testing.T) {
 		for _, name := range flat {
 			same += fmt.Sprintf(` AND v."%s" IS json_extract(c.signal_payload, '$.%[1]s')`, name)
 		}
+		for column, name := range map[string]string{
+			"summary": "summary", "question": "question", "what": "what", "severity": "severity", "category": "category",
+			"signal_kind": "kind", "why": "why", "waits_for": "on", "detail": "detail",
+		} {
+			same += fmt.Sprintf(` AND c.%s IS v."%s"`, column, name)
+		}
 		var n, right int
 		if err := raw.QueryRowContext(t.Context(), `SELECT count(*), sum(`+same+`) FROM task_signals v JOIN task_comments c ON c.id = v.id`).Scan(&n, &right); err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,22 +12,46 @@ import (
 	"ralph"
 )
 
-const sessionColumns = `
-	s.id, s.task_id, s.attempt, s.origin, s.current_state, s.state_history, s.ending, coalesce(s.outcome, ''), s.outcome_reason,
-	coalesce(s.closing_verb, ''), s.started_at, s.completed_at, s.cost_usd, s.cost_known, s.tokens, s.turns, s.files, s.commits,
-	s.verify, s.exit_status, s.model, s.unchanged, s.last_words, s.stderr_tail, s.denials, s.leftovers, coalesce(s.run_id, 0), s.decision,
-	s.snapshot_id, s.gone, s.worker, s.dir, s.shared, s.branch, coalesce(nullif(s.progress, ''), 'null'), s.notes`
-
-func scanSession(row scanner) (ralph.Session, error) {
-	var s ralph.Session
-	var known, shared int
-	err := row.Scan(&s.ID, &s.TaskID, &s.Attempt, &s.Origin, &s.State, column(&s.History), &s.Ending, &s.Outcome, &s.Reason,
-		&s.ClosingVerb, &s.StartedAt, &s.CompletedAt, &s.CostUSD, &known, column(&s.Tokens), &s.Turns, column(&s.Files), column(&s.Commits),
-		column(&s.Verify), &s.Exit, &s.Model, column(&s.Unchanged), &s.LastWords, &s.StderrTail, column(&s.Denials), column(&s.Leftovers), &s.RunID, &s.Decision,
-		&s.SnapshotID, column(&s.Gone), &s.Worker, &s.Dir, &shared, &s.Branch, column(&s.Progress), column(&s.Notes))
-	s.CostKnown, s.Shared = known == 1, shared == 1
-	return s, err
-}
+var sessions = reads("sessions s", func(s *ralph.Session) []field {
+	return []field{
+		{"s.id", &s.ID},
+		{"s.task_id", &s.TaskID},
+		{"s.attempt", &s.Attempt},
+		{"s.origin", &s.Origin},
+		{"s.current_state", &s.State},
+		{"s.state_history", column(&s.History)},
+		{"s.ending", &s.Ending},
+		{"coalesce(s.outcome, '')", &s.Outcome},
+		{"s.outcome_reason", &s.Reason},
+		{"coalesce(s.closing_verb, '')", &s.ClosingVerb},
+		{"s.started_at", &s.StartedAt},
+		{"s.completed_at", &s.CompletedAt},
+		{"s.cost_usd", &s.CostUSD},
+		{"s.cost_known", &s.CostKnown},
+		{"s.tokens", column(&s.Tokens)},
+		{"s.turns", &s.Turns},
+		{"s.files", column(&s.Files)},
+		{"s.commits", column(&s.Commits)},
+		{"s.verify", column(&s.Verify)},
+		{"s.exit_status", &s.Exit},
+		{"s.model", &s.Model},
+		{"s.unchanged", column(&s.Unchanged)},
+		{"s.last_words", &s.LastWords},
+		{"s.stderr_tail", &s.StderrTail},
+		{"s.denials", column(&s.Denials)},
+		{"s.leftovers", column(&s.Leftovers)},
+		{"coalesce(s.run_id, 0)", &s.RunID},
+		{"s.decision", &s.Decision},
+		{"s.snapshot_id", &s.SnapshotID},
+		{"s.gone", column(&s.Gone)},
+		{"s.worker", &s.Worker},
+		{"s.dir", &s.Dir},
+		{"s.shared", &s.Shared},
+		{"s.branch", &s.Branch},
+		{"coalesce(nullif(s.progress, ''), 'null')", column(&s.Progress)},
+		{"s.notes", column(&s.Notes)},
+	}
+})
 
 // Session is the session with that id, or the only one whose id begins with it.
 func (tx *Tx) Session(id string) (ralph.Session, error) {
@@ -37,7 +60,7 @@ func (tx *Tx) Session(id string) (ralph.Session, error) {
 	}
 	// The ids that begin so are those up to the same with the last of all letters.
 	from := strings.ToLower(id)
-	list, err := all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.id >= $1 AND s.id < $2 ORDER BY s.id LIMIT 2`, from, from+"~")
+	list, err := sessions.all(tx, `WHERE s.id >= $1 AND s.id < $2 ORDER BY s.id LIMIT 2`, from, from+"~")
 	switch {
 	case err != nil:
 		return ralph.Session{}, err
@@ -61,34 +84,25 @@ type SessionFilter struct {
 
 // Sessions lists sessions, newest first.
 func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
-	where, args := []string{"1 = 1"}, []any{}
-	add := func(clause string, v any) {
-		args = append(args, v)
-		where = append(where, fmt.Sprintf(clause, len(args)))
-	}
+	var by filter
 	if f.Task != 0 {
-		add("s.task_id = $%d", f.Task)
+		by.and("s.task_id = ?", f.Task)
 	}
 	if f.Run != 0 {
-		add("s.run_id = $%d", f.Run)
+		by.and("s.run_id = ?", f.Run)
 	}
 	if f.Outcome != "" {
-		add("s.outcome = $%d", f.Outcome)
+		by.and("s.outcome = ?", f.Outcome)
 	}
 	if !f.Since.IsZero() {
-		add("s.started_at >= $%d", f.Since.String())
+		by.and("s.started_at >= ?", f.Since)
 	}
-	query := `SELECT ` + sessionColumns + ` FROM sessions s WHERE ` + strings.Join(where, " AND ") + ` ORDER BY s.started_at DESC, s.id`
-	if f.Limit > 0 {
-		args = append(args, f.Limit, f.Skip)
-		query += fmt.Sprintf(" LIMIT $%d OFFSET $%d", len(args)-1, len(args))
-	}
-	return all(tx, scanSession, query, args...)
+	return sessions.all(tx, by.where()+" ORDER BY s.started_at DESC, s.id"+by.page(f.Limit, f.Skip), by.args...)
 }
 
 // OpenSessions are the sessions that have not been settled, oldest first.
 func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
-	return all(tx, scanSession, `SELECT `+sessionColumns+` FROM sessions s WHERE s.completed_at = '' ORDER BY s.started_at`)
+	return sessions.all(tx, `WHERE s.completed_at = '' ORDER BY s.started_at`)
 }
 
 // Claimable reports why a task cannot be taken now; the error wraps
@@ -115,7 +129,9 @@ func (tx *Tx) Claimable(t ralph.Task) error {
 func (tx *Tx) holder(t ralph.Task) (string, error) {
 	var worker, origin string
 	var expires ralph.Time
-	err := tx.row(`SELECT s.worker, s.origin, t.claim_expires FROM tasks t JOIN sessions s ON s.id = t.claimed_by WHERE t.id = $1`, t.ID).Scan(&worker, &origin, &expires)
+	err := tx.row(`
+		SELECT s.worker, s.origin, t.claim_expires
+		FROM tasks t JOIN sessions s ON s.id = t.claimed_by WHERE t.id = $1`, t.ID).Scan(&worker, &origin, &expires)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "somebody", nil
@@ -132,10 +148,10 @@ func (tx *Tx) holder(t ralph.Task) (string, error) {
 // LapsedClaims are the open sessions of workers whose lease has run out, and those
 // of people whose task was called off or amended; nobody else would settle these.
 func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
-	return all(tx, scanSession, `
-		SELECT `+sessionColumns+` FROM sessions s JOIN tasks t ON t.id = s.task_id
+	return sessions.all(tx, `JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id
-			AND (t.claim_expires <> '' AND t.claim_expires < $1 OR s.origin = 'human' AND s.stop_request <> '') ORDER BY s.started_at`, tx.now.String())
+			AND (t.claim_expires <> '' AND t.claim_expires < $1 OR s.origin = 'human' AND s.stop_request <> '')
+		ORDER BY s.started_at`, tx.now)
 }
 
 // CheckLapsed reports that a claim has been renewed since it was found among
@@ -150,8 +166,9 @@ func (tx *Tx) CheckLapsed(session string) error {
 
 // RenewClaim extends the lease of a worker's session.
 func (tx *Tx) RenewClaim(session string, until time.Time) error {
-	_, err := tx.exec(`UPDATE tasks SET claim_expires = $1 WHERE id = (SELECT s.task_id FROM sessions s WHERE s.id = $2) AND claimed_by = $3`,
-		ralph.At(until).String(), session, session)
+	_, err := tx.exec(`
+		UPDATE tasks SET claim_expires = $1
+		WHERE id = (SELECT s.task_id FROM sessions s WHERE s.id = $2) AND claimed_by = $2`, ralph.At(until), session)
 	return err
 }
 
@@ -206,14 +223,17 @@ func (tx *Tx) Makers(session string, files []string) (map[string]Maker, error) {
 		return b, row.Scan(&b.Session, column(&b.Commits), column(&b.uncommitted), column(&b.files), column(&b.decision))
 	}, `
 		SELECT s.id, s.commits, s.uncommitted, s.files, s.decision FROM sessions s
-		WHERE s.completed_at <> '' AND s.origin = 'loop' AND s.started_at < (SELECT o.started_at FROM sessions o WHERE o.id = $1) ORDER BY s.started_at DESC`, session)
+		WHERE s.completed_at <> '' AND s.origin = 'loop'
+			AND s.started_at < (SELECT o.started_at FROM sessions o WHERE o.id = $1)
+		ORDER BY s.started_at DESC`, session)
 	makers := map[string]Maker{}
 	for _, file := range files {
 		for _, b := range list {
 			if slices.Contains(b.uncommitted, file) {
 				continue // it was so before
 			}
-			if slices.Contains(b.decision.Evidence.Drift, file) || slices.ContainsFunc(b.files, func(f ralph.FileChange) bool { return f.Path == file }) {
+			changed := slices.ContainsFunc(b.files, func(f ralph.FileChange) bool { return f.Path == file })
+			if changed || slices.Contains(b.decision.Evidence.Drift, file) {
 				makers[file] = b.Maker
 			}
 			break
@@ -238,7 +258,7 @@ func (tx *Tx) CommitsOfSessions(ids []string) (map[string]bool, error) {
 // NoteRed records that verification fails before a task is begun, and will not be
 // excused.
 func (tx *Tx) NoteRed(task int64, reason string) error {
-	return tx.record(ralph.Event{Type: ralph.EventBaselineRed, TaskID: task}, map[string]any{"reason": reason})
+	return tx.record(ralph.Event{TaskID: task}, ralph.BaselineRed{Reason: reason})
 }
 
 // NoteRefusal records that a done was refused within its session, in which the
@@ -248,7 +268,28 @@ func (tx *Tx) NoteRefusal(session, reason string) error {
 	if err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventDoneRefused, TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, map[string]any{"reason": reason})
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, ralph.DoneRefused{Reason: reason})
+}
+
+// NoteRestored notes what became of the changes of a session that failed.
+func (tx *Tx) NoteRestored(session string, e ralph.SessionRestored) error {
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	if err := tx.set("sessions", s.ID, cells{"notes": asJSON(append(s.Notes, e.Note))}); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, e)
+}
+
+// Restored reports whether something that a session changed was taken back.
+func (tx *Tx) Restored(s ralph.Session) (bool, error) {
+	var e ralph.SessionRestored
+	err := tx.row(`SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3`,
+		s.TaskID, s.ID, ralph.EventSessionRestored).Scan(column(&e))
+	_, err = found(err)
+	return len(e.Files) > 0, err
 }
 
 // AddCommit notes a commit that ralph made of a session's work.
@@ -257,14 +298,10 @@ func (tx *Tx) AddCommit(session, commit string) error {
 	if err != nil {
 		return err
 	}
-	list, err := text(append(s.Commits, commit))
-	if err != nil {
+	if err := tx.set("sessions", s.ID, cells{"commits": asJSON(append(s.Commits, commit))}); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE sessions SET commits = $1 WHERE id = $2`, list, session); err != nil {
-		return err
-	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskCommitted, TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, map[string]any{"commit": commit})
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, ralph.TaskCommitted{Commit: commit})
 }
 
 // StartSession takes a pending task and opens a session on it, in one step:
@@ -288,30 +325,38 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if s.Lease > 0 {
 		expires = ralph.At(tx.now.Add(s.Lease))
 	}
-	if _, err := tx.exec(`UPDATE tasks SET claimed_by = $1, claim_expires = $2 WHERE id = $3`, s.ID, expires.String(), t.ID); err != nil {
+	if err := tx.set("tasks", t.ID, cells{"claimed_by": s.ID, "claim_expires": expires}); err != nil {
 		return ralph.Session{}, err
 	}
-	snapshot, err := json.Marshal(s.Snapshot)
+	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1`, t.ID)
 	if err != nil {
 		return ralph.Session{}, err
 	}
-	hashes, err := json.Marshal(s.Hashes)
-	if err != nil {
-		return ralph.Session{}, err
+	begun := ralph.PhaseChange{
+		State: ralph.PhaseIdle, Timestamp: tx.now, Source: ralph.Observed,
+		Metadata: map[string]any{"action": "session_created"},
 	}
-	uncommitted, err := text(s.Uncommitted.Files)
-	if err != nil {
-		return ralph.Session{}, err
-	}
-	history, err := text([]ralph.PhaseChange{{State: ralph.PhaseIdle, Timestamp: tx.now, Metadata: map[string]any{"action": "session_created"}, Source: ralph.Observed}})
-	if err != nil {
-		return ralph.Session{}, err
-	}
-	_, err = tx.exec(`
-		INSERT INTO sessions (id, task_id, run_id, attempt, discipline, state_history, model, cost_limit_usd, snapshot_before, hashes_before, started_at, updated_at, uncommitted, snapshot_id, worker, dir, origin, branch)
-		VALUES ($1, $2, $3, (SELECT count(*) + 1 FROM sessions WHERE task_id = $2), $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16)`,
-		s.ID, s.Task, nullID(s.Run), t.Discipline, history, s.Model, s.CostLimitUSD, string(snapshot), string(hashes), tx.now.String(), uncommitted, s.Uncommitted.Snapshot, s.Worker, s.Dir, cmp.Or(s.Origin, ralph.FromLoop), s.Branch)
-	if err != nil {
+	text, args := inserting("sessions", cells{
+		"id":              s.ID,
+		"task_id":         s.Task,
+		"run_id":          null(s.Run),
+		"attempt":         attempt,
+		"discipline":      t.Discipline,
+		"state_history":   asJSON([]ralph.PhaseChange{begun}),
+		"model":           s.Model,
+		"cost_limit_usd":  s.CostLimitUSD,
+		"snapshot_before": asJSON(s.Snapshot),
+		"hashes_before":   asJSON(s.Hashes),
+		"started_at":      tx.now,
+		"updated_at":      tx.now,
+		"uncommitted":     asJSON(s.Uncommitted.Files),
+		"snapshot_id":     s.Uncommitted.Snapshot,
+		"worker":          s.Worker,
+		"dir":             s.Dir,
+		"origin":          cmp.Or(s.Origin, ralph.FromLoop),
+		"branch":          s.Branch,
+	})
+	if _, err := tx.exec(text, args...); err != nil {
 		return ralph.Session{}, err
 	}
 	if err := tx.share(s.Dir); err != nil {
@@ -324,15 +369,16 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
 		return session, err
 	}
-	return session, tx.record(ralph.Event{Type: ralph.EventSessionStarted, TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
-		map[string]any{"title": t.Title, "attempt": session.Attempt, "model": s.Model})
+	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
+		ralph.SessionStarted{Title: t.Title, Attempt: session.Attempt, Model: s.Model})
 }
 
 // share marks the open sessions of a work tree if there are several (decision 19).
 func (tx *Tx) share(dir string) error {
 	_, err := tx.exec(`
 		UPDATE sessions SET shared = 1
-		WHERE completed_at = '' AND dir = $1 AND dir <> '' AND (SELECT count(*) FROM sessions o WHERE o.completed_at = '' AND o.dir = $1) > 1`, dir)
+		WHERE completed_at = '' AND dir = $1 AND dir <> ''
+			AND (SELECT count(*) FROM sessions o WHERE o.completed_at = '' AND o.dir = $1) > 1`, dir)
 	return err
 }
 
@@ -341,8 +387,8 @@ func (tx *Tx) share(dir string) error {
 func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, err error) {
 	err = tx.row(`SELECT snapshot_before, hashes_before, cost_limit_usd FROM sessions WHERE id = $1`, id).
 		Scan(column(snapshot), column(hashes), &costLimitUSD)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("session %s: %w", id, ralph.ErrNotFound)
+	if ok, err := found(err); !ok && err == nil {
+		return 0, fmt.Errorf("session %s: %w", id, ralph.ErrNotFound)
 	}
 	return costLimitUSD, err
 }
@@ -375,7 +421,7 @@ func (tx *Tx) Halt(session, by string) error {
 
 // Halted is who asked for a session to be stopped; "" for nobody.
 func (tx *Tx) Halted(session string) (by string, err error) {
-	return by, tx.row(`SELECT halted_by FROM sessions WHERE id = $1`, session).Scan(&by)
+	return value[string](tx, `SELECT halted_by FROM sessions WHERE id = $1`, session)
 }
 
 // StopRequest is what [Tx.RequestStop] asked for; "" if nothing.
@@ -387,9 +433,7 @@ func (tx *Tx) StopRequest(session string) (why, by string, err error) {
 // PeopleEdited reports whether a person changed the definition of the session's
 // task or feature while it ran; such a change is not the session's.
 func (tx *Tx) PeopleEdited(session string) (bool, error) {
-	var edited int
-	err := tx.row(`SELECT people_edited FROM sessions WHERE id = $1`, session).Scan(&edited)
-	return edited == 1, err
+	return value[bool](tx, `SELECT people_edited FROM sessions WHERE id = $1`, session)
 }
 
 // maxAttempts is how many commands that only people may give are recorded of a
@@ -402,14 +446,14 @@ func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
 	if err != nil || len(tried) >= maxAttempts || slices.Contains(tried, command) {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventSessionRefused, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, map[string]any{"command": command})
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.CommandRefused{Command: command})
 }
 
 // attempts are the commands that a session tried and that only people may give.
 func (tx *Tx) attempts(s ralph.Session) ([]string, error) {
 	return all(tx, func(row scanner) (string, error) {
-		var payload struct{ Command string }
-		err := row.Scan(column(&payload))
-		return payload.Command, err
+		var refused ralph.CommandRefused
+		err := row.Scan(column(&refused))
+		return refused.Command, err
 	}, `SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3 ORDER BY id`, s.TaskID, s.ID, ralph.EventSessionRefused)
 }

@@ -87,17 +87,21 @@ func (tx *Tx) knownTo(f signals.Facts) ([]ralph.Learning, error) {
 // proposalFacts finds out whether a suggested title is taken and its feature exists.
 func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
 	title := signals.NormalTitle(signals.ProposedTitle(p))
-	var n int
-	if err := tx.row(`SELECT count(*) FROM tasks WHERE normal_title = $1 AND status NOT IN ('completed', 'failed', 'rejected', 'cancelled')`, title).Scan(&n); err != nil {
+	taken, err := value[bool](tx, `SELECT EXISTS (
+		SELECT 1 FROM tasks
+		WHERE normal_title = $1 AND status NOT IN ('completed', 'failed', 'rejected', 'cancelled'))`, title)
+	if err != nil {
 		return err
 	}
-	f.Titles[title] = n > 0
-	if err := tx.row(`SELECT count(*) FROM features WHERE name = $1`, p.Feature).Scan(&n); err != nil {
+	there, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM features WHERE name = $1)`, p.Feature)
+	if err != nil {
 		return err
 	}
-	f.Features[p.Feature] = n > 0
-	day := ralph.At(tx.now.Add(-24 * time.Hour))
-	return tx.row(`SELECT count(*) FROM tasks WHERE origin = 'agent' AND created >= $1 AND auto_approved = 1`, day.String()).Scan(&f.Approved)
+	f.Titles[title], f.Features[p.Feature] = taken, there
+	f.Approved, err = value[int](tx, `
+		SELECT count(*) FROM tasks WHERE origin = 'agent' AND created >= $1 AND auto_approved = 1`,
+		ralph.At(tx.now.Add(-24*time.Hour)))
+	return err
 }
 
 // taskReference finds "#12", "task 12" and "TASK-12" in what an agent waits for.
@@ -130,7 +134,9 @@ func (tx *Tx) upstream(task int64, on string) (signals.Upstream, error) {
 func (tx *Tx) namedTasks(on string) ([]int64, error) {
 	name := signals.NormalTitle(on)
 	if !onlyReference.MatchString(on) && name != "" {
-		exact, err := all(tx, scanID, `SELECT id FROM tasks WHERE normal_title = $1 AND status NOT IN ('rejected', 'cancelled') ORDER BY id LIMIT 9`, name)
+		exact, err := values[int64](tx, `
+			SELECT id FROM tasks
+			WHERE normal_title = $1 AND status NOT IN ('rejected', 'cancelled') ORDER BY id LIMIT 9`, name)
 		if err != nil || len(exact) > 0 {
 			return exact, err
 		}
@@ -142,7 +148,7 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 			continue // a number too long for an id names no task
 		}
 		seen[id] = true
-		found, err := all(tx, scanID, `SELECT id FROM tasks WHERE id = $1`, id)
+		found, err := values[int64](tx, `SELECT id FROM tasks WHERE id = $1`, id)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +161,7 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 	if len(name) > utf8.UTFMax*ralph.MaxTitle {
 		within = "" // no title contains it, and a pattern may not be that long
 	}
-	return all(tx, scanID, `
+	return values[int64](tx, `
 		SELECT id FROM tasks
 		WHERE status NOT IN ('rejected', 'cancelled')
 			AND (' ' || normal_title || ' ' LIKE $1 OR $2 LIKE '% ' || normal_title || ' %')
@@ -174,7 +180,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 	if err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE sessions SET facts = $1 WHERE id = $2`, string(facts), s.ID); err != nil {
+	if err := tx.set("sessions", s.ID, cells{"facts": string(facts)}); err != nil {
 		return err
 	}
 	t, err := tx.Task(s.TaskID)
@@ -182,7 +188,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		return err
 	}
 	for _, h := range d.Holds {
-		if _, err := tx.exec(`UPDATE task_comments SET holding = 1, hold_reason = $1 WHERE id = $2`, h.Why, h.Comment); err != nil {
+		if err := tx.set("task_comments", h.Comment, cells{"holding": true, "hold_reason": h.Why}); err != nil {
 			return err
 		}
 	}
@@ -205,8 +211,14 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 			return err
 		}
 	}
-	if _, err := tx.exec(`UPDATE tasks SET attempts = $1, stuck_count = $2, verify_failures = $3, prompt_too_long = $4, claimed_by = '', claim_expires = '' WHERE id = $5`,
-		d.Attempts, d.StuckCount, d.VerifyFailures, d.PromptTooLong, t.ID); err != nil {
+	if err := tx.set("tasks", t.ID, cells{
+		"attempts":        d.Attempts,
+		"stuck_count":     d.StuckCount,
+		"verify_failures": d.VerifyFailures,
+		"prompt_too_long": d.PromptTooLong,
+		"claimed_by":      "",
+		"claim_expires":   "",
+	}); err != nil {
 		return err
 	}
 	if d.LostCount != 0 || t.LostCount != 0 {
@@ -235,12 +247,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 
 // sessionAuthor is the name under which a session signals.
 func (tx *Tx) sessionAuthor(id string) (string, error) {
-	var discipline string
-	err := tx.row(`SELECT discipline FROM sessions WHERE id = $1`, id).Scan(&discipline)
-	if discipline == "" {
-		discipline = "agent"
-	}
-	return discipline, err
+	return value[string](tx, `SELECT coalesce(nullif(discipline, ''), 'agent') FROM sessions WHERE id = $1`, id)
 }
 
 // propose adds a suggested task (rule 9).
@@ -252,12 +259,7 @@ func (tx *Tx) propose(p signals.Proposal) error {
 	if err != nil {
 		return err
 	}
-	approved := 0
-	if p.Status == ralph.Pending {
-		approved = 1
-	}
-	_, err = tx.exec(`UPDATE tasks SET source_comment = $1, auto_approved = $2 WHERE id = $3`, p.Comment, approved, id)
-	return err
+	return tx.set("tasks", id, cells{"source_comment": p.Comment, "auto_approved": p.Status == ralph.Pending})
 }
 
 // closeSession writes what is known of the session and closes it: from now on
@@ -277,10 +279,6 @@ func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
 		last.Metadata = map[string]any{"error": d.Reason}
 	}
 	s.History = append(history, last)
-	decision, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
 	tried, err := tx.attempts(s)
 	if err != nil {
 		return err
@@ -288,46 +286,44 @@ func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
 	for _, command := range tried {
 		s.Notes = append(s.Notes, "it tried `"+command+"`, which only people may do")
 	}
-	columns := make([]string, 0, 10)
-	for _, v := range []any{s.History, s.Tokens, s.Denials, s.Leftovers, s.Unchanged, s.Files, s.Commits, s.Verify, s.Gone, s.Notes} {
-		c, err := text(v)
-		if err != nil {
-			return err
-		}
-		columns = append(columns, c)
-	}
-	known := 0
-	if s.CostKnown {
-		known = 1
-	}
-	_, err = tx.exec(`
-		UPDATE sessions
-		SET current_state = $1, state_history = $2, tokens = $3, denials = $4, leftovers = $5, unchanged = $6, files = $7, commits = $8, verify = $9,
-			ending = $10, outcome = $11, outcome_reason = $12, closing_verb = $13, model = $14, turns = $15, cost_usd = $16, cost_known = $17,
-			exit_status = $18, last_words = $19, stderr_tail = $20, decision = $21, updated_at = $22, completed_at = $22, gone = $23, notes = $24
-		WHERE id = $25`,
-		string(state), columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], columns[6], columns[7],
-		string(s.Ending), d.Outcome, d.Reason, nullText(string(d.Closing)), s.Model, s.Turns, s.CostUSD, known,
-		s.Exit, s.LastWords, s.StderrTail, string(decision), tx.now.String(), columns[8], columns[9], s.ID)
-	if err != nil {
+	if err := tx.set("sessions", s.ID, cells{
+		"current_state":  state,
+		"state_history":  asJSON(s.History),
+		"tokens":         asJSON(s.Tokens),
+		"denials":        asJSON(s.Denials),
+		"leftovers":      asJSON(s.Leftovers),
+		"unchanged":      asJSON(s.Unchanged),
+		"files":          asJSON(s.Files),
+		"commits":        asJSON(s.Commits),
+		"verify":         asJSON(s.Verify),
+		"gone":           asJSON(s.Gone),
+		"notes":          asJSON(s.Notes),
+		"ending":         s.Ending,
+		"outcome":        d.Outcome,
+		"outcome_reason": d.Reason,
+		"closing_verb":   null(d.Closing),
+		"model":          s.Model,
+		"turns":          s.Turns,
+		"cost_usd":       s.CostUSD,
+		"cost_known":     s.CostKnown,
+		"exit_status":    s.Exit,
+		"last_words":     s.LastWords,
+		"stderr_tail":    s.StderrTail,
+		"decision":       asJSON(d),
+		"updated_at":     tx.now,
+		"completed_at":   tx.now,
+	}); err != nil {
 		return err
 	}
 	if _, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventSessionEnded, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, map[string]any{
-		"ending": s.Ending, "outcome": d.Outcome, "closing_verb": d.Closing, "reason": d.Reason, "cost_usd": s.CostUSD,
-		"turns": s.Turns, "seconds": tx.now.Sub(s.StartedAt.Time).Seconds(), "status": d.Status, "status_reason": d.StatusReason,
-		"files": len(s.Files), "announce": d.Announce, "leftovers": s.Leftovers, "gone": s.Gone, "snapshot_id": s.SnapshotID, "notes": s.Notes,
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.SessionEnded{
+		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Closing, Reason: d.Reason, CostUSD: s.CostUSD,
+		Turns: s.Turns, Seconds: tx.now.Sub(s.StartedAt.Time).Seconds(), Status: d.Status, StatusReason: d.StatusReason,
+		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers, Gone: s.Gone, SnapshotID: s.SnapshotID,
+		Notes: s.Notes,
 	})
-}
-
-// nullText is NULL for "".
-func nullText(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 // Decided reads the decision back that a session was settled with.

@@ -29,7 +29,7 @@ func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) 
 	if !ok {
 		return c, s, fmt.Errorf("comment %d is no suggestion: %w", comment, ralph.ErrConflict)
 	}
-	proposed, err := all(tx, scanID, `SELECT id FROM tasks WHERE source_comment = $1`, comment)
+	proposed, err := values[int64](tx, `SELECT id FROM tasks WHERE source_comment = $1`, comment)
 	if err == nil && len(proposed) > 0 {
 		err = fmt.Errorf("comment %d is TASK-%d already (`ralph suggestion approve|edit|reject %d`): %w", comment, proposed[0], proposed[0], ralph.ErrConflict)
 	}
@@ -115,7 +115,7 @@ func (tx *Tx) Split(id int64, parts []ralph.Part, by string) ([]int64, error) {
 		}
 		ids = append(ids, n)
 	}
-	waiting, err := all(tx, scanID, `SELECT task_id FROM task_dependencies WHERE depends_on = $1 ORDER BY task_id`, id)
+	waiting, err := values[int64](tx, `SELECT task_id FROM task_dependencies WHERE depends_on = $1 ORDER BY task_id`, id)
 	if err != nil {
 		return nil, err
 	}

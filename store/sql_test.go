@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,14 +15,13 @@ import (
 // placeholder is one of SQL's.
 var placeholder = regexp.MustCompile(`\$(\d+)`)
 
-// TestPlaceholdersAreNumberedAsTheyAppear: SQLite numbers $n by first appearance,
-// PostgreSQL by the digits. A query whose numbers do not rise means two things.
-func TestPlaceholdersAreNumberedAsTheyAppear(t *testing.T) {
+// literals calls f with every text in the package's Go files.
+func literals(t *testing.T, f func(at token.Position, text string)) {
+	t.Helper()
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -32,26 +32,92 @@ func TestPlaceholdersAreNumberedAsTheyAppear(t *testing.T) {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			literal, ok := n.(*ast.BasicLit)
-			if !ok || literal.Kind != token.STRING {
-				return true
-			}
-			highest := 0
-			for _, m := range placeholder.FindAllStringSubmatch(literal.Value, -1) {
-				number, err := strconv.Atoi(m[1])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if number > highest+1 {
-					t.Errorf("%s: $%d comes before $%d", set.Position(literal.Pos()), number, highest+1)
-				}
-				highest = max(highest, number)
-				seen++
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				f(set.Position(literal.Pos()), literal.Value)
 			}
 			return true
 		})
 	}
+}
+
+// TestPlaceholdersAreNumberedAsTheyAppear: SQLite numbers $n by first appearance,
+// PostgreSQL by the digits. A query whose numbers do not rise means two things. One
+// that has many is read by nobody: it belongs into cells.
+func TestPlaceholdersAreNumberedAsTheyAppear(t *testing.T) {
+	seen := 0
+	literals(t, func(at token.Position, text string) {
+		highest := 0
+		for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+			number, err := strconv.Atoi(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if number > highest+1 {
+				t.Errorf("%s: $%d comes before $%d", at, number, highest+1)
+			}
+			if number > 9 {
+				t.Errorf("%s: $%d: write by name, with cells", at, number)
+			}
+			highest = max(highest, number)
+			seen++
+		}
+	})
 	if seen < 100 {
 		t.Errorf("only %d placeholders were looked at", seen)
 	}
+}
+
+// foreign finds what the two databases do not share, or do not mean the same by.
+var foreign = regexp.MustCompile(`(?i)\bjson_\w*\(|\bjson_each\b|->>?|\bgroup_concat\b|\browid\b|\bglob\b|\bstrftime\(|\bpragma_\w+`)
+
+// derived finds a subquery in FROM; what follows its end has to be its name.
+var derived = regexp.MustCompile(`(?i)\bFROM \(`)
+
+// sqliteOnly are the files that speak to SQLite alone: what databases do not share, and
+// what reads the files of older ralphs.
+var sqliteOnly = []string{"dialect.go", "legacy.go"}
+
+// TestQueriesReadColumnsThatBothDatabasesHave: what a query asks of a JSON text is a
+// column that a migration has made of it, and nothing is asked that SQLite alone knows.
+func TestQueriesReadColumnsThatBothDatabasesHave(t *testing.T) {
+	for text, wrong := range map[string]bool{
+		"SELECT json_extract(p, '$.a') FROM t": true, "SELECT p ->> 'a' FROM t": true, "ORDER BY t.rowid": true, "FROM json_each(t.p) j": true,
+		"SELECT group_concat(a) FROM t": true, "SELECT 1 FROM (SELECT 2)": true, "FROM (SELECT (1)) WHERE a = 1": true,
+		"SELECT 1 FROM (SELECT (2)) d": false, "SELECT string_agg(a, ',') FROM t": false, "SELECT a FROM t": false,
+	} {
+		if (notShared(text) != "") != wrong {
+			t.Errorf("%s: got %q", text, notShared(text))
+		}
+	}
+	literals(t, func(at token.Position, text string) {
+		if found := notShared(text); found != "" && !slices.Contains(sqliteOnly, at.Filename) {
+			t.Errorf("%s: %s is not for both databases", at, found)
+		}
+	})
+}
+
+// notShared is what a query has that not both databases take; "" for nothing.
+func notShared(query string) string {
+	if found := foreign.FindString(query); found != "" {
+		return found
+	}
+	for _, at := range derived.FindAllStringIndex(query, -1) {
+		depth, rest := 1, query[at[1]:]
+		for i, c := range rest {
+			switch c {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			}
+			if depth == 0 {
+				rest = strings.TrimSpace(rest[i+1:])
+				break
+			}
+		}
+		if depth == 0 && !regexp.MustCompile(`^(?:AS )?[a-z]\w*\b`).MatchString(rest) {
+			return "a subquery without a name"
+		}
+	}
+	return ""
 }

@@ -82,64 +82,69 @@ func (tx *Tx) states(session string) (history []ralph.PhaseChange, task, run int
 
 func (tx *Tx) moveState(session string, task, run int64, history []ralph.PhaseChange, change ralph.PhaseChange) error {
 	previous := history[len(history)-1].State
-	entries, err := text(append(history, change))
-	if err != nil {
+	if err := tx.set("sessions", session, cells{
+		"current_state": change.State, "state_history": asJSON(append(history, change)), "updated_at": tx.now,
+	}); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE sessions SET current_state = $1, state_history = $2, updated_at = $3 WHERE id = $4`,
-		string(change.State), entries, tx.now.String(), session); err != nil {
-		return err
-	}
-	return tx.record(ralph.Event{Type: ralph.EventSessionState, TaskID: task, SessionID: session, RunID: run},
-		map[string]any{"previous": previous, "state": change.State, "source": change.Source, "unexpected": change.Unexpected, "metadata": change.Metadata})
+	return tx.record(ralph.Event{TaskID: task, SessionID: session, RunID: run}, ralph.SessionMoved{
+		Previous: previous, State: change.State, Source: change.Source, Unexpected: change.Unexpected,
+		Metadata: change.Metadata,
+	})
 }
 
 // AddCheckpoint keeps where a session stands, and returns the checkpoint's id.
 func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) (id int64, err error) {
-	completed, err := text(c.Completed)
-	if err != nil {
-		return 0, err
-	}
-	remaining, err := text(c.Remaining)
-	if err != nil {
-		return 0, err
-	}
 	s, err := tx.Session(c.SessionID)
 	if err != nil {
 		return 0, err
 	}
-	id, err = tx.insert(`
-		INSERT INTO checkpoints (session_id, source, iteration, state, completed, remaining, note, tokens_used, tokens_limit, created)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
-		c.SessionID, c.Source, c.Iteration, string(s.State), completed, remaining, c.Note, c.TokensUsed, c.TokensLimit, tx.now.String())
+	id, err = tx.add("checkpoints", cells{
+		"session_id":   c.SessionID,
+		"source":       c.Source,
+		"iteration":    c.Iteration,
+		"state":        s.State,
+		"completed":    asJSON(c.Completed),
+		"remaining":    asJSON(c.Remaining),
+		"note":         c.Note,
+		"tokens_used":  c.TokensUsed,
+		"tokens_limit": c.TokensLimit,
+		"created":      tx.now,
+	})
 	if err != nil {
 		return 0, err
 	}
-	return id, tx.record(ralph.Event{Type: ralph.EventSessionCheckpoint, TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID},
-		map[string]any{"checkpoint": id, "source": c.Source, "iteration": c.Iteration, "tokens_used": c.TokensUsed, "tokens_limit": c.TokensLimit})
+	return id, tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.CheckpointKept{
+		Checkpoint: id, Source: c.Source, Iteration: c.Iteration, TokensUsed: c.TokensUsed, TokensLimit: c.TokensLimit,
+	})
 }
 
-const checkpointColumns = `id, session_id, source, iteration, state, completed, remaining, note, tokens_used, tokens_limit, created`
-
-func scanCheckpoint(row scanner) (c ralph.Checkpoint, err error) {
-	err = row.Scan(&c.ID, &c.SessionID, &c.Source, &c.Iteration, &c.State, column(&c.Completed), column(&c.Remaining), &c.Note, &c.TokensUsed, &c.TokensLimit, &c.Created)
-	return c, err
-}
+var checkpoints = reads("checkpoints", func(c *ralph.Checkpoint) []field {
+	return []field{
+		{"id", &c.ID},
+		{"session_id", &c.SessionID},
+		{"source", &c.Source},
+		{"iteration", &c.Iteration},
+		{"state", &c.State},
+		{"completed", column(&c.Completed)},
+		{"remaining", column(&c.Remaining)},
+		{"note", &c.Note},
+		{"tokens_used", &c.TokensUsed},
+		{"tokens_limit", &c.TokensLimit},
+		{"created", &c.Created},
+	}
+})
 
 // Checkpoints are a session's, oldest first.
 func (tx *Tx) Checkpoints(session string) ([]ralph.Checkpoint, error) {
-	return all(tx, scanCheckpoint, `SELECT `+checkpointColumns+` FROM checkpoints WHERE session_id = $1 ORDER BY id`, session)
+	return checkpoints.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
 }
 
 // Interrupted is the latest session of a task, if it ended in the middle, with its
 // latest checkpoint; ok is false if it ended by itself or left none.
 func (tx *Tx) Interrupted(task int64) (s ralph.Session, c ralph.Checkpoint, ok bool, err error) {
-	s, err = scanSession(tx.row(`
-		SELECT `+sessionColumns+` FROM sessions s WHERE s.task_id = $1 AND s.completed_at <> '' ORDER BY s.started_at DESC, s.id LIMIT 1`, task))
-	if errors.Is(err, sql.ErrNoRows) {
-		return s, c, false, nil
-	}
-	if err != nil || s.Ending == ralph.Finished {
+	s, ok, err = sessions.first(tx, `WHERE s.task_id = $1 AND s.completed_at <> '' ORDER BY s.started_at DESC, s.id`, task)
+	if err != nil || !ok || s.Ending == ralph.Finished {
 		return s, c, false, err
 	}
 	list, err := tx.Checkpoints(s.ID)

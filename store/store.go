@@ -26,6 +26,10 @@ import (
 
 // A DB is an open database. It may be used by several goroutines at once.
 type DB struct {
+	// Instead are the files of which runs use the version that people approved, whatever
+	// a session leaves of them (configuration: approved). It is set before work begins.
+	Instead []string
+
 	path    string
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections
@@ -37,6 +41,7 @@ type DB struct {
 	refuse  error       // what its transactions are told that would be committed
 	file    os.FileInfo // of the database when it was opened
 	beside  []beside    // and the files beside it
+	watch   watcher
 }
 
 // Options of Open; the zero value is right for everything but tests.
@@ -67,6 +72,8 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 		}
 	}
 	db := &DB{path: path, dialect: sqlite, now: opts.Now, turns: newTurns(path + ".turn"), told: opts.Statement}
+	db.watch.poke = make(chan struct{}, 1)
+	db.watch.ctx, db.watch.close = context.WithCancel(context.Background())
 	var err error
 	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path)); err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
@@ -90,7 +97,7 @@ func (db *DB) Path() string { return db.path }
 
 // Close closes the database. What was written is durable already.
 func (db *DB) Close() error {
-	err := errors.Join(db.write.Close(), db.read.Close())
+	err := errors.Join(db.watch.end(), db.write.Close(), db.read.Close())
 	if db.empty != "" {
 		err = errors.Join(err, os.RemoveAll(db.empty))
 	}
@@ -197,6 +204,7 @@ type Tx struct {
 	now   ralph.Time
 	told  func(query string)
 	wrote bool
+	db    *DB
 }
 
 // Now is the time of the transaction.
@@ -256,7 +264,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 			err = errors.Join(err, rollback)
 		}
 	}()
-	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told}
+	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told, db: db}
 	if err := f(tx); err != nil {
 		return db.dialect.explain(err)
 	}
@@ -266,7 +274,11 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 	if tx.wrote {
 		tx.tell("COMMIT")
 	}
-	return db.dialect.explain(inner.Commit())
+	err = inner.Commit()
+	if opts == nil {
+		db.watch.committed()
+	}
+	return db.dialect.explain(err)
 }
 
 // tell tells of a statement, as [Options.Statement] has it.
@@ -281,19 +293,19 @@ func (tx *Tx) tell(query string) {
 // ExecContext is [sql.Tx.ExecContext].
 func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	tx.tell(query)
-	return tx.Tx.ExecContext(ctx, query, args...)
+	return tx.Tx.ExecContext(ctx, query, bound(args)...)
 }
 
 // QueryContext is [sql.Tx.QueryContext].
 func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	tx.tell(query)
-	return tx.Tx.QueryContext(ctx, query, args...)
+	return tx.Tx.QueryContext(ctx, query, bound(args)...)
 }
 
 // QueryRowContext is [sql.Tx.QueryRowContext].
 func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	tx.tell(query)
-	return tx.Tx.QueryRowContext(ctx, query, args...)
+	return tx.Tx.QueryRowContext(ctx, query, bound(args)...)
 }
 
 // exec runs a statement; the number of rows it changed is often the answer.
@@ -310,33 +322,5 @@ func (tx *Tx) row(query string, args ...any) *sql.Row {
 	return tx.QueryRowContext(tx.ctx, query, args...)
 }
 
-// insert runs an INSERT … RETURNING id.
-func (tx *Tx) insert(query string, args ...any) (int64, error) {
-	var id int64
-	err := tx.row(query, args...).Scan(&id)
-	return id, err
-}
-
 // A scanner is a row that can be read: *sql.Row and *sql.Rows.
 type scanner interface{ Scan(dest ...any) error }
-
-// all reads every row of a query with scan.
-func all[T any](tx *Tx, scan func(scanner) (T, error), query string, args ...any) (list []T, err error) {
-	rows, err := tx.QueryContext(tx.ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	list = []T{}
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, rows.Err()
-}
-
-// scanID reads one id.
-func scanID(row scanner) (id int64, err error) { return id, row.Scan(&id) }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,13 +17,16 @@ import (
 // a session of its own, by a person or an import, or since before there was a log.
 // It is null where nothing recorded led there.
 const acceptedReason = `
-	CASE WHEN EXISTS (SELECT 1 FROM events e WHERE e.task_id = t.id AND e.type IN ('task.created', 'task.status_changed'))
+	CASE WHEN EXISTS (
+		SELECT 1 FROM events e WHERE e.task_id = t.id AND e.type IN ('task.created', 'task.status_changed'))
 	THEN (SELECT CASE
-			WHEN json_extract(e.payload, '$.to') <> 'completed' THEN NULL
-			WHEN json_extract(e.payload, '$.from') <> 'in_progress' THEN json_extract(e.payload, '$.reason')
-			ELSE (SELECT json_extract(s.decision, '$.StatusReason') FROM sessions s WHERE s.task_id = t.id AND s.attempt =
-				(SELECT max(a.attempt) FROM sessions a WHERE a.task_id = t.id AND a.completed_at <> '' AND a.decision LIKE '%"Accepted":true%'))
-		END FROM events e WHERE e.id = (SELECT max(m.id) FROM events m WHERE m.task_id = t.id AND m.type = 'task.status_changed'))
+			WHEN e.status_to <> 'completed' THEN NULL
+			WHEN e.status_from <> 'in_progress' THEN e.status_reason
+			ELSE (SELECT s.task_reason FROM sessions s WHERE s.task_id = t.id AND s.attempt =
+				(SELECT max(a.attempt) FROM sessions a
+				WHERE a.task_id = t.id AND a.completed_at <> '' AND a.accepted = 1))
+		END FROM events e WHERE e.id =
+			(SELECT max(m.id) FROM events m WHERE m.task_id = t.id AND m.type = 'task.status_changed'))
 	ELSE t.status_reason END`
 
 // Unaccepted is why a task is completed of which nobody knows why.
@@ -32,32 +34,43 @@ const Unaccepted = "completed without an accepted session (changed outside of ra
 
 // What is said of a completed task comes from what was decided, not from its row,
 // which anybody can write who reaches the file.
-const taskColumns = `
-	t.id, t.title, t.status, CASE WHEN t.status = 'completed' THEN coalesce(` + acceptedReason + `, '` + Unaccepted + `') ELSE t.status_reason END, t.priority,
-	coalesce((SELECT f.name FROM features f WHERE f.id = t.feature_id), ''),
-	coalesce((SELECT d.name FROM disciplines d WHERE d.id = t.discipline_id), ''),
-	t.origin,
-	coalesce((SELECT json_group_array(td.depends_on ORDER BY td.depends_on) FROM task_dependencies td WHERE td.task_id = t.id), '[]'),
-	t.attempts, t.stuck_count, t.created, t.updated, t.completed_at,
-	t.description, t.acceptance, t.verify, t.model, t.external_id, t.external_source, t.verify_failures, t.prompt_too_long, t.claimed_by,
-	t.lost_count, t.not_before`
-
-func scanTask(row scanner) (ralph.Task, error) {
-	var t ralph.Task
-	err := row.Scan(&t.ID, &t.Title, &t.Status, &t.StatusReason, &t.Priority, &t.Feature, &t.Discipline, &t.Origin,
-		column(&t.DependsOn), &t.Attempts, &t.StuckCount, &t.Created, &t.Updated, &t.CompletedAt,
-		&t.Description, column(&t.Acceptance), column(&t.Verify), &t.Model, &t.ExternalID, &t.ExternalSource, &t.VerifyFailures, &t.PromptTooLong, &t.ClaimedBy,
-		&t.LostCount, &t.NotBefore)
-	return t, err
-}
+var tasks = reads("tasks t", func(t *ralph.Task) []field {
+	return []field{
+		{"t.id", &t.ID},
+		{"t.title", &t.Title},
+		{"t.status", &t.Status},
+		{
+			"CASE WHEN t.status = 'completed' THEN coalesce(" + acceptedReason + ", '" + Unaccepted + "') ELSE t.status_reason END",
+			&t.StatusReason,
+		},
+		{"t.priority", &t.Priority},
+		{"coalesce((SELECT f.name FROM features f WHERE f.id = t.feature_id), '')", &t.Feature},
+		{"coalesce((SELECT d.name FROM disciplines d WHERE d.id = t.discipline_id), '')", &t.Discipline},
+		{"t.origin", &t.Origin},
+		{`(SELECT string_agg(CAST(td.depends_on AS TEXT), ',' ORDER BY td.depends_on)
+			FROM task_dependencies td WHERE td.task_id = t.id)`, idList{&t.DependsOn}},
+		{"t.attempts", &t.Attempts},
+		{"t.stuck_count", &t.StuckCount},
+		{"t.created", &t.Created},
+		{"t.updated", &t.Updated},
+		{"t.completed_at", &t.CompletedAt},
+		{"t.description", &t.Description},
+		{"t.acceptance", column(&t.Acceptance)},
+		{"t.verify", column(&t.Verify)},
+		{"t.model", &t.Model},
+		{"t.external_id", &t.ExternalID},
+		{"t.external_source", &t.ExternalSource},
+		{"t.verify_failures", &t.VerifyFailures},
+		{"t.prompt_too_long", &t.PromptTooLong},
+		{"t.claimed_by", &t.ClaimedBy},
+		{"t.lost_count", &t.LostCount},
+		{"t.not_before", &t.NotBefore},
+	}
+})
 
 // Task is one task. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Task(id int64) (ralph.Task, error) {
-	t, err := scanTask(tx.row(`SELECT `+taskColumns+` FROM tasks t WHERE t.id = $1`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return t, fmt.Errorf("TASK-%d: %w", id, ralph.ErrNotFound)
-	}
-	return t, err
+	return tasks.one(tx, fmt.Sprintf("TASK-%d", id), `WHERE t.id = $1`, id)
 }
 
 // CheckTask reports that there is no such task; the error wraps
@@ -89,57 +102,36 @@ const queueOrder = `t.priority, t.rank, CASE WHEN t.attempts > 0 THEN 0 ELSE 1 E
 
 // Tasks lists tasks in the order of the queue.
 func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
-	where, args := []string{"1 = 1"}, []any{}
-	arg := func(v any) string {
-		args = append(args, v)
-		return fmt.Sprintf("$%d", len(args))
-	}
-	if len(f.Statuses) > 0 {
-		marks := make([]string, len(f.Statuses))
-		for i, s := range f.Statuses {
-			marks[i] = arg(string(s))
-		}
-		where = append(where, "t.status IN ("+strings.Join(marks, ", ")+")")
-	}
+	var by filter
+	in(&by, "t.status", f.Statuses)
 	if f.Feature != "" {
-		where = append(where, "t.feature_id = (SELECT id FROM features WHERE name = "+arg(f.Feature)+")")
+		by.and("t.feature_id = (SELECT id FROM features WHERE name = ?)", f.Feature)
 	}
 	if f.Text != "" {
-		where = append(where, "lower(t.title) LIKE "+arg("%"+escapeLike.Replace(strings.ToLower(f.Text))+"%")+` ESCAPE '\'`)
+		by.and(`lower(t.title) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(f.Text))+"%")
 	}
-	order := queueOrder
+	order := " ORDER BY " + queueOrder
 	if f.Latest {
-		order = `t.updated DESC, t.id DESC`
+		order = " ORDER BY t.updated DESC, t.id DESC"
 	}
-	matching := strings.Join(where, " AND ")
+	matching := by.where()
 	if f.Limit > 0 {
 		// What is not shown is sorted without all that there is to know of it.
-		matching = `t.id IN (SELECT t.id FROM tasks t WHERE ` + matching + ` ORDER BY ` + order + ` LIMIT ` + arg(f.Limit) + ` OFFSET ` + arg(f.Skip) + `)`
+		matching = "WHERE t.id IN (SELECT t.id FROM tasks t" + matching + order + by.page(f.Limit, f.Skip) + ")"
 	}
-	return all(tx, scanTask, `SELECT `+taskColumns+` FROM tasks t WHERE `+matching+` ORDER BY `+order, args...)
+	return tasks.all(tx, matching+order, by.args...)
 }
 
 // Unaccepted are the completed tasks of which nothing recorded says why.
 func (tx *Tx) Unaccepted() ([]int64, error) {
-	list, err := all(tx, scanID, `SELECT t.id FROM tasks t WHERE t.status = 'completed' AND `+acceptedReason+` IS NULL`)
+	list, err := values[int64](tx, `SELECT t.id FROM tasks t WHERE t.status = 'completed' AND `+acceptedReason+` IS NULL`)
 	slices.Sort(list)
 	return list, err
 }
 
 // Counts are the numbers of tasks by status.
 func (tx *Tx) Counts() (map[ralph.Status]int, error) {
-	type count struct {
-		status ralph.Status
-		n      int
-	}
-	list, err := all(tx, func(row scanner) (c count, err error) {
-		return c, row.Scan(&c.status, &c.n)
-	}, `SELECT status, count(*) FROM tasks GROUP BY status`)
-	counts := map[ralph.Status]int{}
-	for _, c := range list {
-		counts[c.status] = c.n
-	}
-	return counts, err
+	return counts[ralph.Status](tx, `SELECT status, count(*) FROM tasks GROUP BY status`)
 }
 
 // AddTask adds a task, pending or proposed, and what it depends on. Its id,
@@ -154,25 +146,17 @@ func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 	if t.Origin == "" {
 		t.Origin = ralph.ByHuman
 	}
-	feature, discipline, err := tx.belongs(t)
+	r, err := tx.definition(t)
 	if err != nil {
 		return 0, err
 	}
-	acceptance, verify, err := lists(t)
+	r["status"], r["origin"], r["created"] = t.Status, t.Origin, tx.now
+	r["external_id"], r["external_source"] = t.ExternalID, t.ExternalSource
+	id, err := tx.add("tasks", r)
 	if err != nil {
 		return 0, err
 	}
-	id, err := tx.insert(`
-		INSERT INTO tasks (feature_id, discipline_id, title, normal_title, description, acceptance, verify, priority,
-			status, origin, model, external_id, external_source, created, updated)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
-		RETURNING id`,
-		feature, discipline, t.Title, signals.NormalTitle(t.Title), t.Description, acceptance, verify, t.Priority,
-		string(t.Status), string(t.Origin), t.Model, t.ExternalID, t.ExternalSource, tx.now.String())
-	if err != nil {
-		return 0, err
-	}
-	if err := tx.record(ralph.Event{Type: ralph.EventTaskCreated, TaskID: id}, map[string]any{"title": t.Title, "status": t.Status, "origin": t.Origin}); err != nil {
+	if err := tx.record(ralph.Event{TaskID: id}, ralph.TaskCreated{Title: t.Title, Status: t.Status, Origin: t.Origin}); err != nil {
 		return 0, err
 	}
 	for _, on := range t.DependsOn {
@@ -189,11 +173,7 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err := checkTask(t); err != nil {
 		return err
 	}
-	feature, discipline, err := tx.belongs(t)
-	if err != nil {
-		return err
-	}
-	acceptance, verify, err := lists(t)
+	r, err := tx.definition(t)
 	if err != nil {
 		return err
 	}
@@ -201,21 +181,20 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(`
-		UPDATE tasks
-		SET feature_id = $1, discipline_id = $2, title = $3, normal_title = $4, description = $5,
-			acceptance = $6, verify = $7, priority = $8, model = $9, updated = $10
-		WHERE id = $11`,
-		feature, discipline, t.Title, signals.NormalTitle(t.Title), t.Description,
-		acceptance, verify, t.Priority, t.Model, tx.now.String(), t.ID)
-	if err != nil {
+	if err := tx.set("tasks", t.ID, r); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, t.ID); err != nil {
+	if err := tx.editedByPeople(t.ID); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: t.ID},
-		map[string]any{"title": t.Title, "changes": ralph.Changes(before, t)})
+	return tx.record(ralph.Event{TaskID: t.ID}, ralph.TaskUpdated{Title: t.Title, Changes: ralph.Changes(before, t)})
+}
+
+// editedByPeople notes that what is different of a task from now on is no change of the
+// session that works on it.
+func (tx *Tx) editedByPeople(task int64) error {
+	_, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
+	return err
 }
 
 // checkTask reports the first thing that is wrong with what a person gave.
@@ -247,31 +226,36 @@ func CheckCommands(commands []string) error {
 	return nil
 }
 
-// belongs finds the ids of the feature and discipline that a task names; NULL for none.
-func (tx *Tx) belongs(t ralph.Task) (feature, discipline any, err error) {
+// definition is what people may edit of a task, by column. The feature and the
+// discipline that it names must exist.
+func (tx *Tx) definition(t ralph.Task) (cells, error) {
+	r := cells{
+		"feature_id":    nil,
+		"discipline_id": nil,
+		"title":         t.Title,
+		"normal_title":  signals.NormalTitle(t.Title),
+		"description":   t.Description,
+		"acceptance":    asJSON(t.Acceptance),
+		"verify":        asJSON(t.Verify),
+		"priority":      t.Priority,
+		"model":         t.Model,
+		"updated":       tx.now,
+	}
 	if t.Feature != "" {
 		f, err := tx.Feature(t.Feature)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		feature = f.ID
+		r["feature_id"] = f.ID
 	}
 	if t.Discipline != "" {
 		d, err := tx.Discipline(t.Discipline)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		discipline = d.ID
+		r["discipline_id"] = d.ID
 	}
-	return feature, discipline, nil
-}
-
-func lists(t ralph.Task) (acceptance, verify string, err error) {
-	if acceptance, err = text(t.Acceptance); err != nil {
-		return "", "", err
-	}
-	verify, err = text(t.Verify)
-	return acceptance, verify, err
+	return r, nil
 }
 
 // Move changes a task's status as [ralph.Moves] allows; the error wraps
@@ -285,27 +269,28 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 	if !ralph.CanMove(t.Status, to, by) {
 		return fmt.Errorf("TASK-%d is %s and cannot become %s: %w", id, t.Status, to, ralph.ErrConflict)
 	}
-	completed := ""
+	var completed ralph.Time
 	if to == ralph.Completed {
-		completed = tx.now.String()
+		completed = tx.now
 	}
-	if _, err := tx.exec(`UPDATE tasks SET status = $1, status_reason = $2, completed_at = $3, updated = $4 WHERE id = $5`,
-		string(to), reason, completed, tx.now.String(), id); err != nil {
+	if err := tx.set("tasks", id, cells{
+		"status": to, "status_reason": reason, "completed_at": completed, "updated": tx.now,
+	}); err != nil {
 		return err
 	}
 	if t.Status == to {
 		return nil
 	}
-	change := map[string]any{"from": t.Status, "to": to, "reason": reason}
+	change := ralph.TaskStatusChanged{From: t.Status, To: to, Reason: reason}
 	if to == ralph.Blocked {
 		// Those who are told must know whether a person is waited for or only another task.
 		_, blockers, unfinished, err := tx.Open(id)
 		if err != nil {
 			return err
 		}
-		change["blockers"], change["unfinished"] = blockers, unfinished
+		change.Blockers, change.Unfinished = &blockers, &unfinished
 	}
-	err = tx.record(ralph.Event{Type: ralph.EventTaskStatusChanged, TaskID: id}, change)
+	err = tx.record(ralph.Event{TaskID: id}, change)
 	if err != nil || !(to.Ended() || t.Status.Ended()) {
 		return err
 	}
@@ -314,7 +299,7 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 
 // deriveDependents looks again at every task that waits for this one.
 func (tx *Tx) deriveDependents(id int64) error {
-	waiting, err := all(tx, scanID, `
+	waiting, err := values[int64](tx, `
 		SELECT d.task_id FROM task_dependencies d JOIN tasks t ON t.id = d.task_id
 		WHERE d.depends_on = $1 AND t.status IN ('pending', 'blocked', 'needs_input') ORDER BY d.task_id`, id)
 	if err != nil {
@@ -338,9 +323,9 @@ func (tx *Tx) Open(id int64) (questions, blockers, unfinished int, err error) {
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	err = tx.row(`
+	unfinished, err = value[int](tx, `
 		SELECT count(*) FROM task_dependencies d JOIN tasks t ON t.id = d.depends_on
-		WHERE d.task_id = $1 AND t.status <> 'completed'`, id).Scan(&unfinished)
+		WHERE d.task_id = $1 AND t.status <> 'completed'`, id)
 	return questions, blockers, unfinished, err
 }
 
@@ -396,8 +381,9 @@ func (tx *Tx) definitions(t ralph.Task) (digest string, err error) {
 // Renew notes new information on a task (rule 5): its stuck count, verify failures
 // and lost sessions start again. A failed task is not revived by it.
 func (tx *Tx) Renew(id int64) error {
-	_, err := tx.exec(`UPDATE tasks SET stuck_count = 0, verify_failures = 0, lost_count = 0, not_before = '', updated = $1 WHERE id = $2`, tx.now.String(), id)
-	return err
+	return tx.set("tasks", id, cells{
+		"stuck_count": 0, "verify_failures": 0, "lost_count": 0, "not_before": "", "updated": tx.now,
+	})
 }
 
 // Retry puts an ended task back into the queue with every counter at zero, and has
@@ -416,7 +402,9 @@ func (tx *Tx) Retry(id int64, reason string) error {
 	if err := tx.Move(id, ralph.Pending, ralph.Person, reason); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE tasks SET stuck_count = 0, verify_failures = 0, attempts = 0, prompt_too_long = 0, lost_count = 0, not_before = '' WHERE id = $1`, id); err != nil {
+	if err := tx.set("tasks", id, cells{
+		"stuck_count": 0, "verify_failures": 0, "attempts": 0, "prompt_too_long": 0, "lost_count": 0, "not_before": "",
+	}); err != nil {
 		return err
 	}
 	if err := tx.dropBlockers(id, reason); err != nil {
@@ -428,12 +416,12 @@ func (tx *Tx) Retry(id int64, reason string) error {
 // Next is the first task of the queue, ok is false if there is none (picking). Those
 // whose last session was lost come behind the others, when their time has come.
 func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
-	t, err = scanTask(tx.row(`SELECT ` + taskColumns + ` FROM tasks t WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY ` + queueOrder + ` LIMIT 1`))
-	if errors.Is(err, sql.ErrNoRows) {
+	t, ok, err = tasks.first(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder)
+	if err == nil && !ok {
 		t, ok, err = tx.NextLost()
-		return t, ok && !t.NotBefore.After(tx.now.Time), err
+		ok = ok && !t.NotBefore.After(tx.now.Time)
 	}
-	return t, err == nil, err
+	return t, ok, err
 }
 
 // PutBehind puts a task behind all others of its priority.
@@ -443,10 +431,10 @@ func (tx *Tx) PutBehind(id int64) error {
 		return err
 	}
 	if _, err := tx.exec(`UPDATE tasks SET rank = (SELECT max(rank) + 1 FROM tasks WHERE priority = $1), updated = $2 WHERE id = $3`,
-		t.Priority, tx.now.String(), id); err != nil {
+		t.Priority, tx.now, id); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: id}, map[string]any{"skipped": true})
+	return tx.record(ralph.Event{TaskID: id}, ralph.TaskUpdated{Skipped: true})
 }
 
 // MoveRank puts a task directly before or after another one in the queue, giving
@@ -462,7 +450,10 @@ func (tx *Tx) MoveRank(id, other int64, after bool) error {
 	if err != nil {
 		return err
 	}
-	queue, err := all(tx, scanID, `SELECT t.id FROM tasks t WHERE t.priority = $1 AND t.status IN ('proposed', 'pending', 'in_progress', 'needs_input', 'blocked', 'failed') ORDER BY `+queueOrder, o.Priority)
+	queue, err := values[int64](tx, `
+		SELECT t.id FROM tasks t
+		WHERE t.priority = $1 AND t.status IN ('proposed', 'pending', 'in_progress', 'needs_input', 'blocked', 'failed')
+		ORDER BY `+queueOrder, o.Priority)
 	if err != nil {
 		return err
 	}
@@ -483,13 +474,16 @@ func (tx *Tx) MoveRank(id, other int64, after bool) error {
 		front = append(front, id)
 	}
 	// Ranks below zero go before everything that was never moved, which has rank 0.
-	if _, err := tx.exec(`UPDATE tasks SET rank = 0, priority = $1, updated = $2 WHERE id = $3`, o.Priority, tx.now.String(), id); err != nil {
+	if err := tx.set("tasks", id, cells{"rank": 0, "priority": o.Priority, "updated": tx.now}); err != nil {
+		return err
+	}
+	if err := tx.editedByPeople(id); err != nil {
 		return err
 	}
 	for i, q := range front {
-		if _, err := tx.exec(`UPDATE tasks SET rank = $1 WHERE id = $2`, i-len(front), q); err != nil {
+		if err := tx.set("tasks", q, cells{"rank": i - len(front)}); err != nil {
 			return err
 		}
 	}
-	return tx.record(ralph.Event{Type: ralph.EventTaskUpdated, TaskID: id}, map[string]any{"priority": o.Priority, "moved": other})
+	return tx.record(ralph.Event{TaskID: id}, ralph.TaskUpdated{Priority: &o.Priority, Moved: other})
 }

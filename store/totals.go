@@ -16,15 +16,9 @@ func (tx *Tx) Totals() ([]Totals, error) {
 		return t, row.Scan(&t.Outcome, &t.Sessions, &t.CostUSD, &t.Tokens.Input, &t.Tokens.Output, &t.Tokens.CacheRead, &t.Tokens.CacheCreation)
 	}, `
 		SELECT coalesce(outcome, ''), count(*), sum(cost_usd),
-			sum(coalesce(json_extract(tokens, '$.input'), 0)), sum(coalesce(json_extract(tokens, '$.output'), 0)),
-			sum(coalesce(json_extract(tokens, '$.cache_read'), 0)), sum(coalesce(json_extract(tokens, '$.cache_creation'), 0))
+			sum(tokens_input), sum(tokens_output),
+			sum(tokens_cache_read), sum(tokens_cache_creation)
 		FROM sessions WHERE completed_at <> '' GROUP BY coalesce(outcome, '')`)
-}
-
-// LastEventTime is when the newest event happened, the zero Time if there is none.
-func (tx *Tx) LastEventTime() (t ralph.Time, err error) {
-	err = tx.row(`SELECT coalesce((SELECT created FROM events ORDER BY id DESC LIMIT 1), '')`).Scan(&t)
-	return t, err
 }
 
 // Spent is what one session that has ended took.
@@ -41,19 +35,12 @@ func (tx *Tx) SpentSince(since ralph.Time) ([]Spent, error) {
 		return s, row.Scan(&s.At, &s.Outcome, &s.CostUSD, &s.Tokens.Input, &s.Tokens.Output, &s.Tokens.CacheRead, &s.Tokens.CacheCreation)
 	}, `
 		SELECT completed_at, coalesce(outcome, ''), cost_usd,
-			coalesce(json_extract(tokens, '$.input'), 0), coalesce(json_extract(tokens, '$.output'), 0),
-			coalesce(json_extract(tokens, '$.cache_read'), 0), coalesce(json_extract(tokens, '$.cache_creation'), 0)
-		FROM sessions WHERE completed_at >= $1 AND completed_at <> '' ORDER BY completed_at`, since.String())
+			tokens_input, tokens_output,
+			tokens_cache_read, tokens_cache_creation
+		FROM sessions WHERE completed_at >= $1 AND completed_at <> '' ORDER BY completed_at`, since)
 }
 
 // Attempts counts the tasks that were worked on by how many attempts they took.
 func (tx *Tx) Attempts() (map[int]int, error) {
-	type count struct{ attempts, tasks int }
-	list, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.attempts, &c.tasks) },
-		`SELECT attempts, count(*) FROM tasks WHERE attempts > 0 GROUP BY attempts`)
-	counts := map[int]int{}
-	for _, c := range list {
-		counts[c.attempts] = c.tasks
-	}
-	return counts, err
+	return counts[int](tx, `SELECT attempts, count(*) FROM tasks WHERE attempts > 0 GROUP BY attempts`)
 }

@@ -1,9 +1,6 @@
 package store
 
 import (
-	"database/sql"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"ralph"
@@ -21,12 +18,7 @@ func (tx *Tx) Baseline(task int64, results any) (ok bool, err error) {
 
 // SetBaseline keeps it.
 func (tx *Tx) SetBaseline(task int64, results any) error {
-	text, err := text(results)
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec(`INSERT INTO baselines (task_id, results, created) VALUES ($1, $2, $3) ON CONFLICT (task_id) DO UPDATE SET results = excluded.results`, task, text, tx.now.String())
-	return err
+	return tx.put("baselines", "task_id", cells{"task_id": task, "results": asJSON(results), "created": tx.now})
 }
 
 // Verification reads the newest result of a command for a state of the work tree;
@@ -38,26 +30,15 @@ func (tx *Tx) Verification(content, command string, result any) (ok bool, err er
 // KeepVerification keeps the result of a command for a state of the work tree,
 // and forgets the oldest ones.
 func (tx *Tx) KeepVerification(content, command string, result any) error {
-	text, err := text(result)
-	if err != nil {
+	if err := tx.put("verifications", "content, command", cells{
+		"content": content, "command": command, "result": asJSON(result), "created": tx.now,
+	}); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`
-		INSERT INTO verifications (content, command, result, created) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (content, command) DO UPDATE SET result = excluded.result, created = excluded.created`,
-		content, command, text, tx.now.String()); err != nil {
-		return err
-	}
-	_, err = tx.exec(`DELETE FROM verifications WHERE created < (SELECT created FROM verifications ORDER BY created DESC LIMIT 1 OFFSET $1)`, verificationsKept)
+	_, err := tx.exec(`
+		DELETE FROM verifications
+		WHERE created < (SELECT created FROM verifications ORDER BY created DESC LIMIT 1 OFFSET $1)`, verificationsKept)
 	return err
-}
-
-// found turns the error of a row that is not there into false.
-func found(err error) (bool, error) {
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // A ProtectedFile is a file that sessions must not change (pipeline,
@@ -71,8 +52,7 @@ type ProtectedFile struct {
 // ProtectedFiles are all that are known, by path.
 func (tx *Tx) ProtectedFiles() (map[string]ProtectedFile, error) {
 	list, err := all(tx, func(row scanner) (p ProtectedFile, err error) {
-		err = row.Scan(&p.Path, &p.Approved, &p.Seen)
-		return p, err
+		return p, row.Scan(&p.Path, &p.Approved, &p.Seen)
 	}, `SELECT path, approved, seen FROM protected_files ORDER BY path`)
 	files := make(map[string]ProtectedFile, len(list))
 	for _, p := range list {
@@ -84,9 +64,9 @@ func (tx *Tx) ProtectedFiles() (map[string]ProtectedFile, error) {
 // KeepProtectedFiles writes what is known of protected files.
 func (tx *Tx) KeepProtectedFiles(files []ProtectedFile) error {
 	for _, p := range files {
-		if _, err := tx.exec(`
-			INSERT INTO protected_files (path, approved, seen) VALUES ($1, $2, $3)
-			ON CONFLICT (path) DO UPDATE SET approved = excluded.approved, seen = excluded.seen`, p.Path, p.Approved, p.Seen); err != nil {
+		if err := tx.put("protected_files", "path", cells{
+			"path": p.Path, "approved": p.Approved, "seen": p.Seen,
+		}); err != nil {
 			return err
 		}
 	}
@@ -95,34 +75,20 @@ func (tx *Tx) KeepProtectedFiles(files []ProtectedFile) error {
 
 // addReview puts changed protected files up for a person's approval.
 func (tx *Tx) addReview(s ralph.Session, files []string) error {
-	list, err := text(files)
-	if err != nil {
-		return err
-	}
 	body := "The session's work holds, but it changed protected files:\n"
 	for _, f := range files {
 		body += "\n- `" + f + "`"
 	}
-	id, err := tx.insert(`
-		INSERT INTO task_comments (task_id, session_id, author, author_kind, kind, body, holding, review, created)
-		VALUES ($1, $2, 'ralph', 'agent', 'question', $3, 1, $4, $5) RETURNING id`, s.TaskID, s.ID, body, list, tx.now.String())
-	if err != nil {
-		return err
-	}
-	return tx.record(ralph.Event{Type: ralph.EventCommentAdded, TaskID: s.TaskID, SessionID: s.ID},
-		map[string]any{"taskId": s.TaskID, "commentId": id, "kind": ralph.Question, "authorKind": ralph.ByAgent, "authorId": "ralph"})
+	return tx.ownComment(s.TaskID, s.ID, ralph.Question, cells{"body": body, "review": asJSON(files)})
 }
 
 // Review are the protected files that a comment puts up for approval; none if it
 // is another comment.
 func (tx *Tx) Review(comment int64) ([]string, error) {
-	var list string
-	if err := tx.row(`SELECT review FROM task_comments WHERE id = $1`, comment).Scan(&list); err != nil || list == "" {
-		return nil, err
-	}
 	var files []string
-	if err := json.Unmarshal([]byte(list), &files); err != nil {
-		return nil, fmt.Errorf("comment %d: %w", comment, err)
+	err := tx.row(`SELECT coalesce(nullif(review, ''), '[]') FROM task_comments WHERE id = $1`, comment).Scan(column(&files))
+	if err != nil {
+		return nil, fmt.Errorf("files of comment %d: %w", comment, err)
 	}
 	return files, nil
 }
@@ -130,8 +96,7 @@ func (tx *Tx) Review(comment int64) ([]string, error) {
 // UnderReview are the protected files that wait for a person's approval.
 func (tx *Tx) UnderReview() (map[string]bool, error) {
 	lists, err := all(tx, func(row scanner) (files []string, err error) {
-		err = row.Scan(column(&files))
-		return files, err
+		return files, row.Scan(column(&files))
 	}, `SELECT review FROM task_comments WHERE holding = 1 AND review <> ''`)
 	waiting := map[string]bool{}
 	for _, files := range lists {

@@ -36,6 +36,9 @@ func (a *app) approveConfig(ctx context.Context, yes bool) error {
 	if !a.json {
 		fmt.Fprintf(a.out, "%s:\n%s", why, p.Differences())
 	}
+	if err := p.Approvable(); err != nil {
+		return err
+	}
 	if !yes {
 		if !onTerminal(a.in) {
 			return usage(errors.New("there is no terminal to ask on; look at what changed, then `ralph approve config --yes`"))

@@ -12,6 +12,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/loop"
+	"ralph/loop/session"
 	"ralph/mcpserver"
 	"ralph/signals"
 	"ralph/store"
@@ -98,7 +99,7 @@ func sayClaimed(w io.Writer, v claimed, registered bool) {
 }
 
 func newTaskComplete(a *app) *cobra.Command {
-	var c loop.Completion
+	var c session.Completion
 	cmd := newCommand("complete ID", onTask(func(ctx context.Context, id int64) error {
 		for _, l := range c.Learnings {
 			if err := ralph.CheckText("--learning", l, true); err != nil {

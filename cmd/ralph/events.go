@@ -25,7 +25,7 @@ import (
 // however many there are.
 const eventPage = 500
 
-// pollFollowed is how often a follower looks for new events.
+// pollFollowed is how often a follower looks whether anybody still reads what it prints.
 const pollFollowed = 200 * time.Millisecond
 
 func newEvents(a *app) *cobra.Command {
@@ -110,18 +110,23 @@ func (r *eventReader) follow(ctx context.Context) error {
 	tick := time.NewTicker(pollFollowed)
 	defer tick.Stop()
 	for {
+		changed := r.db.Changed()
 		if err := r.print(ctx); err != nil {
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 				return nil
 			}
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if readerGone(r.out) {
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
 				return nil
+			case <-changed:
+				waiting = false
+			case <-tick.C:
+				if readerGone(r.out) {
+					return nil
+				}
 			}
 		}
 	}
@@ -151,49 +156,43 @@ func (r *eventReader) one(e ralph.Event) error {
 
 // details are in words what an event's payload says.
 func details(e ralph.Event) string {
-	var d struct {
-		Title, Status, From, To, Reason, Kind, AuthorID, Decision, Previous, State, Source string
-		CommentID, AmendmentID                                                             int64
-		PatchKeys                                                                          []string
-		ClaimDropped, Unexpected                                                           bool
-		Exit                                                                               int `json:"exit_status"`
-	}
-	if err := json.Unmarshal(e.Payload, &d); err != nil {
-		return string(e.Payload)
-	}
 	because := func(text string) string {
 		if text == "" {
 			return ""
 		}
 		return ": " + text
 	}
-	switch e.Type {
-	case ralph.EventTaskCreated:
-		return d.Title + " (" + d.Status + ")"
-	case ralph.EventTaskStatusChanged:
-		return d.From + " → " + d.To + because(d.Reason)
-	case ralph.EventCommentAdded:
-		return fmt.Sprintf("%s %d by %s", d.Kind, d.CommentID, d.AuthorID)
-	case ralph.EventCommentResolved:
-		return fmt.Sprintf("comment %d%s", d.CommentID, because(d.Decision))
-	case ralph.EventAmendmentProposed:
-		return fmt.Sprintf("amendment %d of %s", d.AmendmentID, strings.Join(d.PatchKeys, ", "))
-	case ralph.EventAmendmentApplied:
-		if d.ClaimDropped {
-			return fmt.Sprintf("amendment %d; the claim is dropped", d.AmendmentID)
+	told, err := e.Read()
+	if err != nil {
+		return string(e.Payload)
+	}
+	switch p := told.(type) {
+	case ralph.TaskCreated:
+		return fmt.Sprintf("%s (%s)", p.Title, p.Status)
+	case ralph.TaskStatusChanged:
+		return fmt.Sprintf("%s → %s%s", p.From, p.To, because(p.Reason))
+	case ralph.CommentAdded:
+		return fmt.Sprintf("%s %d by %s", p.Kind, p.CommentID, p.Author)
+	case ralph.CommentResolved:
+		return fmt.Sprintf("comment %d%s", p.CommentID, because(p.Decision))
+	case ralph.AmendmentMade:
+		return fmt.Sprintf("amendment %d of %s", p.AmendmentID, strings.Join(p.PatchKeys, ", "))
+	case ralph.AmendmentApplied:
+		if p.ClaimDropped {
+			return fmt.Sprintf("amendment %d; the claim is dropped", p.AmendmentID)
 		}
-		return fmt.Sprintf("amendment %d", d.AmendmentID)
-	case ralph.EventAmendmentRejected:
-		return fmt.Sprintf("amendment %d", d.AmendmentID)
-	case ralph.EventSessionState:
-		if d.Unexpected {
-			d.Source += ", unusual order"
+		return fmt.Sprintf("amendment %d", p.AmendmentID)
+	case ralph.AmendmentRefused:
+		return fmt.Sprintf("amendment %d", p.AmendmentID)
+	case ralph.SessionMoved:
+		if p.Unexpected {
+			p.Source += ", unusual order"
 		}
-		return fmt.Sprintf("%s → %s (%s)", d.Previous, d.State, d.Source)
-	case ralph.EventRunStarted:
+		return fmt.Sprintf("%s → %s (%s)", p.Previous, p.State, p.Source)
+	case ralph.RunStarted:
 		return fmt.Sprintf("run %d", e.RunID)
-	case ralph.EventRunEnded:
-		return fmt.Sprintf("run %d with status %d%s", e.RunID, d.Exit, because(d.Reason))
+	case ralph.RunEnded:
+		return fmt.Sprintf("run %d with status %d%s", e.RunID, p.ExitStatus, because(p.Reason))
 	}
 	return string(e.Payload)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/report"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -108,7 +108,7 @@ func sayProgress(w io.Writer, f ralph.Feature, p store.Progress) {
 		fmt.Fprintf(w, "tasks    %s\n", strings.Join(counts, ", "))
 	}
 	if p.Sessions > 0 {
-		fmt.Fprintf(w, "spent    %s in %s\n", dollars(p.CostUSD), report.Count(p.Sessions, "session"))
+		fmt.Fprintf(w, "spent    %s in %s\n", dollars(p.CostUSD), text.Count(p.Sessions, "session"))
 	}
 	if p.Open > 0 {
 		fmt.Fprintf(w, "open     %d questions and blockers (see `ralph inbox`)\n", p.Open)

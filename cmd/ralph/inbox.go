@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -38,7 +38,7 @@ func newInbox(a *app) *cobra.Command {
 
 // sayItem prints what waits; its options with numbers, if one is to be chosen.
 func sayItem(w io.Writer, i store.InboxItem, numbered bool) {
-	fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), transcript.VisibleLine(i.Title))
+	fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), text.VisibleLine(i.Title))
 	sayWhole(w, "           ", i.Text)
 	for _, l := range i.Diff {
 		fmt.Fprintf(w, "           %s\n", printable(l))
@@ -54,7 +54,7 @@ func sayItem(w io.Writer, i store.InboxItem, numbered bool) {
 		if numbered {
 			mark += fmt.Sprintf(" %d", n+1)
 		}
-		fmt.Fprintf(w, "           %s %s\n", mark, transcript.VisibleLine(o))
+		fmt.Fprintf(w, "           %s %s\n", mark, text.VisibleLine(o))
 	}
 }
 

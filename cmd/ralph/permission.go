@@ -11,7 +11,7 @@ import (
 
 	"ralph"
 	"ralph/internal/permission"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/loop/agent/claude"
 	"ralph/store"
 )
@@ -40,7 +40,7 @@ func newPermissionList(a *app) *cobra.Command {
 				by = " (" + by + ")"
 			}
 			fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n",
-				p.ID, p.TaskID, p.Decision, by, p.Tool, transcript.VisibleLine(p.Input))
+				p.ID, p.TaskID, p.Decision, by, p.Tool, text.VisibleLine(p.Input))
 		})
 	cmd.Flags().StringVar(&session, "session", "", "all that this session asked, by the beginning of its `ID`")
 	return cmd
@@ -76,7 +76,7 @@ func newPermissionTest(a *app) *cobra.Command {
 			return usage(err)
 		}
 		input := json.RawMessage(args[1])
-		if field := claude.InputField(args[0]); field != "" {
+		if field := claude.MainField(args[0]); field != "" {
 			if input, err = json.Marshal(map[string]string{field: args[1]}); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 	"ralph/internal/report"
 	"ralph/internal/show"
 	"ralph/internal/systemd"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -27,7 +28,6 @@ type progress struct {
 	json  bool
 	after int64
 
-	poll    time.Duration
 	batches bool // one run follows the other: each end is worth a line
 	journal bool // the output is systemd's journal, which has times of its own
 
@@ -39,29 +39,35 @@ type progress struct {
 	last     string    // what the last line says; "" if it is none of these
 }
 
-// How often new events are looked for: somebody may be watching a run, hardly a
-// daemon, which is to cost nothing while it waits.
-const (
-	pollEvents = 150 * time.Millisecond
-	pollDaemon = time.Second
-)
+// countdown is how often the last line of a terminal is written anew.
+const countdown = 150 * time.Millisecond
 
 // follow shows events until over is closed, and then those that are left.
 func (p *progress) follow(over <-chan struct{}) error {
-	tick := time.NewTicker(p.poll)
-	defer tick.Stop()
+	var tick <-chan time.Time
+	if p.terminal {
+		ticker := time.NewTicker(countdown)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	changed := p.store.Changed()
+	if err := p.show(); err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-over:
 			p.until, p.task = time.Time{}, 0
 			return errors.Join(p.clear(), p.show())
-		case <-tick.C:
+		case <-changed:
+			changed = p.store.Changed()
 			if err := p.show(); err != nil {
 				return err
 			}
-			if err := p.status(time.Now()); err != nil {
-				return err
-			}
+		case <-tick:
+		}
+		if err := p.status(time.Now()); err != nil {
+			return err
 		}
 	}
 }
@@ -140,40 +146,40 @@ func (p *progress) one(e ralph.Event) error {
 		_, err := fmt.Fprintf(p.out, "%s%s\n", before, line)
 		return err
 	}
-	if e.Type != ralph.EventRunEnded {
+	told, err := e.Read()
+	end, ended := told.(ralph.RunEnded)
+	if err != nil || !ended {
 		return json.NewEncoder(p.out).Encode(e)
 	}
-	flat := map[string]any{}
-	if err := json.Unmarshal(e.Payload, &flat); err != nil {
-		return err
-	}
-	flat["id"], flat["type"], flat["run_id"], flat["created"] = e.ID, e.Type, e.RunID, e.Created
-	return json.NewEncoder(p.out).Encode(flat)
+	return json.NewEncoder(p.out).Encode(struct {
+		ralph.RunEnded
+		Created ralph.Time `json:"created"`
+		ID      int64      `json:"id"`
+		RunID   int64      `json:"run_id"`
+		Type    string     `json:"type"`
+	}{end, e.Created, e.ID, e.RunID, e.Type})
 }
 
 // note keeps what the last line is to say: whatever happens after a wait was
 // announced ends it.
 func (p *progress) note(e ralph.Event) {
 	p.until = time.Time{}
-	var d struct {
-		Until ralph.Time
-		State ralph.Phase
-	}
-	if err := json.Unmarshal(e.Payload, &d); err != nil {
+	told, err := e.Read()
+	if err != nil {
 		return
 	}
-	switch e.Type {
-	case ralph.EventRunWaiting:
+	switch d := told.(type) {
+	case ralph.RunWaiting:
 		p.until = d.Until.Time
-	case ralph.EventSessionStarted:
+	case ralph.SessionStarted:
 		if e.RunID != 0 { // else it is a worker's
 			p.task, p.phase, p.since = e.TaskID, ralph.PhaseIdle, e.Created.Time
 		}
-	case ralph.EventSessionState:
+	case ralph.SessionMoved:
 		if e.TaskID == p.task {
 			p.phase, p.since = d.State, e.Created.Time
 		}
-	case ralph.EventSessionEnded:
+	case ralph.SessionEnded:
 		if e.TaskID == p.task {
 			p.task = 0
 		}
@@ -182,68 +188,68 @@ func (p *progress) note(e ralph.Event) {
 
 // describe is an event in one line for people; "" for those of no interest.
 func describe(e ralph.Event) string {
-	var d struct {
-		Title, Reason, Verb, From, To, Outcome, Status, Model, State string
-		StatusReason                                                 string `json:"status_reason"`
-		Attempt                                                      int
-		Seconds                                                      float64
-		Cost                                                         float64 `json:"cost_usd"`
-		Until                                                        ralph.Time
-		Payload                                                      map[string]any
-		Gone, Notes                                                  []string
-		Command                                                      string
-		Snapshot                                                     int64 `json:"snapshot_id"`
-		Permission                                                   int64 `json:"permissionId"`
-		Tool, Input, Commit, Follows                                 string
-		Checks                                                       []ralph.Check
-		Expires                                                      ralph.Time
-	}
-	if err := json.Unmarshal(e.Payload, &d); err != nil {
+	told, err := e.Read()
+	if err != nil {
 		return ""
 	}
-	switch e.Type {
-	case ralph.EventSessionStarted:
+	switch d := told.(type) {
+	case ralph.SessionStarted:
 		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)", e.TaskID, oneLine(d.Title, 100), d.Attempt, e.SessionID)
-	case ralph.EventSignal:
-		for _, field := range []string{"summary", "reason", "question", "what", "text", "on"} {
-			if s, ok := d.Payload[field].(string); ok {
-				return fmt.Sprintf("    %s: %s", d.Verb, oneLine(s, 100))
-			}
-		}
-	case ralph.EventBaselineRed:
+	case ralph.SignalGiven:
+		return describeSignal(d)
+	case ralph.BaselineRed:
 		if e.TaskID == 0 {
 			return describeRed(d.Follows, d.Checks)
 		}
-		return fmt.Sprintf("! the verification fails before TASK-%d is begun, and refuses its done until it passes: %s", e.TaskID, oneLine(d.Reason, 200))
-	case ralph.EventDoneRefused:
+		return fmt.Sprintf("! the verification fails before TASK-%d is begun, and refuses its done until it passes: %s",
+			e.TaskID, oneLine(d.Reason, 200))
+	case ralph.DoneRefused:
 		return "    refused: " + oneLine(d.Reason, 200)
-	case ralph.EventSessionRefused:
+	case ralph.CommandRefused:
 		return fmt.Sprintf("    refused: `%s`, which only people may do", oneLine(d.Command, 200))
-	case ralph.EventSessionEnded:
-		line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)", e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.Cost))
+	case ralph.SessionEnded:
+		line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)",
+			e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.CostUSD))
 		if n := len(d.Gone); n > 0 {
-			line += fmt.Sprintf("\n          ! %d files that you had not committed are gone (%s): `ralph snapshot restore %d`", n, oneLine(strings.Join(d.Gone, ", "), 100), d.Snapshot)
+			line += fmt.Sprintf("\n          ! %d files that you had not committed are gone (%s): `ralph snapshot restore %d`",
+				n, oneLine(strings.Join(d.Gone, ", "), 100), d.SnapshotID)
 		}
 		for _, n := range d.Notes {
 			line += "\n          ! " + oneLine(n, 400)
 		}
 		return line
-	case ralph.EventTaskCommitted:
+	case ralph.SessionRestored:
+		return "    ! " + oneLine(d.Note, 400)
+	case ralph.TaskCommitted:
 		return fmt.Sprintf("    committed %.12s", d.Commit)
-	case ralph.EventPermissionAsked:
-		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph permission allow %d`, or `ralph permission deny %d`", e.TaskID, transcript.VisibleLine(d.Tool+" "+d.Input), d.Permission, d.Permission)
+	case ralph.PermissionAsked:
+		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph permission allow %d`, or `ralph permission deny %d`",
+			e.TaskID, text.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
 		if !d.Expires.IsZero() {
 			line += fmt.Sprintf(" (answers itself with deny at %s)", d.Expires.Local().Format("15:04:05"))
 		}
 		return line
-	case ralph.EventRunWaiting:
+	case ralph.RunWaiting:
 		if d.State == "paused" {
 			return "… " + oneLine(d.Reason, 200) + "; `ralph resume` goes on"
 		}
 		if d.Until.IsZero() {
 			return "… waiting " + oneLine(d.Reason, 200)
 		}
-		return fmt.Sprintf("… waiting until %s (%s from now): %s", d.Until.Local().Format("Jan 2 15:04:05"), time.Until(d.Until.Time).Round(time.Second), oneLine(d.Reason, 200))
+		return fmt.Sprintf("… waiting until %s (%s from now): %s", d.Until.Local().Format("Jan 2 15:04:05"),
+			time.Until(d.Until.Time).Round(time.Second), oneLine(d.Reason, 200))
+	}
+	return ""
+}
+
+// describeSignal is what an agent signalled, in one line.
+func describeSignal(s ralph.SignalGiven) string {
+	var said struct{ Summary, Reason, Question, What, Text, On *string }
+	if err := json.Unmarshal(s.Payload, &said); err != nil {
+		return ""
+	}
+	if text := cmp.Or(said.Summary, said.Reason, said.Question, said.What, said.Text, said.On); text != nil {
+		return fmt.Sprintf("    %s: %s", s.Verb, oneLine(*text, 100))
 	}
 	return ""
 }
@@ -264,9 +270,9 @@ func describeRed(follows string, checks []ralph.Check) string {
 
 // level is how much an event matters to somebody who reads what went wrong only.
 func level(e ralph.Event) slog.Level {
-	var d struct{ Status ralph.Status }
-	if err := json.Unmarshal(e.Payload, &d); err == nil && e.Type == ralph.EventSessionEnded {
-		switch d.Status {
+	told, err := e.Read()
+	if end, ok := told.(ralph.SessionEnded); ok && err == nil {
+		switch end.Status {
 		case ralph.Failed, ralph.Blocked, ralph.NeedsInput:
 			return slog.LevelWarn
 		}
@@ -276,25 +282,18 @@ func level(e ralph.Event) slog.Level {
 
 // describeEnd is the end of a batch in one line.
 func describeEnd(e ralph.Event) string {
-	var d struct {
-		Status          int `json:"exit_status"`
-		Reason          string
-		Sessions, Tasks int
-		Cost            float64 `json:"cost_usd"`
-	}
-	if err := json.Unmarshal(e.Payload, &d); err != nil {
+	told, err := e.Read()
+	d, ok := told.(ralph.RunEnded)
+	if err != nil || !ok {
 		return ""
 	}
-	return fmt.Sprintf("● batch ended: %s (%s on %s, %s, status %d)", oneLine(d.Reason, 200), report.Count(d.Sessions, "session"), report.Count(d.Tasks, "task"), dollars(d.Cost), d.Status)
+	return fmt.Sprintf("● batch ended: %s (%s on %s, %s, status %d)", oneLine(d.Reason, 200),
+		text.Count(d.Sessions, "session"), text.Count(d.Tasks, "task"), dollars(d.CostUSD), d.ExitStatus)
 }
 
 // oneLine cuts text to one line of at most n characters, what hides in it made visible.
 func oneLine(s string, n int) string {
-	runes := []rune(strings.NewReplacer("\n", " ", "\t", " ").Replace(transcript.Visible(s)))
-	if len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return string(runes)
+	return text.Line(s, n)
 }
 
 // summary says what a run came to: per task what happened and why, what waits
@@ -348,12 +347,12 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 	fmt.Fprintln(w)
 	for _, id := range order {
 		l := lines[id]
-		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), report.Count(l.sessions, "session"), dollars(l.cost))
+		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), text.Count(l.sessions, "session"), dollars(l.cost))
 		for _, n := range l.notes {
 			fmt.Fprintf(w, "           ! %s\n", oneLine(n, 400))
 		}
 		for _, f := range l.flags {
-			fmt.Fprintf(w, "           %s\n", oneLine(f.Line(), 300))
+			fmt.Fprintf(w, "           %s\n", oneLine(f.String(), 300))
 		}
 	}
 	if len(inbox) > 0 {
@@ -362,7 +361,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 120), i.Command)
 		}
 	}
-	fmt.Fprintf(w, "\n%s on %s, %s, %s\n", report.Count(run.Sessions, "session"), report.Count(run.Tasks, "task"), dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
+	fmt.Fprintf(w, "\n%s on %s, %s, %s\n", text.Count(run.Sessions, "session"), text.Count(run.Tasks, "task"), dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
 	for i, r := range result.Reasons {
 		prefix := "ended: "
 		if i > 0 {

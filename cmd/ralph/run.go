@@ -20,9 +20,9 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/project"
 	"ralph/internal/schedule"
-	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -133,7 +133,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return err
 	}
 	defer db.Close()
-	if err := p.RefuseUnapproved(); err != nil {
+	if err := p.RefuseUnapproved(db); err != nil {
 		return o.notBegun(ctx, a, db, err)
 	}
 	if why := p.WaitsForApproval(); why != "" {
@@ -154,7 +154,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	l.Model, l.NoWait = o.model, o.noWait
+	l.Models.Flag, l.NoWait = o.model, o.noWait
 	if o.beside, err = beside.New(p, db, version()); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	}
 	status, err := o.reported(ctx, a, db, l)
 	if gone := state.IntactAfter(db, err); gone != nil {
-		err = p.Lost(ctx, db, l.Tree, gone)
+		err = p.Lost(ctx, db, l.Place.Tree, gone)
 	} else if kerr := p.Tidy(ctx, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
 	}
@@ -292,7 +292,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 						over = "\r\x1b[K" // a countdown may stand there
 					}
 					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n",
-						over, l.ShutdownGrace)
+						over, l.Session.Grace)
 				}
 			} else {
 				cancel()
@@ -305,11 +305,8 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	}
 	progress := &progress{
 		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
-		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
+		batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
 		terminal: onTerminal(a.out),
-	}
-	if l.Daemon {
-		progress.poll = pollDaemon
 	}
 	if !progress.json {
 		if err := plan(ctx, a.out, l); err != nil {
@@ -364,7 +361,7 @@ func plan(ctx context.Context, out io.Writer, l *loop.Loop) error {
 		lim.MaxSessions, lim.MaxTasks, span(lim.MaxSeconds), lim.MaxCostUSD, lim.MaxDayCostUSD,
 		span(lim.SessionSeconds), span(lim.IdleSeconds), lim.SessionTurns, lim.SessionCostUSD)
 	sayPlace(ctx, &w, l)
-	verification := strings.Join(l.Verification.Commands, "; ")
+	verification := strings.Join(l.Check.Commands, "; ")
 	if verification == "" {
 		verification = "none for the project (set verify in ralph.yaml)"
 	}
@@ -411,4 +408,4 @@ func span(seconds float64) string {
 }
 
 // dollars is an amount for people.
-func dollars(usd float64) string { return show.Dollars(usd) }
+func dollars(usd float64) string { return text.Money(usd) }

@@ -249,6 +249,7 @@ func (w *chatWatch) follow(ctx context.Context) error {
 		}
 		return nil
 	}
+	changed := w.db.Changed()
 	if err := w.db.View(ctx, begin); err != nil {
 		return err
 	}
@@ -260,6 +261,12 @@ func (w *chatWatch) follow(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+		changed = w.db.Changed()
 		over, err := w.look(ctx)
 		if err != nil || over {
 			if ctx.Err() != nil {
@@ -350,24 +357,24 @@ func (w *chatWatch) show(tx *store.Tx, e ralph.Event) error {
 
 // line is an event of a chat for people; "" for those of no interest.
 func (w *chatWatch) line(tx *store.Tx, e ralph.Event) (string, error) {
-	switch e.Type {
-	case ralph.EventSessionProgress:
-		var p ralph.Progress
-		if err := json.Unmarshal(e.Payload, &p); err != nil {
-			return "", err
-		}
+	told, err := e.Read()
+	if err != nil {
+		return "", err
+	}
+	switch p := told.(type) {
+	case ralph.SessionProgressed:
 		s, err := tx.Session(e.SessionID)
 		if err != nil {
 			return "", err
 		}
-		line := reported(p)
+		line := reported(p.Progress)
 		if u, err := w.chats.ContextOf(tx, s); err == nil && u.Percent != nil {
 			line += fmt.Sprintf("  (context %.0f %% full)", *u.Percent)
 		}
 		return line, nil
-	case ralph.EventSessionCheckpoint:
+	case ralph.CheckpointKept:
 		return "checkpoint kept", nil
-	case ralph.EventCommentAdded:
+	case ralph.CommentAdded:
 		return "comment: see `ralph timeline " + fmt.Sprint(e.TaskID) + "`", nil
 	}
 	return strings.TrimSpace(describe(e)), nil

@@ -15,8 +15,8 @@ import (
 	"ralph"
 	"ralph/internal/permission"
 	"ralph/internal/project"
-	"ralph/internal/report"
 	"ralph/internal/state"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 )
 
@@ -57,7 +57,7 @@ func newSnapshotList(a *app) *cobra.Command {
 		return a.print(list, func(w io.Writer) {
 			for _, s := range list {
 				fmt.Fprintf(w, "%4d  %s  %9s  %s\n", s.ID, s.Created.Local().Format("Jan 2 15:04:05"),
-					report.Count(s.Files, "file"), oneLine(s.Message, 100))
+					text.Count(s.Files, "file"), oneLine(s.Message, 100))
 			}
 		})
 	})

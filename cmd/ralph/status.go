@@ -5,15 +5,13 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/project"
-	"ralph/internal/report"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -95,7 +93,7 @@ func newStatus(a *app) *cobra.Command {
 func sayStatus(w io.Writer, v statusView, now ralph.Time) {
 	for _, i := range v.Inbox {
 		if i.Kind == "permission" {
-			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s", i.TaskID, transcript.VisibleLine(i.Text), i.Command)
+			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s", i.TaskID, text.VisibleLine(i.Text), i.Command)
 			if !i.Expires.IsZero() {
 				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, i.Expires.Sub(now.Time).Round(time.Second).Seconds())))
 			}
@@ -106,12 +104,7 @@ func sayStatus(w io.Writer, v statusView, now ralph.Time) {
 	case v.Run == nil:
 		fmt.Fprintln(w, "no run yet")
 	case v.Running:
-		doing := v.Run.State
-		if why := oneLine(v.Run.StateReason, 200); strings.HasPrefix(why, doing) {
-			doing = why
-		} else {
-			doing = strings.TrimSpace(doing + " " + why)
-		}
+		doing := ralph.Doing(v.Run.State, oneLine(v.Run.StateReason, 200), "")
 		fmt.Fprintf(w, "running since %s (process %d), %s\n", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID, doing)
 		if until := v.Run.WaitUntil; !until.IsZero() {
 			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))
@@ -208,7 +201,7 @@ func sayLimits(w io.Writer, v statusView, now ralph.Time) {
 	if v.Run == nil || v.Running {
 		return
 	}
-	fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", report.Count(v.Run.Sessions, "session"), report.Count(v.Run.Tasks, "task"), dollars(v.Run.CostUSD), took(*v.Run, false, now))
+	fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", text.Count(v.Run.Sessions, "session"), text.Count(v.Run.Tasks, "task"), dollars(v.Run.CostUSD), took(*v.Run, false, now))
 }
 
 // took is how long a run has lasted; of a lost one nobody knows.

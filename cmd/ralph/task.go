@@ -14,7 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/show"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -109,7 +109,7 @@ func newTaskShow(a *app) *cobra.Command {
 
 // printable is a text with what would steer a terminal, hide, or turn the order of
 // letters around made visible.
-func printable(s string) string { return transcript.Visible(s) }
+func printable(s string) string { return text.Visible(s) }
 
 func newTaskEdit(a *app) *cobra.Command {
 	var n ralph.Task
@@ -155,7 +155,11 @@ func newTaskEdit(a *app) *cobra.Command {
 			if len(e.Changes) == 0 {
 				return e, nil
 			}
-			return e, a.updateTask(tx, t, e.ofContract())
+			if err := tx.UpdateTask(t); err != nil {
+				return e, err
+			}
+			_, err = tx.StopForContract(before, t, false, a.person())
+			return e, err
 		})
 		if err != nil {
 			return err
@@ -169,19 +173,6 @@ func newTaskEdit(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false,
 		"drop the verification commands that it has; --verify then begins a new list")
 	return cmd
-}
-
-// updateTask changes a task. A session that works on it is stopped if it has begun with
-// something else; a person's goes on: people change both.
-func (a *app) updateTask(tx *store.Tx, t ralph.Task, contract bool) error {
-	if err := tx.UpdateTask(t); err != nil || t.Status != ralph.InProgress || !contract {
-		return err
-	}
-	s, err := tx.Session(t.ClaimedBy)
-	if err != nil || s.Origin == ralph.FromHuman {
-		return err
-	}
-	return tx.RequestStop(s.ID, "contract", a.person())
 }
 
 // added is a list with what it does not have yet of more, in a memory of its own.
@@ -199,17 +190,6 @@ func added(list, more []string) []string {
 type editedTask struct {
 	ralph.Task
 	Changes map[string]ralph.Change `json:"changes"`
-}
-
-// ofContract reports whether what the task asks for was changed: a session that works
-// on it has begun with something else.
-func (e editedTask) ofContract() bool {
-	for _, name := range []string{"title", "description", "acceptance", "verify"} {
-		if _, changed := e.Changes[name]; changed {
-			return true
-		}
-	}
-	return false
 }
 
 // sayEdited prints what an edit changed, a line each.

@@ -14,6 +14,8 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/agent/claude"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -94,8 +96,8 @@ func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue, err
 	}
 	db, err := store.Open(ctx, p.database(), store.Options{})
 	q.Loop = &loop.Loop{
-		Store: db, Tree: tree, Dir: p.dir, State: filepath.Dir(p.database()), Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{Attempts: 1000}, PromptTokens: 24_000, ToolPrefix: "mcp__ralph__ralph_signal_",
+		Store: db, Place: &place.Place{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())}, Log: slog.New(slog.DiscardHandler),
+		Limits: ralph.Limits{Attempts: 1000}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: claude.ToolPrefix + "ralph_signal_"},
 	}
 	return q, err
 }
@@ -151,7 +153,7 @@ func (q queue) session(ctx context.Context, took []samples) error {
 
 	id := uuid.NewString()
 	if err := q.Store.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.StartSession(store.Start{ID: id, Task: task.ID, Run: q.run, Dir: q.Dir})
+		_, err := tx.StartSession(store.Start{ID: id, Task: task.ID, Run: q.run, Dir: q.Place.Dir})
 		return err
 	}); err != nil {
 		return err

@@ -94,6 +94,7 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 			}
 			return retention.Open(filepath.Join(p.Session(session), name))
 		},
+		Reader:  claude.NewReader,
 		Observe: (&metrics.Server{Store: db, Version: o.Version, Log: p.Log, Active: p.Active}).Handler(),
 	}
 	return d, nil

@@ -15,6 +15,8 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"ralph/internal/text"
 )
 
 // Bounds of every setting. They are far from any use; they keep sums of
@@ -119,7 +121,7 @@ func parseDuration(text string) (time.Duration, error) {
 }
 
 // quoted is a value as an error repeats it.
-func quoted(text string) string { return strconv.Quote(printable(text, maxQuoted)) }
+func quoted(value string) string { return strconv.Quote(text.Clip(value, maxQuoted)) }
 
 // check tells whether a setting can have a value. For a list, the index says
 // which item is wrong; it is -1 otherwise.

@@ -40,9 +40,9 @@ func (a *app) answered(w http.ResponseWriter, r *http.Request, said string, err 
 	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// text is what was written in a field of a form, with the ends of lines as
+// written is what was written in a field of a form, with the ends of lines as
 // everywhere else.
-func text(r *http.Request, name string) string {
+func written(r *http.Request, name string) string {
 	return strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n"))
 }
 
@@ -53,7 +53,7 @@ func (a *app) comment(tx *store.Tx, r *http.Request) (string, error) {
 	}
 	c := ralph.Comment{
 		TaskID: task, Author: a.Person, AuthorKind: ralph.ByHuman, Kind: ralph.CommentKind(r.PostFormValue("kind")),
-		Body: text(r, "text"), Rationale: text(r, "rationale"),
+		Body: written(r, "text"), Rationale: written(r, "rationale"),
 	}
 	if c.Kind == "" {
 		c.Kind = ralph.Note
@@ -79,7 +79,7 @@ func (a *app) reply(tx *store.Tx, r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, err := tx.AddComment(ralph.Comment{TaskID: c.TaskID, Author: a.Person, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: text(r, "text"), ParentID: &parent})
+	id, err := tx.AddComment(ralph.Comment{TaskID: c.TaskID, Author: a.Person, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: written(r, "text"), ParentID: &parent})
 	return fmt.Sprintf("Comment %d is below comment %d.", id, parent), err
 }
 
@@ -88,9 +88,9 @@ func (a *app) answer(tx *store.Tx, r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	words := text(r, "option") // a button with one of the agent's own answers
+	words := written(r, "option") // a button with one of the agent's own answers
 	if words == "" {
-		words = text(r, "text")
+		words = written(r, "text")
 	}
 	if err := tx.Answer(id, words, a.Person); err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func (a *app) settle(tx *store.Tx, r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	words := text(r, "text")
+	words := written(r, "text")
 	switch verdict := r.PostFormValue("verdict"); {
 	case decidable && verdict != "approve" && verdict != "refuse":
 		return "", &ralph.FieldError{Field: "verdict", Problem: "is required", Accepted: []string{"approve", "refuse"}}
@@ -117,7 +117,7 @@ func (a *app) settle(tx *store.Tx, r *http.Request) (string, error) {
 	case verdict == "adopt":
 		_, err = tx.Adopt(id, a.Person)
 	case verdict == "task":
-		made, err := tx.TaskOf(id, text(r, "title"), a.Person)
+		made, err := tx.TaskOf(id, written(r, "title"), a.Person)
 		return fmt.Sprintf("TASK-%d was made of it.", made), err
 	default:
 		err = tx.Resolve(id, words, a.Person)
@@ -188,7 +188,7 @@ func (a *app) rejectTask(tx *store.Tx, r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("TASK-%d is rejected.", id), tx.RejectProposal(id, text(r, "text"), a.Person)
+	return fmt.Sprintf("TASK-%d is rejected.", id), tx.RejectProposal(id, written(r, "text"), a.Person)
 }
 
 func (a *app) decideAmendment(tx *store.Tx, r *http.Request) (string, error) {
@@ -201,9 +201,9 @@ func (a *app) decideAmendment(tx *store.Tx, r *http.Request) (string, error) {
 		return "", err
 	}
 	if !approve {
-		return fmt.Sprintf("Amendment %d is rejected.", id), tx.RejectAmendment(id, text(r, "text"), a.Person)
+		return fmt.Sprintf("Amendment %d is rejected.", id), tx.RejectAmendment(id, written(r, "text"), a.Person)
 	}
-	dropped, err := tx.ApproveAmendment(id, text(r, "text"), a.Person)
+	dropped, err := tx.ApproveAmendment(id, written(r, "text"), a.Person)
 	said := fmt.Sprintf("Amendment %d is applied.", id)
 	if dropped {
 		said += " The session that works on the task is being stopped; its work stays, and the next one begins with the amendment."
@@ -235,7 +235,7 @@ func (a *app) decidePermission(tx *store.Tx, r *http.Request) (string, error) {
 	if allow {
 		return "Allowed; the session goes on.", tx.AnswerPermission(id, true, "", a.Person)
 	}
-	return "Denied; the session goes on without.", tx.AnswerPermission(id, false, text(r, "text"), a.Person)
+	return "Denied; the session goes on without.", tx.AnswerPermission(id, false, written(r, "text"), a.Person)
 }
 
 // skip stops a session; its task goes back to the queue, behind others.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -73,7 +74,7 @@ type listView struct {
 
 func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 	q := r.URL.Query()
-	v := listView{Status: ralph.Status(q.Get("status")), Feature: q.Get("feature"), Text: line(ralph.MaxTitle, q.Get("q")), Statuses: ralph.Statuses}
+	v := listView{Status: ralph.Status(q.Get("status")), Feature: q.Get("feature"), Text: text.Line(q.Get("q"), ralph.MaxTitle), Statuses: ralph.Statuses}
 	// A number is a task's, however it is written.
 	if id, err := ralph.ParseTaskID(v.Text); err == nil {
 		if t, err := tx.Task(id); err == nil {

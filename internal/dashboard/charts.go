@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -88,7 +89,7 @@ func (v *chartsView) byDay(spent []store.Spent, first time.Time) {
 			ended[i].Values[k]++
 		}
 	}
-	v.Cost = newChart("Cost per day", []legendEntry{{"blue", "cost"}}, cost, money)
+	v.Cost = newChart("Cost per day", []legendEntry{{"blue", "cost"}}, cost, text.Money)
 	v.Tokens = newChart("Tokens per day", []legendEntry{{"green", "output"}, {"blue", "input"}, {"gray", "read from the cache"}}, tokens, short)
 	v.Outcomes = newChart("Sessions per day, by outcome", []legendEntry{{"green", "success"}, {"red", "failure"}, {"orange", "timeout"}}, ended, whole)
 }

@@ -17,6 +17,7 @@ import (
 
 	"ralph"
 	"ralph/internal/dashboard"
+	"ralph/loop/agent/claude"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -46,6 +47,7 @@ func newSite(t testing.TB) *site {
 		Limits: ralph.Limits{MaxSessions: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 20},
 		Log:    slog.New(slog.NewTextHandler(s.log, nil)),
 		Active: func() (bool, error) { return true, nil },
+		Reader: claude.NewReader,
 		Control: func(ctx context.Context, what string) error {
 			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 		},

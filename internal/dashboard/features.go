@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -75,5 +76,5 @@ func (a *app) feature(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	list, err := tx.Learnings(store.LearningFilter{Scope: ralph.ScopeFeature, Feature: f.Name})
 	v.Known, v.More = paged(list, learningsListed)
-	return view{title: "Feature " + line(60, f.Name), name: "feature", nav: "/features", live: true, body: v}, err
+	return view{title: "Feature " + text.Line(f.Name, 60), name: "feature", nav: "/features", live: true, body: v}, err
 }

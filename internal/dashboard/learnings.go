@@ -52,7 +52,7 @@ func (a *app) learnings(tx *store.Tx, r *http.Request) (view, error) {
 }
 
 func (a *app) addLearning(tx *store.Tx, r *http.Request) (string, error) {
-	l := ralph.Learning{Text: text(r, "text"), Kind: r.PostFormValue("kind"), Scope: ralph.ScopeProject, Feature: r.PostFormValue("feature"), Rationale: text(r, "rationale"), Author: a.Person}
+	l := ralph.Learning{Text: written(r, "text"), Kind: r.PostFormValue("kind"), Scope: ralph.ScopeProject, Feature: r.PostFormValue("feature"), Rationale: written(r, "rationale"), Author: a.Person}
 	if l.Feature != "" {
 		l.Scope = ralph.ScopeFeature
 	}

@@ -20,6 +20,8 @@ import (
 	goldtext "github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 	nethtml "golang.org/x/net/html"
+
+	"ralph/internal/text"
 )
 
 // A markdown renders texts of agents and people. What a person reads here is what
@@ -188,26 +190,26 @@ const (
 // render makes HTML of Markdown. Where anything of the text would be missing in it,
 // the text is shown as it is written.
 func (m markdown) render(s string) template.HTML {
-	s = shown(s)
-	text, rest := s, ""
+	s = text.Visible(s)
+	head, rest := s, ""
 	if len(s) > maxMarkdown {
-		text = head(s, maxMarkdown)
-		if i := strings.LastIndexByte(text, '\n'); i > 0 {
-			text = text[:i+1]
+		head = text.Head(s, maxMarkdown)
+		if i := strings.LastIndexByte(head, '\n'); i > 0 {
+			head = head[:i+1]
 		}
-		rest = s[len(text):]
+		rest = s[len(head):]
 	}
-	quotes, cells := weigh(text)
+	quotes, cells := weigh(head)
 	known := m.tables
 	if cells > maxCells {
 		known = m.plain
 	}
 	var b bytes.Buffer
-	if quotes > maxQuotes || known.Convert([]byte(text+"\n"), &b) != nil {
+	if quotes > maxQuotes || known.Convert([]byte(head+"\n"), &b) != nil {
 		return preformatted(s)
 	}
 	clean := m.policy.Sanitize(b.String())
-	if !complete(text, clean) {
+	if !complete(head, clean) {
 		return preformatted(s)
 	}
 	out := template.HTML(clean)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A problem is what the page of an error shows.
@@ -62,7 +63,7 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func notThere(r *http.Request) error {
-	return fmt.Errorf("the page %s: %w", line(100, r.URL.Path), ralph.ErrNotFound)
+	return fmt.Errorf("the page %s: %w", text.Line(r.URL.Path, 100), ralph.ErrNotFound)
 }
 
 // pathID reads the {id} of a path.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -32,8 +33,10 @@ func parsePages() (p pages, err error) {
 	md := newMarkdown()
 	base, err := template.New("").Funcs(template.FuncMap{
 		"static": func(name string) string { return "/static/" + p.style + "/" + name },
-		"md":     md.render, "plain": plain, "shown": shown, "line": line, "money": money, "span": span, "number": number, "plural": plural,
-		"moment": moment, "short": func(id string) string { return head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
+		"md":     md.render, "plain": text.Clean, "shown": text.Visible, "money": text.Money,
+		"line": func(n int, s string) string { return text.Line(s, n) },
+		"span": span, "number": number, "plural": plural,
+		"moment": moment, "short": func(id string) string { return text.Head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
 		"verb": lookOfVerb, "phase": lookOfPhase, "status": lookOfStatus, "args": args,
 		"sign": sign, "percent": percent, "left": left,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
@@ -211,7 +214,7 @@ const flashFor = 60
 // flash leaves a word about what was done for the next page.
 func (a *app) flash(w http.ResponseWriter, said string) {
 	http.SetCookie(w, &http.Cookie{
-		Name: a.key.cookie("flash"), Value: a.key.seal("flash", url.QueryEscape(line(300, said))), Path: "/", MaxAge: flashFor, HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteLaxMode,
+		Name: a.key.cookie("flash"), Value: a.key.seal("flash", url.QueryEscape(text.Line(said, 300))), Path: "/", MaxAge: flashFor, HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteLaxMode,
 	})
 }
 

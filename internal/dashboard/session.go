@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/transcript"
 	"ralph/signals"
 	"ralph/store"
@@ -118,7 +119,7 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 		v.Prompt = true
 		file.Close()
 	}
-	w := view{title: "Session " + head(s.ID, 8), name: "session", nav: "/sessions", task: s.TaskID, live: true, body: v}
+	w := view{title: "Session " + text.Head(s.ID, 8), name: "session", nav: "/sessions", task: s.TaskID, live: true, body: v}
 	// An earlier part of a transcript stands still.
 	if v.Running && v.Newer == "" {
 		w.stream, w.entry = s.ID, v.Last
@@ -255,8 +256,8 @@ func (a *app) prompt(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, fmt.Errorf("the prompt of session %.8s: %w", s.ID, err)
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxPrompt))
-	return view{title: "Prompt of session " + head(s.ID, 8), name: "prompt", nav: "/sessions", body: promptView{s, string(text)}}, err
+	all, err := io.ReadAll(io.LimitReader(file, maxPrompt))
+	return view{title: "Prompt of session " + text.Head(s.ID, 8), name: "prompt", nav: "/sessions", body: promptView{s, string(all)}}, err
 }
 
 // sessionsListed is how many sessions are on a page of the list.

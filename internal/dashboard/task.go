@@ -6,6 +6,7 @@ import (
 
 	"ralph"
 	"ralph/internal/report"
+	"ralph/internal/text"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -76,7 +77,7 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	if err := v.addTimeline(tx, r); err != nil {
 		return view{}, err
 	}
-	return view{title: "TASK-" + r.PathValue("id") + " " + line(80, v.Task.Title), name: "task", nav: "/board", task: id, live: true, body: v}, nil
+	return view{title: "TASK-" + r.PathValue("id") + " " + text.Line(v.Task.Title, 80), name: "task", nav: "/board", task: id, live: true, body: v}, nil
 }
 
 // addTimeline adds the page of the timeline that is asked for.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	"ralph/internal/dashboard"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 )
 
 func TestMarkdownIsRendered(t *testing.T) {
@@ -148,28 +148,28 @@ func readable(t *testing.T, page string) string {
 
 // losesNothing fails where a character of a text is not to be read on its page, unless
 // it is markup that is seen by what it does.
-func losesNothing(t *testing.T, text string) {
+func losesNothing(t *testing.T, md string) {
 	t.Helper()
-	page := string(dashboard.Render(text))
+	page := string(dashboard.Render(md))
 	got := []rune(readable(t, page))
-	for _, r := range strings.ReplaceAll(transcript.Visible(text), "\n", " ") {
+	for _, r := range strings.ReplaceAll(text.Visible(md), "\n", " ") {
 		switch {
 		case unicode.IsSpace(r):
 		case len(got) > 0 && got[0] == r:
 			got = got[1:]
 		case strings.ContainsRune("*`#>-+|=:~_.)", r):
 		default:
-			t.Errorf("%.200q loses %q: %.500q", text, r, page)
+			t.Errorf("%.200q loses %q: %.500q", md, r, page)
 			return
 		}
 	}
 	if len(got) > 0 {
-		t.Errorf("%.200q gains %q: %.500q", text, string(got), page)
+		t.Errorf("%.200q gains %q: %.500q", md, string(got), page)
 	}
 	// Such marks do something only where others of their kind stand.
 	for mark, does := range map[string][]string{"<": {}, "&": {}, "[": {}, "\\": {}, "_": {"<hr"}, "~": {"<pre"}, "*": {"<strong", "<em", "<li", "<hr"}, "`": {"<code"}, "|": {"<table"}, "#": {"mdh"}, ">": {"<blockquote"}, "=": {"mdh"}, ":": {"<table"}} {
-		if strings.Count(string(readable(t, page)), mark) < strings.Count(transcript.Visible(text), mark) && !slices.ContainsFunc(does, func(e string) bool { return strings.Contains(page, e) }) {
-			t.Errorf("%.200q loses %s: %.500q", text, mark, page)
+		if strings.Count(string(readable(t, page)), mark) < strings.Count(text.Visible(md), mark) && !slices.ContainsFunc(does, func(e string) bool { return strings.Contains(page, e) }) {
+			t.Errorf("%.200q loses %s: %.500q", md, mark, page)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/state"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -56,7 +57,7 @@ func Examine(ctx context.Context, open func(context.Context) (*project.Project, 
 	}
 	defer db.Close()
 	if why := p.WaitsForApproval(); why != "" {
-		note(Finding{"configuration", false, why + "; what follows is of the approved version", project.HowToApprove})
+		note(Finding{"configuration", false, why + "; what follows is of the approved version", p.HowToApprove()})
 	}
 	note(database(ctx, p, db)...)
 	note(unsettled(ctx, db)...)
@@ -206,7 +207,7 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 		switch {
 		case !c.Passed && !holds:
 			f.OK, f.Mend = true, "a run begins all the same: "+Excused
-			f.Found = show.Line(c.Command+": red already: "+strings.Join(c.Failures, ", "), 1000)
+			f.Found = text.Line(c.Command+": red already: "+strings.Join(c.Failures, ", "), 1000)
 		case !c.Passed:
 			f.Mend = "mend it: `ralph verify` shows its output. A run does not begin while it fails; " +
 				"`ralph run --on-red first` has one task mend it"

@@ -6,12 +6,13 @@ import (
 	"unicode/utf8"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 type beadsIssue struct {
 	Kind                                      string `json:"_type"`
 	Key, Value                                string // of a memory
-	ID                                        text
+	ID                                        ident
 	Title, Description, Design, Notes, Status string
 	Acceptance                                string `json:"acceptance_criteria"`
 	Priority                                  *int
@@ -23,8 +24,8 @@ type beadsIssue struct {
 }
 
 type beadsDependency struct {
-	IssueID   text   `json:"issue_id"`
-	DependsOn text   `json:"depends_on_id"`
+	IssueID   ident  `json:"issue_id"`
+	DependsOn ident  `json:"depends_on_id"`
 	Type      string `json:"type"`
 	DepType   string `json:"dep_type"` // as some versions have it
 }
@@ -107,7 +108,7 @@ const featureLabel = "feature:"
 func (v beadsIssue) labels() (feature string, others []string) {
 	for _, label := range v.Labels {
 		if name, ok := strings.CutPrefix(label, featureLabel); ok && feature == "" && utf8.RuneCountInString(name) <= ralph.MaxTitle {
-			feature = plainLine(name)
+			feature = text.Flat(name)
 			continue
 		}
 		others = append(others, label)

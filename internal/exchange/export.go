@@ -6,9 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A Queue is what a project has to export.
@@ -81,7 +81,7 @@ func writeJSONL(w io.Writer, q Queue) error {
 // writeMarkdown writes a checklist for people, a section a feature.
 func writeMarkdown(w io.Writer, q Queue) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n", plainLine(q.Project))
+	fmt.Fprintf(&b, "# %s\n", text.Flat(q.Project))
 	names := []string{""}
 	about := map[string]string{}
 	for _, f := range q.Features {
@@ -94,7 +94,7 @@ func writeMarkdown(w io.Writer, q Queue) error {
 		}
 		b.WriteString("\n")
 		if name != "" {
-			fmt.Fprintf(&b, "## %s\n\n", plainLine(name))
+			fmt.Fprintf(&b, "## %s\n\n", text.Flat(name))
 			if text := strings.TrimSpace(about[name]); text != "" {
 				fmt.Fprintf(&b, "%s\n\n", indent(text, ""))
 			}
@@ -117,29 +117,19 @@ func checklistItem(b *strings.Builder, t ralph.Task) {
 	case ralph.Rejected, ralph.Cancelled:
 		return // nobody is to do it
 	}
-	fmt.Fprintf(b, "- [%s] [TASK-%d] %s\n", mark, t.ID, plainLine(t.Title))
+	fmt.Fprintf(b, "- [%s] [TASK-%d] %s\n", mark, t.ID, text.Flat(t.Title))
 	if text := strings.TrimSpace(t.Description); text != "" {
 		fmt.Fprintf(b, "%s\n", indent(text, "  "))
 	}
 	for _, c := range t.Acceptance {
-		fmt.Fprintf(b, "  - %s\n", plainLine(c))
+		fmt.Fprintf(b, "  - %s\n", text.Flat(c))
 	}
 	for _, c := range t.Verify {
-		fmt.Fprintf(b, "  - `accept: %s`\n", plainLine(c))
+		fmt.Fprintf(b, "  - `accept: %s`\n", text.Flat(c))
 	}
 	for _, on := range t.DependsOn {
 		fmt.Fprintf(b, "  - depends on TASK-%d\n", on)
 	}
-}
-
-// plainLine is a text on one line, without control characters.
-func plainLine(s string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) {
-			return -1
-		}
-		return r
-	}, s)), " ")
 }
 
 // indent puts blanks before each line, and keeps a line of the text from being
@@ -239,7 +229,7 @@ func writeBeads(w io.Writer, q Queue) error {
 			criteria = append(criteria, "`accept: "+c+"`")
 		}
 		for _, c := range criteria {
-			i.Acceptance += "- " + plainLine(c) + "\n"
+			i.Acceptance += "- " + text.Flat(c) + "\n"
 		}
 		if i.Status == "closed" {
 			closed := t.Updated

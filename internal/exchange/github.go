@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 type gitHubIssue struct {
@@ -51,7 +52,7 @@ func readGitHub(data []byte) (in ralph.Import, err error) {
 			return in, err
 		}
 		if v.Milestone != nil && v.Milestone.Title != "" {
-			t.Feature = plainLine(v.Milestone.Title)
+			t.Feature = text.Flat(v.Milestone.Title)
 			if !features[t.Feature] {
 				features[t.Feature] = true
 				featureOf(&in, t.Feature, "")

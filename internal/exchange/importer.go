@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/signals"
 )
 
@@ -141,12 +142,12 @@ func check(in *ralph.Import) error {
 // fitTitle makes a title of one line; one that is too long stands whole in the
 // description.
 func fitTitle(t *ralph.ImportedTask) {
-	t.Title = plainLine(t.Title)
+	t.Title = text.Flat(t.Title)
 	if utf8.RuneCountInString(t.Title) <= ralph.MaxTitle {
 		return
 	}
 	t.Description = strings.TrimSpace(t.Title + "\n\n" + t.Description)
-	t.Title = string([]rune(t.Title)[:ralph.MaxTitle-1]) + "…"
+	t.Title = text.Clip(t.Title, ralph.MaxTitle)
 }
 
 // sourceOf is where ids come from: the format, and what the file calls itself.

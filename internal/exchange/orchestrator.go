@@ -24,10 +24,10 @@ func readOrchestrator(data []byte) (in ralph.Import, err error) {
 	}
 	for _, l := range lines {
 		var v struct {
-			ID                         text
+			ID                         ident
 			Title, Description, Status string
 			Priority                   *int
-			BlockedBy                  []text `json:"blocked_by"`
+			BlockedBy                  []ident `json:"blocked_by"`
 		}
 		if err := l.decode(&v); err != nil {
 			return in, err

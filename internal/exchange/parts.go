@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 )
 
 // Into puts all that a file has into one feature: its tasks, and what it knows of
@@ -32,10 +32,10 @@ type Splitting struct {
 // Form is what the editor shows first.
 func (s Splitting) Form() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The parts of TASK-%d: %s\n#\n", s.Task.ID, transcript.VisibleLine(s.Task.Title))
+	fmt.Fprintf(&b, "# The parts of TASK-%d: %s\n#\n", s.Task.ID, text.Line(s.Task.Title, 200))
 	if s.Suggested {
 		for line := range strings.Lines("An agent suggests: " + strings.TrimSpace(s.What) + "\nWhy: " + strings.TrimSpace(s.Why)) {
-			fmt.Fprintf(&b, "# %s\n", strings.TrimRight(transcript.Visible(line), "\n"))
+			fmt.Fprintf(&b, "# %s\n", strings.TrimRight(text.Visible(line), "\n"))
 		}
 		b.WriteString("#\n")
 	}
@@ -50,7 +50,7 @@ func (s Splitting) Form() string {
 // suggestedParts are the items of a list in what an agent said; its lines, if there is none.
 func suggestedParts(what string) (titles []string) {
 	var lines []string
-	for line := range strings.Lines(transcript.Visible(what)) {
+	for line := range strings.Lines(text.Visible(what)) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
@@ -68,9 +68,9 @@ func suggestedParts(what string) (titles []string) {
 }
 
 // ParseParts reads what a person wrote.
-func ParseParts(text string) (parts []ralph.Part, err error) {
+func ParseParts(written string) (parts []ralph.Part, err error) {
 	n := 0
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(written) {
 		n++
 		line = strings.TrimRight(line, "\r\n")
 		title, part := strings.CutPrefix(line, "- ")
@@ -83,7 +83,7 @@ func ParseParts(text string) (parts []ralph.Part, err error) {
 			parts = append(parts, ralph.Part{Title: strings.TrimSpace(title)})
 		case strings.TrimSpace(line) == "" && len(parts) == 0:
 		case len(parts) == 0 || line != "" && line[0] != ' ' && line[0] != '\t':
-			return nil, fmt.Errorf("line %d is neither a part (\"- title\") nor indented below one: %s", n, line)
+			return nil, fmt.Errorf("line %d is neither a part (\"- title\") nor indented below one: %s", n, text.Line(line, 60))
 		default:
 			p := &parts[len(parts)-1]
 			p.Description += strings.TrimSpace(line) + "\n"

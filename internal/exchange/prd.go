@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // readPRD reads prd.json as snarktank/ralph and ralph-tui write it: user stories
@@ -41,13 +42,13 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 	var list []ordered
 	for _, s := range stories {
 		var v struct {
-			ID                        text
+			ID                        ident
 			Title, Description, Notes string
 			AcceptanceCriteria        []string
 			Priority                  *float64
 			Passes                    bool
 			Labels                    []string
-			DependsOn                 []text
+			DependsOn                 []ident
 		}
 		if err := s.decode(&v); err != nil {
 			return in, err
@@ -109,9 +110,9 @@ func readStories(data []byte) (in ralph.Import, err error) {
 	space := sourceOf("stories", head.Project)
 	for _, s := range stories {
 		var v struct {
-			ID                         text
+			ID                         ident
 			Title, Status, Description string
-			DependsOn                  []text
+			DependsOn                  []ident
 			AcceptanceCriteria         []string
 		}
 		if err := s.decode(&v); err != nil {
@@ -151,7 +152,7 @@ func statusOf(line int, given string, known map[string]ralph.Status) (ralph.Stat
 
 // featureOf adds the feature that a file is about and returns its name; "" if it has none.
 func featureOf(in *ralph.Import, name, description string) string {
-	name = plainLine(name)
+	name = text.Flat(name)
 	if name == "" {
 		return ""
 	}
@@ -163,7 +164,7 @@ func featureOf(in *ralph.Import, name, description string) string {
 }
 
 // needs are the dependencies of a task within its file.
-func needs(space string, ids []text) (list []ralph.Need) {
+func needs(space string, ids []ident) (list []ralph.Need) {
 	for _, id := range ids {
 		if id != "" {
 			list = append(list, ralph.Need{Key: ralph.ExternalKey(space, string(id))})
@@ -193,23 +194,23 @@ func trimmed(list []string) (out []string) {
 	return out
 }
 
-// A text is a JSON text or number: ids are written as either.
-type text string
+// An ident is a JSON text or number: ids are written as either.
+type ident string
 
 // UnmarshalJSON takes a text, a number or null.
-func (t *text) UnmarshalJSON(b []byte) error {
+func (t *ident) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
 	}
 	var s string
 	if json.Unmarshal(b, &s) == nil {
-		*t = text(strings.TrimSpace(s))
+		*t = ident(strings.TrimSpace(s))
 		return nil
 	}
 	var n json.Number
 	if err := json.Unmarshal(b, &n); err != nil {
 		return fmt.Errorf("an id must be a text or a number, not %.40s", b)
 	}
-	*t = text(n.String())
+	*t = ident(n.String())
 	return nil
 }

@@ -7,10 +7,10 @@ import (
 )
 
 type masterTask struct {
-	ID                                        text
+	ID                                        ident
 	Title, Description, Details, TestStrategy string
 	Status, Priority                          string
-	Dependencies                              []text
+	Dependencies                              []ident
 	Subtasks                                  []masterTask
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"os/exec"
@@ -14,15 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-)
 
-// A judge is a set of tests that mutants of a file are shown to.
-type judge struct {
-	pkg  string // a folder, relative to the root of the module
-	run  string // as go test's flags of these names; "" for all, and for none
-	skip string
-}
+	"golang.org/x/sync/errgroup"
+)
 
 // A verdict is what became of a mutant.
 type verdict string
@@ -40,28 +38,148 @@ const active = "RALPH_MUTANT"
 // A bench builds tests and runs them. The module is not copied: the compiler is told
 // to read other files in the place of the mutated ones.
 type bench struct {
-	root  string // of the module
-	dir   string // for all that is made
-	limit time.Duration
+	root   string // of the module
+	dir    string // for all that is made
+	jobs   int
+	tests  []test             // the fastest first
+	blocks map[string][]block // all that there are, by their files
+
+	mu      sync.Mutex
+	killers map[string][]test // of the mutants of a function, the latest first
 }
+
+// A test is one function of a package's tests, or a part of one that takes long, with
+// what it ran through and how long it took.
+type test struct {
+	pkg, name, part string
+	took            time.Duration
+	through         map[string][]block // by their files
+}
+
+// A block is a piece of a file that is run as a whole.
+type block struct{ from, to place }
+
+// measure runs the tests that may be needed, each by itself.
+func (b *bench) measure(ctx context.Context, list []suspect) error {
+	folders, packages := map[string]bool{}, map[string]bool{}
+	var judges []judge
+	for _, s := range list {
+		folders["./"+filepath.ToSlash(filepath.Dir(s.file))] = true
+		for _, j := range s.judges {
+			if packages[j.pkg] = true; !slices.Contains(judges, j) {
+				judges = append(judges, j)
+			}
+		}
+	}
+	over := "-coverpkg=" + strings.Join(slices.Sorted(maps.Keys(folders)), ",")
+	c, said, err := b.convene(ctx, nil, slices.Sorted(maps.Keys(packages)), "-cover", over)
+	if err != nil || c == nil {
+		return errors.Join(err, fmt.Errorf("the tests do not compile:\n%s", said))
+	}
+	jobs, ctx := errgroup.WithContext(ctx)
+	jobs.SetLimit(b.jobs)
+	for pkg, binary := range c {
+		names, err := exec.CommandContext(ctx, binary, "-test.list", "^Test").Output()
+		if err != nil {
+			return fmt.Errorf("tests of %s: %w", pkg, err)
+		}
+		for _, name := range strings.Fields(string(names)) {
+			if sits(judges, pkg, name) {
+				jobs.Go(func() error { return b.look(ctx, binary, test{pkg: pkg, name: name}) })
+			}
+		}
+	}
+	err = jobs.Wait()
+	slices.SortFunc(b.tests, func(x, y test) int { return cmp.Compare(x.took, y.took) })
+	return errors.Join(err, c.dissolve())
+}
+
+// long is how long a test takes of which each part is looked at by itself.
+const long = 300 * time.Millisecond
+
+// look runs one test, or a part of it, without any mutant.
+func (b *bench) look(ctx context.Context, binary string, t test) error {
+	profile := filepath.Join(b.dir, strings.NewReplacer("/", "_").Replace(t.pkg+"."+t.name+"."+t.part))
+	began := time.Now()
+	t.took = time.Minute
+	v, said, err := b.run(ctx, binary, -1, []test{t}, "-test.v", "-test.coverprofile", profile)
+	if err != nil || v != survived {
+		return errors.Join(err, fmt.Errorf("%s/%s does not pass without a mutant either: %s\n%s", t.name, t.part, v, said))
+	}
+	t.took, t.through = time.Since(began), map[string][]block{}
+	if parts := passed.FindAllStringSubmatch(said, -1); t.part == "" && t.took > long && len(parts) > 0 {
+		for _, m := range parts {
+			if err := b.look(ctx, binary, test{pkg: t.pkg, name: t.name, part: m[1]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	all := map[string][]block{}
+	lines, err := os.ReadFile(profile)
+	for _, m := range profiled.FindAllStringSubmatch(string(lines), -1) {
+		var n [4]int
+		for i := range n {
+			if n[i], err = strconv.Atoi(m[i+2]); err != nil {
+				return err
+			}
+		}
+		here := block{place{n[0], n[1]}, place{n[2], n[3]}}
+		if all[m[1]] = append(all[m[1]], here); m[6] != "0" {
+			t.through[m[1]] = append(t.through[m[1]], here)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tests = append(b.tests, t)
+	maps.Copy(b.blocks, all)
+	return err
+}
+
+// passed is a part of a test.
+var passed = regexp.MustCompile(`(?m)^    --- PASS: \w+/(\S+)`)
+
+// profiled is a line of a profile, of a file of this module.
+var profiled = regexp.MustCompile(`(?m)^ralph/(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
+
+// holding are the tests that run through a mutant; where it stands in no block, those
+// that run through its function, and outside of functions all.
+func (b *bench) holding(s suspect) (list []test) {
+	is := func(b block) bool { return before(b.from, s.at) && before(s.at, b.to) }
+	if !slices.ContainsFunc(b.blocks[s.file], is) {
+		is = func(b block) bool { return before(s.reach[0], b.from) && before(b.from, s.reach[1]) }
+	}
+	for _, t := range b.tests {
+		if sits(s.judges, t.pkg, t.name) && (s.function == "" || slices.ContainsFunc(t.through[s.file], is)) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+func before(a, b place) bool { return slices.Compare(a[:], b[:]) <= 0 }
 
 // A court is the test binaries of one or more mutants, by their packages.
 type court map[string]string
 
-// convene builds the tests of judges with some files replaced. What the compiler says
+// convene builds the tests of packages with some files replaced. What the compiler says
 // is returned if it refuses.
-func (b *bench) convene(ctx context.Context, files map[string][]byte, judges []judge) (c court, refused string, err error) {
+func (b *bench) convene(
+	ctx context.Context, files map[string][]byte, packages []string, flags ...string,
+) (c court, refused string, err error) {
 	dir, err := os.MkdirTemp(b.dir, "")
 	if err != nil {
 		return nil, "", err
 	}
 	replace := map[string]string{}
+	errorsOf := map[string]bool{} // all at once
 	for name, source := range files {
 		replaced := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
 		if err := os.WriteFile(replaced, source, 0o600); err != nil {
 			return nil, "", err
 		}
 		replace[filepath.Join(b.root, name)] = replaced
+		errorsOf["-gcflags=./"+filepath.ToSlash(filepath.Dir(name))+"=-e"] = true
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
@@ -71,32 +189,17 @@ func (b *bench) convene(ctx context.Context, files map[string][]byte, judges []j
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		return nil, "", err
 	}
+	flags = slices.Concat(flags, []string{"-vet=off", "-ldflags=-w", "-overlay", list}, slices.Collect(maps.Keys(errorsOf)))
 	c = court{}
-	for _, j := range judges {
-		if c[j.pkg] != "" {
-			continue
-		}
-		c[j.pkg] = filepath.Join(dir, fmt.Sprintf("%d.test", len(c)))
-		build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", list, "-o", c[j.pkg], "./"+j.pkg)
-		for _, folder := range folders(files) { // all errors at once
-			build.Args = slices.Insert(build.Args, 3, "-gcflags=./"+folder+"=-e")
-		}
+	for _, pkg := range packages {
+		c[pkg] = filepath.Join(dir, fmt.Sprintf("%d.test", len(c)))
+		build := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-c", "-o", c[pkg]}, flags, []string{"./" + pkg})...)
 		build.Dir = b.root
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, string(out), errors.Join(ctx.Err(), os.RemoveAll(dir))
 		}
 	}
 	return c, "", nil
-}
-
-// folders are those of the files.
-func folders(files map[string][]byte) (list []string) {
-	for name := range files {
-		if folder := filepath.ToSlash(filepath.Dir(name)); !slices.Contains(list, folder) {
-			list = append(list, folder)
-		}
-	}
-	return list
 }
 
 // dissolve removes the binaries.
@@ -107,17 +210,63 @@ func (c court) dissolve() error {
 	return nil
 }
 
+// agree runs the tests that hold some mutants where all are built in and none is active.
+func (b *bench) agree(ctx context.Context, c court, list []suspect) error {
+	needed := map[string][]test{}
+	known := map[string]bool{}
+	for _, s := range list {
+		for _, t := range b.holding(s) {
+			if key := t.pkg + " " + t.name; !known[key] {
+				known[key] = true
+				needed[t.pkg] = append(needed[t.pkg], test{pkg: t.pkg, name: t.name, took: time.Minute})
+			}
+		}
+	}
+	for pkg, tests := range needed {
+		if v, said, err := b.run(ctx, c[pkg], -1, tests); err != nil || v != survived {
+			return errors.Join(err, fmt.Errorf("the tests of %s do not pass without a mutant either: %s\n%s", pkg, v, said))
+		}
+	}
+	return nil
+}
+
+// alone judges a mutant in a binary of its own.
+func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
+	source, err := os.ReadFile(filepath.Join(b.root, s.file))
+	if err != nil {
+		return "", err
+	}
+	c, refused, err := b.convene(ctx, map[string][]byte{s.file: s.apply(source)}, b.packages(s))
+	if err != nil || refused != "" {
+		return notViable, err
+	}
+	v, err := b.judge(ctx, c, -1, s.function, b.holding(s))
+	return v, errors.Join(err, c.dissolve())
+}
+
+// packages are those whose tests hold some mutants.
+func (b *bench) packages(list ...suspect) []string {
+	packages := map[string]bool{}
+	for _, s := range list {
+		for _, t := range b.holding(s) {
+			packages[t.pkg] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(packages))
+}
+
 // together builds many mutants at once: each function begins with a choice among its
 // mutated bodies, and the environment of the test says which one it is. Those that do
 // not compile are found by the compiler's messages and left out.
-func (b *bench) together(ctx context.Context, list []suspect, judges []judge) (c court, refused map[int]bool, err error) {
+func (b *bench) together(ctx context.Context, list []suspect) (c court, refused map[int]bool, err error) {
+	packages := b.packages(list...)
 	refused = map[int]bool{}
 	for {
 		files, err := b.instrument(list, refused)
 		if err != nil {
 			return nil, nil, err
 		}
-		c, said, err := b.convene(ctx, files, judges)
+		c, said, err := b.convene(ctx, files, packages)
 		if err != nil || c != nil {
 			return c, refused, err
 		}
@@ -137,6 +286,22 @@ func (b *bench) together(ctx context.Context, list []suspect, judges []judge) (c
 
 // named finds the mutants that the compiler has something to say of.
 var named = regexp.MustCompile(`\bmutant(\d+)\.go:`)
+
+// chooser is what each package is given that has mutants.
+const chooser = `package %s
+
+import (
+	"os"
+	"strconv"
+)
+
+var mutantOfTheTest = func() int {
+	if n, err := strconv.Atoi(os.Getenv(%q)); err == nil {
+		return n
+	}
+	return -1
+}()
+`
 
 // instrument makes files in which all mutants are that are not refused.
 func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]byte, error) {
@@ -166,46 +331,117 @@ func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]b
 			choice.WriteString("return\n")
 		}
 	}
-	for name, source := range files {
+	for name, source := range maps.Clone(files) {
 		var out bytes.Buffer
 		from := 0
 		for _, body := range slices.SortedFunc(maps.Keys(choices[name]), func(x, y [2]int) int { return x[0] - y[0] }) {
-			fmt.Fprintf(&out, "%s\nswitch mutantOfTheTest {%s}\n//line %s:%d\n", source[from:body[0]], choices[name][body], filepath.Base(name), bytes.Count(source[:body[0]], []byte("\n"))+1)
+			line := bytes.Count(source[:body[0]], []byte("\n")) + 1
+			fmt.Fprintf(&out, "%s\nswitch mutantOfTheTest {%s}\n//line %s:%d\n", source[from:body[0]], choices[name][body], filepath.Base(name), line)
 			from = body[0]
 		}
 		out.Write(source[from:])
-		folder := filepath.Dir(name)
-		pkg := packageName.FindSubmatch(source)[1]
 		files[name] = out.Bytes()
-		files[filepath.Join(folder, "mutant_of_the_test.go")] = fmt.Appendf(nil,
-			"package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar mutantOfTheTest = func() int {\n\tif n, err := strconv.Atoi(os.Getenv(%q)); err == nil {\n\t\treturn n\n\t}\n\treturn -1\n}()\n", pkg, active)
+		pkg := packageName.FindSubmatch(source)[1]
+		files[filepath.Join(filepath.Dir(name), "chosen_mutant.go")] = fmt.Appendf(nil, chooser, pkg, active)
 	}
 	return files, nil
 }
 
 var packageName = regexp.MustCompile(`(?m)^package (\w+)`)
 
-// judge has the judges look at one mutant in turn, until one finds it.
-func (b *bench) judge(ctx context.Context, c court, number int, judges []judge) (verdict, string, error) {
-	for _, j := range judges {
-		if v, out, err := b.run(ctx, c[j.pkg], number, j); v != survived || err != nil {
-			return v, out, err
+// sitting is about how long the tests take that are run at once, before it is looked
+// whether one of them has found the mutant.
+const sitting = time.Second
+
+// guesses is how many of those that have found the mutants before it in its function
+// a mutant is shown to first.
+const guesses = 3
+
+// judge shows one mutant of a function to tests until one finds it: those first that
+// have found others there, and then the fastest.
+func (b *bench) judge(ctx context.Context, c court, number int, function string, tests []test) (verdict, error) {
+	b.mu.Lock()
+	tests = slices.Concat(b.killers[function][:min(guesses, len(b.killers[function]))], tests)
+	b.mu.Unlock()
+	for tests := range sittings(tests) {
+		v, said, err := b.run(ctx, c[tests[0].pkg], number, tests)
+		if err != nil {
+			return "", err
+		}
+		if v != survived {
+			b.note(function, tests, said)
+			return v, nil
 		}
 	}
-	return survived, "", nil
+	return survived, nil
 }
 
-func (b *bench) run(ctx context.Context, binary string, number int, j judge) (_ verdict, said string, err error) {
+// sittings are those of the tests that are run at once: of one package, and either whole
+// or parts.
+func sittings(tests []test) iter.Seq[[]test] {
+	return func(yield func([]test) bool) {
+		for len(tests) > 0 {
+			n, took := 1, tests[0].took
+			for ; n < len(tests) && took+tests[n].took <= sitting; n++ {
+				if tests[n].pkg != tests[0].pkg || (tests[n].part == "") != (tests[0].part == "") {
+					break
+				}
+				took += tests[n].took
+			}
+			if !yield(tests[:n]) {
+				return
+			}
+			tests = tests[n:]
+		}
+	}
+}
+
+// note remembers which of some tests has found a mutant.
+func (b *bench) note(function string, tests []test, said string) {
+	for _, m := range failed.FindAllStringSubmatch(said, -1) {
+		i := slices.IndexFunc(tests, func(t test) bool { return t.name == m[1] && (t.part == "" || t.part == m[2]) })
+		if i < 0 {
+			continue
+		}
+		killer := tests[i]
+		killer.part = cmp.Or(killer.part, m[2])
+		b.mu.Lock()
+		b.killers[function] = slices.Insert(slices.DeleteFunc(b.killers[function], func(t test) bool {
+			return t.name == killer.name && t.part == killer.part
+		}), 0, killer)
+		b.mu.Unlock()
+	}
+}
+
+var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\w+)/?([^/ ]*)\S* \(`)
+
+// run has some tests of a sitting look at a mutant.
+func (b *bench) run(
+	ctx context.Context, binary string, number int, tests []test, flags ...string,
+) (_ verdict, said string, err error) {
 	temporary, err := os.MkdirTemp(b.dir, "tmp")
 	if err != nil {
 		return "", "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	timed, cancel := context.WithTimeout(ctx, b.limit+10*time.Second) // the binary ends itself before
+	limit := 10 * time.Second
+	var names, parts []string
+	for _, t := range tests {
+		limit += 10 * t.took
+		if names = append(names, t.name); t.part != "" {
+			parts = append(parts, regexp.QuoteMeta(t.part))
+		}
+	}
+	chosen := "^(" + strings.Join(names, "|") + ")$"
+	if len(parts) > 0 {
+		chosen += "/^(" + strings.Join(parts, "|") + ")$"
+	}
+	timed, cancel := context.WithTimeout(ctx, limit+10*time.Second) // the binary ends itself before
 	defer cancel()
-	test := exec.CommandContext(timed, binary, "-test.failfast", "-test.timeout", b.limit.String(), "-test.run", j.run, "-test.skip", j.skip)
+	test := exec.CommandContext(timed, binary, append(flags,
+		"-test.failfast", "-test.timeout", limit.String(), "-test.run", chosen)...)
 	var out bytes.Buffer
-	test.Dir, test.Stdout, test.Stderr, test.WaitDelay = filepath.Join(b.root, j.pkg), &out, &out, time.Second
+	test.Dir, test.Stdout, test.Stderr, test.WaitDelay = filepath.Join(b.root, tests[0].pkg), &out, &out, time.Second
 	test.Env = append(os.Environ(), "TMPDIR="+temporary, fmt.Sprintf("%s=%d", active, number))
 	err = test.Run()
 	var exit *exec.ExitError
@@ -213,7 +449,7 @@ func (b *bench) run(ctx context.Context, binary string, number int, j judge) (_ 
 	case ctx.Err() != nil:
 		return "", "", ctx.Err()
 	case err == nil:
-		return survived, "", nil
+		return survived, out.String(), nil
 	case timed.Err() != nil || bytes.Contains(out.Bytes(), []byte("panic: test timed out after ")):
 		return timedOut, out.String(), nil
 	case errors.As(err, &exit):

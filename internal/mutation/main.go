@@ -23,17 +23,32 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sync/errgroup"
 )
 
 // A target is a set of functions, and those whose tests hold them.
 type target struct {
-	files     string // a glob, relative to the root of the module; tests are left out
-	functions string // a regular expression of whole names; "" for all, and for what is outside of functions
+	files     string   // a glob, relative to the root of the module; tests are left out
+	functions []string // regular expressions of whole names; none is for all, and for what is outside of functions
 	judges    []judge
+}
+
+// A judge is a set of tests.
+type judge struct {
+	pkg string         // a folder, relative to the root of the module
+	run *regexp.Regexp // of their names
+}
+
+// sits tells that a test is among some judges.
+func sits(judges []judge, pkg, name string) bool {
+	return slices.ContainsFunc(judges, func(j judge) bool { return j.pkg == pkg && j.run.MatchString(name) })
 }
 
 //go:embed accepted.txt
@@ -48,11 +63,9 @@ func main() {
 
 // options are what the command line says.
 type options struct {
-	list   bool
-	all    bool
-	jobs   int
-	limit  time.Duration
-	filter *regexp.Regexp
+	list bool
+	all  bool
+	jobs int
 }
 
 func run(args []string, out, log io.Writer) error {
@@ -61,17 +74,17 @@ func run(args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	flags.BoolVar(&o.list, "list", false, "list the mutants, and run nothing")
 	flags.BoolVar(&o.all, "v", false, "also print what became of those that did not survive")
-	flags.IntVar(&o.jobs, "j", 1, "mutants at a time")
-	flags.DurationVar(&o.limit, "limit", 2*time.Minute, "how long tests may take over a mutant")
+	flags.IntVar(&o.jobs, "j", runtime.NumCPU(), "mutants at a time")
 	flags.Usage = func() {
-		fmt.Fprintln(log, "usage: mutation [flags] [REGEXP]\n\nREGEXP chooses mutants by how they are printed, such as 'signals/decide.go exhausted:'.")
+		fmt.Fprintln(log, "usage: mutation [flags] [REGEXP]\n\n"+
+			"REGEXP chooses mutants by how -list prints them, such as 'signals/decide.go.* exhausted:'.")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	var err error
-	if o.filter, err = regexp.Compile(strings.Join(flags.Args(), " ")); err != nil {
+	filter, err := regexp.Compile(strings.Join(flags.Args(), " "))
+	if err != nil {
 		return err
 	}
 	root, err := filepath.Abs(".")
@@ -89,10 +102,10 @@ func run(args []string, out, log io.Writer) error {
 	if err := unknown(accepted, found); err != nil {
 		return err
 	}
-	found = slices.DeleteFunc(found, func(s suspect) bool { return !o.filter.MatchString(s.key()) })
+	found = slices.DeleteFunc(found, func(s suspect) bool { return !filter.MatchString(s.String()) })
 	if o.list {
 		for _, s := range found {
-			fmt.Fprintf(out, "%s:%d %s\n", s.file, s.line, s.key())
+			fmt.Fprintln(out, s)
 		}
 		return nil
 	}
@@ -104,39 +117,51 @@ func run(args []string, out, log io.Writer) error {
 // A suspect is a mutant of a target.
 type suspect struct {
 	mutant
-	target int // in scope
+	judges []judge
 }
+
+// String is a suspect on one line.
+func (s suspect) String() string { return fmt.Sprintf("%s:%d %s", s.file, s.at[0], s.key()) }
 
 // inScope are the mutants of all targets.
 func inScope(root string) (found []suspect, err error) {
-	for i, t := range scope {
-		files, err := filepath.Glob(filepath.Join(root, t.files))
+	for _, t := range scope {
+		files, err := doublestar.Glob(os.DirFS(root), t.files)
 		if err != nil || len(files) == 0 {
 			return nil, errors.Join(err, fmt.Errorf("no file matches %s: run it in the root of the module", t.files))
 		}
-		names, err := regexp.Compile("^(" + t.functions + ")$")
-		if err != nil {
-			return nil, err
+		missing := map[string]*regexp.Regexp{}
+		var names []*regexp.Regexp
+		for _, f := range t.functions {
+			name, err := regexp.Compile("^(" + f + ")$")
+			if err != nil {
+				return nil, err
+			}
+			names, missing[f] = append(names, name), name
+		}
+		wanted := func(function string) bool {
+			maps.DeleteFunc(missing, func(_ string, name *regexp.Regexp) bool { return name.MatchString(function) })
+			is := func(name *regexp.Regexp) bool { return name.MatchString(function) }
+			return len(names) == 0 || slices.ContainsFunc(names, is)
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			source, err := os.ReadFile(file)
+			source, err := os.ReadFile(filepath.Join(root, file))
 			if err != nil {
 				return nil, err
 			}
-			name, err := filepath.Rel(root, file)
-			if err != nil {
-				return nil, err
-			}
-			list, err := mutants(filepath.ToSlash(name), source, func(f string) bool { return t.functions == "" || names.MatchString(f) })
+			list, err := mutants(file, source, wanted)
 			if err != nil {
 				return nil, err
 			}
 			for _, m := range list {
-				found = append(found, suspect{m, i})
+				found = append(found, suspect{m, t.judges})
 			}
+		}
+		if len(missing) > 0 {
+			return nil, fmt.Errorf("scope.go: no function of %s is %q", t.files, slices.Sorted(maps.Keys(missing)))
 		}
 	}
 	return found, nil
@@ -158,121 +183,69 @@ func unknown(accepted map[string]string, found []suspect) error {
 }
 
 // try judges the mutants and prints the survivors.
-func try(ctx context.Context, root string, found []suspect, accepted map[string]string, o options, out io.Writer) (err error) {
+func try(
+	ctx context.Context, root string, found []suspect, accepted map[string]string, o options, out io.Writer,
+) (err error) {
 	dir, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{root: root, dir: dir, limit: o.limit}
+	b := &bench{root: root, dir: dir, jobs: o.jobs, blocks: map[string][]block{}, killers: map[string][]test{}}
 	began := time.Now()
-	verdicts := map[string]int{}
-	var alive []suspect
-	for i, t := range scope {
-		list := slices.DeleteFunc(slices.Clone(found), func(s suspect) bool { return s.target != i })
-		if len(list) == 0 {
-			continue
-		}
-		err := b.trial(ctx, list, t.judges, o.jobs, func(s suspect, v verdict) {
-			verdicts[string(v)]++
-			if v == survived {
-				alive = append(alive, s)
-			}
-			if o.all || v == survived && accepted[s.key()] == "" {
-				fmt.Fprintf(out, "%s: %s:%d %s\n", v, s.file, s.line, s.key())
-			}
-		})
-		if err != nil {
-			return err
-		}
+	if err := b.measure(ctx, found); err != nil {
+		return err
 	}
-	fmt.Fprintf(out, "%d mutants in %s: %v\n", len(found), time.Since(began).Round(time.Second), verdicts)
-	return compare(found, alive, accepted)
-}
-
-// trial judges the mutants of one target: those of functions with one binary for all,
-// the others with one each.
-func (b *bench) trial(ctx context.Context, list []suspect, judges []judge, jobs int, tell func(suspect, verdict)) error {
 	var inside, outside []suspect
-	for _, s := range list {
+	for _, s := range found {
 		if s.body == [2]int{} {
 			outside = append(outside, s)
 		} else {
 			inside = append(inside, s)
 		}
 	}
-	c, refused, err := b.together(ctx, inside, judges)
+	c, refused, err := b.together(ctx, inside)
 	if err != nil {
 		return err
 	}
-	if v, said, err := b.judge(ctx, c, -1, judges); err != nil || v != survived {
-		return errors.Join(err, fmt.Errorf("the tests do not pass without a mutant either: %s\n%s", v, said))
+	if err := b.agree(ctx, c, found); err != nil {
+		return err
 	}
+	fmt.Fprintf(out, "%d mutants and %d tests are ready after %s\n", len(found), len(b.tests), since(began))
 	var mu sync.Mutex
-	err = inParallel(jobs, len(list), func(i int) error {
-		var v verdict
-		var err error
-		switch {
-		case i >= len(inside):
-			i -= len(inside)
-			v, err = b.alone(ctx, outside[i], judges)
-			i += len(inside)
-		case refused[i]:
-			v = notViable
-		default:
-			v, _, err = b.judge(ctx, c, i, judges)
-		}
-		if err == nil {
+	verdicts := map[verdict]int{}
+	var alive []suspect
+	list := slices.Concat(inside, outside)
+	jobs, ctx := errgroup.WithContext(ctx)
+	jobs.SetLimit(o.jobs)
+	for i, s := range list {
+		jobs.Go(func() (err error) {
+			v := notViable
+			switch {
+			case i >= len(inside):
+				v, err = b.alone(ctx, s)
+			case !refused[i]:
+				v, err = b.judge(ctx, c, i, s.function, b.holding(s))
+			}
 			mu.Lock()
 			defer mu.Unlock()
-			tell(slices.Concat(inside, outside)[i], v)
-		}
-		return err
-	})
-	return errors.Join(err, c.dissolve())
-}
-
-// alone judges a mutant in a binary of its own.
-func (b *bench) alone(ctx context.Context, s suspect, judges []judge) (verdict, error) {
-	source, err := os.ReadFile(filepath.Join(b.root, s.file))
-	if err != nil {
-		return "", err
-	}
-	c, refused, err := b.convene(ctx, map[string][]byte{s.file: s.apply(source)}, judges)
-	if err != nil || refused != "" {
-		return notViable, err
-	}
-	v, _, err := b.judge(ctx, c, -1, judges)
-	return v, errors.Join(err, c.dissolve())
-}
-
-// inParallel does n things, so many at a time, and stops at the first error.
-func inParallel(jobs, n int, do func(i int) error) error {
-	next := make(chan int)
-	failed := make(chan error, jobs)
-	var workers sync.WaitGroup
-	for range jobs {
-		workers.Go(func() {
-			for i := range next {
-				if err := do(i); err != nil {
-					failed <- err
-					return
-				}
+			if verdicts[v]++; v == survived {
+				alive = append(alive, s)
 			}
+			if err == nil && (o.all || v == survived && accepted[s.key()] == "") {
+				fmt.Fprintf(out, "%s: %s\n", v, s)
+			}
+			return err
 		})
 	}
-	var err error
-	for i := 0; i < n && err == nil; i++ {
-		select {
-		case next <- i:
-		case err = <-failed:
-		}
+	if err := jobs.Wait(); err != nil {
+		return err
 	}
-	close(next)
-	workers.Wait()
-	close(failed)
-	return errors.Join(err, <-failed)
+	fmt.Fprintf(out, "%d mutants in %s: %v\n", len(found), since(began), verdicts)
+	return compare(found, alive, accepted)
 }
+
+func since(began time.Time) time.Duration { return time.Since(began).Round(time.Second) }
 
 // compare holds the survivors against those that are accepted. It is an error if one
 // has no reason, or if one that was accepted is found by now.
@@ -294,8 +267,8 @@ func compare(found, alive []suspect, accepted map[string]string) error {
 		}
 	}
 	if unexplained > 0 {
-		errs = append(errs, fmt.Errorf("%d survived without a reason: write a test that notices, take out what makes no difference, "+
-			"or say in internal/mutation/accepted.txt why no test can", unexplained))
+		errs = append(errs, fmt.Errorf("%d survived without a reason: write a test that notices, "+
+			"take out what makes no difference, or say in internal/mutation/accepted.txt why no test can", unexplained))
 	}
 	return errors.Join(errs...)
 }

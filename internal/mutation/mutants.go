@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -14,21 +15,25 @@ import (
 // A mutant is one small change of a file: the bytes from begin to end are replaced.
 type mutant struct {
 	file     string // relative to the root of the module
-	line     int
+	at       place
 	function string // the one that it is in; "" outside of functions
 	kind     string
 	was, is  string // what a person is shown, on one line
 	begin    int
 	end      int
 	with     string
-	body     [2]int // of the function, without its braces; zeros outside of functions, and where it cannot be copied
-	results  bool   // the function has results
+	body     [2]int   // of the function, without its braces; zeros outside of functions, and where it cannot be copied
+	reach    [2]place // of that function
+	results  bool     // the function has results
 }
 
-// key names a mutant whatever its line is. Two that read the same in one function
+// A place in a file is a line and a column.
+type place [2]int
+
+// key names a mutant wherever its function is. Two that read the same in one function
 // have the same key.
 func (m mutant) key() string {
-	return fmt.Sprintf("%s %s: %s: %s => %s", m.file, m.function, m.kind, m.was, m.is)
+	return fmt.Sprintf("%s: %s: %s => %s", cmp.Or(m.function, m.file), m.kind, m.was, m.is)
 }
 
 // apply is the file with the change.
@@ -58,6 +63,7 @@ type finder struct {
 	set      *token.FileSet
 	function string
 	body     [2]int
+	reach    [2]place
 	results  bool
 	truth    bool              // the function returns one bool
 	skip     map[ast.Node]bool // what another mutant says already
@@ -74,7 +80,7 @@ func mutants(file string, source []byte, wanted func(function string) bool) ([]m
 	}
 	f := &finder{file: file, source: source, set: set, skip: map[ast.Node]bool{}}
 	for _, d := range parsed.Decls {
-		f.function, f.truth, f.results, f.body = "", false, false, [2]int{}
+		f.function, f.truth, f.results, f.body, f.reach = "", false, false, [2]int{}, [2]place{}
 		if fn, ok := d.(*ast.FuncDecl); ok {
 			f.begin(fn)
 		}
@@ -98,6 +104,7 @@ func (f *finder) begin(fn *ast.FuncDecl) {
 			f.function = name.Name + "." + f.function
 		}
 	}
+	f.reach = [2]place{f.place(fn.Body.Lbrace), f.place(fn.Body.Rbrace)}
 	labels := false
 	ast.Inspect(fn, func(n ast.Node) bool {
 		_, ok := n.(*ast.LabeledStmt)
@@ -107,6 +114,11 @@ func (f *finder) begin(fn *ast.FuncDecl) {
 	if !labels { // which stand once in a function
 		f.body = [2]int{f.set.Position(fn.Body.Lbrace).Offset + 1, f.set.Position(fn.Body.Rbrace).Offset}
 	}
+}
+
+func (f *finder) place(p token.Pos) place {
+	at := f.set.Position(p)
+	return place{at.Line, at.Column}
 }
 
 func returnsTruth(t *ast.FuncType) bool {
@@ -137,6 +149,12 @@ func (f *finder) node(n ast.Node) bool {
 			f.replace("not", n, n.Pos(), n.X.Pos(), "")
 		}
 	case *ast.IfStmt:
+		if n.Else == nil && !slices.ContainsFunc(n.Body.List, acts) {
+			if n.Init != nil {
+				ast.Inspect(n.Init, f.node)
+			}
+			return false
+		}
 		f.condition(n.Cond)
 	case *ast.ForStmt:
 		f.condition(n.Cond)
@@ -254,11 +272,14 @@ func (f *finder) clause(n *ast.CaseClause) {
 // uses them would compile.
 func (f *finder) drop(list []ast.Stmt) {
 	for _, s := range list {
-		if c, ok := s.(*ast.IfStmt); ok && c.Init == nil && c.Else == nil && len(c.Body.List) == 1 && droppable(c.Body.List[0]) {
+		c, ok := s.(*ast.IfStmt)
+		if ok && (!acts(c) || c.Init == nil && c.Else == nil && len(c.Body.List) == 1 && droppable(c.Body.List[0])) {
 			continue // the same as without its only statement
 		}
 		if a, ok := s.(*ast.AssignStmt); ok && a.Tok == token.ASSIGN { // what it uses stays used
-			if blank := strings.Repeat(", _", len(a.Lhs))[2:]; blank != string(f.source[f.set.Position(s.Pos()).Offset:f.set.Position(a.Lhs[len(a.Lhs)-1].End()).Offset]) {
+			blank := strings.Repeat(", _", len(a.Lhs))[2:]
+			from, to := f.set.Position(s.Pos()).Offset, f.set.Position(a.Lhs[len(a.Lhs)-1].End()).Offset
+			if blank != string(f.source[from:to]) {
 				f.replace("drop", s, s.Pos(), a.TokPos, blank+" ")
 			} else {
 				f.replace("drop", s, s.Pos(), s.End(), "")
@@ -273,11 +294,30 @@ func droppable(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.AssignStmt:
 		return s.Tok != token.DEFINE
-	case *ast.ExprStmt, *ast.IncDecStmt, *ast.SendStmt, *ast.DeferStmt, *ast.GoStmt,
+	case *ast.ExprStmt:
+		return acts(s)
+	case *ast.IncDecStmt, *ast.SendStmt, *ast.DeferStmt, *ast.GoStmt,
 		*ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt:
 		return true
 	}
 	return false
+}
+
+// acts tells that a statement does more than write to a log, perhaps on a condition:
+// what is in the log is no rule.
+func acts(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.IfStmt:
+		return s.Init != nil || s.Else != nil || slices.ContainsFunc(s.Body.List, acts)
+	case *ast.ExprStmt:
+		if call, ok := s.X.(*ast.CallExpr); ok {
+			if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+				log, ok := method.X.(*ast.SelectorExpr)
+				return !ok || log.Sel.Name != "Log"
+			}
+		}
+	}
+	return true
 }
 
 // operator replaces one token of a node.
@@ -289,7 +329,10 @@ func (f *finder) operator(kind string, n ast.Node, at token.Pos, from, to token.
 func (f *finder) replace(kind string, n ast.Node, begin, end token.Pos, with string) {
 	from, to := f.set.Position(n.Pos()).Offset, f.set.Position(n.End()).Offset
 	b, e := f.set.Position(begin).Offset, f.set.Position(end).Offset
-	m := mutant{file: f.file, line: f.set.Position(begin).Line, function: f.function, kind: kind, begin: b, end: e, with: with, body: f.body, results: f.results}
+	m := mutant{
+		file: f.file, at: f.place(begin), function: f.function, kind: kind, begin: b, end: e, with: with,
+		body: f.body, reach: f.reach, results: f.results,
+	}
 	if m.is = "nothing"; kind == "drop" || kind == "remove case" {
 		m.was = head(oneLine(f.source[from:to]))
 	} else {

@@ -41,7 +41,7 @@ func TestWhatIsChanged(t *testing.T) {
 	}
 	var got []string
 	for _, m := range list {
-		got = append(got, strings.TrimPrefix(m.key(), "p.go "))
+		got = append(got, strings.TrimPrefix(m.key(), "p.go"))
 		if m.function == "" != (m.body == [2]int{}) {
 			t.Errorf("%s: body %v", m.key(), m.body)
 		}

@@ -1,42 +1,69 @@
 package main
 
-import "strings"
-
-// of are judges: some of loop's tests, by the beginnings of their names.
-func of(tests ...string) judge {
-	return judge{pkg: "loop", run: "^(" + strings.Join(tests, "|") + ")"}
-}
-
-// decisions are loop's tests of what it decides, which need no run of a loop.
-var decisions = of(
-	"TestTheModelOfASession", "TestASessionsClock", "TestWhatARedBaseline", "TestAProtectedFile", "TestProtectedFiles",
-	"TestDigestsOfProtectedFiles", "TestLimitsOfARun", "TestUsageWindows",
-	"TestIdleness", "TestADayBegins", "TestWhyASession", "TestTheParts", "TestFilesOfStagnation", "TestAfterAnAgentError", "TestJudgeByTheBaseline",
-	"TestHowARunEndsWithNothingLeftToDo", "TestWhatASessionIsCharged",
+import (
+	"regexp"
+	"strings"
 )
 
-// scope is what is broken, and who is to notice. Tests that take long come last: few
-// mutants live to see them.
+// of are judges: some of a package's tests, by the beginnings of their names, or all.
+func of(pkg string, tests ...string) judge {
+	return judge{pkg: pkg, run: regexp.MustCompile("^(" + strings.Join(tests, "|") + ")")}
+}
+
+// Of loop's tests, those that judge the same things.
+var (
+	decisions = of("loop",
+		"TestTheModelOfASession", "TestLimitsOfARun", "TestUsageWindows", "TestADayBegins", "TestAfterAnAgentError",
+		"TestHowARunEndsWithNothingLeftToDo",
+	)
+	sessions = of("loop", "TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped")
+	lost     = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
+	claims   = of("loop",
+		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
+		"TestATaskWhoseAttempts", "TestAPersonsClaim",
+	)
+	red  = of("loop", "TestARunThatBeginsRed", "TestADaemonWaitsUntil")
+	runs = of("loop",
+		"TestSessionsInARow", "TestAnAgentThatDoesNothing", "TestARunWorksOn", "TestALostRace", "TestATaskThatNeverStandsStill",
+		"TestAUsageWindow", "TestTheWaitsForAnAgent", "TestADaemonHas", "TestARunWithALimit", "TestADaemonThatWaits", "TestADaemonStill",
+	)
+	faults = of("loop", "TestNoFailureOfTheDatabase")
+)
+
+// scope is what is broken, and who is to notice: of its judges' tests those that run
+// through the mutant, the fastest first.
 //
-// Left out of loop is what needs a whole run, whose tests take seconds a mutant: the
-// settling of sessions (TestWhatBecomesOfASession, TestADoneOfARunThatIsStopped), recovery
-// (TestWhatALostSessionLeft, the tests of claims), a red begin (TestARunThatBeginsRed) and what a run counts (runs_test.go);
-// and what needs real processes or the command line, which the stories of cmd/ralph hold:
-// freezing, people's words to an agent that works, git's part of the evidence.
+// Left out of loop is what needs real processes or the command line, which the stories of
+// cmd/ralph hold: freezing, and people's words to an agent that works.
 //
 // Of signals/near.go, what compares texts by shares and thresholds is left out:
 // TestMergingIsMeasured measures it on labelled pairs, between which a threshold may move.
 var scope = []target{
-	{files: "signals/[^n]*.go", judges: []judge{
-		{pkg: "signals", skip: "TestEveryDecision"},
-		{pkg: "signals", run: "TestEveryDecision"},
-	}},
-	{files: "signals/near.go", functions: "learnings|merged|Against|headOf|alike|sameAudience|taughtNew|fuller", judges: []judge{
-		{pkg: "signals", skip: "TestEveryDecision"},
-		{pkg: "signals", run: "TestEveryDecision"},
-	}},
-	{files: "loop/*.go", functions: strings.Join([]string{
-		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", "judgeRest", "judge", "withCause", `Loop\.(chooseModel|excusable)`,
-		`newClock|clock\..*`, `idleness\..*`, `hashes\.differ|parts\..*|digestFiles`, "digest(Protected|Matches|One|File|Files)", "welcome|farewell|tampered|paths", "isHidden|assumed|hiding|below",
-	}, "|"), judges: []judge{decisions}},
+	{files: "signals/[^n]*.go", judges: []judge{of("signals")}},
+	{files: "signals/near.go", functions: []string{
+		"learnings", "merged", "Against", "headOf", "alike", "sameAudience", "taughtNew", "fuller",
+	}, judges: []judge{of("signals")}},
+	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, what a session changed
+		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", `Models\.choose`, `Limits\.withCause`,
+		"causeOf", `newClock|clock\..*`, `idleness\..*`, `hashes\.differ`, `parts\..*`, "judgeRest", "Shortly",
+	}, judges: []judge{decisions, of("loop/session")}},
+	{files: "loop/**/*.go", functions: []string{ // protected files and baselines
+		`Place\.Files`, "Digests?", "digest(Matches|One|File)", "below", "welcome", "farewell", "tampered", "paths",
+		"isHidden", "assumed", "hiding", "Judge", `Verifier\.excusable`,
+	}, judges: []judge{of("loop/check"), of("loop/place")}},
+	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
+		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", `Verifier\.Tampered`,
+		`Session\.(turnEnded|reply|objection)`, `runner\.obeying`,
+	}, judges: []judge{sessions, faults}},
+	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
+		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands", `Needs\.(Recover|reopen|Lapse)`,
+		`Loop\.(recover|each|unsettled|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
+	}, judges: []judge{sessions, lost, claims, faults}},
+	{files: "loop/**/*.go", functions: []string{ // a red begin
+		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`, `Loop\.nameTests`, `Verifier\.(Red|KnownRed)`,
+	}, judges: []judge{red}},
+	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
+		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|mayBegin|session)`,
+		`Loop\.pick`, "unsettledEnds", "Outside",
+	}, judges: []judge{runs, lost, claims, faults}},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph/internal/proc"
+	"ralph/internal/text"
 )
 
 const (
@@ -56,7 +57,7 @@ func (l *line) runCommand(ctx context.Context, note Notification) (err error) {
 	case result.Exit.Signal != "":
 		return fmt.Errorf("was ended by %s", result.Exit.Signal)
 	case result.Exit.Code != 0:
-		return fmt.Errorf("exited with %d: %s", result.Exit.Code, clip(oneLine(printable(result.Output)), maxShown, byteSize))
+		return fmt.Errorf("exited with %d: %s", result.Exit.Code, text.Short(result.Output, maxShown))
 	}
 	return nil
 }

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A Type is a kind of thing that receivers are told of.
@@ -38,8 +38,11 @@ var sources = []string{ralph.EventSignal, ralph.EventCommentAdded, ralph.EventTa
 // longWait is how long the agent must be waited for to be worth telling.
 const longWait = 5 * time.Minute
 
-// maxText bounds each text that people or agents wrote, in bytes.
-const maxText = 4000
+// What bounds a title, and each text that people or agents wrote, in characters.
+const (
+	maxTitle = 300
+	maxText  = 4000
+)
 
 // A Notification is what a receiver is told: the payload of Standard Webhooks
 // with the id beside its other fields.
@@ -84,57 +87,46 @@ type About struct {
 	Comment   string // the body of the comment that was added
 }
 
-// payload has the fields of every event that is told of.
-type payload struct {
-	Verb      ralph.Verb `json:"verb"`
-	CommentID int64      `json:"commentId"`
-	Payload   struct {
-		Question, Preferred, What, Severity, Category string
-		Options                                       []string
-		Blocking                                      bool
-	} `json:"payload"`
-	Kind       ralph.CommentKind `json:"kind"`
-	AuthorKind ralph.Origin      `json:"authorKind"`
-
-	To       ralph.Status `json:"to"`
-	Reason   string       `json:"reason"`
-	Blockers int          `json:"blockers"`
-
-	Until ralph.Time `json:"until"`
-	Agent bool       `json:"agent"`
-
-	ExitStatus int     `json:"exit_status"`
-	Sessions   int     `json:"sessions"`
-	Tasks      int     `json:"tasks"`
-	CostUSD    float64 `json:"cost_usd"`
-}
-
 // From says what is to be told of an event: nothing, one thing, or several.
 func From(e ralph.Event, about About) ([]Notification, error) {
 	if !slices.Contains(sources, e.Type) {
 		return nil, nil
 	}
-	var p payload
-	if err := json.Unmarshal(e.Payload, &p); err != nil {
-		return nil, fmt.Errorf("payload: %w", err)
+	told, err := e.Read()
+	if err != nil {
+		return nil, err
 	}
-	base := Data{EventID: e.ID, Project: about.Project, TaskID: e.TaskID, TaskTitle: about.TaskTitle, SessionID: e.SessionID, RunID: e.RunID}
+	base := Data{
+		EventID: e.ID, Project: about.Project, TaskID: e.TaskID, TaskTitle: about.TaskTitle, SessionID: e.SessionID,
+		RunID: e.RunID,
+	}
 	var notes []Notification
 	tell := func(t Type, d Data) { notes = append(notes, note(t, e, d)) }
-	switch {
-	case e.Type == ralph.EventSignal && p.Verb == ralph.VerbAsk:
-		tell(QuestionAsked, question(base, p))
-	case e.Type == ralph.EventSignal && p.Verb == ralph.VerbFlag && p.Payload.Severity == "blocking":
-		tell(FlagBlocking, flag(base, p))
-	case e.Type == ralph.EventCommentAdded && p.Kind == ralph.Question && p.AuthorKind == ralph.ByAgent:
-		tell(QuestionAsked, commentQuestion(base, p, about.Comment))
-	case e.Type == ralph.EventTaskStatusChanged:
+	switch p := told.(type) {
+	case ralph.SignalGiven:
+		var said said
+		if err := json.Unmarshal(p.Payload, &said); err != nil {
+			return nil, fmt.Errorf("signal of event %d: %w", e.ID, err)
+		}
+		switch {
+		case p.Verb == ralph.VerbAsk:
+			tell(QuestionAsked, question(base, p.CommentID, said))
+		case p.Verb == ralph.VerbFlag && said.Severity == "blocking":
+			tell(FlagBlocking, flag(base, p.CommentID, said))
+		}
+	case ralph.CommentAdded:
+		if p.Kind == ralph.Question && p.AuthorKind == ralph.ByAgent {
+			tell(QuestionAsked, commentQuestion(base, p.CommentID, about.Comment))
+		}
+	case ralph.TaskStatusChanged:
 		if t, d, ok := status(base, p); ok {
 			tell(t, d)
 		}
-	case e.Type == ralph.EventRunWaiting && p.Agent && p.Until.Sub(e.Created.Time) >= longWait:
-		tell(AgentUnavailable, waiting(base, p))
-	case e.Type == ralph.EventRunEnded:
+	case ralph.RunWaiting:
+		if p.Agent && p.Until.Sub(e.Created.Time) >= longWait {
+			tell(AgentUnavailable, waiting(base, p))
+		}
+	case ralph.RunEnded:
 		tell(RunEnded, ended(base, p, fmt.Sprintf("Run %d ended", e.RunID)))
 		switch p.ExitStatus {
 		case ralph.ExitLimit:
@@ -146,18 +138,25 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 	return notes, nil
 }
 
-// commentOf is the comment whose body must be looked up, 0 for none.
-func commentOf(e ralph.Event) int64 {
-	var p payload
-	if e.Type != ralph.EventCommentAdded || json.Unmarshal(e.Payload, &p) != nil || p.Kind != ralph.Question {
-		return 0
-	}
-	return p.CommentID
+// said has the fields of the signals that are told of.
+type said struct {
+	Question, Preferred, What, Severity, Category string
+	Options                                       []string
+	Blocking                                      bool
 }
 
-func question(d Data, p payload) Data {
-	q := p.Payload
-	d.CommentID, d.Question, d.Options, d.Preferred, d.Blocking = p.CommentID, clip(q.Question, maxText, byteSize), q.Options, q.Preferred, &q.Blocking
+// commentOf is the comment whose body must be looked up, 0 for none.
+func commentOf(e ralph.Event) int64 {
+	told, err := e.Read()
+	if p, ok := told.(ralph.CommentAdded); ok && err == nil && p.Kind == ralph.Question {
+		return p.CommentID
+	}
+	return 0
+}
+
+func question(d Data, comment int64, q said) Data {
+	d.CommentID, d.Question, d.Blocking = comment, text.Clip(q.Question, maxText), &q.Blocking
+	d.Options, d.Preferred = q.Options, q.Preferred
 	d.Title = fmt.Sprintf("TASK-%d asks: %s", d.TaskID, d.TaskTitle)
 	d.Text = d.Question
 	for _, o := range q.Options {
@@ -170,29 +169,29 @@ func question(d Data, p payload) Data {
 	if !q.Blocking {
 		d.Text += "\nThe work goes on meanwhile."
 	}
-	d.Command = fmt.Sprintf("ralph answer %d TEXT", p.CommentID)
+	d.Command = fmt.Sprintf("ralph answer %d TEXT", comment)
 	return d
 }
 
-func commentQuestion(d Data, p payload, body string) Data {
+func commentQuestion(d Data, comment int64, body string) Data {
 	no := false
-	d.CommentID, d.Question, d.Blocking = p.CommentID, clip(body, maxText, byteSize), &no
+	d.CommentID, d.Question, d.Blocking = comment, text.Clip(body, maxText), &no
 	d.Title, d.Text = fmt.Sprintf("TASK-%d asks: %s", d.TaskID, d.TaskTitle), d.Question
-	d.Command = fmt.Sprintf("ralph comment %d TEXT --reply-to %d", d.TaskID, p.CommentID)
+	d.Command = fmt.Sprintf("ralph comment %d TEXT --reply-to %d", d.TaskID, comment)
 	return d
 }
 
-func flag(d Data, p payload) Data {
-	d.CommentID, d.Category, d.Reason = p.CommentID, p.Payload.Category, p.Payload.What
+func flag(d Data, comment int64, f said) Data {
+	d.CommentID, d.Category, d.Reason = comment, f.Category, f.What
 	d.Title = fmt.Sprintf("TASK-%d flags a blocking problem: %s", d.TaskID, d.TaskTitle)
-	d.Text = p.Payload.Category + ": " + p.Payload.What
+	d.Text = f.Category + ": " + f.What
 	d.Command = fmt.Sprintf("ralph comment %d TEXT", d.TaskID)
 	return d
 }
 
 // status is for a task's new status. A task that waits for other tasks alone is
 // no news to people.
-func status(d Data, p payload) (Type, Data, bool) {
+func status(d Data, p ralph.TaskStatusChanged) (Type, Data, bool) {
 	d.Reason, d.Text = p.Reason, p.Reason
 	switch {
 	case p.To == ralph.Completed:
@@ -202,7 +201,7 @@ func status(d Data, p payload) (Type, Data, bool) {
 		d.Title = fmt.Sprintf("TASK-%d failed: %s", d.TaskID, d.TaskTitle)
 		d.Command = fmt.Sprintf("ralph task retry %d", d.TaskID)
 		return TaskFailed, d, true
-	case p.To == ralph.Blocked && p.Blockers > 0:
+	case p.To == ralph.Blocked && p.Blockers != nil && *p.Blockers > 0:
 		d.Title = fmt.Sprintf("TASK-%d is blocked: %s", d.TaskID, d.TaskTitle)
 		d.Command = "ralph inbox"
 		return TaskBlocked, d, true
@@ -210,14 +209,14 @@ func status(d Data, p payload) (Type, Data, bool) {
 	return "", d, false
 }
 
-func waiting(d Data, p payload) Data {
+func waiting(d Data, p ralph.RunWaiting) Data {
 	d.Reason, d.Until = p.Reason, &p.Until
 	d.Title = "The agent is unavailable"
 	d.Text = fmt.Sprintf("%s\nThe run waits until %s.", p.Reason, p.Until)
 	return d
 }
 
-func ended(d Data, p payload, title string) Data {
+func ended(d Data, p ralph.RunEnded, title string) Data {
 	d.Title, d.Reason, d.ExitStatus = title, p.Reason, &p.ExitStatus
 	d.Sessions, d.Tasks, d.CostUSD = p.Sessions, p.Tasks, p.CostUSD
 	d.Text = fmt.Sprintf("%s\n%d sessions on %d tasks, $%.2f, exit status %d", p.Reason, p.Sessions, p.Tasks, p.CostUSD, p.ExitStatus)
@@ -228,7 +227,7 @@ func ended(d Data, p payload, title string) Data {
 // note completes a notification: texts in bounds, and an id that belongs to the
 // event in this database for ever.
 func note(t Type, e ralph.Event, d Data) Notification {
-	d.Title, d.Text, d.Reason = oneLine(d.Title), clip(d.Text, maxText, byteSize), clip(d.Reason, maxText, byteSize)
+	d.Title, d.Text, d.Reason = text.Short(d.Title, maxTitle), text.Clip(d.Text, maxText), text.Clip(d.Reason, maxText)
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%d\n%s\n%s\n%d\n%s\n%d\n%s", t, e.ID, e.Type, e.Created, e.TaskID, e.SessionID, e.RunID, e.Payload)
 	return Notification{ID: "msg_" + hex.EncodeToString(h.Sum(nil)[:16]), Type: t, Timestamp: e.Created, Data: d}
@@ -239,6 +238,3 @@ func testNote(project string, now time.Time) Notification {
 	d := Data{Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify test"}
 	return note(typeTest, ralph.Event{Type: string(typeTest), Created: ralph.At(now), Payload: json.RawMessage(`{}`)}, d)
 }
-
-// oneLine makes a text a single line of bounded length.
-func oneLine(s string) string { return clip(strings.Join(strings.Fields(s), " "), 300, byteSize) }

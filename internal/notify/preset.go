@@ -7,9 +7,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"ralph/internal/text"
 )
 
 // A Preset is the form of what is sent.
@@ -48,7 +49,7 @@ func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	title, rest := message(n)
 	// Slack recommends at most 4000 characters; escaping may make five of one.
-	text := "*" + escape(title) + "*\n" + escape(clip(rest, 3000, utf16Size))
+	text := "*" + escape(title) + "*\n" + escape(text.ClipBy(rest, 3000, utf16Size))
 	body, err := json.Marshal(map[string]any{"text": strings.TrimSpace(text), "unfurl_links": false})
 	return u, body, err
 }
@@ -56,7 +57,7 @@ func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
 func discord(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	title, rest := message(n)
 	body, err := json.Marshal(map[string]any{
-		"content":          strings.TrimSpace(clip("**"+title+"**\n"+rest, 2000, utf16Size)),
+		"content":          strings.TrimSpace(text.ClipBy("**"+title+"**\n"+rest, 2000, utf16Size)),
 		"allowed_mentions": map[string]any{"parse": []string{}},
 	})
 	return u, body, err
@@ -70,7 +71,7 @@ func telegram(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	target.RawQuery = ""
 	title, rest := message(n)
 	fields := map[string]any{
-		"text":                 strings.TrimSpace(clip(title+"\n"+rest, 4096, utf16Size)),
+		"text":                 strings.TrimSpace(text.ClipBy(title+"\n"+rest, 4096, utf16Size)),
 		"link_preview_options": map[string]any{"is_disabled": true},
 	}
 	for name := range query {
@@ -107,48 +108,24 @@ func ntfy(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	look := ntfyLooks[n.Type]
 	body, err := json.Marshal(map[string]any{
 		// A longer message would become an attachment.
-		"topic": topic, "title": title, "message": clip(rest, 4000, byteSize), "priority": look.priority, "tags": []string{look.tag},
+		"topic": topic, "title": title, "message": text.ClipBy(rest, 4000, byteSize), "priority": look.priority, "tags": []string{look.tag},
 	})
 	return &target, body, err
 }
 
 // message is a notification as plain text: a line, and what is below it.
 func message(n Notification) (title, rest string) {
-	title = printable(n.Data.Title)
+	title = text.Clean(n.Data.Title)
 	if n.Data.Project != "" {
-		title = "[" + printable(n.Data.Project) + "] " + title
+		title = "[" + text.Clean(n.Data.Project) + "] " + title
 	}
-	rest = strings.TrimSpace(printable(n.Data.Text))
+	rest = strings.TrimSpace(text.Clean(n.Data.Text))
 	if n.Data.Command != "" {
 		rest += "\n→ " + n.Data.Command
 	}
 	return title, strings.TrimSpace(rest)
 }
 
-// printable is a text without control characters, line ends apart.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// Sizes of a character, for clip.
+// Sizes of a character.
 func byteSize(r rune) int  { return utf8.RuneLen(r) }
 func utf16Size(r rune) int { return utf16.RuneLen(r) }
-
-// clip cuts a text to a size, with "…" where something is left out.
-func clip(s string, limit int, size func(rune) int) string {
-	used, room := 0, 0 // room is where the mark would still fit
-	for i, r := range s {
-		if used+size('…') <= limit {
-			room = i
-		}
-		if used += size(r); used > limit {
-			return s[:room] + "…"
-		}
-	}
-	return s
-}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"ralph/internal/text"
 )
 
 // maxAnswer is how much of an answer is read, and shown of one that is no success.
@@ -144,11 +146,11 @@ func (l *line) judge(resp *http.Response, answer []byte) error {
 	if code >= 200 && code < 300 {
 		return nil
 	}
-	text := fmt.Sprintf("answered %d %s", code, http.StatusText(code))
-	if shown := clip(oneLine(strings.ToValidUTF8(printable(string(answer)), "")), maxShown, byteSize); shown != "" && code >= 400 {
-		text += ": " + shown
+	why := fmt.Sprintf("answered %d %s", code, http.StatusText(code))
+	if shown := text.Short(string(answer), maxShown); shown != "" && code >= 400 {
+		why += ": " + shown
 	}
-	err := errors.New(l.to.scrub(text))
+	err := errors.New(l.to.scrub(why))
 	switch {
 	case code < 400:
 		return backoff.Permanent(fmt.Errorf("%w, a redirect, which is not followed: give the address that it leads to", err))

@@ -3,6 +3,7 @@ package proc
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,18 +13,27 @@ import (
 // every Linux.
 const clockTick = 10 * time.Millisecond
 
-// CPUTime is what the descendants of this process, ended ones included, have
-// used of the processors so far. It grows as long as none of them is lost to
-// another parent.
-func CPUTime() (time.Duration, error) {
+// CPUTime is what the commands that this process has started with a [Spec.Marker] have
+// used of the processors so far, with all that they have started in turn, ended ones
+// included. It grows as long as such a command runs.
+func CPUTime(marker string) (time.Duration, error) {
 	all, _, err := processes()
 	if err != nil {
 		return 0, err
 	}
 	var ticks uint64
-	for _, p := range descendants(all, os.Getpid()) {
-		if n, err := cpuTicks(p.pid); err == nil { // else it has just ended
-			ticks += n
+	for _, top := range all {
+		if top.parent != os.Getpid() {
+			continue
+		}
+		tree := append([]process{top}, descendants(all, top.pid)...) // a supervisor and its command
+		if !slices.ContainsFunc(tree, func(p process) bool { kind, _ := classify(p.pid, marker); return kind == carrier }) {
+			continue
+		}
+		for _, p := range tree {
+			if n, err := cpuTicks(p.pid); err == nil { // else it has just ended
+				ticks += n
+			}
 		}
 	}
 	return time.Duration(ticks) * clockTick, nil

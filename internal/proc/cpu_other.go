@@ -8,4 +8,4 @@ import (
 )
 
 // CPUTime is not known here.
-func CPUTime() (time.Duration, error) { return 0, errors.ErrUnsupported }
+func CPUTime(string) (time.Duration, error) { return 0, errors.ErrUnsupported }

@@ -13,8 +13,10 @@ import (
 
 	"ralph"
 	"ralph/internal/state"
-	"ralph/internal/transcript"
-	"ralph/loop"
+	"ralph/internal/text"
+	"ralph/internal/worktree"
+	"ralph/loop/check"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -26,7 +28,7 @@ type unapproved struct {
 }
 
 // kept is where copies are of what people left.
-func (p *Project) kept() loop.Kept { return loop.Kept(p.File("kept")) }
+func (p *Project) kept() check.Kept { return check.Kept(p.File("kept")) }
 
 // configurationFiles are the files by which runs are configured: ralph.yaml, the
 // user's own configuration, and what they name.
@@ -34,6 +36,9 @@ func (p *Project) configurationFiles() []string {
 	files := []string{p.Path(state.ConfigName)}
 	if p.userFile != "" {
 		files = append(files, p.userFile)
+	}
+	if p.Git {
+		files = append(files, worktree.Settings(p.Top, p.Common)...)
 	}
 	add := func(name string) {
 		if name = p.Path(name); !slices.Contains(files, name) {
@@ -76,7 +81,18 @@ func (p *Project) judge(ctx context.Context, db *store.DB) error {
 			return err
 		}
 	}
+	if p.Config.Configuration == "approved" {
+		db.Instead = slices.DeleteFunc(p.replaceable(), func(path string) bool {
+			i := slices.IndexFunc(p.unapproved, func(u unapproved) bool { return u.Path == path })
+			return i >= 0 && p.unapproved[i].Approved != "" && p.instead[path] == ""
+		})
+	}
 	return nil
+}
+
+// replaceable are the files that a run can read in another version: programs it cannot.
+func (p *Project) replaceable() []string {
+	return []string{p.Path(state.ConfigName), p.userFile, p.Path(p.templateFile())}
 }
 
 // copies are what people approved of files that are as a session left them.
@@ -105,11 +121,14 @@ func (p *Project) unapprovedFiles(ctx context.Context, db *store.DB, files []str
 	var mended []store.ConfigurationFile
 	for _, path := range files {
 		row, known := rows[path]
-		now, err := loop.ConfigurationDigest(path)
+		now, err := place.Digest(path)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("configuration %s: %w", path, err)
 		case !known || now == row.Approved && row.Seen == now:
+		case now != row.Seen && !working && worktree.StillLeft(row.Approved, row.Seen, now):
+			row.Seen = now
+			list = append(list, unapproved{row, now, p.named(path)})
 		case now == row.Approved || now != row.Seen && !working:
 			mended = append(mended, store.ConfigurationFile{Path: path, Approved: now, Seen: now})
 		default:
@@ -137,7 +156,12 @@ func (p *Project) WaitsForApproval() string {
 	}
 	var names, by []string
 	for _, u := range p.unapproved {
-		names = append(names, u.name)
+		name := u.name
+		if worktree.IsSettings(u.Path) {
+			changed, _ := worktree.ChangedSettings(u.name, u.Approved, u.now)
+			name += " (" + strings.Join(changed, ", ") + ")"
+		}
+		names = append(names, name)
 		who := "a session that has not been settled"
 		if u.Session != "" && u.now == u.Seen {
 			who = fmt.Sprintf("session %.8s", u.Session)
@@ -155,26 +179,28 @@ func (p *Project) WaitsForApproval() string {
 }
 
 // HowToApprove is what people do about it.
-const HowToApprove = "`ralph approve config` approves it; with the file put back as it was (git checkout) runs start as well"
+func (p *Project) HowToApprove() string {
+	var back []string
+	for _, u := range p.unapproved {
+		how := []string{"git checkout"}
+		if worktree.IsSettings(u.Path) {
+			_, how = worktree.ChangedSettings(u.name, u.Approved, u.now)
+		}
+		back = append(back, how...)
+	}
+	slices.Sort(back)
+	return "`ralph approve config` approves it; with the file put back as it was (" +
+		strings.Join(slices.Compact(back), "; ") + ") runs start as well"
+}
 
 // RefuseUnapproved keeps a run from starting with what a session left, unless the
 // approved version is to be used, which files can be replaced by and programs not.
-func (p *Project) RefuseUnapproved() error {
-	if len(p.unapproved) == 0 {
-		return nil
-	}
-	usable := p.Config.Configuration == "approved"
-	read := []string{p.Path(state.ConfigName), p.userFile, p.Path(p.templateFile())}
-	for _, u := range p.unapproved {
-		if u.Approved != "" && p.instead[u.Path] == "" || !slices.Contains(read, u.Path) {
-			usable = false
-		}
-	}
-	if usable {
+func (p *Project) RefuseUnapproved(db *store.DB) error {
+	if !slices.ContainsFunc(p.unapproved, func(u unapproved) bool { return !slices.Contains(db.Instead, u.Path) }) {
 		return nil
 	}
 	return &ralph.ExitError{Status: ralph.ExitWaiting, Err: fmt.Errorf("waiting for people: %s\n%s%s",
-		p.WaitsForApproval(), p.Differences(), HowToApprove)}
+		p.WaitsForApproval(), p.Differences(), p.HowToApprove())}
 }
 
 // Differences show what sessions changed in the files that wait for approval.
@@ -190,6 +216,13 @@ func (p *Project) Differences() string {
 func (p *Project) difference(u unapproved) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %s\n", u.name)
+	if worktree.IsSettings(u.Path) {
+		names, _ := worktree.ChangedSettings(u.name, u.Approved, u.now)
+		for _, line := range worktree.ShowSettings(u.Path, names) {
+			fmt.Fprintf(&b, "  + %s\n", text.Visible(line))
+		}
+		return b.String()
+	}
 	was, is := kindOf(u.Approved), kindOf(u.now)
 	text := func(digest, kind, path string) (lines []string) {
 		if digest == "" {
@@ -202,7 +235,7 @@ func (p *Project) difference(u unapproved) string {
 		if err != nil {
 			return append(lines, "(cannot be shown: it is too large, or no file that can be read)")
 		}
-		return append(lines, strings.Split(strings.TrimRight(transcript.Visible(content), "\n"), "\n")...)
+		return append(lines, strings.Split(strings.TrimRight(text.Visible(content), "\n"), "\n")...)
 	}
 	for _, line := range ralph.LineDiff(text(u.Approved, was, p.kept().Copy(u.Approved)), text(u.now, is, u.Path)) {
 		fmt.Fprintf(&b, "  %s\n", line)
@@ -215,8 +248,8 @@ func (p *Project) difference(u unapproved) string {
 
 // kindOf says what stands where a file with the digest is, "" for a plain one.
 func kindOf(digest string) string {
-	if target, ok := loop.LinkTarget(digest); ok {
-		if strings.HasSuffix(target, "------") { // the mode of what is no link, see loop.ConfigurationDigest
+	if target, ok := place.LinkTarget(digest); ok {
+		if strings.HasSuffix(target, "------") { // the mode of what is no link, see place.Digest
 			return "(no plain file)"
 		}
 		return fmt.Sprintf("(a link to %s)", target)
@@ -249,12 +282,20 @@ func contentOf(path string) (content string, err error) {
 	return string(text), err
 }
 
+// Approvable refuses to approve what no run can begin with.
+func (p *Project) Approvable() error {
+	if _, err := p.load(nil); err != nil {
+		return ralph.Usage(fmt.Errorf("not approved, and nothing was changed: no run can begin with what is there:\n%w", err))
+	}
+	return nil
+}
+
 // Approve has a person approve what waits for it, as it was when the project was opened,
 // and says which files that are.
 func (p *Project) Approve(ctx context.Context, db *store.DB, person string) (names []string, err error) {
 	var files []store.ConfigurationFile
 	for _, u := range p.unapproved {
-		now, err := loop.ConfigurationDigest(u.Path)
+		now, err := place.Digest(u.Path)
 		if err != nil {
 			return nil, err
 		}

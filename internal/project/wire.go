@@ -20,6 +20,9 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
+	"ralph/loop/check"
+	"ralph/loop/place"
+	"ralph/loop/session"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
@@ -54,24 +57,32 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent's prompts are not its own to write
 	}
 	return &loop.Loop{
-		Store: db, Agent: agent, Prepare: agent.Prepare, Tree: tree, Dir: p.Root, State: p.State, Log: p.Log,
+		Store: db, Agent: agent, Prepare: agent.Prepare, Log: p.Log,
+		Place: &place.Place{
+			Dir: p.Root, Tree: tree, State: p.State, Saves: c.Git.Snapshot,
+			TakesBack: c.AfterFailure == "restore", Watched: c.Stagnation.Files,
+		},
 		Configuration: p.configurationFiles(), Kept: p.kept(),
 		Limits:  p.Limits(),
 		Rules:   p.Rules(),
 		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
-		Verification: loop.Verification{
-			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout,
-			InSessionRetries: c.Verify.InSessionRetries, FreezeMax: c.Verify.FreezeMax, Env: p.Stripped(),
+		Check: check.Rules{
+			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.Stripped(),
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
 			Wrapper: p.Held.Wrapper, Containment: p.Held.Containment,
 		},
-		PromptTokens: c.Prompt.MaxTokens, Template: template,
-		ToolPrefix: claude.SignalPrefix, StateTool: claude.StateTool, CommentTool: claude.CommentTool,
-		AmendTool: claude.AmendTool, CheckpointAt: checkpointAt, ConfigModel: c.Agent.Model,
-		EscalationModel: escalation, ClosingReminders: c.ClosingReminders, OnRed: loop.OnRed(c.Verify.OnRed),
-		Commands:      func() ([]string, error) { return p.configuredCommands(ctx, db) },
-		ShutdownGrace: c.ShutdownGrace, StagnationFiles: c.Stagnation.Files,
-		Snapshots: c.Git.Snapshot, CommitTasks: c.Git.Commit == "task",
+		Prompts: loop.Prompts{
+			Tokens: c.Prompt.MaxTokens, Template: template, ToolPrefix: claude.SignalPrefix, StateTool: claude.StateTool,
+			CommentTool: claude.CommentTool, AmendTool: claude.AmendTool,
+		},
+		Models: loop.Models{Config: c.Agent.Model, Escalation: escalation},
+		Session: session.Limits{
+			Reminders: c.ClosingReminders, Retries: c.Verify.InSessionRetries, Freeze: c.Verify.FreezeMax,
+			Grace: c.ShutdownGrace, CheckpointAt: checkpointAt,
+		},
+		OnRed:       loop.OnRed(c.Verify.OnRed),
+		Commands:    func() ([]string, error) { return p.configuredCommands(ctx, db) },
+		CommitTasks: c.Git.Commit == "task",
 	}, nil
 }
 

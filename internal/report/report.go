@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 )
 
 // A Report is what runs came to.
@@ -155,7 +155,7 @@ func (r Report) headline() string {
 	if len(parts) == 0 {
 		parts = []string{"no task was worked on"}
 	}
-	return fmt.Sprintf("%s; %s, $%.2f", strings.Join(parts, ", "), Count(sessions, "session"), r.CostUSD)
+	return fmt.Sprintf("%s; %s, $%.2f", strings.Join(parts, ", "), text.Count(sessions, "session"), r.CostUSD)
 }
 
 func (r Report) ending() string {
@@ -166,7 +166,7 @@ func (r Report) ending() string {
 }
 
 func (c Receipt) took() string {
-	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", Count(c.Sessions, "session"), (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
+	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", text.Count(c.Sessions, "session"), (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
 		c.Tokens.Sum())
 	if c.Shared {
 		took += ", work tree shared"
@@ -187,39 +187,45 @@ func (r Report) text(w *bytes.Buffer) {
 			fmt.Fprintf(w, "           ! %s\n", line(n))
 		}
 		for _, f := range t.Flags {
-			fmt.Fprintf(w, "           %s\n", f.Line())
+			fmt.Fprintf(w, "           %s\n", whole(f.String(), "             "))
 		}
 	}
 	for i, p := range r.Waiting {
 		if i == 0 {
 			fmt.Fprintln(w, "\nwaiting for you:")
 		}
-		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), line(p.Text), p.Command)
+		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), whole(p.Text, "      "), p.Command)
 	}
 	if e := r.ending(); e != "" {
 		fmt.Fprintf(w, "\n%s\n", line(e))
 	}
 }
 
-// Line is the flag on one line, with what is done about it.
-func (f Flag) Line() string {
-	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, line(f.What), f.Comment)
+// String is the flag as its agent worded it, with what is done about it.
+func (f Flag) String() string {
+	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, strings.TrimSpace(f.What), f.Comment)
 }
 
-// line is text on one line, with what hides or would steer a terminal by its number,
-// cut to a reasonable length.
-func line(s string) string {
-	s = transcript.VisibleLine(s)
-	if runes := []rune(s); len(runes) > 500 {
-		s = string(runes[:499]) + "…"
-	}
-	return s
+// whole is a text that people decide on, with all its lines, those after the first
+// behind some blanks.
+func whole(s, blanks string) string {
+	return strings.ReplaceAll(strings.TrimSpace(text.Visible(s)), "\n", "\n"+blanks)
 }
 
-// cell is text as Markdown that means nothing but itself.
-func cell(s string) string {
+// line is text on one line of a reasonable length.
+func line(s string) string { return text.Line(s, 500) }
+
+// cells is a text that people decide on as Markdown, with all its lines.
+func cells(s string) string {
+	return strings.ReplaceAll(escaped(whole(s, "")), "\n", "<br>")
+}
+
+// cell is text on one line as Markdown that means nothing but itself.
+func cell(s string) string { return escaped(line(s)) }
+
+func escaped(s string) string {
 	var b strings.Builder
-	for _, r := range line(s) {
+	for _, r := range s {
 		switch {
 		case r == '<':
 			b.WriteString("&lt;")
@@ -254,7 +260,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 		if i == 0 {
 			fmt.Fprint(w, "\n## Waiting for you\n\n")
 		}
-		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cell(p.Text), cell(p.Command))
+		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cells(p.Text), cell(p.Command))
 	}
 	noted := false
 	for _, t := range r.Tasks {
@@ -273,7 +279,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 				fmt.Fprint(w, "\n## Flagged\n\n")
 				begun = true
 			}
-			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cell(f.Line()))
+			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cells(f.String()))
 		}
 	}
 	for _, t := range r.Tasks {
@@ -393,7 +399,7 @@ func (r Report) Annotate(w io.Writer) error {
 			annotation(&b, "warning", fmt.Sprintf("TASK-%d", t.TaskID), n)
 		}
 		for _, f := range t.Flags {
-			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.Line())
+			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.String())
 		}
 	}
 	annotation(&b, "notice", "ralph", strings.Join(slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" }), "\n"))
@@ -420,14 +426,6 @@ var (
 	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-func annotation(w *bytes.Buffer, level, title, text string) {
-	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(line(title)), data.Replace(text))
-}
-
-// Count is a number of things for people: "1 session", "2 sessions".
-func Count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
+func annotation(w *bytes.Buffer, level, title, what string) {
+	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(line(title)), data.Replace(what))
 }

@@ -78,6 +78,35 @@ func TestWhatHidesIsNamed(t *testing.T) {
 	}
 }
 
+// TestWhatPeopleDecideOnIsWhole: no line of a question or a flag is joined or cut.
+func TestWhatPeopleDecideOnIsWhole(t *testing.T) {
+	long := "1. " + strings.Repeat("x", 600) + "end"
+	text := "Which one?\n" + long + "\n\n  2. neither"
+	r := sample("")
+	r.Waiting[0].Text = text
+	r.Tasks[0].Flags[0].What = text
+	for format, want := range map[string][]string{
+		"text": {
+			"  question TASK-3: Which one?\n      " + long + "\n      \n        2. neither\n    ralph answer 5 TEXT\n",
+			"flagged (blocking, bug): Which one?\n             " + long + "\n             \n               2. neither → ralph resolve 8",
+		},
+		"md": {
+			"- question TASK-3: Which one?<br>" + long + "<br><br>  2. neither — ralph answer 5 TEXT\n",
+			"bug\\): Which one?<br>" + long + "<br><br>  2. neither → ralph resolve 8",
+		},
+	} {
+		var b strings.Builder
+		if err := r.Write(&b, format); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(b.String(), w) {
+				t.Errorf("%s is without %q:\n%s", format, w, b.String())
+			}
+		}
+	}
+}
+
 // TestHostileTextIsHarmless: what an agent or a person wrote cannot pass for the
 // report's own.
 func TestHostileTextIsHarmless(t *testing.T) {

@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"ralph"
-	"ralph/internal/report"
 	"ralph/internal/testresult"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 )
 
 // maxReadable bounds what is made readable of a command's output, in bytes.
@@ -18,18 +17,18 @@ const maxReadable = 8 << 20
 
 // Output prints all that a command printed, and how it did.
 func Output(w io.Writer, c ralph.Check, output io.ReadSeeker) error {
-	text, ok, err := testresult.Readable(output, maxReadable)
+	readable, ok, err := testresult.Readable(output, maxReadable)
 	if err != nil {
 		return err
 	}
 	if ok {
-		_, err = io.WriteString(w, transcript.Visible(text))
+		_, err = io.WriteString(w, text.Visible(readable))
 	} else if _, err = output.Seek(0, io.SeekStart); err == nil {
 		lines := bufio.NewReader(output)
 		for err == nil {
 			var line string
 			line, err = lines.ReadString('\n')
-			if _, werr := io.WriteString(w, transcript.Visible(line)); werr != nil {
+			if _, werr := io.WriteString(w, text.Visible(line)); werr != nil {
 				return werr
 			}
 		}
@@ -47,7 +46,7 @@ func Check(c ralph.Check, tail int) string {
 	said := "passed"
 	switch {
 	case c.Passed && len(c.Excused) > 0:
-		said = report.Count(len(c.Excused), "test") + " failed as before the task: " + strings.Join(c.Excused, ", ")
+		said = text.Count(len(c.Excused), "test") + " failed as before the task: " + strings.Join(c.Excused, ", ")
 	case c.Passed:
 	case c.Error != "":
 		said = "FAILED: " + c.Error
@@ -57,13 +56,13 @@ func Check(c ralph.Check, tail int) string {
 	if !c.Passed && len(c.Failures) > 0 {
 		said += ": " + strings.Join(c.Failures, ", ")
 	}
-	fmt.Fprintf(&b, "%s: %s (%.1f s)", Line(c.Command, 200), Line(said, 1000), c.Seconds)
+	fmt.Fprintf(&b, "%s: %s (%.1f s)", text.Line(c.Command, 200), text.Line(said, 1000), c.Seconds)
 	if c.Passed || tail == 0 {
 		return b.String()
 	}
-	lines := strings.Split(strings.TrimRight(transcript.Visible(c.Tail), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(text.Visible(c.Tail), "\n"), "\n")
 	if n := len(lines) - tail; n > 0 {
-		fmt.Fprintf(&b, "\n  | … %s before (all of it: ralph verify -v)", report.Count(n, "line"))
+		fmt.Fprintf(&b, "\n  | … %s before (all of it: ralph verify -v)", text.Count(n, "line"))
 		lines = lines[n:]
 	}
 	for _, l := range lines {

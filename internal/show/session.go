@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -33,7 +33,7 @@ func ViewSession(s ralph.Session, now ralph.Time) SessionView {
 
 // sayEvidence prints what was seen of a session when it was settled.
 func sayEvidence(w io.Writer, e ralph.Evidence) {
-	line := func(name, text string) { fmt.Fprintf(w, "%-9s %s\n", name, Line(text, 300)) }
+	line := func(name, value string) { fmt.Fprintf(w, "%-9s %s\n", name, text.Line(value, 300)) }
 	if place := e.Place(); place != "" {
 		line("stood", fmt.Sprintf("%s, uncommitted files: %d", place, e.Uncommitted))
 	}
@@ -83,19 +83,19 @@ func Thousands(n int64) string {
 
 // Session writes all that is known of a session, whose files are in a folder.
 func Session(w io.Writer, s ralph.Session, dir string) {
-	cost := Dollars(s.CostUSD)
+	cost := text.Money(s.CostUSD)
 	if !s.CostKnown {
 		cost += " (estimated: the agent gave no total)"
 	}
 	whose := ""
 	if s.Worker != "" {
-		whose = ", by the worker " + Line(s.Worker, 100)
+		whose = ", by the worker " + text.Line(s.Worker, 100)
 	}
 	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d%s\n", s.ID, s.TaskID, s.Attempt, whose)
 	if s.CompletedAt.IsZero() {
 		fmt.Fprintf(w, "%s, running since %s\n", s.State, s.StartedAt)
 	} else {
-		why := Line(s.Reason, 500)
+		why := text.Line(s.Reason, 500)
 		if !strings.HasPrefix(why, string(s.Ending)+": ") {
 			why = string(s.Ending) + ": " + why
 		}
@@ -122,14 +122,14 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 		fmt.Fprintf(w, "it stood at %s\n", s.Stood())
 	}
 	for _, c := range s.Verify {
-		fmt.Fprintf(w, "checked  %s: exit %d in %.1f s %s\n", Line(c.Command, 100), c.Exit, c.Seconds, c.Error)
+		fmt.Fprintf(w, "checked  %s: exit %d in %.1f s %s\n", text.Line(c.Command, 100), c.Exit, c.Seconds, c.Error)
 		if !c.Passed {
-			fmt.Fprintln(w, transcript.Clean(c.Tail))
+			fmt.Fprintln(w, text.Clean(c.Tail))
 		}
 	}
 	sayEvidence(w, ViewSession(s, ralph.At(time.Now())).Evidence)
 	for _, f := range s.Files {
-		fmt.Fprintf(w, "%-8s %s +%d -%d\n", f.Status, Line(f.Path, 200), f.Added, f.Removed)
+		fmt.Fprintf(w, "%-8s %s +%d -%d\n", f.Status, text.Line(f.Path, 200), f.Added, f.Removed)
 	}
 	for _, list := range []struct {
 		name  string
@@ -139,17 +139,17 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 		{"gone", s.Gone}, {"!", s.Notes},
 	} {
 		for _, i := range list.items {
-			fmt.Fprintf(w, "%-9s %s\n", list.name, Line(i, 200))
+			fmt.Fprintf(w, "%-9s %s\n", list.name, text.Line(i, 200))
 		}
 	}
 	if len(s.Gone) > 0 {
 		fmt.Fprintf(w, "files that were not committed are gone; bring them back: ralph snapshot restore %d\n", s.SnapshotID)
 	}
 	if s.LastWords != "" {
-		fmt.Fprintf(w, "last words: %s\n", Line(s.LastWords, 500))
+		fmt.Fprintf(w, "last words: %s\n", text.Line(s.LastWords, 500))
 	}
 	if s.StderrTail != "" {
-		fmt.Fprintf(w, "stderr: %s\n", transcript.Clean(s.StderrTail))
+		fmt.Fprintf(w, "stderr: %s\n", text.Clean(s.StderrTail))
 	}
 	fmt.Fprintf(w, "transcript: %s\n", dir)
 }

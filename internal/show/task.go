@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"ralph"
-	"ralph/internal/report"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -74,14 +73,14 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 // Task writes all that is shown of a task.
 func Task(w io.Writer, v TaskView) {
 	line := func(name, value string) {
-		if value = strings.TrimSpace(transcript.Visible(value)); value != "" {
+		if value = strings.TrimSpace(text.Visible(value)); value != "" {
 			fmt.Fprintf(w, "%-12s %s\n", name, strings.ReplaceAll(value, "\n", "\n             "))
 		}
 	}
-	fmt.Fprintf(w, "TASK-%d  %s\n", v.ID, Line(v.Title, ralph.MaxTitle))
+	fmt.Fprintf(w, "TASK-%d  %s\n", v.ID, text.Line(v.Title, ralph.MaxTitle))
 	line("status", string(v.Status)+"  "+v.StatusReason)
 	if v.ExternalID != "" {
-		line("imported", Line(v.ExternalID+" of "+v.Source, 200))
+		line("imported", text.Line(v.ExternalID+" of "+v.Source, 200))
 	}
 	line("priority", fmt.Sprint(v.Priority))
 	line("feature", v.Feature)
@@ -96,8 +95,8 @@ func Task(w io.Writer, v TaskView) {
 		line("verify", c)
 	}
 	r := v.Receipt
-	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", report.Count(r.Attempts, "attempt"),
-		report.Count(r.Sessions, "session"), r.Seconds, Dollars(r.CostUSD)))
+	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(r.Attempts, "attempt"),
+		text.Count(r.Sessions, "session"), r.Seconds, text.Money(r.CostUSD)))
 	if r.Shared {
 		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
 	}
@@ -109,23 +108,23 @@ func Task(w io.Writer, v TaskView) {
 		case !c.Passed:
 			said = fmt.Sprintf("exit %d", c.Exit)
 		case len(c.Excused) > 0:
-			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, Line(strings.Join(c.Excused, ", "), 200))
+			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, text.Line(strings.Join(c.Excused, ", "), 200))
 		}
-		line("checked", fmt.Sprintf("%s: %s (%.1f s)", Line(c.Command, 80), said, c.Seconds))
+		line("checked", fmt.Sprintf("%s: %s (%.1f s)", text.Line(c.Command, 80), said, c.Seconds))
 		if len(c.Failures) > 0 {
-			line("", "fails: "+Line(strings.Join(c.Failures, ", "), 200))
+			line("", "fails: "+text.Line(strings.Join(c.Failures, ", "), 200))
 		}
 		if !c.Passed {
-			for l := range strings.Lines(transcript.Clean(c.Tail)) {
+			for l := range strings.Lines(text.Clean(c.Tail)) {
 				fmt.Fprintf(w, "             | %s\n", strings.TrimRight(l, "\n"))
 			}
 		}
 	}
 	if v.Description != "" {
-		fmt.Fprintf(w, "\n%s\n", transcript.Visible(v.Description))
+		fmt.Fprintf(w, "\n%s\n", text.Visible(v.Description))
 	}
 	for i := len(v.Sessions) - 1; i >= 0; i-- {
 		s := v.Sessions[i]
-		fmt.Fprintf(w, "\nsession %.8s  %s  %s\n", s.ID, s.Outcome, Line(s.Reason, 300))
+		fmt.Fprintf(w, "\nsession %.8s  %s  %s\n", s.ID, s.Outcome, text.Line(s.Reason, 300))
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/transcript"
+	"ralph/internal/text"
 )
 
 // verbColours are the colours of the cards, as terminals number them.
@@ -33,9 +33,9 @@ func Timeline(w io.Writer, comments []ralph.Comment, s Screen) {
 		if c.Verb != "" {
 			head, colour = fmt.Sprintf("[%s] session %.8s", c.Verb, c.SessionID), verbColours[c.Verb]
 		}
-		head = fmt.Sprintf("%d  %s  %s  %s", c.ID, c.Created.Local().Format(time.DateTime), Line(c.Author, 40), head)
+		head = fmt.Sprintf("%d  %s  %s  %s", c.ID, c.Created.Local().Format(time.DateTime), text.Line(c.Author, 40), head)
 		fmt.Fprintf(w, "%s%s\n", indent, s.Paint(colour, head))
-		for line := range strings.Lines(transcript.Visible(c.Body)) {
+		for line := range strings.Lines(text.Visible(c.Body)) {
 			for _, row := range s.wrap(strings.TrimRight(line, "\n"), len(indent)+4) {
 				fmt.Fprintf(w, "%s  %s %s\n", indent, s.Paint(colour, "|"), row)
 			}
@@ -49,16 +49,16 @@ func Timeline(w io.Writer, comments []ralph.Comment, s Screen) {
 			note("superseded by %d", last)
 		}
 		if c.Rationale != "" {
-			note("because: %s", transcript.VisibleLine(c.Rationale))
+			note("because: %s", text.VisibleLine(c.Rationale))
 		}
 		if c.Holding {
-			note("holds the task back %s", transcript.VisibleLine(c.HoldReason))
+			note("holds the task back %s", text.VisibleLine(c.HoldReason))
 		}
 		if !c.Delivered.IsZero() {
 			note("the running session was told at %s", c.Delivered.Local().Format("15:04:05"))
 		}
 		if !c.ResolvedAt.IsZero() {
-			note("resolved by %s: %s", c.ResolvedBy, transcript.VisibleLine(c.Decision))
+			note("resolved by %s: %s", c.ResolvedBy, text.VisibleLine(c.Decision))
 		}
 		fmt.Fprintln(w)
 	}

@@ -10,7 +10,9 @@ import (
 	"golang.org/x/text/transform"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/transcript"
+	"ralph/loop/agent/claude"
 )
 
 // A Printer prints a transcript as it is written to it.
@@ -30,7 +32,7 @@ func NewPrinter(out io.Writer, s Screen, raw, json bool) Printer {
 		// Not every line has to be JSON, which would have no such characters.
 		out = transform.NewWriter(out, runes.Map(harmless))
 	}
-	return Printer{out: out, raw: raw, json: json, screen: s}
+	return Printer{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(claude.NewReader())}
 }
 
 // Write implements io.Writer. Whoever writes need not know where lines end.
@@ -59,8 +61,8 @@ func (p *Printer) End(s ralph.Session) error {
 	if p.json || s.CompletedAt.IsZero() || err != nil {
 		return err
 	}
-	took := transcript.Span(s.CompletedAt.Sub(s.StartedAt.Time).Seconds())
-	end := fmt.Sprintf("%s: %s (%s, %s)", s.State, Line(s.Reason, 500), took, Dollars(s.CostUSD))
+	took := text.Span(s.CompletedAt.Sub(s.StartedAt.Time).Seconds())
+	end := fmt.Sprintf("%s: %s (%s, %s)", s.State, text.Line(s.Reason, 500), took, text.Money(s.CostUSD))
 	colour := "32"
 	if s.State == ralph.PhaseFailed {
 		colour = "31"
@@ -93,7 +95,7 @@ func (p *Printer) entries(list []transcript.Entry) error {
 // lineColours are the colours of lines by their kind, as terminals number them.
 var lineColours = map[string]string{
 	transcript.Start: "2", transcript.Tool: "34", transcript.Answer: "2", transcript.Error: "31",
-	transcript.Said: "36", transcript.Result: "2", transcript.Note: "33",
+	transcript.Told: "36", transcript.Result: "2", transcript.Note: "33",
 	"+": "32", "-": "31", "…": "2", " ": "2",
 }
 

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"ralph/internal/text"
 )
 
 // A Notifier speaks for one daemon. Its methods may be called from any goroutine.
@@ -44,23 +45,15 @@ func (n *Notifier) Ready() { n.send(daemon.SdNotifyReady) }
 func (n *Notifier) Stopping() { n.send(daemon.SdNotifyStopping) }
 
 // Status says in one line what the daemon is doing, for `systemctl status`.
-// Control characters become spaces, and what was said last is not said again.
-func (n *Notifier) Status(text string) {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	if runes := []rune(text); len(runes) > maxStatus {
-		text = string(runes[:maxStatus-1]) + "…"
-	}
+// What was said last is not said again.
+func (n *Notifier) Status(said string) {
+	said = text.Short(said, maxStatus)
 	n.mu.Lock()
-	news := text != n.status
-	n.status = text
+	news := said != n.status
+	n.status = said
 	n.mu.Unlock()
 	if news {
-		n.send("STATUS=" + text)
+		n.send("STATUS=" + said)
 	}
 }
 

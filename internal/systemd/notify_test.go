@@ -82,7 +82,7 @@ func TestSystemdIsTold(t *testing.T) {
 			n.Status("evil\nMAINPID=1\x00\u009b title \xff")
 			n.Status(strings.Repeat("é", 300))
 			n.Stopping()
-			want := []string{"READY=1", "STATUS=on TASK-1", "STATUS=evil MAINPID=1   title ?", "STATUS=" + strings.Repeat("é", 199) + "…", "STOPPING=1"}
+			want := []string{"READY=1", "STATUS=on TASK-1", "STATUS=evil MAINPID=1 title \uFFFD", "STATUS=" + strings.Repeat("é", 199) + "…", "STOPPING=1"}
 			if got := heard(); !slices.Equal(got, want) {
 				t.Errorf("systemd heard %q, want %q", got, want)
 			}

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"ralph/internal/text"
 )
 
 // maxTestOutput is how much of a failing test's output is shown, in bytes: its end.
@@ -123,14 +124,8 @@ func (p *readable) flush(key string) {
 }
 
 // add writes text as far as there is room.
-func (p *readable) add(text string) {
-	if len(text) > p.room {
-		cut := p.room
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut]
-	}
-	p.room -= len(text)
-	p.text.WriteString(text)
+func (p *readable) add(said string) {
+	said = text.Head(said, p.room)
+	p.room -= len(said)
+	p.text.WriteString(said)
 }

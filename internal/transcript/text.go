@@ -2,10 +2,9 @@ package transcript
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"time"
-	"unicode"
+
+	"ralph/internal/text"
 )
 
 // maxText is how many bytes of prose are shown.
@@ -19,26 +18,26 @@ type Line struct {
 }
 
 // marks stand before entries of a kind.
-var marks = map[string]string{Tool: "→ ", Answer: "  ✓ ", Error: "  ✕ ", Said: "« ", Result: "= ", Note: "! "}
+var marks = map[string]string{Tool: "→ ", Answer: "  ✓ ", Error: "  ✕ ", Told: "« ", Result: "= ", Note: "! "}
 
 // Lines are an entry's lines. They are as long as they are: whoever shows them
 // breaks the text, and leaves room of the width of the lead before each further row.
 func (e Entry) Lines() (lines []Line) {
 	lead := strings.Repeat("    ", e.Depth)
-	mark, text := marks[e.Kind], e.Text
+	mark, said := marks[e.Kind], e.Text
 	switch verb, signal := strings.CutPrefix(e.Tool, "signal_"); {
 	case e.Kind == Tool && signal:
-		mark, text = "◆ ", verb+": "+e.Text
+		mark, said = "◆ ", verb+": "+e.Text
 	case e.Kind == Tool:
-		text = strings.TrimSpace(e.Tool + " " + e.Text)
+		said = strings.TrimSpace(e.Tool + " " + e.Text)
 	case e.Kind == Answer:
-		text = e.Tool
+		said = e.Tool
 	case e.Kind == Error && e.Tool != "":
-		text = e.Tool + ": " + e.Text
+		said = e.Tool + ": " + e.Text
 	}
-	first, rest, more := strings.Cut(text, "\n")
+	first, rest, more := strings.Cut(said, "\n")
 	if e.Seconds >= 1 {
-		first += " (" + Span(e.Seconds) + ")"
+		first += " (" + text.Span(e.Seconds) + ")"
 	}
 	lines = append(lines, Line{e.Kind, lead + mark, untabbed(first)})
 	lead += strings.Repeat(" ", len([]rune(mark)))
@@ -54,30 +53,15 @@ func (e Entry) Lines() (lines []Line) {
 	return lines
 }
 
-// Span is a time in seconds for people.
-func Span(seconds float64) string {
-	if seconds < 10 {
-		return fmt.Sprintf("%.1f s", seconds)
-	}
-	d := time.Duration(min(seconds, 1e9)) * time.Second
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
-}
-
 func untabbed(s string) string { return strings.ReplaceAll(s, "\t", "    ") }
 
 // prose is a text of several lines, cut.
 func prose(s string) string {
-	short := head(s, maxText)
+	short := text.Head(s, maxText)
 	if len(short) < len(s) {
 		short += "\n… cut"
 	}
-	return strings.TrimSpace(Clean(short))
+	return strings.TrimSpace(text.Clean(short))
 }
 
 // errorLines is how many lines of an error are shown: its reason stands at its end.
@@ -88,49 +72,22 @@ func failure(s string) string {
 	if len(s) > maxText {
 		s = s[:200] + "\n" + s[len(s)-maxText:]
 	}
-	s = strings.ReplaceAll(strings.ReplaceAll(Clean(s), "<tool_use_error>", ""), "</tool_use_error>", "")
-	lines := strings.Split(strings.TrimSpace(s), "\n")
+	lines := strings.Split(strings.TrimSpace(text.Clean(s)), "\n")
 	if n := len(lines) - errorLines; n > 1 {
 		// The first line of a command's is its exit status.
 		lines = append([]string{lines[0], fmt.Sprintf("… %d lines", n-1)}, lines[n:]...)
 	}
 	for i, l := range lines {
-		lines[i] = shortenIndented(l, maxLine)
+		lines[i] = indented(l)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// shorten is a text on one line, cut.
-func shorten(s string, n int) string {
-	return shortenIndented(strings.Join(strings.Fields(Clean(head(s, 8*n))), " "), n)
-}
+// maxLine is how many characters of a line are shown.
+const maxLine = 200
 
-func shortenIndented(s string, n int) string {
-	r := []rune(Clean(head(s, 8*n)))
-	if len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return string(r)
-}
+// line is a text on one line, cut.
+func line(s string) string { return text.Short(s, maxLine) }
 
-// head is the beginning of a text, so that no more of it is looked at.
-func head(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
-}
-
-// styles colour a terminal; commands print them, and nobody wants to read them.
-var styles = regexp.MustCompile("\x1b\\[[0-9;:]*[mK]")
-
-// Clean takes out what steers a terminal, its colours first, and what turns the
-// order of letters around; lines and tabs stay.
-func Clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-		return r
-	}, styles.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), ""))
-}
+// indented is one line, cut, which keeps what it begins with.
+func indented(s string) string { return text.Clip(text.Clean(text.Head(s, 8*maxLine)), maxLine) }

@@ -15,13 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ralph/internal/transcript"
+	"ralph/loop/agent/claude"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // entries are those of a stream that comes in pieces of a size.
 func entries(stream []byte, size int) (list []transcript.Entry) {
-	var r transcript.Reader
+	r := transcript.NewReader(claude.NewReader())
 	for piece := range slices.Chunk(stream, size) {
 		list = append(list, r.Feed(piece)...)
 	}
@@ -47,7 +48,7 @@ func TestRecordedSessionsAreReadable(t *testing.T) {
 		"done", "rate_limit_after_work", "rate_limit_subscription", "two_turns", "overloaded", "max_turns", "max_budget", "interrupted_by_sigint",
 		"mcp_server_failed", "permission_denied", "messages_after_the_result", "auth_failed",
 	} {
-		paths = append(paths, filepath.Join("..", "..", "loop", "claude", "testdata", name+".jsonl"))
+		paths = append(paths, filepath.Join("..", "..", "loop", "agent", "claude", "testdata", name+".jsonl"))
 	}
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".jsonl")
@@ -101,7 +102,7 @@ func TestATool(t *testing.T) {
 		{"a tool that nobody knows", "mcp__db__query", `{"table":"a","rows":3,"deep":{"x":1},"all":true}`, "→ mcp__db__query all=true rows=3 table=a"},
 		{"no input", "Stop", `{}`, "→ Stop"},
 		{"input that is none", "Odd", `[1,2]`, "→ Odd [1,2]"},
-		{"what steers a terminal", "Bash", `{"command":"echo \u001b[31mred\u001b]0;x\u0007 \u202eeno"}`, "→ Bash echo red]0;x eno"},
+		{"what steers a terminal", "Bash", `{"command":"echo \u001b[31mred\u001b]0;x\u0007 \u202eeno"}`, "→ Bash echo red eno"},
 		{"a long command", "Bash", `{"command":"` + strings.Repeat("x", 500) + `"}`, "→ Bash " + strings.Repeat("x", 199) + "…"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,12 +3,14 @@ package watch
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"ralph"
 	"ralph/internal/retention"
@@ -26,6 +28,10 @@ type Queue struct {
 	Limits  ralph.Limits // of the next run
 	Do      func(ctx context.Context, a Action) (said string, err error)
 
+	last    Snapshot // what was read of the database last
+	changed <-chan struct{}
+	windows map[string]int64 // of models' contexts
+
 	session string
 	file    io.ReadCloser
 	reader  transcript.Reader
@@ -35,16 +41,47 @@ type Queue struct {
 // watchedTasks is how many tasks of the queue a screen may show.
 const watchedTasks = 30
 
-// Look implements [Source].
+// Look implements [Source]. The database is read when something has changed in it,
+// and each hour: some things wait for a person only after a while.
 func (s *Queue) Look(ctx context.Context) (Snapshot, error) {
-	v := Snapshot{Project: s.Project}
 	active, err := loop.Active(s.State)
 	if err != nil {
-		return v, err
+		return Snapshot{}, err
 	}
-	v.Running = active
+	now := ralph.At(time.Now())
+	if s.unchanged(active, now) {
+		s.last.At = now
+	} else {
+		s.changed = s.Store.Changed()
+		if s.last, err = s.look(ctx, active); err != nil {
+			s.changed = nil
+			return Snapshot{}, err
+		}
+	}
+	v := s.last
+	if v.Session != nil && v.Session.ID == s.session {
+		used, model := s.reader.Context()
+		v.ContextUsed, v.ContextSize = used, cmp.Or(s.windows[model], ralph.DefaultContextWindow)
+	}
+	return v, nil
+}
+
+// unchanged reports whether what was seen last is what there is to see.
+func (s *Queue) unchanged(active bool, now ralph.Time) bool {
+	select {
+	case <-s.changed:
+		return false
+	default:
+		return s.changed != nil && s.last.Running == active &&
+			s.last.At.Truncate(time.Hour).Equal(now.Truncate(time.Hour))
+	}
+}
+
+// look reads what there is to see in the database.
+func (s *Queue) look(ctx context.Context, active bool) (Snapshot, error) {
+	v := Snapshot{Project: s.Project, Running: active}
 	l := s.Limits
-	err = s.Store.View(ctx, func(tx *store.Tx) error {
+	err := s.Store.View(ctx, func(tx *store.Tx) error {
 		v.At = tx.Now()
 		run, ok, err := tx.LastRun()
 		if err != nil {
@@ -104,15 +141,7 @@ func (s *Queue) current(tx *store.Tx, v *Snapshot) error {
 	if v.Task, err = tx.Task(session.TaskID); err != nil {
 		return err
 	}
-	if session.ID != s.session {
-		return nil
-	}
-	used, model := s.reader.Context()
-	v.ContextUsed, v.ContextSize = used, ralph.DefaultContextWindow
-	windows, err := tx.ContextWindows()
-	if size := windows[model]; size > 0 {
-		v.ContextSize = size
-	}
+	s.windows, err = tx.ContextWindows()
 	return err
 }
 
@@ -122,7 +151,7 @@ func (s *Queue) Read(_ context.Context, session string) (entries []transcript.En
 		if err := s.Close(); err != nil {
 			return nil, err
 		}
-		s.session, s.reader, s.skip = session, transcript.Reader{}, false
+		s.session, s.reader, s.skip = session, transcript.NewReader(claude.NewReader()), false
 	}
 	if s.file == nil {
 		s.file, err = retention.Open(filepath.Join(s.State, "sessions", session, claude.TranscriptFile))

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/transcript"
 )
 
@@ -131,8 +132,8 @@ func (m Model) band() []string {
 
 // whole is what waits with all its lines, fitted to the width.
 func (m Model) whole(w Waiting) (lines []string) {
-	add := func(text string) {
-		for l := range strings.Lines(transcript.Visible(strings.TrimSpace(text))) {
+	add := func(all string) {
+		for l := range strings.Lines(text.Visible(strings.TrimSpace(all))) {
 			for row := range strings.SplitSeq(ansi.Wrap(strings.ReplaceAll(strings.TrimRight(l, "\n"), "\t", "    "), max(10, m.width-4), " "), "\n") {
 				lines = append(lines, "  "+row)
 			}
@@ -153,14 +154,14 @@ func (m Model) whole(w Waiting) (lines []string) {
 func (m Model) text() (lines []string) {
 	switch {
 	case m.mode == writing && m.wanted.Do == "answer":
-		lines = append(lines, bold.Render(fmt.Sprintf("TASK-%d %s", m.question.TaskID, clean(m.question.Title))), "")
+		lines = append(lines, bold.Render(fmt.Sprintf("TASK-%d %s", m.question.TaskID, text.VisibleLine(m.question.Title))), "")
 		lines = append(lines, m.whole(m.question)...)
 		if len(m.question.Options) > 0 {
 			lines = append(lines, "", dim.Render("a number chooses"))
 		}
 	case m.mode == reading:
 		for _, w := range m.snapshot.Waiting {
-			lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID)+" "+clean(w.Title))
+			lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID)+" "+text.VisibleLine(w.Title))
 			lines = append(append(lines, m.whole(w)...), dim.Render("  → "+w.Command), "")
 		}
 		if lines == nil {
@@ -173,11 +174,11 @@ func (m Model) text() (lines []string) {
 // header is the run.
 func (m Model) header() []string {
 	s := m.snapshot
-	left := bold.Render("ralph") + " " + clean(s.Project)
+	left := bold.Render("ralph") + " " + text.VisibleLine(s.Project)
 	right := "looking …"
 	switch {
 	case m.problem != "":
-		right = red.Render(clean(m.problem))
+		right = red.Render(text.VisibleLine(m.problem))
 	case !m.loaded:
 	case s.Running:
 		state := green.Render("running")
@@ -194,9 +195,9 @@ func (m Model) header() []string {
 		default:
 			state = yellow.Render(next)
 		}
-		right = fmt.Sprintf("%s %s  session %d of %d  %s of %s", state, span(s.At.Sub(s.Since.Time)), s.Sessions, s.MaxSessions, money(s.CostUSD), money(s.MaxCostUSD))
+		right = fmt.Sprintf("%s %s  session %d of %d  %s of %s", state, span(s.At.Sub(s.Since.Time)), s.Sessions, s.MaxSessions, text.Money(s.CostUSD), text.Money(s.MaxCostUSD))
 		if s.MaxDayUSD > 0 {
-			right += fmt.Sprintf("  today %s of %s", money(s.DayUSD), money(s.MaxDayUSD))
+			right += fmt.Sprintf("  today %s of %s", text.Money(s.DayUSD), text.Money(s.MaxDayUSD))
 		}
 	case s.Exit != nil:
 		right = dim.Render("no run is active") + fmt.Sprintf("  the last one ended with status %d", *s.Exit)
@@ -220,7 +221,7 @@ func (m Model) current() []string {
 		case !m.loaded:
 			return nil
 		case s.Reason != "":
-			why = clean(s.Reason)
+			why = text.VisibleLine(s.Reason)
 			if left := s.Until.Sub(s.At.Time); s.Running && left > 0 {
 				why += fmt.Sprintf(" (%s left)", span(left))
 			}
@@ -230,9 +231,9 @@ func (m Model) current() []string {
 	title := fmt.Sprintf("TASK-%d ", s.Task.ID)
 	attempt := fmt.Sprintf("  attempt %d", s.Session.Attempt)
 	if s.Session.Worker != "" {
-		attempt += ", worker " + clean(s.Session.Worker)
+		attempt += ", worker " + text.VisibleLine(s.Session.Worker)
 	}
-	lines := []string{bold.Render(title) + ansi.Truncate(clean(s.Task.Title), max(10, m.width-len(title)-len(attempt)), "…") + dim.Render(attempt)}
+	lines := []string{bold.Render(title) + ansi.Truncate(text.VisibleLine(s.Task.Title), max(10, m.width-len(title)-len(attempt)), "…") + dim.Render(attempt)}
 	var way []string
 	for _, stay := range s.Session.Stays(s.At) {
 		p := phases[stay.Phase]
@@ -245,7 +246,7 @@ func (m Model) current() []string {
 	lines = append(lines, m.tail(way, dim.Render(" → ")))
 	var use []string
 	if s.Session.Worker == "" {
-		use = append(use, "session limit "+money(s.SessionUSD))
+		use = append(use, "session limit "+text.Money(s.SessionUSD))
 	}
 	if s.ContextUsed > 0 && s.ContextSize > 0 {
 		percent := s.ContextUsed * 100 / s.ContextSize
@@ -257,14 +258,14 @@ func (m Model) current() []string {
 	}
 	for _, w := range s.Windows {
 		percent, most := w.Utilization*100, s.MaxWindow[w.Name]
-		text := fmt.Sprintf("%s %.0f %%", clean(w.Name), percent)
+		used := fmt.Sprintf("%s %.0f %%", text.VisibleLine(w.Name), percent)
 		if most > 0 {
-			text = fmt.Sprintf("%s %.0f of %d %%", clean(w.Name), percent, most)
+			used = fmt.Sprintf("%s %.0f of %d %%", text.VisibleLine(w.Name), percent, most)
 		}
 		if percent >= 80 || most > 0 && percent >= float64(most) {
-			text = yellow.Render(text)
+			used = yellow.Render(used)
 		}
-		use = append(use, text)
+		use = append(use, used)
 	}
 	lines = append(lines, strings.Join(use, dim.Render(" · ")))
 	return append(lines, dim.Render(strings.Repeat("─", m.width)))
@@ -282,7 +283,7 @@ func (m Model) tail(parts []string, by string) string {
 // log is what the agent says and does, the latest at the bottom.
 func (m Model) log(width, room int) []string {
 	styles := map[string]lipgloss.Style{
-		transcript.Tool: blue, transcript.Error: red, transcript.Said: cyan, transcript.Result: dim, transcript.Start: dim, transcript.Answer: dim, transcript.Note: yellow,
+		transcript.Tool: blue, transcript.Error: red, transcript.Told: cyan, transcript.Result: dim, transcript.Start: dim, transcript.Answer: dim, transcript.Note: yellow,
 		"+": green, "-": red, "…": dim, " ": dim,
 	}
 	visible := m.visible()
@@ -334,11 +335,11 @@ func (m Model) side() []string {
 		lines = append(lines, "  "+l)
 	}
 	for _, t := range s.Queue {
-		lines = append(lines, fmt.Sprintf("%s %s", dim.Render(fmt.Sprintf("TASK-%-4d", t.ID)), clean(t.Title)))
+		lines = append(lines, fmt.Sprintf("%s %s", dim.Render(fmt.Sprintf("TASK-%-4d", t.ID)), text.VisibleLine(t.Title)))
 	}
 	lines = append(lines, "", bold.Render("waits for you")+fmt.Sprintf("  %d", len(s.Waiting)))
 	for _, w := range s.Waiting {
-		lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID), "  "+clean(w.Text), dim.Render("  "+w.Command))
+		lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID), "  "+text.VisibleLine(w.Text), dim.Render("  "+w.Command))
 	}
 	return lines
 }
@@ -349,7 +350,7 @@ func (m Model) short() []string {
 	lines := []string{dim.Render(strings.Repeat("─", m.width))}
 	queue := bold.Render("queue") + "  " + counts(s)
 	if len(s.Queue) > 0 {
-		queue += dim.Render("  next: ") + fmt.Sprintf("TASK-%d %s", s.Queue[0].ID, clean(s.Queue[0].Title))
+		queue += dim.Render("  next: ") + fmt.Sprintf("TASK-%d %s", s.Queue[0].ID, text.VisibleLine(s.Queue[0].Title))
 	}
 	lines = append(lines, queue)
 	shown := 2
@@ -361,7 +362,7 @@ func (m Model) short() []string {
 			lines = append(lines, dim.Render(fmt.Sprintf("       and %d more (see `ralph inbox`)", len(s.Waiting)-shown)))
 			break
 		}
-		lines = append(lines, ralph.Named(yellow.Render("waits  "+w.Kind), w.TaskID)+": "+clean(w.Text))
+		lines = append(lines, ralph.Named(yellow.Render("waits  "+w.Kind), w.TaskID)+": "+text.VisibleLine(w.Text))
 	}
 	return lines
 }
@@ -390,16 +391,16 @@ func (m Model) footer() string {
 	case m.mode == confirming:
 		return yellow.Render("end the run after this session? y/n")
 	case m.message != "" && m.failed:
-		return red.Render(clean(m.message))
+		return red.Render(text.VisibleLine(m.message))
 	case m.message != "":
-		return green.Render(clean(m.message))
+		return green.Render(text.VisibleLine(m.message))
 	}
 	keys := "c comment  a answer  o inbox  p pause  s skip  x stop  / filter  ? help  q leave"
 	if m.up > 0 {
 		keys = fmt.Sprintf("%d lines below  G newest  ", m.up) + keys
 	}
 	if m.filter != "" {
-		keys = fmt.Sprintf("filter %q  ", clean(m.filter)) + keys
+		keys = fmt.Sprintf("filter %q  ", text.VisibleLine(m.filter)) + keys
 	}
 	return dim.Render(keys)
 }
@@ -411,7 +412,7 @@ func (m Model) label() string {
 	case "comment":
 		label = fmt.Sprintf("comment on TASK-%d", m.wanted.ID)
 	case "answer":
-		label = fmt.Sprintf("answer TASK-%d: %s", m.question.TaskID, clean(m.question.Text))
+		label = fmt.Sprintf("answer TASK-%d: %s", m.question.TaskID, text.VisibleLine(m.question.Text))
 		if ansi.StringWidth(label) > m.width/2 { // it stands above, whole
 			label = fmt.Sprintf("answer TASK-%d", m.question.TaskID)
 		}
@@ -447,5 +448,3 @@ func span(d time.Duration) string {
 	}
 	return fmt.Sprintf("%ds", int(d.Seconds()))
 }
-
-func money(usd float64) string { return fmt.Sprintf("$%.2f", usd) }

@@ -119,6 +119,3 @@ func (m Model) act(a Action) tea.Cmd {
 		return acted{said, err}
 	}
 }
-
-// clean is a text on one line, with what would steer a terminal made visible.
-func clean(s string) string { return transcript.VisibleLine(s) }

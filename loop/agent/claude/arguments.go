@@ -17,7 +17,7 @@ const serverName = "ralph"
 
 // permissionTool is the tool of ralph's server that answers the agent's questions
 // for permission, as the agent knows it.
-const permissionTool = toolPrefix + "ralph_permission"
+const permissionTool = ToolPrefix + "ralph_permission"
 
 // disallowed are the tools that make no sense without a person, or after the
 // end of the session (unattended, "Launching the agent").

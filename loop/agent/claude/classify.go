@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A death is how the process ended, besides what it said.
@@ -53,7 +54,7 @@ func classify(h *history, d death) (ralph.Ending, string, time.Time) {
 		}
 	}
 	if h.mcpError != "" {
-		return ralph.MCPFailed, sentence(h.mcpError, tail(strings.TrimSpace(d.server), maxReason/2)), time.Time{}
+		return ralph.MCPFailed, sentence(h.mcpError, text.ClipEnd(strings.TrimSpace(d.server), maxReason/2)), time.Time{}
 	}
 	if h.limitReached() {
 		return ralph.TimedOut, h.why(d), time.Time{}
@@ -73,7 +74,7 @@ func (h *history) otherwise(d death, completed bool) (ralph.Ending, string) {
 	case d.mute && !completed && !failed:
 		return ralph.Lost, d.String() // what it said on being ended explains nothing
 	case !completed && !failed && d.crashed():
-		return ralph.Lost, sentence(d.String(), lastLine(d.stderr))
+		return ralph.Lost, sentence(d.String(), text.LastLine(d.stderr))
 	case idle:
 		return ralph.NoWork, h.why(d)
 	case completed:
@@ -81,7 +82,7 @@ func (h *history) otherwise(d death, completed bool) (ralph.Ending, string) {
 	case failed:
 		return ralph.Lost, h.why(d)
 	}
-	return ralph.Lost, sentence(d.String()+" in the middle of its work", lastLine(d.stderr))
+	return ralph.Lost, sentence(d.String()+" in the middle of its work", text.LastLine(d.stderr))
 }
 
 // apiClass is the class of the service's error that ended the conversation; ""
@@ -158,9 +159,9 @@ func (h *history) why(d death) string {
 		}
 	}
 	if h.retrying {
-		return sentence(d.String()+" while it tried to reach the service again", lastLine(d.stderr))
+		return sentence(d.String()+" while it tried to reach the service again", text.LastLine(d.stderr))
 	}
-	for _, s := range []string{lastLine(d.stderr), h.rubbish, h.lastWords} {
+	for _, s := range []string{text.LastLine(d.stderr), h.rubbish, h.lastWords} {
 		if s != "" {
 			return sentence(d.String(), s)
 		}
@@ -172,15 +173,9 @@ func (h *history) why(d death) string {
 func sentence(parts ...string) string {
 	var all []string
 	for _, p := range parts {
-		if p = strings.Join(strings.Fields(p), " "); p != "" {
+		if p = text.Flat(p); p != "" {
 			all = append(all, p)
 		}
 	}
-	return head(strings.Join(all, ": "), maxReason)
-}
-
-// lastLine is the last line of s that is not blank.
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
+	return text.Clip(strings.Join(all, ": "), maxReason)
 }

@@ -31,6 +31,7 @@ import (
 	"sync"
 	"time"
 
+	"ralph/internal/text"
 	"ralph/loop/agent"
 
 	"ralph/internal/proc"
@@ -140,7 +141,7 @@ func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 	if err == nil && r.Exit.Code == 0 {
 		for line := range strings.Lines(r.Output) {
 			if _, ok := parseVersion(line); ok {
-				a.version = head(strings.TrimSpace(line), 100)
+				a.version = text.Clip(strings.TrimSpace(line), 100)
 				break
 			}
 		}

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Names of ralph's tools as the model sees them: all but letters, digits, "_" and "-" of
+// Names of ralph's tools as the model sees them, and what stands before each: all but letters, digits, "_" and "-" of
 // a tool's name becomes "_".
 const (
-	toolPrefix   = "mcp__" + serverName + "__"
-	SignalPrefix = toolPrefix + "ralph_signal_"
-	StateTool    = toolPrefix + "update_session_state"
-	CommentTool  = toolPrefix + "comment_on_task"
-	AmendTool    = toolPrefix + "propose_task_amendment"
+	ToolPrefix   = "mcp__" + serverName + "__"
+	SignalPrefix = ToolPrefix + "ralph_signal_"
+	StateTool    = ToolPrefix + "update_session_state"
+	CommentTool  = ToolPrefix + "comment_on_task"
+	AmendTool    = ToolPrefix + "propose_task_amendment"
 )
 
 // Asks reports whether the agent asks ralph in a permission mode; in the others it asks
@@ -110,13 +110,4 @@ func ForeignLoop(root string) string {
 		return ""
 	}
 	return path
-}
-
-// InputField is the field of a tool's input that says what it is used on; "" for tools
-// that have no such field.
-func InputField(tool string) string {
-	return map[string]string{
-		"Bash": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path",
-		"NotebookEdit": "notebook_path",
-	}[tool]
 }

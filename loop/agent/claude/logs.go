@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ralph/internal/text"
 	"ralph/loop/agent"
 )
 
@@ -139,7 +140,9 @@ func (k *keeper) add(p []byte) {
 }
 
 // tail is the end of the stream.
-func (k *keeper) tail() string { return strings.ToValidUTF8(tail(string(k.end), maxTail), "\uFFFD") }
+func (k *keeper) tail() string {
+	return strings.ToValidUTF8(text.ClipEnd(string(k.end), maxTail), "\uFFFD")
+}
 
 func (k *keeper) close() error {
 	if k.size > maxStderr+maxTail && k.err == nil {

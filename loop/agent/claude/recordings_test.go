@@ -221,7 +221,7 @@ func TestReasons(t *testing.T) {
 		{"a broken CLI is quoted", "oops\n", claude.Death{}, "the agent exited with status 0: oops"},
 		{"a refused start is quoted", "", claude.Death{Code: 1, Stderr: "error: unknown option '--x'\n"}, "the agent exited with status 1: error: unknown option '--x'"},
 		{"missing tools are named", strings.Replace(initOK, "signal_done", "x", 1), claude.Death{Code: 1}, "the MCP server ralph lacks mcp__ralph__ralph_signal_done"},
-		{"a long reason is cut", errorResult(`"api_error_status":429,"result":"` + strings.Repeat("é", 500) + `"`), claude.Death{Code: 1}, strings.Repeat("é", 200) + "…"},
+		{"a long reason is cut", errorResult(`"api_error_status":429,"result":"` + strings.Repeat("é", 500) + `"`), claude.Death{Code: 1}, strings.Repeat("é", 399) + "…"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

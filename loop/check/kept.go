@@ -1,0 +1,191 @@
+package check
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ralph/loop/place"
+)
+
+// Kept is a folder with copies of files as people left them, named by the digest of
+// their content.
+type Kept string
+
+// Bounds of what is kept. A copy that nobody asked for is dropped after a while.
+const (
+	maxKeptFile = 8 << 20
+	maxKept     = 128 << 20
+	keptFor     = 14 * 24 * time.Hour
+)
+
+// sumOf is the part of a digest that is of content; "" if there is none to copy.
+func sumOf(digest string) string {
+	if _, leadsTo, ok := strings.Cut(digest, "\x00"); ok {
+		digest = leadsTo
+	}
+	_, sum, _ := strings.Cut(digest, " ")
+	if len(sum) != hex.EncodedLen(sha256.Size) {
+		return ""
+	}
+	return sum
+}
+
+// Copy is the path of the copy of what has the digest; "" if there is none.
+func (k Kept) Copy(digest string) string {
+	path := filepath.Join(string(k), sumOf(digest))
+	if sumOf(digest) == "" {
+		return ""
+	}
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// has tells whether what has the digest can be put back.
+func (k Kept) has(digest string) bool {
+	return digest == "" || strings.HasPrefix(digest, "link ") || k.Copy(digest) != ""
+}
+
+// keep copies a file whose digest is known, unless there is a copy or it is too
+// large. A file that has changed meanwhile has another digest and is not kept.
+func (k Kept) keep(path, digest string) error {
+	sum := sumOf(digest)
+	if sum == "" || k.Copy(digest) != "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxKeptFile {
+		return nil //nolint:nilerr // there is nothing to copy, or nothing that is small enough
+	}
+	size, err := k.size()
+	if err != nil || size+info.Size() > maxKept {
+		return err
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil //nolint:nilerr // what cannot be read cannot be put back, which is said when it has to be
+	}
+	if is := sha256.Sum256(content); hex.EncodeToString(is[:]) != sum {
+		return nil
+	}
+	return writeNew(filepath.Join(string(k), sum), content, 0o600)
+}
+
+// size is how much is kept.
+func (k Kept) size() (n int64, err error) {
+	if err := os.MkdirAll(string(k), 0o700); err != nil {
+		return 0, err
+	}
+	entries, err := os.ReadDir(string(k))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			n += info.Size()
+		}
+	}
+	return n, err
+}
+
+// forget drops the copies that none of the digests needs and that are old.
+func (k Kept) forget(needed map[string]bool) error {
+	entries, err := os.ReadDir(string(k))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		info, ierr := e.Info()
+		if ierr != nil || needed[e.Name()] || time.Since(info.ModTime()) < keptFor {
+			continue
+		}
+		err = errors.Join(err, os.Remove(filepath.Join(string(k), e.Name())))
+	}
+	return err
+}
+
+// restore puts a file of a folder back that had the digest. Links that stand in the
+// way are not followed: they may lead anywhere.
+func (k Kept) restore(dir, name, digest string) (err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	name = filepath.FromSlash(name)
+	if digest == "" {
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if target, ok := place.LinkTarget(digest); ok {
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return root.Symlink(target, name)
+	}
+	path := k.Copy(digest)
+	if path == "" {
+		return errors.New("there is no copy of it: it was too large or could not be read")
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if is := sha256.Sum256(content); hex.EncodeToString(is[:]) != sumOf(digest) {
+		return errors.New("the copy of it is damaged")
+	}
+	mode := fs.FileMode(0o644)
+	if strings.HasPrefix(digest, "true ") {
+		mode = 0o755
+	}
+	temp := name + ".ralph-restored"
+	if err := root.WriteFile(temp, content, mode); err != nil {
+		return err
+	}
+	if err := root.Chmod(temp, mode); err != nil {
+		return errors.Join(err, root.Remove(temp))
+	}
+	if info, err := root.Lstat(name); err == nil && info.IsDir() {
+		if err := root.Remove(name); err != nil { // it has something in it that is not protected
+			return errors.Join(err, root.Remove(temp))
+		}
+	}
+	return root.Rename(temp, name)
+}
+
+// writeNew writes a file that is there as a whole or not at all.
+func writeNew(path string, content []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, bytes.NewReader(content))
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// A StuckError says which protected files cannot be put back as people left them.
+type StuckError struct{ Files []string }
+
+// Error says what to do.
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("protected files are as a session left them and cannot be put back: %s; put them back, or change them: what people leave counts", strings.Join(e.Files, "; "))
+}

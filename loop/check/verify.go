@@ -1,0 +1,216 @@
+// Package check verifies what an agent claims: it runs the commands by which work is
+// judged, compares them with what they said before it, and knows what is people's: protected
+// files and configuration.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/proc"
+	"ralph/internal/testresult"
+	"ralph/loop/place"
+	"ralph/store"
+)
+
+// Rules say how a done is checked.
+type Rules struct {
+	Commands    []string      // the project's; features and tasks add theirs
+	Timeout     time.Duration // of each command
+	Env         []string      // the environment of the commands
+	Strict      bool          // tests that failed before the task was begun are refused too
+	JUnit       []string      // globs of the files into which commands write JUnit XML, relative to the root
+	Protect     []string      // globs of the files that a session must not change, relative to the root
+	Wrapper     []string      // what starts the commands, such as a sandbox; nil is none
+	Containment proc.Containment
+}
+
+// verifyTail is how much of a failed command's output is quoted, in bytes.
+const verifyTail = 4 << 10
+
+// maxVerifyLog bounds what is kept of a session's verification, in bytes.
+const maxVerifyLog = 256 << 20
+
+// Commands are what a task's done is checked by.
+type Commands struct {
+	Shared []string // the project's and the feature's
+	Own    []string // the task's, as far as they are not among those
+}
+
+// All are all of them.
+func (c Commands) All() []string { return slices.Concat(c.Shared, c.Own) }
+
+// Of are all that a task's done is checked by, each once.
+func (r Rules) Of(tx *store.Tx, t ralph.Task) (c Commands, err error) {
+	c.Shared = Once(nil, r.Commands)
+	if t.Feature != "" {
+		f, err := tx.Feature(t.Feature)
+		if err != nil {
+			return c, err
+		}
+		c.Shared = Once(c.Shared, f.Verify)
+	}
+	// The baseline never excuses a task's own command, also where the project has it too.
+	c.Shared = slices.DeleteFunc(c.Shared, func(s string) bool { return slices.Contains(t.Verify, s) })
+	c.Own = Once(nil, t.Verify)
+	return c, nil
+}
+
+// Once appends what is not in the list yet.
+func Once(list, more []string) []string {
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// A Round is one of verification: its processes are marked as a session's, its output is
+// kept in a file.
+type Round struct {
+	Dir     string
+	Session string
+	Log     string
+	Between func(command string) // is called after each command; nil for nothing
+}
+
+// Run runs every command, so that the agent sees all failures at once. The
+// output is kept whole in the round's log, as far as it has room. Nothing that a
+// command started is alive afterwards. Commands that ctx stopped did not pass.
+func (r Rules) Run(ctx context.Context, round Round, commands []string) (results []Outcome, err error) {
+	log, err := os.OpenFile(round.Log, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("log of the verification: %w", err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for _, command := range commands {
+		result, err := r.one(ctx, round, command, log)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+		if round.Between != nil {
+			round.Between(command)
+		}
+	}
+	return results, nil
+}
+
+// one runs one command.
+func (r Rules) one(ctx context.Context, round Round, command string, log *os.File) (Outcome, error) {
+	if _, err := fmt.Fprintf(log, "$ %s\n", command); err != nil {
+		return Outcome{}, fmt.Errorf("log of the verification: %w", err)
+	}
+	begin, err := log.Seek(0, 2)
+	if err != nil {
+		return Outcome{}, err
+	}
+	before, err := r.reports(round.Dir)
+	if err != nil {
+		return Outcome{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	started := time.Now()
+	whole := &bounded{to: log, left: maxVerifyLog - begin}
+	marker := place.Marker(round.Session)
+	result, err := proc.Run(limited, proc.Spec{
+		Args: []string{"/bin/sh", "-c", command}, Dir: round.Dir, Marker: marker, Env: append(slices.Clone(r.Env), marker),
+		Wrapper: r.Wrapper, Containment: r.Containment,
+	}, verifyTail, whole)
+	check := ralph.Check{
+		Command: command, Exit: result.Exit.Code, Tail: result.Output,
+		Seconds: time.Since(started).Round(time.Millisecond).Seconds(),
+	}
+	switch {
+	case ctx.Err() != nil:
+		check.Exit, check.Error = -1, "was stopped with the run"
+	case limited.Err() != nil:
+		check.Exit, check.Error = -1, fmt.Sprintf("took longer than %s", r.Timeout)
+	case err != nil:
+		check.Exit, check.Error = -1, err.Error()
+	case result.Exit.Signal != "":
+		check.Exit, check.Error = -1, "was ended by signal "+result.Exit.Signal
+	}
+	check.Passed = check.Exit == 0
+	if check.Exit == noProgram {
+		check.Error = missing(check.Tail)
+	}
+	if reached := result.Exit.Reached; !check.Passed && len(reached) > 0 {
+		check.Error = strings.TrimPrefix(check.Error+"; ", "; ") + strings.Join(reached, "; ")
+	}
+	for _, l := range result.Exit.Leftovers {
+		if _, err := fmt.Fprintf(log, "killed what it left running: %d %s\n", l.Pid, l.Command); err != nil {
+			return Outcome{}, err
+		}
+	}
+	tests, err := r.tests(round.Dir, log, begin, whole.cut, before)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("tests of %s: %w", command, err)
+	}
+	if tests != nil {
+		if check.Tail, err = readable(log, begin, check.Tail); err != nil {
+			return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
+		}
+	}
+	_, err = fmt.Fprintf(log, "\n→ exit %d after %.1f s %s\n\n", check.Exit, check.Seconds, check.Error)
+	return Outcome{Check: check, Tests: tests}, err
+}
+
+// readable is the end of a command's output, which is in the log from begin on: that of
+// `go test -json` as people read it.
+func readable(log *os.File, begin int64, tail string) (string, error) {
+	end, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "", err
+	}
+	text, ok, err := testresult.Readable(io.NewSectionReader(log, begin, end-begin), verifyTail)
+	if err != nil || !ok {
+		return tail, err
+	}
+	return text, nil
+}
+
+// noProgram is the exit status by which a shell says that it found no such program.
+const noProgram = 127
+
+// missing says which program a command lacks, by what the shell said of it last.
+func missing(tail string) string {
+	lines := strings.Split(strings.TrimSpace(tail), "\n")
+	said := ""
+	for _, line := range slices.Backward(lines) {
+		if strings.Contains(line, "not found") || strings.Contains(line, "No such file") {
+			said = " (" + strings.TrimSpace(line) + ")"
+			break
+		}
+	}
+	return "exits 127: a program that it needs is not installed, or not in PATH" + said
+}
+
+// bounded writes to a file as long as there is room, and drops the rest.
+type bounded struct {
+	to   *os.File
+	left int64
+	cut  bool // something was dropped
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	keep := p
+	if int64(len(p)) > b.left {
+		keep, b.cut = p[:max(b.left, 0)], true
+	}
+	n, err := b.to.Write(keep)
+	b.left -= int64(n)
+	if err != nil {
+		return n, err
+	}
+	return len(p), nil
+}

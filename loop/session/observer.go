@@ -1,0 +1,202 @@
+package session
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"ralph/loop/agent"
+
+	"ralph"
+	"ralph/store"
+)
+
+// An observer follows what an agent is seen to do: which phase it is in, and how
+// full its context is. Events come to it from the agent's stream; the session's
+// watch takes from it what is to be written down.
+type observer struct {
+	verify  []string         // commands whose run is testing
+	windows map[string]int64 // sizes of models' contexts, as far as they are known
+	percent int              // of the context at which a checkpoint is made; 0 for never
+	news    chan struct{}    // holds one when there is something to take, so that it is written down before the agent goes on
+
+	mu     sync.Mutex
+	phases []seenPhase
+	begun  bool // a phase has been seen
+	model  string
+	used   int64 // tokens of the context
+	words  string
+	full   bool // the checkpoint is due
+	told   bool // it has been taken
+}
+
+type seenPhase struct {
+	phase ralph.Phase
+	at    ralph.Time
+}
+
+func newObserver(verify []string, windows map[string]int64, percent int) *observer {
+	return &observer{verify: verify, windows: windows, percent: percent, news: make(chan struct{}, 1)}
+}
+
+// event takes in what was seen. It does not block.
+func (o *observer) event(e agent.Event, now time.Time) {
+	phase := phaseOf(e, o.verify)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.begun && phase == ralph.PhaseAnalyzing {
+		phase = "" // reading is part of every phase but the first
+	}
+	if n := len(o.phases); phase != "" && (n == 0 || o.phases[n-1].phase != phase) {
+		o.phases, o.begun = append(o.phases, seenPhase{phase, ralph.At(now)}), true
+		select {
+		case o.news <- struct{}{}:
+		default: // there is word already
+		}
+	}
+	switch e.Kind {
+	case agent.Started:
+		o.model = e.Model
+	case agent.Said:
+		if e.Depth == 0 && strings.TrimSpace(e.Text) != "" {
+			o.words = e.Text
+		}
+	case agent.Used:
+		o.used = e.Context
+		o.full = o.full || o.percent > 0 && o.used*100 >= o.window()*int64(o.percent)
+	}
+}
+
+// window is the size of the model's context in tokens.
+func (o *observer) window() int64 {
+	if w := o.windows[o.model]; w > 0 {
+		return w
+	}
+	return ralph.DefaultContextWindow
+}
+
+// take hands over the phases that were seen since the last time, and the
+// checkpoint if one is due.
+func (o *observer) take() (phases []seenPhase, c ralph.Checkpoint, due bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	phases, o.phases = o.phases, nil
+	due = o.full && !o.told
+	o.told = o.told || due
+	return phases, ralph.Checkpoint{Source: ralph.CheckpointLimit, Note: o.words, TokensUsed: o.used, TokensLimit: o.window()}, due
+}
+
+// context is how full the model's context was seen last.
+func (o *observer) context() (used, limit int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.used, o.window()
+}
+
+// observed writes down what was seen of the session, also while it is being ended:
+// what is taken from the observer is seen nowhere else.
+func (s *Session) observed(ctx context.Context) {
+	phases, checkpoint, due := s.observer.take()
+	if len(phases) == 0 && !due {
+		return
+	}
+	err := s.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		for _, p := range phases {
+			if _, err := tx.ObserveState(s.Row.ID, p.phase, p.at); err != nil {
+				return err
+			}
+		}
+		if !due {
+			return nil
+		}
+		checkpoint.SessionID = s.Row.ID
+		_, err := tx.AddCheckpoint(checkpoint)
+		return err
+	})
+	if err != nil {
+		// It is a view of the session, no part of its verdict.
+		s.Log.Warn("what a session is doing could not be written down", "session", s.Row.ID, "error", err)
+	}
+}
+
+// testCommands are what tests are run with, at the beginning of a command.
+var testCommands = regexp.MustCompile(`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|exec|timeout \S+|uv run|poetry run|bundle exec|xvfb-run)\s)\s*(?:[A-Z_]+=\S*\s+)*(?:[\w.~-]*/(?:[\w.-]+/)*)?` +
+	`(?:go test|go vet|cargo (?:test|nextest|check|clippy)|(?:npm|pnpm|yarn|bun|deno)(?: run)? test|pytest|python3? -m (?:pytest|unittest)|tox|nox|jest|vitest|mocha|` +
+	`make (?:-\S+ )*(?:test|check)|ctest|mvn (?:test|verify)|gradlew? (?:test|check)|rspec|rake test|phpunit|dotnet test|mix test|swift test|bats|tsc\b|eslint|ruff check|mypy)`)
+
+var commitCommands = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*(?:git(?: -\S+(?: \S+)?)* (?:commit|push|rebase|merge)\b|gh pr (?:create|merge)\b)`)
+
+// changes are commands that change files, apart from what stands before a ">".
+var changes = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:sed (?:-\S+ )*-\S*i|perl -\S*i|patch\b|git (?:apply|am|mv|rm|restore|checkout --)\b)`)
+
+// redirections are files that commands which print are made to write.
+var redirections = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:(?:cat|echo|printf)\b[^;&|\n]*?\s>>?|tee\b(?: -\S+)*)\s*["']?([^\s&>"']+)`)
+
+// changesFiles reports whether a command changes files, as far as that can be seen.
+func changesFiles(command string) bool {
+	if changes.MatchString(command) {
+		return true
+	}
+	for _, m := range redirections.FindAllStringSubmatch(command, -1) {
+		if file := m[1]; !strings.HasPrefix(file, "/dev/") && !strings.HasPrefix(file, "/tmp/") {
+			return true
+		}
+	}
+	return false
+}
+
+// phaseOf is the phase that something an agent does belongs to; "" if it says nothing.
+func phaseOf(e agent.Event, verify []string) ralph.Phase {
+	switch e.Kind {
+	case agent.Read, agent.Asked:
+		return ralph.PhaseAnalyzing
+	case agent.Edited:
+		return ralph.PhaseImplementing
+	case agent.Ran:
+		return phaseOfCommand(e.Text, verify)
+	}
+	return ""
+}
+
+// document is the beginning of a text that stands in a command.
+var document = regexp.MustCompile(`(?:^|[^<])<<-?\s*\\?["']?([A-Za-z_]\w*)`)
+
+// withoutDocuments is a command without the texts that stand in it: a script that is
+// written to a file is not run.
+func withoutDocuments(command string) string {
+	var b strings.Builder
+	end := ""
+	for line := range strings.Lines(command) {
+		if end != "" {
+			if strings.TrimSpace(line) == end {
+				end = ""
+			}
+			continue
+		}
+		b.WriteString(line)
+		if m := document.FindStringSubmatch(line); m != nil {
+			end = m[1]
+		}
+	}
+	return b.String()
+}
+
+func phaseOfCommand(command string, verify []string) ralph.Phase {
+	command = withoutDocuments(command)
+	for _, v := range verify {
+		if strings.Contains(command, strings.TrimSpace(v)) {
+			return ralph.PhaseTesting
+		}
+	}
+	switch {
+	case commitCommands.MatchString(command):
+		return ralph.PhaseCommitting
+	case testCommands.MatchString(command):
+		return ralph.PhaseTesting
+	case changesFiles(command):
+		return ralph.PhaseImplementing
+	}
+	return ralph.PhaseAnalyzing
+}

@@ -1,0 +1,133 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"ralph/loop/agent"
+
+	"github.com/gofrs/flock"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// ClaimFor has a person take a task, to work on it with a chat (human, "In the
+// terminal"). What is returned is the session and what the person gives to the chat.
+func (n Needs) ClaimFor(ctx context.Context, task int64, person string) (ralph.Session, string, error) {
+	s, err := n.Open(ctx, store.Start{Origin: ralph.FromHuman, Worker: person}, task)
+	if err != nil {
+		return ralph.Session{}, "", err
+	}
+	return s.Row, s.prompt, nil
+}
+
+// A Completion is a person's or a chat's word that a claimed task is done.
+type Completion struct {
+	Author    string // who says so
+	Summary   string
+	Learnings []string
+	// Confirm asks the person once the checks have passed, if there is a way; nil if
+	// the person has said so already. What is returned says why not; "" is yes.
+	Confirm func(ctx context.Context, checked Checked) (no string, err error)
+}
+
+// Checked is what a person is asked about.
+type Checked struct {
+	Checks    []ralph.Check
+	Untouched bool // the work tree is as it was when the task was claimed
+}
+
+// Complete completes a claimed task as a done does: by the verification, then by
+// the same rules (human, "MCP tools of this profile"). If it is refused, refused
+// says why, nothing is recorded, and the task stays claimed.
+func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused string, d signals.Decision, err error) {
+	s, unlock, err := n.held(ctx, task)
+	if err != nil {
+		return "", d, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if !s.Place.Has(s.Row.Dir) {
+		return "", d, fmt.Errorf("TASK-%d was claimed in another work tree, where the work is to be checked: complete it in %s: %w", task, s.Row.Dir, ralph.ErrConflict)
+	}
+	found, err := s.check(ctx)
+	if err != nil {
+		return "", d, err
+	}
+	if ctx.Err() != nil {
+		return "", d, context.Cause(ctx)
+	}
+	if len(found.hiding) > 0 {
+		return "ralph cannot tell whether protected files were changed in " + strings.Join(found.hiding, ", ") +
+			"; make that readable, then complete it again. The task stays claimed.", d, nil
+	}
+	if signals.Refused(found.checks, found.protected, found.evidence, s.Rules) != "" {
+		return failing(found), d, nil
+	}
+	if c.Confirm != nil {
+		no, err := c.Confirm(ctx, Checked{Checks: found.checks, Untouched: !s.changed.workTree})
+		if err != nil || no != "" {
+			return no, d, err
+		}
+	}
+	s.found, s.confirmed = found, true
+	scope := "" // the feature's
+	if s.Task.Feature == "" {
+		scope = ralph.ScopeProject
+	}
+	for _, text := range c.Learnings {
+		if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", signals.Learned{Text: text, Kind: "discovery", Scope: scope}); err != nil {
+			return "", d, err
+		}
+	}
+	if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", signals.Done{Summary: c.Summary}); err != nil {
+		return "", d, err
+	}
+	d, err = s.Settle(context.WithoutCancel(ctx), agent.Report{Ending: ralph.Finished, Reason: c.Author + " completed it", CostKnown: true})
+	return "", d, err
+}
+
+// ReleaseFor gives a claimed task back, from any work tree. No counter moves, but
+// what was said on it counts: a question holds it back.
+func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d signals.Decision, err error) {
+	s, unlock, err := n.held(ctx, task)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	d, err = s.Settle(ctx, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: " + person + " gave it back", CostKnown: true})
+	return d, err
+}
+
+// held opens the session of a task that a person has claimed, for this process
+// alone: a terminal and several chats may want to end it at once.
+func (n Needs) held(ctx context.Context, task int64) (s *Session, unlock func() error, err error) {
+	row, err := store.Read(ctx, n.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.ClaimOfPerson(task) })
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, err = n.reopen(ctx, row); err != nil {
+		return nil, nil, err
+	}
+	lock := flock.New(filepath.Join(s.folder(), "ending.lock"))
+	ok, err := lock.TryLock()
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("lock of the session: %w", err)
+	case !ok:
+		return nil, nil, fmt.Errorf("TASK-%d is being completed or released already: %w", task, ralph.ErrConflict)
+	}
+	return s, lock.Unlock, nil
+}
+
+// failing says what a completion is refused for.
+func failing(f *finding) string {
+	var b strings.Builder
+	b.WriteString("ralph checked the work, and it does not hold; the task stays claimed. Mend what fails, then complete it again.\n")
+	explainRefusal(&b, f)
+	return b.String()
+}

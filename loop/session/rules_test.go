@@ -1,0 +1,139 @@
+package session
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph"
+	"ralph/loop/agent"
+)
+
+func TestASessionsClock(t *testing.T) {
+	type act struct {
+		at    int // seconds
+		do    func(c *clock)
+		holds int
+	}
+	pause := func(at int) act { return act{at, (*clock).pause, 1} }
+	resume := func(at int) act { return act{at, (*clock).resume, -1} }
+	for _, tt := range []struct {
+		name string
+		acts []act
+		ring int // when it rings; 0 for never within the minute
+	}{
+		{"nothing stops it", nil, 10},
+		{"a pause is not counted", []act{pause(4), resume(24)}, 30},
+		{"what has passed before a pause is not given back", []act{pause(4), resume(5), pause(8), resume(9), pause(11), resume(12)}, 13},
+		{"of two pauses at once the last one counts", []act{pause(4), pause(6), resume(10), resume(20)}, 26},
+		{"a pause has no end before the time is used up", []act{pause(9)}, 0},
+		{"a pause after the time is used up takes nothing back", []act{pause(11), resume(20)}, 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				var rang time.Duration
+				rings, held := 0, 0
+				c := newClock(10*time.Second, func() {
+					if rings++; rings == 1 {
+						rang = time.Since(begin)
+					}
+				})
+				for second := range 60 {
+					time.Sleep(time.Until(begin.Add(time.Duration(second) * time.Second)))
+					for _, a := range tt.acts {
+						if a.at == second {
+							a.do(c)
+							if held += a.holds; c.paused() != (held > 0) {
+								t.Errorf("after %d s it stands still: %t", second, c.paused())
+							}
+						}
+					}
+				}
+				synctest.Wait()
+				c.pause()
+				if rang != time.Duration(tt.ring)*time.Second || (rings > 0) != (tt.ring > 0) {
+					t.Errorf("rang %d times, first after %s; want %d s", rings, rang, tt.ring)
+				}
+			})
+		})
+	}
+}
+
+func TestWhyASessionWasInterrupted(t *testing.T) {
+	interrupted := agent.Report{Ending: ralph.Interrupted, Reason: "killed"}
+	for _, tt := range []struct {
+		name   string
+		report agent.Report
+		cause  error
+		want   agent.Report
+	}{
+		{"nobody did it", interrupted, nil, interrupted},
+		{"it had ended by itself", agent.Report{Ending: ralph.Finished, Reason: "fine"}, timeUp, agent.Report{Ending: ralph.Finished, Reason: "fine"}},
+		{"its time is up", interrupted, timeUp, agent.Report{Ending: ralph.TimedOut, Reason: "timed out after 45m0s"}},
+		{"it was idle", interrupted, wasIdle, agent.Report{Ending: ralph.TimedOut, Reason: "timed out: idle for 10m0s, without an event, a signal, CPU use or a change in the work tree"}},
+		{"the run's time is up", interrupted, runLimit, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run's time is up"}},
+		{"its task was cancelled", interrupted, cancelled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: its task was cancelled"}},
+		{"the run was stopped at once", interrupted, context.Canceled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run was stopped at once"}},
+	} {
+		if diff := cmp.Diff(tt.want, Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}.withCause(tt.report, tt.cause)); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+func TestThePartsThatASessionChanged(t *testing.T) {
+	before := hashes{Definitions: "a", Files: "a", Head: "a", WorkTree: "a"}
+	for _, tt := range []struct {
+		name    string
+		now     hashes
+		want    parts
+		missing []string
+	}{
+		{"none", before, parts{}, []string{"definitions", "files", "head", "work_tree"}},
+		{"the definitions", hashes{Definitions: "b", Files: "a", Head: "a", WorkTree: "a"}, parts{definitions: true}, []string{"files", "head", "work_tree"}},
+		{"the files", hashes{Definitions: "a", Files: "b", Head: "a", WorkTree: "a"}, parts{files: true}, []string{"definitions", "head", "work_tree"}},
+		{"the head", hashes{Definitions: "a", Files: "a", Head: "b", WorkTree: "a"}, parts{head: true}, []string{"definitions", "files", "work_tree"}},
+		{"the work tree", hashes{Definitions: "a", Files: "a", Head: "a", WorkTree: "b"}, parts{workTree: true}, []string{"definitions", "files", "head"}},
+		{"all", hashes{Definitions: "b", Files: "b", Head: "b", WorkTree: "b"}, parts{true, true, true, true}, []string{}},
+	} {
+		got := tt.now.differ(before)
+		if got != tt.want || got.any() != (tt.want != parts{}) {
+			t.Errorf("%s: got %+v", tt.name, got)
+		}
+		if diff := cmp.Diff(tt.missing, got.missing()); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+		for _, or := range []parts{got.or(parts{}), parts{}.or(got), got.or(got)} {
+			if or != tt.want {
+				t.Errorf("%s: what has changed once stays so: %+v", tt.name, or)
+			}
+		}
+	}
+}
+
+func TestWhatASessionIsCharged(t *testing.T) {
+	const limit = 10
+	for _, tt := range []struct {
+		name   string
+		report agent.Report
+		usd    float64
+		known  bool
+	}{
+		{"what its agent reported", agent.Report{Began: true, CostUSD: 0.5, CostKnown: true}, 0.5, true},
+		{"nothing, where that is what it reported", agent.Report{Began: true, CostKnown: true}, 0, true},
+		{"what was streamed, where it did not come to report", agent.Report{Began: true, CostUSD: 0.25}, 0.25, false},
+		{"its limit, where it may have called its model and nothing is known", agent.Report{Began: true}, limit, false},
+		{"nothing, where it never came so far", agent.Report{}, 0, true},
+		{"nothing, however it ended", agent.Report{Ending: ralph.Interrupted}, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if usd, known := charge(tt.report, limit); usd != tt.usd || known != tt.known {
+				t.Errorf("got %g, %t, want %g, %t", usd, known, tt.usd, tt.known)
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"ralph/loop/agent"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/store"
+)
+
+// pollSession is how often a running session looks for what people ask of it.
+const pollSession = 200 * time.Millisecond
+
+// watch stops the session when somebody or something asks for it, and hands
+// people's comments to the agent. It returns when ctx ends.
+func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message) {
+	tick := time.NewTicker(pollSession)
+	defer tick.Stop()
+	end := time.NewTimer(time.Until(s.Limits.Deadline))
+	defer end.Stop()
+	look := time.NewTicker(s.idle.interval())
+	defer look.Stop()
+	stopping := s.Stop
+	var grace <-chan time.Time
+	drain := func() {
+		if grace == nil {
+			grace = time.After(s.Limits.Grace)
+		}
+	}
+	handed := map[int64]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-end.C:
+			stop(runLimit)
+		case <-grace:
+			stop(runStop)
+		case <-stopping:
+			stopping = nil
+			drain()
+		case <-look.C:
+			idle, err := s.idle.over(ctx, time.Now(), s.clock.paused())
+			if err != nil && ctx.Err() == nil {
+				s.Log.Warn("it cannot be told whether the session is idle", "session", s.Row.ID, "error", err)
+			}
+			if idle {
+				stop(wasIdle)
+			}
+		case <-s.observer.news:
+			s.observed(ctx)
+		case <-tick.C:
+			s.Check.Takes(0)
+			if err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact()); errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
+				stop(err) // what the session does could not be kept
+			}
+			asked, err := s.asked(ctx)
+			s.observed(ctx)
+			if err != nil {
+				continue // the database is busy or the session is being stopped; the next look will tell
+			}
+			s.waitsForPermission(asked.permission)
+			if asked.request == ralph.ControlStop {
+				drain()
+			} else if cause, ok := requests[asked.request]; ok {
+				stop(cause)
+			}
+			s.hand(ctx, asked.comments, handed, say)
+		}
+	}
+}
+
+// A wish is what people want of a session.
+type wish struct {
+	request    string // that it stops; "" if nobody does
+	permission bool   // somebody is asked whether it may use a tool
+	comments   []ralph.Comment
+}
+
+// asked reads what people want of the session.
+func (s *Session) asked(ctx context.Context) (wish, error) {
+	return store.Read(ctx, s.Store, func(tx *store.Tx) (w wish, err error) {
+		if w.request, _, err = tx.StopRequest(s.Row.ID); err != nil {
+			return w, err
+		}
+		if w.request == "" {
+			by, err := tx.Halted(s.Row.ID)
+			if err != nil {
+				return w, err
+			}
+			if by != "" {
+				w.request = "halt"
+			}
+		}
+		if w.request == "" {
+			run, err := tx.Run(s.Row.RunID)
+			if err != nil {
+				return w, err
+			}
+			w.request = run.Control
+		}
+		if w.permission, err = tx.AsksPermission(s.Row.ID); err != nil {
+			return w, err
+		}
+		w.comments, err = tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
+		return w, err
+	})
+}
+
+// hand gives comments to the agent, each once. One that the agent does not take
+// goes into the next prompt, as all comments do.
+func (s *Session) hand(ctx context.Context, comments []ralph.Comment, handed map[int64]bool, say chan<- agent.Message) {
+	for _, c := range comments {
+		if handed[c.ID] {
+			continue
+		}
+		message := agent.Message{Text: steering(c), Delivered: func() { s.delivered(c.ID) }}
+		select {
+		case say <- message:
+			handed[c.ID] = true
+		case <-ctx.Done():
+			return
+		case <-time.After(pollSession):
+			return // the agent is busy with another message
+		}
+	}
+}
+
+// delivered records that the agent has a comment. If that fails the comment is
+// shown once more in the next prompt, which does no harm.
+func (s *Session) delivered(comment int64) {
+	err := s.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.MarkDelivered(comment, s.Row.ID) })
+	if err != nil {
+		s.Log.Warn("a delivered comment could not be marked", "comment", comment, "error", err)
+	}
+}
+
+// waitsForPermission stops the session's clock while a person is asked whether it
+// may use a tool (decision 18).
+func (s *Session) waitsForPermission(asked bool) {
+	switch {
+	case asked && !s.held:
+		s.clock.pause()
+	case !asked && s.held:
+		s.clock.resume()
+	}
+	s.held = asked
+}
+
+// A clock runs a session's time down, except while ralph itself takes time
+// (decision 18). Each pause has its resume; it stands still until the last one.
+type clock struct {
+	mu    sync.Mutex
+	left  time.Duration
+	since time.Time
+	timer *time.Timer
+	holds int // pauses that have not been resumed
+}
+
+// newClock starts a clock that calls ring once when d is used up.
+func newClock(d time.Duration, ring func()) *clock {
+	return &clock{left: d, since: time.Now(), timer: time.AfterFunc(d, ring)}
+}
+
+func (c *clock) paused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holds > 0
+}
+
+func (c *clock) pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds++; c.holds == 1 && c.timer.Stop() {
+		c.left -= time.Since(c.since)
+	}
+}
+
+func (c *clock) resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds--; c.holds == 0 {
+		c.since = time.Now()
+		c.timer.Reset(max(c.left, time.Millisecond))
+	}
+}

@@ -1,0 +1,296 @@
+package store
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ralph"
+)
+
+// A field is a column of a query and what it is read into.
+type field struct {
+	column string
+	into   any
+}
+
+// A reader reads one of ralph's nouns: each has one list of its columns, of which
+// each stands beside what it is read into.
+type reader[T any] struct {
+	query  string // SELECT … FROM …
+	fields func(*T) []field
+}
+
+// reads makes the reader of what stands in a table, which its columns call by the
+// short name that follows the table's.
+func reads[T any](table string, fields func(*T) []field) reader[T] {
+	var columns []string
+	for _, f := range fields(new(T)) {
+		columns = append(columns, f.column)
+	}
+	return reader[T]{"SELECT " + strings.Join(columns, ", ") + " FROM " + table + " ", fields}
+}
+
+func (r reader[T]) scan(row scanner) (v T, err error) {
+	fields := r.fields(&v)
+	into := make([]any, len(fields))
+	for i, f := range fields {
+		into[i] = f.into
+	}
+	return v, row.Scan(into...)
+}
+
+// all reads the rows that the rest of the query selects.
+func (r reader[T]) all(tx *Tx, rest string, args ...any) ([]T, error) {
+	return all(tx, r.scan, r.query+rest, args...)
+}
+
+// first reads the first of them; ok is false if there is none.
+func (r reader[T]) first(tx *Tx, rest string, args ...any) (v T, ok bool, err error) {
+	v, err = r.scan(tx.row(r.query+rest+" LIMIT 1", args...))
+	ok, err = found(err)
+	return v, ok, err
+}
+
+// one reads the one of that name in words, or an error that wraps [ralph.ErrNotFound].
+func (r reader[T]) one(tx *Tx, name, rest string, args ...any) (T, error) {
+	v, ok, err := r.first(tx, rest, args...)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: %w", name, ralph.ErrNotFound)
+	}
+	return v, err
+}
+
+// all reads every row of a query with scan.
+func all[T any](tx *Tx, scan func(scanner) (T, error), query string, args ...any) (list []T, err error) {
+	rows, err := tx.QueryContext(tx.ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	list = []T{}
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// value reads the one column of a query's one row.
+func value[T any](tx *Tx, query string, args ...any) (v T, err error) {
+	return v, tx.row(query, args...).Scan(&v)
+}
+
+// values reads the one column of a query's rows.
+func values[T any](tx *Tx, query string, args ...any) ([]T, error) {
+	return all(tx, func(row scanner) (v T, err error) { return v, row.Scan(&v) }, query, args...)
+}
+
+// counts reads the rows of a query that have a key and how many there are of it.
+func counts[K comparable](tx *Tx, query string, args ...any) (map[K]int, error) {
+	m := map[K]int{}
+	_, err := all(tx, func(row scanner) (none struct{}, err error) {
+		var key K
+		var n int
+		err = row.Scan(&key, &n)
+		m[key] = n
+		return none, err
+	}, query, args...)
+	return m, err
+}
+
+// found turns the error of a row that is not there into false.
+func found(err error) (bool, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Cells are what is written into a row, by column.
+type cells map[string]any
+
+// columns are the names in one order, so that a statement is prepared once, and what
+// is written below them.
+func (r cells) columns() (names []string, args []any) {
+	names = slices.Sorted(maps.Keys(r))
+	for _, n := range names {
+		args = append(args, r[n])
+	}
+	return names, args
+}
+
+// add inserts a row and returns its id.
+func (tx *Tx) add(table string, r cells) (int64, error) {
+	text, args := inserting(table, r)
+	return value[int64](tx, text+" RETURNING id", args...)
+}
+
+// put inserts a row, or changes the other columns of the one that has the same key.
+func (tx *Tx) put(table, key string, r cells) error {
+	text, args := inserting(table, r)
+	var changed []string
+	for _, n := range slices.Sorted(maps.Keys(r)) {
+		if !slices.Contains(strings.Split(key, ", "), n) {
+			changed = append(changed, n+" = excluded."+n)
+		}
+	}
+	_, err := tx.exec(text+" ON CONFLICT ("+key+") DO UPDATE SET "+strings.Join(changed, ", "), args...)
+	return err
+}
+
+func inserting(table string, r cells) (text string, args []any) {
+	names, args := r.columns()
+	marks := make([]string, len(names))
+	for i := range marks {
+		marks[i] = "$" + strconv.Itoa(i+1)
+	}
+	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")", args
+}
+
+// set changes columns of the row with an id.
+func (tx *Tx) set(table string, id any, r cells) error {
+	names, args := r.columns()
+	for i, n := range names {
+		names[i] = n + " = $" + strconv.Itoa(i+1)
+	}
+	_, err := tx.exec("UPDATE "+table+" SET "+strings.Join(names, ", ")+" WHERE id = $"+strconv.Itoa(len(args)+1), append(args, id)...)
+	return err
+}
+
+// A filter is a condition that is put together, and what stands for its marks.
+type filter struct {
+	clauses []string
+	args    []any
+}
+
+// and adds a clause, in which each ? stands for an argument.
+func (f *filter) and(clause string, args ...any) {
+	f.clauses = append(f.clauses, f.number(clause, args...))
+}
+
+// number gives the marks of a text their numbers.
+func (f *filter) number(text string, args ...any) string {
+	for _, a := range args {
+		f.args = append(f.args, a)
+		text = strings.Replace(text, "?", "$"+strconv.Itoa(len(f.args)), 1)
+	}
+	return text
+}
+
+// where is the condition; "" if there is none.
+func (f *filter) where() string {
+	if len(f.clauses) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(f.clauses, " AND ")
+}
+
+// page limits a list; a limit of 0 is none.
+func (f *filter) page(limit, skip int) string {
+	if limit == 0 {
+		return ""
+	}
+	return f.number(" LIMIT ? OFFSET ?", limit, skip)
+}
+
+// in adds that a column has one of some values; of none that none is asked for.
+func in[T any](f *filter, column string, values []T) {
+	if len(values) == 0 {
+		return
+	}
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = v
+	}
+	f.and(column+" IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
+}
+
+// bound are arguments as both databases take them: moments are texts, and what is
+// true is 1.
+func bound(args []any) []any {
+	args = slices.Clone(args)
+	for i, a := range args {
+		switch a := a.(type) {
+		case ralph.Time:
+			args[i] = a.String()
+		case bool:
+			args[i] = 0
+			if a {
+				args[i] = 1
+			}
+		}
+	}
+	return args
+}
+
+// null is NULL for the zero value.
+func null[T comparable](v T) any {
+	if v == *new(T) {
+		return nil
+	}
+	return v
+}
+
+// asJSON has v written as a JSON text; a nil slice is an empty list.
+func asJSON(v any) driver.Valuer { return jsonValue{v} }
+
+type jsonValue struct{ v any }
+
+// Value implements driver.Valuer.
+func (j jsonValue) Value() (driver.Value, error) {
+	b, err := json.Marshal(j.v)
+	if string(b) == "null" && j.v != nil {
+		return "[]", err
+	}
+	return string(b), err
+}
+
+// column reads a JSON text into dest.
+func column(dest any) sql.Scanner { return jsonColumn{dest} }
+
+type jsonColumn struct{ dest any }
+
+// Scan implements sql.Scanner.
+func (c jsonColumn) Scan(value any) error {
+	s, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("JSON column holds %T, not text", value)
+	}
+	if err := json.Unmarshal([]byte(s), c.dest); err != nil {
+		return fmt.Errorf("stored JSON: %w", err)
+	}
+	return nil
+}
+
+// An idList reads numbers with commas between them; NULL is none.
+type idList struct{ dest *[]int64 }
+
+// Scan implements sql.Scanner.
+func (l idList) Scan(value any) error {
+	*l.dest = []int64{}
+	s, ok := value.(string)
+	if !ok && value != nil {
+		return fmt.Errorf("list of ids is %T, not text", value)
+	}
+	for id := range strings.SplitSeq(s, ",") {
+		if id == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return fmt.Errorf("list of ids: %w", err)
+		}
+		*l.dest = append(*l.dest, n)
+	}
+	return nil
+}
