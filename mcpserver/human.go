@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,8 +45,8 @@ var HumanTools = []string{
 	"agentic_task_complete", "agentic_get_token_status", "agentic_create_checkpoint",
 }
 
-const humanInstructions = "A person has claimed a task in ralph and works on it with you. Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, " +
-	"and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
+const humanInstructions = "A person has claimed a task in ralph and works on it with you. " +
+	"Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
 
 // newHuman is a server for the chat of a person who has claimed a task (human, "MCP
 // tools of this profile"). It panics if a schema cannot be made, which only a change
@@ -57,95 +56,34 @@ func newHuman(c *Chats) *mcp.Server {
 	h := &chat{Chats: c, headless: headless, doubted: map[int64]bool{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: c.Version},
 		&mcp.ServerOptions{Instructions: humanInstructions, Capabilities: &mcp.ServerCapabilities{}})
-	task := &jsonschema.Schema{Types: []string{"integer", "string"}, Description: "The task: 12, #12 or TASK-12."}
-	iteration := &jsonschema.Schema{Type: "number", Description: "Which iteration of the work it is, from 1."}
-	list := func(what string) *jsonschema.Schema {
-		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: what}
-	}
-	used := &jsonschema.Schema{Type: "integer", Description: "Tokens of your context in use, if you know them and ralph cannot read them itself."}
-	limit := &jsonschema.Schema{Type: "integer", Description: "How many tokens your context has."}
-
-	addJSON(server, "agentic_get_active_task", "Get the task that the person has claimed and works on with you.",
-		closed(nil, map[string]*jsonschema.Schema{"task_id": task}), func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (any, error) {
-			active, err := h.active(ctx, int64(in.TaskID))
-			if active == nil && err == nil {
-				return map[string]string{"error": "No active session"}, nil
-			}
-			return active, err
-		})
-	addJSON(server, "agentic_task_show", "Get all about a task: description, criteria, dependencies, timeline, and the learnings that apply.",
-		closed([]string{"task_id"}, map[string]*jsonschema.Schema{"task_id": task}), func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (any, error) {
-			return h.show(ctx, int64(in.TaskID))
-		})
-	addJSON(server, "agentic_task_update_progress", "Report how far the work is; call it after each iteration. The person sees it in the terminal at once.",
-		closed([]string{"task_id", "iteration"}, map[string]*jsonschema.Schema{
-			"task_id": task, "iteration": iteration, "files_modified": list("The files that were changed."),
-			"tests_status": textField("What the tests say, such as: all passing, 2 failing."), "notes": textField("What is worth knowing."),
-			"tokens_used": used, "tokens_limit": limit,
-		}), func(ctx context.Context, _ *mcp.CallToolRequest, in ProgressCall) (any, error) {
+	serve(server, "agentic_get_active_task", asJSON, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+		active, err := h.active(ctx, int64(in.TaskID))
+		if active == nil && err == nil {
+			return map[string]string{"error": "No active session"}, nil
+		}
+		return active, err
+	})
+	serve(server, "agentic_task_show", asJSON, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+		return h.show(ctx, int64(in.TaskID))
+	})
+	serve(server, "agentic_task_update_progress", asJSON,
+		func(ctx context.Context, _ *mcp.CallToolRequest, in ProgressCall) (any, error) {
 			return h.progress(ctx, in)
 		})
-	addJSON(server, "agentic_task_complete", "Complete the claimed task. ralph runs its verification first; if that fails the task stays claimed, and you are told what to mend.",
-		closed([]string{"task_id"}, map[string]*jsonschema.Schema{"task_id": task, "learnings": list("What helps on other tasks of the project, a sentence each.")}),
+	serve(server, "agentic_task_complete", asJSON,
 		func(ctx context.Context, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
 			return complete(ctx, h, req, in)
 		})
-	addJSON(server, "agentic_get_token_status", "Get how full your context is, and what to do about it.", closed(nil, nil),
+	serve(server, "agentic_get_token_status", asJSON,
 		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (any, error) { return h.tokenStatus(ctx) })
-	addJSON(server, "agentic_create_checkpoint", "Keep where the work stands, so that another chat, or a session of ralph's, can go on from there.",
-		closed([]string{"task_id", "iteration"}, map[string]*jsonschema.Schema{
-			"task_id": task, "iteration": iteration, "work_completed": list("What is done, an item each."), "remaining_work": list("What is left to do, an item each."),
-			"tokens_used": used, "tokens_limit": limit,
-		}), func(ctx context.Context, _ *mcp.CallToolRequest, in CheckpointCall) (any, error) {
+	serve(server, "agentic_create_checkpoint", asJSON,
+		func(ctx context.Context, _ *mcp.CallToolRequest, in CheckpointCall) (any, error) {
 			return h.checkpoint(ctx, in)
 		})
-	addDiscussion(server, Options{Comment: h.comment, Propose: h.propose})
-	addReading(server, h, task)
+	addDiscussion(server, h.comment, h.propose)
+	addReading(server, h)
 	addResources(server, h)
 	return server
-}
-
-// addJSON serves a tool that answers with JSON, also if it fails: {"error": …}.
-func addJSON[T any](server *mcp.Server, name, description string, schema *jsonschema.Schema, call func(context.Context, *mcp.CallToolRequest, T) (any, error)) {
-	no := false
-	server.AddTool(&mcp.Tool{
-		Name: name, Description: description, InputSchema: schema, Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
-	}, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				result, err = jsonResult(nil, fmt.Errorf("internal error: %v", r)), nil
-			}
-		}()
-		var in T
-		if err := arguments(schema, req.Params.Arguments, &in); err != nil {
-			return jsonResult(nil, err), nil
-		}
-		// The client may be gone before the answer; what it asked for is done all the same.
-		v, err := call(context.WithoutCancel(ctx), req, in)
-		if ask, ok := v.(*mcp.CallToolResult); ok && err == nil {
-			return ask, nil
-		}
-		return jsonResult(v, err), nil
-	})
-}
-
-func jsonResult(v any, err error) *mcp.CallToolResult {
-	if err != nil {
-		v = map[string]string{"error": err.Error()}
-	}
-	b, bad := json.MarshalIndent(v, "", "  ")
-	if bad != nil {
-		b, err = []byte(`{"error": "the answer cannot be written as JSON"}`), bad
-	}
-	r := told(string(b))
-	r.IsError = err != nil
-	return r
 }
 
 // modern is the first version of the protocol in which a server asks by its answer,

@@ -80,9 +80,9 @@ func New(o Options) *mcp.Server {
 	}
 	addVerbs(server, prefix, recorded(o))
 	if o.SetState != nil {
-		addState(server, o)
+		addState(server, o.SetState)
 	}
-	addDiscussion(server, o)
+	addDiscussion(server, o.Comment, o.Propose)
 	if o.Permit != nil {
 		addPermission(server, o)
 	}
@@ -125,54 +125,26 @@ func recorded(o Options) said {
 
 // addVerbs serves the eight verbs.
 func addVerbs(server *mcp.Server, prefix string, say said) {
-	no := false
 	for _, t := range tools {
+		verb := t.payload.Verb()
 		schema, err := Schema(t.payload)
 		if err != nil {
 			panic(err)
 		}
-		server.AddTool(&mcp.Tool{
-			Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
-			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
-		}, handler(say, t.payload.Verb()))
+		addTool(server, prefix+string(verb), t.description, schema, spoken,
+			func(ctx context.Context, req *mcp.CallToolRequest) (any, error) {
+				raw := req.Params.Arguments
+				if len(raw) == 0 {
+					raw = json.RawMessage("{}")
+				}
+				payload, err := signals.Parse(verb, raw)
+				if err != nil {
+					return nil, err
+				}
+				// The client may close its end right after the call; what it said counts.
+				return say(context.WithoutCancel(ctx), payload)
+			})
 	}
-}
-
-// handler takes one verb's calls. Everything that is wrong with a call is a tool
-// error, which the model can read and mend.
-func handler(say said, verb ralph.Verb) mcp.ToolHandler {
-	return func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
-		defer func() {
-			// A panic would end the process and with it the session's only way to speak.
-			if r := recover(); r != nil {
-				result, err = failure(fmt.Errorf("internal error: %v", r)), nil
-			}
-		}()
-		raw := req.Params.Arguments
-		if len(raw) == 0 {
-			raw = json.RawMessage("{}")
-		}
-		payload, err := signals.Parse(verb, raw)
-		if err != nil {
-			return failure(err), nil
-		}
-		// The client may close its end right after the call; what it said counts.
-		reply, err := say(context.WithoutCancel(ctx), payload)
-		if err != nil {
-			return failure(err), nil
-		}
-		return told(reply), nil
-	}
-}
-
-func told(s string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
-}
-
-func failure(err error) *mcp.CallToolResult {
-	r := told("Not recorded: " + err.Error())
-	r.IsError = true
-	return r
 }
 
 // Serve serves on a pair of streams until the client closes its end.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
@@ -40,19 +39,10 @@ func addPermission(server *mcp.Server, o Options) {
 	if o.Underscore {
 		name = strings.ReplaceAll(name, ".", "_")
 	}
-	schema := &jsonschema.Schema{
-		Type: "object", Required: []string{"tool_name", "input"},
-		Properties: map[string]*jsonschema.Schema{
-			"tool_name":   {Type: "string", Description: "The tool that is to be used."},
-			"input":       {Type: "object", Description: "Its input."},
-			"tool_use_id": {Type: "string", Description: "The id of the call."},
-		},
-	}
-	server.AddTool(&mcp.Tool{
-		Name: name, InputSchema: schema,
-		Description: "For the program that runs you, not for you: it asks here whether a tool may be used. Calling it yourself has no effect.",
-	},
+	t := describedTools()[PermissionTool]
+	server.AddTool(&mcp.Tool{Name: name, Description: t.Description, InputSchema: t.Input},
 		func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+			deny := func(why string) *mcp.CallToolResult { return answer(permissionAnswer{Behavior: "deny", Message: why}) }
 			defer func() {
 				if r := recover(); r != nil {
 					result, err = deny(fmt.Sprintf("ralph could not decide: internal error: %v", r)), nil
@@ -73,16 +63,12 @@ func addPermission(server *mcp.Server, o Options) {
 		})
 }
 
-func deny(why string) *mcp.CallToolResult {
-	return answer(permissionAnswer{Behavior: "deny", Message: why})
-}
-
 func answer(a permissionAnswer) *mcp.CallToolResult {
 	b, err := json.Marshal(a)
 	if err != nil { // cannot be: the input has been read from JSON
-		return told(`{"behavior":"deny","message":"ralph could not answer"}`)
+		return told(`{"behavior":"deny","message":"ralph could not answer"}`, false)
 	}
-	return told(string(b))
+	return told(string(b), false)
 }
 
 // permissionsVariable carries the rules to the server of a session.

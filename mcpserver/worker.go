@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 )
@@ -61,32 +60,22 @@ func newWorker(o WorkerOptions, w *worker) *mcp.Server {
 		&mcp.ServerOptions{Instructions: workerInstructions, Capabilities: &mcp.ServerCapabilities{}})
 	limit := rate.NewLimiter(rate.Every(time.Minute/time.Duration(o.PerMinute)), o.PerMinute)
 	server.AddReceivingMiddleware(limited(limit, o.Scopes))
-	task := &jsonschema.Schema{Types: []string{"integer", "string"}, Description: "The task: 12, #12 or TASK-12."}
-	add(server, "get_next_actionable", "Show the next task that you could claim.", closed(nil, nil),
-		func(ctx context.Context, _ struct{}) (string, error) { return w.next(ctx) })
-	add(server, "claim_task", "Take a task, and get the text that says what is to be done. Without task_id the next one. You hold one task at a time.",
-		closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
-		func(ctx context.Context, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (string, error) {
-			return w.take(ctx, int64(in.TaskID))
-		})
-	add(server, "release_task", "Give the task that you hold back, without a verdict.", closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
-		func(ctx context.Context, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (string, error) {
-			return w.release(ctx, int64(in.TaskID))
-		})
+	serve(server, "get_next_actionable", spoken,
+		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (any, error) { return w.next(ctx) })
+	serve(server, "claim_task", spoken, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+		return w.take(ctx, int64(in.TaskID))
+	})
+	serve(server, "release_task", spoken, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+		return w.release(ctx, int64(in.TaskID))
+	})
 	prefix := "ralph_signal_"
 	if o.Dotted {
 		prefix = "ralph.signal."
 	}
 	addVerbs(server, prefix, w.say)
-	addState(server, Options{SetState: w.setState})
-	addDiscussion(server, Options{Comment: w.comment, Propose: w.propose})
-	addReading(server, w, task)
+	addState(server, w.setState)
+	addDiscussion(server, w.comment, w.propose)
+	addReading(server, w)
 	return server
 }
 
@@ -106,12 +95,12 @@ func limited(limit *rate.Limiter, scopes []string) mcp.Middleware {
 				need = ScopeRead
 			}
 			if !slices.Contains(scopes, need) {
-				return failure(fmt.Errorf("%s needs the scope %s; this server is served with %s", call.Name, need, strings.Join(scopes, ", "))), nil
+				return spoken(nil, fmt.Errorf("%s needs the scope %s; this server is served with %s", call.Name, need, strings.Join(scopes, ", "))), nil
 			}
 			if r := limit.Reserve(); r.Delay() > 0 {
 				wait := r.Delay()
 				r.Cancel()
-				return failure(fmt.Errorf("too many calls; try again in %s", wait.Round(time.Second/10))), nil
+				return spoken(nil, fmt.Errorf("too many calls; try again in %s", wait.Round(time.Second/10))), nil
 			}
 			return next(ctx, method, req)
 		}

@@ -47,16 +47,12 @@ func newAmendmentList(a *app) *cobra.Command {
 func newAmendmentShow(a *app) *cobra.Command {
 	return newCommand("show ID", onNumber("amendment", func(ctx context.Context, id int64) error {
 		var t ralph.Task
-		m, err := read(ctx, a, func(tx *store.Tx) (m ralph.Amendment, err error) {
+		return showOf(ctx, a, read, func(tx *store.Tx) (m ralph.Amendment, err error) {
 			if m, err = tx.Amendment(id); err == nil {
 				t, err = tx.Task(m.TaskID)
 			}
 			return m, err
-		})
-		if err != nil {
-			return err
-		}
-		return a.print(m, func(w io.Writer) { show.Amendment(w, m, t, a.screen()) })
+		}, func(w io.Writer, m ralph.Amendment) { show.Amendment(w, m, t, a.screen()) })
 	}))
 }
 
@@ -87,17 +83,12 @@ func newAmendmentPropose(a *app) *cobra.Command {
 // changeAmendment makes a change and says what came of it.
 func (a *app) changeAmendment(ctx context.Context, change func(tx *store.Tx) (id int64, said string, err error)) error {
 	var said string
-	m, err := alter(ctx, a, func(tx *store.Tx) (m ralph.Amendment, err error) {
-		var id int64
-		if id, said, err = change(tx); err == nil {
-			m, err = tx.Amendment(id)
-		}
-		return m, err
+	return showOf(ctx, a, alter, after(func(tx *store.Tx) (id int64, err error) {
+		id, said, err = change(tx)
+		return id, err
+	}, (*store.Tx).Amendment), func(w io.Writer, m ralph.Amendment) {
+		fmt.Fprintf(w, "amendment %d of TASK-%d %s\n", m.ID, m.TaskID, said)
 	})
-	if err != nil {
-		return err
-	}
-	return a.say(m, "amendment %d of TASK-%d %s", m.ID, m.TaskID, said)
 }
 
 func newAmendmentApprove(a *app) *cobra.Command {

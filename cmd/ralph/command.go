@@ -58,12 +58,34 @@ func listing[T any](a *app, use string, list func(tx *store.Tx) ([]T, error),
 }
 
 // showList prints what is read, as line writes each.
-func showList[T any](ctx context.Context, a *app, list func(tx *store.Tx) ([]T, error), line func(w io.Writer, v T)) error {
-	all, err := read(ctx, a, list)
+func showList[T any](ctx context.Context, a *app, list func(tx *store.Tx) ([]T, error),
+	line func(w io.Writer, v T),
+) error {
+	return showOf(ctx, a, read, list, func(w io.Writer, all []T) { each(w, all, line) })
+}
+
+// showOf prints what one of read, alter and add comes to.
+func showOf[T any](ctx context.Context, a *app,
+	with func(ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (T, error),
+	f func(tx *store.Tx) (T, error), human func(w io.Writer, v T),
+) error {
+	v, err := with(ctx, a, f)
 	if err != nil {
 		return err
 	}
-	return a.print(all, func(w io.Writer) { each(w, all, line) })
+	return a.print(v, func(w io.Writer) { human(w, v) })
+}
+
+// after makes a change and reads what it changed as it is then.
+func after[T any](change func(tx *store.Tx) (id int64, err error), read func(tx *store.Tx, id int64) (T, error),
+) func(tx *store.Tx) (T, error) {
+	return func(tx *store.Tx) (v T, err error) {
+		id, err := change(tx)
+		if err != nil {
+			return v, err
+		}
+		return read(tx, id)
+	}
 }
 
 func each[T any](w io.Writer, list []T, line func(w io.Writer, v T)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,17 +35,10 @@ func newComment(a *app) *cobra.Command {
 			}
 			c.ParentID = &parent
 		}
-		c, err = alter(cmd.Context(), a, func(tx *store.Tx) (ralph.Comment, error) {
-			id, err := tx.AddComment(c)
-			if err != nil {
-				return c, err
-			}
-			return tx.Comment(id)
+		comment := func(tx *store.Tx) (int64, error) { return tx.AddComment(c) }
+		return showOf(cmd.Context(), a, alter, after(comment, (*store.Tx).Comment), func(w io.Writer, c ralph.Comment) {
+			fmt.Fprintf(w, "comment %d on TASK-%d\n", c.ID, task)
 		})
-		if err != nil {
-			return err
-		}
-		return a.say(c, "comment %d on TASK-%d", c.ID, task)
 	})
 	cmd.Flags().StringVar(&kind, "kind", string(ralph.Note), "note, question, blocker, reference or nack")
 	cmd.Flags().StringVar(&rationale, "rationale", "", "why; a blocker and a nack need it")

@@ -50,7 +50,7 @@ type featureView struct {
 
 func newFeatureShow(a *app) *cobra.Command {
 	return newCommand("show NAME", func(cmd *cobra.Command, args []string) error {
-		v, err := read(cmd.Context(), a, func(tx *store.Tx) (v featureView, err error) {
+		return showOf(cmd.Context(), a, read, func(tx *store.Tx) (v featureView, err error) {
 			if v.Feature, err = tx.Feature(args[0]); err != nil {
 				return v, err
 			}
@@ -59,11 +59,7 @@ func newFeatureShow(a *app) *cobra.Command {
 			}
 			v.Tasks, err = tx.Tasks(store.TaskFilter{Feature: args[0]})
 			return v, err
-		})
-		if err != nil {
-			return err
-		}
-		return a.print(v, func(w io.Writer) {
+		}, func(w io.Writer, v featureView) {
 			sayProgress(w, v.Feature, v.Progress)
 			for _, c := range v.Verify {
 				fmt.Fprintf(w, "verify  %s\n", c)

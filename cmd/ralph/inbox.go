@@ -18,11 +18,7 @@ func newInbox(a *app) *cobra.Command {
 		if interactive {
 			return a.settleAll(cmd)
 		}
-		inbox, err := read(cmd.Context(), a, (*store.Tx).Inbox)
-		if err != nil {
-			return err
-		}
-		return a.print(inbox, func(w io.Writer) {
+		return showOf(cmd.Context(), a, read, (*store.Tx).Inbox, func(w io.Writer, inbox []store.InboxItem) {
 			if len(inbox) == 0 {
 				fmt.Fprintln(w, "nothing waits for you")
 			}

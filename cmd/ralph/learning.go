@@ -83,7 +83,7 @@ const forgotten = "forgotten"
 func newLearningShow(a *app) *cobra.Command {
 	return newCommand("show ID", onNumber("learning", func(ctx context.Context, id int64) error {
 		var from []ralph.Comment
-		l, err := read(ctx, a, func(tx *store.Tx) (ralph.Learning, error) {
+		return showOf(ctx, a, read, func(tx *store.Tx) (ralph.Learning, error) {
 			l, err := tx.Learning(id)
 			for _, c := range l.Comments {
 				comment, err := tx.Comment(c)
@@ -93,11 +93,7 @@ func newLearningShow(a *app) *cobra.Command {
 				from = append(from, comment)
 			}
 			return l, err
-		})
-		if err != nil {
-			return err
-		}
-		return a.print(l, func(w io.Writer) {
+		}, func(w io.Writer, l ralph.Learning) {
 			sayLearning(w, l)
 			if l.Rationale != "" {
 				fmt.Fprintf(w, "      because: %s\n", oneLine(l.Rationale, 500))
@@ -124,11 +120,8 @@ func newLearningAdd(a *app) *cobra.Command {
 		if l.Feature != "" {
 			l.Scope = ralph.ScopeFeature
 		}
-		l, err = add(cmd.Context(), a, learningAfter(func(tx *store.Tx) (int64, error) { return tx.Teach(l) }))
-		if err != nil {
-			return err
-		}
-		return a.print(l, func(w io.Writer) { sayLearning(w, l) })
+		teach := func(tx *store.Tx) (int64, error) { return tx.Teach(l) }
+		return showOf(cmd.Context(), a, add, after(teach, (*store.Tx).Learning), sayLearning)
 	})
 	cmd.Flags().StringVar(&l.Kind, "kind", "discovery", "discovery, decision or convention")
 	cmd.Flags().StringVar(&l.Scope, "scope", ralph.ScopeProject, "project or feature")
@@ -137,24 +130,9 @@ func newLearningAdd(a *app) *cobra.Command {
 	return cmd
 }
 
-// learningAfter makes a change and reads the learning as it is then.
-func learningAfter(change func(tx *store.Tx) (int64, error)) func(tx *store.Tx) (ralph.Learning, error) {
-	return func(tx *store.Tx) (ralph.Learning, error) {
-		id, err := change(tx)
-		if err != nil {
-			return ralph.Learning{}, err
-		}
-		return tx.Learning(id)
-	}
-}
-
 // changeLearning makes a change and prints the learning as it is then.
 func (a *app) changeLearning(ctx context.Context, change func(tx *store.Tx) (int64, error)) error {
-	l, err := alter(ctx, a, learningAfter(change))
-	if err != nil {
-		return err
-	}
-	return a.print(l, func(w io.Writer) { sayLearning(w, l) })
+	return showOf(ctx, a, alter, after(change, (*store.Tx).Learning), sayLearning)
 }
 
 // editing is a command that changes one learning.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,22 +46,19 @@ func newPermissionList(a *app) *cobra.Command {
 }
 
 func newPermissionDecide(a *app, verdict permission.Verdict) *cobra.Command {
-	return newCommand(string(verdict)+" ID [REASON]",
-		func(cmd *cobra.Command, args []string) error {
-			reason := append(args, "")[1]
-			return onNumber("permission", func(ctx context.Context, id int64) error {
-				p, err := alter(ctx, a, func(tx *store.Tx) (p ralph.Permission, err error) {
-					if err := tx.AnswerPermission(id, verdict == permission.Allow, reason, a.person()); err != nil {
-						return p, err
-					}
-					return tx.Permission(id)
-				})
-				if err != nil {
-					return err
-				}
-				return a.say(p, "permission %d: %s; the session goes on", id, verdict)
-			})(cmd, args)
-		})
+	return newCommand(string(verdict)+" ID [REASON]", func(cmd *cobra.Command, args []string) error {
+		id, err := number("permission", args[0])
+		if err != nil {
+			return err
+		}
+		answer := func(tx *store.Tx) (int64, error) {
+			return id, tx.AnswerPermission(id, verdict == permission.Allow, append(args, "")[1], a.person())
+		}
+		return showOf(cmd.Context(), a, alter, after(answer, (*store.Tx).Permission),
+			func(w io.Writer, _ ralph.Permission) {
+				fmt.Fprintf(w, "permission %d: %s; the session goes on\n", id, verdict)
+			})
+	})
 }
 
 func newPermissionTest(a *app) *cobra.Command {

@@ -75,17 +75,8 @@ func newSuggestionList(a *app) *cobra.Command {
 func newSuggestionTask(a *app) *cobra.Command {
 	var title string
 	cmd := newCommand("task COMMENT", onNumber("comment", func(ctx context.Context, id int64) error {
-		t, err := alter(ctx, a, func(tx *store.Tx) (ralph.Task, error) {
-			task, err := tx.TaskOf(id, title, a.person())
-			if err != nil {
-				return ralph.Task{}, err
-			}
-			return tx.Task(task)
-		})
-		if err != nil {
-			return err
-		}
-		return a.say(t, "TASK-%d added: %s", t.ID, oneLine(t.Title, 100))
+		make := func(tx *store.Tx) (int64, error) { return tx.TaskOf(id, title, a.person()) }
+		return showOf(ctx, a, alter, after(make, (*store.Tx).Task), sayAdded)
 	}))
 	cmd.Flags().StringVar(&title, "title", "", "another title than the suggestion's first line")
 	return cmd

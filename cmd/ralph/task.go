@@ -54,21 +54,16 @@ func newTaskAdd(a *app) *cobra.Command {
 			}
 			t.DependsOn = append(t.DependsOn, id)
 		}
-		added, err := add(cmd.Context(), a, func(tx *store.Tx) (ralph.Task, error) {
-			id, err := tx.AddTask(t, "human")
-			if err != nil {
-				return t, err
-			}
-			return tx.Task(id)
-		})
-		if err != nil {
-			return err
-		}
-		return a.say(added, "TASK-%d added: %s", added.ID, oneLine(added.Title, 100))
+		begin := func(tx *store.Tx) (int64, error) { return tx.AddTask(t, "human") }
+		return showOf(cmd.Context(), a, add, after(begin, (*store.Tx).Task), sayAdded)
 	})
 	taskFlags(cmd, &t)
 	cmd.Flags().StringArrayVar(&depends, "depends-on", nil, "a task `ID` that must be completed first (repeatable)")
 	return cmd
+}
+
+func sayAdded(w io.Writer, t ralph.Task) {
+	fmt.Fprintf(w, "TASK-%d added: %s\n", t.ID, oneLine(t.Title, 100))
 }
 
 func newTaskList(a *app) *cobra.Command {
@@ -99,11 +94,7 @@ func newTaskList(a *app) *cobra.Command {
 
 func newTaskShow(a *app) *cobra.Command {
 	return newCommand("show ID", onTask(func(ctx context.Context, id int64) error {
-		v, err := read(ctx, a, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) })
-		if err != nil {
-			return err
-		}
-		return a.print(v, func(w io.Writer) { show.Task(w, v) })
+		return showOf(ctx, a, read, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) }, show.Task)
 	}))
 }
 
@@ -126,7 +117,7 @@ func newTaskEdit(a *app) *cobra.Command {
 		if n.Description, err = a.text("description", n.Description); err != nil {
 			return err
 		}
-		edited, err := alter(cmd.Context(), a, func(tx *store.Tx) (e editedTask, err error) {
+		return showOf(cmd.Context(), a, alter, func(tx *store.Tx) (e editedTask, err error) {
 			before, err := tx.Task(id)
 			if err != nil {
 				return e, err
@@ -160,11 +151,7 @@ func newTaskEdit(a *app) *cobra.Command {
 			}
 			_, err = tx.StopForContract(before, t, false, a.person())
 			return e, err
-		})
-		if err != nil {
-			return err
-		}
-		return a.print(edited, func(w io.Writer) { sayEdited(w, edited) })
+		}, sayEdited)
 	})
 	taskFlags(cmd, &n)
 	cmd.Flags().StringVar(&title, "title", "", "the title")
@@ -237,20 +224,13 @@ func shown(value any) []string {
 func (a *app) change(use string, change func(tx *store.Tx, t ralph.Task) (string, error)) *cobra.Command {
 	return newCommand(use, onTask(func(ctx context.Context, id int64) error {
 		var said string
-		t, err := alter(ctx, a, func(tx *store.Tx) (ralph.Task, error) {
+		return showOf(ctx, a, alter, after(func(tx *store.Tx) (int64, error) {
 			t, err := tx.Task(id)
 			if err == nil {
 				said, err = change(tx, t)
 			}
-			if err != nil {
-				return t, err
-			}
-			return tx.Task(id)
-		})
-		if err != nil {
-			return err
-		}
-		return a.say(t, "TASK-%d %s", id, said)
+			return id, err
+		}, (*store.Tx).Task), func(w io.Writer, _ ralph.Task) { fmt.Fprintf(w, "TASK-%d %s\n", id, said) })
 	}))
 }
 

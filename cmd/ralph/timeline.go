@@ -31,7 +31,7 @@ func newTimeline(a *app) *cobra.Command {
 			}
 			f.Verbs = append(f.Verbs, ralph.Verb(v))
 		}
-		comments, err := read(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Comment, error) {
+		return showOf(cmd.Context(), a, read, func(tx *store.Tx) ([]ralph.Comment, error) {
 			if _, err := tx.Task(id); err != nil {
 				return nil, err
 			}
@@ -43,11 +43,7 @@ func newTimeline(a *app) *cobra.Command {
 				f.Session = s.ID
 			}
 			return tx.Timeline(id, f)
-		})
-		if err != nil {
-			return err
-		}
-		return a.print(comments, func(w io.Writer) { show.Timeline(w, comments, a.screen()) })
+		}, func(w io.Writer, comments []ralph.Comment) { show.Timeline(w, comments, a.screen()) })
 	})
 	cmd.Flags().BoolVar(&f.NoComments, "signals", false, "only agents' signals")
 	cmd.Flags().BoolVar(&f.NoSignals, "no-signals", false, "only comments")

@@ -95,16 +95,19 @@ func (d *demo) setUp(ctx context.Context) error {
 	if err := os.Mkdir(d.dir, 0o755); err != nil {
 		return err
 	}
-	files := map[string]string{
-		filepath.Join(d.dir, "calc.sh"):        calc,
-		filepath.Join(d.dir, "test.sh"):        test,
-		filepath.Join(d.dir, state.ConfigName): configuration(d),
-		d.script():                             script,
-	}
-	for name, text := range files {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+	for name, path := range map[string]string{
+		"calc.sh": filepath.Join(d.dir, "calc.sh"), "test.sh": filepath.Join(d.dir, "test.sh"), "agent.script": d.script(),
+	} {
+		text, err := files.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(path, text, 0o644)
+		}
+		if err != nil {
 			return err
 		}
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, state.ConfigName), []byte(configuration(d)), 0o644); err != nil {
+		return err
 	}
 	for _, args := range [][]string{
 		{"init", "-q"},

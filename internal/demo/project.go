@@ -1,8 +1,8 @@
 package demo
 
 import (
+	"embed"
 	"fmt"
-	"strings"
 
 	"ralph"
 )
@@ -61,20 +61,10 @@ var tasks = []struct {
 // the prompt of the second session.
 const answer = "Write an error to stderr and exit with status 3."
 
-const calc = `#!/bin/sh
-# A calculator: calc.sh OPERATION A B
-op=$1 a=$2 b=$3
-case $op in
-add) echo $((a + b)) ;;
-# more operations go here
-*) echo "unknown operation $op" >&2; exit 2 ;;
-esac
-`
-
-const test = `#!/bin/sh
-# What works must go on working.
-test "$(sh calc.sh add 2 3)" = 5
-`
+// Files of the project, and what the scripted agent does in it.
+//
+//go:embed calc.sh test.sh agent.script
+var files embed.FS
 
 // configuration is the ralph.yaml of the demo. Strings of JSON are strings of YAML.
 func configuration(d *demo) string {
@@ -94,63 +84,3 @@ limits:
   session_cost_usd: 1
 `
 }
-
-// script is what the scripted agent does.
-var script = strings.TrimSpace(`
-# What the agent of the demo does; see the documentation of ralph's package scripted.
-
-task Write the manual
-session 1
-say There is no multiplication yet, so the manual would be wrong.
-blocked {"on":"Add multiplication","kind":"upstream_task","detail":"The manual must describe it."}
-partial {"summary":"Read calc.sh.","remaining":"Write MANUAL when there is a multiplication."}
-
-task Write the manual
-write MANUAL "add A B  the sum\nmul A B  the product\n"
-run git add MANUAL && git commit -q -m "Write the manual"
-done {"summary":"Wrote MANUAL."}
-say The manual is written.
-
-task Add multiplication
-run awk '/^# more/ { print "mul) echo $((a * b)) ;;" } 1' calc.sh >calc.new && mv calc.new calc.sh
-run git commit -q -a -m "Add multiplication"
-learned {"text":"Operations of calc.sh are cases above the line that begins with # more.","kind":"convention","scope":"project"}
-done {"summary":"Added mul."}
-say Multiplication works.
-
-task Add subtraction
-run awk '/^# more/ { print "sub) echo $((a + b)) ;;" } 1' calc.sh >calc.new && mv calc.new calc.sh
-run git commit -q -a -m "Add subtraction"
-done {"summary":"Added sub."}
-say Subtraction works.
-turn
-say The test is right: I had written a plus.
-run sed '/^sub/s|+|-|' calc.sh >calc.new && mv calc.new calc.sh
-run git commit -q -a -m "Subtract instead of adding"
-done {"summary":"Added sub, with the right sign."}
-say Now subtraction works.
-
-task Add division
-when exit with status 3
-run awk '/^# more/ { print "div) [ $b != 0 ] || { echo division by zero >&2; exit 3; }; echo $((a / b)) ;;" } 1' calc.sh >calc.new && mv calc.new calc.sh
-run git commit -q -a -m "Add division"
-done {"summary":"Added div; division by zero is an error, as was answered."}
-say Division works.
-
-task Add division
-ask {"question":"What shall calc.sh div do when B is 0?","options":["print an error","print 0"],"preferred":"print an error","blocking":true}
-partial {"summary":"Read calc.sh.","remaining":"Add div when it is known what division by zero does."}
-say I wait for an answer.
-
-task Add square root
-run echo '# sqrt: see later' >>calc.sh
-run git commit -q -a -m "Add square root"
-done {"summary":"Added sqrt."}
-say Square roots work.
-turn
-done {"summary":"Added sqrt, really."}
-say I am sure that it works.
-turn
-done {"summary":"Added sqrt. The test must be wrong."}
-say It works for me.
-`) + "\n"
