@@ -217,6 +217,8 @@ func describe(e ralph.Event) string {
 			line += "\n          ! " + oneLine(n, 400)
 		}
 		return line
+	case ralph.SessionRestored:
+		return "    ! " + oneLine(d.Note, 400)
 	case ralph.TaskCommitted:
 		return fmt.Sprintf("    committed %.12s", d.Commit)
 	case ralph.PermissionAsked:

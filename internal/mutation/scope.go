@@ -29,17 +29,17 @@ var scope = []target{
 		"tampered", "paths", "isHidden", "assumed", "hiding", "below",
 		// Verification.
 		"Judge", `Verifier\.(excusable|Red|KnownRed|Tampered)`, `finding\..*`,
-		`session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", "shortly",
+		`Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", "Shortly",
 		// What its agent is told.
-		`session\.(turnEnded|reply|objection|unheard)`, "calledOff",
+		`Session\.(turnEnded|reply|objection|unheard)`,
 		// Settling.
-		`session\.(settle|observe|claimed|checkpoint|take)`, "killedCommands",
+		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take)`, "killedCommands",
 		// Recovery and lapses.
-		`Loop\.(recover|recoverOne|unsettled|salvage|reopen|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
+		`Loop\.(recover|each|unsettled|Lapse)`, `Needs\.(Recover|reopen|Lapse)`, `Session\.salvage`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
 		// A red begin.
 		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`, `Loop\.nameTests`,
 		// What a run counts, waits for and ends with.
-		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|obeying|session)`,
+		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|obeying|mayBegin|session)`,
 		`Loop\.pick`, "judgeRest", "unsettledEnds", "Outside",
 	}, tests: []string{"loop", "loop/session", "loop/check", "loop/place"}},
 }
