@@ -175,7 +175,7 @@ func (e everybody) Work(ctx context.Context, a agent.Assignment) (agent.Report, 
 		return agent.Report{}, err
 	}
 	yes := true
-	a.Seen(agent.Event{Kind: agent.SeenTool, Tool: "Edit"})
+	a.Seen(agent.Event{Kind: agent.Edited, Tool: "Edit"})
 	for _, p := range map[string][]signals.Payload{
 		"ask":    {signals.Ask{Question: "why?", Blocking: &yes}, halt},
 		"block":  {signals.Blocked{On: "accept", Kind: "upstream_task"}, signals.Stuck{Reason: "no idea"}},
