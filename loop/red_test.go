@@ -73,7 +73,8 @@ func TestARunThatBeginsRed(t *testing.T) {
 				Attempts: 10, StagnantMaximum: 20,
 			}
 			var tasks []int64
-			if tt.later {
+			var heart heart
+			if l.Heart = &heart; tt.later {
 				l.Heart = beat(func() {
 					if b.task(1).Status == ralph.Completed {
 						write(t, filepath.Join(l.Place.Dir, "broken"), "x")
@@ -102,6 +103,9 @@ func TestARunThatBeginsRed(t *testing.T) {
 			}
 			if noted := b.red(); len(noted) != tt.noted {
 				t.Errorf("it is noted %d times: %+v", len(noted), noted)
+			}
+			if said := strings.Contains(strings.Join(heart.statuses, "\n"), "verifies the project"); said != (tt.verify != nil && !tt.later) {
+				t.Errorf("it said %q", heart.statuses)
 			}
 		})
 	}
@@ -264,6 +268,9 @@ func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 				b.add(t, "one")
 				b.stopAt(3 * time.Minute)
 				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
+				if left, err := os.ReadDir(filepath.Join(b.Place.State, "baseline")); err != nil || len(left) > 0 {
+					t.Errorf("it left %v, %v", left, err)
+				}
 				said := strings.Join(b.heart.statuses, "\n")
 				if n := strings.Count(said, "verifies the project"); n != tt.verified || !strings.Contains(said, "\nwaiting until the verification passes: ") {
 					t.Errorf("it verified %d times, and said\n%s", n, said)
