@@ -168,7 +168,7 @@ func TestAnErrorInAVerdictIsShort(t *testing.T) {
 	if got := Shortly(errors.New("one\n\ttwo")); got != "one two" {
 		t.Errorf("got %q", got)
 	}
-	for n, want := range map[int]int{300: 300, 301: 300 + len("…")} {
+	for n, want := range map[int]int{300: 300, 301: 299 + len("…")} {
 		if got := Shortly(errors.New(strings.Repeat("x", n))); len(got) != want {
 			t.Errorf("of %d characters %d are left", n, len(got))
 		}
