@@ -74,7 +74,7 @@ func (v *Verifier) Greet(ctx context.Context) error {
 	var configuration []store.ConfigurationFile
 	needed := map[string]bool{}
 	if err := v.Store.View(ctx, func(tx *store.Tx) error {
-		known, err := v.protected(tx)
+		known, elsewhere, err := v.protected(tx)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (v *Verifier) Greet(ctx context.Context) error {
 		for _, c := range rows {
 			needed[sumOf(c.Approved)] = true
 		}
-		files = welcome(known, assumed(known, now.Protected, now.Hidden))
+		files = welcome(known, elsewhere, assumed(known, now.Protected, now.Hidden))
 		if working { // it may have been another session
 			files = slices.DeleteFunc(files, func(p store.ProtectedFile) bool { _, ok := known[p.Path]; return ok })
 		}
@@ -124,7 +124,7 @@ func (v *Verifier) Greet(ctx context.Context) error {
 		return nil
 	}
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
-		return errors.Join(tx.KeepProtectedFiles(files), tx.KeepConfigurationFiles(configuration))
+		return errors.Join(v.keepProtected(tx, files), tx.KeepConfigurationFiles(configuration))
 	})
 }
 
@@ -160,7 +160,7 @@ func (v *Verifier) Configured(dir string, changed []ralph.FileChange) map[string
 // and the places that keep it from being told; before are those that could not be seen
 // when it began.
 func (v *Verifier) Tampered(tx *store.Tx, task int64, saw Sight, before []string) (changed, hidden []string, err error) {
-	known, err := v.protected(tx)
+	known, _, err := v.protected(tx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -205,12 +205,12 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 	if err := tx.KeepConfigurationFiles(left); err != nil || saw.Protected == nil {
 		return notes, err
 	}
-	known, err := v.protected(tx)
+	known, _, err := v.protected(tx)
 	if err != nil {
 		return nil, err
 	}
 	now := assumed(known, saw.Protected, saw.Hidden)
-	if err := tx.KeepProtectedFiles(farewell(known, now)); err != nil || accepted {
+	if err := v.keepProtected(tx, farewell(known, now)); err != nil || accepted {
 		return notes, err
 	}
 	var back, lost []string
@@ -247,10 +247,10 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 	var known map[string]store.ProtectedFile
 	var waiting map[string]bool
 	if err := v.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if known, err = v.protected(tx); err != nil {
+		if known, _, err = v.protected(tx); err != nil {
 			return err
 		}
-		waiting, err = tx.UnderReview()
+		waiting, err = tx.UnderReview(v.Place.Dir)
 		return err
 	}); err != nil {
 		return err
@@ -292,7 +292,7 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 			"file", path, "copy_of_what_was_there", v.Kept.Copy(p.Seen))
 		done = append(done, store.ProtectedFile{Path: path, Approved: p.Approved, Seen: p.Approved})
 	}
-	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return tx.KeepProtectedFiles(done) }); err != nil {
+	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return v.keepProtected(tx, done) }); err != nil {
 		return err
 	}
 	if len(stuck.Files) > 0 {
