@@ -9,24 +9,6 @@ import (
 	"ralph/store"
 )
 
-// rest says how a run ends that has nothing left to work on.
-func (r *runner) rest(ctx context.Context) ([]end, error) {
-	ends, err := r.leftOver(ctx)
-	if err != nil || len(ends) > 0 {
-		return ends, err
-	}
-	return []end{{ralph.ExitOK, "nothing is left to do"}}, nil
-}
-
-// withRest adds what else is to be said of the queue to a reason for ending.
-func (r *runner) withRest(ctx context.Context, e *end, err error) ([]end, error) {
-	if err != nil {
-		return nil, err
-	}
-	ends, err := r.leftOver(ctx)
-	return append([]end{*e}, ends...), err
-}
-
 // leftOver finds the tasks that failed in this run or hold back its queue, and
 // those that wait for people (decision 6). Proposals and questions that hold
 // nothing back are no reason.

@@ -31,15 +31,10 @@ func (r *runner) awaitGit(cause error) (ok bool) {
 	return true
 }
 
-// waitForGit waits until git is asked again. It reports whether it waited at all.
-func (r *runner) waitForGit(ctx context.Context) (bool, error) {
-	left := time.Until(r.gitNext)
-	if left <= 0 {
-		return false, nil
+// waitForGit waits until git is asked again.
+func (r *runner) waitForGit(ctx context.Context) error {
+	if time.Until(r.gitNext) <= 0 {
+		return nil
 	}
-	if err := r.state(ctx, "waiting", r.gitReason, r.gitNext); err != nil {
-		return false, err
-	}
-	r.sleep(ctx, min(left, pollWaiting))
-	return true, nil
+	return r.wait(ctx, r.gitReason, r.gitNext)
 }
