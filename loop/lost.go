@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"ralph"
 	"ralph/signals"
@@ -76,7 +77,8 @@ func (r *runner) missed(ctx context.Context, task int64, err error) error {
 		return err
 	}
 	if r.missedTask == task {
-		r.sleep(ctx, pollWaiting)
+		r.changed = nil // what changes meanwhile is no reason to try it sooner
+		r.sleep(ctx, time.Now().Add(step))
 	}
 	r.missedTask = task
 	return nil

@@ -16,6 +16,7 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/permission"
 	"ralph/internal/text"
+	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 
@@ -231,7 +232,7 @@ func newPermissionTest(a *app) *cobra.Command {
 			}
 			given.Policy.Resolve = follow
 			input := json.RawMessage(args[1])
-			if field, ok := map[string]string{"Bash": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}[args[0]]; ok {
+			if field := claude.MainField(args[0]); field != "" {
 				if input, err = json.Marshal(map[string]string{field: args[1]}); err != nil {
 					return err
 				}

@@ -29,11 +29,11 @@ import (
 	"ralph/store"
 )
 
-// toolPrefix is how Claude shows ralph's tools to the model.
-const toolPrefix = "mcp__ralph__ralph_signal_"
+// toolPrefix stands before the tools that signal, as the model sees them.
+const toolPrefix = claude.ToolPrefix + "ralph_signal_"
 
 // stateTool is how the model sees the tool by which it reports its phases.
-const stateTool = "mcp__ralph__update_session_state"
+const stateTool = claude.ToolPrefix + "update_session_state"
 
 // A limitFlag overrides a key of the configuration.
 type limitFlag struct{ flag, key, usage string }

@@ -153,7 +153,7 @@ func newTranscriptPrinter(out io.Writer, s screen, raw, json bool) transcriptPri
 		// Not every line has to be JSON, which would have no such characters.
 		out = transform.NewWriter(out, runes.Map(harmless))
 	}
-	return transcriptPrinter{out: out, raw: raw, json: json, screen: s}
+	return transcriptPrinter{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(claude.NewReader())}
 }
 
 // Write implements io.Writer. Whoever writes need not know where lines end.
@@ -214,7 +214,7 @@ func (p *transcriptPrinter) entries(list []transcript.Entry) error {
 
 // lineColours are the colours of lines by their kind, as terminals number them.
 var lineColours = map[string]string{
-	transcript.Start: "2", transcript.Tool: "34", transcript.Answer: "2", transcript.Error: "31", transcript.Said: "36", transcript.Result: "2", transcript.Note: "33",
+	transcript.Start: "2", transcript.Tool: "34", transcript.Answer: "2", transcript.Error: "31", transcript.Told: "36", transcript.Result: "2", transcript.Note: "33",
 	"+": "32", "-": "31", "…": "2", " ": "2",
 }
 

@@ -195,7 +195,7 @@ func (s *watchSource) Read(_ context.Context, session string) (entries []transcr
 		if err := s.close(); err != nil {
 			return nil, err
 		}
-		s.session, s.reader, s.skip = session, transcript.Reader{}, false
+		s.session, s.reader, s.skip = session, transcript.NewReader(claude.NewReader()), false
 	}
 	if s.file == nil {
 		s.file, err = retention.Open(filepath.Join(s.project.state, "sessions", session, claude.TranscriptFile))
