@@ -33,7 +33,9 @@ type pause struct {
 // afterError decides what an agent error leads to (pipeline, "Agent errors").
 // failures counts the errors in a row that were waited for, this one included;
 // repeats counts those of this class; jitter is between 0 and 1.
-func afterError(report agent.Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64) pause {
+func afterError(
+	report agent.Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64,
+) pause {
 	stop := func(format string, args ...any) pause {
 		return pause{end: &end{ralph.ExitAgent, fmt.Sprintf(format, args...)}}
 	}
@@ -56,7 +58,10 @@ func afterError(report agent.Report, failures, repeats int, noWait bool, b Backo
 	default:
 		return pause{}
 	}
-	what := map[ralph.Ending]string{ralph.RateLimited: "rate limit", ralph.Overloaded: "the service is overloaded", ralph.Network: "the service was not reached"}[report.Ending]
+	what := map[ralph.Ending]string{
+		ralph.RateLimited: "rate limit", ralph.Overloaded: "the service is overloaded",
+		ralph.Network: "the service was not reached",
+	}[report.Ending]
 	if !noWait && report.Ending != ralph.RateLimited && failures > b.Tries {
 		return stop("%s, %d times in a row: %s", what, failures, report.Reason)
 	}
@@ -104,7 +109,8 @@ func (r *runner) afterAgent(ctx context.Context, report agent.Report) error {
 		if p.until.IsZero() {
 			return nil
 		}
-		return tx.SetAgentState(store.AgentState{WaitUntil: ralph.At(p.until), Reason: p.reason, Failures: state.Failures + 1})
+		state = store.AgentState{WaitUntil: ralph.At(p.until), Reason: p.reason, Failures: state.Failures + 1}
+		return tx.SetAgentState(state)
 	})
 	if err == nil && p.end != nil {
 		return p.end

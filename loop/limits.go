@@ -30,7 +30,8 @@ func reached(l ralph.Limits, s spending) string {
 	case s.run >= l.MaxCostUSD:
 		return fmt.Sprintf("the limit of $%.2f per %s is reached ($%.2f spent)", l.MaxCostUSD, s.per, s.run)
 	case s.day >= l.MaxDayCostUSD:
-		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)", l.MaxDayCostUSD, s.day)
+		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)",
+			l.MaxDayCostUSD, s.day)
 	case s.stagnant >= l.StagnantMaximum:
 		return fmt.Sprintf("%d sessions in a row changed nothing", s.stagnant)
 	}
@@ -128,7 +129,8 @@ func usedUp(windows []ralph.UsageWindow, limits map[string]int, now time.Time) (
 			continue
 		}
 		until = w.ResetsAt.Time
-		why = fmt.Sprintf("usage limit: the window %s is used to %.0f%%, and limits.usage allows %d%%", w.Name, w.Utilization*100, percent)
+		why = fmt.Sprintf("usage limit: the window %s is used to %.0f%%, and limits.usage allows %d%%",
+			w.Name, w.Utilization*100, percent)
 	}
 	return until, why
 }

@@ -316,7 +316,8 @@ func (l *Loop) pick(ctx context.Context, only int64) (task ralph.Task, ok bool, 
 		}
 		// The limit was lowered, or used up while the task waited for a person.
 		err = l.Store.Tx(ctx, func(tx *store.Tx) error {
-			return tx.Move(task.ID, ralph.Failed, ralph.Loop, fmt.Sprintf("all of its %d attempts are used up", l.Limits.Attempts))
+			why := fmt.Sprintf("all of its %d attempts are used up", l.Limits.Attempts)
+			return tx.Move(task.ID, ralph.Failed, ralph.Loop, why)
 		})
 		if err != nil && !errors.Is(err, ralph.ErrConflict) { // another process may have been faster
 			return task, false, spent, err
@@ -461,7 +462,9 @@ func (r *runner) stopped(ctx context.Context) error {
 
 // control is what `ralph stop|pause|resume` asked for.
 func (r *runner) control(ctx context.Context) (string, error) {
-	return store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (string, error) { return tx.RunControl(r.id) })
+	return store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (string, error) {
+		return tx.RunControl(r.id)
+	})
 }
 
 // state notes what the run is doing, if that is news.

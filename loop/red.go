@@ -83,8 +83,8 @@ func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Ch
 			return task, err
 		}
 		if first.Status != ralph.Completed {
-			return task, r.stopRed(ctx, red, fmt.Sprintf("the verification still fails after TASK-%d, which is %s, and the others wait for it: %s",
-				first.ID, first.Status, said))
+			return task, r.stopRed(ctx, red, fmt.Sprintf("the verification still fails after TASK-%d, which is %s, "+
+				"and the others wait for it: %s", first.ID, first.Status, said))
 		}
 	}
 	r.red.mending = task.ID
@@ -112,7 +112,8 @@ func (l *Loop) nameTests(red []ralph.Check) string {
 	if l.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}
-	return ", or have it name its tests, so that those which fail already are excused (`go test -json`, or JUnit XML in verify.junit)"
+	return ", or have it name its tests, so that those which fail already are excused " +
+		"(`go test -json`, or JUnit XML in verify.junit)"
 }
 
 // announce records what fails, with the end of its output, once for each way to fail.

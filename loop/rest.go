@@ -18,7 +18,8 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var unaccepted []int64
 	var unsettled []store.UnsettledSession
 	err := r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
-		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}}); err != nil {
+		held := []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}
+		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: held}); err != nil {
 			return err
 		}
 		if inbox, err = tx.Inbox(); err != nil {
@@ -44,7 +45,8 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 // somebody to mend that.
 func unsettledEnds(list []store.UnsettledSession) (ends []end) {
 	for _, u := range list {
-		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be settled: %s (see `ralph doctor`)", u.ID, u.Task, u.Why)
+		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be settled: %s (see `ralph doctor`)",
+			u.ID, u.Task, u.Why)
 		ends = append(ends, end{ralph.ExitWaiting, why})
 	}
 	return ends
@@ -56,7 +58,8 @@ func Outside(tasks []int64) string {
 	for i, id := range tasks {
 		names[i] = fmt.Sprintf("TASK-%d", id)
 	}
-	return fmt.Sprintf("%s: %s; look at what is there, and have it done again with `ralph task retry`", store.Unaccepted, strings.Join(names, ", "))
+	return fmt.Sprintf("%s: %s; look at what is there, and have it done again with `ralph task retry`",
+		store.Unaccepted, strings.Join(names, ", "))
 }
 
 // judgeRest is the decision behind leftOver. Of all tasks it is given those that
@@ -85,7 +88,8 @@ func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 		ends = append(ends, end{ralph.ExitFailed, "failed: " + strings.Join(failed, ", ")})
 	}
 	if len(waiting) > 0 {
-		ends = append(ends, end{ralph.ExitWaiting, "waiting for people: " + strings.Join(waiting, ", ") + " (see `ralph inbox`)"})
+		why := "waiting for people: " + strings.Join(waiting, ", ") + " (see `ralph inbox`)"
+		ends = append(ends, end{ralph.ExitWaiting, why})
 	}
 	return ends
 }

@@ -167,7 +167,9 @@ func (v *Verifier) Configured(dir string, changed []ralph.FileChange) map[string
 // Tampered are the protected files that a session on a task has not left as people did,
 // and the places that keep it from being told; before are those that could not be seen
 // when it began.
-func (v *Verifier) Tampered(tx *store.Tx, task int64, saw Sight, before []string) (changed, hidden []string, err error) {
+func (v *Verifier) Tampered(
+	tx *store.Tx, task int64, saw Sight, before []string,
+) (changed, hidden []string, err error) {
 	known, _, err := v.protected(tx)
 	if err != nil {
 		return nil, nil, err
@@ -209,7 +211,8 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 			what := v.Place.Named(path) + ", by which runs are configured"
 			if worktree.IsSettings(path) {
 				names, _ := worktree.ChangedSettings(path, row.Approved, now)
-				what = fmt.Sprintf("%s (%s), which no git of ralph's obeys, but yours does", v.Place.Named(path), signals.FileList(names))
+				what = fmt.Sprintf("%s (%s), which no git of ralph's obeys, but yours does",
+					v.Place.Named(path), signals.FileList(names))
 				next = "the next run starts only after `ralph approve config`, or with it taken back (`ralph doctor` says how)"
 			}
 			notes = append(notes, fmt.Sprintf("it changed %s: %s", what, next))
@@ -278,7 +281,9 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 	var stuck StuckError
 	order := slices.Sorted(maps.Keys(known))
 	slices.Reverse(order) // what is new goes first, and in a folder before the folder
-	slices.SortStableFunc(order, func(a, b string) int { return min(len(known[a].Approved), 1) - min(len(known[b].Approved), 1) })
+	slices.SortStableFunc(order, func(a, b string) int {
+		return min(len(known[a].Approved), 1) - min(len(known[b].Approved), 1)
+	})
 	for _, path := range order {
 		p := known[path]
 		file := v.Place.Path(path)

@@ -13,7 +13,9 @@ import (
 // protected are what is known of the files that are protected now; the
 // configuration may have protected others once. What sessions left in other places is
 // elsewhere.
-func (v *Verifier) protected(tx *store.Tx) (known map[string]store.ProtectedFile, elsewhere []store.ProtectedFile, err error) {
+func (v *Verifier) protected(
+	tx *store.Tx,
+) (known map[string]store.ProtectedFile, elsewhere []store.ProtectedFile, err error) {
 	known, elsewhere, err = tx.ProtectedFiles(v.Place.Dir)
 	maps.DeleteFunc(known, func(path string, _ store.ProtectedFile) bool {
 		matches := func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) }
@@ -78,8 +80,9 @@ func hiding(known map[string]store.ProtectedFile, unseen map[string]string, befo
 // welcome is what is known of protected files when a session begins: what is not
 // as the last session left it was changed by people, and so approved. What is seen for the
 // first time is people's, unless a session has left just that in another place.
-func welcome(known map[string]store.ProtectedFile, elsewhere []store.ProtectedFile, now map[string]string) []store.ProtectedFile {
-	var list []store.ProtectedFile
+func welcome(
+	known map[string]store.ProtectedFile, elsewhere []store.ProtectedFile, now map[string]string,
+) (list []store.ProtectedFile) {
 	for _, path := range paths(known, now) {
 		p, ok := known[path]
 		if ok && p.Seen == now[path] {
