@@ -78,10 +78,6 @@ func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Ch
 		if err != nil || ok {
 			return first, err
 		}
-		first, err = store.Read(ctx, r.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(first.ID) })
-		if err != nil {
-			return task, err
-		}
 		if first.Status != ralph.Completed {
 			return task, r.stopRed(ctx, red, fmt.Sprintf("the verification still fails after TASK-%d, which is %s, "+
 				"and the others wait for it: %s", first.ID, first.Status, said))
@@ -108,7 +104,7 @@ func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) err
 
 // nameTests is the way out where tests were red for long and no command says which.
 func (l *Loop) nameTests(red []ralph.Check) string {
-	unnamed := func(c ralph.Check) bool { return len(c.Failures) == 0 && c.Error == "" }
+	unnamed := func(c ralph.Check) bool { return c.Error == "" }
 	if l.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}
