@@ -33,12 +33,13 @@ var imports = map[string][]string{
 	"ralph/internal/transcript":  {"ralph/loop/agent", "ralph/internal/jsonl"},
 	"ralph/internal/watch":       {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/retention":   {},
+	"ralph/internal/advice":      {"ralph/store"},
 	"ralph/internal/report":      {"ralph"},
 	"ralph/internal/metrics":     {"ralph", "ralph/store", "ralph/internal/localhttp"},
 	"ralph/internal/localhttp":   {},
 	"ralph/internal/dashboard": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/localhttp", "ralph/internal/transcript",
-		"ralph/internal/report", "ralph/loop/agent",
+		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice",
 	},
 	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc"},
 	"ralph/loop": {
@@ -74,7 +75,7 @@ var imports = map[string][]string{
 		"ralph/loop/agent",
 		"ralph/loop/agent/claude", "ralph/loop/check", "ralph/loop/place", "ralph/loop/session",
 		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config",
-		"ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention",
+		"ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention", "ralph/internal/advice",
 		"ralph/loop/agent/scripted",
 		"ralph/internal/schedule", "ralph/internal/testresult", "ralph/internal/systemd",
 		"ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox",

@@ -47,10 +47,10 @@ func completeSessions(tx *store.Tx) ([]string, error) {
 func completeComments(tx *store.Tx) ([]string, error) {
 	inbox, err := tx.Inbox()
 	inbox = slices.DeleteFunc(inbox, func(i store.InboxItem) bool {
-		return !slices.Contains([]string{"question", "blocker", "review", "flag", "suggestion", "nack"}, i.Kind) // the others are known by other ids
+		return i.Ref.Of != store.OfComment
 	})
 	return collect(inbox, err, func(i store.InboxItem) string {
-		return fmt.Sprintf("%d\t%s: %s", i.Comment, ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 60))
+		return fmt.Sprintf("%d\t%s: %s", i.Ref.ID, ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 60))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -25,7 +26,7 @@ at once, so that leaving in the middle loses nothing.`,
 				return a.settleAll(cmd)
 			}
 			var inbox []store.InboxItem
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = tx.Inbox(); return err }); err != nil {
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = inboxOf(tx); return err }); err != nil {
 				return err
 			}
 			return a.print(inbox, func(w io.Writer) error {
@@ -47,6 +48,15 @@ at once, so that leaving in the middle loses nothing.`,
 	}
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "settle them one after the other")
 	return cmd
+}
+
+// inboxOf is all that waits for a person, with the commands that settle it.
+func inboxOf(tx *store.Tx) ([]store.InboxItem, error) {
+	inbox, err := tx.Inbox()
+	for n, i := range inbox {
+		inbox[n].Command = advice.Command(i)
+	}
+	return inbox, err
 }
 
 // sayItem prints what waits; its options with numbers, if one is to be chosen.

@@ -313,7 +313,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 		if run, err = tx.Run(result.RunID); err != nil {
 			return err
 		}
-		if inbox, err = tx.Inbox(); err != nil {
+		if inbox, err = inboxOf(tx); err != nil {
 			return err
 		}
 		sessions, err := tx.Sessions(store.SessionFilter{Run: run.ID})

@@ -140,7 +140,7 @@ func flagged(tx *store.Tx, session string) (flags []report.Flag, err error) {
 
 // withWaiting adds what waits for people.
 func withWaiting(tx *store.Tx, r report.Report) (report.Report, error) {
-	inbox, err := tx.Inbox()
+	inbox, err := inboxOf(tx)
 	if err != nil {
 		return report.Report{}, err
 	}

@@ -26,7 +26,7 @@ type choice struct {
 // choices are what settles an item. Where the first has no key, whatever is typed
 // is its text.
 func choices(i store.InboxItem) []choice {
-	comment, task := strconv.FormatInt(i.Comment, 10), strconv.FormatInt(i.TaskID, 10)
+	comment, task := strconv.FormatInt(i.Ref.ID, 10), strconv.FormatInt(i.TaskID, 10)
 	resolve := func(label string) choice { return choice{"x", label, []string{"resolve", comment}, "decision"} }
 	decide := []choice{
 		{"a", "approve", []string{"resolve", comment, "--approve"}, ""},
@@ -66,9 +66,9 @@ func choices(i store.InboxItem) []choice {
 		}
 	case "suggestion":
 		switch {
-		case strings.HasPrefix(i.Command, "ralph suggestion split"):
+		case i.Action == "split":
 			return []choice{{"s", "split in an editor", []string{"suggestion", "split", comment}, ""}, resolve("dismiss")}
-		case strings.HasPrefix(i.Command, "ralph suggestion adopt"):
+		case i.Action == "adopt":
 			return []choice{{"o", "adopt", []string{"suggestion", "adopt", comment}, ""}, {"t", "make a task of it", []string{"suggestion", "task", comment}, ""}, resolve("dismiss")}
 		}
 		return []choice{{"t", "make a task of it", []string{"suggestion", "task", comment}, ""}, resolve("dismiss")}
@@ -84,7 +84,7 @@ func (a *app) settleAll(cmd *cobra.Command) error {
 	settled := 0
 	for {
 		var inbox []store.InboxItem
-		if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = tx.Inbox(); return err }); err != nil {
+		if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = inboxOf(tx); return err }); err != nil {
 			return err
 		}
 		item, left := nextItem(inbox, passed)
@@ -112,7 +112,7 @@ func (a *app) settleAll(cmd *cobra.Command) error {
 	return err
 }
 
-func keyOf(i store.InboxItem) string { return fmt.Sprint(i.Kind, i.TaskID, i.Comment) }
+func keyOf(i store.InboxItem) string { return fmt.Sprint(i.Kind, i.TaskID, i.Ref.ID) }
 
 // nextItem is the first item that nobody has passed over, and how many there are.
 func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.InboxItem, left int) {

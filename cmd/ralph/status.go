@@ -53,7 +53,7 @@ func newStatus(a *app) *cobra.Command {
 				if v.Counts, err = tx.Counts(); err != nil {
 					return err
 				}
-				if v.Inbox, err = tx.Inbox(); err != nil {
+				if v.Inbox, err = inboxOf(tx); err != nil {
 					return err
 				}
 				if v.Outside, err = tx.Unaccepted(); err != nil {

@@ -58,7 +58,7 @@ func newSuggestionList(a *app) *cobra.Command {
 		Use: "list", Short: "List what agents suggest, each with the commands that settle it", Example: "  ralph suggestion list", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var inbox []store.InboxItem
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = tx.Inbox(); return err }); err != nil {
+			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = inboxOf(tx); return err }); err != nil {
 				return err
 			}
 			list := []suggestion{}
@@ -68,7 +68,7 @@ func newSuggestionList(a *app) *cobra.Command {
 					list = append(list, suggestion{"new_task", i.TaskID, 0, i.Title, i.Text, i.Command})
 				case "suggestion":
 					kind, what, _ := strings.Cut(i.Text, ": ")
-					list = append(list, suggestion{kind, i.TaskID, i.Comment, i.Title, what, i.Command})
+					list = append(list, suggestion{kind, i.TaskID, i.Ref.ID, i.Title, what, i.Command})
 				}
 			}
 			return a.print(list, func(w io.Writer) error {

@@ -156,13 +156,13 @@ func (s *watchSource) look(ctx context.Context, active bool) (watch.Snapshot, er
 		if v.Windows, err = tx.UsageWindows(); err != nil {
 			return err
 		}
-		inbox, err := tx.Inbox()
+		inbox, err := inboxOf(tx)
 		if err != nil {
 			return err
 		}
 		for _, i := range inbox {
 			v.Waiting = append(v.Waiting, watch.Waiting{
-				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Comment, Text: i.Text, Command: i.Command,
+				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: i.Text, Command: i.Command,
 				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
 			})
 		}
