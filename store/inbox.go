@@ -67,13 +67,15 @@ var inboxQueries = []inboxQuery{
 	{"question", OfComment, `
 		SELECT t.id, t.title, c.id, c.question, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL AND c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL AND c.holding = 1
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"blocker", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
 			|| CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END` + because + `, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = ''
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"review", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -85,7 +87,8 @@ var inboxQueries = []inboxQuery{
 	{"dependency", OfTask, `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on
-		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending') ORDER BY t.id, u.id`},
+		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending')
+		ORDER BY t.id, u.id`},
 	{"amendment", OfAmendment, `
 		SELECT t.id, t.title, m.id, m.rationale, 0, m.created
 		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
@@ -109,7 +112,8 @@ var inboxQueries = []inboxQuery{
 				UNION ALL SELECT q.id FROM task_comments q WHERE q.kind = 'question' AND q.resolved_at = '')
 			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"proposal", "", `
-		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
+		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created
+		FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
 	{"suggestion", OfComment, `
 		SELECT t.id, t.title, c.id, c.signal_kind || ': ' || c.what || '
 
@@ -117,14 +121,16 @@ Why: ' || c.why, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND c.signal_kind <> 'new_task' ORDER BY c.id`},
 	{"conflict", OfLearning, `
-		SELECT coalesce(a.task_id, b.task_id, 0), coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,
+		SELECT coalesce(a.task_id, b.task_id, 0),
+			coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,
 			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
 		FROM learning_conflicts k JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
 		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`},
 	{"nack", OfComment, `
 		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
+		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected')
+		ORDER BY c.id`},
 }
 
 // asLeft stands behind a file's path, before the session that left it.
