@@ -212,6 +212,11 @@ type Move struct {
 	When     string
 }
 
+const (
+	tooOften   = "stuck, refused or attempted too often, or its prompt is too long even when halved twice"
+	heldOrLost = "a blocker or an unfinished dependency is open, or five of its sessions in a row were lost"
+)
+
 // Moves is every change of status that there is. Nothing else in ralph knows
 // the rules: the store refuses what is not here, and docs/task-status.md is
 // generated from it.
@@ -228,11 +233,9 @@ var Moves = []Move{
 
 	{InProgress, Completed, Verdict, "done, and the verification agreed or there is none"},
 	{InProgress, Pending, Verdict, "partial, stuck or a refused done: it is tried again"},
-	{InProgress, Failed, Verdict,
-		"stuck, refused or attempted too often, or its prompt is too long even when halved twice"},
+	{InProgress, Failed, Verdict, tooOften},
 	{InProgress, NeedsInput, Verdict, "a blocking question is open"},
-	{InProgress, Blocked, Verdict,
-		"a blocker or an unfinished dependency is open, or five of its sessions in a row were lost"},
+	{InProgress, Blocked, Verdict, heldOrLost},
 	{InProgress, Pending, Loop, "its session was interrupted or lost"},
 	{InProgress, Cancelled, Person, "the task is called off; its session is stopped first"},
 
