@@ -15,6 +15,7 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -195,7 +196,7 @@ func verification(ctx context.Context, a *app, p *project, db *store.DB, noCheck
 func lookForGit() finding {
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return finding{"git", false, "no git program in PATH", "install git; without it the files that a session changed are not known"}
+		return finding{"git", false, "no git program in PATH", "install git; " + worktree.WithoutGit}
 	}
 	return finding{"git", true, path, ""}
 }

@@ -24,6 +24,7 @@ import (
 	"ralph/internal/schedule"
 	"ralph/internal/systemd"
 	"ralph/internal/text"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -173,6 +174,9 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	l, err := newLoop(ctx, a, p, db)
 	if err != nil {
 		return err
+	}
+	if l.Place.Tree.Approximate() {
+		fmt.Fprintf(a.err, "ralph: there is no git program in PATH; %s\n", worktree.WithoutGit)
 	}
 	l.Models.Flag, l.NoWait = o.model, o.noWait
 	if o.beside, err = newBystanders(a, p, db); err != nil {

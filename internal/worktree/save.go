@@ -49,7 +49,7 @@ type Saved struct {
 // taken. It touches neither the index, the work tree nor a branch. ok is false
 // if there is nothing to keep, or nothing that has changed since the last time.
 func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, message string) (saved Saved, ok bool, err error) {
-	if t.git == "" {
+	if t.git == "" || !t.native && t.prefix != "" {
 		return Saved{}, false, nil
 	}
 	parent := s.Head
@@ -93,6 +93,9 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, m
 	}
 	if err != nil {
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
+	}
+	if !t.native {
+		list = nil // they are dropped when there is a git
 	}
 	for _, old := range list[min(len(list), savedKept-1):] {
 		// Another process that saves may be dropping it at this moment, and what stays is
@@ -253,7 +256,7 @@ type Ignored struct {
 
 // Ignored lists the small files that git ignores, for [Tree.Save].
 func (t *Tree) Ignored(ctx context.Context) (i Ignored, err error) {
-	if t.git == "" {
+	if !t.native || t.git == "" {
 		return i, nil
 	}
 	out, err := t.run(ctx, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
@@ -398,6 +401,9 @@ func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
+	if !t.native {
+		return errNoGit
+	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {
 		return err
@@ -489,6 +495,9 @@ func (t *Tree) Below(path string) string { return t.below() + path }
 func (t *Tree) Commit(ctx context.Context, files []string, message string) (id string, filtered []string, err error) {
 	if t.git == "" || len(files) == 0 {
 		return "", nil, nil
+	}
+	if !t.native {
+		return "", nil, errNoGit
 	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {

@@ -30,7 +30,7 @@ func (t *Tree) Standing(ctx context.Context, before, now Snapshot, scratch strin
 	_, branch := t.head(ctx)
 	s = ralph.Standing{
 		Git: true, Branch: shortRef(branch), Commit: now.Head, Began: shortRef(before.Branch), Switched: branch != before.Branch,
-		Emptied: t.emptied(before, now),
+		Emptied: t.emptied(before, now), Approximate: t.Approximate(),
 	}
 	files, err := t.Uncommitted(ctx, now, scratch)
 	if err != nil {

@@ -168,6 +168,9 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []g
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
 		return "", nil, err
 	}
+	if !t.native {
+		return t.writeWithout(ctx, scratch)
+	}
 	index := filepath.Join(scratch, "index")
 	links, err := t.copyIndex(filepath.Join(t.git, "index"), index)
 	if err != nil {
