@@ -43,7 +43,7 @@ const cacheSize = 8 << 20
 
 // objects opens the repository, with the snapshots in a scratch folder unless that is "".
 func (t *Tree) objects(scratch string) (*objects, error) {
-	if t.longIDs || exists(filepath.Join(t.common, "reftable")) {
+	if t.longIDs || t.foreign || exists(filepath.Join(t.common, "reftable")) {
 		return nil, errNative
 	}
 	// go-git reads the list of packs but once.

@@ -41,6 +41,7 @@ type Tree struct {
 	prefix  string // of the root below the top of the work tree, "" if it is the top
 	exclude []string
 	longIDs bool // of SHA-256
+	foreign bool // go-git is not asked
 	known   memory
 	held    []held // what the repository is known by
 }
