@@ -154,6 +154,12 @@ func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 		ORDER BY s.started_at`, tx.now)
 }
 
+// NextLapse is when the next claim of a worker lapses; the zero Time if there is none.
+func (tx *Tx) NextLapse() (ralph.Time, error) {
+	return value[ralph.Time](tx, `
+		SELECT coalesce(min(claim_expires), '') FROM tasks WHERE status = 'in_progress' AND claim_expires <> ''`)
+}
+
 // CheckLapsed reports that a claim has been renewed since it was found among
 // [Tx.LapsedClaims]; the error wraps [ralph.ErrConflict].
 func (tx *Tx) CheckLapsed(session string) error {
@@ -269,6 +275,27 @@ func (tx *Tx) NoteRefusal(session, reason string) error {
 		return err
 	}
 	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, ralph.DoneRefused{Reason: reason})
+}
+
+// NoteRestored notes what became of the changes of a session that failed.
+func (tx *Tx) NoteRestored(session string, e ralph.SessionRestored) error {
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	if err := tx.set("sessions", s.ID, cells{"notes": asJSON(append(s.Notes, e.Note))}); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, e)
+}
+
+// Restored reports whether something that a session changed was taken back.
+func (tx *Tx) Restored(s ralph.Session) (bool, error) {
+	var e ralph.SessionRestored
+	err := tx.row(`SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3`,
+		s.TaskID, s.ID, ralph.EventSessionRestored).Scan(column(&e))
+	_, err = found(err)
+	return len(e.Files) > 0, err
 }
 
 // AddCommit notes a commit that ralph made of a session's work.

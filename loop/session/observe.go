@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/signals"
@@ -28,6 +29,8 @@ type finding struct {
 	files     []ralph.FileChange
 	commits   []string
 	unseen    []string // what else could not be looked at, each with the reason
+
+	before, at worktree.Snapshot // the work tree as the session found it, and as it is
 }
 
 // missed notes what could not be looked at.
@@ -193,7 +196,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	}); err != nil {
 		return nil, at, now, err
 	}
-	s.began = begun
+	s.began, f.before, f.at = begun, before, at
 	if f.evidence.Standing, err = s.Place.Tree.Standing(ctx, begun, at, s.scratch(), theirs.Files); err != nil {
 		return nil, at, now, err
 	}
@@ -341,10 +344,4 @@ func (s *Session) closing(ctx context.Context) (closing signals.Said, err error)
 }
 
 // Shortly is an error on one line, of a length that fits into a verdict.
-func Shortly(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "…"
-	}
-	return text
-}
+func Shortly(err error) string { return text.Short(err.Error(), 300) }
