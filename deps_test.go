@@ -30,15 +30,15 @@ var imports = map[string][]string{
 	"ralph/internal/bm25":        {},
 	"ralph/internal/exchange":    {"ralph", "ralph/signals"},
 	"ralph/internal/jsonl":       {},
-	"ralph/internal/transcript":  {"ralph/internal/jsonl"},
+	"ralph/internal/transcript":  {"ralph/loop/agent", "ralph/internal/jsonl"},
 	"ralph/internal/watch":       {"ralph", "ralph/internal/transcript"},
 	"ralph/internal/retention":   {},
-	"ralph/internal/report":      {"ralph", "ralph/internal/transcript"},
+	"ralph/internal/report":      {"ralph"},
 	"ralph/internal/metrics":     {"ralph", "ralph/store", "ralph/internal/localhttp"},
 	"ralph/internal/localhttp":   {},
 	"ralph/internal/dashboard": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/localhttp", "ralph/internal/transcript",
-		"ralph/internal/retention", "ralph/internal/report",
+		"ralph/internal/report", "ralph/loop/agent",
 	},
 	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc"},
 	"ralph/loop": {
@@ -54,6 +54,7 @@ var imports = map[string][]string{
 	},
 	"ralph/loop/check": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult",
+		"ralph/internal/worktree",
 		"ralph/loop/place",
 	},
 	"ralph/loop/place":          {"ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},

@@ -190,11 +190,16 @@ type runner struct {
 	stagnant int            // sessions in a row that left nothing behind
 	repeats  int            // of the agent error before, in a row
 	last     ralph.Ending
-	seen     int64 // the newest event when a daemon last looked for work
+	seen     int64           // the newest event when a daemon last looked for work
+	changed  <-chan struct{} // since the run looked last what is to be done
 
 	lost       int   // sessions in a row that were lost, of whatever task
 	missedTask int64 // that could not be taken the last time it was picked; 0 for none
 	red        suspense
+
+	untold    int // times in a row that git has failed before a session
+	gitNext   time.Time
+	gitReason string
 }
 
 // work is the loop: look, wait or pick, work, settle.
@@ -217,6 +222,12 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			continue
 		}
 		if waited, err := r.waitForDay(ctx, 0); waited || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if waited, err := r.waitForGit(ctx); waited || err != nil {
 			if err != nil {
 				return nil, err
 			}
@@ -252,6 +263,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return r.rest(ctx)
 		}
 		task, again, e, err := r.ready(ctx, task)
+		if r.awaitGit(err) {
+			continue
+		}
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}
@@ -262,6 +276,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return r.withRest(ctx, &end{ralph.ExitLimit, why}, nil)
 		}
 		e, err = r.session(ctx, task)
+		if r.awaitGit(err) {
+			continue
+		}
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}
@@ -351,7 +368,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		return nil, r.missed(ctx, task.ID, err)
 	}
 	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
-	r.missedTask = 0
+	r.missedTask, r.untold = 0, 0
 	r.worked[task.ID], r.counted[task.ID] = true, true
 	r.sessions++
 	end := s.Work(ctx)
@@ -432,6 +449,7 @@ func (r *runner) stopped(ctx context.Context) (*end, error) {
 		if ctx.Err() != nil || closed(r.Stop) {
 			return &end{ralph.ExitStopped, "stopped by a signal"}, nil
 		}
+		r.changed = r.Store.Changed()
 		control, err := r.control(ctx)
 		if err != nil {
 			return nil, err
@@ -446,7 +464,7 @@ func (r *runner) stopped(ctx context.Context) (*end, error) {
 			if e, err := r.limit(ctx); e != nil || err != nil {
 				return e, err
 			}
-			r.sleep(ctx, pollWaiting)
+			r.sleep(ctx, time.Now().Add(lookAgain))
 		default:
 			return nil, nil
 		}
@@ -478,18 +496,28 @@ func (r *runner) state(ctx context.Context, state, reason string, until time.Tim
 	})
 }
 
-// pollWaiting is how often a waiting run looks for what people ask of it.
-const pollWaiting = time.Second
+// step is how long a run waits at most without a look at the clock, which may jump.
+const step = time.Second
 
-// sleep waits for d, or until the run is to stop.
-func (r *runner) sleep(ctx context.Context, d time.Duration) {
-	r.beat(stepTime)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-r.Stop:
+// sleep waits until a time, until something has changed since the run looked last, or
+// until the run is to stop or its own time is over.
+func (r *runner) sleep(ctx context.Context, until time.Time) {
+	end := r.started.Add(seconds(r.Limits.MaxSeconds))
+	if !r.ofDays() && end.After(time.Now()) && end.Before(until) {
+		until = end
+	}
+	for left := time.Until(until); left > 0; left = time.Until(until) {
+		r.beat(stepTime)
+		timer := time.NewTimer(min(left, step))
+		select {
+		case <-timer.C:
+			continue
+		case <-r.changed:
+		case <-ctx.Done():
+		case <-r.Stop:
+		}
+		timer.Stop()
+		return
 	}
 }
 

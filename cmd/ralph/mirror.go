@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"ralph"
-	"ralph/internal/transcript"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -150,10 +149,10 @@ func (a *app) contextOf(tx *store.Tx, p *project, s ralph.Session) (u contextUse
 	path, source := filepath.Join(p.state, "sessions", s.ID, claude.TranscriptFile), "stream"
 	if s.Origin == ralph.FromHuman {
 		home := a.getenv("HOME")
-		path, source = transcript.OfChat(a.getenv("CLAUDE_CONFIG_DIR"), home, s.Dir, s.StartedAt.Time), "transcript"
+		path, source = claude.OfChat(a.getenv("CLAUDE_CONFIG_DIR"), home, s.Dir, s.StartedAt.Time), "transcript"
 	}
 	var used, limit int64
-	use, ok, err := transcript.LastUse(path)
+	use, ok, err := claude.LastUse(path)
 	switch {
 	case err != nil:
 		return u, fmt.Errorf("transcript %s: %w", path, err)

@@ -16,6 +16,7 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/permission"
 	"ralph/internal/text"
+	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 
@@ -66,9 +67,6 @@ func follow(path string) string {
 	}
 }
 
-// pollPermission is how often a person's answer is looked for.
-const pollPermission = 300 * time.Millisecond
-
 // permitter answers an agent's questions by the rules that its server was given,
 // and records each; nil if it was given none.
 func permitter(db *store.DB, task int64, session, rules string) (func(ctx context.Context, tool string, input json.RawMessage) (bool, string, error), error) {
@@ -103,11 +101,10 @@ func permitter(db *store.DB, task int64, session, rules string) (func(ctx contex
 
 // awaitPermission waits for a person's word, and denies when nobody answers.
 func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Duration) (bool, string, error) {
-	tick := time.NewTicker(pollPermission)
-	defer tick.Stop()
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	for {
+		changed := db.Changed()
 		var p ralph.Permission
 		if err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 			p, err = tx.Permission(id)
@@ -120,7 +117,7 @@ func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Dur
 		}
 		reason := ""
 		select {
-		case <-tick.C:
+		case <-changed:
 			continue
 		case <-late.C:
 			reason = fmt.Sprintf("nobody answered within %s. Do without it, or signal blocked (external) and say what you need.", config.FormatDuration(limit))
@@ -235,7 +232,7 @@ func newPermissionTest(a *app) *cobra.Command {
 			}
 			given.Policy.Resolve = follow
 			input := json.RawMessage(args[1])
-			if field, ok := map[string]string{"Bash": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}[args[0]]; ok {
+			if field := claude.MainField(args[0]); field != "" {
 				if input, err = json.Marshal(map[string]string{field: args[1]}); err != nil {
 					return err
 				}

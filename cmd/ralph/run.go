@@ -29,11 +29,11 @@ import (
 	"ralph/store"
 )
 
-// toolPrefix is how Claude shows ralph's tools to the model.
-const toolPrefix = "mcp__ralph__ralph_signal_"
+// toolPrefix stands before the tools that signal, as the model sees them.
+const toolPrefix = claude.ToolPrefix + "ralph_signal_"
 
 // stateTool is how the model sees the tool by which it reports its phases.
-const stateTool = "mcp__ralph__update_session_state"
+const stateTool = claude.ToolPrefix + "update_session_state"
 
 // A limitFlag overrides a key of the configuration.
 type limitFlag struct{ flag, key, usage string }
@@ -354,11 +354,8 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	}
 	progress := &progress{
 		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
-		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
+		batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
 		terminal: onTerminal(a.out),
-	}
-	if l.Daemon {
-		progress.poll = pollDaemon
 	}
 	if !progress.json {
 		if err := plan(ctx, a.out, l); err != nil {

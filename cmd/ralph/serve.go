@@ -157,6 +157,7 @@ func openDashboard(ctx context.Context, a *app, p *project, db *store.DB) (d ope
 		Active: active, Report: reportRun, Since: reportSince,
 		Control: func(ctx context.Context, what string) error { return p.control(ctx, db, what) },
 		Settle:  func(ctx context.Context) error { return a.settleClaims(ctx, p, db) },
+		Reader:  claude.NewReader,
 		Open: func(session string, file dashboard.SessionFile) (io.ReadCloser, error) {
 			name := map[dashboard.SessionFile]string{dashboard.Transcript: claude.TranscriptFile, dashboard.Prompt: promptFile}[file]
 			return retention.Open(filepath.Join(p.state, "sessions", session, name))

@@ -97,16 +97,20 @@ func (l *sessionLog) follow(ctx context.Context, s ralph.Session) (ralph.Session
 	tick := time.NewTicker(pollFollowed)
 	defer tick.Stop()
 	return s, l.app.with(ctx, func(_ *project, db *store.DB) error {
+		var changed <-chan struct{}
 		for {
-			err := db.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err != nil {
-				return err
+			if changed == nil {
+				changed = db.Changed()
+				err := db.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
+				if ctx.Err() != nil {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
 			}
 			// What was written before it ended is read after that was known.
-			err = l.read()
+			err := l.read()
 			over := !s.CompletedAt.IsZero()
 			if err != nil && (over || !errors.Is(err, fs.ErrNotExist)) || over {
 				return err
@@ -114,6 +118,8 @@ func (l *sessionLog) follow(ctx context.Context, s ralph.Session) (ralph.Session
 			select {
 			case <-ctx.Done():
 				return nil
+			case <-changed:
+				changed = nil
 			case <-tick.C:
 				if readerGone(l.app.out) {
 					return nil
@@ -147,7 +153,7 @@ func newTranscriptPrinter(out io.Writer, s screen, raw, json bool) transcriptPri
 		// Not every line has to be JSON, which would have no such characters.
 		out = transform.NewWriter(out, runes.Map(harmless))
 	}
-	return transcriptPrinter{out: out, raw: raw, json: json, screen: s}
+	return transcriptPrinter{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(claude.NewReader())}
 }
 
 // Write implements io.Writer. Whoever writes need not know where lines end.
@@ -208,7 +214,7 @@ func (p *transcriptPrinter) entries(list []transcript.Entry) error {
 
 // lineColours are the colours of lines by their kind, as terminals number them.
 var lineColours = map[string]string{
-	transcript.Start: "2", transcript.Tool: "34", transcript.Answer: "2", transcript.Error: "31", transcript.Said: "36", transcript.Result: "2", transcript.Note: "33",
+	transcript.Start: "2", transcript.Tool: "34", transcript.Answer: "2", transcript.Error: "31", transcript.Told: "36", transcript.Result: "2", transcript.Note: "33",
 	"+": "32", "-": "31", "…": "2", " ": "2",
 }
 

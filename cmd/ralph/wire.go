@@ -61,7 +61,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		},
 		Prompts: loop.Prompts{
 			Tokens: c.Prompt.MaxTokens, ToolPrefix: toolPrefix, StateTool: stateTool, Template: template,
-			CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment",
+			CommentTool: claude.ToolPrefix + "comment_on_task", AmendTool: claude.ToolPrefix + "propose_task_amendment",
 		},
 		Models: loop.Models{Config: c.Agent.Model, Escalation: escalation},
 		Session: session.Limits{

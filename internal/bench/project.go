@@ -73,4 +73,6 @@ func output(cmd *exec.Cmd) time.Duration {
 }
 
 // database is where ralph keeps the project's state.
-func (p project) database() string { return filepath.Join(p.dir, ".git", "ralph", "ralph.db") }
+func (p project) database() string { return filepath.Join(p.state(), "ralph.db") }
+
+func (p project) state() string { return filepath.Join(p.dir, ".git", "ralph") }

@@ -14,6 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/agent/claude"
 	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
@@ -77,7 +78,7 @@ func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 	db := must(store.Open(ctx, p.database(), store.Options{}))
 	q.Loop = &loop.Loop{
 		Store: db, Place: &place.Place{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())}, Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{Attempts: 1000}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: "mcp__ralph__ralph_signal_"},
+		Limits: ralph.Limits{Attempts: 1000}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: claude.ToolPrefix + "ralph_signal_"},
 	}
 	return q
 }

@@ -25,6 +25,7 @@ import (
 	"ralph"
 	"ralph/internal/localhttp"
 	"ralph/internal/report"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
@@ -60,6 +61,8 @@ type Server struct {
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it is not there
 	// any more, or not yet.
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
+	// Reader reads a transcript from its beginning.
+	Reader func() agent.Reader
 	// Observe answers /metrics and /healthz; nil for none.
 	Observe http.Handler
 }
@@ -105,7 +108,7 @@ type app struct {
 // Handler answers every page.
 func (s *Server) Handler() (http.Handler, error) {
 	a := &app{Server: s, key: newKey(s.Token)}
-	a.transcripts.open = s.Open
+	a.transcripts.open, a.transcripts.reader = s.Open, s.Reader
 	var err error
 	if a.pages, err = parsePages(); err != nil {
 		return nil, err

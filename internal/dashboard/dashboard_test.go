@@ -19,6 +19,7 @@ import (
 	"ralph"
 	"ralph/internal/dashboard"
 	"ralph/internal/report"
+	"ralph/loop/agent/claude"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -62,6 +63,7 @@ func newSite(t testing.TB) *site {
 		Control: func(ctx context.Context, what string) error {
 			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 		},
+		Reader: claude.NewReader,
 		Open: func(session string, file dashboard.SessionFile) (io.ReadCloser, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

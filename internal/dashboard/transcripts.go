@@ -8,12 +8,14 @@ import (
 	"sync"
 
 	"ralph/internal/transcript"
+	"ralph/loop/agent"
 )
 
 // transcripts reads what sessions did, a part at a time. What it keeps of each is
 // where its parts begin, so that a long one is as quick as a short one.
 type transcripts struct {
-	open func(session string, file SessionFile) (io.ReadCloser, error)
+	open   func(session string, file SessionFile) (io.ReadCloser, error)
+	reader func() agent.Reader
 
 	mu   sync.Mutex
 	kept []*journal // those that were read last at the end
@@ -31,7 +33,8 @@ func (t *transcripts) journal(session string) *journal {
 		t.kept = append(slices.Delete(t.kept, i, i+1), j)
 		return j
 	}
-	j := &journal{session: session, open: t.open, marks: []mark{{}}}
+	reader := transcript.NewReader(t.reader())
+	j := &journal{session: session, open: t.open, reader: reader, marks: []mark{{reader: reader.Clone()}}}
 	if len(t.kept) >= keptJournals {
 		t.kept = slices.Delete(t.kept, 0, 1)
 	}

@@ -177,14 +177,14 @@ func (c Receipt) took() string {
 func (r Report) text(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.headline())
 	for _, t := range r.Tasks {
-		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, text.Line(t.Title, maxLine), text.Line(t.Reason, maxLine), t.took())
+		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
 		for _, c := range t.Verify {
 			if !c.Passed {
-				fmt.Fprintf(w, "           failed: %s (exit %d)\n", text.Line(c.Command, maxLine), c.Exit)
+				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
 			}
 		}
 		for _, n := range t.Notes {
-			fmt.Fprintf(w, "           ! %s\n", text.Line(n, maxLine))
+			fmt.Fprintf(w, "           ! %s\n", line(n))
 		}
 		for _, f := range t.Flags {
 			fmt.Fprintf(w, "           %s\n", whole(f.String(), "             "))
@@ -197,7 +197,7 @@ func (r Report) text(w *bytes.Buffer) {
 		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), whole(p.Text, "      "), p.Command)
 	}
 	if e := r.ending(); e != "" {
-		fmt.Fprintf(w, "\n%s\n", text.Line(e, maxLine))
+		fmt.Fprintf(w, "\n%s\n", line(e))
 	}
 }
 
@@ -212,8 +212,8 @@ func whole(s, blanks string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text.Visible(s)), "\n", "\n"+blanks)
 }
 
-// maxLine is how many characters of a text a line has.
-const maxLine = 500
+// line is text on one line of a reasonable length.
+func line(s string) string { return text.Line(s, 500) }
 
 // cells is a text that people decide on as Markdown, with all its lines.
 func cells(s string) string {
@@ -221,7 +221,7 @@ func cells(s string) string {
 }
 
 // cell is text on one line as Markdown that means nothing but itself.
-func cell(s string) string { return escaped(text.Line(s, maxLine)) }
+func cell(s string) string { return escaped(line(s)) }
 
 func escaped(s string) string {
 	var b strings.Builder
@@ -296,7 +296,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 func quote(s string) string {
 	var b strings.Builder
 	for l := range strings.Lines(s) {
-		b.WriteString("    " + text.Line(l, maxLine) + "\n")
+		b.WriteString("    " + line(l) + "\n")
 	}
 	return b.String()
 }
@@ -339,24 +339,24 @@ func (r Report) junit(w *bytes.Buffer) error {
 	for _, t := range r.Tasks {
 		class := "ralph"
 		if t.Feature != "" {
-			class += "." + text.Line(t.Feature, maxLine)
+			class += "." + line(t.Feature)
 		}
-		c := junitCase{Class: class, Name: fmt.Sprintf("TASK-%d %s", t.TaskID, text.Line(t.Title, maxLine)), Time: fmt.Sprintf("%.3f", t.Seconds)}
+		c := junitCase{Class: class, Name: fmt.Sprintf("TASK-%d %s", t.TaskID, line(t.Title)), Time: fmt.Sprintf("%.3f", t.Seconds)}
 		switch t.Status {
 		case ralph.Completed:
 		case ralph.Failed:
 			suite.Failures++
-			c.Failure = &junitText{Message: text.Line(t.Reason, maxLine), Text: t.failures()}
+			c.Failure = &junitText{Message: line(t.Reason), Text: t.failures()}
 		default:
 			suite.Skipped++
-			c.Skipped = &junitText{Message: text.Line(string(t.Status)+": "+t.Reason, maxLine)}
+			c.Skipped = &junitText{Message: line(string(t.Status) + ": " + t.Reason)}
 		}
 		total += t.Seconds
 		suite.Cases = append(suite.Cases, c)
 	}
 	if r.ExitStatus != nil && slices.Contains([]int{ralph.ExitFailure, ralph.ExitUsage, ralph.ExitAgent}, *r.ExitStatus) {
 		suite.Errors++
-		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: &junitText{Message: text.Line(r.ending(), maxLine)}})
+		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: &junitText{Message: line(r.ending())}})
 	}
 	suite.Tests, suite.Time = len(suite.Cases), fmt.Sprintf("%.3f", total)
 	w.WriteString(xml.Header)
@@ -427,5 +427,5 @@ var (
 )
 
 func annotation(w *bytes.Buffer, level, title, what string) {
-	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(text.Line(title, maxLine)), data.Replace(what))
+	fmt.Fprintf(w, "::%s title=%s::%s\n", level, property.Replace(line(title)), data.Replace(what))
 }

@@ -18,7 +18,7 @@ type Line struct {
 }
 
 // marks stand before entries of a kind.
-var marks = map[string]string{Tool: "→ ", Answer: "  ✓ ", Error: "  ✕ ", Said: "« ", Result: "= ", Note: "! "}
+var marks = map[string]string{Tool: "→ ", Answer: "  ✓ ", Error: "  ✕ ", Told: "« ", Result: "= ", Note: "! "}
 
 // Lines are an entry's lines. They are as long as they are: whoever shows them
 // breaks the text, and leaves room of the width of the lead before each further row.
@@ -72,8 +72,7 @@ func failure(s string) string {
 	if len(s) > maxText {
 		s = s[:200] + "\n" + s[len(s)-maxText:]
 	}
-	s = strings.ReplaceAll(strings.ReplaceAll(text.Clean(s), "<tool_use_error>", ""), "</tool_use_error>", "")
-	lines := strings.Split(strings.TrimSpace(s), "\n")
+	lines := strings.Split(strings.TrimSpace(text.Clean(s)), "\n")
 	if n := len(lines) - errorLines; n > 1 {
 		// The first line of a command's is its exit status.
 		lines = append([]string{lines[0], fmt.Sprintf("… %d lines", n-1)}, lines[n:]...)
@@ -83,6 +82,12 @@ func failure(s string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// maxLine is how many characters of a line are shown.
+const maxLine = 200
+
+// line is a text on one line, cut.
+func line(s string) string { return text.Short(s, maxLine) }
 
 // indented is one line, cut, which keeps what it begins with.
 func indented(s string) string { return text.Clip(text.Clean(text.Head(s, 8*maxLine)), maxLine) }

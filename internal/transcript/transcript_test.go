@@ -15,13 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ralph/internal/transcript"
+	"ralph/loop/agent/claude"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // entries are those of a stream that comes in pieces of a size.
 func entries(stream []byte, size int) (list []transcript.Entry) {
-	var r transcript.Reader
+	r := transcript.NewReader(claude.NewReader())
 	for piece := range slices.Chunk(stream, size) {
 		list = append(list, r.Feed(piece)...)
 	}

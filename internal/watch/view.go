@@ -283,7 +283,7 @@ func (m Model) tail(parts []string, by string) string {
 // log is what the agent says and does, the latest at the bottom.
 func (m Model) log(width, room int) []string {
 	styles := map[string]lipgloss.Style{
-		transcript.Tool: blue, transcript.Error: red, transcript.Said: cyan, transcript.Result: dim, transcript.Start: dim, transcript.Answer: dim, transcript.Note: yellow,
+		transcript.Tool: blue, transcript.Error: red, transcript.Told: cyan, transcript.Result: dim, transcript.Start: dim, transcript.Answer: dim, transcript.Note: yellow,
 		"+": green, "-": red, "…": dim, " ": dim,
 	}
 	visible := m.visible()

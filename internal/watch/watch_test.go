@@ -149,7 +149,7 @@ func running() *fake {
 			{Kind: transcript.Tool, Tool: "Edit", Text: "src/form/url.ts", Diff: []string{"- return true", "+ return url !== \"\""}},
 			{Kind: transcript.Tool, Tool: "Bash", Text: "npm test"},
 			{Kind: transcript.Error, Tool: "Bash", Text: "1 failing\nexpected false to be true", Seconds: 12},
-			{Kind: transcript.Said, Text: "A person (ann) has just commented on your task: mind unicode"},
+			{Kind: transcript.Told, Text: "A person (ann) has just commented on your task: mind unicode"},
 		},
 	}
 }

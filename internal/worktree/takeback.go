@@ -120,7 +120,7 @@ func (t *Tree) differing(ctx context.Context, scratch, tree, other string) ([]tr
 	if tree == other {
 		return nil, nil
 	}
-	out, err := run(ctx, t.root, t.environment(scratch),
+	out, err := t.run(ctx, t.environment(scratch),
 		"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", tree, other)
 	return entries(out), err
 }
@@ -165,7 +165,7 @@ func (t *Tree) write(ctx context.Context, scratch string, list []treeEntry) (stu
 			stuck = append(stuck, e.path)
 		case !e.gone():
 			fmt.Fprintf(&index, "%s %s\t%s\x00", e.mode, e.id, t.Below(e.path))
-			fmt.Fprintf(&files, "%s\x00", t.Below(e.path))
+			fmt.Fprintf(&files, "%s\x00", e.path)
 		}
 	}
 	if index.Len() == 0 {
@@ -178,10 +178,10 @@ func (t *Tree) write(ctx context.Context, scratch string, list []treeEntry) (stu
 	temp := filepath.Join(scratch, "back-index")
 	defer os.Remove(temp)
 	env := slices.Concat(t.environment(scratch), overrides, []string{"GIT_INDEX_FILE=" + temp})
-	if _, err := runInput(ctx, t.top(), env, index.String(), "update-index", "-z", "--index-info"); err != nil {
+	if _, err := t.runInput(ctx, env, index.String(), "update-index", "-z", "--index-info"); err != nil {
 		return nil, err
 	}
-	_, err = runInput(ctx, t.top(), env, files.String(), "checkout-index", "--force", "-z", "--stdin")
+	_, err = t.runInput(ctx, env, files.String(), "checkout-index", "--force", "-z", "--stdin")
 	return stuck, err
 }
 
@@ -205,7 +205,7 @@ func (t *Tree) unstage(ctx context.Context, head string, which func(path string)
 	if err != nil {
 		return err
 	}
-	out, err := run(ctx, t.root, nil, "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", tree)
+	out, err := t.run(ctx, nil, "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", tree)
 	if err != nil {
 		return err
 	}
@@ -222,6 +222,6 @@ func (t *Tree) unstage(ctx context.Context, head string, which func(path string)
 	if err != nil {
 		return err
 	}
-	_, err = runInput(ctx, t.top(), overrides, index.String(), "update-index", "-z", "--index-info")
+	_, err = t.runInput(ctx, overrides, index.String(), "update-index", "-z", "--index-info")
 	return err
 }

@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"ralph"
@@ -73,31 +72,62 @@ type Message struct {
 	Delivered func() // called once it has been handed to the agent
 }
 
-// EventKind says what an agent was seen to do.
-type EventKind string
+// A Kind says what an agent was seen to do.
+type Kind string
 
-// The kinds of agent events.
+// The kinds of events.
 const (
-	SeenStart  EventKind = "start"  // the agent is up: Text is its version, Model its model
-	SeenText   EventKind = "text"   // it said something
-	SeenTool   EventKind = "tool"   // it called a tool
-	SeenResult EventKind = "result" // a tool answered
-	SeenUsage  EventKind = "usage"  // tokens and cost so far
-	SeenOther  EventKind = "other"  // anything else; only that it is alive
+	Started  Kind = "started"  // the agent is up: Text is its name and version
+	Said     Kind = "said"     // it said something; Failed, if the service did in its place
+	Read     Kind = "read"     // it looked at a file, searched, or opened a page
+	Edited   Kind = "edited"   // it changed a file
+	Ran      Kind = "ran"      // it ran a command: Text is all of it
+	Asked    Kind = "asked"    // it set an agent of its own to work
+	Called   Kind = "called"   // it called any other tool, ralph's among them
+	Answered Kind = "answered" // what it did has come to an end
+	Told     Kind = "told"     // somebody told it something: ralph or a person
+	Used     Kind = "used"     // Context of its model's context is used
+	Ended    Kind = "ended"    // a turn of the conversation
+	Troubled Kind = "troubled" // the service, or a server of tools, refuses
+	Noted    Kind = "noted"    // something about the conversation or its transcript
+	Other    Kind = "other"    // anything else; only that it is alive
 )
 
-// An Event is one thing that an agent was seen to do.
-type Event struct {
-	Kind   EventKind
-	Text   string          // what it said; the start of a tool's answer
-	Tool   string          // a tool's name, as the model sees it
-	Input  json.RawMessage // a tool's input
-	Failed bool            // the tool answered with an error
-	Model  string
-	Tokens ralph.Tokens
-	Cost   float64 // USD so far, as far as it is known
+// Kinds lists every kind.
+var Kinds = []Kind{
+	Started, Said, Read, Edited, Ran, Asked, Called, Answered, Told, Used, Ended, Troubled, Noted, Other,
+}
 
-	Context int64 // tokens of the model's context that are used; 0 if it is not known
+// An Event is one thing that an agent was seen to do, in ralph's words.
+type Event struct {
+	Kind   Kind
+	Depth  int    // 0 for the agent, 1 for its sub-agents, …
+	Tool   string // with which it did so, as people know it: ralph's without what the agent puts before it
+	Text   string // what was said or answered; what matters of a call: the command, the file, the question
+	How    string // what else matters of a call: "(in the background)"
+	Edits  []Edit // of a file
+	Of     Kind   // what it is that was answered
+	Failed bool   // the answer is an error
+
+	// Seconds is how long a turn, a sub-agent or a look at the web took, as the agent
+	// tells; for other tools the time since the answer before, which is that of the
+	// model and of the tool.
+	Seconds float64
+
+	Model   string
+	Context int64 // tokens
+}
+
+// An Edit is a part of a file before and after. A new file has nothing before.
+type Edit struct{ Old, New string }
+
+// A Reader turns a transcript, as the agent printed it, into what the agent was seen to
+// do. It never fails on what an agent wrote: what it does not understand says nothing.
+type Reader interface {
+	// Line reads the next line; most make one event, many none.
+	Line(line []byte) []Event
+	// Clone is a reader that goes on from the same place.
+	Clone() Reader
 }
 
 // A Report is what is known of a session's process after it has ended.

@@ -67,8 +67,14 @@ func untold(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)
+	return &GitError{fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)}
 }
+
+// A GitError says that git fails in the work tree.
+type GitError struct{ error }
+
+// Unwrap is what git said.
+func (e *GitError) Unwrap() error { return e.error }
 
 // Marker is what the environment of a session's processes has.
 func Marker(session string) string { return "RALPH_SESSION_ID=" + session }

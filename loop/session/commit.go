@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"ralph/internal/text"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -52,7 +53,7 @@ func (s *Session) Commit(ctx context.Context) error {
 // commitMessage names the task, in the trailers so that programs find it.
 func commitMessage(s *Session, closing signals.Payload) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", strings.Join(strings.Fields(s.Task.Title), " "))
+	fmt.Fprintf(&b, "%s\n\n", text.Flat(s.Task.Title))
 	if done, ok := closing.(signals.Done); ok {
 		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(done.Summary))
 	}

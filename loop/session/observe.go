@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/signals"
@@ -343,10 +344,4 @@ func (s *Session) closing(ctx context.Context) (closing signals.Said, err error)
 }
 
 // Shortly is an error on one line, of a length that fits into a verdict.
-func Shortly(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "…"
-	}
-	return text
-}
+func Shortly(err error) string { return text.Short(err.Error(), 300) }

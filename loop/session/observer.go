@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"regexp"
 	"strings"
 	"sync"
@@ -57,12 +56,14 @@ func (o *observer) event(e agent.Event, now time.Time) {
 		default: // there is word already
 		}
 	}
-	switch {
-	case e.Kind == agent.SeenStart:
+	switch e.Kind {
+	case agent.Started:
 		o.model = e.Model
-	case e.Kind == agent.SeenText && strings.TrimSpace(e.Text) != "":
-		o.words = e.Text
-	case e.Kind == agent.SeenUsage && e.Context > 0:
+	case agent.Said:
+		if e.Depth == 0 && strings.TrimSpace(e.Text) != "" {
+			o.words = e.Text
+		}
+	case agent.Used:
 		o.used = e.Context
 		o.full = o.full || o.percent > 0 && o.used*100 >= o.window()*int64(o.percent)
 	}
@@ -148,20 +149,13 @@ func changesFiles(command string) bool {
 
 // phaseOf is the phase that something an agent does belongs to; "" if it says nothing.
 func phaseOf(e agent.Event, verify []string) ralph.Phase {
-	if e.Kind != agent.SeenTool {
-		return ""
-	}
-	switch e.Tool {
-	case "Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "Task", "Agent", "NotebookRead":
+	switch e.Kind {
+	case agent.Read, agent.Asked:
 		return ralph.PhaseAnalyzing
-	case "Edit", "Write", "MultiEdit", "NotebookEdit":
+	case agent.Edited:
 		return ralph.PhaseImplementing
-	case "Bash":
-		var input struct{ Command string }
-		if json.Unmarshal(e.Input, &input) != nil {
-			return ""
-		}
-		return phaseOfCommand(input.Command, verify)
+	case agent.Ran:
+		return phaseOfCommand(e.Text, verify)
 	}
 	return ""
 }

@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,21 +18,15 @@ import (
 )
 
 func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
-	bash := func(command string) agent.Event {
-		input, err := json.Marshal(map[string]string{"command": command})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return agent.Event{Kind: agent.SeenTool, Tool: "Bash", Input: input}
-	}
+	bash := func(command string) agent.Event { return agent.Event{Kind: agent.Ran, Text: command} }
 	for _, tt := range []struct {
 		name  string
 		event agent.Event
 		want  ralph.Phase
 	}{
-		{"reading", agent.Event{Kind: agent.SeenTool, Tool: "Read"}, ralph.PhaseAnalyzing},
-		{"searching", agent.Event{Kind: agent.SeenTool, Tool: "Grep"}, ralph.PhaseAnalyzing},
-		{"editing", agent.Event{Kind: agent.SeenTool, Tool: "Edit"}, ralph.PhaseImplementing},
+		{"reading", agent.Event{Kind: agent.Read}, ralph.PhaseAnalyzing},
+		{"an agent of its own", agent.Event{Kind: agent.Asked}, ralph.PhaseAnalyzing},
+		{"editing", agent.Event{Kind: agent.Edited}, ralph.PhaseImplementing},
 		{"looking around", bash("ls -la && cat a.go"), ralph.PhaseAnalyzing},
 		{"the tests of Go", bash("cd x && go test ./..."), ralph.PhaseTesting},
 		{"tests with a variable", bash("CI=1 npm run test -- --watch=false"), ralph.PhaseTesting},
@@ -57,9 +53,8 @@ func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
 		{"notes that are none of the project's", bash("echo x > /tmp/notes"), ralph.PhaseAnalyzing},
 		{"a comparison", bash("awk '$1 > 3' a.txt"), ralph.PhaseAnalyzing},
 		{"tests that write a file", bash("go test -json ./... > out.json"), ralph.PhaseTesting},
-		{"a signal", agent.Event{Kind: agent.SeenTool, Tool: "mcp__ralph__ralph_signal_done"}, ""},
-		{"words", agent.Event{Kind: agent.SeenText, Text: "go test"}, ""},
-		{"input that is none", agent.Event{Kind: agent.SeenTool, Tool: "Bash", Input: json.RawMessage("{")}, ""},
+		{"a signal", agent.Event{Kind: agent.Called, Tool: "signal_done"}, ""},
+		{"words", agent.Event{Kind: agent.Said, Text: "go test"}, ""},
 	} {
 		if got := phaseOf(tt.event, []string{"./scripts/ci.sh"}); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
@@ -70,16 +65,16 @@ func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
 func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
 	o := newObserver(nil, map[string]int64{"small": 1000}, 80)
 	use := func(tokens int64) bool {
-		o.event(agent.Event{Kind: agent.SeenUsage, Context: tokens}, time.Now())
+		o.event(agent.Event{Kind: agent.Used, Context: tokens}, time.Now())
 		_, _, due := o.take()
 		return due
 	}
-	o.event(agent.Event{Kind: agent.SeenStart, Model: "small"}, time.Now())
-	o.event(agent.Event{Kind: agent.SeenText, Text: "half way"}, time.Now())
+	o.event(agent.Event{Kind: agent.Started, Model: "small"}, time.Now())
+	o.event(agent.Event{Kind: agent.Said, Text: "half way"}, time.Now())
 	if use(799) {
 		t.Error("due at 79.9 percent")
 	}
-	o.event(agent.Event{Kind: agent.SeenUsage, Context: 800}, time.Now())
+	o.event(agent.Event{Kind: agent.Used, Context: 800}, time.Now())
 	_, c, due := o.take()
 	if !due || c.TokensUsed != 800 || c.TokensLimit != 1000 || c.Note != "half way" {
 		t.Errorf("got %t, %+v", due, c)
@@ -88,7 +83,7 @@ func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
 		t.Error("due twice")
 	}
 	o = newObserver(nil, nil, 80)
-	o.event(agent.Event{Kind: agent.SeenStart, Model: "unheard of"}, time.Now())
+	o.event(agent.Event{Kind: agent.Started, Model: "unheard of"}, time.Now())
 	if used := ralph.DefaultContextWindow * 79 / 100; use(int64(used)) {
 		t.Error("due before 80 percent of what is assumed")
 	}
@@ -96,9 +91,9 @@ func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
 
 func TestWhatIsSeenIsHandedOverOnceAndReadingOnlyAtTheBeginning(t *testing.T) {
 	o := newObserver(nil, nil, 80)
-	see := func(tools ...string) (phases []ralph.Phase) {
-		for _, tool := range tools {
-			o.event(agent.Event{Kind: agent.SeenTool, Tool: tool}, time.Now())
+	see := func(kinds ...agent.Kind) (phases []ralph.Phase) {
+		for _, kind := range kinds {
+			o.event(agent.Event{Kind: kind}, time.Now())
 		}
 		select {
 		case <-o.news:
@@ -113,15 +108,15 @@ func TestWhatIsSeenIsHandedOverOnceAndReadingOnlyAtTheBeginning(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		tools []string
+		kinds []agent.Kind
 		want  []ralph.Phase
 	}{
-		{"nothing that tells", []string{"TodoWrite"}, nil},
-		{"reading, then an edit", []string{"Read", "Grep", "Edit", "Edit"}, []ralph.Phase{"analyzing", "implementing"}},
-		{"reading later on", []string{"Read"}, nil},
-		{"an edit again: something else may have been reported meanwhile", []string{"Read", "Write"}, []ralph.Phase{"implementing"}},
+		{"nothing that tells", []agent.Kind{agent.Called}, nil},
+		{"reading, then an edit", []agent.Kind{agent.Read, agent.Asked, agent.Edited, agent.Edited}, []ralph.Phase{"analyzing", "implementing"}},
+		{"reading later on", []agent.Kind{agent.Read}, nil},
+		{"an edit again: something else may have been reported meanwhile", []agent.Kind{agent.Read, agent.Edited}, []ralph.Phase{"implementing"}},
 	} {
-		if got := see(tt.tools...); !slices.Equal(got, tt.want) {
+		if got := see(tt.kinds...); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -144,7 +139,7 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.observer.event(agent.Event{Kind: agent.SeenTool, Tool: "Edit"}, time.Now())
+	s.observer.event(agent.Event{Kind: agent.Edited}, time.Now())
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s.observed(ended)
@@ -153,5 +148,29 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 	}
 	if s.Row.State != ralph.PhaseImplementing {
 		t.Errorf("it stands at %s, %+v", s.Row.State, s.Row.History)
+	}
+}
+
+func TestOnlyThePeopleWhoStopARunCallItsChecksOff(t *testing.T) {
+	for cause, want := range map[Cause]bool{
+		timeUp: false, wasIdle: false, runLimit: false, runKilled: false, runStop: true, cancelled: true, contract: true, halted: true,
+	} {
+		if got := causes[causeOf(fmt.Errorf("so it was said: %w", cause))]; got.people != want || got.words == "" {
+			t.Errorf("%s: %+v", cause, got)
+		}
+	}
+	if len(causes) != 8 {
+		t.Errorf("%d causes", len(causes))
+	}
+}
+
+func TestAnErrorInAVerdictIsShort(t *testing.T) {
+	if got := Shortly(errors.New("one\n\ttwo")); got != "one two" {
+		t.Errorf("got %q", got)
+	}
+	for n, want := range map[int]int{300: 300, 301: 299 + len("…")} {
+		if got := Shortly(errors.New(strings.Repeat("x", n))); len(got) != want {
+			t.Errorf("of %d characters %d are left", n, len(got))
+		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // reminder asks for the closing signal that a session has not given.
-const reminder = "You have ended your turn without a closing signal, so nothing you did is recorded as an check.Outcome. " +
+const reminder = "You have ended your turn without a closing signal, so nothing you did is recorded as an outcome. " +
 	"Call exactly one of mcp__ralph__ralph_signal_done, mcp__ralph__ralph_signal_partial or mcp__ralph__ralph_signal_stuck now, then end your turn."
 
 // confirmation asks about a done that nothing checks and that changed nothing.

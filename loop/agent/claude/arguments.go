@@ -15,9 +15,12 @@ import (
 // serverName is what ralph's MCP server is called in the agent's configuration.
 const serverName = "ralph"
 
+// ToolPrefix stands before the names of ralph's tools, as the model sees them.
+const ToolPrefix = "mcp__" + serverName + "__"
+
 // permissionTool is the tool of ralph's server that answers the agent's questions
 // for permission, as the agent knows it.
-const permissionTool = "mcp__" + serverName + "__ralph_permission"
+const permissionTool = ToolPrefix + "ralph_permission"
 
 // disallowed are the tools that make no sense without a person, or after the
 // end of the session (unattended, "Launching the agent").
@@ -158,7 +161,7 @@ func mcpConfig(o Options, a agent.Assignment) string {
 func toolNames() []string {
 	names := make([]string, len(ralph.Verbs))
 	for i, v := range ralph.Verbs {
-		names[i] = "mcp__" + serverName + "__ralph_signal_" + string(v)
+		names[i] = ToolPrefix + "ralph_signal_" + string(v)
 	}
 	return names
 }

@@ -21,15 +21,22 @@ type event struct {
 	Model   string      `json:"model"`
 	Tools   []string    `json:"tools"`
 	Servers []mcpServer `json:"mcp_servers"`
+	Dir     string      `json:"cwd"`
 
 	// system/api_retry; the status is null if there was no answer
 	RetryStatus *float64 `json:"error_status"`
+	Attempt     float64  `json:"attempt"`
+	MaxRetries  float64  `json:"max_retries"`
+	RetryDelay  float64  `json:"retry_delay_ms"`
 
 	// assistant and user
-	Message  message `json:"message"`
-	Error    string  `json:"error"`              // of a synthetic assistant message: "rate_limit", …
-	IsReplay bool    `json:"isReplay"`           // one of ralph's own messages, as it reaches the model
-	Parent   string  `json:"parent_tool_use_id"` // of a sub-agent's: the call that started it
+	Message   message `json:"message"`
+	Error     string  `json:"error"`              // of a synthetic assistant message: "rate_limit", …
+	IsReplay  bool    `json:"isReplay"`           // one of ralph's own messages, as it reaches the model
+	Parent    string  `json:"parent_tool_use_id"` // of a sub-agent's: the call that started it
+	Sidechain bool    `json:"isSidechain"`        // a sub-agent's, in the transcript of a chat
+	Timestamp string  `json:"timestamp"`
+	Outcome   outcome `json:"tool_use_result"`
 
 	RateLimit rateLimit `json:"rate_limit_info"`
 
@@ -39,12 +46,24 @@ type event struct {
 	TerminalReason string                `json:"terminal_reason"`
 	Result         string                `json:"result"`
 	Errors         []string              `json:"errors"`
-	Turns          float64               `json:"num_turns"`      // of this turn of the conversation
+	Turns          float64               `json:"num_turns"` // of this turn of the conversation
+	Duration       float64               `json:"duration_ms"`
 	CostUSD        *float64              `json:"total_cost_usd"` // of the whole conversation
 	Usage          usage                 `json:"usage"`          // of this turn of the conversation
 	ModelUsage     map[string]modelUsage `json:"modelUsage"`
 	Denials        []denial              `json:"permission_denials"`
 }
+
+// An outcome is what the agent tells of a tool beside its answer; for many tools
+// that is a text.
+type outcome struct {
+	Content      content `json:"content"`
+	TotalMillis  float64 `json:"totalDurationMs"` // of a sub-agent
+	Millis       float64 `json:"durationMs"`
+	SecondsSpent float64 `json:"durationSeconds"`
+}
+
+func (o outcome) seconds() float64 { return o.TotalMillis/1000 + o.Millis/1000 + o.SecondsSpent }
 
 type mcpServer struct {
 	Name   string `json:"name"`

@@ -7,26 +7,25 @@ import (
 	"strings"
 	"time"
 
+	"ralph"
 	"ralph/internal/text"
 	"ralph/loop/agent"
-
-	"ralph"
 )
 
 // Bounds of what is remembered of a conversation, however long it lasts.
 const (
-	maxSeenText = 500  // characters of a tool's answer in an event
-	maxWords    = 2000 // characters of the last words
-	maxReason   = 400  // characters of a reason
-	maxInput    = 200  // characters of a refused tool's input
-	maxDenials  = 100
-	maxOpen     = 1000 // tool calls without an answer
+	maxWords   = 2000 // characters of the last words
+	maxReason  = 400  // characters of a reason
+	maxInput   = 200  // characters of a refused tool's input
+	maxDenials = 100
+	maxRubbish = 500 // bytes of a line that is no event
 )
 
 // A history is what was seen of one conversation. It grows by the events, in
 // order, and is bounded.
 type history struct {
-	tools []string // the tools that the server ralph must have, as the model sees them
+	stream stream
+	tools  []string // the tools that the server ralph must have, as the model sees them
 
 	version  string
 	model    string
@@ -57,8 +56,7 @@ type history struct {
 
 	lastWords  string
 	denials    []string
-	denied     []string          // ids of the calls in denials
-	open       map[string]string // tool call → tool
+	denied     []string // ids of the calls in denials
 	unreadable int
 	rubbish    string // the last line that was no event
 
@@ -70,13 +68,13 @@ type history struct {
 func (h *history) add(e event) []agent.Event {
 	switch e.Type {
 	case "system":
-		return h.addSystem(e)
+		h.addSystem(e)
 	case "assistant":
-		return h.addAssistant(e)
+		h.addAssistant(e)
 	case "user":
-		return h.addUser(e)
+		h.turnOpen = true
 	case "result":
-		return h.addResult(e)
+		h.addResult(e)
 	case "rate_limit_event":
 		h.rejected = e.RateLimit.rejected()
 		h.addUsage(e.RateLimit)
@@ -84,7 +82,7 @@ func (h *history) add(e event) []agent.Event {
 			h.resetAt = e.RateLimit.resetTime()
 		}
 	}
-	return []agent.Event{{Kind: agent.SeenOther}}
+	return h.stream.events(e)
 }
 
 // maxWindows bounds the usage windows that are remembered; there are about six.
@@ -102,17 +100,14 @@ func (h *history) addUsage(l rateLimit) {
 }
 
 // addUnreadable takes in a line that is no event.
-func (h *history) addUnreadable(line []byte) []agent.Event {
-	said := text.Clip(strings.TrimSpace(string(line[:min(len(line), maxSeenText)])), maxSeenText)
-	if said == "" {
-		return nil
+func (h *history) addUnreadable(line []byte) {
+	if said := strings.TrimSpace(string(line[:min(len(line), maxRubbish)])); said != "" {
+		h.unreadable++
+		h.rubbish = said
 	}
-	h.unreadable++
-	h.rubbish = said
-	return []agent.Event{{Kind: agent.SeenOther, Text: said}}
 }
 
-func (h *history) addSystem(e event) []agent.Event {
+func (h *history) addSystem(e event) {
 	switch e.Subtype {
 	case "api_retry":
 		h.retrying, h.retry = true, status(e.RetryStatus)
@@ -120,14 +115,12 @@ func (h *history) addSystem(e event) []agent.Event {
 		// The later ones start the further turns of the same conversation.
 		if h.started {
 			h.turnOpen = true
-			break
+			return
 		}
 		h.started = true
 		h.version, h.model = e.Version, e.Model
 		h.mcpError = h.lacks(e)
-		return []agent.Event{{Kind: agent.SeenStart, Text: e.Version, Model: e.Model}}
 	}
-	return []agent.Event{{Kind: agent.SeenOther}}
 }
 
 // lacks says what is missing of ralph's server and its tools.
@@ -151,75 +144,35 @@ func (h *history) lacks(e event) string {
 	return ""
 }
 
-func (h *history) addAssistant(e event) []agent.Event {
+func (h *history) addAssistant(e event) {
 	h.turnOpen = true
 	if e.Error != "" {
 		h.apiError, h.apiText = e.Error, text.Clip(e.Message.Content.text(), maxReason)
-		return []agent.Event{{Kind: agent.SeenText, Text: h.apiText, Failed: true}}
+		return
 	}
 	if !e.Message.synthetic() {
 		// The model answers: whatever stood in the way is over.
 		h.apiError, h.apiText, h.retrying, h.rejected = "", "", false, false
 	}
-	events := make([]agent.Event, 0, len(e.Message.Content)+1)
 	for _, b := range e.Message.Content {
-		events = append(events, h.addBlock(b))
+		h.written += int64(len(b.Text) + len(b.Thinking) + len(b.Input))
+		switch b.Type {
+		case "text":
+			if strings.TrimSpace(b.Text) != "" {
+				h.lastWords = text.ClipEnd(b.Text, maxWords)
+			}
+		case "tool_use":
+			h.toolCalls++
+		}
 	}
 	if e.Message.ID != "" && e.Message.ID != h.message {
 		h.message = e.Message.ID
 		h.messages++
 		h.streamed = sum(h.streamed, tokens(e.Message.Usage))
 	}
-	used := h.usageEvent(e.Message.Model)
-	if e.Parent == "" { // a sub-agent has a context of its own
-		t := tokens(e.Message.Usage)
-		used.Context = t.Input + t.CacheRead + t.CacheCreation + t.Output
-	}
-	return append(events, used)
 }
 
-func (h *history) addBlock(b block) agent.Event {
-	h.written += int64(len(b.Text) + len(b.Thinking) + len(b.Input))
-	switch b.Type {
-	case "text":
-		if strings.TrimSpace(b.Text) != "" {
-			h.lastWords = text.ClipEnd(b.Text, maxWords)
-		}
-		return agent.Event{Kind: agent.SeenText, Text: b.Text}
-	case "tool_use":
-		h.toolCalls++
-		if len(h.open) >= maxOpen {
-			h.open = nil
-		}
-		if h.open == nil {
-			h.open = map[string]string{}
-		}
-		h.open[b.ID] = b.Name
-		return agent.Event{Kind: agent.SeenTool, Tool: b.Name, Input: b.Input}
-	}
-	return agent.Event{Kind: agent.SeenOther}
-}
-
-func (h *history) addUser(e event) []agent.Event {
-	h.turnOpen = true
-	var events []agent.Event
-	for _, b := range e.Message.Content {
-		if b.Type != "tool_result" {
-			continue
-		}
-		events = append(events, agent.Event{
-			Kind: agent.SeenResult, Tool: h.open[b.ToolUseID],
-			Text: text.Clip(b.Content.text(), maxSeenText), Failed: b.IsError,
-		})
-		delete(h.open, b.ToolUseID)
-	}
-	if events == nil {
-		return []agent.Event{{Kind: agent.SeenOther}}
-	}
-	return events
-}
-
-func (h *history) addResult(e event) []agent.Event {
+func (h *history) addResult(e event) {
 	if !h.over {
 		h.last = &e
 	}
@@ -239,7 +192,6 @@ func (h *history) addResult(e event) []agent.Event {
 		h.denied = append(h.denied, d.ID)
 		h.denials = append(h.denials, d.String())
 	}
-	return []agent.Event{h.usageEvent(h.model)}
 }
 
 // contextWindow is that of the session's model, not of a helper for titles.
@@ -252,11 +204,6 @@ func (e event) contextWindow(model string, before int64) int64 {
 		window = max(window, count(u.ContextWindow))
 	}
 	return window
-}
-
-func (h *history) usageEvent(model string) agent.Event {
-	t, cost, _ := h.usage()
-	return agent.Event{Kind: agent.SeenUsage, Model: model, Tokens: t, Cost: cost}
 }
 
 // usage is what the conversation has used so far: what the results say and, for

@@ -137,7 +137,7 @@ func (s *session) read(lines chan<- reading) {
 		e, ok := parse(line)
 		read := reading{event: e, ok: ok}
 		if !ok {
-			read.line = bytes.Clone(line[:min(len(line), maxSeenText)])
+			read.line = bytes.Clone(line[:min(len(line), maxRubbish)])
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) {
 			lines <- read

@@ -168,10 +168,13 @@ func (s *session) hear(r reading) {
 	if r.ok {
 		seen = s.history.add(r.event)
 	} else {
-		seen = s.history.addUnreadable(r.line)
+		s.history.addUnreadable(r.line)
+	}
+	if seen == nil {
+		seen = []agent.Event{{Kind: agent.Other}}
 	}
 	for _, e := range seen {
-		if e.Kind == agent.SeenStart && s.kept == nil { // before its first tool: the CLI says so at each turn
+		if e.Kind == agent.Started && s.kept == nil { // before its first tool: the CLI says so at each turn
 			s.keepMembers()
 		}
 		if s.task.Seen != nil {

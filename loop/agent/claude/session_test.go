@@ -60,7 +60,7 @@ func run(t *testing.T, a agent.Agent, task agent.Assignment) agent.Report {
 // texts collects what the agent says.
 func texts(into *[]string) func(agent.Event) {
 	return func(e agent.Event) {
-		if e.Kind == agent.SeenText {
+		if e.Kind == agent.Said {
 			*into = append(*into, e.Text)
 		}
 	}
@@ -157,7 +157,7 @@ func TestAPersonIsHeardDuringATurn(t *testing.T) {
 				mu.Lock()
 				texts(&said)(e)
 				mu.Unlock()
-				if e.Kind == agent.SeenTool && !sent {
+				if e.Kind == agent.Ran && !sent {
 					sent = true
 					say <- agent.Message{Text: "careful", Delivered: func() { delivered++ }}
 				}
@@ -219,7 +219,7 @@ func TestAnInterruptedSession(t *testing.T) {
 	defer cancel()
 	task := assignment(t)
 	task.Seen = func(e agent.Event) {
-		if e.Kind == agent.SeenTool {
+		if e.Kind == agent.Ran {
 			cancel()
 		}
 	}

@@ -1,8 +1,7 @@
-package transcript
+package claude
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"ralph/loop/agent"
 )
 
 // A Use is how full the context of an agent's model was when it was told last.
@@ -22,8 +23,8 @@ type Use struct {
 // the first is enough.
 var windows = []int64{256 << 10, 8 << 20, 64 << 20}
 
-// LastUse reads the end of a transcript: that of an agent's stream, or the one that
-// Claude Code keeps of a chat. ok is false if the agent has told nothing, or there
+// LastUse reads the end of a transcript: that of a session, or the one that Claude Code
+// keeps of a chat. ok is false if the agent has told nothing, or there
 // is no transcript. Sub-agents have contexts of their own, and do not count.
 func LastUse(path string) (use Use, ok bool, err error) {
 	f, err := os.Open(path)
@@ -60,26 +61,10 @@ func lastUse(lines []byte) (Use, bool) {
 		if !bytes.Contains(line, []byte(`"assistant"`)) {
 			continue
 		}
-		var e struct {
-			Type      string
-			Parent    string `json:"parent_tool_use_id"`
-			Sidechain bool   `json:"isSidechain"`
-			Message   struct {
-				Model string
-				Usage struct {
-					Input         int64 `json:"input_tokens"`
-					Output        int64 `json:"output_tokens"`
-					CacheRead     int64 `json:"cache_read_input_tokens"`
-					CacheCreation int64 `json:"cache_creation_input_tokens"`
-				}
+		for _, e := range NewReader().Line(line) {
+			if e.Kind == agent.Used {
+				return Use{e.Context, e.Model}, true
 			}
-		}
-		if json.Unmarshal(line, &e) != nil || e.Type != "assistant" || e.Parent != "" || e.Sidechain {
-			continue
-		}
-		u := e.Message.Usage
-		if tokens := u.Input + u.Output + u.CacheRead + u.CacheCreation; tokens > 0 {
-			return Use{tokens, e.Message.Model}, true
 		}
 	}
 	return Use{}, false

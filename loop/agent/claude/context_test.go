@@ -1,4 +1,4 @@
-package transcript_test
+package claude_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/transcript"
+	"ralph/loop/agent/claude"
 )
 
 func TestTheLastUseOfAContext(t *testing.T) {
@@ -18,19 +18,19 @@ func TestTheLastUseOfAContext(t *testing.T) {
 	own := assistant("", "m", `"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4`)
 	for name, c := range map[string]struct {
 		text string
-		want transcript.Use
+		want claude.Use
 		ok   bool
 	}{
-		"no line":                       {"", transcript.Use{}, false},
-		"nothing of use":                {"{}\nx\n" + `{"type":"user","message":"assistant"}` + "\n", transcript.Use{}, false},
-		"all that is sent and answered": {own, transcript.Use{10, "m"}, true},
-		"the last one":                  {own + assistant("", "n", `"input_tokens":9`) + `{"type":"result"}`, transcript.Use{9, "n"}, true},
-		"not a sub-agent's of a chat":   {own + assistant(`"isSidechain":true,`, "n", `"input_tokens":9`), transcript.Use{10, "m"}, true},
-		"not a sub-agent's of a stream": {own + assistant(`"parent_tool_use_id":"t",`, "n", `"input_tokens":9`), transcript.Use{10, "m"}, true},
-		"not one that tells nothing":    {own + assistant("", "<synthetic>", ""), transcript.Use{10, "m"}, true},
-		"before a torn line":            {own + `{"type":"assistant","message":{"usage":{"input_tokens":7`, transcript.Use{10, "m"}, true},
-		"before a long line":            {own + `{"x":"` + strings.Repeat("y", 1<<20) + "\"}\n", transcript.Use{10, "m"}, true},
-		"with text that looks like one": {own + `{"type":"user","message":{"content":"{\"type\":\"assistant\",\"usage\":{\"input_tokens\":5}}"}}` + "\n", transcript.Use{10, "m"}, true},
+		"no line":                       {"", claude.Use{}, false},
+		"nothing of use":                {"{}\nx\n" + `{"type":"user","message":"assistant"}` + "\n", claude.Use{}, false},
+		"all that is sent and answered": {own, claude.Use{10, "m"}, true},
+		"the last one":                  {own + assistant("", "n", `"input_tokens":9`) + `{"type":"result"}`, claude.Use{9, "n"}, true},
+		"not a sub-agent's of a chat":   {own + assistant(`"isSidechain":true,`, "n", `"input_tokens":9`), claude.Use{10, "m"}, true},
+		"not a sub-agent's of a stream": {own + assistant(`"parent_tool_use_id":"t",`, "n", `"input_tokens":9`), claude.Use{10, "m"}, true},
+		"not one that tells nothing":    {own + assistant("", "<synthetic>", ""), claude.Use{10, "m"}, true},
+		"before a torn line":            {own + `{"type":"assistant","message":{"usage":{"input_tokens":7`, claude.Use{10, "m"}, true},
+		"before a long line":            {own + `{"x":"` + strings.Repeat("y", 1<<20) + "\"}\n", claude.Use{10, "m"}, true},
+		"with text that looks like one": {own + `{"type":"user","message":{"content":"{\"type\":\"assistant\",\"usage\":{\"input_tokens\":5}}"}}` + "\n", claude.Use{10, "m"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,12 +38,12 @@ func TestTheLastUseOfAContext(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got, ok, err := transcript.LastUse(path); got != c.want || ok != c.ok || err != nil {
+			if got, ok, err := claude.LastUse(path); got != c.want || ok != c.ok || err != nil {
 				t.Errorf("got %+v, %t, %v; want %+v, %t", got, ok, err, c.want, c.ok)
 			}
 		})
 	}
-	if _, ok, err := transcript.LastUse(filepath.Join(t.TempDir(), "none")); ok || err != nil {
+	if _, ok, err := claude.LastUse(filepath.Join(t.TempDir(), "none")); ok || err != nil {
 		t.Errorf("without a file: %t, %v", ok, err)
 	}
 }
@@ -76,7 +76,7 @@ func TestTheTranscriptOfAChatIsTheNewestOfItsFolder(t *testing.T) {
 		{"", "/srv/other", since, ""},
 		{home, "/srv/my_app.x", since, ""},
 	} {
-		if got := transcript.OfChat(c.config, home, c.dir, c.since); got != c.want {
+		if got := claude.OfChat(c.config, home, c.dir, c.since); got != c.want {
 			t.Errorf("OfChat(%q, %q, %s): got %q, want %q", c.config, c.dir, c.since, got, c.want)
 		}
 	}
