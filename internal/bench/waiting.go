@@ -46,7 +46,8 @@ func (silent) Salvage(string) (agent.Report, error) { return agent.Report{}, nil
 
 // waiting is what the database is asked meanwhile in which nothing happens: by a session
 // whose agent is silent, and by a daemon without work.
-func (b *bench) waiting(ctx context.Context) (list []row) {
+func (b *bench) waiting(ctx context.Context) []row {
+	var list []row
 	for _, w := range []struct {
 		what  string
 		tasks int
@@ -65,16 +66,20 @@ func (b *bench) waiting(ctx context.Context) (list []row) {
 func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples) {
 	statements.unit, looks.unit = "/s", "/s"
 	p := b.newProject(ctx, 100)
-	p.fill(ctx, func(tx *store.Tx) {
-		for range tasks {
-			must(tx.AddTask(ralph.Task{Title: "Wait"}, "human"))
-		}
-	})
 	var heard asked
 	db := must(store.Open(ctx, p.database(), store.Options{Statement: heard.hear}))
 	defer func() { check(db.Close()) }()
+	check(db.Tx(ctx, func(tx *store.Tx) error {
+		for range tasks {
+			if _, err := tx.AddTask(ralph.Task{Title: "Wait"}, "human"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 	tree := must(worktree.Open(ctx, p.dir))
 	working, stop := context.WithCancel(ctx)
+	defer stop()
 	l := &loop.Loop{
 		Store: db, Agent: silent{}, Place: &place.Place{Dir: p.dir, Tree: tree, State: p.state()},
 		Log: slog.New(slog.DiscardHandler), Daemon: true, Prompts: loop.Prompts{Tokens: 24_000},
@@ -88,7 +93,6 @@ func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples)
 		_, err := l.Run(working)
 		ended <- err
 	}()
-	defer func() { stop(); check(<-ended) }()
 	pause(ctx, settles)
 	for range int(counted / time.Second) {
 		s, n := heard.statements.Load(), heard.looks.Load()
@@ -96,5 +100,7 @@ func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples)
 		statements.add(float64(heard.statements.Load() - s))
 		looks.add(float64(heard.looks.Load() - n))
 	}
+	stop()
+	check(<-ended)
 	return statements, looks
 }
