@@ -206,6 +206,13 @@ func TestWhatALostSessionLeft(t *testing.T) {
 			if tt.want != ralph.InProgress && s.Ending != ralph.Lost {
 				t.Errorf("it ended as %s", s.Ending)
 			}
+			b.tx(func(tx *store.Tx) error {
+				list, err := tx.Unsettled()
+				if len(list) > 0 {
+					t.Errorf("it could not be settled: %+v", list)
+				}
+				return err
+			})
 		})
 	}
 }
