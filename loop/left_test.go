@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
@@ -235,5 +236,45 @@ func TestADoneIsNotJudgedWhereProtectedFilesAreHidden(t *testing.T) {
 				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 			}
 		})
+	}
+}
+
+// TestADoneOfARunThatIsStoppedIsNotJudgedBlindly, even where nothing has to be run for it.
+func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	id := b.add(ralph.Task{Title: "A"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, ".git", "index"), "x")
+		_, err := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", "", finish)
+		stop()
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	if _, err := l.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: the work tree (git cannot tell") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestATaskOfAPersonsThatIsCalledOff ends as what it is: nobody was lost.
+func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A"})
+	b.claimFor(l, id, "ann")
+	b.tx(func(tx *store.Tx) error { _, err := tx.Cancel(id, "bob"); return err })
+	if err := l.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.last(); s.Ending != ralph.Interrupted || s.Reason != "interrupted: its task was called off or amended" {
+		t.Errorf("it is %s: %s", s.Ending, s.Reason)
 	}
 }

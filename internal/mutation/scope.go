@@ -21,7 +21,7 @@ var (
 	lost   = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
 	claims = of("loop",
 		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
-		"TestATaskWhoseAttempts", "TestAPersonsClaim", "TestAWorkerHears",
+		"TestATaskWhoseAttempts", "TestAPersonsClaim", "TestAWorkerHears", "TestATaskOfAPersons",
 	)
 	red  = of("loop", "TestARunThatBeginsRed", "TestADaemonWaitsUntil")
 	runs = of("loop",
