@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -276,5 +277,36 @@ func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 	}
 	if s := b.last(); s.Ending != ralph.Interrupted || s.Reason != "interrupted: its task was called off or amended" {
 		t.Errorf("it is %s: %s", s.Ending, s.Reason)
+	}
+}
+
+// TestAPersonIsNotHeldToWhatWasHidden from ralph when the task was claimed.
+func TestAPersonIsNotHeldToWhatWasHidden(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("true")
+	l.Check.Protect = []string{"x\x00/*"} // no system lets anybody look there
+	id := b.add(ralph.Task{Title: "A"})
+	b.claimFor(l, id, "ann")
+	refused, _, err := l.Complete(t.Context(), id, session.Completion{Author: "ann", Summary: "made it"})
+	if task := b.task(id); err != nil || refused != "" || task.Status != ralph.Completed {
+		t.Errorf("it is %s: %q, %v", task.Status, refused, err)
+	}
+}
+
+// TestWhatIsTakenAwayIsNotMadeAnew: a look at the work tree would leave a state without
+// a database.
+func TestWhatIsTakenAwayIsNotMadeAnew(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	b.add(ralph.Task{Title: "A"})
+	l.Limits = ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, os.RemoveAll(b.state)
+	})
+	if _, err := l.Run(t.Context()); !errors.Is(err, store.ErrGone) || exists(b.state) {
+		t.Errorf("got %v, and the folder is there: %t", err, exists(b.state))
 	}
 }

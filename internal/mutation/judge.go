@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,6 +44,8 @@ type bench struct {
 	jobs   int
 	tests  []test             // the fastest first
 	blocks map[string][]block // all that there are, by their files
+
+	patience atomic.Int64 // how often tests without a mutant took too long, for the machine has more to do
 
 	mu      sync.Mutex
 	killers map[string][]test // of the mutants of a function, the latest first
@@ -365,6 +368,14 @@ func (b *bench) judge(ctx context.Context, c court, number int, function string,
 	b.mu.Unlock()
 	for tests := range sittings(tests) {
 		v, said, err := b.run(ctx, c[tests[0].pkg], number, tests)
+		for v == timedOut && err == nil { // it hangs, or the machine is busier than it was
+			var without verdict
+			if without, _, err = b.run(ctx, c[tests[0].pkg], -1, tests); without != timedOut {
+				break
+			}
+			b.patience.Add(1)
+			v, said, err = b.run(ctx, c[tests[0].pkg], number, tests)
+		}
 		if err != nil {
 			return "", err
 		}
@@ -424,14 +435,15 @@ func (b *bench) run(
 		return "", "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	limit := 5 * time.Second
+	limit := 10 * time.Second
 	var names, parts []string
 	for _, t := range tests {
-		limit += 5 * t.took
+		limit += 10 * t.took
 		if names = append(names, t.name); t.part != "" {
 			parts = append(parts, regexp.QuoteMeta(t.part))
 		}
 	}
+	limit *= time.Duration(1 + b.patience.Load())
 	chosen := "^(" + strings.Join(names, "|") + ")$"
 	if len(parts) > 0 {
 		chosen += "/^(" + strings.Join(parts, "|") + ")$"

@@ -17,11 +17,11 @@ var (
 		"TestHowARunEndsWithNothingLeftToDo",
 	)
 	sessions = of("loop", "TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped",
-		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged")
+		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged", "TestWhatIsTakenAway")
 	lost   = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
 	claims = of("loop",
 		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
-		"TestATaskWhoseAttempts", "TestAPersonsClaim", "TestAWorkerHears", "TestATaskOfAPersons",
+		"TestATaskWhoseAttempts", "TestAPersonsClaim", "TestAWorkerHears", "TestATaskOfAPersons", "TestAPersonIs",
 	)
 	red  = of("loop", "TestARunThatBeginsRed", "TestADaemonWaitsUntil")
 	runs = of("loop",
