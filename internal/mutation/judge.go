@@ -192,11 +192,14 @@ func (b *bench) convene(
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		return nil, "", err
 	}
-	flags = slices.Concat(flags, []string{"-vet=off", "-ldflags=-w", "-overlay", list}, slices.Collect(maps.Keys(errorsOf)))
+	flags = slices.Concat(
+		flags, []string{"-vet=off", "-ldflags=-w", "-overlay", list}, slices.Collect(maps.Keys(errorsOf)),
+	)
 	c = court{}
 	for _, pkg := range packages {
 		c[pkg] = filepath.Join(dir, fmt.Sprintf("%d.test", len(c)))
-		build := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-c", "-o", c[pkg]}, flags, []string{"./" + pkg})...)
+		args := slices.Concat([]string{"test", "-c", "-o", c[pkg]}, flags, []string{"./" + pkg})
+		build := exec.CommandContext(ctx, "go", args...)
 		build.Dir = b.root
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, string(out), errors.Join(ctx.Err(), os.RemoveAll(dir))
@@ -327,7 +330,8 @@ func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]b
 			choices[s.file][s.body] = choice
 		}
 		source := files[s.file]
-		fmt.Fprintf(choice, "\ncase %d:\n//line mutant%d.go:1\n%s%s%s\n", i, i, source[s.body[0]:s.begin], s.with, source[s.end:s.body[1]])
+		fmt.Fprintf(choice, "\ncase %d:\n//line mutant%d.go:1\n%s%s%s\n",
+			i, i, source[s.body[0]:s.begin], s.with, source[s.end:s.body[1]])
 		if s.results {
 			choice.WriteString("panic(`it does not return`)\n")
 		} else {
@@ -339,7 +343,8 @@ func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]b
 		from := 0
 		for _, body := range slices.SortedFunc(maps.Keys(choices[name]), func(x, y [2]int) int { return x[0] - y[0] }) {
 			line := bytes.Count(source[:body[0]], []byte("\n")) + 1
-			fmt.Fprintf(&out, "%s\nswitch mutantOfTheTest {%s}\n//line %s:%d\n", source[from:body[0]], choices[name][body], filepath.Base(name), line)
+			fmt.Fprintf(&out, "%s\nswitch mutantOfTheTest {%s}\n//line %s:%d\n",
+				source[from:body[0]], choices[name][body], filepath.Base(name), line)
 			from = body[0]
 		}
 		out.Write(source[from:])

@@ -16,8 +16,11 @@ var (
 		"TestTheModelOfASession", "TestLimitsOfARun", "TestUsageWindows", "TestADayBegins", "TestAfterAnAgentError",
 		"TestHowARunEndsWithNothingLeftToDo",
 	)
-	sessions = of("loop", "TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped",
-		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged", "TestWhatIsTakenAway")
+	sessions = of("loop",
+		"TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped",
+		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged",
+		"TestWhatIsTakenAway",
+	)
 	lost   = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
 	claims = of("loop",
 		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
