@@ -5,10 +5,11 @@ import (
 	"io"
 	"strings"
 
+	"ralph/internal/advice"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/advice"
 	"ralph/internal/text"
 	"ralph/store"
 )

@@ -26,17 +26,17 @@ var settledBy = map[string]string{
 	"nack":          "ralph resolve {id} --approve or --refuse",
 }
 
-// Inbox is all that waits for a person, see [store.Tx.Inbox], with the commands.
+// Command is what a person types to settle an item.
+func Command(i store.InboxItem) string {
+	return strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{id}", strconv.FormatInt(i.Ref.ID, 10),
+		"{action}", i.Action).Replace(settledBy[i.Kind])
+}
+
+// Inbox is all that waits for a person, with the commands that settle it.
 func Inbox(tx *store.Tx) ([]store.InboxItem, error) {
 	inbox, err := tx.Inbox()
 	for n, i := range inbox {
 		inbox[n].Command = Command(i)
 	}
 	return inbox, err
-}
-
-// Command is what a person types to settle an item.
-func Command(i store.InboxItem) string {
-	return strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{id}", strconv.FormatInt(i.Ref.ID, 10),
-		"{action}", i.Action).Replace(settledBy[i.Kind])
 }
