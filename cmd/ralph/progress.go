@@ -11,8 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"ralph/internal/advice"
+
 	"ralph"
 	"ralph/internal/report"
+	"ralph/internal/show"
 	"ralph/internal/systemd"
 	"ralph/internal/text"
 	"ralph/loop"
@@ -259,7 +262,7 @@ func describeRed(follows string, checks []ralph.Check) string {
 	var b strings.Builder
 	b.WriteString("! the verification fails before any work:")
 	for _, c := range checks {
-		b.WriteString("\n" + sayCheck(c, tailShown))
+		b.WriteString("\n" + show.Check(c, show.Tail))
 	}
 	if follows != "" {
 		b.WriteString("\n→ " + oneLine(follows, 400))
@@ -313,7 +316,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 		if run, err = tx.Run(result.RunID); err != nil {
 			return err
 		}
-		if inbox, err = tx.Inbox(); err != nil {
+		if inbox, err = advice.Inbox(tx); err != nil {
 			return err
 		}
 		sessions, err := tx.Sessions(store.SessionFilter{Run: run.ID})
@@ -332,7 +335,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			lines[s.TaskID].sessions++
 			lines[s.TaskID].cost += s.CostUSD
 			lines[s.TaskID].notes = append(lines[s.TaskID].notes, s.Notes...)
-			flags, err := flagged(tx, s.ID)
+			flags, err := report.Flagged(tx, s.ID)
 			if err != nil {
 				return err
 			}

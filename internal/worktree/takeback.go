@@ -95,7 +95,8 @@ func (t *Tree) TakeBack(
 		return r, err
 	}
 	return r, t.unstage(ctx, now.Head, func(path string) bool {
-		return slices.Contains(r.Files, path) && at(theirs, path) < 0
+		_, back := slices.BinarySearch(r.Files, path)
+		return back && at(theirs, path) < 0
 	})
 }
 
