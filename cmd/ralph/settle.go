@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"ralph/internal/advice"
-
 	"github.com/spf13/cobra"
 
+	"ralph/internal/advice"
 	"ralph/store"
 )
 

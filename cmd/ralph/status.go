@@ -7,11 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"ralph/internal/advice"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/project"
 	"ralph/internal/text"
 	"ralph/loop"

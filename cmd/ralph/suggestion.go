@@ -6,11 +6,10 @@ import (
 	"io"
 	"strings"
 
-	"ralph/internal/advice"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/store"
 )
 
