@@ -11,13 +11,17 @@ import (
 // statement of policy: read it, and docs/architecture.md, before you change it to
 // make a build pass.
 var imports = map[string][]string{
-	"ralph":                      {},
+	"ralph":            {},
+	"ralph/signals":    {"ralph", "ralph/internal/bm25"},
+	"ralph/prompt":     {"ralph", "ralph/signals"},
+	"ralph/migrations": {},
+	"ralph/store":      {"ralph", "ralph/signals", "ralph/migrations", "ralph/internal/bm25"},
+	"ralph/mcpserver": {
+		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent/claude",
+		"ralph/internal/config", "ralph/internal/files", "ralph/internal/localhttp", "ralph/internal/permission",
+		"ralph/internal/proc", "ralph/internal/show", "ralph/loop/session",
+	},
 	"ralph/internal/text":        {},
-	"ralph/signals":              {"ralph", "ralph/internal/bm25"},
-	"ralph/prompt":               {"ralph", "ralph/signals"},
-	"ralph/migrations":           {},
-	"ralph/store":                {"ralph", "ralph/signals", "ralph/migrations", "ralph/internal/bm25"},
-	"ralph/mcpserver":            {"ralph", "ralph/signals", "ralph/internal/localhttp"},
 	"ralph/internal/proc":        {},
 	"ralph/internal/sandbox":     {"ralph/internal/proc"},
 	"ralph/internal/worktree":    {"ralph"},
@@ -29,13 +33,41 @@ var imports = map[string][]string{
 	"ralph/internal/testresult":  {},
 	"ralph/internal/bm25":        {},
 	"ralph/internal/exchange":    {"ralph", "ralph/signals"},
-	"ralph/internal/jsonl":       {},
-	"ralph/internal/transcript":  {"ralph/loop/agent", "ralph/internal/jsonl"},
-	"ralph/internal/watch":       {"ralph", "ralph/internal/transcript"},
-	"ralph/internal/retention":   {},
-	"ralph/internal/report":      {"ralph"},
-	"ralph/internal/metrics":     {"ralph", "ralph/store", "ralph/internal/localhttp"},
-	"ralph/internal/localhttp":   {},
+	"ralph/internal/files":       {},
+	"ralph/internal/state":       {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},
+	"ralph/internal/replay":      {"ralph", "ralph/signals", "ralph/store"},
+	"ralph/internal/demo":        {"ralph", "ralph/internal/state"},
+	// What ralph knows as text for terminals and chats.
+	"ralph/internal/show": {
+		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/testresult", "ralph/internal/transcript",
+	},
+	// A project's configuration, made into what works.
+	"ralph/internal/project": {
+		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/loop", "ralph/loop/agent/claude",
+		"ralph/internal/config", "ralph/internal/exchange", "ralph/internal/permission", "ralph/internal/proc",
+		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/state", "ralph/internal/systemd",
+		"ralph/internal/worktree", "ralph/loop/check", "ralph/loop/place", "ralph/loop/session",
+	},
+	"ralph/internal/doctor": {
+		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/config",
+		"ralph/internal/project", "ralph/internal/show", "ralph/internal/state",
+	},
+	// Those on whom the work of a run does not depend.
+	"ralph/internal/beside": {
+		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/config", "ralph/internal/dashboard",
+		"ralph/internal/localhttp", "ralph/internal/metrics", "ralph/internal/notify", "ralph/internal/project",
+		"ralph/internal/retention",
+	},
+	"ralph/internal/jsonl":      {},
+	"ralph/internal/transcript": {"ralph/loop/agent", "ralph/internal/jsonl"},
+	"ralph/internal/watch": {
+		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/retention",
+		"ralph/internal/transcript",
+	},
+	"ralph/internal/retention": {},
+	"ralph/internal/report":    {"ralph", "ralph/signals", "ralph/store", "ralph/internal/files"},
+	"ralph/internal/metrics":   {"ralph", "ralph/store", "ralph/internal/localhttp"},
+	"ralph/internal/localhttp": {},
 	"ralph/internal/dashboard": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/localhttp", "ralph/internal/transcript",
 		"ralph/internal/report", "ralph/loop/agent",
@@ -71,15 +103,12 @@ var imports = map[string][]string{
 	"ralph/internal/mutation": {},
 	"ralph/cmd/ralph": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
-		"ralph/loop/agent",
-		"ralph/loop/agent/claude", "ralph/loop/check", "ralph/loop/place", "ralph/loop/session",
-		"ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/config",
-		"ralph/internal/permission", "ralph/internal/report", "ralph/internal/retention",
-		"ralph/loop/agent/scripted",
-		"ralph/internal/schedule", "ralph/internal/testresult", "ralph/internal/systemd",
-		"ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox",
-		"ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
-		"ralph/internal/dashboard", "ralph/internal/localhttp",
+		"ralph/loop/agent/claude", "ralph/loop/agent/scripted", "ralph/loop/session",
+		"ralph/internal/beside", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
+		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/notify", "ralph/internal/permission",
+		"ralph/internal/proc", "ralph/internal/project", "ralph/internal/replay", "ralph/internal/report",
+		"ralph/internal/retention", "ralph/internal/schedule", "ralph/internal/show", "ralph/internal/state",
+		"ralph/internal/systemd", "ralph/internal/watch", "ralph/internal/worktree",
 	},
 }
 

@@ -1,6 +1,9 @@
 package ralph
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Phase is what a session is doing, as far as that is known (sessions, "states").
 type Phase string
@@ -198,6 +201,11 @@ type Check struct {
 	// Tests by name, where the command reported them (go test -json, JUnit XML):
 	Failures []string `json:"failures,omitempty"` // those that fail and did not before the task was begun
 	Excused  []string `json:"excused,omitempty"`  // those that fail and did so before (decision 1)
+}
+
+// Green reports whether all checks passed.
+func Green(checks []Check) bool {
+	return !slices.ContainsFunc(checks, func(c Check) bool { return !c.Passed })
 }
 
 // A Session is one run of the agent on one task.

@@ -285,3 +285,9 @@ func Waiting(openQuestions, openBlockers, unfinishedDependencies int) Status {
 	}
 	return Pending
 }
+
+// A Part is one of the tasks that a task is split into.
+type Part struct {
+	Title       string
+	Description string
+}

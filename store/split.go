@@ -85,17 +85,11 @@ func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
 	return c.TaskID, tx.Resolve(comment, "adopted", by)
 }
 
-// A Part is one of the tasks that a task is split into.
-type Part struct {
-	Title       string
-	Description string
-}
-
 // Split puts parts in the place of a task, and returns their ids. The task is
 // cancelled; what waited for it waits for all parts; the last part waits for the
 // others, and has the criteria and the verification of the whole. A task that is
 // worked on or has ended cannot be split.
-func (tx *Tx) Split(id int64, parts []Part, by string) ([]int64, error) {
+func (tx *Tx) Split(id int64, parts []ralph.Part, by string) ([]int64, error) {
 	t, err := tx.Task(id)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"ralph"
 	"ralph/internal/report"
+	"ralph/internal/show"
 	"ralph/internal/systemd"
 	"ralph/internal/text"
 	"ralph/loop"
@@ -259,7 +260,7 @@ func describeRed(follows string, checks []ralph.Check) string {
 	var b strings.Builder
 	b.WriteString("! the verification fails before any work:")
 	for _, c := range checks {
-		b.WriteString("\n" + sayCheck(c, tailShown))
+		b.WriteString("\n" + show.Check(c, show.Tail))
 	}
 	if follows != "" {
 		b.WriteString("\n→ " + oneLine(follows, 400))
@@ -332,7 +333,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			lines[s.TaskID].sessions++
 			lines[s.TaskID].cost += s.CostUSD
 			lines[s.TaskID].notes = append(lines[s.TaskID].notes, s.Notes...)
-			flags, err := flagged(tx, s.ID)
+			flags, err := report.Flagged(tx, s.ID)
 			if err != nil {
 				return err
 			}

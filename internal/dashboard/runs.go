@@ -109,7 +109,7 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v := runView{runRow: newRunRow(run, active, last.ID, tx.Now())}
-	if v.Report, err = a.Report(tx, id); err != nil {
+	if v.Report, err = report.OfRun(tx, id); err != nil {
 		return view{}, err
 	}
 	tasks := v.Report.Tasks
