@@ -68,7 +68,7 @@ func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 	holds := map[int64]bool{} // failed tasks that another one depends on
 	for _, i := range inbox {
 		if i.Kind == "dependency" && (only == 0 || i.TaskID == only) {
-			holds[i.Comment] = true
+			holds[i.Ref.ID] = true
 		}
 	}
 	var failed, waiting []string

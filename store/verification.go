@@ -24,7 +24,8 @@ func (tx *Tx) SetBaseline(task int64, results any) error {
 // Verification reads the newest result of a command for a state of the work tree;
 // ok is false if there is none.
 func (tx *Tx) Verification(content, command string, result any) (ok bool, err error) {
-	return found(tx.row(`SELECT result FROM verifications WHERE content = $1 AND command = $2`, content, command).Scan(column(result)))
+	return found(tx.row(`SELECT result FROM verifications WHERE content = $1 AND command = $2`, content, command).
+		Scan(column(result)))
 }
 
 // KeepVerification keeps the result of a command for a state of the work tree,
@@ -92,7 +93,8 @@ func (tx *Tx) addReview(s ralph.Session, files []string) error {
 // is another comment.
 func (tx *Tx) Review(comment int64) ([]string, error) {
 	var files []string
-	err := tx.row(`SELECT coalesce(nullif(review, ''), '[]') FROM task_comments WHERE id = $1`, comment).Scan(column(&files))
+	err := tx.row(`SELECT coalesce(nullif(review, ''), '[]') FROM task_comments WHERE id = $1`, comment).
+		Scan(column(&files))
 	if err != nil {
 		return nil, fmt.Errorf("files of comment %d: %w", comment, err)
 	}
@@ -129,7 +131,8 @@ func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 			return err
 		}
 	}
-	if err := tx.Move(c.TaskID, ralph.Completed, ralph.Person, "done; the change of protected files was approved by "+by); err != nil {
+	why := "done; the change of protected files was approved by " + by
+	if err := tx.Move(c.TaskID, ralph.Completed, ralph.Person, why); err != nil {
 		return err
 	}
 	return tx.Resolve(comment, words("approved", decision), by)
@@ -148,7 +151,7 @@ func (tx *Tx) RefuseReview(comment int64, decision, by string) error {
 	if decision != "" {
 		note += "\n\n" + decision
 	}
-	if _, err := tx.AddComment(ralph.Comment{TaskID: c.TaskID, Author: by, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: note, ParentID: &comment}); err != nil {
+	if err := tx.note(c.TaskID, note, by, &comment); err != nil {
 		return err
 	}
 	return tx.Resolve(comment, words("refused", decision), by)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"ralph/internal/advice"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -18,7 +20,7 @@ func newInbox(a *app) *cobra.Command {
 		if interactive {
 			return a.settleAll(cmd)
 		}
-		return showOf(cmd.Context(), a, read, (*store.Tx).Inbox, func(w io.Writer, inbox []store.InboxItem) {
+		return showOf(cmd.Context(), a, read, advice.Inbox, func(w io.Writer, inbox []store.InboxItem) {
 			if len(inbox) == 0 {
 				fmt.Fprintln(w, "nothing waits for you")
 			}

@@ -23,6 +23,7 @@ import (
 	"ralph/internal/state"
 	"ralph/internal/systemd"
 	"ralph/internal/text"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -153,6 +154,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	l, err := p.Loop(ctx, db)
 	if err != nil {
 		return err
+	}
+	if l.Place.Tree.Approximate() {
+		fmt.Fprintf(a.err, "ralph: there is no git program in PATH; %s\n", worktree.WithoutGit)
 	}
 	l.Models.Flag, l.NoWait = o.model, o.noWait
 	if o.beside, err = beside.New(p, db, version()); err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"ralph/internal/advice"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -52,7 +54,7 @@ func newStatus(a *app) *cobra.Command {
 			if v.Counts, err = tx.Counts(); err != nil {
 				return err
 			}
-			if v.Inbox, err = tx.Inbox(); err != nil {
+			if v.Inbox, err = advice.Inbox(tx); err != nil {
 				return err
 			}
 			if v.Outside, err = tx.Unaccepted(); err != nil {
