@@ -171,8 +171,7 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session) (u ContextUse, err erro
 	u.Source, u.Advice = "unknown", "ralph cannot see how full the context is; watch it in the client"
 	path, source := filepath.Join(c.State, "sessions", s.ID, claude.TranscriptFile), "stream"
 	if s.Origin == ralph.FromHuman {
-		config, home := c.Getenv("CLAUDE_CONFIG_DIR"), c.Getenv("HOME")
-		path, source = claude.OfChat(config, home, s.Dir, s.StartedAt.Time), "transcript"
+		path, source = claude.ChatIn(s.Dir, s.StartedAt.Time, c.Getenv), "transcript"
 	}
 	var used, limit int64
 	use, ok, err := claude.LastUse(path)

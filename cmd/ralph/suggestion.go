@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/inbox"
 	"ralph/store"
 )
 
@@ -67,7 +68,7 @@ func newSuggestionList(a *app) *cobra.Command {
 	},
 		func(w io.Writer, s suggestion) {
 			fmt.Fprintf(w, "%-11s TASK-%d %s\n", s.Kind, s.TaskID, oneLine(s.Title, ralph.MaxTitle))
-			sayWhole(w, "            ", s.What)
+			inbox.Whole(w, "            ", s.What)
 			fmt.Fprintf(w, "            → %s\n", s.Command)
 		})
 }
