@@ -38,13 +38,15 @@ var imports = map[string][]string{
 	"ralph/internal/bm25":        {},
 	"ralph/internal/exchange":    {"ralph", "ralph/signals"},
 	"ralph/internal/files":       {},
+	"ralph/internal/advice":      {"ralph/store"},
 	"ralph/internal/state":       {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},
 	"ralph/internal/inbox":       {"ralph", "ralph/store"},
 	"ralph/internal/replay":      {"ralph", "ralph/signals", "ralph/store"},
 	"ralph/internal/demo":        {"ralph", "ralph/internal/state"},
 	// What ralph knows as text for terminals and chats.
 	"ralph/internal/show": {
-		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/config", "ralph/internal/testresult",
+		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/advice", "ralph/internal/config",
+		"ralph/internal/testresult",
 		"ralph/internal/transcript",
 	},
 	// A project's configuration, made into what works.
@@ -67,16 +69,16 @@ var imports = map[string][]string{
 	"ralph/internal/jsonl":      {},
 	"ralph/internal/transcript": {"ralph/loop/agent", "ralph/internal/jsonl"},
 	"ralph/internal/watch": {
-		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/retention",
+		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/retention", "ralph/internal/advice",
 		"ralph/internal/transcript",
 	},
 	"ralph/internal/retention": {},
-	"ralph/internal/report":    {"ralph", "ralph/signals", "ralph/store", "ralph/internal/files"},
+	"ralph/internal/report":    {"ralph", "ralph/signals", "ralph/store", "ralph/internal/files", "ralph/internal/advice"},
 	"ralph/internal/metrics":   {"ralph", "ralph/store", "ralph/internal/localhttp"},
 	"ralph/internal/localhttp": {},
 	"ralph/internal/dashboard": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/localhttp", "ralph/internal/transcript",
-		"ralph/internal/report", "ralph/loop/agent",
+		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice",
 	},
 	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc"},
 	"ralph/loop": {
@@ -110,6 +112,7 @@ var imports = map[string][]string{
 	// Changes rules on purpose, to see whether tests notice; in no binary either.
 	"ralph/internal/mutation": {},
 	"ralph/cmd/ralph": {
+		"ralph/internal/advice",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
 		"ralph/loop/agent/claude", "ralph/loop/agent/scripted", "ralph/loop/session",
 		"ralph/internal/beside", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",

@@ -31,11 +31,10 @@ var completions = map[string]func(tx *store.Tx) ([]string, error){
 		})
 	},
 	"COMMENT": func(tx *store.Tx) ([]string, error) {
-		known := []string{"question", "blocker", "review", "flag", "suggestion", "nack"} // the others have other ids
 		inbox, err := tx.Inbox()
-		inbox = slices.DeleteFunc(inbox, func(i store.InboxItem) bool { return !slices.Contains(known, i.Kind) })
+		inbox = slices.DeleteFunc(inbox, func(i store.InboxItem) bool { return i.Ref.Of != store.OfComment })
 		return collect(inbox, err, func(i store.InboxItem) string {
-			return fmt.Sprintf("%d\t%s: %s", i.Comment, ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 60))
+			return fmt.Sprintf("%d\t%s: %s", i.Ref.ID, ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 60))
 		})
 	},
 }

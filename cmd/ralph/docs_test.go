@@ -237,8 +237,11 @@ func objectReference() (string, error) {
 
 // jsonType is a type as JSON has it.
 func jsonType(t reflect.Type) string {
-	if t == reflect.TypeFor[ralph.Time]() {
+	switch t {
+	case reflect.TypeFor[ralph.Time]():
 		return "time"
+	case reflect.TypeFor[store.Reference]():
+		return "number"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -289,7 +292,8 @@ func fieldComments(dirs ...string) (map[string]string, error) {
 			if s, ok := spec.Type.(*ast.StructType); ok {
 				for _, f := range s.Fields.List {
 					for _, id := range f.Names {
-						comments[file.Name.Name+"."+spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(f.Comment.Text()), " ")
+						said := cmp.Or(f.Comment.Text(), f.Doc.Text())
+						comments[file.Name.Name+"."+spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(said), " ")
 					}
 				}
 			}

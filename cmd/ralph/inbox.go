@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ralph/internal/advice"
 	"ralph/internal/inbox"
 	"ralph/store"
 )
@@ -18,10 +19,10 @@ func newInbox(a *app) *cobra.Command {
 		if interactive {
 			return inbox.Dialogue{
 				In: bufio.NewScanner(a.in), Out: a.out, Do: a.again,
-				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return read(ctx, a, (*store.Tx).Inbox) },
+				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return read(ctx, a, advice.Inbox) },
 			}.Run(cmd.Context())
 		}
-		return showOf(cmd.Context(), a, read, (*store.Tx).Inbox, func(w io.Writer, list []store.InboxItem) {
+		return showOf(cmd.Context(), a, read, advice.Inbox, func(w io.Writer, list []store.InboxItem) {
 			if len(list) == 0 {
 				fmt.Fprintln(w, "nothing waits for you")
 			}

@@ -66,19 +66,26 @@ func complain(a *app, err error) int {
 // once is what errors that were joined say, each once: what ails the database, say, is
 // found by all that read it.
 func once(err error) string {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // of this error alone
-	if !ok {
-		return err.Error()
-	}
-	var all, said []string
-	for _, e := range joined.Unwrap() {
-		all = append(all, e.Error())
-		if words := once(e); !slices.Contains(said, words) {
+	var said []string
+	for _, words := range messages(err) {
+		if !slices.Contains(said, words) {
 			said = append(said, words)
 		}
 	}
-	if strings.Join(all, "\n") != err.Error() {
-		return err.Error() // it words what it wraps itself
-	}
 	return strings.Join(said, "\n")
+}
+
+// messages are what the errors say that were joined into one.
+func messages(err error) (list []string) {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // of this error alone
+	if !ok {
+		return []string{err.Error()}
+	}
+	for _, e := range joined.Unwrap() {
+		list = append(list, messages(e)...)
+	}
+	if strings.Join(list, "\n") != err.Error() {
+		return []string{err.Error()} // it words what it wraps itself
+	}
+	return list
 }

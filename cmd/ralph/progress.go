@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"ralph/internal/advice"
+
 	"ralph"
 	"ralph/internal/report"
 	"ralph/internal/show"
@@ -314,7 +316,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 		if run, err = tx.Run(result.RunID); err != nil {
 			return err
 		}
-		if inbox, err = tx.Inbox(); err != nil {
+		if inbox, err = advice.Inbox(tx); err != nil {
 			return err
 		}
 		sessions, err := tx.Sessions(store.SessionFilter{Run: run.ID})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/inbox"
 	"ralph/store"
 )
@@ -53,7 +54,7 @@ type suggestion struct {
 
 func newSuggestionList(a *app) *cobra.Command {
 	return listing(a, "list", func(tx *store.Tx) ([]suggestion, error) {
-		inbox, err := tx.Inbox()
+		inbox, err := advice.Inbox(tx)
 		list := []suggestion{}
 		for _, i := range inbox {
 			switch i.Kind {
@@ -61,7 +62,7 @@ func newSuggestionList(a *app) *cobra.Command {
 				list = append(list, suggestion{"new_task", i.TaskID, 0, i.Title, i.Text, i.Command})
 			case "suggestion":
 				kind, what, _ := strings.Cut(i.Text, ": ")
-				list = append(list, suggestion{kind, i.TaskID, i.Comment, i.Title, what, i.Command})
+				list = append(list, suggestion{kind, i.TaskID, i.Ref.ID, i.Title, what, i.Command})
 			}
 		}
 		return list, err

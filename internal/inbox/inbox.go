@@ -55,7 +55,7 @@ type choice struct {
 // choices are what settles an item. Where the first has no key, whatever is typed
 // is its text.
 func choices(i store.InboxItem) []choice {
-	comment, task := strconv.FormatInt(i.Comment, 10), strconv.FormatInt(i.TaskID, 10)
+	comment, task := strconv.FormatInt(i.Ref.ID, 10), strconv.FormatInt(i.TaskID, 10)
 	// does is a choice whose command has its own words, and asking one that asks for the last.
 	does := func(key, label string, args ...string) choice { return choice{key, label, args, ""} }
 	asking := func(key, label, asks string, args ...string) choice { return choice{key, label, args, asks} }
@@ -102,9 +102,9 @@ func choices(i store.InboxItem) []choice {
 		}
 	case "suggestion":
 		switch {
-		case strings.HasPrefix(i.Command, "ralph suggestion split"):
+		case i.Action == "split":
 			return []choice{does("s", "split in an editor", "suggestion", "split", comment), dismiss}
-		case strings.HasPrefix(i.Command, "ralph suggestion adopt"):
+		case i.Action == "adopt":
 			return []choice{does("o", "adopt", "suggestion", "adopt", comment), toTask, dismiss}
 		}
 		return []choice{toTask, dismiss}
@@ -153,7 +153,7 @@ func (d Dialogue) Run(ctx context.Context) error {
 	return err
 }
 
-func keyOf(i store.InboxItem) string { return fmt.Sprint(i.Kind, i.TaskID, i.Comment) }
+func keyOf(i store.InboxItem) string { return fmt.Sprint(i.Kind, i.TaskID, i.Ref.ID) }
 
 // nextItem is the first item that nobody has passed over, and how many there are.
 func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.InboxItem, left int) {

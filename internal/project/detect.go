@@ -55,7 +55,8 @@ func LikelyCheck(root string) Likely {
 		{"Cargo.toml", "cargo test", nil, nil},
 		{
 			"package.json", npm + "--reporter=default --reporter=junit --outputFile.junit=" + report,
-			[]string{report}, testScript(vitest),
+			[]string{report},
+			testScript(vitest),
 		},
 		{"package.json", npm + node + report, []string{report}, testScript(nodeTest)},
 		{"package.json", "npm test", nil, testScript(anyTest)},

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"ralph/internal/advice"
+
 	"ralph"
 	"ralph/internal/files"
 	"ralph/signals"
@@ -76,7 +78,7 @@ func Flagged(tx *store.Tx, session string) (flags []Flag, err error) {
 
 // WithWaiting adds what waits for people.
 func WithWaiting(tx *store.Tx, r Report) (Report, error) {
-	inbox, err := tx.Inbox()
+	inbox, err := advice.Inbox(tx)
 	if err != nil {
 		return Report{}, err
 	}

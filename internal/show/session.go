@@ -135,8 +135,12 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 		name  string
 		items []string
 	}{
-		{"commit", s.Commits}, {"refused", s.Denials}, {"killed", s.Leftovers}, {"unchanged", s.Unchanged},
-		{"gone", s.Gone}, {"!", s.Notes},
+		{"commit", s.Commits},
+		{"refused", s.Denials},
+		{"killed", s.Leftovers},
+		{"unchanged", s.Unchanged},
+		{"gone", s.Gone},
+		{"!", s.Notes},
 	} {
 		for _, i := range list.items {
 			fmt.Fprintf(w, "%-9s %s\n", list.name, text.Line(i, 200))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/config"
 	"ralph/internal/text"
 	"ralph/store"
@@ -49,7 +50,7 @@ func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView,
 	if v.Counts, err = tx.Counts(); err != nil {
 		return v, err
 	}
-	if v.Inbox, err = tx.Inbox(); err != nil {
+	if v.Inbox, err = advice.Inbox(tx); err != nil {
 		return v, err
 	}
 	if v.Outside, err = tx.Unaccepted(); err != nil {

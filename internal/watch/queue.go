@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"ralph/internal/advice"
+
 	"ralph"
 	"ralph/internal/retention"
 	"ralph/internal/transcript"
@@ -112,13 +114,13 @@ func (s *Queue) look(ctx context.Context, active bool) (Snapshot, error) {
 		if v.Windows, err = tx.UsageWindows(); err != nil {
 			return err
 		}
-		inbox, err := tx.Inbox()
+		inbox, err := advice.Inbox(tx)
 		if err != nil {
 			return err
 		}
 		for _, i := range inbox {
 			v.Waiting = append(v.Waiting, Waiting{
-				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Comment, Text: i.Text, Command: i.Command,
+				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: i.Text, Command: i.Command,
 				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
 			})
 		}
