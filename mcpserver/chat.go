@@ -23,9 +23,7 @@ import (
 // the connection's own.
 type chat struct {
 	*Chats
-	// headless is Claude Code without a screen (-p): it says that it can ask a person,
-	// and then answers "cancel" itself.
-	headless bool
+	headless bool // the client says that it can ask a person, and cannot
 
 	mu      sync.Mutex
 	task    int64          // the connection's own, once it is known

@@ -180,8 +180,7 @@ func (c *Chats) See(s ralph.Session) (seen Seen) {
 	path := filepath.Join(c.State, "sessions", s.ID, claude.TranscriptFile)
 	seen.source = "stream"
 	if s.Origin == ralph.FromHuman {
-		config, home := c.Getenv("CLAUDE_CONFIG_DIR"), c.Getenv("HOME")
-		path, seen.source = claude.OfChat(config, home, s.Dir, s.StartedAt.Time), "transcript"
+		path, seen.source = claude.ChatIn(s.Dir, s.StartedAt.Time, c.Getenv), "transcript"
 	}
 	if seen.use, seen.ok, seen.err = claude.LastUse(path); seen.err != nil {
 		seen.err = fmt.Errorf("transcript %s: %w", path, seen.err)
