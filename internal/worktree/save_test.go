@@ -13,7 +13,7 @@ import (
 	"ralph/internal/worktree"
 )
 
-func open(t *testing.T, dir string) *worktree.Tree {
+func open(t testing.TB, dir string) *worktree.Tree {
 	t.Helper()
 	tree, err := worktree.Open(t.Context(), dir, ".ralph")
 	if err != nil {
