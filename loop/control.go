@@ -8,6 +8,9 @@ import (
 	"ralph"
 )
 
+// glance is how soon it is looked what people ask for, and again after each commit.
+const glance = 200 * time.Millisecond
+
 // obeying is a context for what ralph does outside of a session's own time, such as
 // verification: it ends at once with `ralph stop --now`, and after the grace with
 // `ralph stop` or a first signal. Whoever asked for it releases it.
@@ -19,6 +22,14 @@ func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context
 		stopping := r.Stop
 		var over <-chan time.Time
 		for {
+			select { // most of what is done so is over before anybody could ask for anything
+			case <-work.Done():
+				return
+			case <-over:
+				return
+			case <-stopping:
+			case <-time.After(glance):
+			}
 			changed := r.Store.Changed()
 			control, err := r.control(work)
 			var again <-chan time.Time
