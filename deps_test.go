@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	},
 	"ralph/internal/doctor": {
 		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/config",
-		"ralph/internal/project", "ralph/internal/show", "ralph/internal/state",
+		"ralph/internal/project", "ralph/internal/show", "ralph/internal/state", "ralph/internal/worktree",
 	},
 	// Those on whom the work of a run does not depend.
 	"ralph/internal/beside": {

@@ -332,7 +332,7 @@ func (w *chatWatch) line(tx *store.Tx, e ralph.Event) (string, error) {
 			return "", err
 		}
 		line := reported(p.Progress)
-		if u, err := w.chats.ContextOf(tx, s); err == nil && u.Percent != nil {
+		if u, err := w.chats.ContextOf(tx, s, w.chats.See(s)); err == nil && u.Percent != nil {
 			line += fmt.Sprintf("  (context %.0f %% full)", *u.Percent)
 		}
 		return line, nil

@@ -16,6 +16,7 @@ import (
 	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/text"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -82,9 +83,7 @@ func Examine(ctx context.Context, open func(context.Context) (*project.Project, 
 func lookForGit() Finding {
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return Finding{
-			"git", false, "no git program in PATH", "install git; without it the files that a session changed are not known",
-		}
+		return Finding{"git", false, "no git program in PATH", "install git; " + worktree.WithoutGit}
 	}
 	return Finding{"git", true, path, ""}
 }
