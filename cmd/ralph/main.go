@@ -77,7 +77,7 @@ func once(err error) string {
 
 // messages are what the errors say that were joined into one.
 func messages(err error) (list []string) {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // of this error alone
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []string{err.Error()}
 	}

@@ -123,16 +123,6 @@ func (o runOptions) notBegun(ctx context.Context, a *app, db *store.DB, why erro
 	return &ralph.ExitError{Status: status, Err: errors.Join(why, err)}
 }
 
-// lastRun is the number of the latest run; 0 if there was none.
-func lastRun(ctx context.Context, db *store.DB) (id int64, err error) {
-	err = db.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		run, _, err := tx.LastRun()
-		id = run.ID
-		return err
-	})
-	return id, err
-}
-
 // afterRun leaves what was asked for of a run that has ended, however it did.
 func (o runOptions) afterRun(ctx context.Context, a *app, db *store.DB) error {
 	if !o.reports() {

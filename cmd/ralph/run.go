@@ -19,6 +19,7 @@ import (
 	"ralph/internal/beside"
 	"ralph/internal/config"
 	"ralph/internal/project"
+	"ralph/internal/report"
 	"ralph/internal/schedule"
 	"ralph/internal/show"
 	"ralph/internal/state"
@@ -231,7 +232,7 @@ func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
 
 // reported drives the loop, and leaves the reports of what came of it.
 func (o runOptions) reported(ctx context.Context, a *app, db *store.DB, l *loop.Loop) (int, error) {
-	before, err := lastRun(ctx, db)
+	before, err := report.LastRun(ctx, db)
 	if err != nil {
 		return 0, err
 	}
@@ -241,7 +242,7 @@ func (o runOptions) reported(ctx context.Context, a *app, db *store.DB, l *loop.
 	}
 	status, err := drive(ctx, a, o, l)
 	err = errors.Join(err, unmute())
-	after, lerr := lastRun(ctx, db)
+	after, lerr := report.LastRun(ctx, db)
 	if err = errors.Join(err, lerr); err != nil && after == before {
 		return status, o.notBegun(ctx, a, db, err)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -114,4 +115,14 @@ func (r Report) AppendSummary(file string) (err error) {
 	}
 	_, err = io.WriteString(f, "\n")
 	return err
+}
+
+// LastRun is the number of the latest run; 0 if there was none.
+func LastRun(ctx context.Context, db *store.DB) (id int64, err error) {
+	err = db.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		run, _, err := tx.LastRun()
+		id = run.ID
+		return err
+	})
+	return id, err
 }
