@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"ralph/internal/advice"
-
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/report"
 	"ralph/internal/show"
 	"ralph/internal/systemd"

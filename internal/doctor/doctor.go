@@ -151,7 +151,7 @@ func credentials(p *project.Project) Finding {
 func permissions(p *project.Project) Finding {
 	mode := p.Config.Agent.PermissionMode
 	switch {
-	case claude.Skips(mode, nil) && os.Geteuid() == 0 && os.Getenv("IS_SANDBOX") == "":
+	case claude.Refusal(mode, nil, os.Getenv) != "":
 		return Finding{
 			"permissions", false, mode + " as root, which claude refuses",
 			"run ralph as another user, or set agent.permission_mode: acceptEdits",
