@@ -59,7 +59,8 @@ func (t *Tree) objects(scratch string) (*objects, error) {
 	defer t.known.mu.Unlock()
 	if t.known.storage == nil || names != t.known.packs {
 		fs := dotgit.NewRepositoryFilesystem(osfs.New(t.git), osfs.New(t.common))
-		t.known.storage = filesystem.NewStorageWithOptions(fs, cache.NewObjectLRU(cacheSize), filesystem.Options{AlternatesFS: osfs.New("/")})
+		options := filesystem.Options{AlternatesFS: osfs.New("/")}
+		t.known.storage = filesystem.NewStorageWithOptions(fs, cache.NewObjectLRU(cacheSize), options)
 		t.known.packs = names
 	}
 	o := &objects{Storage: t.known.storage}

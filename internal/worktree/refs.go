@@ -251,7 +251,8 @@ func (t *Tree) differ(ctx context.Context, scratch, from, to string) ([]string, 
 		}
 		return names, err
 	}, func() ([]string, error) {
-		out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", from, to)
+		out, err := t.run(ctx, t.environment(scratch),
+			"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", from, to)
 		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 	})
 }
@@ -279,7 +280,8 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 		return kinds, nil
 	}, func() (map[string]string, error) {
 		kinds := map[string]string{}
-		out, err := t.runInput(ctx, asMade, strings.Join(ids, "\n")+"\n", "cat-file", "--batch-check=%(objectname) %(objecttype)")
+		out, err := t.runInput(ctx, asMade, strings.Join(ids, "\n")+"\n",
+			"cat-file", "--batch-check=%(objectname) %(objecttype)")
 		for line := range strings.Lines(string(out)) {
 			id, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
 			kinds[id] = kind
@@ -342,7 +344,9 @@ func (t *Tree) log(ctx context.Context, from, not []string, how reach) ([]ralph.
 			}
 			subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n\n")
 			subject = strings.ReplaceAll(strings.TrimSpace(subject), "\n", " ")
-			list = append(list, ralph.Commit{ID: c.Hash.String(), Author: text.Clip(c.Author.Name, 60), Subject: text.Clip(subject, 60)})
+			list = append(list, ralph.Commit{
+				ID: c.Hash.String(), Author: text.Clip(c.Author.Name, 60), Subject: text.Clip(subject, 60),
+			})
 		}
 		return list, err
 	}, func() (list []ralph.Commit, err error) {

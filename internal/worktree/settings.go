@@ -40,10 +40,14 @@ func Settings(top, common string) (list []string) {
 	return list
 }
 
+// infoNames are those in the folder info; what else is there others write.
+var infoNames = []string{"attributes", "exclude", "grafts", "sparse-checkout"}
+
 // IsSettings tells whether a path is one of [Settings].
 func IsSettings(name string) bool {
 	dir := filepath.Dir(name)
-	return slices.Contains(settingsNames, filepath.Base(name)) && (exists(filepath.Join(dir, "objects")) || exists(filepath.Join(dir, "commondir")))
+	return slices.Contains(settingsNames, filepath.Base(name)) &&
+		(exists(filepath.Join(dir, "objects")) || exists(filepath.Join(dir, "commondir")))
 }
 
 // steering are the keys, without what names one of several, that lead git elsewhere or
@@ -88,7 +92,8 @@ func settings(name string) (map[string]string, error) {
 	}
 	values := map[string]string{}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".sample") || filepath.Base(name) == "info" && !slices.Contains([]string{"attributes", "exclude", "grafts", "sparse-checkout"}, e.Name()) {
+		if strings.HasSuffix(e.Name(), ".sample") ||
+			filepath.Base(name) == "info" && !slices.Contains(infoNames, e.Name()) {
 			continue
 		}
 		info, err := os.Stat(filepath.Join(name, e.Name()))

@@ -24,7 +24,8 @@ import (
 // says: filters and line endings are not applied to files that were changed.
 
 // WithoutGit says what that means for people.
-const WithoutGit = "without it the files of a session are known approximately, nothing is committed for tasks, and nothing that was saved is put back"
+const WithoutGit = "without it the files of a session are known approximately, nothing is committed for tasks, " +
+	"and nothing that was saved is put back"
 
 // Approximate tells that the files of a git work tree are known in that way.
 func (t *Tree) Approximate() bool { return t.git != "" && !t.native }
