@@ -40,7 +40,8 @@ var imports = map[string][]string{
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/localhttp", "ralph/internal/transcript",
 		"ralph/internal/report", "ralph/loop/agent",
 	},
-	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc"},
+	"ralph/internal/words":  {"ralph"},
+	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/words"},
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
 		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent", "ralph/loop/check",
@@ -78,12 +79,12 @@ var imports = map[string][]string{
 		"ralph/internal/schedule", "ralph/internal/testresult", "ralph/internal/systemd",
 		"ralph/internal/notify", "ralph/internal/metrics", "ralph/internal/sandbox",
 		"ralph/internal/exchange", "ralph/internal/transcript", "ralph/internal/watch",
-		"ralph/internal/dashboard", "ralph/internal/localhttp",
+		"ralph/internal/dashboard", "ralph/internal/localhttp", "ralph/internal/words",
 	},
 }
 
 // pure packages think; they may not reach out.
-var pure = []string{"ralph", "ralph/signals", "ralph/prompt", everywhere}
+var pure = []string{"ralph", "ralph/signals", "ralph/prompt", "ralph/internal/words", everywhere}
 
 // everywhere is what every package may import: how text is shown.
 const everywhere = "ralph/internal/text"

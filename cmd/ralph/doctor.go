@@ -15,6 +15,7 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/words"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -179,7 +180,7 @@ func verification(ctx context.Context, a *app, p *project, db *store.DB, noCheck
 	}
 	var findings []finding
 	for _, c := range checks {
-		f := finding{"verification", c.Passed, sayCheck(c, 0), ""}
+		f := finding{"verification", c.Passed, words.Check(c, 0), ""}
 		switch {
 		case !c.Passed && !holds:
 			f.OK, f.Mend = true, "a run begins all the same: "+excusedByName

@@ -18,6 +18,7 @@ import (
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/proc"
+	"ralph/internal/words"
 	"ralph/internal/worktree"
 )
 
@@ -103,7 +104,7 @@ elsewhere is not its own.`,
 					if a.json {
 						return nil
 					}
-					_, err := fmt.Fprintln(a.out, sayCheck(c, tailShown))
+					_, err := fmt.Fprintln(a.out, words.Check(c, words.TailLines))
 					return err
 				})
 				if err != nil {

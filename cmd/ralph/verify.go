@@ -9,14 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/testresult"
-	"ralph/internal/text"
+	"ralph/internal/words"
 	"ralph/store"
 )
 
@@ -49,7 +48,7 @@ Exit statuses: 0 all passed; 2 there is nothing to run; 3 a command failed; 130 
 					case verbose:
 						return sayOutput(a.out, c, output)
 					}
-					_, err := fmt.Fprintln(a.out, sayCheck(c, tailShown))
+					_, err := fmt.Fprintln(a.out, words.Check(c, words.TailLines))
 					return err
 				})
 				if err != nil {
@@ -96,7 +95,7 @@ func sayOutput(w io.Writer, c ralph.Check, output io.ReadSeeker) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	_, err = fmt.Fprintln(w, sayCheck(c, 0))
+	_, err = fmt.Fprintln(w, words.Check(c, 0))
 	return err
 }
 
@@ -138,40 +137,4 @@ func green(checks []ralph.Check) bool {
 		}
 	}
 	return true
-}
-
-// tailShown is how many lines of a failing command's output are shown.
-const tailShown = 15
-
-// sayCheck says how a command did, and of one that failed the last lines of its output.
-func sayCheck(c ralph.Check, tail int) string {
-	var b strings.Builder
-	said := "passed"
-	switch {
-	case c.Passed && len(c.Excused) > 0:
-		said = text.Count(len(c.Excused), "test") + " failed as before the task: " + strings.Join(c.Excused, ", ")
-	case c.Passed:
-	case c.Error != "":
-		said = "FAILED: " + c.Error
-	default:
-		said = fmt.Sprintf("FAILED with exit status %d", c.Exit)
-	}
-	if !c.Passed && len(c.Failures) > 0 {
-		said += ": " + strings.Join(c.Failures, ", ")
-	}
-	fmt.Fprintf(&b, "%s: %s (%.1f s)", oneLine(c.Command, 200), oneLine(said, 1000), c.Seconds)
-	if c.Passed || tail == 0 {
-		return b.String()
-	}
-	lines := strings.Split(strings.TrimRight(printable(c.Tail), "\n"), "\n")
-	if n := len(lines) - tail; n > 0 {
-		fmt.Fprintf(&b, "\n  | … %s before (all of it: ralph verify -v)", text.Count(n, "line"))
-		lines = lines[n:]
-	}
-	for _, l := range lines {
-		if l != "" || len(lines) > 1 {
-			b.WriteString("\n  | " + l)
-		}
-	}
-	return b.String()
 }
