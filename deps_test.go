@@ -55,6 +55,7 @@ var imports = map[string][]string{
 	},
 	"ralph/loop/check": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult",
+		"ralph/internal/worktree",
 		"ralph/loop/place",
 	},
 	"ralph/loop/place":          {"ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},

@@ -26,6 +26,7 @@ const (
 	EventDoneRefused       = "session.done_refused" // the agent was told, and goes on in the session
 	EventSessionRefused    = "session.refused"      // it tried a command that only people may give
 	EventSessionEnded      = "session.ended"
+	EventSessionRestored   = "session.restored"
 	EventConfigApproved    = "configuration.approved"
 	EventPermissionAsked   = "permission.asked"
 	EventPermissionDecided = "permission.decided"
@@ -69,6 +70,7 @@ var payloads = []EventPayload{
 	DoneRefused{},
 	CommandRefused{},
 	SessionEnded{},
+	SessionRestored{},
 	ConfigurationApproved{},
 	PermissionAsked{},
 	PermissionDecided{},
@@ -252,6 +254,14 @@ type SessionEnded struct {
 	Turns        int      `json:"turns"`
 }
 
+// SessionRestored tells what became of the changes of a session that failed.
+type SessionRestored struct {
+	Files      []string `json:"files"` // that are as they were before it
+	Left       []string `json:"left"`  // that somebody has changed since
+	Note       string   `json:"note"`
+	SnapshotID int64    `json:"snapshot_id"` // that has what was taken back; 0 for none
+}
+
 // ConfigurationApproved tells that files by which runs are configured count as people
 // want them.
 type ConfigurationApproved struct {
@@ -315,6 +325,7 @@ func (CheckpointKept) eventType() string        { return EventSessionCheckpoint 
 func (DoneRefused) eventType() string           { return EventDoneRefused }
 func (CommandRefused) eventType() string        { return EventSessionRefused }
 func (SessionEnded) eventType() string          { return EventSessionEnded }
+func (SessionRestored) eventType() string       { return EventSessionRestored }
 func (ConfigurationApproved) eventType() string { return EventConfigApproved }
 func (PermissionAsked) eventType() string       { return EventPermissionAsked }
 func (PermissionDecided) eventType() string     { return EventPermissionDecided }

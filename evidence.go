@@ -32,6 +32,7 @@ type Standing struct {
 	Lost        []Commit `json:"lost,omitempty"`        // commits of people that the branch, or every branch, has no more
 	Aside       []Aside  `json:"aside,omitempty"`       // commits of the session that are not in HEAD
 	Stashes     []string `json:"stashes,omitempty"`     // that the session made, by their messages
+	Emptied     []string `json:"emptied,omitempty"`     // repositories within, such as submodules, that have no files any more
 	Taken       []string `json:"taken,omitempty"`       // files of a person's, not committed at the beginning, that it committed
 	Secrets     []string `json:"secrets,omitempty"`     // those of them that git did not know and that look like secrets
 }

@@ -3,6 +3,7 @@ package ralph
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -116,6 +117,22 @@ func Changes(before, after Task) map[string]Change {
 		}
 	}
 	return changes
+}
+
+// NewContract reports whether a change of a task ends the session that works on it, which
+// has begun with something else. An agent's ends if anything is changed that the task asks
+// for. A person's goes on, as people change both, unless criteria or verification are
+// amended: that is the outcome of a discussion, not of their own edit.
+func NewContract(before, after Task, person, amended bool) bool {
+	if person && !amended {
+		return false
+	}
+	asked := []string{"acceptance", "verify"}
+	if !person {
+		asked = append(asked, "title", "description")
+	}
+	changed := Changes(before, after)
+	return slices.ContainsFunc(asked, func(name string) bool { _, ok := changed[name]; return ok })
 }
 
 // ParseTaskID reads "12", "#12" or "TASK-12" (command line).

@@ -277,6 +277,9 @@ func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 		Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
 		Failed: slices.DeleteFunc(slices.Clone(s.Verify), func(c ralph.Check) bool { return c.Passed }),
 	}
+	if c.TakenBack, err = tx.Restored(s); err != nil {
+		return err
+	}
 	switch p := signals.Closing(said).Payload.(type) {
 	case signals.Partial:
 		c.Summary, c.Remaining = p.Summary, p.Remaining

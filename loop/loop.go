@@ -195,6 +195,10 @@ type runner struct {
 	lost       int   // sessions in a row that were lost, of whatever task
 	missedTask int64 // that could not be taken the last time it was picked; 0 for none
 	red        suspense
+
+	untold    int // times in a row that git has failed before a session
+	gitNext   time.Time
+	gitReason string
 }
 
 // work is the loop: look, wait or pick, work, settle.
@@ -217,6 +221,12 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			continue
 		}
 		if waited, err := r.waitForDay(ctx, 0); waited || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if waited, err := r.waitForGit(ctx); waited || err != nil {
 			if err != nil {
 				return nil, err
 			}
@@ -252,6 +262,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return r.rest(ctx)
 		}
 		task, again, e, err := r.ready(ctx, task)
+		if r.awaitGit(err) {
+			continue
+		}
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}
@@ -262,6 +275,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return r.withRest(ctx, &end{ralph.ExitLimit, why}, nil)
 		}
 		e, err = r.session(ctx, task)
+		if r.awaitGit(err) {
+			continue
+		}
 		if e != nil || err != nil {
 			return r.withRest(ctx, e, err)
 		}
@@ -351,7 +367,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 		return nil, r.missed(ctx, task.ID, err)
 	}
 	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
-	r.missedTask = 0
+	r.missedTask, r.untold = 0, 0
 	r.worked[task.ID], r.counted[task.ID] = true, true
 	r.sessions++
 	end := s.Work(ctx)

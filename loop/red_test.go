@@ -2,6 +2,8 @@ package loop_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +33,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 		status  int
 		reason  string
 		tasks   []int64 // of the sessions
+		later   bool    // a person breaks it after the first task
 	}{
 		{name: "green", verify: []string{"true"}, onRed: loop.RedStop, tasks: []int64{1, 2}},
 		{name: "nothing verifies", onRed: loop.RedStop, tasks: []int64{1, 2}},
@@ -43,6 +46,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 		{name: "but the one for its task", verify: []string{"true"}, feature: []string{"false"}, only: 2, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1"},
 		{name: "the first task mends it", verify: []string{green}, onRed: loop.RedFirst, mends: 1, tasks: []int64{1, 2}},
 		{name: "the first task does not, until it fails", verify: []string{green}, onRed: loop.RedFirst, status: ralph.ExitUsage, reason: "the verification still fails after TASK-1, which is failed, and the others wait for it: ", tasks: []int64{1, 1}},
+		{name: "red only later", verify: []string{"test ! -e broken"}, onRed: loop.RedStop, status: ralph.ExitFailed, reason: "failed: TASK-2", tasks: []int64{1, 2, 2}, later: true},
 		{name: "no matter", verify: []string{green}, onRed: loop.RedGo, mends: 1, tasks: []int64{1, 2}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,6 +66,13 @@ func TestARunThatBeginsRed(t *testing.T) {
 				Attempts: 10, StagnantMaximum: 20,
 			}
 			var tasks []int64
+			if tt.later {
+				l.Heart = beat(func() {
+					if b.task(1).Status == ralph.Completed {
+						write(t, filepath.Join(l.Place.Dir, "broken"), "x")
+					}
+				})
+			}
 			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 				tasks = append(tasks, a.TaskID)
 				name := a.SessionID
@@ -131,4 +142,46 @@ func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestADaemonWaitsUntilItsVerificationPasses: until there is something else to verify, or
+// something else to verify it with.
+func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
+	broken := errors.New("ralph.yaml: not a map")
+	for _, tt := range []struct {
+		name     string
+		mend     func(b *bench)
+		commands func() ([]string, error) // that are configured later
+		verified int
+		starts   []string
+	}{
+		{"the work tree is mended", func(b *bench) { write(t, filepath.Join(b.Place.Dir, "made"), "x") }, nil, 2, []string{"01 00:01"}},
+		{"nobody mends it", nil, nil, 1, nil},
+		{"something else is changed", func(b *bench) { write(t, filepath.Join(b.Place.Dir, "other"), "x") }, nil, 2, nil},
+		{"other commands are configured", nil, func() ([]string, error) { return []string{"true"}, nil }, 2, []string{"01 00:01"}},
+		{"the configuration is broken meanwhile", nil, func() ([]string, error) { return nil, broken }, 1, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.Daemon, b.worker.takes = true, time.Second
+				b.Check.Commands, b.Check.Timeout, b.Check.Env = []string{"test -e made"}, time.Minute, os.Environ()
+				b.Commands = func() ([]string, error) {
+					if tt.commands != nil && time.Now().Minute() > 0 {
+						return tt.commands()
+					}
+					return []string{"test -e made"}, nil
+				}
+				if tt.mend != nil {
+					time.AfterFunc(time.Minute, func() { tt.mend(b) })
+				}
+				b.add(t, "one")
+				b.stopAt(3 * time.Minute)
+				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
+				said := strings.Join(b.heart.statuses, "\n")
+				if n := strings.Count(said, "verifies the project"); n != tt.verified || !strings.Contains(said, "\nwaiting until the verification passes: ") {
+					t.Errorf("it verified %d times, and said\n%s", n, said)
+				}
+			})
+		})
+	}
 }

@@ -175,7 +175,8 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	used := func(share float64) act {
 		return act{change: true, say: []signals.Payload{finish}, report: agent.Report{Usage: []ralph.UsageWindow{
-			{Name: "five_hour", Utilization: share, ResetsAt: ralph.At(time.Date(2000, 1, 1, 0, 9, 0, 0, time.UTC))},
+			{Name: "five_hour", Utilization: 0.1, ResetsAt: ralph.At(time.Date(2000, 1, 1, 0, 5, 0, 0, time.UTC))},
+			{Name: "seven_day", Utilization: share, ResetsAt: ralph.At(time.Date(2000, 1, 1, 0, 9, 0, 0, time.UTC))},
 		}}}
 	}
 	for _, tt := range []struct {
@@ -188,16 +189,22 @@ func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80}, 86400
+				b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80, "seven_day": 80}, 86400
 				b.perform(used(tt.share), act{change: true, say: []signals.Payload{finish}})
 				b.add(t, "one", "two")
 				b.expect(t, b.serve(t)(), ralph.ExitOK, tt.starts...)
+				said := slices.ContainsFunc(b.heart.statuses, func(s string) bool {
+					return strings.HasPrefix(s, "waiting until Jan 1 00:09:00: usage limit: the window seven_day is used to 80%")
+				})
+				if said != (tt.share == 0.8) {
+					t.Errorf("it said %q", b.heart.statuses)
+				}
 			})
 		})
 	}
 	t.Run("by the next run", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *bench) {
-			b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80}, 86400
+			b.Limits.Usage, b.Limits.MaxSeconds = map[string]int{"five_hour": 80, "seven_day": 80}, 86400
 			b.perform(used(0.9))
 			b.add(t, "one")
 			b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00")
@@ -207,12 +214,12 @@ func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	})
 	t.Run("unless nobody is to wait", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *bench) {
-			b.Limits.Usage, b.NoWait = map[string]int{"five_hour": 80}, true
+			b.Limits.Usage, b.NoWait = map[string]int{"five_hour": 80, "seven_day": 80}, true
 			b.perform(used(0.9))
 			b.add(t, "one", "two")
 			result := b.serve(t)()
 			b.expect(t, result, ralph.ExitAgent, "01 00:00")
-			if want := "no session before 2000-01-01T00:09:00.000Z, and --no-wait: usage limit: the window five_hour is used to 90%, and limits.usage allows 80%"; result.Reasons[0] != want {
+			if want := "no session before 2000-01-01T00:09:00.000Z, and --no-wait: usage limit: the window seven_day is used to 90%, and limits.usage allows 80%"; result.Reasons[0] != want {
 				t.Errorf("it says %q", result.Reasons)
 			}
 		})
@@ -351,6 +358,7 @@ func TestTheWaitsForAnAgentGrow(t *testing.T) {
 		{"with one between them that worked", []act{busy, end, busy, end}, []int{20, 0, 20}},
 		{"with one that was interrupted", []act{busy, halted, busy, end}, []int{20, 0, 40, 0}},
 		{"with one that was lost", []act{busy, lost, busy, end}, []int{20, 0, 40, 0}},
+		{"after one that did nothing, which is no wait", []act{{report: agent.Report{Ending: ralph.NoWork}}, busy, end}, []int{0, 20, 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {

@@ -5,8 +5,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ralph/loop/agent"
 	"ralph/loop/check"
@@ -233,5 +235,102 @@ func TestWhatBecomesOfASession(t *testing.T) {
 				t.Error("the objects of its snapshots are still there")
 			}
 		})
+	}
+}
+
+// TestWhatASessionIsHeldTo: what it found, or what an earlier one of the run left to
+// mend; and not what sessions made before it.
+func TestWhatASessionIsHeldTo(t *testing.T) {
+	halts := func(now turn) []turn { now.say = halt; return []turn{now} }
+	for _, tt := range []struct {
+		name   string
+		person string // commands of git before all
+		first  []turn
+		runs   int    // in which the sessions are
+		mine   string // a file that a person changes between them
+		then   []turn
+		reason string
+	}{
+		{"the branch that it left is told the next one", "", halts(turn{git: "checkout -q -b x", write: []string{"made"}}), 1, "", []turn{
+			{write: []string{"more"}, say: finish, answer: "HEAD is on x, the session began on main"},
+			{git: "checkout -q main", say: finish, answer: "over"},
+		}, "done and verified"},
+		{"until it has been mended", "", halts(turn{git: "checkout -q -b x; checkout -q main", write: []string{"made"}}), 1, "", []turn{
+			{write: []string{"more"}, git: "checkout -q -b y", say: finish, answer: "HEAD is on y, the session began on main"},
+			{git: "checkout -q main", say: finish, answer: "over"},
+		}, "done and verified"},
+		{"but not that of another run, which people may have left", "", halts(turn{git: "checkout -q -b x", write: []string{"made"}}), 2, "", []turn{
+			{write: []string{"more"}, say: finish, answer: "over"},
+		}, "done and verified"},
+		{"a file that a session made may be committed", "", halts(turn{write: []string{"made"}}), 1, "", []turn{
+			{git: "add made; commit -q -m made", say: finish, answer: "over"},
+		}, "done and verified"},
+		{"unless a person has changed it since it was committed", "", halts(turn{write: []string{"made"}, git: "add made; commit -q -m made"}), 1, "made", []turn{
+			{git: "add made; commit -q -m mine", say: finish, answer: "These files had changes of a person's"},
+			{say: finish, answer: "over"},
+		}, "committed what a person had not: made"},
+		{"a commit of a session's may be undone", "", halts(turn{write: []string{"made"}, git: "add made; commit -q -m made"}), 1, "", []turn{
+			{git: "reset -q --hard HEAD~1", write: []string{"more"}, say: finish, answer: "over"},
+		}, "done and verified"},
+		{"a person's may not", "commit -q --allow-empty -m mine", halts(turn{write: []string{"made"}}), 1, "", []turn{
+			{git: "reset -q --soft HEAD~1", say: finish, answer: "mine"},
+			{git: "reset -q --soft HEAD@{1}", say: finish, answer: "over"},
+		}, "done and verified"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.repository("true")
+			if tt.person != "" {
+				b.git(l.Place.Dir, strings.Fields(tt.person)...)
+			}
+			id := b.add(ralph.Task{Title: "A"})
+			sessions := []*speech{
+				{b: b, turns: tt.first, ending: ralph.Finished}, {b: b, turns: tt.then, ending: ralph.Finished},
+			}
+			n := 0
+			l.OnRed = loop.RedGo
+			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				n++
+				b.passed.Add(int64(time.Minute))
+				return sessions[n-1].Work(ctx, a)
+			})
+			l.Heart = beat(func() {
+				if n == 1 && tt.mine != "" && b.task(id).Status == ralph.Pending {
+					write(t, filepath.Join(l.Place.Dir, tt.mine), "a person's")
+				}
+			})
+			l.Limits = ralph.Limits{
+				MaxSessions: 2 / tt.runs, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100,
+				SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 5,
+			}
+			for range tt.runs {
+				if _, err := l.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if task := b.task(id); n != 2 || task.Status != ralph.Completed || !strings.Contains(task.StatusReason, tt.reason) {
+				t.Errorf("after %d sessions it is %s: %s", n, task.Status, task.StatusReason)
+			}
+		})
+	}
+}
+
+// promises notes for how long the loop says that it may not be heard.
+type promises []time.Duration
+
+func (p *promises) Beat(within time.Duration) { *p = append(*p, within) }
+func (*promises) Status(string)               {}
+
+// TestACheckIsGivenItsTime by whoever watches over a daemon: all of its commands may take
+// as long as they are allowed to.
+func TestACheckIsGivenItsTime(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("true", "test -e made")
+	b.add(ralph.Task{Title: "A"})
+	var said promises
+	l.Heart = &said
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	if longest := slices.Max(said); longest != slices.Min(said)+2*l.Check.Timeout {
+		t.Errorf("it promised %s", said)
 	}
 }

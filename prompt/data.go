@@ -83,6 +83,7 @@ type Continuation struct {
 	Remaining string
 	Reason    string        // how it ended, in one sentence
 	Failed    []ralph.Check // verification that refused its done
+	TakenBack bool          // what it changed was taken back
 }
 
 // A Checkpoint is where an interrupted session stood.

@@ -121,6 +121,9 @@ func notes(f Facts) []string {
 	if len(e.Stashes) > 0 {
 		add("stashed and not verified: %s", FileList(e.Stashes))
 	}
+	if len(e.Emptied) > 0 {
+		add("emptied %s, a repository of its own (git submodule update --init)", FileList(e.Emptied))
+	}
 	for _, t := range drives(e.Drives) {
 		add("%s", t)
 	}

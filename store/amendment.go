@@ -156,11 +156,8 @@ func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, er
 	if err := tx.Renew(t.ID); err != nil {
 		return false, err
 	}
-	if m.Patch.Contracts != nil && t.Status == ralph.InProgress && t.ClaimedBy != "" {
-		claimDropped = true
-		if err := tx.RequestStop(t.ClaimedBy, "contract", by); err != nil {
-			return false, err
-		}
+	if claimDropped, err = tx.StopForContract(t, m.Patch.Apply(t), true, by); err != nil {
+		return false, err
 	}
 	return claimDropped, tx.record(ralph.Event{TaskID: t.ID},
 		ralph.AmendmentApplied{TaskID: t.ID, AmendmentID: id, ClaimDropped: claimDropped})
@@ -211,10 +208,21 @@ func (tx *Tx) RollBack(id int64, by string) (conflicts []string, err error) {
 	if err := tx.set("task_amendments", id, cells{"rolled_back_at": tx.now, "rolled_back_by": by}); err != nil {
 		return nil, err
 	}
-	if m.Patch.Contracts != nil && t.Status == ralph.InProgress && t.ClaimedBy != "" {
-		return nil, tx.RequestStop(t.ClaimedBy, "contract", by)
+	_, err = tx.StopForContract(t, m.Before.Apply(t), true, by)
+	return nil, err
+}
+
+// StopForContract asks the session that works on a task to stop, if a change of the task
+// has it ask for something else; see [ralph.NewContract]. It reports whether that is so.
+func (tx *Tx) StopForContract(before, after ralph.Task, amended bool, by string) (stopped bool, err error) {
+	if before.Status != ralph.InProgress || before.ClaimedBy == "" {
+		return false, nil
 	}
-	return nil, nil
+	s, err := tx.Session(before.ClaimedBy)
+	if err != nil || !ralph.NewContract(before, after, s.Origin == ralph.FromHuman, amended) {
+		return false, err
+	}
+	return true, tx.RequestStop(s.ID, "contract", by)
 }
 
 // changedSince names the keys of a patch whose values are not those that it set.

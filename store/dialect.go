@@ -23,6 +23,7 @@ type dialect struct {
 	check    func(ctx context.Context, db *sql.DB) error
 	free     func(ctx context.Context, conn *sql.Conn, patience time.Duration) error
 	dangling string            // finds references that point nowhere; "" where there are none
+	version  string            // changes with each commit of another connection
 	explain  func(error) error // says in words what a driver's error means
 }
 
@@ -63,6 +64,7 @@ var sqlite = dialect{
 	check:    checkSQLite,
 	free:     freeSQLite,
 	dangling: `SELECT "table" || ' ' || coalesce(rowid, 0) || ' → ' || parent FROM pragma_foreign_key_check`,
+	version:  `PRAGMA data_version`,
 	explain:  explainSQLite,
 }
 

@@ -271,6 +271,27 @@ func (tx *Tx) NoteRefusal(session, reason string) error {
 	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, ralph.DoneRefused{Reason: reason})
 }
 
+// NoteRestored notes what became of the changes of a session that failed.
+func (tx *Tx) NoteRestored(session string, e ralph.SessionRestored) error {
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	if err := tx.set("sessions", s.ID, cells{"notes": asJSON(append(s.Notes, e.Note))}); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, e)
+}
+
+// Restored reports whether something that a session changed was taken back.
+func (tx *Tx) Restored(s ralph.Session) (bool, error) {
+	var e ralph.SessionRestored
+	err := tx.row(`SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3`,
+		s.TaskID, s.ID, ralph.EventSessionRestored).Scan(column(&e))
+	_, err = found(err)
+	return len(e.Files) > 0, err
+}
+
 // AddCommit notes a commit that ralph made of a session's work.
 func (tx *Tx) AddCommit(session, commit string) error {
 	s, err := tx.Session(session)

@@ -41,6 +41,7 @@ type DB struct {
 	refuse  error       // what its transactions are told that would be committed
 	file    os.FileInfo // of the database when it was opened
 	beside  []beside    // and the files beside it
+	watch   watcher
 }
 
 // Options of Open; the zero value is right for everything but tests.
@@ -71,6 +72,8 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 		}
 	}
 	db := &DB{path: path, dialect: sqlite, now: opts.Now, turns: newTurns(path + ".turn"), told: opts.Statement}
+	db.watch.poke = make(chan struct{}, 1)
+	db.watch.ctx, db.watch.close = context.WithCancel(context.Background())
 	var err error
 	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path)); err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
@@ -94,7 +97,7 @@ func (db *DB) Path() string { return db.path }
 
 // Close closes the database. What was written is durable already.
 func (db *DB) Close() error {
-	err := errors.Join(db.write.Close(), db.read.Close())
+	err := errors.Join(db.watch.end(), db.write.Close(), db.read.Close())
 	if db.empty != "" {
 		err = errors.Join(err, os.RemoveAll(db.empty))
 	}
@@ -271,7 +274,11 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 	if tx.wrote {
 		tx.tell("COMMIT")
 	}
-	return db.dialect.explain(inner.Commit())
+	err = inner.Commit()
+	if opts == nil {
+		db.watch.committed()
+	}
+	return db.dialect.explain(err)
 }
 
 // tell tells of a statement, as [Options.Statement] has it.

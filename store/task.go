@@ -184,10 +184,17 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err := tx.set("tasks", t.ID, r); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, t.ID); err != nil {
+	if err := tx.editedByPeople(t.ID); err != nil {
 		return err
 	}
 	return tx.record(ralph.Event{TaskID: t.ID}, ralph.TaskUpdated{Title: t.Title, Changes: ralph.Changes(before, t)})
+}
+
+// editedByPeople notes that what is different of a task from now on is no change of the
+// session that works on it.
+func (tx *Tx) editedByPeople(task int64) error {
+	_, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
+	return err
 }
 
 // checkTask reports the first thing that is wrong with what a person gave.
@@ -468,6 +475,9 @@ func (tx *Tx) MoveRank(id, other int64, after bool) error {
 	}
 	// Ranks below zero go before everything that was never moved, which has rank 0.
 	if err := tx.set("tasks", id, cells{"rank": 0, "priority": o.Priority, "updated": tx.now}); err != nil {
+		return err
+	}
+	if err := tx.editedByPeople(id); err != nil {
 		return err
 	}
 	for i, q := range front {

@@ -185,7 +185,7 @@ func (a *app) with(ctx context.Context, f func(p *project, db *store.DB) error) 
 		return err
 	}
 	if why := p.waitsForApproval(); why != "" {
-		fmt.Fprintf(a.err, "ralph: %s; the approved version is used; %s\n", why, howToApprove)
+		fmt.Fprintf(a.err, "ralph: %s; the approved version is used; %s\n", why, p.howToApprove())
 	}
 	return errors.Join(f(p, db), db.Close())
 }

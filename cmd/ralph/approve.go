@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/loop/place"
 	"ralph/store"
@@ -62,6 +63,9 @@ func (p *project) configurationFiles() []string {
 		if info, serr := os.Stat(path); err == nil && filepath.IsLocal(rel) && serr == nil && info.Mode().IsRegular() {
 			add(path)
 		}
+	}
+	if p.git {
+		files = append(files, worktree.Settings(p.top, p.common)...)
 	}
 	return files
 }
@@ -123,6 +127,9 @@ func (p *project) unapprovedFiles(ctx context.Context, db *store.DB, files []str
 		case err != nil:
 			return nil, fmt.Errorf("configuration %s: %w", path, err)
 		case !known || now == row.Approved && row.Seen == now:
+		case now != row.Seen && !working && worktree.StillLeft(row.Approved, row.Seen, now):
+			row.Seen = now
+			list = append(list, unapproved{row, now, p.named(path)})
 		case now == row.Approved || now != row.Seen && !working:
 			mended = append(mended, store.ConfigurationFile{Path: path, Approved: now, Seen: now})
 		default:
@@ -150,7 +157,12 @@ func (p *project) waitsForApproval() string {
 	}
 	var names, by []string
 	for _, u := range p.unapproved {
-		names = append(names, u.name)
+		name := u.name
+		if worktree.IsSettings(u.Path) {
+			changed, _ := worktree.ChangedSettings(u.name, u.Approved, u.now)
+			name += " (" + strings.Join(changed, ", ") + ")"
+		}
+		names = append(names, name)
 		who := "a session that has not been settled"
 		if u.Session != "" && u.now == u.Seen {
 			who = fmt.Sprintf("session %.8s", u.Session)
@@ -167,7 +179,19 @@ func (p *project) waitsForApproval() string {
 }
 
 // howToApprove is what people do about it.
-const howToApprove = "`ralph approve config` approves it; with the file put back as it was (git checkout) runs start as well"
+func (p *project) howToApprove() string {
+	var back []string
+	for _, u := range p.unapproved {
+		how := []string{"git checkout"}
+		if worktree.IsSettings(u.Path) {
+			_, how = worktree.ChangedSettings(u.name, u.Approved, u.now)
+		}
+		back = append(back, how...)
+	}
+	slices.Sort(back)
+	return "`ralph approve config` approves it; with the file put back as it was (" +
+		strings.Join(slices.Compact(back), "; ") + ") runs start as well"
+}
 
 // refuseUnapproved keeps a run from starting with what a session left, unless the
 // approved version is to be used, which files can be replaced by and programs not.
@@ -179,13 +203,20 @@ func (p *project) refuseUnapproved(db *store.DB) error {
 	for _, u := range p.unapproved {
 		diffs.WriteString(p.difference(u))
 	}
-	return &statusError{ralph.ExitWaiting, fmt.Errorf("waiting for people: %s\n%s%s", p.waitsForApproval(), diffs.String(), howToApprove)}
+	return &statusError{ralph.ExitWaiting, fmt.Errorf("waiting for people: %s\n%s%s", p.waitsForApproval(), diffs.String(), p.howToApprove())}
 }
 
 // difference shows what a session changed in a file.
 func (p *project) difference(u unapproved) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %s\n", u.name)
+	if worktree.IsSettings(u.Path) {
+		names, _ := worktree.ChangedSettings(u.name, u.Approved, u.now)
+		for _, line := range worktree.ShowSettings(u.Path, names) {
+			fmt.Fprintf(&b, "  + %s\n", printable(line))
+		}
+		return b.String()
+	}
 	was, is := kindOf(u.Approved), kindOf(u.now)
 	text := func(digest, kind, path string) (lines []string) {
 		if digest == "" {

@@ -93,7 +93,7 @@ func examine(ctx context.Context, a *app, noCheck bool) []finding {
 	}
 	defer db.Close()
 	if why := p.waitsForApproval(); why != "" {
-		findings = append(findings, finding{"configuration", false, why + "; what follows is of the approved version", howToApprove})
+		findings = append(findings, finding{"configuration", false, why + "; what follows is of the approved version", p.howToApprove()})
 	}
 	if p.blank {
 		findings = append(findings, finding{"database", true, "none yet: there is no queue", "`ralph init` or `ralph task add` begins one"})

@@ -23,7 +23,7 @@ import (
 // however many there are.
 const eventPage = 500
 
-// pollFollowed is how often a follower looks for new events.
+// pollFollowed is how often a follower looks whether anybody still reads what it prints.
 const pollFollowed = 200 * time.Millisecond
 
 func newEvents(a *app) *cobra.Command {
@@ -118,18 +118,23 @@ func (r *eventReader) follow(ctx context.Context) error {
 	tick := time.NewTicker(pollFollowed)
 	defer tick.Stop()
 	for {
+		changed := r.db.Changed()
 		if err := r.print(ctx); err != nil {
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 				return nil
 			}
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if readerGone(r.out) {
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
 				return nil
+			case <-changed:
+				waiting = false
+			case <-tick.C:
+				if readerGone(r.out) {
+					return nil
+				}
 			}
 		}
 	}

@@ -67,9 +67,6 @@ func follow(path string) string {
 	}
 }
 
-// pollPermission is how often a person's answer is looked for.
-const pollPermission = 300 * time.Millisecond
-
 // permitter answers an agent's questions by the rules that its server was given,
 // and records each; nil if it was given none.
 func permitter(db *store.DB, task int64, session, rules string) (func(ctx context.Context, tool string, input json.RawMessage) (bool, string, error), error) {
@@ -104,11 +101,10 @@ func permitter(db *store.DB, task int64, session, rules string) (func(ctx contex
 
 // awaitPermission waits for a person's word, and denies when nobody answers.
 func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Duration) (bool, string, error) {
-	tick := time.NewTicker(pollPermission)
-	defer tick.Stop()
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	for {
+		changed := db.Changed()
 		var p ralph.Permission
 		if err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 			p, err = tx.Permission(id)
@@ -121,7 +117,7 @@ func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Dur
 		}
 		reason := ""
 		select {
-		case <-tick.C:
+		case <-changed:
 			continue
 		case <-late.C:
 			reason = fmt.Sprintf("nobody answered within %s. Do without it, or signal blocked (external) and say what you need.", config.FormatDuration(limit))

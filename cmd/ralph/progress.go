@@ -26,7 +26,6 @@ type progress struct {
 	json  bool
 	after int64
 
-	poll    time.Duration
 	batches bool // one run follows the other: each end is worth a line
 	journal bool // the output is systemd's journal, which has times of its own
 
@@ -38,29 +37,35 @@ type progress struct {
 	last     string    // what the last line says; "" if it is none of these
 }
 
-// How often new events are looked for: somebody may be watching a run, hardly a
-// daemon, which is to cost nothing while it waits.
-const (
-	pollEvents = 150 * time.Millisecond
-	pollDaemon = time.Second
-)
+// countdown is how often the last line of a terminal is written anew.
+const countdown = 150 * time.Millisecond
 
 // follow shows events until over is closed, and then those that are left.
 func (p *progress) follow(over <-chan struct{}) error {
-	tick := time.NewTicker(p.poll)
-	defer tick.Stop()
+	var tick <-chan time.Time
+	if p.terminal {
+		ticker := time.NewTicker(countdown)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	changed := p.store.Changed()
+	if err := p.show(); err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-over:
 			p.until, p.task = time.Time{}, 0
 			return errors.Join(p.clear(), p.show())
-		case <-tick.C:
+		case <-changed:
+			changed = p.store.Changed()
 			if err := p.show(); err != nil {
 				return err
 			}
-			if err := p.status(time.Now()); err != nil {
-				return err
-			}
+		case <-tick:
+		}
+		if err := p.status(time.Now()); err != nil {
+			return err
 		}
 	}
 }

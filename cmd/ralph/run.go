@@ -354,11 +354,8 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	}
 	progress := &progress{
 		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
-		poll: pollEvents, batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
+		batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
 		terminal: onTerminal(a.out),
-	}
-	if l.Daemon {
-		progress.poll = pollDaemon
 	}
 	if !progress.json {
 		if err := plan(ctx, a.out, l); err != nil {

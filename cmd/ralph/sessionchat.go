@@ -264,6 +264,7 @@ func (w *chatWatch) follow(ctx context.Context) error {
 		}
 		return nil
 	}
+	changed := w.db.Changed()
 	if err := w.db.View(ctx, begin); err != nil {
 		return err
 	}
@@ -275,6 +276,12 @@ func (w *chatWatch) follow(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+		changed = w.db.Changed()
 		over, err := w.look(ctx)
 		if err != nil || over {
 			if ctx.Err() != nil {

@@ -97,16 +97,20 @@ func (l *sessionLog) follow(ctx context.Context, s ralph.Session) (ralph.Session
 	tick := time.NewTicker(pollFollowed)
 	defer tick.Stop()
 	return s, l.app.with(ctx, func(_ *project, db *store.DB) error {
+		var changed <-chan struct{}
 		for {
-			err := db.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err != nil {
-				return err
+			if changed == nil {
+				changed = db.Changed()
+				err := db.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
+				if ctx.Err() != nil {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
 			}
 			// What was written before it ended is read after that was known.
-			err = l.read()
+			err := l.read()
 			over := !s.CompletedAt.IsZero()
 			if err != nil && (over || !errors.Is(err, fs.ErrNotExist)) || over {
 				return err
@@ -114,6 +118,8 @@ func (l *sessionLog) follow(ctx context.Context, s ralph.Session) (ralph.Session
 			select {
 			case <-ctx.Done():
 				return nil
+			case <-changed:
+				changed = nil
 			case <-tick.C:
 				if readerGone(l.app.out) {
 					return nil

@@ -346,14 +346,8 @@ has. To replace a list, clear it in the same command. What differs is printed.`,
 				if err := tx.UpdateTask(t); err != nil {
 					return err
 				}
-				if t.Status != ralph.InProgress || !edited.ofContract() {
-					return nil
-				}
-				s, err := tx.Session(t.ClaimedBy)
-				if err != nil || s.Origin == ralph.FromHuman { // a person's goes on: people change both
-					return err
-				}
-				return tx.RequestStop(s.ID, "contract", a.person())
+				_, err = tx.StopForContract(before, t, false, a.person())
+				return err
 			})
 			if err != nil {
 				return err
@@ -383,17 +377,6 @@ func added(list, more []string) []string {
 type editedTask struct {
 	ralph.Task
 	Changes map[string]ralph.Change `json:"changes"`
-}
-
-// ofContract reports whether what the task asks for was changed: a session that works
-// on it has begun with something else.
-func (e editedTask) ofContract() bool {
-	for _, name := range []string{"title", "description", "acceptance", "verify"} {
-		if _, changed := e.Changes[name]; changed {
-			return true
-		}
-	}
-	return false
 }
 
 // sayEdited prints what an edit changed, a line each.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
@@ -73,6 +75,10 @@ type watchSource struct {
 	project *project
 	db      *store.DB
 
+	last    watch.Snapshot // what was read of the database last
+	changed <-chan struct{}
+	windows map[string]int64 // of models' contexts
+
 	session string
 	file    io.ReadCloser
 	reader  transcript.Reader
@@ -82,16 +88,47 @@ type watchSource struct {
 // watchedTasks is how many tasks of the queue a screen may show.
 const watchedTasks = 30
 
-// Look implements watch.Source.
+// Look implements watch.Source. The database is read when something has changed in it,
+// and each hour: some things wait for a person only after a while.
 func (s *watchSource) Look(ctx context.Context) (watch.Snapshot, error) {
-	v := watch.Snapshot{Project: filepath.Base(s.project.root)}
 	active, err := loop.Active(s.project.state)
 	if err != nil {
-		return v, err
+		return watch.Snapshot{}, err
 	}
-	v.Running = active
+	now := ralph.At(time.Now())
+	if s.unchanged(active, now) {
+		s.last.At = now
+	} else {
+		s.changed = s.db.Changed()
+		if s.last, err = s.look(ctx, active); err != nil {
+			s.changed = nil
+			return watch.Snapshot{}, err
+		}
+	}
+	v := s.last
+	if v.Session != nil && v.Session.ID == s.session {
+		used, model := s.reader.Context()
+		v.ContextUsed, v.ContextSize = used, cmp.Or(s.windows[model], ralph.DefaultContextWindow)
+	}
+	return v, nil
+}
+
+// unchanged reports whether what was seen last is what there is to see.
+func (s *watchSource) unchanged(active bool, now ralph.Time) bool {
+	select {
+	case <-s.changed:
+		return false
+	default:
+		return s.changed != nil && s.last.Running == active &&
+			s.last.At.Truncate(time.Hour).Equal(now.Truncate(time.Hour))
+	}
+}
+
+// look reads what there is to see in the database.
+func (s *watchSource) look(ctx context.Context, active bool) (watch.Snapshot, error) {
+	v := watch.Snapshot{Project: filepath.Base(s.project.root), Running: active}
 	l := limits(s.project.config.Limits)
-	err = s.db.View(ctx, func(tx *store.Tx) error {
+	err := s.db.View(ctx, func(tx *store.Tx) error {
 		v.At = tx.Now()
 		run, ok, err := tx.LastRun()
 		if err != nil {
@@ -148,15 +185,7 @@ func (s *watchSource) current(tx *store.Tx, v *watch.Snapshot) error {
 	if v.Task, err = tx.Task(session.TaskID); err != nil {
 		return err
 	}
-	if session.ID != s.session {
-		return nil
-	}
-	used, model := s.reader.Context()
-	v.ContextUsed, v.ContextSize = used, ralph.DefaultContextWindow
-	windows, err := tx.ContextWindows()
-	if size := windows[model]; size > 0 {
-		v.ContextSize = size
-	}
+	s.windows, err = tx.ContextWindows()
 	return err
 }
 

@@ -47,7 +47,7 @@ func newLoop(ctx context.Context, a *app, p *project, db *store.DB) (*loop.Loop,
 		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent's prompts are not its own to write
 	}
 	return &loop.Loop{
-		Store: db, Agent: agent, Prepare: agent.Prepare, Place: &place.Place{Dir: p.root, Tree: tree, State: p.state, Saves: c.Git.Snapshot, Watched: c.Stagnation.Files},
+		Store: db, Agent: agent, Prepare: agent.Prepare, Place: &place.Place{Dir: p.root, Tree: tree, State: p.state, Saves: c.Git.Snapshot, TakesBack: c.AfterFailure == "restore", Watched: c.Stagnation.Files},
 		Log:           newLog(a),
 		Configuration: p.configurationFiles(), Kept: p.kept(),
 		Limits:  limits(c.Limits),

@@ -33,6 +33,7 @@ type Config struct {
 	ShutdownGrace     time.Duration `json:"shutdown_grace" default:"30s" doc:"What the session in progress is given to end when ralph is told to stop."`
 	Stagnation        Stagnation    `json:"stagnation"`
 	Configuration     string        `json:"configuration" default:"ask" enum:"ask|approved" doc:"What a run does while ralph.yaml, or what it names, is as a session left it: it waits for ralph approve config (ask, exit status 4), or uses the version that people approved last (approved)."`
+	AfterFailure      string        `json:"after_failure" default:"keep" enum:"keep|restore" doc:"What becomes of the changes of a session that failed (stuck, refused, lost, out of time): they stay in the work tree (keep), or are taken back (restore). Either way ralph snapshot has them."`
 	Prompt            Prompt        `json:"prompt"`
 	Session           Session       `json:"session"`
 	Sessions          Sessions      `json:"sessions"`

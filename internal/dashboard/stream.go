@@ -18,7 +18,7 @@ import (
 
 // Times of a stream.
 const (
-	pollStream = 300 * time.Millisecond // how often news is looked for
+	pollStream = 300 * time.Millisecond // how often it is looked for what a session has said
 	beatStream = 15 * time.Second       // how often a silent one shows that it is there
 	writeTime  = 20 * time.Second       // what a client is given to take what it is sent
 )
@@ -86,6 +86,7 @@ type following struct {
 	at      position
 	task    string // "" for every task
 	session string // whose transcript is followed; "" for none
+	over    bool   // it has ended
 }
 
 // find finds the session that is to be followed.
@@ -106,21 +107,31 @@ func (s *following) run(ctx context.Context) error {
 	if err := s.send("retry: 1000\n\n"); err != nil {
 		return err
 	}
-	tick, beat := time.NewTicker(pollStream), time.NewTicker(beatStream)
-	defer tick.Stop()
+	beat := time.NewTicker(beatStream)
 	defer beat.Stop()
+	var tick <-chan time.Time
+	if s.session != "" {
+		ticker := time.NewTicker(pollStream)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	var changed <-chan struct{}
 	for {
-		err := s.news(ctx)
-		if err == nil {
-			err = s.entries(ctx)
+		if changed == nil {
+			changed = s.app.Store.Changed()
+			if err := s.news(ctx); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		if err := s.entries(); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-changed:
+			changed = nil
+		case <-tick:
 		case <-beat.C:
 			if err := s.send(": still here\n\n"); err != nil {
 				return err
@@ -131,12 +142,30 @@ func (s *following) run(ctx context.Context) error {
 
 // news sends what there is of it.
 func (s *following) news(ctx context.Context) error {
+	for {
+		n, err := s.page(ctx)
+		if err != nil || n < maxEvents {
+			return err
+		}
+	}
+}
+
+// page sends a page of the news, and returns how much it was. It also looks whether the
+// session that is followed has ended.
+func (s *following) page(ctx context.Context) (int, error) {
 	var events []ralph.Event
 	if err := s.app.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if s.session != "" {
+			row, err := tx.Session(s.session)
+			if err != nil {
+				return err
+			}
+			s.over = !row.CompletedAt.IsZero()
+		}
 		events, err = tx.Events(s.at.event, maxEvents)
 		return err
 	}); err != nil {
-		return err
+		return 0, err
 	}
 	for _, e := range events {
 		s.at.event = e.ID
@@ -147,29 +176,25 @@ func (s *following) news(ctx context.Context) error {
 		}
 		data, err := json.Marshal(news{e.Type, e.TaskID, e.SessionID})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if err := s.send(fmt.Sprintf("id: %s\nevent: change\ndata: %s\n\n", s.at, data)); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(events), nil
 }
 
 // maxSent is how many entries are sent at a time.
 const maxSent = 100
 
 // entries sends what the session has done since.
-func (s *following) entries(ctx context.Context) error {
+func (s *following) entries() error {
 	if s.session == "" {
 		return nil
 	}
-	var row ralph.Session
-	if err := s.app.Store.View(ctx, func(tx *store.Tx) (err error) { row, err = tx.Session(s.session); return err }); err != nil {
-		return err
-	}
 	j := s.app.transcripts.journal(s.session)
-	all, err := j.catchUp(!row.CompletedAt.IsZero())
+	all, err := j.catchUp(s.over)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it has not begun to speak
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"os/exec"
@@ -44,21 +45,15 @@ type bench struct {
 	blocks map[string][]block // all that there are, by their files
 
 	mu      sync.Mutex
-	killers map[string][]killer // by the function of their mutants, the latest first
+	killers map[string][]test // of the mutants of a function, the latest first
 }
 
-// A killer is a test, or a part of one, that has found a mutant.
-type killer struct {
-	test
-	part string
-}
-
-// A test is one function of a package's tests, with what it ran through and how long
-// it took.
+// A test is one function of a package's tests, or a part of one that takes long, with
+// what it ran through and how long it took.
 type test struct {
-	pkg, name string
-	took      time.Duration
-	through   map[string][]block // by their files
+	pkg, name, part string
+	took            time.Duration
+	through         map[string][]block // by their files
 }
 
 // A block is a piece of a file that is run as a whole.
@@ -67,10 +62,13 @@ type block struct{ from, to place }
 // measure runs the tests that may be needed, each by itself.
 func (b *bench) measure(ctx context.Context, list []suspect) error {
 	folders, packages := map[string]bool{}, map[string]bool{}
+	var judges []judge
 	for _, s := range list {
 		folders["./"+filepath.ToSlash(filepath.Dir(s.file))] = true
-		for _, pkg := range s.tests {
-			packages[pkg] = true
+		for _, j := range s.judges {
+			if packages[j.pkg] = true; !slices.Contains(judges, j) {
+				judges = append(judges, j)
+			}
 		}
 	}
 	over := "-coverpkg=" + strings.Join(slices.Sorted(maps.Keys(folders)), ",")
@@ -86,10 +84,9 @@ func (b *bench) measure(ctx context.Context, list []suspect) error {
 			return fmt.Errorf("tests of %s: %w", pkg, err)
 		}
 		for _, name := range strings.Fields(string(names)) {
-			if idle.MatchString(name) {
-				continue
+			if sits(judges, pkg, name) {
+				jobs.Go(func() error { return b.look(ctx, binary, test{pkg: pkg, name: name}) })
 			}
-			jobs.Go(func() error { return b.look(ctx, binary, pkg, name) })
 		}
 	}
 	err = jobs.Wait()
@@ -97,15 +94,27 @@ func (b *bench) measure(ctx context.Context, list []suspect) error {
 	return errors.Join(err, c.dissolve())
 }
 
-// look runs one test without any mutant.
-func (b *bench) look(ctx context.Context, binary, pkg, name string) error {
-	profile := filepath.Join(b.dir, filepath.Base(pkg)+"."+name)
+// long is how long a test takes of which each part is looked at by itself.
+const long = 300 * time.Millisecond
+
+// look runs one test, or a part of it, without any mutant.
+func (b *bench) look(ctx context.Context, binary string, t test) error {
+	profile := filepath.Join(b.dir, strings.NewReplacer("/", "_").Replace(t.pkg+"."+t.name+"."+t.part))
 	began := time.Now()
-	v, said, err := b.run(ctx, binary, -1, []test{{pkg: pkg, name: name, took: time.Minute}}, nil, "-test.coverprofile", profile)
+	t.took = time.Minute
+	v, said, err := b.run(ctx, binary, -1, []test{t}, "-test.v", "-test.coverprofile", profile)
 	if err != nil || v != survived {
-		return errors.Join(err, fmt.Errorf("%s does not pass without a mutant either: %s\n%s", name, v, said))
+		return errors.Join(err, fmt.Errorf("%s/%s does not pass without a mutant either: %s\n%s", t.name, t.part, v, said))
 	}
-	t := test{pkg: pkg, name: name, took: time.Since(began), through: map[string][]block{}}
+	t.took, t.through = time.Since(began), map[string][]block{}
+	if parts := passed.FindAllStringSubmatch(said, -1); t.part == "" && t.took > long && len(parts) > 0 {
+		for _, m := range parts {
+			if err := b.look(ctx, binary, test{pkg: t.pkg, name: t.name, part: m[1]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	all := map[string][]block{}
 	lines, err := os.ReadFile(profile)
 	for _, m := range profiled.FindAllStringSubmatch(string(lines), -1) {
@@ -127,6 +136,9 @@ func (b *bench) look(ctx context.Context, binary, pkg, name string) error {
 	return err
 }
 
+// passed is a part of a test.
+var passed = regexp.MustCompile(`(?m)^    --- PASS: \w+/(\S+)`)
+
 // profiled is a line of a profile, of a file of this module.
 var profiled = regexp.MustCompile(`(?m)^ralph/(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
 
@@ -138,7 +150,7 @@ func (b *bench) holding(s suspect) (list []test) {
 		is = func(b block) bool { return before(s.reach[0], b.from) && before(b.from, s.reach[1]) }
 	}
 	for _, t := range b.tests {
-		if slices.Contains(s.tests, t.pkg) && (s.function == "" || slices.ContainsFunc(t.through[s.file], is)) {
+		if sits(s.judges, t.pkg, t.name) && (s.function == "" || slices.ContainsFunc(t.through[s.file], is)) {
 			list = append(list, t)
 		}
 	}
@@ -204,14 +216,14 @@ func (b *bench) agree(ctx context.Context, c court, list []suspect) error {
 	known := map[string]bool{}
 	for _, s := range list {
 		for _, t := range b.holding(s) {
-			if !known[t.pkg+" "+t.name] {
-				known[t.pkg+" "+t.name] = true
-				needed[t.pkg] = append(needed[t.pkg], t)
+			if key := t.pkg + " " + t.name; !known[key] {
+				known[key] = true
+				needed[t.pkg] = append(needed[t.pkg], test{pkg: t.pkg, name: t.name, took: time.Minute})
 			}
 		}
 	}
 	for pkg, tests := range needed {
-		if v, said, err := b.run(ctx, c[pkg], -1, tests, nil); err != nil || v != survived {
+		if v, said, err := b.run(ctx, c[pkg], -1, tests); err != nil || v != survived {
 			return errors.Join(err, fmt.Errorf("the tests of %s do not pass without a mutant either: %s\n%s", pkg, v, said))
 		}
 	}
@@ -224,7 +236,7 @@ func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
 	if err != nil {
 		return "", err
 	}
-	c, refused, err := b.convene(ctx, map[string][]byte{s.file: s.apply(source)}, s.tests)
+	c, refused, err := b.convene(ctx, map[string][]byte{s.file: s.apply(source)}, b.packages(s))
 	if err != nil || refused != "" {
 		return notViable, err
 	}
@@ -232,21 +244,29 @@ func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
 	return v, errors.Join(err, c.dissolve())
 }
 
+// packages are those whose tests hold some mutants.
+func (b *bench) packages(list ...suspect) []string {
+	packages := map[string]bool{}
+	for _, s := range list {
+		for _, t := range b.holding(s) {
+			packages[t.pkg] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(packages))
+}
+
 // together builds many mutants at once: each function begins with a choice among its
 // mutated bodies, and the environment of the test says which one it is. Those that do
 // not compile are found by the compiler's messages and left out.
 func (b *bench) together(ctx context.Context, list []suspect) (c court, refused map[int]bool, err error) {
-	packages := map[string]bool{}
-	for _, t := range b.tests {
-		packages[t.pkg] = true
-	}
+	packages := b.packages(list...)
 	refused = map[int]bool{}
 	for {
 		files, err := b.instrument(list, refused)
 		if err != nil {
 			return nil, nil, err
 		}
-		c, said, err := b.convene(ctx, files, slices.Sorted(maps.Keys(packages)))
+		c, said, err := b.convene(ctx, files, packages)
 		if err != nil || c != nil {
 			return c, refused, err
 		}
@@ -322,7 +342,7 @@ func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]b
 		out.Write(source[from:])
 		files[name] = out.Bytes()
 		pkg := packageName.FindSubmatch(source)[1]
-		files[filepath.Join(filepath.Dir(name), "mutant_of_the_test.go")] = fmt.Appendf(nil, chooser, pkg, active)
+		files[filepath.Join(filepath.Dir(name), "chosen_mutant.go")] = fmt.Appendf(nil, chooser, pkg, active)
 	}
 	return files, nil
 }
@@ -340,60 +360,64 @@ const guesses = 3
 // judge shows one mutant of a function to tests until one finds it: those first that
 // have found others there, and then the fastest.
 func (b *bench) judge(ctx context.Context, c court, number int, function string, tests []test) (verdict, error) {
-	for _, pkg := range slices.Sorted(maps.Keys(c)) {
-		own := slices.DeleteFunc(slices.Clone(tests), func(t test) bool { return t.pkg != pkg })
-		key := pkg + " " + function
-		b.mu.Lock()
-		first := b.killers[key][:min(guesses, len(b.killers[key]))]
-		b.mu.Unlock()
-		var likely []test
-		var parts []string
-		for _, k := range first {
-			likely, parts = append(likely, k.test), append(parts, k.part)
+	b.mu.Lock()
+	tests = slices.Concat(b.killers[function][:min(guesses, len(b.killers[function]))], tests)
+	b.mu.Unlock()
+	for tests := range sittings(tests) {
+		v, said, err := b.run(ctx, c[tests[0].pkg], number, tests)
+		if err != nil {
+			return "", err
 		}
-		if len(likely) > 0 {
-			if v, _, err := b.run(ctx, c[pkg], number, likely, parts); v != survived || err != nil {
-				return v, err
-			}
-		}
-		for len(own) > 0 {
-			n, took := 0, time.Duration(0)
-			for ; n < len(own) && (n == 0 || took+own[n].took <= sitting); n++ {
-				took += own[n].took
-			}
-			v, said, err := b.run(ctx, c[pkg], number, own[:n], nil)
-			if v == killed {
-				b.note(key, own[:n], said)
-			}
-			if v != survived || err != nil {
-				return v, err
-			}
-			own = own[n:]
+		if v != survived {
+			b.note(function, tests, said)
+			return v, nil
 		}
 	}
 	return survived, nil
 }
 
-// note remembers which part of which test has found a mutant.
-func (b *bench) note(key string, tests []test, said string) {
-	var name, part string
-	for _, m := range failed.FindAllStringSubmatch(said, -1) {
-		name, part = m[1], m[2] // a part stands below its test
-	}
-	for _, t := range tests {
-		if t.name == name {
-			b.mu.Lock()
-			b.killers[key] = slices.Insert(b.killers[key], 0, killer{t, part})
-			b.mu.Unlock()
+// sittings are those of the tests that are run at once: of one package, and either whole
+// or parts.
+func sittings(tests []test) iter.Seq[[]test] {
+	return func(yield func([]test) bool) {
+		for len(tests) > 0 {
+			n, took := 1, tests[0].took
+			for ; n < len(tests) && took+tests[n].took <= sitting; n++ {
+				if tests[n].pkg != tests[0].pkg || (tests[n].part == "") != (tests[0].part == "") {
+					break
+				}
+				took += tests[n].took
+			}
+			if !yield(tests[:n]) {
+				return
+			}
+			tests = tests[n:]
 		}
+	}
+}
+
+// note remembers which of some tests has found a mutant.
+func (b *bench) note(function string, tests []test, said string) {
+	for _, m := range failed.FindAllStringSubmatch(said, -1) {
+		i := slices.IndexFunc(tests, func(t test) bool { return t.name == m[1] && (t.part == "" || t.part == m[2]) })
+		if i < 0 {
+			continue
+		}
+		killer := tests[i]
+		killer.part = cmp.Or(killer.part, m[2])
+		b.mu.Lock()
+		b.killers[function] = slices.Insert(slices.DeleteFunc(b.killers[function], func(t test) bool {
+			return t.name == killer.name && t.part == killer.part
+		}), 0, killer)
+		b.mu.Unlock()
 	}
 }
 
 var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\w+)/?([^/ ]*)\S* \(`)
 
-// run has some tests of one package look at a mutant, or some parts of them alone.
+// run has some tests of a sitting look at a mutant.
 func (b *bench) run(
-	ctx context.Context, binary string, number int, tests []test, parts []string, flags ...string,
+	ctx context.Context, binary string, number int, tests []test, flags ...string,
 ) (_ verdict, said string, err error) {
 	temporary, err := os.MkdirTemp(b.dir, "tmp")
 	if err != nil {
@@ -401,16 +425,15 @@ func (b *bench) run(
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
 	limit := 10 * time.Second
-	names := make([]string, len(tests))
-	for i, t := range tests {
-		names[i] = t.name
+	var names, parts []string
+	for _, t := range tests {
 		limit += 10 * t.took
+		if names = append(names, t.name); t.part != "" {
+			parts = append(parts, regexp.QuoteMeta(t.part))
+		}
 	}
 	chosen := "^(" + strings.Join(names, "|") + ")$"
-	if !slices.Contains(parts, "") && len(parts) > 0 {
-		for i, p := range parts {
-			parts[i] = regexp.QuoteMeta(p)
-		}
+	if len(parts) > 0 {
 		chosen += "/^(" + strings.Join(parts, "|") + ")$"
 	}
 	timed, cancel := context.WithTimeout(ctx, limit+10*time.Second) // the binary ends itself before
@@ -426,7 +449,7 @@ func (b *bench) run(
 	case ctx.Err() != nil:
 		return "", "", ctx.Err()
 	case err == nil:
-		return survived, "", nil
+		return survived, out.String(), nil
 	case timed.Err() != nil || bytes.Contains(out.Bytes(), []byte("panic: test timed out after ")):
 		return timedOut, out.String(), nil
 	case errors.As(err, &exit):

@@ -33,11 +33,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A target is a set of functions, and the packages whose tests hold them.
+// A target is a set of functions, and those whose tests hold them.
 type target struct {
 	files     string   // a glob, relative to the root of the module; tests are left out
 	functions []string // regular expressions of whole names; none is for all, and for what is outside of functions
-	tests     []string // folders, relative to the root of the module
+	judges    []judge
+}
+
+// A judge is a set of tests.
+type judge struct {
+	pkg string         // a folder, relative to the root of the module
+	run *regexp.Regexp // of their names
+}
+
+// sits tells that a test is among some judges.
+func sits(judges []judge, pkg, name string) bool {
+	return slices.ContainsFunc(judges, func(j judge) bool { return j.pkg == pkg && j.run.MatchString(name) })
 }
 
 //go:embed accepted.txt
@@ -106,7 +117,7 @@ func run(args []string, out, log io.Writer) error {
 // A suspect is a mutant of a target.
 type suspect struct {
 	mutant
-	tests []string // the target's
+	judges []judge
 }
 
 // String is a suspect on one line.
@@ -146,7 +157,7 @@ func inScope(root string) (found []suspect, err error) {
 				return nil, err
 			}
 			for _, m := range list {
-				found = append(found, suspect{m, t.tests})
+				found = append(found, suspect{m, t.judges})
 			}
 		}
 		if len(missing) > 0 {
@@ -180,7 +191,7 @@ func try(
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{root: root, dir: dir, jobs: o.jobs, blocks: map[string][]block{}, killers: map[string][]killer{}}
+	b := &bench{root: root, dir: dir, jobs: o.jobs, blocks: map[string][]block{}, killers: map[string][]test{}}
 	began := time.Now()
 	if err := b.measure(ctx, found); err != nil {
 		return err

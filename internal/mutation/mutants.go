@@ -149,6 +149,12 @@ func (f *finder) node(n ast.Node) bool {
 			f.replace("not", n, n.Pos(), n.X.Pos(), "")
 		}
 	case *ast.IfStmt:
+		if n.Else == nil && !slices.ContainsFunc(n.Body.List, acts) {
+			if n.Init != nil {
+				ast.Inspect(n.Init, f.node)
+			}
+			return false
+		}
 		f.condition(n.Cond)
 	case *ast.ForStmt:
 		f.condition(n.Cond)
@@ -266,11 +272,14 @@ func (f *finder) clause(n *ast.CaseClause) {
 // uses them would compile.
 func (f *finder) drop(list []ast.Stmt) {
 	for _, s := range list {
-		if c, ok := s.(*ast.IfStmt); ok && c.Init == nil && c.Else == nil && len(c.Body.List) == 1 && droppable(c.Body.List[0]) {
+		c, ok := s.(*ast.IfStmt)
+		if ok && (!acts(c) || c.Init == nil && c.Else == nil && len(c.Body.List) == 1 && droppable(c.Body.List[0])) {
 			continue // the same as without its only statement
 		}
 		if a, ok := s.(*ast.AssignStmt); ok && a.Tok == token.ASSIGN { // what it uses stays used
-			if blank := strings.Repeat(", _", len(a.Lhs))[2:]; blank != string(f.source[f.set.Position(s.Pos()).Offset:f.set.Position(a.Lhs[len(a.Lhs)-1].End()).Offset]) {
+			blank := strings.Repeat(", _", len(a.Lhs))[2:]
+			from, to := f.set.Position(s.Pos()).Offset, f.set.Position(a.Lhs[len(a.Lhs)-1].End()).Offset
+			if blank != string(f.source[from:to]) {
 				f.replace("drop", s, s.Pos(), a.TokPos, blank+" ")
 			} else {
 				f.replace("drop", s, s.Pos(), s.End(), "")
@@ -285,11 +294,30 @@ func droppable(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.AssignStmt:
 		return s.Tok != token.DEFINE
-	case *ast.ExprStmt, *ast.IncDecStmt, *ast.SendStmt, *ast.DeferStmt, *ast.GoStmt,
+	case *ast.ExprStmt:
+		return acts(s)
+	case *ast.IncDecStmt, *ast.SendStmt, *ast.DeferStmt, *ast.GoStmt,
 		*ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt:
 		return true
 	}
 	return false
+}
+
+// acts tells that a statement does more than write to a log, perhaps on a condition:
+// what is in the log is no rule.
+func acts(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.IfStmt:
+		return s.Init != nil || s.Else != nil || slices.ContainsFunc(s.Body.List, acts)
+	case *ast.ExprStmt:
+		if call, ok := s.X.(*ast.CallExpr); ok {
+			if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+				log, ok := method.X.(*ast.SelectorExpr)
+				return !ok || log.Sel.Name != "Log"
+			}
+		}
+	}
+	return true
 }
 
 // operator replaces one token of a node.

@@ -1,45 +1,69 @@
 package main
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
-// idle are tests that judge nothing: what a run asks of its database, a fault at every
-// write, and days of a daemon, which take long and say nothing that others do not.
-var idle = regexp.MustCompile("^Test(AnyWriteMayFail|NoStatementOfTheLoop.*|ASessionAsksLittle.*|Batches.*|ABatch.*|" +
-	"SessionsBeginOnlyWithin.*|ADaemonTakesUp.*|ARunEndsWithItsWork.*|EachSessionOfATask.*|TheThirdSession.*)$")
+// of are judges: some of a package's tests, by the beginnings of their names, or all.
+func of(pkg string, tests ...string) judge {
+	return judge{pkg: pkg, run: regexp.MustCompile("^(" + strings.Join(tests, "|") + ")")}
+}
 
-// scope is what is broken, and whose tests are to notice: of them, those that run
+// Of loop's tests, those that judge the same things.
+var (
+	decisions = of("loop",
+		"TestTheModelOfASession", "TestLimitsOfARun", "TestUsageWindows", "TestADayBegins", "TestAfterAnAgentError",
+		"TestHowARunEndsWithNothingLeftToDo",
+	)
+	sessions = of("loop", "TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped")
+	lost     = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
+	claims   = of("loop",
+		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
+		"TestATaskWhoseAttempts", "TestAPersonsClaim",
+	)
+	red  = of("loop", "TestARunThatBeginsRed", "TestADaemonWaitsUntil")
+	runs = of("loop",
+		"TestSessionsInARow", "TestAnAgentThatDoesNothing", "TestARunWorksOn", "TestALostRace", "TestATaskThatNeverStandsStill",
+		"TestAUsageWindow", "TestTheWaitsForAnAgent", "TestADaemonHas", "TestARunWithALimit", "TestADaemonThatWaits", "TestADaemonStill",
+	)
+	faults = of("loop", "TestNoFailureOfTheDatabase")
+)
+
+// scope is what is broken, and who is to notice: of its judges' tests those that run
 // through the mutant, the fastest first.
 //
 // Left out of loop is what needs real processes or the command line, which the stories of
-// cmd/ralph hold: freezing, people's words to an agent that works, git's part of the evidence.
+// cmd/ralph hold: freezing, and people's words to an agent that works.
 //
 // Of signals/near.go, what compares texts by shares and thresholds is left out:
 // TestMergingIsMeasured measures it on labelled pairs, between which a threshold may move.
 var scope = []target{
-	{files: "signals/[^n]*.go", tests: []string{"signals"}},
+	{files: "signals/[^n]*.go", judges: []judge{of("signals")}},
 	{files: "signals/near.go", functions: []string{
 		"learnings", "merged", "Against", "headOf", "alike", "sameAudience", "taughtNew", "fuller",
-	}, tests: []string{"signals"}},
-	{files: "loop/**/*.go", functions: []string{
-		// Limits, clocks, models, what is charged.
-		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", `Models\.choose`, "causeOf", `Limits\.withCause`,
-		`newClock|clock\..*`, `idleness\..*`,
-		// What a session changed, and protected files.
-		`hashes\.differ`, `parts\..*`, `Place\.Files`, "Digests?", "digest(Matches|One|File)", "welcome", "farewell",
-		"tampered", "paths", "isHidden", "assumed", "hiding", "below",
-		// Verification.
-		"Judge", `Verifier\.(excusable|Red|KnownRed|Tampered)`, `finding\..*`,
-		`session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", "shortly",
-		// What its agent is told.
-		`session\.(turnEnded|reply|objection|unheard)`, "calledOff",
-		// Settling.
-		`session\.(settle|observe|claimed|checkpoint|take)`, "killedCommands",
-		// Recovery and lapses.
-		`Loop\.(recover|recoverOne|unsettled|salvage|reopen|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
-		// A red begin.
-		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`, `Loop\.nameTests`,
-		// What a run counts, waits for and ends with.
-		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|obeying|session)`,
-		`Loop\.pick`, "judgeRest", "unsettledEnds", "Outside",
-	}, tests: []string{"loop", "loop/session", "loop/check", "loop/place"}},
+	}, judges: []judge{of("signals")}},
+	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, what a session changed
+		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", `Models\.choose`, `Limits\.withCause`,
+		"causeOf", `newClock|clock\..*`, `idleness\..*`, `hashes\.differ`, `parts\..*`, "judgeRest", "Shortly",
+	}, judges: []judge{decisions, of("loop/session")}},
+	{files: "loop/**/*.go", functions: []string{ // protected files and baselines
+		`Place\.Files`, "Digests?", "digest(Matches|One|File)", "below", "welcome", "farewell", "tampered", "paths",
+		"isHidden", "assumed", "hiding", "Judge", `Verifier\.excusable`,
+	}, judges: []judge{of("loop/check"), of("loop/place")}},
+	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
+		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", `Verifier\.Tampered`,
+		`Session\.(turnEnded|reply|objection)`, `runner\.obeying`,
+	}, judges: []judge{sessions, faults}},
+	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
+		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands", `Needs\.(Recover|reopen|Lapse)`,
+		`Loop\.(recover|each|unsettled|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
+	}, judges: []judge{sessions, lost, claims, faults}},
+	{files: "loop/**/*.go", functions: []string{ // a red begin
+		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`, `Loop\.nameTests`, `Verifier\.(Red|KnownRed)`,
+	}, judges: []judge{red}},
+	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
+		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|mayBegin|session)`,
+		`Loop\.pick`, "unsettledEnds", "Outside",
+	}, judges: []judge{runs, lost, claims, faults}},
 }

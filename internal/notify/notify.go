@@ -45,9 +45,8 @@ type Notifier struct {
 }
 
 const (
-	poll       = 500 * time.Millisecond // how often new events are looked for
-	afterError = 30 * time.Second       // how long a database that does not answer is left alone
-	batch      = 200                    // events read at once
+	afterError = 30 * time.Second // how long a database that does not answer is left alone
+	batch      = 200              // events read at once
 
 	firstWait = time.Second     // before the second try
 	waitGrows = 4               // times, with each further try
@@ -153,13 +152,14 @@ func (l *line) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		// Looked at before reading: all that was recorded until then is read.
 		over := closed(l.Over)
-		pause := poll
+		var pause <-chan time.Time
+		changed := l.Store.Changed()
 		told, more, err := l.once(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			l.Log.Warn("events cannot be read for notifications", "receiver", l.name, "error", err)
-			pause = afterError
+			changed, pause = nil, time.After(afterError)
 		case more:
 			continue
 		case over:
@@ -171,7 +171,8 @@ func (l *line) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause):
+		case <-changed:
+		case <-pause:
 		case <-l.unlessClosed(over):
 		}
 	}

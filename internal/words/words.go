@@ -40,6 +40,8 @@ func Short(e ralph.Event, now time.Time) string {
 		return fmt.Sprintf("    refused: `%s`, which only people may do", text.Line(d.Command, 200))
 	case ralph.SessionEnded:
 		return ended(e, d)
+	case ralph.SessionRestored:
+		return "    ! " + text.Line(d.Note, 400)
 	case ralph.TaskCommitted:
 		return fmt.Sprintf("    committed %.12s", d.Commit)
 	case ralph.PermissionAsked:

@@ -66,6 +66,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 			ralph.SessionEnded{Status: "completed", StatusReason: "done", Seconds: 4, CostUSD: 0.5, Gone: []string{"a", "b"}, SnapshotID: 9, Notes: []string{"n"}},
 			"■ TASK-7 → completed: done (4 s, $0.50)\n          ! 2 files that you had not committed are gone (a, b): `ralph snapshot restore 9`\n          ! n", "=", "",
 		},
+		{ralph.SessionRestored{Note: "n"}, "    ! n", "TASK-7 ! n", ""},
 		{ralph.ConfigurationApproved{By: "ann"}, "", "configuration.approved TASK-7 {", ""},
 		{
 			ralph.PermissionAsked{Tool: "Bash", Input: "rm\x1b", PermissionID: 6},

@@ -129,17 +129,33 @@ func gitAbove(dir string) (string, error) {
 }
 
 // places asks git for the top of the work tree around dir, the git directory that all
-// work trees share, that of this one, and for more. The error wraps [ErrNoRepo] if
+// work trees share, that of this one, and for more. The work tree is the folder that
+// the nearest .git is in, whatever core.worktree says. The error wraps [ErrNoRepo] if
 // there is none.
 func places(ctx context.Context, dir string, more ...string) ([]string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, unreadable(dir, err)
+	}
+	at, err := gitAbove(real)
+	if err != nil {
+		return nil, err
+	}
+	var env []string
+	if at != "" {
+		if within(real, at) {
+			return nil, noWorkTree(dir)
+		}
+		env = []string{"GIT_WORK_TREE=" + filepath.Dir(at)}
+	}
 	names := append([]string{"--show-toplevel", "--git-common-dir", "--absolute-git-dir"}, more...)
 	ask := func(names ...string) (string, error) {
-		out, err := run(ctx, dir, nil, append([]string{"rev-parse", "--path-format=absolute"}, names...)...)
+		out, err := runWithin(ctx, gitLimit, dir, env, "", append([]string{"rev-parse", "--path-format=absolute"}, names...)...)
 		return strings.TrimSuffix(string(out), "\n"), err
 	}
 	text, err := ask(names...)
 	if err != nil {
-		return nil, whyNot(ctx, dir, err)
+		return nil, whyNot(ctx, dir, at, err)
 	}
 	lines := strings.Split(text, "\n")
 	if len(lines) != len(names) { // there are newlines in a path
@@ -147,30 +163,29 @@ func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 		for _, name := range names {
 			line, err := ask(name)
 			if err != nil {
-				return nil, whyNot(ctx, dir, err)
+				return nil, whyNot(ctx, dir, at, err)
 			}
 			lines = append(lines, line)
 		}
 	}
-	return lines, itsOwn(dir, lines[0], lines[2])
+	if at == "" {
+		return nil, noWorkTree(dir)
+	}
+	if nearest, err := gitDirOf(at); err != nil || !sameFile(nearest, lines[2]) {
+		// Past a .git that it does not understand git goes on to a repository further up,
+		// whose project is another.
+		return nil, unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), but git passes it over and takes the repository of %s", at, lines[2]))
+	}
+	if lines[1] == lines[2] && isBare(lines[1]) {
+		return nil, fmt.Errorf("%s: %w: core.bare is set in %s; `git config core.bare false` in %s takes that back", dir, ErrNoWorkTree, filepath.Join(lines[1], "config"), filepath.Dir(at))
+	}
+	return lines, nil
 }
 
-// itsOwn sees to it that git has taken the nearest .git: past one that it does not
-// understand it goes on to a repository further up, whose project is another.
-func itsOwn(dir, top, gitDir string) error {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return unreadable(dir, err)
-	}
-	at, err := gitAbove(real)
-	if err != nil || at == "" {
-		return err
-	}
-	nearest, err := gitDirOf(at)
-	if err == nil && sameFile(nearest, gitDir) {
-		return nil
-	}
-	return unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), but git passes it over and takes the repository of %s", at, top))
+// within tells whether a path is dir or below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // sameFile tells whether two paths are the same file.
@@ -180,22 +195,14 @@ func sameFile(a, b string) bool {
 	return xerr == nil && yerr == nil && os.SameFile(x, y)
 }
 
-// whyNot says why git does not tell its places.
-func whyNot(ctx context.Context, dir string, err error) error {
+// whyNot says why git does not tell its places; at is the nearest .git.
+func whyNot(ctx context.Context, dir, at string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || ctx.Err() != nil {
 		return err
 	}
 	var exit *exitError
 	if said := err.Error(); errors.As(err, &exit) && strings.Contains(said, "not a git repository") {
-		real, rerr := filepath.EvalSymlinks(dir)
-		if rerr != nil {
-			return unreadable(dir, rerr)
-		}
-		at, aerr := gitAbove(real)
-		switch {
-		case aerr != nil:
-			return aerr
-		case at == "":
+		if at == "" {
 			return fmt.Errorf("%s: %w", dir, ErrNoRepo)
 		}
 		return unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), but %w", at, err))

@@ -64,17 +64,19 @@ func command(ctx context.Context, dir string, env []string, args ...string) *exe
 // exitError is what git says with its exit status.
 type exitError = exec.ExitError
 
-// run runs git in dir. The error carries what git said.
-func run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
-	return runInput(ctx, dir, env, "", args...)
+// run runs git in the project's root. The error carries what git said.
+func (t *Tree) run(ctx context.Context, env []string, args ...string) ([]byte, error) {
+	return t.runInput(ctx, env, "", args...)
 }
 
-// runInput is run with something on standard input.
-func runInput(ctx context.Context, dir string, env []string, input string, args ...string) ([]byte, error) {
-	return runWithin(ctx, gitLimit, dir, env, input, args...)
+// runInput is run with something on standard input. Where the repository and its work
+// tree are git is told, whatever the repository's configuration says of that.
+func (t *Tree) runInput(ctx context.Context, env []string, input string, args ...string) ([]byte, error) {
+	here := []string{"GIT_DIR=" + t.git, "GIT_WORK_TREE=" + t.top()}
+	return runWithin(ctx, gitLimit, t.root, append(here, env...), input, args...)
 }
 
-// runWithin is runInput with a limit of its own.
+// runWithin runs git in dir, for so long at most.
 func runWithin(ctx context.Context, limit time.Duration, dir string, env []string, input string, args ...string) ([]byte, error) {
 	within, cancel := context.WithTimeoutCause(ctx, limit, errSlow)
 	defer cancel()
@@ -104,7 +106,7 @@ func runWithin(ctx context.Context, limit time.Duration, dir string, env []strin
 
 // subcommand is the command of git's, without the options before it.
 func subcommand(args []string) string {
-	for len(args) > 2 && args[0] == "-c" {
+	for len(args) > 2 && (args[0] == "-c" || args[0] == "-C") {
 		args = args[2:]
 	}
 	return args[0]
@@ -121,7 +123,7 @@ func (t *Tree) overrides(ctx context.Context) ([]string, error) {
 		return t.known.overrides, nil
 	}
 	t.known.config = ""
-	out, err := run(ctx, t.root, nil, "config", "--name-only", "-z", "--get-regexp", `^(filter|hook)\.`)
+	out, err := t.run(ctx, nil, "config", "--name-only", "-z", "--get-regexp", `^(filter|hook)\.`)
 	var none *exitError // exit status 1: there are none
 	if err != nil && (!errors.As(err, &none) || none.ExitCode() != 1) {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // ErrGone says that the repository of a work tree is not the one any more that it was
@@ -49,6 +50,12 @@ func (t *Tree) Intact() error {
 			return fmt.Errorf("the git repository cannot be looked at: %w", err)
 		case !os.SameFile(now, h.info):
 			return fmt.Errorf("%w: %s is another one now", ErrGone, h.folder.Name())
+		}
+	}
+	if len(t.held) > 0 {
+		at := filepath.Join(t.top(), ".git")
+		if dir, err := gitDirOf(at); err == nil && !sameFile(dir, t.git) || err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("%w: %s does not lead to %s any more", ErrGone, at, t.git)
 		}
 	}
 	return nil

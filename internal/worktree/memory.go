@@ -99,10 +99,10 @@ func (t *Tree) head(ctx context.Context) (commit, branch string) {
 	if commit, branch, ok := t.headFile(); ok {
 		return commit, branch
 	}
-	if out, err := run(ctx, t.root, nil, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil {
+	if out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil {
 		commit = strings.TrimSpace(string(out))
 	}
-	if out, err := run(ctx, t.root, nil, "symbolic-ref", "--quiet", "HEAD"); err == nil {
+	if out, err := t.run(ctx, nil, "symbolic-ref", "--quiet", "HEAD"); err == nil {
 		branch = strings.TrimSpace(string(out))
 	}
 	return commit, branch

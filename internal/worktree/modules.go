@@ -99,9 +99,25 @@ func (t *Tree) lookInto(ctx context.Context, scratch string, links []gitlink, lo
 	return modules, nil
 }
 
+// emptied are the repositories within that were there before and of which only the
+// folder is left, as after `git submodule deinit`.
+func (t *Tree) emptied(before, after Snapshot) (names []string) {
+	for name := range before.Modules {
+		info, err := os.Lstat(filepath.Join(t.root, filepath.FromSlash(name)))
+		if _, still := after.Modules[name]; !still && err == nil && info.IsDir() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // changesWithin are the files and commits of the repositories within that differ
 // between two snapshots. Of one that is new, its uncommitted files count.
 func (t *Tree) changesWithin(ctx context.Context, before, after Snapshot, scratch string) (files []ralph.FileChange, commits []string, err error) {
+	for _, name := range t.emptied(before, after) {
+		files = append(files, ralph.FileChange{Path: name, Status: "deleted"})
+	}
 	for name, now := range after.Modules {
 		was, known := before.Modules[name]
 		switch {
@@ -162,15 +178,20 @@ func (t *Tree) addAll(ctx context.Context, env []string, what string, links []gi
 	}
 	// An untracked repository without a commit, or an unreadable file, makes add
 	// complain about that file and go on with the others.
-	if _, err := run(ctx, t.root, env, add...); err != nil {
-		var exit *exitError
-		if !errors.As(err, &exit) || ctx.Err() != nil {
+	if _, err := t.run(ctx, env, add...); err != nil {
+		if !complains(err) || ctx.Err() != nil {
 			return err
 		}
 	}
 	if moved.Len() == 0 {
 		return nil
 	}
-	_, err := runInput(ctx, t.root, env, moved.String(), "update-index", "-z", "--index-info")
+	_, err := t.runInput(ctx, env, moved.String(), "update-index", "-z", "--index-info")
 	return err
+}
+
+// complains tells that git has ended by itself with an error, and was not killed.
+func complains(err error) bool {
+	var exit *exitError
+	return errors.As(err, &exit) && exit.Exited()
 }

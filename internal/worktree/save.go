@@ -70,7 +70,7 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, m
 	next := int64(1)
 	if len(list) > 0 {
 		next = list[0].ID + 1
-		text, err := run(ctx, t.root, nil, "log", "-1", "--format=%B", list[0].Commit)
+		text, err := t.run(ctx, nil, "log", "-1", "--format=%B", list[0].Commit)
 		if err != nil || strings.Contains(string(text), key) {
 			return Saved{}, false, err
 		}
@@ -85,7 +85,7 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, m
 	for _, old := range list[min(len(list), savedKept-1):] {
 		// Another process that saves may be dropping it at this moment, and what stays is
 		// dropped the next time: this one is kept all the same.
-		if _, err := run(ctx, t.root, nil, "update-ref", "-d", savedRefs+strconv.FormatInt(old.ID, 10)); err != nil && ctx.Err() != nil {
+		if _, err := t.run(ctx, nil, "update-ref", "-d", savedRefs+strconv.FormatInt(old.ID, 10)); err != nil && ctx.Err() != nil {
 			return Saved{}, false, err
 		}
 	}
@@ -101,7 +101,7 @@ func (t *Tree) topContent(ctx context.Context, s Snapshot, scratch string) (stri
 	if t.prefix == "" {
 		return s.Content, nil
 	}
-	out, err := run(ctx, t.root, t.environment(scratch), "write-tree")
+	out, err := t.run(ctx, t.environment(scratch), "write-tree")
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -109,7 +109,7 @@ func (t *Tree) topContent(ctx context.Context, s Snapshot, scratch string) (stri
 // at the same moment, and a power cut may have left a lock at one: then it is the next.
 func (t *Tree) name(ctx context.Context, first int64, commit string) (id int64, err error) {
 	for id = first; id < first+maxTaken; id++ {
-		_, err = run(ctx, t.root, nil, "update-ref", savedRefs+strconv.FormatInt(id, 10), commit, strings.Repeat("0", len(commit)))
+		_, err = t.run(ctx, nil, "update-ref", savedRefs+strconv.FormatInt(id, 10), commit, strings.Repeat("0", len(commit)))
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "exists") {
 			break
 		}
@@ -133,7 +133,7 @@ func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignore
 	if parent != "" {
 		args = append(args, "-p", parent)
 	}
-	out, err := runInput(ctx, t.root, author, message, append(args, tree)...)
+	out, err := t.runInput(ctx, author, message, append(args, tree)...)
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -155,14 +155,13 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 	}
 	if len(ignored) > 0 {
 		force := []string{"add", "-f", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"}
-		if _, err := runInput(ctx, t.root, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(ignored, "\x00"), force...); err != nil {
-			var exit *exitError
-			if !errors.As(err, &exit) || ctx.Err() != nil {
+		if _, err := t.runInput(ctx, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(ignored, "\x00"), force...); err != nil {
+			if !complains(err) || ctx.Err() != nil {
 				return "", err
 			}
 		}
 	}
-	tree, err := run(ctx, t.root, env, "write-tree")
+	tree, err := t.run(ctx, env, "write-tree")
 	return strings.TrimSpace(string(tree)), err
 }
 
@@ -181,7 +180,7 @@ func (t *Tree) Ignored(ctx context.Context) (i Ignored, err error) {
 	if t.git == "" {
 		return i, nil
 	}
-	out, err := run(ctx, t.root, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+	out, err := t.run(ctx, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 	if err != nil {
 		return i, err
 	}
@@ -207,7 +206,7 @@ func (t *Tree) excludes(name string) bool {
 
 // id is the object that a name stands for.
 func (t *Tree) id(ctx context.Context, env []string, name string) (string, error) {
-	out, err := run(ctx, t.root, env, "rev-parse", "--verify", "--quiet", name)
+	out, err := t.run(ctx, env, "rev-parse", "--verify", "--quiet", name)
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -217,7 +216,7 @@ func (t *Tree) SavedStates(ctx context.Context) ([]Saved, error) {
 	if t.git == "" {
 		return list, nil
 	}
-	out, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:subject)", savedRefs)
+	out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:subject)", savedRefs)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +246,7 @@ func (t *Tree) SavedFiles(ctx context.Context, s Saved) ([]string, error) {
 	if parent, err := t.id(ctx, nil, s.Commit+"^"); err == nil {
 		base = parent
 	}
-	out, err := run(ctx, t.root, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "--no-commit-id", base, s.Commit)
+	out, err := t.run(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "--no-commit-id", base, s.Commit)
 	if err != nil {
 		return nil, err
 	}
@@ -287,8 +286,8 @@ func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 			return err
 		}
 	}
-	_, err = runInput(ctx, t.top(), append(slices.Clip(overrides), "GIT_LITERAL_PATHSPECS=1"), strings.Join(files, "\x00"),
-		"restore", "--source="+s.Commit, "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")
+	_, err = t.runInput(ctx, append(slices.Clip(overrides), "GIT_LITERAL_PATHSPECS=1"), strings.Join(files, "\x00"),
+		"-C", t.top(), "restore", "--source="+s.Commit, "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")
 	return err
 }
 
@@ -356,7 +355,7 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 	if ok {
 		return append(files, own...), nil
 	}
-	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--relative", "--no-commit-id", base, top)
+	out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--relative", "--no-commit-id", base, top)
 	if err != nil {
 		return nil, err
 	}
@@ -392,7 +391,7 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (id s
 		return "", nil, err
 	}
 	literal := append(slices.Clip(overrides), "GIT_LITERAL_PATHSPECS=1")
-	status, err := run(ctx, t.root, overrides, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+	status, err := t.run(ctx, overrides, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
 	if err != nil {
 		return "", nil, err
 	}
@@ -416,11 +415,11 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (id s
 	paths := strings.Join(changed, "\x00")
 	from := []string{"--pathspec-from-file=-", "--pathspec-file-nul"}
 	// `git add` would look into submodules, with the filters of their configuration.
-	if _, err := runInput(ctx, t.root, literal, paths, "update-index", "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
+	if _, err := t.runInput(ctx, literal, paths, "update-index", "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
 		return "", filtered, err
 	}
 	env := literal
-	if _, err := run(ctx, t.root, nil, "var", "GIT_COMMITTER_IDENT"); err != nil {
+	if _, err := t.run(ctx, nil, "var", "GIT_COMMITTER_IDENT"); err != nil {
 		env = append(env, "GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost")
 	}
 	file, err := os.CreateTemp("", "ralph-message-*")
@@ -432,7 +431,7 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (id s
 	if err = errors.Join(err, file.Close()); err != nil {
 		return "", filtered, err
 	}
-	if _, err := runInput(ctx, t.root, env, paths, append([]string{"commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}, from...)...); err != nil {
+	if _, err := t.runInput(ctx, env, paths, append([]string{"commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}, from...)...); err != nil {
 		return "", filtered, err
 	}
 	id, err = t.id(ctx, nil, "HEAD")
@@ -444,7 +443,7 @@ func (t *Tree) filtered(ctx context.Context, files []string) (list []string, err
 	if len(files) == 0 {
 		return nil, nil
 	}
-	out, err := runInput(ctx, t.root, nil, strings.Join(files, "\x00"), "check-attr", "-z", "--stdin", "filter")
+	out, err := t.runInput(ctx, nil, strings.Join(files, "\x00"), "check-attr", "-z", "--stdin", "filter")
 	fields := strings.Split(string(out), "\x00")
 	for i := 0; i+2 < len(fields); i += 3 {
 		if value := fields[i+2]; value != "unspecified" && value != "unset" {

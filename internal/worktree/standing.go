@@ -32,6 +32,7 @@ func (t *Tree) Standing(ctx context.Context, before, now Snapshot, scratch strin
 	_, branch := t.head(ctx)
 	s = ralph.Standing{
 		Git: true, Branch: shortRef(branch), Commit: now.Head, Began: shortRef(before.Branch), Switched: branch != before.Branch,
+		Emptied: t.emptied(before, now),
 	}
 	files, err := t.Uncommitted(ctx, now, scratch)
 	if err != nil {
@@ -146,7 +147,7 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 	if len(ids) == 0 {
 		return nil, nil, nil
 	}
-	out, err := runInput(ctx, t.root, asMade, strings.Join(ids, "\n")+"\n", "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	out, err := t.runInput(ctx, asMade, strings.Join(ids, "\n")+"\n", "cat-file", "--batch-check=%(objectname) %(objecttype)")
 	for line := range strings.Lines(string(out)) {
 		switch id, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind {
 		case "missing":
@@ -166,7 +167,7 @@ func (t *Tree) log(ctx context.Context, options, from, not []string) ([]ralph.Co
 		"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
 		"--format=%H%x1f%an%x1f%s",
 	}, options, []string{"--stdin"})
-	out, err := runInput(ctx, t.root, asMade, revisions(from, not), args...)
+	out, err := t.runInput(ctx, asMade, revisions(from, not), args...)
 	var list []ralph.Commit
 	for line := range strings.Lines(string(out)) {
 		if f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\x1f", 3); len(f) == 3 {
@@ -274,7 +275,7 @@ func (t *Tree) committed(ctx context.Context, options, from, not []string) ([]st
 		"-c", "log.showRoot=true", "log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
 		"--diff-merges=first-parent", "--relative",
 	}, options, []string{"--stdin"})
-	out, err := runInput(ctx, t.root, asMade, revisions(from, not), args...)
+	out, err := t.runInput(ctx, asMade, revisions(from, not), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
 }
 
@@ -312,7 +313,7 @@ func (t *Tree) Moved(ctx context.Context, before, after Snapshot, scratch string
 	if t.git == "" || before.Content == after.Content {
 		return nil, nil
 	}
-	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", before.Content, after.Content)
+	out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", before.Content, after.Content)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 }
 

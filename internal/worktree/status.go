@@ -33,7 +33,7 @@ func (t *Tree) Loose(ctx context.Context) (files []Loose, branch string, err err
 	for _, e := range t.exclude {
 		args = append(args, ":(exclude,literal)"+e)
 	}
-	out, err := run(ctx, t.root, overrides, args...)
+	out, err := t.run(ctx, overrides, args...)
 	if err != nil {
 		return nil, branch, fmt.Errorf("uncommitted files: %w", err)
 	}

@@ -110,13 +110,13 @@ func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged, st
 	if refs, stashes, err = t.readNames(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	out, err := run(ctx, t.root, nil, "rev-list", "--reflog", "--not", "--all")
+	out, err := t.run(ctx, nil, "rev-list", "--reflog", "--not", "--all")
 	return refs, strings.Fields(string(out)), stashes, err
 }
 
 // readNames has git list the refs and the commits of the stash.
 func (t *Tree) readNames(ctx context.Context) (refs map[string]string, stashes []string, err error) {
-	out, err := run(ctx, t.root, nil, "for-each-ref", "--format=%(refname) %(objectname)")
+	out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname) %(objectname)")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,7 +127,7 @@ func (t *Tree) readNames(ctx context.Context) (refs map[string]string, stashes [
 		}
 	}
 	if top := refs["refs/stash"]; top != "" {
-		out, err = run(ctx, t.root, nil, "rev-list", "--walk-reflogs", "refs/stash")
+		out, err = t.run(ctx, nil, "rev-list", "--walk-reflogs", "refs/stash")
 		if stashes = strings.Fields(string(out)); err != nil { // without its log it has but one
 			stashes = []string{top}
 		}
@@ -147,6 +147,9 @@ func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error)
 
 // look is Look of a git work tree, which looks at the repositories within with into.
 func (t *Tree) look(ctx context.Context, scratch string, into func(*Tree, context.Context, string) (Snapshot, error)) (s Snapshot, err error) {
+	if err := t.Intact(); err != nil {
+		return s, err
+	}
 	s.Head, _ = t.head(ctx)
 	var links []gitlink
 	if s.Content, links, err = t.writeTree(ctx, scratch, s.Head); err != nil {
@@ -239,7 +242,7 @@ var objectID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // treeOfIndex is the tree of the project in the index of an environment.
 func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
-	out, err := run(ctx, t.root, env, "write-tree")
+	out, err := t.run(ctx, env, "write-tree")
 	if err != nil {
 		return "", err
 	}
@@ -251,10 +254,10 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 		return id, nil
 	}
 	// A project below the top: only its own folder counts.
-	out, err = run(ctx, t.root, env, "rev-parse", "--verify", "--quiet", id+":"+t.prefix)
+	out, err = t.run(ctx, env, "rev-parse", "--verify", "--quiet", id+":"+t.prefix)
 	if err != nil {
 		// The folder has no file yet.
-		out, err = run(ctx, t.root, env, "hash-object", "-t", "tree", "-w", "--stdin")
+		out, err = t.run(ctx, env, "hash-object", "-t", "tree", "-w", "--stdin")
 	}
 	return strings.TrimSpace(string(out)), err
 }
@@ -322,7 +325,7 @@ func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch stri
 	if before.Content == after.Content {
 		return sorted(within), commits, nil
 	}
-	out, err := run(ctx, t.root, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", "--raw", "--numstat", before.Content, after.Content)
+	out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", "--raw", "--numstat", before.Content, after.Content)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -354,7 +357,7 @@ func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
 			args = append(args, id)
 		}
 	}
-	out, err := run(ctx, t.root, nil, args...)
+	out, err := t.run(ctx, nil, args...)
 	if err != nil {
 		return nil, fmt.Errorf("commits of the session: %w", err)
 	}

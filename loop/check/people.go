@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/loop/place"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -97,7 +99,13 @@ func (v *Verifier) Greet(ctx context.Context) error {
 			files = slices.DeleteFunc(files, func(p store.ProtectedFile) bool { _, ok := known[p.Path]; return ok })
 		}
 		for path, digest := range config {
-			if row, ok := rows[path]; !ok || row.Seen != digest && !working {
+			row, ok := rows[path]
+			switch {
+			case ok && (row.Seen == digest || working):
+			case ok && worktree.StillLeft(row.Approved, row.Seen, digest):
+				row.Seen = digest
+				configuration = append(configuration, row)
+			default:
 				configuration = append(configuration, store.ConfigurationFile{Path: path, Approved: digest, Seen: digest})
 			}
 		}
@@ -198,8 +206,13 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 			if slices.Contains(v.Store.Instead, path) {
 				next = "runs use the version that people approved until `ralph approve config`"
 			}
-			named := v.Place.Named(path)
-			notes = append(notes, fmt.Sprintf("it changed %s, by which runs are configured: %s", named, next))
+			what := v.Place.Named(path) + ", by which runs are configured"
+			if worktree.IsSettings(path) {
+				names, _ := worktree.ChangedSettings(path, row.Approved, now)
+				what = fmt.Sprintf("%s (%s), which no git of ralph's obeys, but yours does", v.Place.Named(path), signals.FileList(names))
+				next = "the next run starts only after `ralph approve config`, or with it taken back (`ralph doctor` says how)"
+			}
+			notes = append(notes, fmt.Sprintf("it changed %s: %s", what, next))
 		}
 	}
 	if err := tx.KeepConfigurationFiles(left); err != nil || saw.Protected == nil {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"ralph/internal/worktree"
 )
 
 // Digests takes a digest of every file below dir that one of the patterns
@@ -67,8 +69,11 @@ func below(dir, path string) string {
 }
 
 // Digest is a digest of a file, "" if it is not there. Of a link both where it leads and
-// what is there count.
+// what is there count; of git's own files what it is steered by ([worktree.Settings]).
 func Digest(path string) (string, error) {
+	if worktree.IsSettings(path) {
+		return worktree.SettingsDigest(path)
+	}
 	info, err := os.Lstat(path)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return "", nil // a part of the path is a file, so that nothing is below it

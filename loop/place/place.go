@@ -17,11 +17,13 @@ import (
 
 // A Place is where sessions work.
 type Place struct {
-	Dir     string // its root
-	Tree    *worktree.Tree
-	State   string   // the folder for what ralph keeps beside it
-	Saves   bool     // people's uncommitted files are saved before each session
-	Watched []string // files that count as a change, relative to the root, also where git ignores them
+	Dir   string // its root
+	Tree  *worktree.Tree
+	State string // the folder for what ralph keeps beside it
+	Saves bool   // people's uncommitted files are saved before each session
+	// TakesBack tells that what a session changed that failed is taken back.
+	TakesBack bool
+	Watched   []string // files that count as a change, relative to the root, also where git ignores them
 }
 
 // Has reports whether a session worked here: of an older one it is not known where.
@@ -65,8 +67,14 @@ func untold(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)
+	return &GitError{fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)}
 }
+
+// A GitError says that git fails in the work tree.
+type GitError struct{ error }
+
+// Unwrap is what git said.
+func (e *GitError) Unwrap() error { return e.error }
 
 // Marker is what the environment of a session's processes has.
 func Marker(session string) string { return "RALPH_SESSION_ID=" + session }

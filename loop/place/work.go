@@ -35,7 +35,7 @@ func (p *Place) Save(
 	ctx context.Context, snapshot worktree.Snapshot, ignored worktree.Ignored, scratch, name string,
 ) (found store.Uncommitted, err error) {
 	if found.Files, err = p.Tree.Uncommitted(ctx, snapshot, scratch); err != nil {
-		return found, err
+		return found, &GitError{err}
 	}
 	found.Files = found.Files[:min(len(found.Files), maxUncommitted)]
 	// Of what git ignores, secrets alone are nothing that a session may commit.
@@ -44,10 +44,13 @@ func (p *Place) Save(
 		return found, nil
 	}
 	saved, ok, err := p.Tree.Save(ctx, snapshot, ignored, scratch, name)
-	if ok && err == nil {
+	if err != nil {
+		return found, &GitError{err}
+	}
+	if ok {
 		found.Snapshot = saved.ID
 	}
-	return found, err
+	return found, nil
 }
 
 // Gone are the files that were saved under a number and are not there any more; ok is

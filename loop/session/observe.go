@@ -29,6 +29,8 @@ type finding struct {
 	files     []ralph.FileChange
 	commits   []string
 	unseen    []string // what else could not be looked at, each with the reason
+
+	before, at worktree.Snapshot // the work tree as the session found it, and as it is
 }
 
 // missed notes what could not be looked at.
@@ -194,7 +196,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	}); err != nil {
 		return nil, at, now, err
 	}
-	s.began = begun
+	s.began, f.before, f.at = begun, before, at
 	if f.evidence.Standing, err = s.Place.Tree.Standing(ctx, begun, at, s.scratch(), theirs.Files); err != nil {
 		return nil, at, now, err
 	}

@@ -2,9 +2,12 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,5 +148,29 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 	}
 	if s.Row.State != ralph.PhaseImplementing {
 		t.Errorf("it stands at %s, %+v", s.Row.State, s.Row.History)
+	}
+}
+
+func TestOnlyThePeopleWhoStopARunCallItsChecksOff(t *testing.T) {
+	for cause, want := range map[Cause]bool{
+		timeUp: false, wasIdle: false, runLimit: false, runKilled: false, runStop: true, cancelled: true, contract: true, halted: true,
+	} {
+		if got := causes[causeOf(fmt.Errorf("so it was said: %w", cause))]; got.people != want || got.words == "" {
+			t.Errorf("%s: %+v", cause, got)
+		}
+	}
+	if len(causes) != 8 {
+		t.Errorf("%d causes", len(causes))
+	}
+}
+
+func TestAnErrorInAVerdictIsShort(t *testing.T) {
+	if got := Shortly(errors.New("one\n\ttwo")); got != "one two" {
+		t.Errorf("got %q", got)
+	}
+	for n, want := range map[int]int{300: 300, 301: 299 + len("…")} {
+		if got := Shortly(errors.New(strings.Repeat("x", n))); len(got) != want {
+			t.Errorf("of %d characters %d are left", n, len(got))
+		}
 	}
 }

@@ -76,6 +76,9 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 		// Whoever begins the next session is told, and does not begin it.
 		s.Log.Warn("what a session changed of what is people's stays", "session", s.Row.ID, "error", err)
 	}
+	if err := s.afterFailure(keep, saw, d); err != nil {
+		s.Log.Warn("what a session left that failed stays as it is", "session", s.Row.ID, "error", err)
+	}
 	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
 		s.Log.Warn("what a session's snapshots took cannot be removed", "session", s.Row.ID, "error", err)
 	}

@@ -1,0 +1,227 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// TakenBack is what taking a session's changes back came to; paths are relative to
+// the root.
+type TakenBack struct {
+	Files  []string // that are as they were before it
+	Left   []string // that are not as the session left them any more, and stay as they are
+	Within []string // repositories within, of which nothing is taken back
+}
+
+// A treeEntry is what a tree has at a path.
+type treeEntry struct{ mode, id, path string }
+
+// TakeBack makes the files that differ between two looks what they were before, as far
+// as they are still as the second one saw them. Commits stay, and so does what they
+// have of a file: what differs from that is taken back to it. spare names files that
+// are left alone, and others those that somebody else may have changed since.
+// The index forgets what was added to it of files that were committed before.
+func (t *Tree) TakeBack(
+	ctx context.Context, before, left Snapshot, scratch string, spare, others func(path string) bool,
+) (r TakenBack, err error) {
+	if t.git == "" || before.Content == "" {
+		return r, errors.New("without git it is not known what it was")
+	}
+	now, err := t.Look(ctx, scratch)
+	if err != nil {
+		return r, err
+	}
+	var was, is string // what is committed
+	if was, err = t.committedTree(ctx, before.Head); err == nil {
+		is, err = t.committedTree(ctx, now.Head)
+	}
+	if err != nil {
+		return r, err
+	}
+	var lists [5][]treeEntry // each has what the first tree has where the second has something else
+	for i, pair := range [][2]string{
+		{before.Content, left.Content}, {left.Content, now.Content}, {was, is}, {is, left.Content}, {was, before.Content},
+	} {
+		if lists[i], err = t.differing(ctx, scratch, pair[0], pair[1]); err != nil {
+			return r, err
+		}
+	}
+	changes, since, commits, uncommitted, theirs := lists[0], lists[1], lists[2], lists[3], lists[4]
+	var back []treeEntry
+	for _, e := range changes {
+		if at(commits, e.path) >= 0 {
+			i := at(uncommitted, e.path)
+			if i < 0 {
+				continue // it is as it was committed
+			}
+			e = uncommitted[i]
+		}
+		switch {
+		case e.mode == "160000" || left.Modules[e.path].Head != "":
+		case spare(e.path):
+		case now.Head != left.Head || at(since, e.path) >= 0 || others(e.path):
+			r.Left = append(r.Left, e.path)
+		default:
+			back = append(back, e)
+		}
+	}
+	for name, within := range left.Modules {
+		if b := before.Modules[name]; b.Content != within.Content || b.Head != within.Head {
+			r.Within = append(r.Within, name)
+		}
+	}
+	slices.Sort(r.Within)
+	stuck, err := t.write(ctx, scratch, back)
+	for _, e := range back {
+		if slices.Contains(stuck, e.path) {
+			r.Left = append(r.Left, e.path)
+		} else {
+			r.Files = append(r.Files, e.path)
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, t.unstage(ctx, now.Head, func(path string) bool {
+		return slices.Contains(r.Files, path) && at(theirs, path) < 0
+	})
+}
+
+// at is where the entry of a path is, -1 if there is none.
+func at(list []treeEntry, path string) int {
+	i, ok := slices.BinarySearchFunc(list, path, func(e treeEntry, path string) int { return strings.Compare(e.path, path) })
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// committedTree is what a commit has of the project.
+func (t *Tree) committedTree(ctx context.Context, commit string) (string, error) {
+	tree, err := t.treeOf(ctx, commit)
+	if err != nil || t.prefix == "" || commit == "" {
+		return tree, err
+	}
+	if within, err := t.id(ctx, nil, tree+":"+t.prefix); err == nil {
+		return within, nil
+	}
+	return emptyTree, nil
+}
+
+// differing lists what a tree of the project has where another one has something else.
+func (t *Tree) differing(ctx context.Context, scratch, tree, other string) ([]treeEntry, error) {
+	if tree == other {
+		return nil, nil
+	}
+	out, err := t.run(ctx, t.environment(scratch),
+		"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", tree, other)
+	return entries(out), err
+}
+
+// entries reads the first half of `diff -z --raw`, by path.
+func entries(raw []byte) (list []treeEntry) {
+	fields := strings.Split(string(raw), "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		if f := strings.Fields(strings.TrimPrefix(fields[i], ":")); len(f) == 5 {
+			list = append(list, treeEntry{f[0], f[2], fields[i+1]})
+		}
+	}
+	slices.SortFunc(list, func(a, b treeEntry) int { return strings.Compare(a.path, b.path) })
+	return list
+}
+
+// gone tells that there was nothing at the path.
+func (e treeEntry) gone() bool { return strings.Trim(e.mode, "0") == "" }
+
+// write puts entries into the work tree. It returns those that something is in the way
+// of that was not there when it was looked at.
+func (t *Tree) write(ctx context.Context, scratch string, list []treeEntry) (stuck []string, err error) {
+	root, err := os.OpenRoot(t.root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, e := range slices.Backward(list) { // in a folder before the folder
+		if e.gone() && !e.inTheWay(root) {
+			if err := root.Remove(filepath.FromSlash(e.path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, err
+			}
+			for dir := path.Dir(e.path); dir != "." && root.Remove(filepath.FromSlash(dir)) == nil; dir = path.Dir(dir) {
+				continue // it was empty
+			}
+		}
+	}
+	var index, files bytes.Buffer
+	for _, e := range list {
+		switch {
+		case e.inTheWay(root):
+			stuck = append(stuck, e.path)
+		case !e.gone():
+			fmt.Fprintf(&index, "%s %s\t%s\x00", e.mode, e.id, t.Below(e.path))
+			fmt.Fprintf(&files, "%s\x00", e.path)
+		}
+	}
+	if index.Len() == 0 {
+		return stuck, nil
+	}
+	overrides, err := t.overrides(ctx)
+	if err != nil {
+		return nil, err
+	}
+	temp := filepath.Join(scratch, "back-index")
+	defer os.Remove(temp)
+	env := slices.Concat(t.environment(scratch), overrides, []string{"GIT_INDEX_FILE=" + temp})
+	if _, err := t.runInput(ctx, env, index.String(), "update-index", "-z", "--index-info"); err != nil {
+		return nil, err
+	}
+	_, err = t.runInput(ctx, env, files.String(), "checkout-index", "--force", "-z", "--stdin")
+	return stuck, err
+}
+
+// inTheWay tells whether a folder stands where the entry's file belongs, or anything
+// else where one of its folders does.
+func (e treeEntry) inTheWay(root *os.Root) bool {
+	if info, err := root.Lstat(filepath.FromSlash(e.path)); err == nil && info.IsDir() {
+		return true
+	}
+	for dir := path.Dir(e.path); dir != "."; dir = path.Dir(dir) {
+		if info, err := root.Lstat(filepath.FromSlash(dir)); err == nil && !info.IsDir() {
+			return true
+		}
+	}
+	return false
+}
+
+// unstage has the index forget what was added to it of some files.
+func (t *Tree) unstage(ctx context.Context, head string, which func(path string) bool) error {
+	tree, err := t.treeOf(ctx, head)
+	if err != nil {
+		return err
+	}
+	out, err := t.run(ctx, nil, "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", tree)
+	if err != nil {
+		return err
+	}
+	var index bytes.Buffer
+	for _, e := range entries(out) {
+		if name, below := strings.CutPrefix(e.path, t.below()); below && which(name) {
+			fmt.Fprintf(&index, "%s %s\t%s\x00", e.mode, e.id, e.path)
+		}
+	}
+	if index.Len() == 0 {
+		return nil
+	}
+	overrides, err := t.overrides(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = t.runInput(ctx, overrides, index.String(), "update-index", "-z", "--index-info")
+	return err
+}

@@ -1,0 +1,199 @@
+package loop_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"ralph/loop/agent"
+
+	"github.com/google/uuid"
+	"github.com/mattn/go-sqlite3"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/loop/session"
+	"ralph/store"
+)
+
+// A saboteur refuses one statement of the database, and notes by whom each was asked.
+type saboteur struct {
+	mu    sync.Mutex
+	on    bool
+	asked []string // by whom, so far
+	fails int      // which one is refused, counted from 1; 0 is none
+}
+
+const denied = "not authorized" // in SQLite's words
+
+// sabotage has every connection that is opened from here on ask it.
+func sabotage(t *testing.T) *saboteur {
+	t.Helper()
+	s := &saboteur{}
+	db, err := sql.Open("sqlite3", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	driver, ok := db.Driver().(*sqlite3.SQLiteDriver)
+	if !ok {
+		t.Fatalf("the driver is %T", db.Driver())
+	}
+	before := driver.ConnectHook
+	driver.ConnectHook = func(c *sqlite3.SQLiteConn) error {
+		c.RegisterAuthorizer(s.authorize)
+		if before != nil {
+			return before(c)
+		}
+		return nil
+	}
+	t.Cleanup(func() { driver.ConnectHook = before })
+	return s
+}
+
+func (s *saboteur) authorize(op int, _, _, _ string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch op {
+	case sqlite3.SQLITE_SELECT, sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE:
+		if !s.on {
+			break
+		}
+		if s.asked = append(s.asked, asker()); len(s.asked) == s.fails {
+			return sqlite3.SQLITE_DENY
+		}
+	}
+	return sqlite3.SQLITE_OK
+}
+
+// asker names the places in loop that wait for the statement, the innermost first.
+func asker() string {
+	pcs := make([]uintptr, 100)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
+	var places []string
+	for {
+		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "ralph/loop") && !strings.HasSuffix(f.File, "_test.go") {
+			places = append(places, fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line))
+		}
+		if !more || len(places) == 3 {
+			return strings.Join(places, " < ")
+		}
+	}
+}
+
+// begin has statements counted from here on.
+func (s *saboteur) begin(fails int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.on, s.asked, s.fails = true, nil, fails
+}
+
+func (s *saboteur) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.on = false
+}
+
+// TestNoFailureOfTheDatabaseIsReadAsAnAbsence: wherever one statement fails, once,
+// somebody is told: by the error, in a reason that people read, or in the log.
+func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
+	s := sabotage(t)
+	known := map[string]bool{}
+	for _, scene := range []struct {
+		name  string
+		least int // statements that are made to fail
+		play  func(b *workshop, l *loop.Loop, begin func()) error
+	}{
+		{"a run", 40, func(b *workshop, l *loop.Loop, begin func()) error {
+			begin()
+			_, err := l.Run(b.t.Context())
+			return err
+		}},
+		{"a run after one that was killed", 1, func(b *workshop, l *loop.Loop, begin func()) error {
+			start := store.Start{ID: uuid.NewString(), Task: 1, Dir: l.Place.Dir}
+			b.tx(func(tx *store.Tx) error { _, err := tx.StartSession(start); return err })
+			l.Limits.MaxSessions = 0
+			begin()
+			_, err := l.Run(b.t.Context())
+			return err
+		}},
+		{"a worker", 1, func(b *workshop, l *loop.Loop, begin func()) error {
+			c := b.claim(l, 1, "ann")
+			b.say(c, finish)
+			write(b.t, filepath.Join(l.Place.Dir, "made"), "x")
+			begin()
+			_, err := c.Heard(b.t.Context())
+			err = errors.Join(err, c.Held(b.t.Context()))
+			_, _, closed := c.Close(b.t.Context())
+			return errors.Join(err, closed)
+		}},
+		{"a worker that gives up", 1, func(b *workshop, l *loop.Loop, begin func()) error {
+			c := b.claim(l, 1, "ann")
+			begin()
+			_, err := c.Release(b.t.Context())
+			return err
+		}},
+		{"a worker that is gone", 1, func(b *workshop, l *loop.Loop, begin func()) error {
+			b.claim(l, 1, "ann")
+			b.passed.Store(int64(2 * session.Lease))
+			begin()
+			_, _, err := l.Next(b.t.Context())
+			return err
+		}},
+	} {
+		t.Run(scene.name, func(t *testing.T) {
+			before := len(known)
+			s.watch(t, 0, scene.play)
+			for i, asker := range s.asked {
+				if known[asker] || strings.Contains(asker, "watch.go") { // it looks again soon
+					continue
+				}
+				known[asker] = true
+				if told := s.watch(t, i+1, scene.play); !strings.Contains(told, denied) {
+					t.Errorf("statement %d, which %s asked for, fails, and nobody is told:\n%s", i+1, asker, told)
+				}
+			}
+			if n := len(known) - before; n < scene.least {
+				t.Errorf("only %d statements were made to fail", n)
+			}
+		})
+	}
+}
+
+// watch plays a scene in which one statement is refused, and gives what is told of it.
+func (s *saboteur) watch(t *testing.T, fails int, play func(*workshop, *loop.Loop, func()) error) (told string) {
+	t.Helper()
+	b := newWorkshop(t)
+	l := b.tree("true")
+	var log bytes.Buffer
+	l.Log, l.OnRed = slog.New(slog.NewTextHandler(&log, nil)), loop.RedGo
+	l.Limits = ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100,
+		SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "made"), "x")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish)
+		a.TurnEnded(ctx, agent.Turn{})
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	id := b.add(ralph.Task{Title: "A"})
+	err := play(b, l, func() { s.begin(fails) })
+	s.end()
+	lines := []string{fmt.Sprint(err), log.String(), b.task(id).StatusReason}
+	b.tx(func(tx *store.Tx) error {
+		unsettled, err := tx.Unsettled()
+		lines = append(lines, fmt.Sprint(unsettled))
+		return err
+	})
+	return strings.Join(lines, "\n")
+}

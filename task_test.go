@@ -1,0 +1,36 @@
+package ralph_test
+
+import (
+	"testing"
+
+	"ralph"
+)
+
+func TestWhichChangesEndASession(t *testing.T) {
+	before := ralph.Task{Title: "A", Description: "a", Acceptance: []string{"it works"}, Verify: []string{"make test"}, Priority: 2}
+	for _, tt := range []struct {
+		name   string
+		change func(*ralph.Task)
+		agents bool // it ends an agent's
+		people bool // and a person's, if it is amended
+	}{
+		{"nothing", func(*ralph.Task) {}, false, false},
+		{"the title", func(t *ralph.Task) { t.Title = "B" }, true, false},
+		{"the description", func(t *ralph.Task) { t.Description = "b" }, true, false},
+		{"the criteria", func(t *ralph.Task) { t.Acceptance = nil }, true, true},
+		{"the verification", func(t *ralph.Task) { t.Verify = []string{"make"} }, true, true},
+		{"the place in the queue", func(t *ralph.Task) { t.Priority = 0 }, false, false},
+		{"who works on it, and how", func(t *ralph.Task) { t.Discipline, t.Model, t.Feature = "backend", "m", "f" }, false, false},
+	} {
+		after := before
+		tt.change(&after)
+		for _, amended := range []bool{true, false} {
+			if got := ralph.NewContract(before, after, false, amended); got != tt.agents {
+				t.Errorf("%s: ends an agent's session: %t, want %t", tt.name, got, tt.agents)
+			}
+			if got, want := ralph.NewContract(before, after, true, amended), tt.people && amended; got != want {
+				t.Errorf("%s (amended: %t): ends a person's session: %t, want %t", tt.name, amended, got, want)
+			}
+		}
+	}
+}
