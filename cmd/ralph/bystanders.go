@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"ralph/internal/localhttp"
-	"ralph/internal/metrics"
 	"ralph/internal/notify"
+	"ralph/internal/web"
+	"ralph/internal/web/localhttp"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -23,7 +23,7 @@ type bystanders struct {
 	db       *store.DB
 	log      *slog.Logger
 	notifier *notify.Notifier
-	metrics  *metrics.Server
+	metrics  *web.Server
 	listener net.Listener // nil if no metrics are wanted
 
 	dashboard *openedDashboard // nil if it is not wanted
@@ -36,7 +36,7 @@ func newBystanders(a *app, p *project, db *store.DB) (b bystanders, err error) {
 	if b.notifier, err = newNotifier(a, p, db); err != nil {
 		return b, err
 	}
-	b.metrics = &metrics.Server{
+	b.metrics = &web.Server{
 		Store: db, Version: version(), Log: b.log,
 		Active: func() (bool, error) { return loop.Active(p.state) },
 	}
@@ -113,7 +113,7 @@ func (b bystanders) start(ctx context.Context, from int64, over <-chan struct{})
 	running.Go(func() { b.tidy(serving) })
 	if b.listener != nil {
 		running.Go(func() {
-			if err := b.metrics.Serve(serving, b.listener); err != nil {
+			if err := b.metrics.ServeMetrics(serving, b.listener); err != nil {
 				b.log.Error("no metrics are served", "error", err)
 			}
 		})

@@ -20,8 +20,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
-	"ralph/internal/localhttp"
 	"ralph/internal/proc"
+	"ralph/internal/web/localhttp"
 	"ralph/loop"
 	"ralph/mcpserver"
 )

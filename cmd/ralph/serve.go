@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,10 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/dashboard"
-	"ralph/internal/localhttp"
-	"ralph/internal/metrics"
 	"ralph/internal/retention"
+	"ralph/internal/web"
+	"ralph/internal/web/localhttp"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -99,8 +97,8 @@ func serve(ctx context.Context, a *app, p *project, db *store.DB) error {
 
 // An openedDashboard has its address already.
 type openedDashboard struct {
-	server   *dashboard.Server
-	http     *http.Server
+	server   *web.Server
+	secure   *tls.Config // nil for HTTP
 	listener net.Listener
 	url      string
 	link     string // with which a browser signs in
@@ -118,7 +116,7 @@ func (d openedDashboard) announce(a *app) {
 }
 
 func (d openedDashboard) serve(ctx context.Context) error {
-	return d.server.Serve(ctx, d.listener, d.http)
+	return d.server.Serve(ctx, d.listener, d.secure)
 }
 
 // openDashboard takes the dashboard's address. It refuses one that other machines
@@ -129,14 +127,13 @@ func openDashboard(ctx context.Context, a *app, p *project, db *store.DB) (d ope
 	if err != nil {
 		return d, err
 	}
-	d.http = &http.Server{}
 	secure := c.TLSCert != noFile || c.TLSKey != noFile
 	if secure {
 		pair, err := tls.LoadX509KeyPair(p.path(c.TLSCert), p.path(c.TLSKey))
 		if err != nil {
 			return d, usage(fmt.Errorf("dashboard.tls_cert and dashboard.tls_key: %w", err))
 		}
-		d.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		d.secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	if d.listener, err = localhttp.Listen(ctx, "dashboard.addr", c.Addr); err != nil {
 		return d, usage(fmt.Errorf("%w; choose another with --addr or dashboard.addr", err))
@@ -151,18 +148,17 @@ func openDashboard(ctx context.Context, a *app, p *project, db *store.DB) (d ope
 	d.link = signInLink(d.url, token)
 	log := newLog(a)
 	active := func() (bool, error) { return loop.Active(p.state) }
-	d.server = &dashboard.Server{
+	d.server = &web.Server{
 		Store: db, Project: filepath.Base(p.root), Person: a.person(), Version: version(), Limits: limits(p.config.Limits), Log: log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always",
 		Active: active, Report: reportRun, Since: reportSince,
 		Control: func(ctx context.Context, what string) error { return p.control(ctx, db, what) },
 		Settle:  func(ctx context.Context) error { return a.settleClaims(ctx, p, db) },
 		Reader:  claude.NewReader,
-		Open: func(session string, file dashboard.SessionFile) (io.ReadCloser, error) {
-			name := map[dashboard.SessionFile]string{dashboard.Transcript: claude.TranscriptFile, dashboard.Prompt: promptFile}[file]
+		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
+			name := map[web.SessionFile]string{web.Transcript: claude.TranscriptFile, web.Prompt: promptFile}[file]
 			return retention.Open(filepath.Join(p.state, "sessions", session, name))
 		},
-		Observe: (&metrics.Server{Store: db, Version: version(), Log: log, Active: active}).Handler(),
 	}
 	return d, nil
 }
