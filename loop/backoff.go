@@ -136,7 +136,7 @@ func (r *runner) waitForAgent(ctx context.Context) (waited bool, e *end, err err
 	if err := r.state(ctx, "waiting", state.Reason, state.WaitUntil.Time); err != nil {
 		return false, nil, err
 	}
-	// In short steps: people may stop, pause or resume meanwhile, and the clock may jump.
-	r.sleep(ctx, min(left, pollWaiting))
+	// People may stop, pause or resume meanwhile.
+	r.sleep(ctx, state.WaitUntil.Time)
 	return true, nil, nil
 }

@@ -8,9 +8,6 @@ import (
 	"ralph"
 )
 
-// pollControl is how often it is looked what people ask of the run meanwhile.
-const pollControl = 200 * time.Millisecond
-
 // obeying is a context for what ralph does outside of a session's own time, such as
 // verification: it ends at once with `ralph stop --now`, and after the grace with
 // `ralph stop` or a first signal. Whoever asked for it releases it.
@@ -19,30 +16,32 @@ func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		defer cancel()
-		tick := time.NewTicker(pollControl)
-		defer tick.Stop()
 		stopping := r.Stop
 		var over <-chan time.Time
 		for {
-			control := ralph.ControlNone
-			select {
-			case <-work.Done():
-				return
-			case <-over:
-				return
-			case <-stopping:
+			changed := r.Store.Changed()
+			control, err := r.control(work)
+			var again <-chan time.Time
+			if err != nil { // the database is busy; the next look will tell
+				control, again = ralph.ControlNone, time.After(step)
+			}
+			if stopping != nil && closed(stopping) {
 				stopping, control = nil, ralph.ControlStop
-			case <-tick.C:
-				var err error
-				if control, err = r.control(work); err != nil {
-					continue // the database is busy; the next look will tell
-				}
 			}
 			switch {
 			case control == ralph.ControlStopNow, control == ralph.ControlStop && grace <= 0:
 				return
 			case control == ralph.ControlStop && over == nil:
 				over = time.After(grace)
+			}
+			select {
+			case <-work.Done():
+				return
+			case <-over:
+				return
+			case <-stopping:
+			case <-changed:
+			case <-again:
 			}
 		}
 	})

@@ -77,9 +77,11 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	count := func(list []string) (statements, commits int) {
 		for _, s := range list {
-			if s == "COMMIT" {
+			switch s {
+			case "COMMIT":
 				commits++
-			} else {
+			case "PRAGMA data_version": // reads no table, at whatever moments the clock says
+			default:
 				statements++
 			}
 		}

@@ -22,9 +22,12 @@ const (
 	// its own, such as a snapshot of the work tree.
 	stepTime = 5 * time.Minute
 
-	// lookAgain is how often a daemon looks for work even if nothing has happened:
-	// a claim may have expired.
+	// lookAgain is how often a run that is paused looks whether a limit is reached, and
+	// a daemon for a claim that has expired and that it could not settle.
 	lookAgain = time.Minute
+
+	// lookAnyway is how often a daemon looks for work even if nothing has happened.
+	lookAnyway = time.Hour
 )
 
 // Serve works like [Loop.Run], and with a schedule batch after batch: each is a
@@ -96,10 +99,29 @@ func (r *runner) waitForWork(ctx context.Context) (waited bool, err error) {
 		r.seen = last
 		return true, nil
 	}
-	return true, r.await(ctx, time.Now().Add(lookAgain), func() (bool, error) {
+	until, err := r.lapses(ctx, time.Now())
+	if err != nil {
+		return false, err
+	}
+	return true, r.await(ctx, until, func() (bool, error) {
 		last, err := r.lastEvent(ctx)
 		return last != r.seen, err
 	})
+}
+
+// lapses is when a daemon without work looks again: the next claim lapses then, with
+// which no event comes.
+func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, err error) {
+	next, err := store.Read(ctx, r.Store, (*store.Tx).NextLapse)
+	until = now.Add(lookAnyway)
+	switch {
+	case next.IsZero() || next.After(until):
+	case next.After(now):
+		until = next.Add(time.Millisecond)
+	default:
+		until = now.Add(lookAgain)
+	}
+	return until, err
 }
 
 // await waits for a time, or until people ask something of the run or there is
@@ -107,24 +129,22 @@ func (r *runner) waitForWork(ctx context.Context) (waited bool, err error) {
 // Such a wait is not taken off the run's time.
 func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, error)) error {
 	for {
-		// In short steps: the clock may jump.
-		left := time.Until(until)
-		if left <= 0 || ctx.Err() != nil || closed(r.Stop) {
-			return nil
-		}
-		before := time.Now()
-		r.sleep(ctx, min(left, pollWaiting))
-		r.started = r.started.Add(time.Since(before))
+		r.changed = r.Store.Changed()
 		control, err := r.control(ctx)
 		if err != nil || control != ralph.ControlNone {
 			return err
 		}
-		if news == nil {
-			continue
+		if news != nil {
+			if found, err := news(); found || err != nil {
+				return err
+			}
 		}
-		if found, err := news(); found || err != nil {
-			return err
+		if time.Until(until) <= 0 || ctx.Err() != nil || closed(r.Stop) {
+			return nil
 		}
+		before := time.Now()
+		r.sleep(ctx, until)
+		r.started = r.started.Add(time.Since(before))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,13 +88,25 @@ type bench struct {
 	worker *worker
 	heart  *heart
 	stop   chan struct{}
+	asked  atomic.Int64 // statements, but for looks whether there was a commit
+	looked atomic.Int64 // those
+}
+
+// hear counts a statement.
+func (b *bench) hear(query string) {
+	if query == "PRAGMA data_version" {
+		b.looked.Add(1)
+	} else {
+		b.asked.Add(1)
+	}
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{})
+		b := &bench{heart: &heart{}, stop: make(chan struct{})}
+		db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{Statement: b.hear})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +115,7 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &bench{worker: &worker{db: db, takes: 10 * time.Minute}, heart: &heart{}, stop: make(chan struct{})}
+		b.worker = &worker{db: db, takes: 10 * time.Minute}
 		b.Loop = &loop.Loop{
 			Store: db, Agent: b.worker, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{
@@ -215,6 +228,35 @@ func TestADaemonTakesUpWhatComesLater(t *testing.T) {
 		if !slices.Equal(b.heart.statuses, want) {
 			t.Errorf("it said %q, want %q", b.heart.statuses, want)
 		}
+	})
+}
+
+// TestWaitingAsksNothingOfTheDatabase: neither a session whose agent is at work nor a
+// daemon without work reads the database as long as nothing happens in it.
+func TestWaitingAsksNothingOfTheDatabase(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon = true
+		b.add(t, "one")
+		wait := b.serve(t)
+		quiet := func(what string, d time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			asked, looked := b.asked.Load(), b.looked.Load()
+			time.Sleep(d)
+			synctest.Wait()
+			if n := b.asked.Load() - asked; n > 0 {
+				t.Errorf("%s: %d statements in %s", what, n, d)
+			}
+			if b.looked.Load() == looked {
+				t.Errorf("%s: nobody looked for a commit in %s", what, d)
+			}
+		}
+		time.Sleep(30 * time.Second)
+		quiet("a session", 9*time.Minute)
+		time.Sleep(5 * time.Minute) // the session ends
+		quiet("a daemon without work", 50*time.Minute)
+		close(b.stop)
+		b.expect(t, wait(), ralph.ExitStopped, "01 00:00")
 	})
 }
 

@@ -190,7 +190,8 @@ type runner struct {
 	stagnant int            // sessions in a row that left nothing behind
 	repeats  int            // of the agent error before, in a row
 	last     ralph.Ending
-	seen     int64 // the newest event when a daemon last looked for work
+	seen     int64           // the newest event when a daemon last looked for work
+	changed  <-chan struct{} // since the run looked last what is to be done
 
 	lost       int   // sessions in a row that were lost, of whatever task
 	missedTask int64 // that could not be taken the last time it was picked; 0 for none
@@ -448,6 +449,7 @@ func (r *runner) stopped(ctx context.Context) (*end, error) {
 		if ctx.Err() != nil || closed(r.Stop) {
 			return &end{ralph.ExitStopped, "stopped by a signal"}, nil
 		}
+		r.changed = r.Store.Changed()
 		control, err := r.control(ctx)
 		if err != nil {
 			return nil, err
@@ -462,7 +464,7 @@ func (r *runner) stopped(ctx context.Context) (*end, error) {
 			if e, err := r.limit(ctx); e != nil || err != nil {
 				return e, err
 			}
-			r.sleep(ctx, pollWaiting)
+			r.sleep(ctx, time.Now().Add(lookAgain))
 		default:
 			return nil, nil
 		}
@@ -494,18 +496,28 @@ func (r *runner) state(ctx context.Context, state, reason string, until time.Tim
 	})
 }
 
-// pollWaiting is how often a waiting run looks for what people ask of it.
-const pollWaiting = time.Second
+// step is how long a run waits at most without a look at the clock, which may jump.
+const step = time.Second
 
-// sleep waits for d, or until the run is to stop.
-func (r *runner) sleep(ctx context.Context, d time.Duration) {
-	r.beat(stepTime)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-r.Stop:
+// sleep waits until a time, until something has changed since the run looked last, or
+// until the run is to stop or its own time is over.
+func (r *runner) sleep(ctx context.Context, until time.Time) {
+	end := r.started.Add(seconds(r.Limits.MaxSeconds))
+	if !r.ofDays() && end.After(time.Now()) && end.Before(until) {
+		until = end
+	}
+	for left := time.Until(until); left > 0; left = time.Until(until) {
+		r.beat(stepTime)
+		timer := time.NewTimer(min(left, step))
+		select {
+		case <-timer.C:
+			continue
+		case <-r.changed:
+		case <-ctx.Done():
+		case <-r.Stop:
+		}
+		timer.Stop()
+		return
 	}
 }
 

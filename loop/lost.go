@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"ralph"
 	"ralph/signals"
@@ -57,8 +58,8 @@ func (r *runner) waitForLost(ctx context.Context) (waited bool, e *end, err erro
 	if err := r.state(ctx, "waiting", why, task.NotBefore.Time); err != nil {
 		return false, nil, err
 	}
-	// In short steps: other tasks may come, and people may ask something of the run.
-	r.sleep(ctx, min(left, pollWaiting))
+	// Other tasks may come meanwhile, and people may ask something of the run.
+	r.sleep(ctx, task.NotBefore.Time)
 	return true, nil, nil
 }
 
@@ -80,7 +81,8 @@ func (r *runner) missed(ctx context.Context, task int64, err error) error {
 		return err
 	}
 	if r.missedTask == task {
-		r.sleep(ctx, pollWaiting)
+		r.changed = nil // what changes meanwhile is no reason to try it sooner
+		r.sleep(ctx, time.Now().Add(step))
 	}
 	r.missedTask = task
 	return nil

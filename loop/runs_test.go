@@ -237,7 +237,7 @@ func TestALapsedClaimGoesBackToTheQueueOfARun(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.stopAt(32 * time.Minute)
-		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 00:31")
+		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 00:30")
 		if len(p.sessions) != 1 {
 			t.Fatalf("%d sessions", len(p.sessions))
 		}

@@ -33,13 +33,12 @@ func (r *runner) awaitGit(cause error) (ok bool) {
 
 // waitForGit waits until git is asked again. It reports whether it waited at all.
 func (r *runner) waitForGit(ctx context.Context) (bool, error) {
-	left := time.Until(r.gitNext)
-	if left <= 0 {
+	if time.Until(r.gitNext) <= 0 {
 		return false, nil
 	}
 	if err := r.state(ctx, "waiting", r.gitReason, r.gitNext); err != nil {
 		return false, err
 	}
-	r.sleep(ctx, min(left, pollWaiting))
+	r.sleep(ctx, r.gitNext)
 	return true, nil
 }

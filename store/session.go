@@ -154,6 +154,12 @@ func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 		ORDER BY s.started_at`, tx.now)
 }
 
+// NextLapse is when the next claim of a worker lapses; the zero Time if there is none.
+func (tx *Tx) NextLapse() (ralph.Time, error) {
+	return value[ralph.Time](tx, `
+		SELECT coalesce(min(claim_expires), '') FROM tasks WHERE status = 'in_progress' AND claim_expires <> ''`)
+}
+
 // CheckLapsed reports that a claim has been renewed since it was found among
 // [Tx.LapsedClaims]; the error wraps [ralph.ErrConflict].
 func (tx *Tx) CheckLapsed(session string) error {

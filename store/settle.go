@@ -180,9 +180,6 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 	if err != nil {
 		return err
 	}
-	if err := tx.set("sessions", s.ID, cells{"facts": string(facts)}); err != nil {
-		return err
-	}
 	t, err := tx.Task(s.TaskID)
 	if err != nil {
 		return err
@@ -242,7 +239,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 	if err := tx.closePermissions(s.ID); err != nil {
 		return err
 	}
-	return tx.closeSession(s, d)
+	return tx.closeSession(s, string(facts), d)
 }
 
 // sessionAuthor is the name under which a session signals.
@@ -264,7 +261,7 @@ func (tx *Tx) propose(p signals.Proposal) error {
 
 // closeSession writes what is known of the session and closes it: from now on
 // its calls are refused (decision 4).
-func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
+func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) error {
 	state := ralph.PhaseFailed
 	if d.Outcome == ralph.OutcomeSuccess {
 		state = ralph.PhaseDone
@@ -309,6 +306,7 @@ func (tx *Tx) closeSession(s ralph.Session, d signals.Decision) error {
 		"exit_status":    s.Exit,
 		"last_words":     s.LastWords,
 		"stderr_tail":    s.StderrTail,
+		"facts":          facts,
 		"decision":       asJSON(d),
 		"updated_at":     tx.now,
 		"completed_at":   tx.now,

@@ -44,6 +44,7 @@ var rows = []struct {
 	{"scale", (*bench).scale},
 	{"stream", (*bench).streams},
 	{"files", (*bench).files},
+	{"waiting", (*bench).waiting},
 	{"idle", (*bench).idle},
 	{"build", (*bench).builds},
 }

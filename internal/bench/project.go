@@ -79,4 +79,6 @@ func (p project) time(ctx context.Context, name string, args ...string) (time.Du
 }
 
 // database is where ralph keeps the project's state.
-func (p project) database() string { return filepath.Join(p.dir, ".git", "ralph", "ralph.db") }
+func (p project) database() string { return filepath.Join(p.state(), "ralph.db") }
+
+func (p project) state() string { return filepath.Join(p.dir, ".git", "ralph") }

@@ -35,7 +35,7 @@ func readTranscript(dir string) error {
 
 // streams reads a gigabyte of events, and one very long line.
 func (b *bench) streams(ctx context.Context) ([]row, error) {
-	events, err := recorded(filepath.Join(b.module, "loop", "claude", "testdata"))
+	events, err := recorded(filepath.Join(b.module, "loop", "agent", "claude", "testdata"))
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@ import (
 	"ralph/store"
 )
 
-// pollSession is how often a running session looks for what people ask of it.
+// pollSession is how often a running session is looked at: whether its place is there,
+// what it is doing, and whether its agent takes a message now.
 const pollSession = 200 * time.Millisecond
 
 // watch stops the session when somebody or something asks for it, and hands
@@ -33,6 +34,8 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		}
 	}
 	handed := map[int64]bool{}
+	var asked wish
+	var changed <-chan struct{} // nil: what people ask is to be read
 	for {
 		select {
 		case <-ctx.Done():
@@ -54,24 +57,32 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			}
 		case <-s.observer.news:
 			s.observed(ctx)
+		case <-changed:
+			changed = nil
 		case <-tick.C:
 			s.Check.Takes(0)
 			if err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact()); errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
 				stop(err) // what the session does could not be kept
 			}
-			asked, err := s.asked(ctx)
 			s.observed(ctx)
-			if err != nil {
-				continue // the database is busy or the session is being stopped; the next look will tell
-			}
-			s.waitsForPermission(asked.permission)
-			if asked.request == ralph.ControlStop {
-				drain()
-			} else if cause, ok := requests[asked.request]; ok {
-				stop(cause)
-			}
 			s.hand(ctx, asked.comments, handed, say)
 		}
+		if changed != nil {
+			continue
+		}
+		changed = s.Store.Changed()
+		var err error
+		if asked, err = s.asked(ctx); err != nil {
+			changed = nil // the database is busy or the session is being stopped; the next look will tell
+			continue
+		}
+		s.waitsForPermission(asked.permission)
+		if asked.request == ralph.ControlStop {
+			drain()
+		} else if cause, ok := requests[asked.request]; ok {
+			stop(cause)
+		}
+		s.hand(ctx, asked.comments, handed, say)
 	}
 }
 
