@@ -13,6 +13,17 @@ import (
 // An actor changes something in a transaction and says in a line what came of it.
 type actor func(tx *store.Tx, r *http.Request) (said string, err error)
 
+// byID makes an actor of one for the thing whose number is in the path.
+func byID(f func(tx *store.Tx, r *http.Request, id int64) (string, error)) actor {
+	return func(tx *store.Tx, r *http.Request) (string, error) {
+		id, err := pathID(r)
+		if err != nil {
+			return "", err
+		}
+		return f(tx, r, id)
+	}
+}
+
 // act changes something and leads back to where the form was.
 func (a *app) act(f actor) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -46,11 +57,7 @@ func written(r *http.Request, name string) string {
 	return strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n"))
 }
 
-func (a *app) comment(tx *store.Tx, r *http.Request) (string, error) {
-	task, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) comment(tx *store.Tx, r *http.Request, task int64) (string, error) {
 	c := ralph.Comment{
 		TaskID: task, Author: a.Person, AuthorKind: ralph.ByHuman, Kind: ralph.CommentKind(r.PostFormValue("kind")),
 		Body: written(r, "text"), Rationale: written(r, "rationale"),
@@ -70,11 +77,7 @@ func (a *app) comment(tx *store.Tx, r *http.Request) (string, error) {
 	return said, err
 }
 
-func (a *app) reply(tx *store.Tx, r *http.Request) (string, error) {
-	parent, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) reply(tx *store.Tx, r *http.Request, parent int64) (string, error) {
 	c, err := tx.Comment(parent)
 	if err != nil {
 		return "", err
@@ -83,11 +86,7 @@ func (a *app) reply(tx *store.Tx, r *http.Request) (string, error) {
 	return fmt.Sprintf("Comment %d is below comment %d.", id, parent), err
 }
 
-func (a *app) answer(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) answer(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	words := written(r, "option") // a button with one of the agent's own answers
 	if words == "" {
 		words = written(r, "text")
@@ -99,21 +98,18 @@ func (a *app) answer(tx *store.Tx, r *http.Request) (string, error) {
 }
 
 // settle resolves a comment: with words, or with a verdict where it waits for one.
-func (a *app) settle(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) settle(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	decidable, err := tx.Decidable(id)
 	if err != nil {
 		return "", err
 	}
 	words := written(r, "text")
 	switch verdict := r.PostFormValue("verdict"); {
-	case decidable && verdict != "approve" && verdict != "refuse":
-		return "", &ralph.FieldError{Field: "verdict", Problem: "is required", Accepted: []string{"approve", "refuse"}}
 	case decidable:
-		err = tx.Decide(id, verdict == "approve", words, a.Person)
+		var approve bool
+		if approve, err = verdictOf(r, "approve", "refuse"); err == nil {
+			err = tx.Decide(id, approve, words, a.Person)
+		}
 	case verdict == "adopt":
 		_, err = tx.Adopt(id, a.Person)
 	case verdict == "task":
@@ -138,19 +134,11 @@ func settled(tx *store.Tx, comment int64) (string, error) {
 	return fmt.Sprintf("Settled. TASK-%d is %s.", t.ID, strings.ReplaceAll(string(t.Status), "_", " ")), err
 }
 
-func (a *app) retry(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) retry(tx *store.Tx, _ *http.Request, id int64) (string, error) {
 	return fmt.Sprintf("TASK-%d is back in the queue.", id), tx.Retry(id, "retried by "+a.Person)
 }
 
-func (a *app) cancel(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) cancel(tx *store.Tx, _ *http.Request, id int64) (string, error) {
 	stopping, err := tx.Cancel(id, a.Person)
 	if stopping {
 		return fmt.Sprintf("The session on TASK-%d is being stopped; then it is cancelled.", id), err
@@ -160,11 +148,7 @@ func (a *app) cancel(tx *store.Tx, r *http.Request) (string, error) {
 
 // unblock resolves what holds a task back; with a number in "on" it only drops the
 // dependency on that task.
-func (a *app) unblock(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) unblock(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	if on := r.PostFormValue("on"); on != "" {
 		other, err := ralph.ParseTaskID(on)
 		if err != nil {
@@ -175,27 +159,15 @@ func (a *app) unblock(tx *store.Tx, r *http.Request) (string, error) {
 	return fmt.Sprintf("TASK-%d is unblocked.", id), tx.Unblock(id, a.Person)
 }
 
-func (a *app) approveTask(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) approveTask(tx *store.Tx, _ *http.Request, id int64) (string, error) {
 	return fmt.Sprintf("TASK-%d is in the queue.", id), tx.ApproveProposal(id, a.Person)
 }
 
-func (a *app) rejectTask(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) rejectTask(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	return fmt.Sprintf("TASK-%d is rejected.", id), tx.RejectProposal(id, written(r, "text"), a.Person)
 }
 
-func (a *app) decideAmendment(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) decideAmendment(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	approve, err := verdictOf(r, "approve", "reject")
 	if err != nil {
 		return "", err
@@ -211,11 +183,7 @@ func (a *app) decideAmendment(tx *store.Tx, r *http.Request) (string, error) {
 	return said, err
 }
 
-func (a *app) rollBack(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) rollBack(tx *store.Tx, _ *http.Request, id int64) (string, error) {
 	conflicts, err := tx.RollBack(id, a.Person)
 	if err == nil && len(conflicts) > 0 {
 		err = fmt.Errorf("%s of the task changed after amendment %d was applied, so nothing was done: %w", strings.Join(conflicts, ", "), id, ralph.ErrConflict)
@@ -223,11 +191,7 @@ func (a *app) rollBack(tx *store.Tx, r *http.Request) (string, error) {
 	return fmt.Sprintf("Amendment %d is rolled back.", id), err
 }
 
-func (a *app) decidePermission(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) decidePermission(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	allow, err := verdictOf(r, "allow", "deny")
 	if err != nil {
 		return "", err

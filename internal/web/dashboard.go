@@ -150,21 +150,21 @@ func (a *app) route(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("GET /sessions/{id}", a.readFirst(a.show(a.session)))
 	for path, act := range map[string]actor{
-		"/tasks/{id}/comment":       a.comment,
-		"/tasks/{id}/retry":         a.retry,
-		"/tasks/{id}/cancel":        a.cancel,
-		"/tasks/{id}/unblock":       a.unblock,
-		"/tasks/{id}/approve":       a.approveTask,
-		"/tasks/{id}/reject":        a.rejectTask,
-		"/comments/{id}/answer":     a.answer,
-		"/comments/{id}/reply":      a.reply,
-		"/comments/{id}/settle":     a.settle,
-		"/amendments/{id}/decide":   a.decideAmendment,
-		"/amendments/{id}/rollback": a.rollBack,
-		"/permissions/{id}/decide":  a.decidePermission,
+		"/tasks/{id}/comment":       byID(a.comment),
+		"/tasks/{id}/retry":         byID(a.retry),
+		"/tasks/{id}/cancel":        byID(a.cancel),
+		"/tasks/{id}/unblock":       byID(a.unblock),
+		"/tasks/{id}/approve":       byID(a.approveTask),
+		"/tasks/{id}/reject":        byID(a.rejectTask),
+		"/comments/{id}/answer":     byID(a.answer),
+		"/comments/{id}/reply":      byID(a.reply),
+		"/comments/{id}/settle":     byID(a.settle),
+		"/amendments/{id}/decide":   byID(a.decideAmendment),
+		"/amendments/{id}/rollback": byID(a.rollBack),
+		"/permissions/{id}/decide":  byID(a.decidePermission),
 		"/sessions/{id}/skip":       a.skip,
 		"/learnings":                a.addLearning,
-		"/learnings/{id}/{change}":  a.changeLearning,
+		"/learnings/{id}/{change}":  byID(a.changeLearning),
 	} {
 		mux.HandleFunc("POST "+path, a.act(act))
 	}

@@ -62,11 +62,7 @@ func (a *app) addLearning(tx *store.Tx, r *http.Request) (string, error) {
 
 // changeLearning forgets or pins a learning, takes that back, or says that it and
 // what seems to contradict it both hold.
-func (a *app) changeLearning(tx *store.Tx, r *http.Request) (string, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return "", err
-	}
+func (a *app) changeLearning(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	l, err := tx.Learning(id)
 	if err != nil {
 		return "", err

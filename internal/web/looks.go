@@ -17,8 +17,6 @@ var verbs = map[ralph.Verb]look{
 	ralph.VerbSuggest: {"💭", "Suggest", "teal"}, ralph.VerbBlocked: {"🚫", "Blocked", "orange"},
 }
 
-func lookOfVerb(v ralph.Verb) look { return verbs[v] }
-
 // phases are the looks of a session's states (sessions, the table of states).
 var phases = map[ralph.Phase]look{
 	ralph.PhaseIdle: {"○", "Idle", "gray"}, ralph.PhaseAnalyzing: {"◐", "Analyzing", "blue"}, ralph.PhaseImplementing: {"◑", "Implementing", "yellow"},
@@ -26,16 +24,12 @@ var phases = map[ralph.Phase]look{
 	ralph.PhaseDone: {"●", "Done", "green"}, ralph.PhaseFailed: {"✕", "Failed", "red"},
 }
 
-func lookOfPhase(p ralph.Phase) look { return phases[p] }
-
 // statuses are the looks of tasks.
 var statuses = map[ralph.Status]look{
 	ralph.Proposed: {"?", "Proposed", "teal"}, ralph.Pending: {"○", "Pending", "gray"}, ralph.InProgress: {"▶", "In progress", "blue"},
 	ralph.NeedsInput: {"❓", "Needs input", "yellow"}, ralph.Blocked: {"⊘", "Blocked", "orange"}, ralph.Completed: {"✓", "Completed", "green"},
 	ralph.Failed: {"✕", "Failed", "red"}, ralph.Rejected: {"–", "Rejected", "gray"}, ralph.Cancelled: {"–", "Cancelled", "gray"},
 }
-
-func lookOfStatus(s ralph.Status) look { return statuses[s] }
 
 // sign is the colour of a line of a difference.
 func sign(l string) string {

@@ -37,7 +37,8 @@ func parsePages() (p pages, err error) {
 		"line": func(n int, s string) string { return text.Line(s, n) },
 		"span": span, "number": number, "plural": plural,
 		"moment": moment, "short": func(id string) string { return text.Head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
-		"verb": lookOfVerb, "phase": lookOfPhase, "status": lookOfStatus, "args": args,
+		"verb": func(v ralph.Verb) look { return verbs[v] }, "phase": func(p ralph.Phase) look { return phases[p] },
+		"status": func(s ralph.Status) look { return statuses[s] }, "args": args,
 		"sign": sign, "percent": percent, "left": left,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {

@@ -19,18 +19,32 @@ type runRow struct {
 	Look    look
 }
 
-func newRunRow(run ralph.Run, active bool, latest int64, now ralph.Time) runRow {
+// newRunRows are rows of runs.
+func (a *app) newRunRows(tx *store.Tx, runs ...ralph.Run) (rows []runRow, err error) {
+	active, err := a.Active()
+	if err != nil {
+		return nil, err
+	}
+	last, _, err := tx.LastRun()
+	for _, run := range runs {
+		rows = append(rows, newRunRow(run, active && run.ID == last.ID, tx.Now()))
+	}
+	return rows, err
+}
+
+func newRunRow(run ralph.Run, active bool, now ralph.Time) runRow {
 	row := runRow{Run: run, Look: look{"●", "ended", "gray"}}
 	end := run.EndedAt
 	switch {
-	case end.IsZero() && active && run.ID == latest:
+	case end.IsZero() && active:
 		end, row.Look = now, look{"▶", run.State, "green"}
 	case end.IsZero():
 		row.Lost, row.Look = true, look{"✕", "lost", "red"}
-	case run.ExitStatus != nil && *run.ExitStatus == ralph.ExitOK:
-		row.Look = look{"✓", "all done", "green"}
 	case run.ExitStatus != nil:
-		row.Look = lookOfExit(*run.ExitStatus)
+		var known bool
+		if row.Look, known = exits[*run.ExitStatus]; !known {
+			row.Look = look{"✕", "ralph failed", "red"}
+		}
 	}
 	if !row.Lost {
 		row.Seconds = end.Sub(run.StartedAt.Time).Seconds()
@@ -38,21 +52,11 @@ func newRunRow(run ralph.Run, active bool, latest int64, now ralph.Time) runRow 
 	return row
 }
 
-// lookOfExit is how an exit status of a run is shown.
-func lookOfExit(status int) look {
-	switch status {
-	case ralph.ExitFailed:
-		return look{"✕", "failed tasks", "red"}
-	case ralph.ExitWaiting:
-		return look{"❓", "waits for people", "yellow"}
-	case ralph.ExitLimit:
-		return look{"⊘", "a limit was reached", "orange"}
-	case ralph.ExitAgent:
-		return look{"⚠", "agent not usable", "red"}
-	case ralph.ExitStopped:
-		return look{"■", "stopped", "gray"}
-	}
-	return look{"✕", "ralph failed", "red"}
+// exits are how the exit statuses of runs are shown.
+var exits = map[int]look{
+	ralph.ExitOK: {"✓", "all done", "green"}, ralph.ExitFailed: {"✕", "failed tasks", "red"},
+	ralph.ExitWaiting: {"❓", "waits for people", "yellow"}, ralph.ExitLimit: {"⊘", "a limit was reached", "orange"},
+	ralph.ExitAgent: {"⚠", "agent not usable", "red"}, ralph.ExitStopped: {"■", "stopped", "gray"},
 }
 
 // A runsView is a page of the list of runs.
@@ -66,17 +70,9 @@ func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	active, err := a.Active()
-	if err != nil {
-		return view{}, err
-	}
-	last, _, err := tx.LastRun()
-	var v runsView
 	list, more := paged(list, runsListed)
-	for _, run := range list {
-		v.Runs = append(v.Runs, newRunRow(run, active, last.ID, tx.Now()))
-	}
-	v.Pager = newPager(r, more)
+	v := runsView{Pager: newPager(r, more)}
+	v.Runs, err = a.newRunRows(tx, list...)
 	return view{title: "Runs", name: "runs", nav: "/runs", live: true, body: v}, err
 }
 
@@ -100,15 +96,11 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	active, err := a.Active()
+	rows, err := a.newRunRows(tx, run)
 	if err != nil {
 		return view{}, err
 	}
-	last, _, err := tx.LastRun()
-	if err != nil {
-		return view{}, err
-	}
-	v := runView{runRow: newRunRow(run, active, last.ID, tx.Now())}
+	v := runView{runRow: rows[0]}
 	if v.Report, err = a.Report(tx, id); err != nil {
 		return view{}, err
 	}
