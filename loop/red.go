@@ -80,9 +80,6 @@ func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Ch
 		if err != nil || ok {
 			return first, false, nil, err
 		}
-		if err := r.Store.View(ctx, func(tx *store.Tx) (err error) { first, err = tx.Task(first.ID); return err }); err != nil {
-			return task, false, nil, err
-		}
 		if first.Status != ralph.Completed {
 			return r.stopRed(ctx, task, red, fmt.Sprintf("the verification still fails after TASK-%d, which is %s, and the others wait for it: %s", first.ID, first.Status, said))
 		}
@@ -106,7 +103,7 @@ func (r *runner) stopRed(ctx context.Context, task ralph.Task, red []ralph.Check
 
 // nameTests is the way out where tests were red for long and no command says which.
 func (l *Loop) nameTests(red []ralph.Check) string {
-	unnamed := func(c ralph.Check) bool { return len(c.Failures) == 0 && c.Error == "" }
+	unnamed := func(c ralph.Check) bool { return c.Error == "" }
 	if l.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}

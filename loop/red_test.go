@@ -1,7 +1,9 @@
 package loop_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -34,18 +36,23 @@ func TestARunThatBeginsRed(t *testing.T) {
 		reason  string
 		tasks   []int64 // of the sessions
 		later   bool    // a person breaks it after the first task
+		hint    bool    // it says that tests with names would be excused
+		noted   int     // how often it is recorded that it is red
+		timeout time.Duration
 	}{
 		{name: "green", verify: []string{"true"}, onRed: loop.RedStop, tasks: []int64{1, 2}},
 		{name: "nothing verifies", onRed: loop.RedStop, tasks: []int64{1, 2}},
-		{name: "red", verify: []string{"true", green}, onRed: loop.RedStop, mends: 1, status: ralph.ExitUsage, reason: "the verification fails before any work, and nothing was begun: `test -e made1` exits 1"},
-		{name: "red, where nobody has chosen", verify: []string{green}, mends: 1, status: ralph.ExitUsage, reason: "nothing was begun"},
+		{name: "red", verify: []string{"true", green}, onRed: loop.RedStop, mends: 1, status: ralph.ExitUsage, reason: "the verification fails before any work, and nothing was begun: `test -e made1` exits 1", hint: true, noted: 1},
+		{name: "red, where nobody has chosen", verify: []string{green}, mends: 1, status: ralph.ExitUsage, reason: "nothing was begun", hint: true, noted: 1},
+		{name: "red for it takes too long", verify: []string{"sleep 600"}, onRed: loop.RedStop, timeout: 10 * time.Millisecond, status: ralph.ExitUsage, reason: "nothing was begun", noted: 1},
+		{name: "red by one that has no names, strictly", verify: []string{green}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was begun", noted: 1},
 		{name: "red by tests that have names", verify: []string{named}, onRed: loop.RedStop, tasks: []int64{1, 2}},
-		{name: "strictly", verify: []string{named}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was begun"},
-		{name: "red by a feature's command", verify: []string{"true"}, feature: []string{"false"}, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1"},
+		{name: "strictly", verify: []string{named}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was begun", noted: 1},
+		{name: "red by a feature's command", verify: []string{"true"}, feature: []string{"false"}, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1", hint: true, noted: 1},
 		{name: "which a run for another task does not need", verify: []string{"true"}, feature: []string{"false"}, only: 1, onRed: loop.RedStop, tasks: []int64{1}},
-		{name: "but the one for its task", verify: []string{"true"}, feature: []string{"false"}, only: 2, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1"},
-		{name: "the first task mends it", verify: []string{green}, onRed: loop.RedFirst, mends: 1, tasks: []int64{1, 2}},
-		{name: "the first task does not, until it fails", verify: []string{green}, onRed: loop.RedFirst, status: ralph.ExitUsage, reason: "the verification still fails after TASK-1, which is failed, and the others wait for it: ", tasks: []int64{1, 1}},
+		{name: "but the one for its task", verify: []string{"true"}, feature: []string{"false"}, only: 2, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1", hint: true, noted: 1},
+		{name: "the first task mends it", verify: []string{green}, onRed: loop.RedFirst, mends: 1, tasks: []int64{1, 2}, noted: 1},
+		{name: "the first task does not, until it fails", verify: []string{green}, onRed: loop.RedFirst, status: ralph.ExitUsage, reason: "the verification still fails after TASK-1, which is failed, and the others wait for it: ", tasks: []int64{1, 1}, hint: true, noted: 2},
 		{name: "red only later", verify: []string{"test ! -e broken"}, onRed: loop.RedStop, status: ralph.ExitFailed, reason: "failed: TASK-2", tasks: []int64{1, 2, 2}, later: true},
 		{name: "no matter", verify: []string{green}, onRed: loop.RedGo, mends: 1, tasks: []int64{1, 2}},
 	} {
@@ -53,7 +60,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.tree(tt.verify...)
 			l.OnRed, l.Check.Strict, l.Task = tt.onRed, tt.strict, tt.only
-			l.Rules.VerifyFailures = 2
+			l.Rules.VerifyFailures, l.Check.Timeout = 2, cmp.Or(tt.timeout, l.Check.Timeout)
 			b.add(ralph.Task{Title: "one"})
 			two := ralph.Task{Title: "two"}
 			if tt.feature != nil {
@@ -66,7 +73,8 @@ func TestARunThatBeginsRed(t *testing.T) {
 				Attempts: 10, StagnantMaximum: 20,
 			}
 			var tasks []int64
-			if tt.later {
+			var heart heart
+			if l.Heart = &heart; tt.later {
 				l.Heart = beat(func() {
 					if b.task(1).Status == ralph.Completed {
 						write(t, filepath.Join(l.Place.Dir, "broken"), "x")
@@ -89,6 +97,89 @@ func TestARunThatBeginsRed(t *testing.T) {
 			}
 			if result.Status != tt.status || !strings.Contains(strings.Join(result.Reasons, "\n"), tt.reason) || !slices.Equal(tasks, tt.tasks) {
 				t.Errorf("exit status %d after sessions on %v: %q", result.Status, tasks, result.Reasons)
+			}
+			if hint := strings.Contains(strings.Join(result.Reasons, "\n"), "have it name its tests"); hint != tt.hint {
+				t.Errorf("it is hinted %t at tests with names: %q", hint, result.Reasons)
+			}
+			if noted := b.red(); len(noted) != tt.noted {
+				t.Errorf("it is noted %d times: %+v", len(noted), noted)
+			}
+			if said := strings.Contains(strings.Join(heart.statuses, "\n"), "verifies the project"); said != (tt.verify != nil && !tt.later) {
+				t.Errorf("it said %q", heart.statuses)
+			}
+		})
+	}
+}
+
+// red is what was recorded of a verification that fails before any work.
+func (b *workshop) red() (noted []ralph.BaselineRed) {
+	b.t.Helper()
+	b.tx(func(tx *store.Tx) error {
+		events, err := tx.Events(0, 1000)
+		for _, e := range events {
+			if e.Type != ralph.EventBaselineRed || e.TaskID != 0 {
+				continue
+			}
+			var red ralph.BaselineRed
+			if err := json.Unmarshal(e.Payload, &red); err != nil {
+				return err
+			}
+			noted = append(noted, red)
+		}
+		return err
+	})
+	return noted
+}
+
+// TestWhatWasRedBefore: what a session has in hand is its own matter, and what else
+// failed in an earlier run is run again, once.
+func TestWhatWasRedBefore(t *testing.T) {
+	const named = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
+	for _, tt := range []struct {
+		name    string
+		command string
+		breaks  bool // the first session leaves the file "broken"
+		onRed   loop.OnRed
+		status  int
+		ran     [2]int // how often the command has run after each run
+		noted   int
+	}{
+		{"a session's, which goes on with it", "test ! -e broken", true, loop.RedStop, ralph.ExitLimit, [2]int{1, 2}, 0},
+		{"where tests failed before it that are excused", "test ! -e broken || exit 3; " + named, true, loop.RedStop, ralph.ExitLimit, [2]int{1, 2}, 0},
+		{"unless all else is to wait for it", "test ! -e broken", true, loop.RedFirst, ralph.ExitLimit, [2]int{1, 2}, 1},
+		{"people's", "false", false, loop.RedFirst, ralph.ExitLimit, [2]int{1, 2}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			runs := filepath.Join(t.TempDir(), "runs")
+			l := b.tree("echo x >> " + runs + "; " + tt.command)
+			l.OnRed, l.Rules.StuckLimit = tt.onRed, 100
+			b.add(ralph.Task{Title: "one"})
+			b.add(ralph.Task{Title: "two"})
+			l.Limits = ralph.Limits{
+				MaxSessions: 2, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100,
+				SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 5,
+			}
+			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				b.passed.Add(int64(time.Minute))
+				if tt.breaks {
+					write(t, filepath.Join(a.Dir, "broken"), "x")
+				}
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+			})
+			for i := range 2 {
+				result, err := l.Run(t.Context())
+				if err != nil || result.Status != tt.status {
+					t.Errorf("run %d: %+v, %v", i+1, result, err)
+				}
+				marks, err := os.ReadFile(runs)
+				if n := strings.Count(string(marks), "x"); err != nil || n != tt.ran[i] {
+					t.Errorf("after run %d the command has run %d times, want %d, %v", i+1, n, tt.ran[i], err)
+				}
+			}
+			if noted := b.red(); len(noted) != tt.noted {
+				t.Errorf("it is noted %d times: %+v", len(noted), noted)
 			}
 		})
 	}
@@ -177,6 +268,9 @@ func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 				b.add(t, "one")
 				b.stopAt(3 * time.Minute)
 				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
+				if left, err := os.ReadDir(filepath.Join(b.Place.State, "baseline")); err != nil || len(left) > 0 {
+					t.Errorf("it left %v, %v", left, err)
+				}
 				said := strings.Join(b.heart.statuses, "\n")
 				if n := strings.Count(said, "verifies the project"); n != tt.verified || !strings.Contains(said, "\nwaiting until the verification passes: ") {
 					t.Errorf("it verified %d times, and said\n%s", n, said)

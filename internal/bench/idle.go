@@ -18,102 +18,71 @@ import (
 
 // idle is what a daemon takes that has nothing to do: half a minute of it, or an
 // hour. The first seconds, in which it begins, are left out.
-func (b *bench) idle(ctx context.Context) ([]row, error) {
-	p, err := b.newProject(ctx, 100)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.fill(ctx, func(tx *store.Tx) error {
+func (b *bench) idle(ctx context.Context) []row {
+	p := b.newProject(ctx, 100)
+	p.fill(ctx, func(tx *store.Tx) {
 		for i := range 100 {
-			if _, err := tx.AddTask(ralph.Task{Title: fmt.Sprintf("Proposal %d", i), Status: ralph.Proposed}, "agent"); err != nil {
-				return err
-			}
+			must(tx.AddTask(ralph.Task{Title: fmt.Sprintf("Proposal %d", i), Status: ralph.Proposed}, "agent"))
 		}
-		return nil
-	}); err != nil {
-		return nil, err
-	}
+	})
 	span := 30 * time.Second
 	if b.full {
 		span = time.Hour
 	}
 	cmd := p.command(ctx, b.ralph, "run", "--daemon")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	used, rss, err := watchIdle(ctx, cmd.Process.Pid, span)
-	err = errors.Join(err, cmd.Cancel())
-	var exit *exec.ExitError // it was interrupted, which has a status of its own
-	if ended := cmd.Wait(); !errors.As(ended, &exit) {
-		err = errors.Join(err, ended)
-	}
-	if err != nil {
-		return nil, err
-	}
+	check(cmd.Start())
+	defer func() {
+		err := cmd.Cancel()
+		var exit *exec.ExitError // it was interrupted, which has a status of its own
+		if ended := cmd.Wait(); !errors.As(ended, &exit) {
+			err = errors.Join(err, ended)
+		}
+		check(err)
+	}()
+	used, rss := watchIdle(ctx, cmd.Process.Pid, span)
 	const most, share = 40.0, 0.1
 	cpu := samples{unit: "% of a core", values: []float64{100 * used.Seconds() / span.Seconds()}}
 	return []row{
 		{what: fmt.Sprintf("daemon idle for %s: memory", span), product: rss, value: number(rss.quantile(1)) + " MB at most", aim: "≤ 40 MB", met: rss.quantile(1) <= most},
 		{what: fmt.Sprintf("daemon idle for %s: CPU", span), product: cpu, value: number(cpu.median()) + " %", aim: "≤ 0.1 %", met: cpu.median() <= share},
-	}, nil
+	}
 }
 
 // watchIdle is the time that a process uses in so long, and its memory ten times in
 // between.
-func watchIdle(ctx context.Context, pid int, d time.Duration) (used time.Duration, rss samples, err error) {
-	if err := pause(ctx, 5*time.Second); err != nil {
-		return 0, rss, err
-	}
-	before, err := cpuTime(pid)
-	if err != nil {
-		return 0, rss, err
-	}
+func watchIdle(ctx context.Context, pid int, d time.Duration) (used time.Duration, rss samples) {
+	pause(ctx, 5*time.Second)
+	before := cpuTime(pid)
 	rss.unit = "MB"
 	for range 10 {
-		if err := pause(ctx, d/10); err != nil {
-			return 0, rss, err
-		}
-		mb, err := residentMB(pid)
-		if err != nil {
-			return 0, rss, err
-		}
-		rss.add(mb)
+		pause(ctx, d/10)
+		rss.add(residentMB(pid))
 	}
-	after, err := cpuTime(pid)
-	return after - before, rss, err
+	return cpuTime(pid) - before, rss
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		check(ctx.Err())
 	case <-time.After(d):
-		return nil
 	}
 }
 
 // cpuTime is what a process has used of the processors so far, in steps of 10 ms.
-func cpuTime(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, err
-	}
+func cpuTime(pid int) time.Duration {
+	text := must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")))
 	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold anything
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+		check(fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields)))
 	}
-	user, err := strconv.Atoi(fields[11])
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond, err
+	used := must(strconv.Atoi(fields[11])) + must(strconv.Atoi(fields[12])) // by itself, and by the system for it
+	return time.Duration(used) * 10 * time.Millisecond
 }
 
 // residentMB is the memory of a process that is in use, in MB (10⁶ bytes).
-func residentMB(pid int) (float64, error) {
-	kib, err := strconv.ParseFloat(field(filepath.Join("/proc", strconv.Itoa(pid), "status"), "VmRSS"), 64)
-	return kib * 1024 / 1e6, err
+func residentMB(pid int) float64 {
+	return must(strconv.ParseFloat(field(filepath.Join("/proc", strconv.Itoa(pid), "status"), "VmRSS"), 64)) * 1024 / 1e6
 }

@@ -36,7 +36,7 @@ type bench struct {
 // rows are the measurements, in the order of the table.
 var rows = []struct {
 	name    string
-	measure func(*bench, context.Context) ([]row, error)
+	measure func(*bench, context.Context) []row
 }{
 	{"session", (*bench).sessions},
 	{"server", (*bench).servers},
@@ -56,7 +56,34 @@ func main() {
 	}
 }
 
+// A failure ends the measurements: what they go by cannot be trusted any more. It is
+// thrown, by those functions that have no error, and caught in run.
+type failure struct{ error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+// caught is the failure that is thrown meanwhile.
+func caught(err *error) {
+	switch f := recover().(type) {
+	case nil:
+	case failure:
+		*err = errors.Join(f.error, *err)
+	default:
+		panic(f)
+	}
+}
+
 func run(args []string, out, log io.Writer) (err error) {
+	defer caught(&err)
 	if len(args) == 2 && args[0] == readArg {
 		return readTranscript(args[1])
 	}
@@ -75,15 +102,8 @@ func run(args []string, out, log io.Writer) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if b.ralph, err = filepath.Abs(b.ralph); err != nil {
-		return err
-	}
-	if b.module, err = os.Getwd(); err != nil {
-		return err
-	}
-	if b.dir, err = os.MkdirTemp("", "ralph-bench-*"); err != nil {
-		return err
-	}
+	b.ralph, b.module = must(filepath.Abs(b.ralph)), must(os.Getwd())
+	b.dir = must(os.MkdirTemp("", "ralph-bench-*"))
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -94,11 +114,7 @@ func run(args []string, out, log io.Writer) (err error) {
 			continue
 		}
 		fmt.Fprintln(log, "measuring:", r.name)
-		list, err := r.measure(b, ctx)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
-		}
-		measured = append(measured, list...)
+		measured = append(measured, r.measure(b, ctx)...)
 	}
 	text := table(machine(), measured)
 	if _, err := io.WriteString(out, text); err != nil || *document == "" {

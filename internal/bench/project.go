@@ -25,36 +25,26 @@ type project struct {
 }
 
 // newProject makes a repository with so many committed files, in folders of 100.
-func (b *bench) newProject(ctx context.Context, files int) (p project, err error) {
-	p.bench = b
-	if p.dir, err = os.MkdirTemp(b.dir, "project-*"); err != nil {
-		return p, err
-	}
+func (b *bench) newProject(ctx context.Context, files int) project {
+	p := project{b, must(os.MkdirTemp(b.dir, "project-*"))}
 	for name, text := range map[string]string{
 		"ralph.yaml":    fmt.Sprintf("agent: {command: [%q, scripted-agent]}\nlimits: {max_sessions: 100000, stagnant_sessions: 100000, max_tasks: 100000, max_cost_usd: 100000, max_cost_per_day_usd: 100000}\n", b.ralph),
 		"claude.script": doneAtOnce,
 	} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-			return p, err
-		}
+		check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))
 	}
 	for i := range files {
 		folder := filepath.Join(p.dir, "src", fmt.Sprintf("%04d", i/100))
 		if i%100 == 0 {
-			if err := os.MkdirAll(folder, 0o700); err != nil {
-				return p, err
-			}
+			check(os.MkdirAll(folder, 0o700))
 		}
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("file%02d.go", i%100)), fmt.Appendf(nil, "package p\n\nconst Value%d = %d\n", i, i), 0o600); err != nil {
-			return p, err
-		}
+		text := fmt.Appendf(nil, "package p\n\nconst Value%d = %d\n", i, i)
+		check(os.WriteFile(filepath.Join(folder, fmt.Sprintf("file%02d.go", i%100)), text, 0o600))
 	}
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "begin"}} {
-		if _, err := p.time(ctx, "git", args...); err != nil {
-			return p, err
-		}
+		p.time(ctx, "git", args...)
 	}
-	return p, nil
+	return p
 }
 
 // command is a command in the project, out of reach of the user's configuration.
@@ -67,15 +57,19 @@ func (p project) command(ctx context.Context, name string, args ...string) *exec
 }
 
 // time runs a command to its end and says how long it took.
-func (p project) time(ctx context.Context, name string, args ...string) (time.Duration, error) {
-	cmd := p.command(ctx, name, args...)
+func (p project) time(ctx context.Context, name string, args ...string) time.Duration {
+	return output(p.command(ctx, name, args...))
+}
+
+// output runs a command, of which only a failure's output is of interest.
+func output(cmd *exec.Cmd) time.Duration {
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()
 	took := time.Since(begin)
 	if err != nil {
-		return took, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+		check(fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out))
 	}
-	return took, nil
+	return took
 }
 
 // database is where ralph keeps the project's state.

@@ -35,13 +35,10 @@ func (b *bench) comments() int {
 var steps = []string{"picking", "building a prompt", "settling"}
 
 // scale compares what a session costs in the database by how much is in it.
-func (b *bench) scale(ctx context.Context) ([]row, error) {
+func (b *bench) scale(ctx context.Context) []row {
 	var projects []queue
 	for _, n := range sizes {
-		q, err := b.newQueue(ctx, n, b.comments()*n/sizes[len(sizes)-1])
-		if err != nil {
-			return nil, err
-		}
+		q := b.newQueue(ctx, n, b.comments()*n/sizes[len(sizes)-1])
 		defer q.Store.Close()
 		projects = append(projects, q)
 	}
@@ -52,9 +49,7 @@ func (b *bench) scale(ctx context.Context) ([]row, error) {
 	const each = 20
 	for range b.rounds * each {
 		for i, q := range projects {
-			if err := q.session(ctx, took[i]); err != nil {
-				return nil, err
-			}
+			q.session(ctx, took[i])
 		}
 	}
 	var rows []row
@@ -64,7 +59,7 @@ func (b *bench) scale(ctx context.Context) ([]row, error) {
 			rows = append(rows, ratio(what, took[i+1][s], took[0][s], 1.5))
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 // A queue is a loop that nobody runs, with much in its database.
@@ -75,41 +70,24 @@ type queue struct {
 
 // newQueue fills a database: half of the tasks are done, each in a session,
 // and each has its share of the comments.
-func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue, err error) {
-	p, err := b.newProject(ctx, 10)
-	if err != nil {
-		return q, err
-	}
-	if err := p.fill(ctx, func(tx *store.Tx) error {
-		run, err := tx.StartRun(1, ralph.Limits{})
-		q.run = run.ID
-		return err
-	}); err != nil {
-		return q, err
-	}
-	if err := fillByHand(ctx, p.database(), tasks, comments); err != nil {
-		return q, fmt.Errorf("fill a database of %d tasks: %w", tasks, err)
-	}
-	tree, err := worktree.Open(ctx, p.dir)
-	if err != nil {
-		return q, err
-	}
-	db, err := store.Open(ctx, p.database(), store.Options{})
+func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
+	p := b.newProject(ctx, 10)
+	p.fill(ctx, func(tx *store.Tx) { q.run = must(tx.StartRun(1, ralph.Limits{})).ID })
+	fillByHand(ctx, p.database(), tasks, comments)
+	tree := must(worktree.Open(ctx, p.dir))
+	db := must(store.Open(ctx, p.database(), store.Options{}))
 	q.Loop = &loop.Loop{
 		Store: db, Place: &place.Place{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{Attempts: 1000}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: claude.ToolPrefix + "ralph_signal_"},
 	}
-	return q, err
+	return q
 }
 
 // fillByHand writes rows without the store, which would take hours: what is measured
 // is how they are read.
-func fillByHand(ctx context.Context, path string, tasks, comments int) (err error) {
-	db, err := sql.Open("sqlite3", "file:"+path+"?_synchronous=OFF&_foreign_keys=1&_txlock=immediate")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+func fillByHand(ctx context.Context, path string, tasks, comments int) {
+	db := must(sql.Open("sqlite3", "file:"+path+"?_synchronous=OFF&_foreign_keys=1&_txlock=immediate"))
+	defer func() { check(db.Close()) }()
 	for _, fill := range []struct {
 		statement string
 		n         int
@@ -123,57 +101,39 @@ func fillByHand(ctx context.Context, path string, tasks, comments int) (err erro
 		{`INSERT INTO sessions (id, task_id, run_id, attempt, started_at, updated_at, completed_at)
 			SELECT lower(hex(randomblob(16))), id, 1, 1, '2026-01-01T00:00:00.000Z', '2026-01-01T01:00:00.000Z', '2026-01-01T01:00:00.000Z' FROM tasks WHERE status = 'completed' LIMIT $1`, tasks},
 	} {
-		if _, err := db.ExecContext(ctx, fill.statement, fill.n); err != nil {
-			return err
-		}
+		must(db.ExecContext(ctx, fill.statement, fill.n))
 	}
-	return nil
 }
 
 // session is what the loop does for one, without the agent: its task is put back.
-func (q queue) session(ctx context.Context, took []samples) error {
+func (q queue) session(ctx context.Context, took []samples) {
 	begin := time.Now()
 	task, ok, err := q.Next(ctx)
 	if err == nil && !ok {
 		err = errors.New("no task is left")
 	}
-	if err != nil {
-		return err
-	}
+	check(err)
 	took[0].took(time.Since(begin))
 
 	begin = time.Now()
-	if err := q.Store.View(ctx, func(tx *store.Tx) error {
+	check(q.Store.View(ctx, func(tx *store.Tx) error {
 		_, err := q.BuildPrompt(tx, task)
 		return err
-	}); err != nil {
-		return err
-	}
+	}))
 	took[1].took(time.Since(begin))
 
 	id := uuid.NewString()
-	if err := q.Store.Tx(ctx, func(tx *store.Tx) error {
+	check(q.Store.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.StartSession(store.Start{ID: id, Task: task.ID, Run: q.run, Dir: q.Place.Dir})
 		return err
-	}); err != nil {
-		return err
-	}
-	if _, err := q.Store.Say(ctx, task.ID, id, "agent", "", signals.Done{Summary: "It is done."}); err != nil {
-		return err
-	}
+	}))
+	must(q.Store.Say(ctx, task.ID, id, "agent", "", signals.Done{Summary: "It is done."}))
 	begin = time.Now()
-	err = q.Store.Tx(ctx, func(tx *store.Tx) error {
-		f, err := tx.Facts(id)
-		if err != nil {
-			return err
-		}
+	check(q.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		defer caught(&err)
+		f := must(tx.Facts(id))
 		f.Ending, f.Changed, f.Rules = ralph.Finished, true, q.Rules
-		s, err := tx.Session(id)
-		if err != nil {
-			return err
-		}
-		return tx.Apply(s, f, signals.Decide(f))
-	})
+		return tx.Apply(must(tx.Session(id)), f, signals.Decide(f))
+	}))
 	took[2].took(time.Since(begin))
-	return err
 }

@@ -28,14 +28,12 @@ const starts = 10
 const calls = 100
 
 // buildFloor builds the smallest server.
-func (b *bench) buildFloor(ctx context.Context) (path string, err error) {
+func (b *bench) buildFloor(ctx context.Context) (path string) {
 	path = filepath.Join(b.dir, "floor")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./internal/bench/floor")
 	cmd.Dir = b.module
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the floor: %w\n%s", err, out)
-	}
-	return path, nil
+	output(cmd)
+	return path
 }
 
 // A server is a process that serves tools on stdio.
@@ -44,12 +42,14 @@ type server struct {
 	came time.Duration // from its start to its answer to initialize
 }
 
-func dial(ctx context.Context, cmd *exec.Cmd) (server, error) {
+func dial(ctx context.Context, cmd *exec.Cmd) server {
 	client := mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil)
 	begin := time.Now()
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
-	return server{session, time.Since(begin)}, err
+	session := must(client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil))
+	return server{session, time.Since(begin)}
 }
+
+func (s server) close() { check(s.Close()) }
 
 // call calls a tool and says how long that took.
 func (s server) call(ctx context.Context, tool string, arguments map[string]any) (time.Duration, error) {
@@ -63,7 +63,7 @@ func (s server) call(ctx context.Context, tool string, arguments map[string]any)
 }
 
 // serverOf starts `ralph mcp` for a session.
-func (p project) serverOf(ctx context.Context, a agent.Assignment) (server, error) {
+func (p project) serverOf(ctx context.Context, a agent.Assignment) server {
 	cmd := p.command(ctx, p.ralph, "mcp")
 	cmd.Env = append(cmd.Env, "RALPH_TASK_ID="+strconv.FormatInt(a.TaskID, 10), "RALPH_SESSION_ID="+a.SessionID, "RALPH_DB_PATH="+p.database())
 	return dial(ctx, cmd)
@@ -76,100 +76,46 @@ const learnedTool = "ralph.signal.learned"
 
 // servers compares `ralph mcp` with the smallest server of the same SDK: until it is
 // there, and from a signal to its durable reply.
-func (b *bench) servers(ctx context.Context) ([]row, error) {
-	floor, err := b.buildFloor(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, list, err := b.withSessions(ctx, 1)
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) servers(ctx context.Context) []row {
+	floor := b.buildFloor(ctx)
+	p, list := b.withSessions(ctx, 10, 1)
 	var came, floorCame, signal, insert, empty samples
 	for range b.rounds {
 		for range starts {
-			if err := p.startOnce(ctx, list[0], floor, &came, &floorCame); err != nil {
-				return nil, err
-			}
+			s := p.serverOf(ctx, list[0])
+			came.took(s.came)
+			s.close()
+			s = dial(ctx, p.command(ctx, floor))
+			floorCame.took(s.came)
+			s.close()
 		}
-		if err := p.signalOnce(ctx, list[0], floor, &signal, &insert, &empty); err != nil {
-			return nil, err
-		}
+		p.signalOnce(ctx, list[0], floor, &signal, &insert, &empty)
 	}
 	sum := samples{unit: "ms", values: []float64{insert.median() + empty.median()}}
-	rows := []row{
-		ratio("`ralph mcp`: start to answered `initialize`", came, floorCame, 1.3),
-		ratio(fmt.Sprintf("a signal: call to durable reply (floor: the INSERT %s ms + an empty call %s ms)", number(insert.median()), number(empty.median())), signal, sum, 1.2),
-	}
-	return rows, nil
-}
-
-// withSessions is a project with so many sessions in progress.
-func (b *bench) withSessions(ctx context.Context, n int) (p project, list []agent.Assignment, err error) {
-	if p, err = b.newProject(ctx, 10); err != nil {
-		return p, nil, err
-	}
-	err = p.fill(ctx, func(tx *store.Tx) (err error) {
-		list, err = begin(tx, n, p.dir)
-		return err
-	})
-	return p, list, err
-}
-
-// startOnce starts both servers, one after the other.
-func (p project) startOnce(ctx context.Context, a agent.Assignment, floor string, came, floorCame *samples) error {
-	s, err := p.serverOf(ctx, a)
-	if err != nil {
-		return err
-	}
-	came.took(s.came)
-	if err := s.Close(); err != nil {
-		return err
-	}
-	if s, err = dial(ctx, p.command(ctx, floor)); err != nil {
-		return err
-	}
-	floorCame.took(s.came)
-	return s.Close()
+	what := fmt.Sprintf("a signal: call to durable reply (floor: the INSERT %s ms + an empty call %s ms)",
+		number(insert.median()), number(empty.median()))
+	return []row{ratio("`ralph mcp`: start to answered `initialize`", came, floorCame, 1.3), ratio(what, signal, sum, 1.2)}
 }
 
 // signalOnce sends signals to ralph, calls the tool that does nothing, and inserts
 // the same rows in this process, turn about.
-func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor string, signal, insert, empty *samples) (err error) {
-	s, err := p.serverOf(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	idle, err := dial(ctx, p.command(ctx, floor))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, idle.Close()) }()
+func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor string, signal, insert, empty *samples) {
+	s := p.serverOf(ctx, a)
+	defer s.close()
+	idle := dial(ctx, p.command(ctx, floor))
+	defer idle.close()
 	// As the store opens it; SQL is the store's alone, but this is what it is compared with.
-	db, err := sql.Open("sqlite3", "file:"+p.database()+"?_txlock=immediate&_synchronous=FULL&_foreign_keys=1&_busy_timeout=30000")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	db := must(sql.Open("sqlite3", "file:"+p.database()+"?_txlock=immediate&_synchronous=FULL&_foreign_keys=1&_busy_timeout=30000"))
+	defer func() { check(db.Close()) }()
 	db.SetMaxOpenConns(1)
 	for i := range calls + 5 {
-		took, err := s.call(ctx, learnedTool, learned)
-		if err != nil {
-			return err
-		}
-		nothing, err := idle.call(ctx, "nothing", nil)
-		if err != nil {
-			return err
-		}
+		took, nothing := must(s.call(ctx, learnedTool, learned)), must(idle.call(ctx, "nothing", nil))
 		begin := time.Now()
-		if _, err := db.ExecContext(ctx, `
+		must(db.ExecContext(ctx, `
 			INSERT INTO task_comments (task_id, session_id, author, author_kind, signal_verb, signal_payload, body, created)
 			VALUES ($1, $2, 'agent', 'agent', 'learned', $3, $4, $5)`, a.TaskID, a.SessionID,
 			`{"text":"The cache of the parser lives in /var/cache/parser and is safe to delete","kind":"discovery","scope":"project"}`,
-			"The cache of the parser lives in /var/cache/parser and is safe to delete", ralph.At(begin).String()); err != nil {
-			return err
-		}
+			"The cache of the parser lives in /var/cache/parser and is safe to delete", ralph.At(begin).String()))
 		alone := time.Since(begin)
 		if i < 5 {
 			continue // the first ones open what the others find open
@@ -178,26 +124,20 @@ func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor strin
 		empty.took(nothing)
 		insert.took(alone)
 	}
-	return nil
 }
 
 // writersAtOnce is how many servers signal at the same time, beside a daemon.
 const writersAtOnce = 8
 
 // writers has many servers and a daemon write at once, and one server alone.
-func (b *bench) writers(ctx context.Context) ([]row, error) {
+func (b *bench) writers(ctx context.Context) []row {
 	var together, alone, slow samples
 	together.unit, alone.unit, slow.unit = "signals/s", "signals/s", "×"
 	for range b.rounds {
-		took, each, err := b.signalling(ctx, writersAtOnce, calls)
-		if err != nil {
-			return nil, err
-		}
+		took, each := b.signalling(ctx, writersAtOnce, calls)
 		together.add(float64(writersAtOnce*calls) / took.Seconds())
 		slow.add(each.quantile(0.99) / each.median())
-		if took, _, err = b.signalling(ctx, 1, writersAtOnce*calls); err != nil {
-			return nil, err
-		}
+		took, _ = b.signalling(ctx, 1, writersAtOnce*calls)
 		alone.add(float64(writersAtOnce*calls) / took.Seconds())
 	}
 	share := together.median() / alone.median()
@@ -205,21 +145,16 @@ func (b *bench) writers(ctx context.Context) ([]row, error) {
 	return []row{
 		{what: "eight servers and the daemon signalling at once", product: together, floor: alone, value: number(share) + "×, no error", aim: "≥ 0.8×", met: share >= least},
 		{what: "… the slowest hundredth of their signals over the median", product: slow, value: number(slow.median()) + "×", aim: "< 10×", met: slow.median() < most},
-	}, nil
+	}
 }
 
 // signalling has so many servers send signals at once, while a daemon runs. Beside
 // several a writer in this process does what a running loop does.
-func (b *bench) signalling(ctx context.Context, n, each int) (took time.Duration, all samples, err error) {
-	p, list, err := b.withSessions(ctx, n)
-	if err != nil {
-		return 0, all, err
-	}
+func (b *bench) signalling(ctx context.Context, n, each int) (took time.Duration, all samples) {
+	p, list := b.withSessions(ctx, 10, n)
 	servers := make([]server, n)
 	for i := range servers {
-		if servers[i], err = p.serverOf(ctx, list[i]); err != nil {
-			return 0, all, err
-		}
+		servers[i] = p.serverOf(ctx, list[i])
 	}
 	over := make(chan struct{})
 	var daemon, calling sync.WaitGroup
@@ -249,7 +184,8 @@ func (b *bench) signalling(ctx context.Context, n, each int) (took time.Duration
 		errs[i] = errors.Join(errs[i], s.Close())
 		all.values = slices.Concat(all.values, each1[i].values)
 	}
-	return took, all, errors.Join(errs...)
+	check(errors.Join(errs...))
+	return took, all
 }
 
 // observe writes down phases of sessions, as a loop does while they run.

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"ralph/loop/agent/claude"
 )
@@ -34,112 +32,64 @@ func readTranscript(dir string) error {
 }
 
 // streams reads a gigabyte of events, and one very long line.
-func (b *bench) streams(ctx context.Context) ([]row, error) {
-	events, err := recorded(filepath.Join(b.module, "loop", "agent", "claude", "testdata"))
-	if err != nil {
-		return nil, err
-	}
-	many, err := b.transcript("many", func(w io.Writer) error {
-		for n := 0; n < streamBytes; n += len(events) {
-			if _, err := w.Write(events); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	long, err := b.transcript("long", func(w io.Writer) error {
-		// In pieces: a process begins with the memory that its parent had at most.
-		piece := strings.Repeat("0123456789abcde ", 4096)
-		_, err := io.WriteString(w, `{"type":"user","message":{"content":[{"type":"tool_result","content":"`)
-		for n := 0; n < longLine && err == nil; n += len(piece) {
-			_, err = io.WriteString(w, piece)
-		}
-		_, end := io.WriteString(w, `"}]}}`+"\n")
-		return errors.Join(err, end)
-	})
-	if err != nil {
-		return nil, err
-	}
-	var rows []row
-	for _, f := range []struct{ what, dir string }{{"reading a stream: 1 GB of recorded events", many}, {"reading a stream: one line of 200 MB", long}} {
-		list, err := b.readStream(ctx, f.what, f.dir)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, list...)
-	}
-	return rows, nil
+func (b *bench) streams(ctx context.Context) []row {
+	events := recorded(filepath.Join(b.module, "loop", "agent", "claude", "testdata"))
+	many := b.transcript("many", "", events, streamBytes, "")
+	// In pieces: a process begins with the memory that its parent had at most.
+	long := b.transcript("long", `{"type":"user","message":{"content":[{"type":"tool_result","content":"`,
+		bytes.Repeat([]byte("0123456789abcde "), 4096), longLine, `"}]}}`+"\n")
+	return append(b.readStream(ctx, "reading a stream: 1 GB of recorded events", many),
+		b.readStream(ctx, "reading a stream: one line of 200 MB", long)...)
 }
 
 // readStream compares reading with `wc -l`.
-func (b *bench) readStream(ctx context.Context, what, dir string) ([]row, error) {
+func (b *bench) readStream(ctx context.Context, what, dir string) []row {
 	path := filepath.Join(dir, claude.TranscriptFile)
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	mb := float64(info.Size()) / 1e6
+	self := must(os.Executable())
+	mb := float64(must(os.Stat(path)).Size()) / 1e6
 	product, floor, rss := samples{unit: "MB/s"}, samples{unit: "MB/s"}, samples{unit: "MB"}
 	for range max(b.rounds/3, 1) {
 		cmd := exec.CommandContext(ctx, self, readArg, dir)
-		begin := time.Now()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%w: %s", err, out)
-		}
-		product.add(mb / time.Since(begin).Seconds())
+		product.add(mb / output(cmd).Seconds())
 		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 			rss.add(float64(usage.Maxrss) * 1024 / 1e6)
 		}
-		begin = time.Now()
-		if out, err := exec.CommandContext(ctx, "wc", "-l", path).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%w: %s", err, out)
-		}
-		floor.add(mb / time.Since(begin).Seconds())
+		floor.add(mb / output(exec.CommandContext(ctx, "wc", "-l", path)).Seconds())
 	}
 	const least, most = 400, 64
 	return []row{
 		{what: what, product: product, floor: floor, value: number(product.median()) + " MB/s", aim: "≥ 400 MB/s", met: product.median() >= least},
 		{what: "… its memory", product: rss, value: number(rss.quantile(1)) + " MB at most", aim: "< 64 MB", met: rss.quantile(1) < most},
-	}, nil
+	}
 }
 
-// transcript makes a folder with a transcript.
-func (b *bench) transcript(name string, write func(io.Writer) error) (dir string, err error) {
+// transcript makes a folder with a transcript, in which a piece stands until it is so long.
+func (b *bench) transcript(name, begin string, piece []byte, length int, end string) (dir string) {
 	dir = filepath.Join(b.dir, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", err
+	check(os.Mkdir(dir, 0o700))
+	f := must(os.Create(filepath.Join(dir, claude.TranscriptFile)))
+	must(f.WriteString(begin))
+	for n := 0; n < length; n += len(piece) {
+		must(f.Write(piece))
 	}
-	f, err := os.Create(filepath.Join(dir, claude.TranscriptFile))
-	if err != nil {
-		return "", err
-	}
-	return dir, errors.Join(write(f), f.Close())
+	must(f.WriteString(end))
+	check(f.Close())
+	return dir
 }
 
 // recorded is one conversation with every kind of event that was recorded, about as
 // often as it comes: an assistant's words and calls, and files as answers to them.
-func recorded(dir string) ([]byte, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil {
-		return nil, err
+func recorded(dir string) []byte {
+	files := must(filepath.Glob(filepath.Join(dir, "*.jsonl")))
+	if len(files) == 0 {
+		check(errors.New("there are no recordings in " + dir))
 	}
 	var b bytes.Buffer
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(text)
+		b.Write(must(os.ReadFile(name)))
 		// The recordings are of short tasks; most of a real stream is what tools answer.
 		fmt.Fprintf(&b, `{"type":"user","message":{"role":"user","content":[{"tool_use_id":"toolu_1","type":"tool_result","content":%q}]}}`+"\n",
 			strings.Repeat("func main() {\n\tfmt.Println(\"a line of a file\")\n}\n", 300))
 	}
-	return b.Bytes(), nil
+	return b.Bytes()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -47,52 +46,38 @@ func (silent) Salvage(string) (agent.Report, error) { return agent.Report{}, nil
 
 // waiting is what the database is asked meanwhile in which nothing happens: by a session
 // whose agent is silent, and by a daemon without work.
-func (b *bench) waiting(ctx context.Context) ([]row, error) {
+func (b *bench) waiting(ctx context.Context) []row {
 	var list []row
 	for _, w := range []struct {
 		what  string
 		tasks int
 	}{{"a session whose agent is silent", 1}, {"a daemon without work", 0}} {
-		statements, looks, err := b.wait(ctx, w.tasks)
-		if err != nil {
-			return nil, err
-		}
+		statements, looks := b.wait(ctx, w.tasks)
 		const most = 1
 		list = append(list, row{
 			what: "statements of " + w.what + " (floor: looks whether there was a commit)", product: statements, floor: looks,
 			value: number(statements.median()) + " a second", aim: "≤ 1 a second", met: statements.median() <= most,
 		})
 	}
-	return list, nil
+	return list
 }
 
 // wait counts what a daemon with so many tasks asks, in a second.
-func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples, err error) {
+func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples) {
 	statements.unit, looks.unit = "/s", "/s"
-	p, err := b.newProject(ctx, 100)
-	if err != nil {
-		return statements, looks, err
-	}
+	p := b.newProject(ctx, 100)
 	var heard asked
-	db, err := store.Open(ctx, p.database(), store.Options{Statement: heard.hear})
-	if err != nil {
-		return statements, looks, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := db.Tx(ctx, func(tx *store.Tx) error {
+	db := must(store.Open(ctx, p.database(), store.Options{Statement: heard.hear}))
+	defer func() { check(db.Close()) }()
+	check(db.Tx(ctx, func(tx *store.Tx) error {
 		for range tasks {
 			if _, err := tx.AddTask(ralph.Task{Title: "Wait"}, "human"); err != nil {
 				return err
 			}
 		}
 		return nil
-	}); err != nil {
-		return statements, looks, err
-	}
-	tree, err := worktree.Open(ctx, p.dir)
-	if err != nil {
-		return statements, looks, err
-	}
+	}))
+	tree := must(worktree.Open(ctx, p.dir))
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	l := &loop.Loop{
@@ -108,13 +93,14 @@ func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples,
 		_, err := l.Run(working)
 		ended <- err
 	}()
-	err = pause(ctx, settles)
+	pause(ctx, settles)
 	for range int(counted / time.Second) {
 		s, n := heard.statements.Load(), heard.looks.Load()
-		err = errors.Join(err, pause(ctx, time.Second))
+		pause(ctx, time.Second)
 		statements.add(float64(heard.statements.Load() - s))
 		looks.add(float64(heard.looks.Load() - n))
 	}
 	stop()
-	return statements, looks, errors.Join(err, <-ended)
+	check(<-ended)
+	return statements, looks
 }

@@ -2,6 +2,8 @@ package exchange
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -40,40 +42,32 @@ var holding = map[string]bool{"blocks": true, "parent-child": true, "conditional
 
 // readBeads reads the JSONL of beads, a line an issue.
 func readBeads(data []byte) (in ralph.Import, err error) {
-	lines, err := jsonLines(data)
-	if err != nil {
-		return in, err
-	}
 	left, features := map[string]int{}, map[string]bool{}
-	for _, l := range lines {
-		var v beadsIssue
-		if err := l.decode(&v); err != nil {
-			return in, err
-		}
+	if err := eachLine(data, func(line int, v beadsIssue) error {
 		switch {
 		case v.Kind == "memory":
 			if strings.TrimSpace(v.Value) == "" {
-				return in, wrong(l.line, `a memory has no "value"`)
+				return wrong(line, `a memory has no "value"`)
 			}
-			in.Learnings = append(in.Learnings, learned(l.line, v.Value, "discovery"))
-			continue
+			in.Learnings = append(in.Learnings, learned(line, v.Value, "discovery"))
+			return nil
 		case v.Kind != "" && v.Kind != "issue":
 			left["lines of the type "+v.Kind]++
-			continue
+			return nil
 		case v.ID == "" && v.Title == "":
-			continue // the header of the file
+			return nil // the header of the file
 		case strings.EqualFold(v.Status, "tombstone"):
 			left["deleted issues"]++
-			continue
+			return nil
 		case v.Template:
 			left["templates"]++
-			continue
+			return nil
 		case v.ID == "":
-			return in, wrong(l.line, `an issue has no "id"`)
+			return wrong(line, `an issue has no "id"`)
 		}
-		t, err := v.task(l.line)
+		t, err := v.task(line)
 		if err != nil {
-			return in, err
+			return err
 		}
 		if t.Feature != "" && !features[t.Feature] {
 			features[t.Feature] = true
@@ -81,6 +75,9 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 		}
 		left["comments (they are not imported)"] += len(v.Comments)
 		in.Tasks = append(in.Tasks, t)
+		return nil
+	}); err != nil {
+		return in, err
 	}
 	note(&in, left)
 	// An issue that is called blocked and waits for another one needs no word of a person.
@@ -162,7 +159,7 @@ func learned(line int, text, kind string) ralph.ImportedLearning {
 
 // note says what was left out, a sentence each.
 func note(in *ralph.Import, left map[string]int) {
-	for _, what := range sortedKeys(left) {
+	for _, what := range slices.Sorted(maps.Keys(left)) {
 		if n := left[what]; n > 0 {
 			in.Notes = append(in.Notes, fmt.Sprintf("left out: %d %s", n, what))
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ var writers = map[string]func(w io.Writer, q Queue) error{
 }
 
 // ExportFormats lists what [Write] can write.
-func ExportFormats() []string { return sortedKeys(writers) }
+func ExportFormats() []string { return slices.Sorted(maps.Keys(writers)) }
 
 // Write writes a queue in a format of [ExportFormats]; the error is a
 // [*ralph.FieldError] for a format that is none.

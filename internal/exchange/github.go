@@ -28,28 +28,20 @@ var (
 
 // readGitHub reads what `gh issue list --json number,title,body,labels,milestone,state,url` prints.
 func readGitHub(data []byte) (in ralph.Import, err error) {
-	doc, err := document(data)
-	if err != nil {
-		return in, err
-	}
-	issues, err := elements(doc, "the whole")
-	if err != nil {
+	if err := whole(data); err != nil {
 		return in, err
 	}
 	left, features := map[string]int{}, map[string]bool{}
-	for _, l := range issues {
-		var v gitHubIssue
-		if err := l.decode(&v); err != nil {
-			return in, err
-		}
+	states := map[string]ralph.Status{"": ralph.Pending, "open": ralph.Pending, "closed": ralph.Completed}
+	if err := each(located{data, 1}, "the whole", func(line int, v gitHubIssue) (err error) {
 		if v.Number <= 0 {
-			return in, wrong(l.line, `an issue has no "number"`)
+			return wrong(line, `an issue has no "number"`)
 		}
 		left["comments (anyone can write them)"] += len(v.Comments)
-		in.Tasks = append(in.Tasks, v.task(l.line))
+		in.Tasks = append(in.Tasks, v.task(line))
 		t := &in.Tasks[len(in.Tasks)-1]
-		if t.Status, err = statusOf(l.line, v.State, map[string]ralph.Status{"": ralph.Pending, "open": ralph.Pending, "closed": ralph.Completed}); err != nil {
-			return in, err
+		if t.Status, err = statusOf(line, v.State, states); err != nil {
+			return err
 		}
 		if v.Milestone != nil && v.Milestone.Title != "" {
 			t.Feature = text.Flat(v.Milestone.Title)
@@ -58,6 +50,9 @@ func readGitHub(data []byte) (in ralph.Import, err error) {
 				featureOf(&in, t.Feature, "")
 			}
 		}
+		return nil
+	}); err != nil {
+		return in, err
 	}
 	note(&in, left)
 	return in, nil

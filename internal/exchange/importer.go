@@ -54,7 +54,7 @@ var readers = []reader{
 	{"prd.json", readPRD, func(l looks) bool { return l.object && l.has("userStories") }},
 	{"stories", readStories, func(l looks) bool { return l.object && l.has("stories") }},
 	{"ralphy", readRalphy, func(l looks) bool {
-		return l.yaml || l.object && l.has("tasks") && l.item("completed") && !l.item("id")
+		return l.yaml || l.object && l.has("tasks") && l.items["completed"] && !l.items["id"]
 	}},
 	{"taskmaster", readTaskMaster, func(l looks) bool { return l.object }},
 	{"ralph-orchestrator", readOrchestrator, func(l looks) bool {
@@ -222,13 +222,4 @@ func listed(text string) (items []string) {
 		}
 	}
 	return items
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // A located value is JSON with the place where it begins.
@@ -78,61 +81,45 @@ func whole(data []byte) error {
 	return nil
 }
 
-// members are the values of an object by their names, in their order.
-func members(l located) (names []string, values map[string]located, err error) {
-	d := json.NewDecoder(bytes.NewReader(l.raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, nil, wrong(l.line, "an object is expected: {…}")
+// child is what stands below a name; the zero value if there is nothing.
+func (l located) child(v gjson.Result) located {
+	if !v.Exists() {
+		return located{}
 	}
-	values = map[string]located{}
-	for d.More() {
-		t, err := d.Token()
-		name, ok := t.(string)
-		if err != nil || !ok {
-			return nil, nil, syntax(l.raw, d, err)
+	return located{json.RawMessage(v.Raw), l.line + lineAt(l.raw, v.Index) - 1}
+}
+
+// each decodes the values of a list, which what names, one after the other for f.
+func each[T any](l located, what string, f func(line int, v T) error) error {
+	list := gjson.ParseBytes(l.raw)
+	if !list.IsArray() {
+		return wrong(l.line, "%s must be a list: […]", what)
+	}
+	for _, e := range list.Array() {
+		var v T
+		child := l.child(e)
+		if err := child.decode(&v); err != nil {
+			return err
 		}
-		v, err := next(l, d)
-		if err != nil {
-			return nil, nil, err
+		if err := f(child.line, v); err != nil {
+			return err
 		}
-		names, values[name] = append(names, name), v
 	}
-	return names, values, nil
+	return nil
 }
 
-// elements are the values of a list, which what names.
-func elements(l located, what string) (list []located, err error) {
-	d := json.NewDecoder(bytes.NewReader(l.raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil, wrong(l.line, "%s must be a list: […]", what)
+// within decodes a document, and finds what stands below a name.
+func within(data []byte, head any, name string) (located, error) {
+	doc := located{data, 1}
+	if err := whole(data); err != nil {
+		return doc, err
 	}
-	for d.More() {
-		v, err := next(l, d)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, nil
+	return doc.child(gjson.GetBytes(data, name)), doc.decode(head)
 }
 
-// next reads the next value of a decoder and finds out where it begins.
-func next(l located, d *json.Decoder) (located, error) {
-	var raw json.RawMessage
-	if err := d.Decode(&raw); err != nil {
-		return located{}, syntax(l.raw, d, err)
-	}
-	begin := int(d.InputOffset()) - len(raw)
-	return located{raw, l.line + lineAt(l.raw, begin) - 1}, nil
-}
-
-// document is a whole text as one value.
-func document(data []byte) (located, error) {
-	return located{data, 1}, whole(data)
-}
-
-// jsonLines are the values of a text with one in each line. Blank lines are passed over.
-func jsonLines(data []byte) (list []located, err error) {
+// eachLine decodes a text with a value in each line, one after the other for f. Blank
+// lines are passed over.
+func eachLine[T any](data []byte, f func(line int, v T) error) error {
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
@@ -140,19 +127,25 @@ func jsonLines(data []byte) (list []located, err error) {
 		if len(line) == 0 {
 			continue
 		}
-		if bytes.HasPrefix(line, []byte("<<<<<<<")) || bytes.HasPrefix(line, []byte(">>>>>>>")) || bytes.HasPrefix(line, []byte("=======")) {
-			return nil, wrong(n, "is a conflict of git; settle it first")
+		if slices.ContainsFunc([]string{"<<<<<<<", ">>>>>>>", "======="}, func(mark string) bool { return bytes.HasPrefix(line, []byte(mark)) }) {
+			return wrong(n, "is a conflict of git; settle it first")
 		}
-		if err := whole(line); err != nil {
-			var e *Error
-			if errors.As(err, &e) {
-				e.Line = n
-			}
-			return nil, err
+		var v T
+		err := whole(line)
+		if e, ok := errors.AsType[*Error](err); ok {
+			e.Line = n
 		}
-		list = append(list, located{line, n})
+		if err == nil {
+			err = located{line, n}.decode(&v)
+		}
+		if err == nil {
+			err = f(n, v)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return list, nil
+	return nil
 }
 
 // looks are what a text is recognised by.
@@ -172,8 +165,6 @@ func (l looks) has(keys ...string) bool {
 	return true
 }
 
-func (l looks) item(key string) bool { return l.items[key] }
-
 // look finds out what a text looks like. It need not be right in itself.
 func look(data []byte) looks {
 	l := looks{keys: map[string]bool{}, items: map[string]bool{}}
@@ -184,7 +175,7 @@ func look(data []byte) looks {
 		rest := bytes.TrimSpace(trimmed[1:])
 		l.array = len(rest) > 0 && rest[0] == '{'
 		if l.array {
-			l.keys = firstKeys(rest)
+			l.keys = keys(gjson.GetBytes(trimmed, "0"))
 		}
 	case '{':
 		first, _, more := bytes.Cut(trimmed, []byte("\n"))
@@ -194,10 +185,9 @@ func look(data []byte) looks {
 		} else {
 			l.object = true
 		}
-		l.keys = firstKeys(trimmed)
-		l.id = idOf(trimmed)
+		l.keys, l.id = keys(gjson.ParseBytes(trimmed)), gjson.GetBytes(trimmed, "id").Str
 		if l.object {
-			l.items = firstItem(trimmed)
+			l.items = keys(gjson.GetBytes(trimmed, "tasks.0"))
 		}
 	default:
 		// A checklist may call its boxes tasks too.
@@ -209,46 +199,15 @@ func look(data []byte) looks {
 
 // topLevel tells whether a single object is a document rather than a line of tasks.
 func topLevel(object []byte) bool {
-	keys := firstKeys(object)
-	return keys["userStories"] || keys["stories"] || keys["tasks"] || !keys["title"] && !keys["_type"] && !keys["ralph"]
+	l := looks{keys: keys(gjson.ParseBytes(object))}
+	return l.keys["userStories"] || l.keys["stories"] || l.keys["tasks"] || !l.keys["title"] && !l.keys["_type"] && !l.keys["ralph"]
 }
 
-// firstKeys are the keys of the object with which a text begins, as far as it can be read.
-func firstKeys(data []byte) map[string]bool {
-	keys := map[string]bool{}
-	d := json.NewDecoder(bytes.NewReader(data))
-	if _, err := d.Token(); err != nil {
-		return keys
+// keys are those of an object, as far as it can be read.
+func keys(object gjson.Result) map[string]bool {
+	names := map[string]bool{}
+	if object.IsObject() {
+		object.ForEach(func(key, _ gjson.Result) bool { names[key.Str] = true; return true })
 	}
-	for d.More() {
-		t, err := d.Token()
-		name, ok := t.(string)
-		if err != nil || !ok {
-			return keys
-		}
-		keys[name] = true
-		var skip json.RawMessage
-		if d.Decode(&skip) != nil {
-			return keys
-		}
-	}
-	return keys
-}
-
-func idOf(object []byte) string {
-	var v struct{ ID json.RawMessage }
-	var id string
-	if json.Unmarshal(object, &v) != nil || json.Unmarshal(v.ID, &id) != nil {
-		return ""
-	}
-	return id
-}
-
-// firstItem are the keys of the first element of "tasks".
-func firstItem(object []byte) map[string]bool {
-	var v struct{ Tasks []json.RawMessage }
-	if json.Unmarshal(object, &v) != nil || len(v.Tasks) == 0 {
-		return map[string]bool{}
-	}
-	return firstKeys(v.Tasks[0])
+	return names
 }

@@ -44,39 +44,31 @@ var ownStatus = map[string]ralph.Status{
 
 // readJSONL reads ralph's own export.
 func readJSONL(data []byte) (in ralph.Import, err error) {
-	lines, err := jsonLines(data)
-	if err != nil {
-		return in, err
-	}
-	for _, l := range lines {
-		var v Line
-		if err := l.decode(&v); err != nil {
-			return in, err
-		}
+	return in, eachLine(data, func(line int, v Line) error {
 		switch v.Kind {
 		case "feature":
-			in.Features = append(in.Features, ralph.ImportedFeature{Line: l.line, Feature: ralph.Feature{Name: v.Name, Description: v.Description, Learnings: v.Learnings, Verify: v.Verify}})
+			in.Features = append(in.Features, ralph.ImportedFeature{Line: line, Feature: ralph.Feature{Name: v.Name, Description: v.Description, Learnings: v.Learnings, Verify: v.Verify}})
 		case "discipline":
-			in.Disciplines = append(in.Disciplines, ralph.ImportedDiscipline{Line: l.line, Discipline: ralph.Discipline{Name: v.Name, Instructions: v.Instructions, Model: v.Model}})
+			in.Disciplines = append(in.Disciplines, ralph.ImportedDiscipline{Line: line, Discipline: ralph.Discipline{Name: v.Name, Instructions: v.Instructions, Model: v.Model}})
 		case "learning":
-			if err := v.origin(l.line); err != nil {
-				return in, err
+			if err := v.origin(line); err != nil {
+				return err
 			}
-			in.Learnings = append(in.Learnings, ralph.ImportedLearning{Line: l.line, Learning: ralph.Learning{
+			in.Learnings = append(in.Learnings, ralph.ImportedLearning{Line: line, Learning: ralph.Learning{
 				Text: v.Text, Kind: v.KindOf, Scope: v.Scope, Feature: v.Feature, Rationale: v.Rationale,
 				Origin: v.Origin, Author: v.Author, Pinned: v.Pinned,
 			}})
 		case "task":
-			t, err := v.task(l.line)
+			t, err := v.task(line)
 			if err != nil {
-				return in, err
+				return err
 			}
 			in.Tasks = append(in.Tasks, t)
 		default:
-			return in, wrong(l.line, `"ralph" is %q (accepted: feature, discipline, task, learning)`, v.Kind)
+			return wrong(line, `"ralph" is %q (accepted: feature, discipline, task, learning)`, v.Kind)
 		}
-	}
-	return in, nil
+		return nil
+	})
 }
 
 // origin checks who something is said to come from.

@@ -18,38 +18,31 @@ func readOrchestrator(data []byte) (in ralph.Import, err error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return readMemories(data)
 	}
-	lines, err := jsonLines(data)
-	if err != nil {
-		return in, err
+	type task struct {
+		ID                         ident
+		Title, Description, Status string
+		Priority                   *int
+		BlockedBy                  []ident `json:"blocked_by"`
 	}
-	for _, l := range lines {
-		var v struct {
-			ID                         ident
-			Title, Description, Status string
-			Priority                   *int
-			BlockedBy                  []ident `json:"blocked_by"`
-		}
-		if err := l.decode(&v); err != nil {
-			return in, err
-		}
+	return in, eachLine(data, func(line int, v task) (err error) {
 		if v.ID == "" {
-			return in, wrong(l.line, `a task has no "id"`)
+			return wrong(line, `a task has no "id"`)
 		}
-		t := ralph.ImportedTask{Line: l.line, Key: ralph.ExternalKey("ralph-orchestrator", string(v.ID)), Needs: needs("ralph-orchestrator", v.BlockedBy), Task: ralph.Task{
+		t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey("ralph-orchestrator", string(v.ID)), Needs: needs("ralph-orchestrator", v.BlockedBy), Task: ralph.Task{
 			Title: v.Title, Description: strings.TrimSpace(v.Description), Priority: ralph.DefaultPriority,
 		}}
-		if t.Status, err = statusOf(l.line, v.Status, orchestratorStatus); err != nil {
-			return in, err
+		if t.Status, err = statusOf(line, v.Status, orchestratorStatus); err != nil {
+			return err
 		}
 		if v.Priority != nil {
 			if *v.Priority < 1 || *v.Priority > 5 {
-				return in, wrong(l.line, "the priority is %d; it must be 1 (highest) to 5 (lowest)", *v.Priority)
+				return wrong(line, "the priority is %d; it must be 1 (highest) to 5 (lowest)", *v.Priority)
 			}
 			t.Priority = *v.Priority - 1
 		}
 		in.Tasks = append(in.Tasks, t)
-	}
-	return in, nil
+		return nil
+	})
 }
 
 var (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,22 +15,8 @@ import (
 // readPRD reads prd.json as snarktank/ralph and ralph-tui write it: user stories
 // with an order and a flag that says that they pass.
 func readPRD(data []byte) (in ralph.Import, err error) {
-	doc, err := document(data)
-	if err != nil {
-		return in, err
-	}
-	var head struct {
-		Project, Name, BranchName, Description string
-		UserStories                            json.RawMessage
-	}
-	if err := doc.decode(&head); err != nil {
-		return in, err
-	}
-	_, values, err := members(doc)
-	if err != nil {
-		return in, err
-	}
-	stories, err := elements(values["userStories"], `"userStories"`)
+	var head struct{ Project, Name, BranchName, Description string }
+	stories, err := within(data, &head, "userStories")
 	if err != nil {
 		return in, err
 	}
@@ -39,22 +26,19 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 		task     ralph.ImportedTask
 		priority float64
 	}
+	type story struct {
+		ID                        ident
+		Title, Description, Notes string
+		AcceptanceCriteria        []string
+		Priority                  *float64
+		Passes                    bool
+		Labels                    []string
+		DependsOn                 []ident
+	}
 	var list []ordered
-	for _, s := range stories {
-		var v struct {
-			ID                        ident
-			Title, Description, Notes string
-			AcceptanceCriteria        []string
-			Priority                  *float64
-			Passes                    bool
-			Labels                    []string
-			DependsOn                 []ident
-		}
-		if err := s.decode(&v); err != nil {
-			return in, err
-		}
+	err = each(stories, `"userStories"`, func(line int, v story) error {
 		if v.ID == "" {
-			return in, wrong(s.line, `a story has no "id"`)
+			return wrong(line, `a story has no "id"`)
 		}
 		o := ordered{priority: ralph.DefaultPriority}
 		if v.Priority != nil {
@@ -64,20 +48,21 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 		if v.Passes {
 			status = ralph.Completed
 		}
-		o.task = ralph.ImportedTask{Line: s.line, Key: ralph.ExternalKey(space, string(v.ID)), Needs: needs(space, v.DependsOn), Task: ralph.Task{
+		o.task = ralph.ImportedTask{Line: line, Key: ralph.ExternalKey(space, string(v.ID)), Needs: needs(space, v.DependsOn), Task: ralph.Task{
 			Title: v.Title, Feature: feature, Status: status,
 			Priority:    clamp(o.priority),
 			Description: paragraphs([2]string{"", v.Description}, [2]string{"Notes", v.Notes}, [2]string{"Labels", strings.Join(v.Labels, ", ")}),
 		}}
 		o.task.Acceptance, o.task.Verify = criteria(v.AcceptanceCriteria)
 		list = append(list, o)
-	}
+		return nil
+	})
 	// What has the lowest number goes first, also beyond ralph's lowest priority.
 	slices.SortStableFunc(list, func(a, b ordered) int { return cmp.Compare(a.priority, b.priority) })
 	for _, o := range list {
 		in.Tasks = append(in.Tasks, o.task)
 	}
-	return in, nil
+	return in, err
 }
 
 // clamp puts a number that orders stories into ralph's scale.
@@ -87,51 +72,38 @@ func clamp(p float64) int {
 
 // readStories reads prd-*.json as iannuttall/ralph writes it.
 func readStories(data []byte) (in ralph.Import, err error) {
-	doc, err := document(data)
-	if err != nil {
-		return in, err
-	}
 	var head struct {
 		Project, Description string
 		QualityGates         []string
 	}
-	if err := doc.decode(&head); err != nil {
-		return in, err
-	}
-	_, values, err := members(doc)
-	if err != nil {
-		return in, err
-	}
-	stories, err := elements(values["stories"], `"stories"`)
+	stories, err := within(data, &head, "stories")
 	if err != nil {
 		return in, err
 	}
 	feature := featureOf(&in, head.Project, head.Description)
 	space := sourceOf("stories", head.Project)
-	for _, s := range stories {
-		var v struct {
-			ID                         ident
-			Title, Status, Description string
-			DependsOn                  []ident
-			AcceptanceCriteria         []string
-		}
-		if err := s.decode(&v); err != nil {
-			return in, err
-		}
+	type story struct {
+		ID                         ident
+		Title, Status, Description string
+		DependsOn                  []ident
+		AcceptanceCriteria         []string
+	}
+	states := map[string]ralph.Status{"": ralph.Pending, "open": ralph.Pending, "in_progress": ralph.Pending, "done": ralph.Completed}
+	return in, each(stories, `"stories"`, func(line int, v story) (err error) {
 		if v.ID == "" {
-			return in, wrong(s.line, `a story has no "id"`)
+			return wrong(line, `a story has no "id"`)
 		}
-		t := ralph.ImportedTask{Line: s.line, Key: ralph.ExternalKey(space, string(v.ID)), Needs: needs(space, v.DependsOn), Task: ralph.Task{
+		t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey(space, string(v.ID)), Needs: needs(space, v.DependsOn), Task: ralph.Task{
 			Title: v.Title, Description: strings.TrimSpace(v.Description), Feature: feature, Priority: ralph.DefaultPriority,
 		}}
-		if t.Status, err = statusOf(s.line, v.Status, map[string]ralph.Status{"": ralph.Pending, "open": ralph.Pending, "in_progress": ralph.Pending, "done": ralph.Completed}); err != nil {
-			return in, err
+		if t.Status, err = statusOf(line, v.Status, states); err != nil {
+			return err
 		}
 		t.Acceptance, t.Verify = criteria(v.AcceptanceCriteria)
 		t.Verify = append(t.Verify, trimmed(head.QualityGates)...)
 		in.Tasks = append(in.Tasks, t)
-	}
-	return in, nil
+		return nil
+	})
 }
 
 // statusOf looks a status up; one that is not known is an error that says which are.
@@ -140,13 +112,7 @@ func statusOf(line int, given string, known map[string]ralph.Status) (ralph.Stat
 	if ok {
 		return s, nil
 	}
-	var names []string
-	for n := range known {
-		if n != "" {
-			names = append(names, n)
-		}
-	}
-	slices.Sort(names)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return name == "" })
 	return "", wrong(line, "the status %q is not known (accepted: %s)", given, strings.Join(names, ", "))
 }
 

@@ -122,26 +122,16 @@ func yamlError(err error) error {
 }
 
 func readRalphyJSON(data []byte) (tasks []ralphyTask, err error) {
-	doc, err := document(data)
+	list, err := within(data, &struct{}{}, "tasks")
 	if err != nil {
 		return nil, err
 	}
-	_, values, err := members(doc)
-	if err != nil {
-		return nil, err
-	}
-	list, err := elements(values["tasks"], `"tasks"`)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range list {
-		v := ralphyTask{line: l.line}
-		if err := l.decode(&v); err != nil {
-			return nil, err
-		}
+	err = each(list, `"tasks"`, func(line int, v ralphyTask) error {
+		v.line = line
 		tasks = append(tasks, v)
-	}
-	return tasks, nil
+		return nil
+	})
+	return tasks, err
 }
 
 type ralphyTask struct {

@@ -3,6 +3,8 @@ package exchange
 import (
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"ralph"
 )
 
@@ -24,31 +26,28 @@ var masterPriority = map[string]int{"critical": 0, "high": 1, "medium": 2, "": 2
 
 // readTaskMaster reads tasks.json of Task Master, with tags or without.
 func readTaskMaster(data []byte) (in ralph.Import, err error) {
-	doc, err := document(data)
-	if err != nil {
+	if err := whole(data); err != nil {
 		return in, err
 	}
-	names, values, err := members(doc)
-	if err != nil {
-		return in, err
+	doc, tags := located{data, 1}, gjson.ParseBytes(data)
+	if !tags.IsObject() {
+		return in, wrong(1, "an object is expected: {…}")
 	}
-	if tasks, ok := values["tasks"]; ok {
-		return in, readMasterTag(&in, "master", tasks)
+	if tasks := tags.Get("tasks"); tasks.Exists() {
+		return in, readMasterTag(&in, "master", doc.child(tasks))
 	}
 	found := false
-	for _, tag := range names {
-		_, group, err := members(values[tag])
-		if err != nil {
-			continue // what is no tag, such as metadata
-		}
-		tasks, ok := group["tasks"]
-		if !ok {
-			continue
+	tags.ForEach(func(tag, group gjson.Result) bool {
+		tasks := group.Get("tasks")
+		if !group.IsObject() || !tasks.Exists() {
+			return true // what is no tag, such as metadata
 		}
 		found = true
-		if err := readMasterTag(&in, tag, tasks); err != nil {
-			return in, err
-		}
+		err = readMasterTag(&in, tag.Str, doc.child(tasks))
+		return err == nil
+	})
+	if err != nil {
+		return in, err
 	}
 	if !found {
 		return in, wrong(1, `this JSON is none of the known formats: it has no "tasks", "userStories" or "stories"`)
@@ -57,23 +56,15 @@ func readTaskMaster(data []byte) (in ralph.Import, err error) {
 }
 
 func readMasterTag(in *ralph.Import, tag string, tasks located) error {
-	list, err := elements(tasks, `"tasks"`)
-	if err != nil {
-		return err
-	}
 	feature := ""
 	if tag != "master" {
 		feature = featureOf(in, tag, "")
 	}
 	space, begin := sourceOf("taskmaster", tag), len(in.Tasks)
-	for _, l := range list {
-		var t masterTask
-		if err := l.decode(&t); err != nil {
-			return err
-		}
-		if err := addMaster(in, l.line, space, feature, nil, t); err != nil {
-			return err
-		}
+	if err := each(tasks, `"tasks"`, func(line int, t masterTask) error {
+		return addMaster(in, line, space, feature, nil, t)
+	}); err != nil {
+		return err
 	}
 	notSiblings(space, in.Tasks[begin:])
 	return nil

@@ -424,10 +424,10 @@ func (b *bench) run(
 		return "", "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	limit := 10 * time.Second
+	limit := 5 * time.Second
 	var names, parts []string
 	for _, t := range tests {
-		limit += 10 * t.took
+		limit += 5 * t.took
 		if names = append(names, t.name); t.part != "" {
 			parts = append(parts, regexp.QuoteMeta(t.part))
 		}

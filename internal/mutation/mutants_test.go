@@ -25,6 +25,9 @@ func (k *kind) full(n int, on bool) bool {
 		if !on {
 			continue
 		}
+		if n == 3 {
+			k.Log.Warn("three")
+		}
 	}
 	switch {
 	case on:
@@ -56,7 +59,7 @@ func TestWhatIsChanged(t *testing.T) {
 		": number: 3 => 4",
 		"kind.full: branch: continue => break",
 		"kind.full: constant: true => false",
-		"kind.full: drop: for range n { if !on { continue } } => nothing",
+		"kind.full: drop: for range n { if !on { continue } if n == 3 { k.Log.Warn(\"th… => nothing",
 		"kind.full: drop: if !on { continue } => nothing",
 		"kind.full: drop: if n < limit && on { n++ n = 2 * n } => nothing",
 		"kind.full: drop: n = 2 * n => nothing",

@@ -61,7 +61,7 @@ var scope = []target{
 	}, judges: []judge{sessions, lost, claims, faults}},
 	{files: "loop/**/*.go", functions: []string{ // a red begin
 		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`, `Loop\.nameTests`, `Verifier\.(Red|KnownRed)`,
-	}, judges: []judge{red}},
+	}, judges: []judge{red, faults}},
 	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
 		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|mayBegin|session)`,
 		`Loop\.pick`, "unsettledEnds", "Outside",

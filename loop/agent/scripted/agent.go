@@ -1,10 +1,12 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -37,7 +39,8 @@ func (a *agent) converse(ctx context.Context, lines <-chan line, choose func(pro
 		case err != nil:
 			return 0, err
 		case ctx.Err() != nil:
-			return 1, a.events.interrupted()
+			a.events.interrupted()
+			return 1, a.events.err
 		case message == nil:
 			return 0, nil
 		}
@@ -60,7 +63,8 @@ func (a *agent) converse(ctx context.Context, lines <-chan line, choose func(pro
 			return int(status), nil
 		}
 		if ctx.Err() != nil {
-			return 1, a.events.interrupted()
+			a.events.interrupted()
+			return 1, a.events.err
 		}
 		if err != nil {
 			return 0, err
@@ -129,51 +133,39 @@ func (a *agent) play(ctx context.Context, turn Turn, message json.RawMessage) er
 	if len(turn) > 0 && turn[0].Verb == "silent" {
 		a.events.muted = true
 	}
-	if err := a.events.init(a.servers, a.tools); err != nil {
-		return err
-	}
+	a.events.init(a.servers, a.tools)
 	if a.options.replay {
-		if err := a.events.replay(message); err != nil {
-			return err
-		}
+		a.events.replay(message)
 	}
 	for _, s := range turn {
-		if err := a.step(ctx, s); err != nil {
+		if err := cmp.Or(a.step(ctx, s), a.events.err, ctx.Err()); err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 	}
-	return a.events.result()
+	a.events.result()
+	return a.events.err
 }
 
 func (a *agent) step(ctx context.Context, s Step) error {
-	switch s.Verb {
-	case "say":
-		return a.events.say(s.Arg)
-	case "write":
-		return a.write(ctx, s.Arg, s.Text)
-	case "run":
-		return a.shell(ctx, s.Arg)
-	case "call":
-		return a.call(ctx, s.Arg, s.Text)
-	case "spawn":
-		return a.spawn(s.Arg)
-	case "usage":
-		return a.usage(s.Arg)
-	}
-	return a.misbehave(ctx, s)
-}
-
-// misbehave does what no agent should.
-func (a *agent) misbehave(ctx context.Context, s Step) error {
 	n, err := strconv.Atoi(s.Arg)
 	if err != nil {
 		n = 0 // only steps whose number has been checked use it
 	}
 	switch s.Verb {
-	case "exit":
+	case "say":
+		a.events.say(s.Arg)
+	case "write":
+		return a.write(ctx, s.Arg, s.Text)
+	case "run":
+		return a.shell(ctx, s.Arg)
+	case "call":
+		a.call(ctx, s.Arg, s.Text)
+	case "spawn":
+		return a.spawn(s.Arg)
+	case "usage":
+		return a.usage(s.Arg)
+
+	case "exit": // from here on what no agent should do
 		return exit(n)
 	case "kill":
 		p, err := os.FindProcess(os.Getpid())
@@ -189,11 +181,13 @@ func (a *agent) misbehave(ctx context.Context, s Step) error {
 	case "silent":
 		a.events.muted = true
 	case "garbage":
-		return a.events.raw([]byte("TypeError: undefined is not a function\n    at main (cli.js:1:1)\n[1,2]\n"))
+		a.events.raw([]byte("TypeError: undefined is not a function\n    at main (cli.js:1:1)\n[1,2]\n"))
 	case "flood":
-		return a.events.say(strings.Repeat("x", n))
+		a.events.say(strings.Repeat("x", n))
 	case "ratelimit":
-		return a.rateLimit(time.Now().Add(time.Duration(n) * time.Second))
+		reset := time.Now().Add(time.Duration(n) * time.Second)
+		a.window("rejected", "five_hour", reset, object{"overageStatus": "rejected"})
+		return a.fail("You've hit your limit · resets "+reset.UTC().Format("3:04pm")+" (UTC)", "rate_limit", 429, "completed")
 	case "error":
 		return a.fail("API Error: "+s.Arg, s.Arg, statuses[s.Arg], "completed")
 	case "promptTooLong":
@@ -207,7 +201,8 @@ var statuses = map[string]any{"authentication_failed": 401, "billing_error": 400
 
 // fail ends the program as claude ends after an error of the service.
 func (a *agent) fail(text, class string, status any, terminal string) error {
-	return errors.Join(a.events.apiError(text, class, status, terminal), exit(1))
+	a.events.apiError(text, class, status, terminal)
+	return errors.Join(a.events.err, exit(1))
 }
 
 // usage tells how far a usage window is used, as the service does before it is
@@ -222,16 +217,14 @@ func (a *agent) usage(arg string) error {
 	if err != nil {
 		return err
 	}
-	return a.events.print(object{"type": "rate_limit_event", "rate_limit_info": object{
-		"status": "allowed_warning", "resetsAt": time.Now().Unix() + int64(seconds), "rateLimitType": fields[0], "utilization": float64(percent) / 100, "isUsingOverage": false,
-	}})
+	reset := time.Now().Add(time.Duration(seconds) * time.Second)
+	a.window("allowed_warning", fields[0], reset, object{"utilization": float64(percent) / 100})
+	return nil
 }
 
-func (a *agent) rateLimit(reset time.Time) error {
-	if err := a.events.print(object{"type": "rate_limit_event", "rate_limit_info": object{
-		"status": "rejected", "resetsAt": reset.Unix(), "rateLimitType": "five_hour", "overageStatus": "rejected", "isUsingOverage": false,
-	}}); err != nil {
-		return err
-	}
-	return a.fail("You've hit your limit · resets "+reset.UTC().Format("3:04pm")+" (UTC)", "rate_limit", 429, "completed")
+// window tells of a usage window.
+func (a *agent) window(status, name string, reset time.Time, more object) {
+	info := object{"status": status, "resetsAt": reset.Unix(), "rateLimitType": name, "isUsingOverage": false}
+	maps.Copy(info, more)
+	a.events.print(object{"type": "rate_limit_event", "rate_limit_info": info})
 }

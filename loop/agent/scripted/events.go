@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,8 +10,6 @@ import (
 
 	"github.com/google/uuid"
 )
-
-func newID() string { return uuid.NewString() }
 
 // What a step costs: made-up, but of the usual size.
 const (
@@ -34,40 +33,33 @@ type events struct {
 	turns   int       // of the session
 	said    string    // last in the turn
 	denials []object  // refused permissions of the session
+	err     error     // the first, after which nothing is printed
 }
-
-func newEvents(out io.Writer, o options) *events { return &events{out: out, options: o} }
 
 // print prints an event of the session.
-func (e *events) print(event object) error {
-	event["session_id"], event["uuid"] = e.options.session, newID()
+func (e *events) print(event object) {
+	event["session_id"], event["uuid"] = e.options.session, uuid.NewString()
 	b, err := json.Marshal(event)
-	if err != nil {
-		return err
-	}
-	return e.raw(append(b, '\n'))
+	e.err = cmp.Or(e.err, err)
+	e.raw(append(b, '\n'))
 }
 
-func (e *events) raw(b []byte) error {
-	if e.muted {
-		return nil
+func (e *events) raw(b []byte) {
+	if !e.muted && e.err == nil {
+		_, e.err = e.out.Write(b)
 	}
-	_, err := e.out.Write(b)
-	return err
 }
 
 // init begins a turn.
-func (e *events) init(servers []serverStatus, tools []tool) error {
+func (e *events) init(servers []serverStatus, tools []tool) {
 	e.began, e.steps, e.said = time.Now(), 0, ""
 	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
+	e.err = cmp.Or(e.err, err)
 	names := append([]string{}, builtin...)
 	for _, t := range tools {
 		names = append(names, t.shown)
 	}
-	return e.print(object{
+	e.print(object{
 		"type": "system", "subtype": "init", "cwd": dir, "tools": names, "mcp_servers": servers, "model": e.options.model,
 		"permissionMode": e.options.mode, "apiKeySource": "none", "claude_code_version": "2.1.197", "output_style": "default",
 		"slash_commands": []string{}, "agents": []string{}, "skills": []string{}, "plugins": []string{},
@@ -75,69 +67,68 @@ func (e *events) init(servers []serverStatus, tools []tool) error {
 }
 
 // replay shows a message of the user as it reaches the model.
-func (e *events) replay(message json.RawMessage) error {
-	return e.print(object{"type": "user", "message": message, "parent_tool_use_id": nil, "isReplay": true})
+func (e *events) replay(message json.RawMessage) {
+	e.print(object{"type": "user", "message": message, "parent_tool_use_id": nil, "isReplay": true})
 }
 
-func (e *events) assistant(block object) error {
+func (e *events) assistant(block object) {
 	e.steps++
 	e.all++
-	return e.print(object{"type": "assistant", "parent_tool_use_id": nil, "message": object{
+	e.print(object{"type": "assistant", "parent_tool_use_id": nil, "message": object{
 		"id": fmt.Sprintf("msg_%d", e.all), "type": "message", "role": "assistant", "model": e.options.model, "content": []object{block},
 		"stop_reason": nil, "stop_sequence": nil, "usage": tokens(stepInput, 1),
 	}})
 }
 
-func (e *events) say(text string) error {
+func (e *events) say(text string) {
 	e.said = text
-	return e.assistant(object{"type": "text", "text": text})
+	e.assistant(object{"type": "text", "text": text})
 }
 
 // toolUse shows the call of a tool; its id goes with the result.
-func (e *events) toolUse(name string, input any) (id string, err error) {
+func (e *events) toolUse(name string, input any) (id string) {
 	id = fmt.Sprintf("toolu_msg_%d_0", e.all+1)
-	return id, e.assistant(object{"type": "tool_use", "id": id, "name": name, "input": input})
+	e.assistant(object{"type": "tool_use", "id": id, "name": name, "input": input})
+	return id
 }
 
-func (e *events) toolResult(id string, content any, isError bool) error {
+func (e *events) toolResult(id string, content any, isError bool) {
 	block := object{"type": "tool_result", "tool_use_id": id, "content": content}
 	if isError {
 		block["is_error"] = true
 	}
-	return e.print(object{
+	e.print(object{
 		"type": "user", "parent_tool_use_id": nil, "timestamp": time.Now().UTC().Format(time.RFC3339Nano),
 		"message": object{"role": "user", "content": []object{block}}, "tool_use_result": content,
 	})
 }
 
 // result ends a turn.
-func (e *events) result() error {
+func (e *events) result() {
 	e.turns++
-	return e.end(object{"subtype": "success", "is_error": false, "api_error_status": nil, "result": e.said, "stop_reason": "end_turn", "terminal_reason": "completed"})
+	e.end(object{"subtype": "success", "is_error": false, "api_error_status": nil, "result": e.said, "stop_reason": "end_turn", "terminal_reason": "completed"})
 }
 
 // interrupted ends a turn, or what comes after one, because of SIGINT.
-func (e *events) interrupted() error {
-	return e.end(object{"subtype": "error_during_execution", "is_error": true, "api_error_status": nil, "errors": []string{}, "stop_reason": nil, "terminal_reason": "aborted_tools"})
+func (e *events) interrupted() {
+	e.end(object{"subtype": "error_during_execution", "is_error": true, "api_error_status": nil, "errors": []string{}, "stop_reason": nil, "terminal_reason": "aborted_tools"})
 }
 
 // apiError ends a turn with an error of the service. The status is nil if there
 // was none; class is the "error" of the message, "" for none.
-func (e *events) apiError(text, class string, status any, terminal string) error {
+func (e *events) apiError(text, class string, status any, terminal string) {
 	message := object{"type": "assistant", "parent_tool_use_id": nil, "message": object{
-		"id": newID(), "type": "message", "role": "assistant", "model": "<synthetic>", "content": []object{{"type": "text", "text": text}},
+		"id": uuid.NewString(), "type": "message", "role": "assistant", "model": "<synthetic>", "content": []object{{"type": "text", "text": text}},
 		"stop_reason": "stop_sequence", "stop_sequence": "", "usage": tokens(0, 0),
 	}}
 	if class != "" {
 		message["error"] = class
 	}
-	if err := e.print(message); err != nil {
-		return err
-	}
-	return e.end(object{"subtype": "success", "is_error": true, "api_error_status": status, "result": text, "stop_reason": "stop_sequence", "terminal_reason": terminal})
+	e.print(message)
+	e.end(object{"subtype": "success", "is_error": true, "api_error_status": status, "result": text, "stop_reason": "stop_sequence", "terminal_reason": terminal})
 }
 
-func (e *events) end(result object) error {
+func (e *events) end(result object) {
 	cost := turnCostUSD * float64(e.turns)
 	result["type"], result["num_turns"], result["total_cost_usd"] = "result", max(e.steps, 1), cost
 	result["usage"], result["permission_denials"] = tokens(stepInput*e.steps, stepOutput*e.steps), append([]object{}, e.denials...)
@@ -147,7 +138,7 @@ func (e *events) end(result object) error {
 		"inputTokens": stepInput * e.all, "outputTokens": stepOutput * e.all, "cacheReadInputTokens": 0, "cacheCreationInputTokens": 0,
 		"webSearchRequests": 0, "costUSD": cost, "contextWindow": window, "maxOutputTokens": 32_000,
 	}}
-	return e.print(result)
+	e.print(result)
 }
 
 func tokens(input, output int) object {

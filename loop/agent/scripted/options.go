@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // options are the flags of claude that matter here.
@@ -22,7 +24,7 @@ type options struct {
 
 // parseOptions takes "--flag value" and "--flag=value", and skips the rest.
 func parseOptions(args []string) options {
-	o := options{model: "scripted", session: newID(), mode: "default"}
+	o := options{model: "scripted", session: uuid.NewString(), mode: "default"}
 	values := map[string]*string{
 		"--mcp-config": &o.mcpConfig, "--session-id": &o.session, "--model": &o.model, "--permission-mode": &o.mode,
 		"--permission-prompt-tool": &o.permissionTool, "--allowedTools": &o.allowed,

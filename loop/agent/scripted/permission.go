@@ -41,5 +41,6 @@ func (a *agent) permitted(ctx context.Context, name, id string, input any) (bool
 		return true, nil
 	}
 	a.events.denials = append(a.events.denials, object{"tool_name": name, "tool_use_id": id, "tool_input": input})
-	return false, a.events.toolResult(id, answer.Message, true)
+	a.events.toolResult(id, answer.Message, true)
+	return false, nil
 }

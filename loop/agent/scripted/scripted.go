@@ -105,7 +105,7 @@ func run(ctx context.Context, o options, in io.Reader, out io.Writer, getenv fun
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
-	a := &agent{options: o, events: newEvents(out, o)}
+	a := &agent{options: o, events: &events{out: out, options: o}}
 	defer a.close()
 	return a.converse(ctx, readLines(ctx, in), func(prompt string) ([]Turn, error) {
 		n := 1

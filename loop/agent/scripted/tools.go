@@ -94,29 +94,25 @@ func (a *agent) find(name string) (tool, bool) {
 }
 
 // call calls a tool and shows it.
-func (a *agent) call(ctx context.Context, name, input string) error {
+func (a *agent) call(ctx context.Context, name, input string) {
 	t, ok := a.find(name)
-	id, err := a.events.toolUse(t.shown, json.RawMessage(input))
-	if err != nil {
-		return err
-	}
+	id := a.events.toolUse(t.shown, json.RawMessage(input))
 	if !ok {
-		return a.events.toolResult(id, "Error: No such tool available: "+name, true)
+		a.events.toolResult(id, "Error: No such tool available: "+name, true)
+		return
 	}
 	result, err := t.session.CallTool(ctx, &mcp.CallToolParams{Name: t.name, Arguments: json.RawMessage(input)})
 	if err != nil {
-		return a.events.toolResult(id, err.Error(), true)
+		a.events.toolResult(id, err.Error(), true)
+		return
 	}
-	return a.events.toolResult(id, result.Content, result.IsError)
+	a.events.toolResult(id, result.Content, result.IsError)
 }
 
 // shell runs a command and shows it.
 func (a *agent) shell(ctx context.Context, command string) error {
 	input := map[string]string{"command": command}
-	id, err := a.events.toolUse("Bash", input)
-	if err != nil {
-		return err
-	}
+	id := a.events.toolUse("Bash", input)
 	if ok, err := a.permitted(ctx, "Bash", id, input); !ok || err != nil {
 		return err
 	}
@@ -125,23 +121,24 @@ func (a *agent) shell(ctx context.Context, command string) error {
 	if err != nil {
 		text = fmt.Sprintf("%s\n%s", err, text)
 	}
-	return a.events.toolResult(id, text, err != nil)
+	a.events.toolResult(id, text, err != nil)
+	return nil
 }
 
 // write writes a file and shows it.
 func (a *agent) write(ctx context.Context, path, content string) error {
 	input := map[string]string{"file_path": path, "content": content}
-	id, err := a.events.toolUse("Write", input)
-	if err != nil {
-		return err
-	}
+	id := a.events.toolUse("Write", input)
 	if ok, err := a.permitted(ctx, "Write", id, input); !ok || err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		return a.events.toolResult(id, err.Error(), true)
+	said := "File created successfully at: " + path
+	err := os.WriteFile(path, []byte(content), 0o644)
+	if err != nil {
+		said = err.Error()
 	}
-	return a.events.toolResult(id, "File created successfully at: "+path, false)
+	a.events.toolResult(id, said, err != nil)
+	return nil
 }
 
 // modelTime is what a model takes at the very least for its first word. Whoever runs
@@ -150,20 +147,14 @@ const modelTime = 100 * time.Millisecond
 
 // spawn leaves a process behind.
 func (a *agent) spawn(command string) error {
-	id, err := a.events.toolUse("Bash", map[string]any{"command": command, "run_in_background": true})
-	if err != nil {
-		return err
-	}
+	id := a.events.toolUse("Bash", map[string]any{"command": command, "run_in_background": true})
 	time.Sleep(modelTime)
 	cmd := exec.Command("sh", "-c", command)
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
-		return a.events.toolResult(id, err.Error(), true)
+		a.events.toolResult(id, err.Error(), true)
+		return nil
 	}
-	text := fmt.Sprintf("started as process %d", cmd.Process.Pid)
-	// Nobody waits for it: it is to outlive this process.
-	if err := cmd.Process.Release(); err != nil {
-		return err
-	}
-	return a.events.toolResult(id, text, false)
+	a.events.toolResult(id, fmt.Sprintf("started as process %d", cmd.Process.Pid), false)
+	return cmd.Process.Release() // nobody waits for it: it is to outlive this process
 }
