@@ -31,10 +31,14 @@ const (
 )
 
 // Types lists every type that a receiver can ask for.
-var Types = []Type{QuestionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached, AgentUnavailable}
+var Types = []Type{
+	QuestionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached, AgentUnavailable,
+}
 
 // sources are the events that something may be told of.
-var sources = []string{ralph.EventSignal, ralph.EventCommentAdded, ralph.EventTaskStatusChanged, ralph.EventRunWaiting, ralph.EventRunEnded}
+var sources = []string{
+	ralph.EventSignal, ralph.EventCommentAdded, ralph.EventTaskStatusChanged, ralph.EventRunWaiting, ralph.EventRunEnded,
+}
 
 // longWait is how long the agent must be waited for to be worth telling.
 const longWait = 5 * time.Minute
@@ -175,6 +179,8 @@ func note(t Type, e ralph.Event, d Data) Notification {
 
 // testNote is what `ralph notify test` sends.
 func testNote(project string, now time.Time) Notification {
-	d := Data{Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify test"}
+	d := Data{
+		Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify test",
+	}
 	return note(typeTest, ralph.Event{Type: string(typeTest), Created: ralph.At(now), Payload: json.RawMessage(`{}`)}, d)
 }

@@ -82,7 +82,10 @@ func (a *app) reply(tx *store.Tx, r *http.Request, parent int64) (string, error)
 	if err != nil {
 		return "", err
 	}
-	id, err := tx.AddComment(ralph.Comment{TaskID: c.TaskID, Author: a.Person, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: written(r, "text"), ParentID: &parent})
+	id, err := tx.AddComment(ralph.Comment{
+		TaskID: c.TaskID, Author: a.Person, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: written(r, "text"),
+		ParentID: &parent,
+	})
 	return fmt.Sprintf("Comment %d is below comment %d.", id, parent), err
 }
 
@@ -178,7 +181,8 @@ func (a *app) decideAmendment(tx *store.Tx, r *http.Request, id int64) (string, 
 	dropped, err := tx.ApproveAmendment(id, written(r, "text"), a.Person)
 	said := fmt.Sprintf("Amendment %d is applied.", id)
 	if dropped {
-		said += " The session that works on the task is being stopped; its work stays, and the next one begins with the amendment."
+		said += " The session that works on the task is being stopped; its work stays, " +
+			"and the next one begins with the amendment."
 	}
 	return said, err
 }
@@ -186,7 +190,8 @@ func (a *app) decideAmendment(tx *store.Tx, r *http.Request, id int64) (string, 
 func (a *app) rollBack(tx *store.Tx, _ *http.Request, id int64) (string, error) {
 	conflicts, err := tx.RollBack(id, a.Person)
 	if err == nil && len(conflicts) > 0 {
-		err = fmt.Errorf("%s of the task changed after amendment %d was applied, so nothing was done: %w", strings.Join(conflicts, ", "), id, ralph.ErrConflict)
+		err = fmt.Errorf("%s of the task changed after amendment %d was applied, so nothing was done: %w",
+			strings.Join(conflicts, ", "), id, ralph.ErrConflict)
 	}
 	return fmt.Sprintf("Amendment %d is rolled back.", id), err
 }
@@ -211,7 +216,8 @@ func (a *app) skip(tx *store.Tx, r *http.Request) (string, error) {
 // control asks something of the run, as the commands do.
 func (a *app) control(what string) http.HandlerFunc {
 	said := map[string]string{
-		ralph.ControlPause: "The run starts no further session until it is resumed.", ralph.ControlNone: "The run goes on.", ralph.ControlStop: "The run ends after the session in progress.",
+		ralph.ControlPause: "The run starts no further session until it is resumed.",
+		ralph.ControlNone:  "The run goes on.", ralph.ControlStop: "The run ends after the session in progress.",
 	}[what]
 	return func(w http.ResponseWriter, r *http.Request) {
 		a.answered(w, r, said, a.Control(context.WithoutCancel(r.Context()), what))

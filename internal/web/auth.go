@@ -215,7 +215,8 @@ func (a *app) signOut(w http.ResponseWriter, r *http.Request) {
 // page on which one can answer; what changes something is guarded by its form.
 func (a *app) setCookie(w http.ResponseWriter, purpose, value string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{
-		Name: a.key.cookie(purpose), Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteLaxMode,
+		Name: a.key.cookie(purpose), Value: value, Path: "/", MaxAge: int(age.Seconds()),
+		HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteLaxMode,
 	})
 }
 

@@ -73,7 +73,8 @@ func (v *chartsView) byDay(spent []store.Spent, first time.Time) {
 		day := first.AddDate(0, 0, i)
 		name, label := day.Format(time.DateOnly), day.Format("Jan 2")
 		at[name] = i
-		cost[i], tokens[i], ended[i] = datum{name, label, make([]float64, 1)}, datum{name, label, make([]float64, 3)}, datum{name, label, make([]float64, len(outcomes))}
+		cost[i], tokens[i] = datum{name, label, make([]float64, 1)}, datum{name, label, make([]float64, 3)}
+		ended[i] = datum{name, label, make([]float64, len(outcomes))}
 	}
 	for _, s := range spent {
 		i, ok := at[s.At.Local().Format(time.DateOnly)]
@@ -90,8 +91,10 @@ func (v *chartsView) byDay(spent []store.Spent, first time.Time) {
 		}
 	}
 	v.Cost = newChart("Cost per day", []legendEntry{{"blue", "cost"}}, cost, text.Money)
-	v.Tokens = newChart("Tokens per day", []legendEntry{{"green", "output"}, {"blue", "input"}, {"gray", "read from the cache"}}, tokens, short)
-	v.Outcomes = newChart("Sessions per day, by outcome", []legendEntry{{"green", "success"}, {"red", "failure"}, {"orange", "timeout"}}, ended, whole)
+	v.Tokens = newChart("Tokens per day",
+		[]legendEntry{{"green", "output"}, {"blue", "input"}, {"gray", "read from the cache"}}, tokens, short)
+	v.Outcomes = newChart("Sessions per day, by outcome",
+		[]legendEntry{{"green", "success"}, {"red", "failure"}, {"orange", "timeout"}}, ended, whole)
 }
 
 // manyAttempts is from how many attempts on tasks are counted together.

@@ -34,9 +34,12 @@ var (
 	tokens    = describe("tokens_total", "Tokens of the sessions that have ended, by kind.", "kind")
 	runActive = describe("run_active", "1 while a run is active.")
 	agentWait = describe("agent_wait_seconds", "How long no session will start for want of the agent; 0 if one may.")
-	lastEvent = describe("last_event_timestamp_seconds", "When something was last recorded, in seconds since 1970; 0 if nothing was.")
+	lastEvent = describe("last_event_timestamp_seconds",
+		"When something was last recorded, in seconds since 1970; 0 if nothing was.")
 
-	descriptions = []*prometheus.Desc{buildInfo, tasks, waiting, active, sessions, cost, tokens, runActive, agentWait, lastEvent}
+	descriptions = []*prometheus.Desc{
+		buildInfo, tasks, waiting, active, sessions, cost, tokens, runActive, agentWait, lastEvent,
+	}
 )
 
 // Describe implements prometheus.Collector.

@@ -168,7 +168,9 @@ func (a *app) route(mux *http.ServeMux) {
 	} {
 		mux.HandleFunc("POST "+path, a.act(act))
 	}
-	for path, control := range map[string]string{"pause": ralph.ControlPause, "resume": ralph.ControlNone, "stop": ralph.ControlStop} {
+	for path, control := range map[string]string{
+		"pause": ralph.ControlPause, "resume": ralph.ControlNone, "stop": ralph.ControlStop,
+	} {
 		mux.HandleFunc("POST /run/"+path, a.control(control))
 	}
 	mux.HandleFunc("GET /sign-in", a.signInPage)

@@ -23,9 +23,11 @@ import (
 // texts of tasks or agents; it asks for no password.
 func (s *Server) Metrics() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
+	registry.MustRegister(collector{s}, collectors.NewGoCollector(), process)
+	log := slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: log}))
 	mux.HandleFunc("GET /healthz", s.health)
 	return mux
 }

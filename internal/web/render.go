@@ -13,6 +13,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"ralph"
 	"ralph/internal/text"
@@ -36,8 +37,9 @@ func parsePages() (p pages, err error) {
 		"md":     md.render, "plain": text.Clean, "shown": text.Visible, "money": text.Money,
 		"line": func(n int, s string) string { return text.Line(s, n) },
 		"span": span, "number": number, "plural": plural,
-		"moment": moment, "short": func(id string) string { return text.Head(id, 8) }, "words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
-		"verb": func(v ralph.Verb) look { return verbs[v] }, "phase": func(p ralph.Phase) look { return phases[p] },
+		"moment": moment, "short": func(id string) string { return text.Head(id, 8) },
+		"words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
+		"verb":  func(v ralph.Verb) look { return verbs[v] }, "phase": func(p ralph.Phase) look { return phases[p] },
 		"status": func(s ralph.Status) look { return statuses[s] }, "args": args,
 		"sign": sign, "percent": percent, "left": left,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
@@ -190,7 +192,10 @@ func (a *app) write(w http.ResponseWriter, r *http.Request, status int, v view) 
 
 func (a *app) frame(r *http.Request) frame {
 	v := a.visitor(r)
-	return frame{Project: a.Project, Version: a.Version, Path: r.URL.RequestURI(), SignedIn: v.signedIn(), Foreign: !v.mayRead, CSRF: a.csrf(v), Waiting: -1}
+	return frame{
+		Project: a.Project, Version: a.Version, Path: r.URL.RequestURI(),
+		SignedIn: v.signedIn(), Foreign: !v.mayRead, CSRF: a.csrf(v), Waiting: -1,
+	}
 }
 
 // render writes a page as a whole, or says that it could not be made.
@@ -209,14 +214,12 @@ func (a *app) render(w http.ResponseWriter, status int, f frame, v view) {
 	}
 }
 
-// flashFor is how long a word about what was done waits for its page, in seconds.
-const flashFor = 60
+// flashFor is how long a word about what was done waits for its page.
+const flashFor = time.Minute
 
 // flash leaves a word about what was done for the next page.
 func (a *app) flash(w http.ResponseWriter, said string) {
-	http.SetCookie(w, &http.Cookie{
-		Name: a.key.cookie("flash"), Value: a.key.seal("flash", url.QueryEscape(text.Line(said, 300))), Path: "/", MaxAge: flashFor, HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteLaxMode,
-	})
+	a.setCookie(w, "flash", a.key.seal("flash", url.QueryEscape(text.Line(said, 300))), flashFor)
 }
 
 func (a *app) takeFlash(w http.ResponseWriter, r *http.Request) string {

@@ -22,7 +22,8 @@ func Short(e ralph.Event, now time.Time) string {
 	}
 	switch d := told.(type) {
 	case ralph.SessionStarted:
-		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)", e.TaskID, text.Line(d.Title, 100), d.Attempt, e.SessionID)
+		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)",
+			e.TaskID, text.Line(d.Title, 100), d.Attempt, e.SessionID)
 	case ralph.SignalGiven:
 		if s, err := Read(d); err == nil {
 			said := cmp.Or(s.Summary, s.Reason, s.Question, s.What, s.Text, s.On) // it has one of them
@@ -45,8 +46,8 @@ func Short(e ralph.Event, now time.Time) string {
 	case ralph.TaskCommitted:
 		return fmt.Sprintf("    committed %.12s", d.Commit)
 	case ralph.PermissionAsked:
-		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph permission allow %d`, or `ralph permission deny %d`",
-			e.TaskID, text.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
+		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph permission allow %d`, or "+
+			"`ralph permission deny %d`", e.TaskID, text.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
 		if !d.Expires.IsZero() {
 			line += fmt.Sprintf(" (answers itself with deny at %s)", d.Expires.Local().Format("15:04:05"))
 		}
