@@ -65,7 +65,7 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer a.streams.Add(-1)
-	s := &following{app: a, w: w, control: http.NewResponseController(w), at: startOf(r), task: r.URL.Query().Get("task")}
+	s := &subscription{app: a, w: w, control: http.NewResponseController(w), at: startOf(r), task: r.URL.Query().Get("task")}
 	if err := s.find(r); err != nil {
 		a.fail(w, r, err)
 		return
@@ -78,8 +78,8 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A following is one stream.
-type following struct {
+// A subscription is one stream of news to a browser.
+type subscription struct {
 	app     *app
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -90,7 +90,7 @@ type following struct {
 }
 
 // find finds the session that is to be followed.
-func (s *following) find(r *http.Request) error {
+func (s *subscription) find(r *http.Request) error {
 	id := r.URL.Query().Get("session")
 	if id == "" {
 		return nil
@@ -102,7 +102,7 @@ func (s *following) find(r *http.Request) error {
 	})
 }
 
-func (s *following) run(ctx context.Context) error {
+func (s *subscription) run(ctx context.Context) error {
 	// Browsers come back by themselves after this time.
 	if err := s.send("retry: 1000\n\n"); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *following) run(ctx context.Context) error {
 }
 
 // news sends what there is of it.
-func (s *following) news(ctx context.Context) error {
+func (s *subscription) news(ctx context.Context) error {
 	for {
 		n, err := s.page(ctx)
 		if err != nil || n < maxEvents {
@@ -152,7 +152,7 @@ func (s *following) news(ctx context.Context) error {
 
 // page sends a page of the news, and returns how much it was. It also looks whether the
 // session that is followed has ended.
-func (s *following) page(ctx context.Context) (int, error) {
+func (s *subscription) page(ctx context.Context) (int, error) {
 	var events []ralph.Event
 	if err := s.app.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if s.session != "" {
@@ -189,7 +189,7 @@ func (s *following) page(ctx context.Context) (int, error) {
 const maxSent = 100
 
 // entries sends what the session has done since.
-func (s *following) entries() error {
+func (s *subscription) entries() error {
 	if s.session == "" {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (s *following) entries() error {
 	return nil
 }
 
-func (s *following) send(text string) error {
+func (s *subscription) send(text string) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return err
 	}

@@ -17,28 +17,28 @@ type transcripts struct {
 	open   func(session string, file SessionFile) (io.ReadCloser, error)
 	reader func() agent.Reader
 
-	mu   sync.Mutex
-	kept []*journal // those that were read last at the end
+	mu     sync.Mutex
+	recent []*journal // those that were read last at the end
 }
 
-// keptJournals is how many sessions are kept in mind.
-const keptJournals = 16
+// recentJournals is how many sessions are kept in mind.
+const recentJournals = 16
 
 // journal is what is known of a session's transcript.
 func (t *transcripts) journal(session string) *journal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.IndexFunc(t.kept, func(j *journal) bool { return j.session == session }); i >= 0 {
-		j := t.kept[i]
-		t.kept = append(slices.Delete(t.kept, i, i+1), j)
+	if i := slices.IndexFunc(t.recent, func(j *journal) bool { return j.session == session }); i >= 0 {
+		j := t.recent[i]
+		t.recent = append(slices.Delete(t.recent, i, i+1), j)
 		return j
 	}
 	reader := transcript.NewReader(t.reader())
 	j := &journal{session: session, open: t.open, reader: reader, marks: []mark{{reader: reader.Clone()}}}
-	if len(t.kept) >= keptJournals {
-		t.kept = slices.Delete(t.kept, 0, 1)
+	if len(t.recent) >= recentJournals {
+		t.recent = slices.Delete(t.recent, 0, 1)
 	}
-	t.kept = append(t.kept, j)
+	t.recent = append(t.recent, j)
 	return j
 }
 
