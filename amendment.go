@@ -39,7 +39,8 @@ func ParsePatch(raw []byte) (Patch, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
-		return p, &FieldError{Field: "patch", Problem: fmt.Sprintf("cannot be read (%v); it is an object with one or more of", err), Accepted: patchFields}
+		return p, &FieldError{Field: "patch", Problem: fmt.Sprintf("cannot be read (%v); it is an object with one or more of",
+			err), Accepted: patchFields}
 	}
 	return p, p.Check()
 }
@@ -68,7 +69,10 @@ func (p Patch) Check() error {
 		return nil
 	}
 	if p.Contracts.Acceptance == nil && p.Contracts.Verify == nil {
-		return &FieldError{Field: "patch.contracts", Problem: "changes nothing; it needs one or more of", Accepted: []string{"acceptance", "verify"}}
+		return &FieldError{
+			Field: "patch.contracts", Problem: "changes nothing; it needs one or more of",
+			Accepted: []string{"acceptance", "verify"},
+		}
 	}
 	for name, list := range map[string]*[]string{"acceptance": p.Contracts.Acceptance, "verify": p.Contracts.Verify} {
 		if list == nil {
@@ -88,7 +92,12 @@ func (p Patch) Keys() (keys []string) {
 	for _, k := range []struct {
 		name  string
 		given bool
-	}{{"title", p.Title != nil}, {"description", p.Description != nil}, {"contracts", p.Contracts != nil}, {"priority", p.Priority != nil}} {
+	}{
+		{"title", p.Title != nil},
+		{"description", p.Description != nil},
+		{"contracts", p.Contracts != nil},
+		{"priority", p.Priority != nil},
+	} {
 		if k.given {
 			keys = append(keys, k.name)
 		}

@@ -3,9 +3,10 @@ package ralph
 // A Checkpoint is where a session stood, for the one that goes on (human,
 // "checkpoints"; the prompt's last section).
 type Checkpoint struct {
-	ID          int64    `json:"id"`
-	SessionID   string   `json:"session_id"`
-	Source      string   `json:"source"`    // "limit": the context was nearly full; "end": the session ended in the middle; "reported"
+	ID        int64  `json:"id"`
+	SessionID string `json:"session_id"`
+	// "limit": the context was nearly full; "end": the session ended in the middle; "reported"
+	Source      string   `json:"source"`
 	Iteration   int      `json:"iteration"` // as it was reported; 0 if it was not
 	State       Phase    `json:"state"`
 	Completed   []string `json:"work_completed"`

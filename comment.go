@@ -60,9 +60,10 @@ type Comment struct {
 	ResolvedBy string          `json:"resolved_by"`
 	Decision   string          `json:"decision"` // the words with which it was resolved
 	Rationale  string          `json:"rationale"`
-	Holding    bool            `json:"holding"`      // it holds its task back now: an open question or blocker
-	HoldReason string          `json:"hold_reason"`  // what ralph made of it: why a blocker could not be resolved to a task
-	Delivered  Time            `json:"delivered_at"` // when a running session was handed it
+	Holding    bool            `json:"holding"` // it holds its task back now: an open question or blocker
+	// what ralph made of it: why a blocker could not be resolved to a task
+	HoldReason string `json:"hold_reason"`
+	Delivered  Time   `json:"delivered_at"` // when a running session was handed it
 }
 
 // Threads puts replies below what they reply to, where that is among the comments

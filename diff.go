@@ -34,7 +34,10 @@ func (p Patch) Diff(before Patch) (lines []string) {
 	for _, part := range []struct {
 		name     string
 		old, new *[]string
-	}{{"acceptance", before.Contracts.Acceptance, p.Contracts.Acceptance}, {"verify", before.Contracts.Verify, p.Contracts.Verify}} {
+	}{
+		{"acceptance", before.Contracts.Acceptance, p.Contracts.Acceptance},
+		{"verify", before.Contracts.Verify, p.Contracts.Verify},
+	} {
 		if part.new != nil && part.old != nil {
 			field(part.name, folded(*part.old), folded(*part.new))
 		}

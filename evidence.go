@@ -6,11 +6,14 @@ import "fmt"
 // commands said.
 type Evidence struct {
 	Standing
-	Since string `json:"since,omitempty"` // the session with whose beginning it was compared, while what refuses it is not mended
+	// the session with whose beginning it was compared, while what refuses it is not mended
+	Since string `json:"since,omitempty"`
 
-	Rewritten   []Touch  `json:"rewritten,omitempty"`   // protected files that a command of the check changed
-	Drives      []Touch  `json:"drives,omitempty"`      // files that the session changed, and the command that runs or reads them
-	Drift       []string `json:"drift,omitempty"`       // other files that changed while it was checked: a command's doing, or a person's
+	Rewritten []Touch `json:"rewritten,omitempty"` // protected files that a command of the check changed
+	// files that the session changed, and the command that runs or reads them
+	Drives []Touch `json:"drives,omitempty"`
+	// other files that changed while it was checked: a command's doing, or a person's
+	Drift       []string `json:"drift,omitempty"`
 	Killed      []string `json:"killed,omitempty"`      // commands of what the session had left running
 	Uncontained bool     `json:"uncontained,omitempty"` // its agent was free to go on during the check
 }
@@ -32,9 +35,11 @@ type Standing struct {
 	Lost        []Commit `json:"lost,omitempty"`        // commits of people that the branch, or every branch, has no more
 	Aside       []Aside  `json:"aside,omitempty"`       // commits of the session that are not in HEAD
 	Stashes     []string `json:"stashes,omitempty"`     // that the session made, by their messages
-	Emptied     []string `json:"emptied,omitempty"`     // repositories within, such as submodules, that have no files any more
-	Taken       []string `json:"taken,omitempty"`       // files of a person's, not committed at the beginning, that it committed
-	Secrets     []string `json:"secrets,omitempty"`     // those of them that git did not know and that look like secrets
+	// repositories within, such as submodules, that have no files any more
+	Emptied []string `json:"emptied,omitempty"`
+	// files of a person's, not committed at the beginning, that it committed
+	Taken   []string `json:"taken,omitempty"`
+	Secrets []string `json:"secrets,omitempty"` // those of them that git did not know and that look like secrets
 }
 
 // A Commit is named as people know it.

@@ -1,6 +1,9 @@
 package ralph
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Phase is what a session is doing, as far as that is known (sessions, "states").
 type Phase string
@@ -148,7 +151,10 @@ const (
 )
 
 // Endings lists every ending.
-var Endings = []Ending{Finished, TimedOut, Interrupted, Lost, RateLimited, Overloaded, Network, AuthFailed, Billing, PromptTooLong, MCPFailed, NoWork}
+var Endings = []Ending{
+	Finished, TimedOut, Interrupted, Lost, RateLimited, Overloaded, Network, AuthFailed, Billing, PromptTooLong,
+	MCPFailed, NoWork,
+}
 
 // AgentError reports whether the agent, not the session, failed.
 func (e Ending) AgentError() bool {
@@ -200,6 +206,11 @@ type Check struct {
 	Excused  []string `json:"excused,omitempty"`  // those that fail and did so before (decision 1)
 }
 
+// Green reports whether all checks passed.
+func Green(checks []Check) bool {
+	return !slices.ContainsFunc(checks, func(c Check) bool { return !c.Passed })
+}
+
 // A Session is one run of the agent on one task.
 type Session struct {
 	ID          string        `json:"id"` // a UUID, also the agent's own session id
@@ -223,21 +234,27 @@ type Session struct {
 	Verify      []Check       `json:"verify"`
 	Exit        *int          `json:"exit"` // the agent's exit status, null if it was killed or lost
 	Model       string        `json:"model"`
-	Unchanged   []string      `json:"unchanged"`   // the parts that are as they were before: "definitions", "files", "head", "work_tree"
-	LastWords   string        `json:"last_words"`  // what the agent said last
-	StderrTail  string        `json:"stderr_tail"` // the end of its standard error
-	Denials     []string      `json:"permission_denials"`
-	Leftovers   []string      `json:"leftovers"`   // processes that had to be killed after its end
-	SnapshotID  int64         `json:"snapshot_id"` // of the uncommitted files before it, for `ralph snapshot restore`; 0 if none was needed
-	Gone        []string      `json:"gone"`        // those of them that it removed
-	Notes       []string      `json:"notes"`       // what people have to know of it, in sentences: what it tried that is theirs to do, and what it changed that is theirs
-	RunID       int64         `json:"run_id"`
-	Decision    string        `json:"decision"` // what the rules made of it, as JSON
-	Worker      string        `json:"worker"`   // who claimed the task: an agent that pulls work by itself, or a person; "" for the loop
-	Dir         string        `json:"dir"`      // the work tree; "" if that is not known
-	Shared      bool          `json:"shared"`   // another session worked there meanwhile: what changed may be that one's doing
-	Branch      string        `json:"branch"`   // of the work tree when a person claimed the task; "" if there was none
-	Progress    *Progress     `json:"progress"` // what a person's chat reported last; null if nothing
+	// the parts that are as they were before: "definitions", "files", "head", "work_tree"
+	Unchanged  []string `json:"unchanged"`
+	LastWords  string   `json:"last_words"`  // what the agent said last
+	StderrTail string   `json:"stderr_tail"` // the end of its standard error
+	Denials    []string `json:"permission_denials"`
+	Leftovers  []string `json:"leftovers"` // processes that had to be killed after its end
+	// of the uncommitted files before it, for `ralph snapshot restore`; 0 if none was needed
+	SnapshotID int64    `json:"snapshot_id"`
+	Gone       []string `json:"gone"` // those of them that it removed
+	// what people have to know of it, in sentences: what it tried that is theirs to do, and what it
+	// changed that is theirs
+	Notes    []string `json:"notes"`
+	RunID    int64    `json:"run_id"`
+	Decision string   `json:"decision"` // what the rules made of it, as JSON
+	// who claimed the task: an agent that pulls work by itself, or a person; "" for the loop
+	Worker string `json:"worker"`
+	Dir    string `json:"dir"` // the work tree; "" if that is not known
+	// another session worked there meanwhile: what changed may be that one's doing
+	Shared   bool      `json:"shared"`
+	Branch   string    `json:"branch"`   // of the work tree when a person claimed the task; "" if there was none
+	Progress *Progress `json:"progress"` // what a person's chat reported last; null if nothing
 }
 
 // The origins of sessions.

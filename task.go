@@ -143,7 +143,8 @@ func ParseTaskID(s string) (int64, error) {
 	}
 	id, err := strconv.ParseInt(t, 10, 64)
 	if err != nil || id <= 0 {
-		return 0, &FieldError{Field: fmt.Sprintf("task id %q", s), Problem: "is not a task id", Accepted: []string{"12", "#12", "TASK-12"}}
+		return 0, &FieldError{Field: fmt.Sprintf("task id %q",
+			s), Problem: "is not a task id", Accepted: []string{"12", "#12", "TASK-12"}}
 	}
 	return id, nil
 }
@@ -159,7 +160,9 @@ func CheckTitle(field, s string) error {
 	case strings.ContainsAny(s, "\r\n\x00"):
 		return &FieldError{Field: field, Problem: "must be a single line; put the rest into the description"}
 	case utf8.RuneCountInString(s) > MaxTitle:
-		return &FieldError{Field: field, Problem: fmt.Sprintf("is longer than %d characters; put the rest into the description", MaxTitle)}
+		return &FieldError{
+			Field: field, Problem: fmt.Sprintf("is longer than %d characters; put the rest into the description", MaxTitle),
+		}
 	}
 	return nil
 }
@@ -183,7 +186,8 @@ func CheckText(field, s string, required bool) error {
 // CheckPriority reports why p is no priority.
 func CheckPriority(field string, p int) error {
 	if p < HighestPriority || p > LowestPriority {
-		return &FieldError{Field: field, Problem: fmt.Sprintf("must be a number from %d (highest) to %d (lowest), not %d", HighestPriority, LowestPriority, p)}
+		return &FieldError{Field: field, Problem: fmt.Sprintf("must be a number from %d (highest) to %d (lowest), not %d",
+			HighestPriority, LowestPriority, p)}
 	}
 	return nil
 }
@@ -208,6 +212,11 @@ type Move struct {
 	When     string
 }
 
+const (
+	tooOften   = "stuck, refused or attempted too often, or its prompt is too long even when halved twice"
+	heldOrLost = "a blocker or an unfinished dependency is open, or five of its sessions in a row were lost"
+)
+
 // Moves is every change of status that there is. Nothing else in ralph knows
 // the rules: the store refuses what is not here, and docs/task-status.md is
 // generated from it.
@@ -224,9 +233,9 @@ var Moves = []Move{
 
 	{InProgress, Completed, Verdict, "done, and the verification agreed or there is none"},
 	{InProgress, Pending, Verdict, "partial, stuck or a refused done: it is tried again"},
-	{InProgress, Failed, Verdict, "stuck, refused or attempted too often, or its prompt is too long even when halved twice"},
+	{InProgress, Failed, Verdict, tooOften},
 	{InProgress, NeedsInput, Verdict, "a blocking question is open"},
-	{InProgress, Blocked, Verdict, "a blocker or an unfinished dependency is open, or five of its sessions in a row were lost"},
+	{InProgress, Blocked, Verdict, heldOrLost},
 	{InProgress, Pending, Loop, "its session was interrupted or lost"},
 	{InProgress, Cancelled, Person, "the task is called off; its session is stopped first"},
 
@@ -284,4 +293,10 @@ func Waiting(openQuestions, openBlockers, unfinishedDependencies int) Status {
 		return Blocked
 	}
 	return Pending
+}
+
+// A Part is one of the tasks that a task is split into.
+type Part struct {
+	Title       string
+	Description string
 }

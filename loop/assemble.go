@@ -70,7 +70,9 @@ func (l *Loop) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
 	if err != nil || len(list) == 0 {
 		return d, err
 	}
-	d.Checkpoint = &prompt.Checkpoint{Checkpoint: list[len(list)-1], Attempt: s.Attempt, Author: author(t), Tests: tested(s), Open: true}
+	d.Checkpoint = &prompt.Checkpoint{
+		Checkpoint: list[len(list)-1], Attempt: s.Attempt, Author: author(t), Tests: tested(s), Open: true,
+	}
 	if s.Progress != nil {
 		for _, f := range s.Progress.FilesModified {
 			d.Checkpoint.Files = append(d.Checkpoint.Files, ralph.FileChange{Path: f})
@@ -86,7 +88,9 @@ func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error)
 		ToolPrefix: p.ToolPrefix, StateTool: p.StateTool, CommentTool: p.CommentTool, AmendTool: p.AmendTool,
 		Template: p.Template, Project: filepath.Base(l.Place.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
 	}
-	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline} {
+	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{
+		l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline,
+	} {
 		if err := step(tx, t, &d); err != nil {
 			return d, err
 		}
@@ -232,7 +236,9 @@ func addDependencies(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 		if err != nil {
 			return err
 		}
-		d.DependsOn = append(d.DependsOn, prompt.Dependency{ID: id, Title: on.Title, Status: on.Status, Summary: summary, Author: author(on), At: on.CompletedAt})
+		d.DependsOn = append(d.DependsOn, prompt.Dependency{
+			ID: id, Title: on.Title, Status: on.Status, Summary: summary, Author: author(on), At: on.CompletedAt,
+		})
 	}
 	return nil
 }
@@ -297,7 +303,8 @@ func addStuck(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	}
 	stuck, err := tx.StuckSessions(t.ID, min(t.StuckCount, reasonsShown))
 	for _, s := range stuck {
-		d.Stuck = append(d.Stuck, prompt.StuckSession{Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Reason: s.Reason})
+		now := prompt.StuckSession{Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Reason: s.Reason}
+		d.Stuck = append(d.Stuck, now)
 	}
 	return err
 }
@@ -308,7 +315,9 @@ func addCheckpoint(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	if err != nil || !ok {
 		return err
 	}
-	d.Checkpoint = &prompt.Checkpoint{Checkpoint: c, Attempt: s.Attempt, Author: author(t), Ending: s.Ending, Files: s.Files, Tests: tested(s)}
+	d.Checkpoint = &prompt.Checkpoint{
+		Checkpoint: c, Attempt: s.Attempt, Author: author(t), Ending: s.Ending, Files: s.Files, Tests: tested(s),
+	}
 	return nil
 }
 

@@ -33,7 +33,9 @@ type pause struct {
 // afterError decides what an agent error leads to (pipeline, "Agent errors").
 // failures counts the errors in a row that were waited for, this one included;
 // repeats counts those of this class; jitter is between 0 and 1.
-func afterError(report agent.Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64) pause {
+func afterError(
+	report agent.Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64,
+) pause {
 	stop := func(format string, args ...any) pause {
 		return pause{end: &end{ralph.ExitAgent, fmt.Sprintf(format, args...)}}
 	}
@@ -56,7 +58,10 @@ func afterError(report agent.Report, failures, repeats int, noWait bool, b Backo
 	default:
 		return pause{}
 	}
-	what := map[ralph.Ending]string{ralph.RateLimited: "rate limit", ralph.Overloaded: "the service is overloaded", ralph.Network: "the service was not reached"}[report.Ending]
+	what := map[ralph.Ending]string{
+		ralph.RateLimited: "rate limit", ralph.Overloaded: "the service is overloaded",
+		ralph.Network: "the service was not reached",
+	}[report.Ending]
 	if !noWait && report.Ending != ralph.RateLimited && failures > b.Tries {
 		return stop("%s, %d times in a row: %s", what, failures, report.Reason)
 	}
@@ -77,7 +82,7 @@ func afterError(report agent.Report, failures, repeats int, noWait bool, b Backo
 }
 
 // afterAgent notes what a session tells of the agent, for this run and the next.
-func (r *runner) afterAgent(ctx context.Context, report agent.Report) (*end, error) {
+func (r *runner) afterAgent(ctx context.Context, report agent.Report) error {
 	if report.Ending == r.last {
 		r.repeats++
 	} else {
@@ -104,39 +109,35 @@ func (r *runner) afterAgent(ctx context.Context, report agent.Report) (*end, err
 		if p.until.IsZero() {
 			return nil
 		}
-		return tx.SetAgentState(store.AgentState{WaitUntil: ralph.At(p.until), Reason: p.reason, Failures: state.Failures + 1})
+		state = store.AgentState{WaitUntil: ralph.At(p.until), Reason: p.reason, Failures: state.Failures + 1}
+		return tx.SetAgentState(state)
 	})
-	return p.end, err
+	if err == nil && p.end != nil {
+		return p.end
+	}
+	return err
 }
 
 // waitForAgent waits as long as the database says that no session should start,
-// this run's word or an earlier one's. It reports whether it waited at all.
-func (r *runner) waitForAgent(ctx context.Context) (waited bool, e *end, err error) {
-	var state store.AgentState
+// this run's word or an earlier one's.
+func (r *runner) waitForAgent(ctx context.Context) error {
 	now := time.Now()
-	if err := r.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if state, err = tx.AgentState(); err != nil {
-			return err
+	state, err := store.Read(ctx, r.Store, func(tx *store.Tx) (store.AgentState, error) {
+		state, err := tx.AgentState()
+		if err != nil {
+			return state, err
 		}
 		windows, err := tx.UsageWindows()
 		if until, why := usedUp(windows, r.Limits.Usage, now); until.After(state.WaitUntil.Time) {
 			state.WaitUntil, state.Reason = ralph.At(until), why
 		}
+		return state, err
+	})
+	switch {
+	case err != nil || !state.WaitUntil.After(now):
 		return err
-	}); err != nil {
-		return false, nil, err
+	case r.NoWait:
+		return &end{ralph.ExitAgent, fmt.Sprintf("no session before %s, and --no-wait: %s", state.WaitUntil, state.Reason)}
 	}
-	left := state.WaitUntil.Sub(now)
-	if left <= 0 {
-		return false, nil, nil
-	}
-	if r.NoWait {
-		return false, &end{ralph.ExitAgent, fmt.Sprintf("no session before %s, and --no-wait: %s", state.WaitUntil, state.Reason)}, nil
-	}
-	if err := r.state(ctx, "waiting", state.Reason, state.WaitUntil.Time); err != nil {
-		return false, nil, err
-	}
-	// People may stop, pause or resume meanwhile.
-	r.sleep(ctx, state.WaitUntil.Time)
-	return true, nil, nil
+	return r.wait(ctx, state.Reason, state.WaitUntil.Time)
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -60,53 +61,50 @@ func followed(status int) bool {
 }
 
 // waitForOpening waits for the batch's beginning, and if there is work also for
-// the window in which sessions may begin. It reports whether it waited at all.
-func (r *runner) waitForOpening(ctx context.Context, work bool) (waited bool, err error) {
+// the window in which sessions may begin.
+func (r *runner) waitForOpening(ctx context.Context, work bool) error {
 	now := time.Now()
 	until, reason := schedule.Opening(now, r.begins, r.Between)
 	if until.IsZero() || !work && !now.Before(r.begins) {
-		return false, nil
+		return nil
 	}
 	if err := r.state(ctx, "waiting", reason, until); err != nil {
-		return false, err
+		return err
 	}
-	return true, r.await(ctx, until, nil)
+	return r.await(ctx, until, nil)
 }
 
-// waitForWork has a daemon without a schedule wait for new tasks and answers. It
-// reports false if the run is to end instead.
-func (r *runner) waitForWork(ctx context.Context) (waited bool, err error) {
+// waitForWork has a daemon without a schedule wait for new tasks and answers.
+func (r *runner) waitForWork(ctx context.Context) error {
 	if !r.Daemon || !r.Schedule.IsZero() {
-		return false, nil
+		return nil
 	}
 	ends, err := r.leftOver(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	reasons := []string{"for new tasks and answers"}
 	for _, e := range ends {
 		reasons = append(reasons, e.reason)
 	}
 	if err := r.state(ctx, "waiting", strings.Join(reasons, "; "), time.Time{}); err != nil {
-		return false, err
+		return err
 	}
-	last, err := r.lastEvent(ctx)
-	if err != nil {
-		return false, err
+	news := func() (bool, error) {
+		last, err := r.lastEvent(ctx)
+		news := last != r.seen
+		r.seen = last
+		return news, err
 	}
 	// What happened between the look at the queue and this one is looked at first.
-	if last != r.seen {
-		r.seen = last
-		return true, nil
+	if found, err := news(); found || err != nil {
+		return cmp.Or(err, errAgain)
 	}
 	until, err := r.lapses(ctx, time.Now())
 	if err != nil {
-		return false, err
+		return err
 	}
-	return true, r.await(ctx, until, func() (bool, error) {
-		last, err := r.lastEvent(ctx)
-		return last != r.seen, err
-	})
+	return r.await(ctx, until, news)
 }
 
 // lapses is when a daemon without work looks again: the next claim lapses then, with
@@ -125,22 +123,22 @@ func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, er
 }
 
 // await waits for a time, or until people ask something of the run or there is
-// news (nil: of no interest). Each look costs the same whatever the queue holds.
-// Such a wait is not taken off the run's time.
+// news (nil: of no interest), and has the round begin again. Each look costs the same
+// whatever the queue holds. Such a wait is not taken off the run's time.
 func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, error)) error {
 	for {
 		r.changed = r.Store.Changed()
 		control, err := r.control(ctx)
 		if err != nil || control != ralph.ControlNone {
-			return err
+			return cmp.Or(err, errAgain)
 		}
 		if news != nil {
 			if found, err := news(); found || err != nil {
-				return err
+				return cmp.Or(err, errAgain)
 			}
 		}
 		if time.Until(until) <= 0 || ctx.Err() != nil || closed(r.Stop) {
-			return nil
+			return errAgain
 		}
 		before := time.Now()
 		r.sleep(ctx, until)
@@ -149,12 +147,8 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 }
 
 // lastEvent is the id of the newest event. Whatever can give the loop work is one.
-func (r *runner) lastEvent(ctx context.Context) (last int64, err error) {
-	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		last, err = tx.LastEvent()
-		return err
-	})
-	return last, err
+func (r *runner) lastEvent(ctx context.Context) (int64, error) {
+	return store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (int64, error) { return tx.LastEvent() })
 }
 
 // beat says that the loop gets on and will again within d.

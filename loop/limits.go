@@ -30,7 +30,8 @@ func reached(l ralph.Limits, s spending) string {
 	case s.run >= l.MaxCostUSD:
 		return fmt.Sprintf("the limit of $%.2f per %s is reached ($%.2f spent)", l.MaxCostUSD, s.per, s.run)
 	case s.day >= l.MaxDayCostUSD:
-		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)", l.MaxDayCostUSD, s.day)
+		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)",
+			l.MaxDayCostUSD, s.day)
 	case s.stagnant >= l.StagnantMaximum:
 		return fmt.Sprintf("%d sessions in a row changed nothing", s.stagnant)
 	}
@@ -60,16 +61,16 @@ func (r *runner) spent(ctx context.Context) (s spending, err error) {
 	return s, err
 }
 
-// limit is the limit of the run that is reached, if one is.
-func (r *runner) limit(ctx context.Context) (*end, error) {
+// limit ends the run at the first limit of it that is reached.
+func (r *runner) limit(ctx context.Context) error {
 	s, err := r.spent(ctx)
 	if r.ofDays() {
 		s = spending{stagnant: s.stagnant} // the others are waited for
 	}
 	if why := reached(r.Limits, s); err == nil && why != "" {
-		return &end{ralph.ExitLimit, why}, nil
+		return &end{ralph.ExitLimit, why}
 	}
-	return nil, err
+	return err
 }
 
 // ofDays reports whether the limits of a run are those of each day: in a daemon
@@ -93,10 +94,10 @@ func (r *runner) tasksReached(task int64) string {
 }
 
 // waitForDay has a daemon wait for midnight when a limit of the day is reached that
-// holds a session on this task back; 0 is any. It reports whether it waited at all.
-func (r *runner) waitForDay(ctx context.Context, task int64) (waited bool, err error) {
+// holds a session on this task back; 0 is any.
+func (r *runner) waitForDay(ctx context.Context, task int64) error {
 	if !r.ofDays() {
-		return false, nil
+		return nil
 	}
 	now := time.Now()
 	if day := Midnight(now); !day.Equal(r.day) {
@@ -105,19 +106,18 @@ func (r *runner) waitForDay(ctx context.Context, task int64) (waited bool, err e
 	}
 	s, err := r.spent(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	s.stagnant = 0
 	why := cmp.Or(reached(r.Limits, s), r.tasksReached(task))
 	if why == "" {
-		return false, nil
+		return nil
 	}
-	y, m, d := now.Date()
-	until := time.Date(y, m, d+1, 0, 0, 0, 0, now.Location())
+	until := Midnight(now).AddDate(0, 0, 1)
 	if err := r.state(ctx, "waiting", why+"; it goes on at midnight", until); err != nil {
-		return false, err
+		return err
 	}
-	return true, r.await(ctx, until, nil)
+	return r.await(ctx, until, nil)
 }
 
 // usedUp finds the usage window that is used further than its limit allows and
@@ -129,7 +129,8 @@ func usedUp(windows []ralph.UsageWindow, limits map[string]int, now time.Time) (
 			continue
 		}
 		until = w.ResetsAt.Time
-		why = fmt.Sprintf("usage limit: the window %s is used to %.0f%%, and limits.usage allows %d%%", w.Name, w.Utilization*100, percent)
+		why = fmt.Sprintf("usage limit: the window %s is used to %.0f%%, and limits.usage allows %d%%",
+			w.Name, w.Utilization*100, percent)
 	}
 	return until, why
 }

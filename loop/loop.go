@@ -124,11 +124,18 @@ type Result struct {
 	Reasons []string // every reason that applies, the deciding one first
 }
 
-// end is one reason to end a run, with the exit status that belongs to it.
+// end is one reason to end a run, with the exit status that belongs to it. What ends
+// a round so returns it as its error.
 type end struct {
 	status int
 	reason string
 }
+
+// Error is the reason.
+func (e *end) Error() string { return e.reason }
+
+// errAgain has a round begin anew: something was waited for, or has changed.
+var errAgain = errors.New("the round begins again")
 
 // Run works until no task is left that it could work on, a limit is reached, the
 // agent cannot be used, or it is stopped. When ctx ends the session in progress
@@ -149,7 +156,10 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 		return Result{Status: ralph.ExitFailure}, err
 	}
 	own := *l // whose commands may change
-	r := &runner{Loop: &own, id: run.ID, started: time.Now(), day: Midnight(time.Now()), worked: map[int64]bool{}, counted: map[int64]bool{}}
+	r := &runner{
+		Loop: &own, id: run.ID, started: time.Now(), day: Midnight(time.Now()),
+		worked: map[int64]bool{}, counted: map[int64]bool{},
+	}
 	ends, err := r.work(ctx)
 	if err != nil {
 		ends = []end{{ralph.ExitFailure, err.Error()}}
@@ -202,87 +212,66 @@ type runner struct {
 	gitReason string
 }
 
-// work is the loop: look, wait or pick, work, settle.
+// work has one round after the other, until one ends the run.
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	for {
-		r.beat(stepTime)
-		if err := r.Place.Tree.Intact(); err != nil {
-			return nil, fmt.Errorf("%w; bring it back, or see what became of it, before the next run", err)
-		}
-		if stop, err := r.stopped(ctx); stop != nil || err != nil {
-			return r.withRest(ctx, stop, err)
-		}
-		if e, err := r.limit(ctx); e != nil || err != nil {
-			return r.withRest(ctx, e, err)
-		}
-		if waited, e, err := r.waitForAgent(ctx); waited || e != nil || err != nil {
-			if e != nil || err != nil {
-				return r.withRest(ctx, e, err)
+		err := r.round(ctx)
+		var e *end
+		switch {
+		case err == nil, errors.Is(err, errAgain), r.awaitGit(err):
+		case errors.As(err, &e):
+			rest, err := r.leftOver(ctx)
+			if e.status == ralph.ExitOK && len(rest) > 0 {
+				return rest, err
 			}
-			continue
-		}
-		if waited, err := r.waitForDay(ctx, 0); waited || err != nil {
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if waited, err := r.waitForGit(ctx); waited || err != nil {
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err := r.Lapse(ctx); err != nil {
-			return nil, fmt.Errorf("claims of workers: %w", err)
-		}
-		task, ok, err := r.next(ctx)
-		if err != nil {
+			return append([]end{*e}, rest...), err
+		default:
 			return nil, err
-		}
-		waited, err := r.waitForOpening(ctx, ok)
-		if err == nil && !waited && !ok {
-			var e *end
-			if waited, e, err = r.waitForLost(ctx); e != nil {
-				return r.withRest(ctx, e, err)
-			}
-		}
-		if err == nil && !waited && ok {
-			waited, err = r.waitForDay(ctx, task.ID)
-		}
-		if err == nil && !waited && !ok {
-			waited, err = r.waitForWork(ctx)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if waited {
-			continue
-		}
-		if !ok {
-			return r.rest(ctx)
-		}
-		task, again, e, err := r.ready(ctx, task)
-		if r.awaitGit(err) {
-			continue
-		}
-		if e != nil || err != nil {
-			return r.withRest(ctx, e, err)
-		}
-		if again {
-			continue
-		}
-		if why := r.tasksReached(task.ID); why != "" {
-			return r.withRest(ctx, &end{ralph.ExitLimit, why}, nil)
-		}
-		e, err = r.session(ctx, task)
-		if r.awaitGit(err) {
-			continue
-		}
-		if e != nil || err != nil {
-			return r.withRest(ctx, e, err)
 		}
 	}
+}
+
+// round looks, waits or picks, works and settles.
+func (r *runner) round(ctx context.Context) error {
+	r.beat(stepTime)
+	if err := r.Place.Tree.Intact(); err != nil {
+		return fmt.Errorf("%w; bring it back, or see what became of it, before the next run", err)
+	}
+	ofAny := func(ctx context.Context) error { return r.waitForDay(ctx, 0) }
+	for _, step := range []func(context.Context) error{r.stopped, r.limit, r.waitForAgent, ofAny, r.waitForGit} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.Lapse(ctx); err != nil {
+		return fmt.Errorf("claims of workers: %w", err)
+	}
+	task, ok, err := r.next(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.waitForOpening(ctx, ok); err != nil {
+		return err
+	}
+	if !ok {
+		if err := r.waitForLost(ctx); err != nil {
+			return err
+		}
+		if err := r.waitForWork(ctx); err != nil {
+			return err
+		}
+		return &end{ralph.ExitOK, "nothing is left to do"}
+	}
+	if err := r.waitForDay(ctx, task.ID); err != nil {
+		return err
+	}
+	if task, err = r.ready(ctx, task); err != nil {
+		return err
+	}
+	if why := r.tasksReached(task.ID); why != "" {
+		return &end{ralph.ExitLimit, why}
+	}
+	return r.session(ctx, task)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -327,7 +316,8 @@ func (l *Loop) pick(ctx context.Context, only int64) (task ralph.Task, ok bool, 
 		}
 		// The limit was lowered, or used up while the task waited for a person.
 		err = l.Store.Tx(ctx, func(tx *store.Tx) error {
-			return tx.Move(task.ID, ralph.Failed, ralph.Loop, fmt.Sprintf("all of its %d attempts are used up", l.Limits.Attempts))
+			why := fmt.Sprintf("all of its %d attempts are used up", l.Limits.Attempts)
+			return tx.Move(task.ID, ralph.Failed, ralph.Loop, why)
 		})
 		if err != nil && !errors.Is(err, ralph.ErrConflict) { // another process may have been faster
 			return task, false, spent, err
@@ -337,20 +327,20 @@ func (l *Loop) pick(ctx context.Context, only int64) (task ralph.Task, ok bool, 
 }
 
 // session works on one task and judges what the run makes of it.
-func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
+func (r *runner) session(ctx context.Context, task ralph.Task) error {
 	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.verifier().Greet(ctx); err != nil {
 		return notGreeted(err)
 	}
 	stopped, err := r.interruptibly(ctx, func(ctx context.Context) error { return r.verifier().Baseline(ctx, task) })
 	if stopped || err != nil || closed(r.Stop) {
-		return nil, err
+		return err
 	}
 	spent, err := r.spent(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r.Prepare != nil {
 		forget := r.Prepare()
@@ -361,11 +351,10 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	n.Begin = func(tx *store.Tx, again bool) error { return r.mayBegin(tx, task.ID, again) }
 	s, err := n.Open(ctx, store.Start{Run: r.id}, task.ID)
 	if held, herr := r.holdBack(ctx, task.ID, err); held {
-		r.sessions-- // there was none
-		return nil, herr
+		return herr
 	}
 	if err != nil {
-		return nil, r.missed(ctx, task.ID, err)
+		return r.missed(ctx, task.ID, err)
 	}
 	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
 	r.missedTask, r.untold = 0, 0
@@ -376,7 +365,7 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	d, err := s.Settle(settling, end.Report)
 	release()
 	if err != nil {
-		return nil, fmt.Errorf("settle session %s of TASK-%d: %w", s.Row.ID, task.ID, errors.Join(end.Unusable, err))
+		return fmt.Errorf("settle session %s of TASK-%d: %w", s.Row.ID, task.ID, errors.Join(end.Unusable, err))
 	}
 	if end.Unusable != nil {
 		return unusable(end.Unusable)
@@ -397,27 +386,27 @@ func (r *runner) session(ctx context.Context, task ralph.Task) (*end, error) {
 	case !end.Ending.AgentError() && end.Ending != ralph.Interrupted && end.Ending != ralph.Lost:
 		r.stagnant = 0
 	}
-	if e := r.bounded(s.Task, s.Row.Ending, d); e != nil {
-		return e, nil
+	if err := r.bounded(s.Task, s.Row.Ending, d); err != nil {
+		return err
 	}
 	return r.afterAgent(ctx, end.Report)
 }
 
 // notGreeted ends a run whose next session would be held to what another one left.
-func notGreeted(err error) (*end, error) {
+func notGreeted(err error) error {
 	var stuck *check.StuckError
 	if errors.As(err, &stuck) {
-		return &end{ralph.ExitWaiting, err.Error()}, nil
+		return &end{ralph.ExitWaiting, err.Error()}
 	}
-	return nil, err
+	return err
 }
 
 // unusable ends a run whose agent could not be run at all.
-func unusable(cause error) (*end, error) {
+func unusable(cause error) error {
 	if errors.Is(cause, exec.ErrNotFound) || errors.Is(cause, fs.ErrNotExist) || errors.Is(cause, fs.ErrPermission) {
-		return &end{ralph.ExitAgent, cause.Error()}, nil
+		return &end{ralph.ExitAgent, cause.Error()}
 	}
-	return nil, cause
+	return cause
 }
 
 // errHeld says that a person has stopped or paused the run before a session began.
@@ -443,41 +432,39 @@ func (r *runner) mayBegin(tx *store.Tx, task int64, again bool) error {
 	return err
 }
 
-// stopped reports whether somebody asked the run to end, and sits out a pause.
-func (r *runner) stopped(ctx context.Context) (*end, error) {
+// stopped ends the run if somebody asked for it, and sits out a pause.
+func (r *runner) stopped(ctx context.Context) error {
 	for {
 		if ctx.Err() != nil || closed(r.Stop) {
-			return &end{ralph.ExitStopped, "stopped by a signal"}, nil
+			return &end{ralph.ExitStopped, "stopped by a signal"}
 		}
 		r.changed = r.Store.Changed()
 		control, err := r.control(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		switch control {
 		case ralph.ControlStop, ralph.ControlStopNow:
-			return &end{ralph.ExitStopped, "stopped by `ralph stop`"}, nil
+			return &end{ralph.ExitStopped, "stopped by `ralph stop`"}
 		case ralph.ControlPause:
 			if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
-				return nil, err
+				return err
 			}
-			if e, err := r.limit(ctx); e != nil || err != nil {
-				return e, err
+			if err := r.limit(ctx); err != nil {
+				return err
 			}
 			r.sleep(ctx, time.Now().Add(lookAgain))
 		default:
-			return nil, nil
+			return nil
 		}
 	}
 }
 
 // control is what `ralph stop|pause|resume` asked for.
-func (r *runner) control(ctx context.Context) (control string, err error) {
-	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		control, err = tx.RunControl(r.id)
-		return err
+func (r *runner) control(ctx context.Context) (string, error) {
+	return store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (string, error) {
+		return tx.RunControl(r.id)
 	})
-	return control, err
 }
 
 // state notes what the run is doing, if that is news.
@@ -519,6 +506,16 @@ func (r *runner) sleep(ctx context.Context, until time.Time) {
 		timer.Stop()
 		return
 	}
+}
+
+// wait says what is waited for and until when, and waits, or until something has changed:
+// people may ask something of the run, and other tasks may come.
+func (r *runner) wait(ctx context.Context, reason string, until time.Time) error {
+	if err := r.state(ctx, "waiting", reason, until); err != nil {
+		return err
+	}
+	r.sleep(ctx, until)
+	return errAgain
 }
 
 func closed(c <-chan struct{}) bool {

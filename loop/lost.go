@@ -16,7 +16,7 @@ import (
 const maxLost = 10
 
 // bounded ends the run if too many sessions in a row were lost.
-func (r *runner) bounded(task ralph.Task, ending ralph.Ending, d signals.Decision) *end {
+func (r *runner) bounded(task ralph.Task, ending ralph.Ending, d signals.Decision) error {
 	switch {
 	case d.LostCount > task.LostCount:
 		r.lost++
@@ -26,15 +26,16 @@ func (r *runner) bounded(task ralph.Task, ending ralph.Ending, d signals.Decisio
 	if r.lost < maxLost {
 		return nil
 	}
-	return &end{ralph.ExitAgent, fmt.Sprintf("%d sessions in a row were lost, the last one of TASK-%d: %s", r.lost, task.ID, d.Reason)}
+	why := fmt.Sprintf("%d sessions in a row were lost, the last one of TASK-%d: %s", r.lost, task.ID, d.Reason)
+	return &end{ralph.ExitAgent, why}
 }
 
 // waitForLost waits for the task that is tried again next after a lost session, when
-// there is nothing else to do. It reports whether it waited at all.
-func (r *runner) waitForLost(ctx context.Context) (waited bool, e *end, err error) {
+// there is nothing else to do.
+func (r *runner) waitForLost(ctx context.Context) error {
 	var task ralph.Task
 	var ok bool
-	now := ralph.Time{}
+	var now ralph.Time
 	if err := r.Store.View(ctx, func(tx *store.Tx) (err error) {
 		now = tx.Now()
 		if r.Task == 0 {
@@ -45,22 +46,17 @@ func (r *runner) waitForLost(ctx context.Context) (waited bool, e *end, err erro
 		ok = task.Status == ralph.Pending && task.LostCount > 0
 		return err
 	}); err != nil || !ok {
-		return false, nil, err
+		return err
 	}
-	left := task.NotBefore.Sub(now.Time)
-	if left <= 0 {
-		return true, nil, nil // its time has come since it was looked for
+	if !task.NotBefore.After(now.Time) {
+		return errAgain // its time has come since it was looked for
 	}
-	why := fmt.Sprintf("before TASK-%d is tried again (%s; %d in a row, %d are the limit)", task.ID, task.StatusReason, task.LostCount, signals.LostLimit)
+	why := fmt.Sprintf("before TASK-%d is tried again (%s; %d in a row, %d are the limit)",
+		task.ID, task.StatusReason, task.LostCount, signals.LostLimit)
 	if r.NoWait {
-		return false, &end{ralph.ExitAgent, "no session until " + task.NotBefore.String() + ", and --no-wait: " + why}, nil
+		return &end{ralph.ExitAgent, "no session until " + task.NotBefore.String() + ", and --no-wait: " + why}
 	}
-	if err := r.state(ctx, "waiting", why, task.NotBefore.Time); err != nil {
-		return false, nil, err
-	}
-	// Other tasks may come meanwhile, and people may ask something of the run.
-	r.sleep(ctx, task.NotBefore.Time)
-	return true, nil, nil
+	return r.wait(ctx, why, task.NotBefore.Time)
 }
 
 // missed judges that a picked task could not be taken. A lost race is no error: the

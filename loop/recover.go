@@ -54,7 +54,9 @@ func (l *Loop) recover(ctx context.Context) error {
 }
 
 // each settles sessions that are over, and goes on where one cannot be settled.
-func (l *Loop) each(ctx context.Context, rows []ralph.Session, settle func(context.Context, ralph.Session) error) error {
+func (l *Loop) each(
+	ctx context.Context, rows []ralph.Session, settle func(context.Context, ralph.Session) error,
+) error {
 	for _, row := range rows {
 		if err := l.unsettled(ctx, row, settle(ctx, row)); err != nil {
 			return err

@@ -40,65 +40,66 @@ type suspense struct {
 	asked     bool          // it was run in this run: what was known before is not of before a mending
 }
 
-// ready has the verification run before the first session, and says what the run
-// does about it: it works on use, or begins its round again after a wait, or ends.
-func (r *runner) ready(ctx context.Context, task ralph.Task) (use ralph.Task, again bool, e *end, err error) {
+// ready has the verification run before the first session, and gives the task that is
+// worked on then; the run may wait instead, or end.
+func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error) {
 	if r.red.green {
-		return task, false, nil, nil
+		return task, nil
 	}
 	if r.red.waits && !r.hasNews(ctx) {
-		return task, true, nil, r.waitForGreen(ctx)
+		return task, r.waitForGreen(ctx)
 	}
 	var red []ralph.Check
 	stopped, err := r.interruptibly(ctx, func(ctx context.Context) (err error) { red, err = r.redNow(ctx); return err })
 	switch {
-	case stopped || err != nil:
-		return task, true, nil, err // the round sees to a stop
-	case len(red) == 0:
+	case stopped:
+		return task, errAgain // the round sees to it
+	case err != nil:
+		return task, err
+	case len(red) == 0 || r.OnRed == RedGo:
 		r.red.green = true
-		return task, false, nil, nil
+		return task, nil
 	}
 	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
-	switch r.OnRed {
-	case RedGo:
-		r.red.green = true
-		return task, false, nil, nil
-	case RedFirst:
+	if r.OnRed == RedFirst {
 		return r.readyFirst(ctx, task, red, said)
 	}
-	return r.stopRed(ctx, task, red, "the verification fails before any work, and nothing was begun: "+said)
+	return task, r.stopRed(ctx, red, "the verification fails before any work, and nothing was begun: "+said)
 }
 
 // readyFirst has one task after the other work until the verification is green. The
 // next one has its turn when the one before it is completed.
-func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Check, said string) (ralph.Task, bool, *end, error) {
+func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Check, said string) (ralph.Task, error) {
 	if r.red.mending != 0 {
 		first, ok, spent, err := r.pick(ctx, r.red.mending)
 		for _, id := range spent {
 			r.worked[id] = true
 		}
 		if err != nil || ok {
-			return first, false, nil, err
+			return first, err
 		}
 		if first.Status != ralph.Completed {
-			return r.stopRed(ctx, task, red, fmt.Sprintf("the verification still fails after TASK-%d, which is %s, and the others wait for it: %s", first.ID, first.Status, said))
+			return task, r.stopRed(ctx, red, fmt.Sprintf("the verification still fails after TASK-%d, which is %s, "+
+				"and the others wait for it: %s", first.ID, first.Status, said))
 		}
 	}
 	r.red.mending = task.ID
-	return task, false, nil, r.announce(ctx, red, fmt.Sprintf("TASK-%d works until it passes, the others wait", task.ID))
+	return task, r.announce(ctx, red, fmt.Sprintf("TASK-%d works until it passes, the others wait", task.ID))
 }
 
 // stopRed ends the run; a daemon waits for somebody to mend what fails.
-func (r *runner) stopRed(ctx context.Context, task ralph.Task, red []ralph.Check, why string) (ralph.Task, bool, *end, error) {
+func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) error {
 	if err := r.announce(ctx, red, ""); err != nil {
-		return task, false, nil, err
+		return err
 	}
 	if !r.Daemon {
-		return task, false, &end{ralph.ExitUsage, why + ". Mend it (`ralph verify` runs it)" + r.nameTests(red) +
-			", or let a task mend it, as in a project that begins empty: `ralph run --on-red first`; --on-red go works on all tasks regardless"}, nil
+		return &end{ralph.ExitUsage, why + ". Mend it (`ralph verify` runs it)" + r.nameTests(red) +
+			", or let a task mend it, as in a project that begins empty: `ralph run --on-red first`; " +
+			"--on-red go works on all tasks regardless"}
 	}
 	r.red.waits = true
-	return task, true, nil, r.state(ctx, "waiting", "until the verification passes: "+why+" (`ralph verify` runs it; verify.on_red)", time.Time{})
+	reason := "until the verification passes: " + why + " (`ralph verify` runs it; verify.on_red)"
+	return cmp.Or(r.state(ctx, "waiting", reason, time.Time{}), errAgain)
 }
 
 // nameTests is the way out where tests were red for long and no command says which.
@@ -107,7 +108,8 @@ func (l *Loop) nameTests(red []ralph.Check) string {
 	if l.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}
-	return ", or have it name its tests, so that those which fail already are excused (`go test -json`, or JUnit XML in verify.junit)"
+	return ", or have it name its tests, so that those which fail already are excused " +
+		"(`go test -json`, or JUnit XML in verify.junit)"
 }
 
 // announce records what fails, with the end of its output, once for each way to fail.

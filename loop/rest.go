@@ -9,24 +9,6 @@ import (
 	"ralph/store"
 )
 
-// rest says how a run ends that has nothing left to work on.
-func (r *runner) rest(ctx context.Context) ([]end, error) {
-	ends, err := r.leftOver(ctx)
-	if err != nil || len(ends) > 0 {
-		return ends, err
-	}
-	return []end{{ralph.ExitOK, "nothing is left to do"}}, nil
-}
-
-// withRest adds what else is to be said of the queue to a reason for ending.
-func (r *runner) withRest(ctx context.Context, e *end, err error) ([]end, error) {
-	if err != nil {
-		return nil, err
-	}
-	ends, err := r.leftOver(ctx)
-	return append([]end{*e}, ends...), err
-}
-
 // leftOver finds the tasks that failed in this run or hold back its queue, and
 // those that wait for people (decision 6). Proposals and questions that hold
 // nothing back are no reason.
@@ -36,7 +18,8 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var unaccepted []int64
 	var unsettled []store.UnsettledSession
 	err := r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
-		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}}); err != nil {
+		held := []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}
+		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: held}); err != nil {
 			return err
 		}
 		if inbox, err = tx.Inbox(); err != nil {
@@ -62,7 +45,8 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 // somebody to mend that.
 func unsettledEnds(list []store.UnsettledSession) (ends []end) {
 	for _, u := range list {
-		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be settled: %s (see `ralph doctor`)", u.ID, u.Task, u.Why)
+		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be settled: %s (see `ralph doctor`)",
+			u.ID, u.Task, u.Why)
 		ends = append(ends, end{ralph.ExitWaiting, why})
 	}
 	return ends
@@ -74,7 +58,8 @@ func Outside(tasks []int64) string {
 	for i, id := range tasks {
 		names[i] = fmt.Sprintf("TASK-%d", id)
 	}
-	return fmt.Sprintf("%s: %s; look at what is there, and have it done again with `ralph task retry`", store.Unaccepted, strings.Join(names, ", "))
+	return fmt.Sprintf("%s: %s; look at what is there, and have it done again with `ralph task retry`",
+		store.Unaccepted, strings.Join(names, ", "))
 }
 
 // judgeRest is the decision behind leftOver. Of all tasks it is given those that
@@ -83,7 +68,7 @@ func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 	holds := map[int64]bool{} // failed tasks that another one depends on
 	for _, i := range inbox {
 		if i.Kind == "dependency" && (only == 0 || i.TaskID == only) {
-			holds[i.Comment] = true
+			holds[i.Ref.ID] = true
 		}
 	}
 	var failed, waiting []string
@@ -103,7 +88,8 @@ func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 		ends = append(ends, end{ralph.ExitFailed, "failed: " + strings.Join(failed, ", ")})
 	}
 	if len(waiting) > 0 {
-		ends = append(ends, end{ralph.ExitWaiting, "waiting for people: " + strings.Join(waiting, ", ") + " (see `ralph inbox`)"})
+		why := "waiting for people: " + strings.Join(waiting, ", ") + " (see `ralph inbox`)"
+		ends = append(ends, end{ralph.ExitWaiting, why})
 	}
 	return ends
 }

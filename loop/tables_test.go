@@ -67,7 +67,7 @@ func TestAfterAnAgentError(t *testing.T) {
 
 func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 	failed, blocked := ralph.Task{ID: 1, Status: ralph.Failed}, ralph.Task{ID: 2, Status: ralph.Blocked}
-	holds := []store.InboxItem{{Kind: "dependency", TaskID: 2, Comment: 1}}
+	holds := []store.InboxItem{{Kind: "dependency", TaskID: 2, Ref: store.Reference{Of: store.OfTask, ID: 1}}}
 	for _, tt := range []struct {
 		name   string
 		tasks  []ralph.Task
@@ -80,7 +80,7 @@ func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 		{"a task that failed in this run", []ralph.Task{failed}, nil, map[int64]bool{1: true}, 0, []int{ralph.ExitFailed}},
 		{"one that failed in an earlier run and holds nothing back", []ralph.Task{failed}, nil, nil, 0, nil},
 		{"one that another waits for", []ralph.Task{failed, blocked}, holds, nil, 0, []int{ralph.ExitFailed, ralph.ExitWaiting}},
-		{"another kind of item holds no task", []ralph.Task{failed}, []store.InboxItem{{Kind: "failed", TaskID: 1, Comment: 1}}, nil, 0, nil},
+		{"another kind of item holds no task", []ralph.Task{failed}, []store.InboxItem{{Kind: "failed", TaskID: 1, Ref: store.Reference{Of: store.OfTask, ID: 1}}}, nil, 0, nil},
 		{"tasks that wait for people", []ralph.Task{blocked, {ID: 3, Status: ralph.NeedsInput}}, nil, nil, 0, []int{ralph.ExitWaiting}},
 		{"of a run for one task, another counts for nothing", []ralph.Task{failed, blocked}, nil, map[int64]bool{1: true}, 3, nil},
 		{"the one that the run was for", []ralph.Task{failed}, nil, nil, 1, []int{ralph.ExitFailed}},

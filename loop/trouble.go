@@ -31,14 +31,10 @@ func (r *runner) awaitGit(cause error) (ok bool) {
 	return true
 }
 
-// waitForGit waits until git is asked again. It reports whether it waited at all.
-func (r *runner) waitForGit(ctx context.Context) (bool, error) {
+// waitForGit waits until git is asked again.
+func (r *runner) waitForGit(ctx context.Context) error {
 	if time.Until(r.gitNext) <= 0 {
-		return false, nil
+		return nil
 	}
-	if err := r.state(ctx, "waiting", r.gitReason, r.gitNext); err != nil {
-		return false, err
-	}
-	r.sleep(ctx, r.gitNext)
-	return true, nil
+	return r.wait(ctx, r.gitReason, r.gitNext)
 }

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,26 +11,6 @@ import (
 
 	"ralph"
 )
-
-// A Human is what a server of the human profile works on: the tasks that people
-// have claimed. A task of 0 is the connection's own. What is returned as any is told
-// to the client as JSON.
-type Human interface {
-	// Active is the claimed task; nil if there is none.
-	Active(ctx context.Context, task int64) (any, error)
-	Show(ctx context.Context, task int64) (any, error)
-	Progress(ctx context.Context, c ProgressCall) (any, error)
-	// Complete checks the work and completes the task. It asks by confirm once the
-	// checks have passed, unless that is nil; confirm says whether the person agreed.
-	Complete(ctx context.Context, c CompleteCall, confirm func(ctx context.Context, question string) (bool, error)) (any, error)
-	TokenStatus(ctx context.Context) (any, error)
-	Checkpoint(ctx context.Context, c CheckpointCall) (any, error)
-	// Texts of the resources, in Markdown.
-	TaskText(ctx context.Context, task int64) (string, error)
-	TimelineText(ctx context.Context, task int64) (string, error)
-	PromptText(ctx context.Context, task int64) (string, error)
-	Discussion
-}
 
 // A ProgressCall is a call of agentic_task_update_progress.
 type ProgressCall struct {
@@ -66,104 +45,45 @@ var HumanTools = []string{
 	"agentic_task_complete", "agentic_get_token_status", "agentic_create_checkpoint",
 }
 
-const humanInstructions = "A person has claimed a task in ralph and works on it with you. Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, " +
-	"and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
+const humanInstructions = "A person has claimed a task in ralph and works on it with you. " +
+	"Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
 
-// NewHuman is a server for the chat of a person who has claimed a task (human, "MCP
+// newHuman is a server for the chat of a person who has claimed a task (human, "MCP
 // tools of this profile"). It panics if a schema cannot be made, which only a change
 // of this package can cause.
-func NewHuman(version string, h Human) *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: version},
+func newHuman(c *Chats) *mcp.Server {
+	headless := strings.HasPrefix(c.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-")
+	h := &chat{Chats: c, headless: headless, doubted: map[int64]bool{}}
+	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: c.Version},
 		&mcp.ServerOptions{Instructions: humanInstructions, Capabilities: &mcp.ServerCapabilities{}})
-	task := &jsonschema.Schema{Types: []string{"integer", "string"}, Description: "The task: 12, #12 or TASK-12."}
-	iteration := &jsonschema.Schema{Type: "number", Description: "Which iteration of the work it is, from 1."}
-	list := func(what string) *jsonschema.Schema {
-		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: what}
-	}
-	used := &jsonschema.Schema{Type: "integer", Description: "Tokens of your context in use, if you know them and ralph cannot read them itself."}
-	limit := &jsonschema.Schema{Type: "integer", Description: "How many tokens your context has."}
-
-	addJSON(server, "agentic_get_active_task", "Get the task that the person has claimed and works on with you.",
-		closed(nil, map[string]*jsonschema.Schema{"task_id": task}), func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (any, error) {
-			active, err := h.Active(ctx, int64(in.TaskID))
-			if active == nil && err == nil {
-				return map[string]string{"error": "No active session"}, nil
-			}
-			return active, err
+	serve(server, "agentic_get_active_task", asJSON, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+		active, err := h.active(ctx, int64(in.TaskID))
+		if active == nil && err == nil {
+			return map[string]string{"error": "No active session"}, nil
+		}
+		return active, err
+	})
+	serve(server, "agentic_task_show", asJSON, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+		return h.show(ctx, int64(in.TaskID))
+	})
+	serve(server, "agentic_task_update_progress", asJSON,
+		func(ctx context.Context, _ *mcp.CallToolRequest, in ProgressCall) (any, error) {
+			return h.progress(ctx, in)
 		})
-	addJSON(server, "agentic_task_show", "Get all about a task: description, criteria, dependencies, timeline, and the learnings that apply.",
-		closed([]string{"task_id"}, map[string]*jsonschema.Schema{"task_id": task}), func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (any, error) {
-			return h.Show(ctx, int64(in.TaskID))
-		})
-	addJSON(server, "agentic_task_update_progress", "Report how far the work is; call it after each iteration. The person sees it in the terminal at once.",
-		closed([]string{"task_id", "iteration"}, map[string]*jsonschema.Schema{
-			"task_id": task, "iteration": iteration, "files_modified": list("The files that were changed."),
-			"tests_status": textField("What the tests say, such as: all passing, 2 failing."), "notes": textField("What is worth knowing."),
-			"tokens_used": used, "tokens_limit": limit,
-		}), func(ctx context.Context, _ *mcp.CallToolRequest, in ProgressCall) (any, error) {
-			return h.Progress(ctx, in)
-		})
-	addJSON(server, "agentic_task_complete", "Complete the claimed task. ralph runs its verification first; if that fails the task stays claimed, and you are told what to mend.",
-		closed([]string{"task_id"}, map[string]*jsonschema.Schema{"task_id": task, "learnings": list("What helps on other tasks of the project, a sentence each.")}),
+	serve(server, "agentic_task_complete", asJSON,
 		func(ctx context.Context, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
 			return complete(ctx, h, req, in)
 		})
-	addJSON(server, "agentic_get_token_status", "Get how full your context is, and what to do about it.", closed(nil, nil),
-		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (any, error) { return h.TokenStatus(ctx) })
-	addJSON(server, "agentic_create_checkpoint", "Keep where the work stands, so that another chat, or a session of ralph's, can go on from there.",
-		closed([]string{"task_id", "iteration"}, map[string]*jsonschema.Schema{
-			"task_id": task, "iteration": iteration, "work_completed": list("What is done, an item each."), "remaining_work": list("What is left to do, an item each."),
-			"tokens_used": used, "tokens_limit": limit,
-		}), func(ctx context.Context, _ *mcp.CallToolRequest, in CheckpointCall) (any, error) {
-			return h.Checkpoint(ctx, in)
+	serve(server, "agentic_get_token_status", asJSON,
+		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (any, error) { return h.tokenStatus(ctx) })
+	serve(server, "agentic_create_checkpoint", asJSON,
+		func(ctx context.Context, _ *mcp.CallToolRequest, in CheckpointCall) (any, error) {
+			return h.checkpoint(ctx, in)
 		})
-	addDiscussion(server, Options{Comment: h.Comment, Propose: h.Propose})
-	addReading(server, h, task)
+	addDiscussion(server, h.comment, h.propose)
+	addReading(server, h)
 	addResources(server, h)
 	return server
-}
-
-// addJSON serves a tool that answers with JSON, also if it fails: {"error": …}.
-func addJSON[T any](server *mcp.Server, name, description string, schema *jsonschema.Schema, call func(context.Context, *mcp.CallToolRequest, T) (any, error)) {
-	no := false
-	server.AddTool(&mcp.Tool{
-		Name: name, Description: description, InputSchema: schema, Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
-	}, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				result, err = jsonResult(nil, fmt.Errorf("internal error: %v", r)), nil
-			}
-		}()
-		var in T
-		if err := arguments(schema, req.Params.Arguments, &in); err != nil {
-			return jsonResult(nil, err), nil
-		}
-		// The client may be gone before the answer; what it asked for is done all the same.
-		v, err := call(context.WithoutCancel(ctx), req, in)
-		if ask, ok := v.(*mcp.CallToolResult); ok && err == nil {
-			return ask, nil
-		}
-		return jsonResult(v, err), nil
-	})
-}
-
-func jsonResult(v any, err error) *mcp.CallToolResult {
-	if err != nil {
-		v = map[string]string{"error": err.Error()}
-	}
-	b, bad := json.MarshalIndent(v, "", "  ")
-	if bad != nil {
-		b, err = []byte(`{"error": "the answer cannot be written as JSON"}`), bad
-	}
-	r := text(string(b))
-	r.IsError = err != nil
-	return r
 }
 
 // modern is the first version of the protocol in which a server asks by its answer,
@@ -172,13 +92,13 @@ const modern = "2026-07-28"
 
 // complete asks the person in the way that the client has, if it has one. Where the
 // answer comes in a second call it is asked before the checks, which would run twice.
-func complete(ctx context.Context, h Human, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
+func complete(ctx context.Context, h *chat, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
 	client := req.Session.InitializeParams()
 	if client == nil || client.Capabilities == nil || client.Capabilities.Elicitation == nil {
-		return h.Complete(ctx, in, nil)
+		return h.complete(ctx, in, nil)
 	}
 	if client.ProtocolVersion < modern {
-		return h.Complete(ctx, in, func(ctx context.Context, question string) (bool, error) {
+		return h.complete(ctx, in, func(ctx context.Context, question string) (bool, error) {
 			said, err := req.Session.Elicit(ctx, elicitation(question))
 			if err != nil {
 				return false, fmt.Errorf("the person could not be asked whether TASK-%d is to be completed: %w", in.TaskID, err)
@@ -194,7 +114,7 @@ func complete(ctx context.Context, h Human, req *mcp.CallToolRequest, in Complet
 	if !ok {
 		return nil, errors.New("the answer to the question whether the task is to be completed is missing")
 	}
-	return h.Complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
+	return h.complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
 }
 
 // elicitation asks for no more than yes or no: a form has both by itself.
@@ -207,14 +127,14 @@ func agreed(said *mcp.ElicitResult) bool { return said.Action == "accept" }
 
 // addResources serves the task, its timeline and its prompt to be read, and the
 // prompt work-on-task to be chosen.
-func addResources(server *mcp.Server, h Human) {
+func addResources(server *mcp.Server, h *chat) {
 	for _, r := range []struct {
 		name, about, suffix string
 		read                func(context.Context, int64) (string, error)
 	}{
-		{"task", "A task with its description, criteria, dependencies and learnings", "", h.TaskText},
-		{"timeline", "What was said on a task, oldest first", "/timeline", h.TimelineText},
-		{"prompt", "What to tell a chat that works on the task", "/prompt", h.PromptText},
+		{"task", "A task with its description, criteria, dependencies and learnings", "", h.taskText},
+		{"timeline", "What was said on a task, oldest first", "/timeline", h.timelineText},
+		{"prompt", "What to tell a chat that works on the task", "/prompt", h.promptText},
 	} {
 		read := func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			id, err := resourceTask(req.Params.URI, r.suffix)
@@ -241,7 +161,7 @@ func addResources(server *mcp.Server, h Human) {
 				return nil, err
 			}
 		}
-		s, err := h.PromptText(ctx, id)
+		s, err := h.promptText(ctx, id)
 		if err != nil {
 			return nil, err
 		}

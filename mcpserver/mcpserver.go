@@ -1,11 +1,11 @@
 // Package mcpserver serves the tools by which agents speak to ralph, a profile for
 // each sort of them: those that the loop starts ([New]), those that pull work by
-// themselves ([NewWorker]) and the chats of people ([NewHuman]).
+// themselves ([ServeWorker]) and the chats of people ([Chats]).
 //
-// A call is checked by its tool's schema and passed on; what is wrong is said so that
-// a model can mend it. The package holds no rules and no data: what a call does is up
-// to the functions that it is given. The loop's server reads nothing to the agent,
-// edits no task and merges nothing, and what it has answered is durable.
+// A call is checked by its tool's schema; what is wrong is said so that a model can mend
+// it. The package holds no rules and keeps no data: what calls come to is up to package
+// loop and the store. The loop's server reads nothing to the agent, edits no task and
+// merges nothing, and what it has answered is durable.
 package mcpserver
 
 import (
@@ -15,8 +15,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strconv"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -82,9 +80,9 @@ func New(o Options) *mcp.Server {
 	}
 	addVerbs(server, prefix, recorded(o))
 	if o.SetState != nil {
-		addState(server, o)
+		addState(server, o.SetState)
 	}
-	addDiscussion(server, o)
+	addDiscussion(server, o.Comment, o.Propose)
 	if o.Permit != nil {
 		addPermission(server, o)
 	}
@@ -127,54 +125,26 @@ func recorded(o Options) said {
 
 // addVerbs serves the eight verbs.
 func addVerbs(server *mcp.Server, prefix string, say said) {
-	no := false
 	for _, t := range tools {
+		verb := t.payload.Verb()
 		schema, err := Schema(t.payload)
 		if err != nil {
 			panic(err)
 		}
-		server.AddTool(&mcp.Tool{
-			Name: prefix + string(t.payload.Verb()), Description: t.description, InputSchema: schema,
-			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
-		}, handler(say, t.payload.Verb()))
+		addTool(server, prefix+string(verb), t.description, schema, spoken,
+			func(ctx context.Context, req *mcp.CallToolRequest) (any, error) {
+				raw := req.Params.Arguments
+				if len(raw) == 0 {
+					raw = json.RawMessage("{}")
+				}
+				payload, err := signals.Parse(verb, raw)
+				if err != nil {
+					return nil, err
+				}
+				// The client may close its end right after the call; what it said counts.
+				return say(context.WithoutCancel(ctx), payload)
+			})
 	}
-}
-
-// handler takes one verb's calls. Everything that is wrong with a call is a tool
-// error, which the model can read and mend.
-func handler(say said, verb ralph.Verb) mcp.ToolHandler {
-	return func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
-		defer func() {
-			// A panic would end the process and with it the session's only way to speak.
-			if r := recover(); r != nil {
-				result, err = failure(fmt.Errorf("internal error: %v", r)), nil
-			}
-		}()
-		raw := req.Params.Arguments
-		if len(raw) == 0 {
-			raw = json.RawMessage("{}")
-		}
-		payload, err := signals.Parse(verb, raw)
-		if err != nil {
-			return failure(err), nil
-		}
-		// The client may close its end right after the call; what it said counts.
-		reply, err := say(context.WithoutCancel(ctx), payload)
-		if err != nil {
-			return failure(err), nil
-		}
-		return text(reply), nil
-	}
-}
-
-func text(s string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
-}
-
-func failure(err error) *mcp.CallToolResult {
-	r := text("Not recorded: " + err.Error())
-	r.IsError = true
-	return r
 }
 
 // Serve serves on a pair of streams until the client closes its end.
@@ -184,42 +154,4 @@ func Serve(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.Wri
 		return nil
 	}
 	return err
-}
-
-// A Session says which session a server serves.
-type Session struct {
-	TaskID      int64
-	SessionID   string
-	DBPath      string
-	Discipline  string // "" if the task has none
-	AgentTaskID string
-}
-
-// Author is the name under which the session speaks.
-func (s Session) Author() string {
-	if s.Discipline == "" {
-		return "agent"
-	}
-	return s.Discipline
-}
-
-// Env reads the session from the environment variables RALPH_TASK_ID,
-// RALPH_SESSION_ID and RALPH_DB_PATH, and, optionally, RALPH_DISCIPLINE and
-// RALPH_AGENT_TASK_ID. The error names the variable that is missing or wrong.
-func Env(getenv func(string) string) (Session, error) {
-	s := Session{
-		SessionID: getenv("RALPH_SESSION_ID"), DBPath: getenv("RALPH_DB_PATH"),
-		Discipline: getenv("RALPH_DISCIPLINE"), AgentTaskID: getenv("RALPH_AGENT_TASK_ID"),
-	}
-	for _, v := range []string{"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_DB_PATH"} {
-		if strings.TrimSpace(getenv(v)) == "" {
-			return s, fmt.Errorf("the environment variable %s is not set; ralph sets it when it starts the agent", v)
-		}
-	}
-	id, err := strconv.ParseInt(getenv("RALPH_TASK_ID"), 10, 64)
-	if err != nil || id <= 0 {
-		return s, fmt.Errorf("the environment variable RALPH_TASK_ID is %q, which is no task id", getenv("RALPH_TASK_ID"))
-	}
-	s.TaskID = id
-	return s, nil
 }

@@ -3,15 +3,13 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
-
-	"ralph/signals"
 )
 
 // The scopes in which a worker's server is served.
@@ -23,68 +21,61 @@ const (
 // Scopes lists them.
 var Scopes = []string{ScopeRead, ScopeWrite}
 
-// A Worker is what a server of the worker profile works on: the queue, and the one
-// task that its client has claimed. What is returned is told to the client.
-type Worker interface {
-	// Next is the task that would be claimed; "" if there is none.
-	Next(ctx context.Context) (string, error)
-	// Claim takes a task, or the next one for 0.
-	Claim(ctx context.Context, task int64) (string, error)
-	// Release gives a claimed task back.
-	Release(ctx context.Context, task int64) (string, error)
-	// Say keeps a signal and, for a closing verb, settles the task.
-	Say(ctx context.Context, p signals.Payload) (string, error)
-	SetState(ctx context.Context, c StateChange) (StateReply, error)
-	Discussion
-}
+// Calls a minute that a client may make if nothing else is said; more where all that
+// it may do is read.
+const (
+	CallsPerMinute        = 60
+	CallsPerMinuteReading = 600
+)
 
-// WorkerOptions of NewWorker.
+// WorkerOptions of ServeWorker.
 type WorkerOptions struct {
 	Version string
+	Name    string   // under which the worker signals and comments
 	Dotted  bool     // ralph.signal.done instead of ralph_signal_done
 	Scopes  []string // of [Scopes]; a call without its scope is refused
 	// PerMinute is how many calls a minute are answered; further ones are refused
-	// with the time to wait.
+	// with the time to wait. 0 is what is usual in the scopes.
 	PerMinute int
+
+	Address string    // to serve on; "" for stdio
+	Token   string    // that clients on an address send; "" makes one, and tells it
+	Tell    io.Writer // where it is told
 }
 
-const workerInstructions = "These tools hand out tasks. Look with get_next_actionable, take one with claim_task, do what its text says, and close it with exactly one of the signals " +
-	"done, partial or stuck; ralph checks a done before it counts. Any call renews your claim, which lapses after half an hour without one."
+const workerInstructions = "These tools hand out tasks. Look with get_next_actionable, take one with claim_task, " +
+	"do what its text says, and close it with exactly one of the signals done, partial or stuck; ralph checks a done before it counts. Any call renews your claim, which lapses after half an hour without one."
 
-// NewWorker is a server for an agent that pulls work by itself (discussion, "MCP
+// newWorker is a server for an agent that pulls work by itself (discussion, "MCP
 // tools"). It panics if a schema cannot be made, which only a change of this
 // package can cause.
-func NewWorker(o WorkerOptions, w Worker) *mcp.Server {
+func newWorker(o WorkerOptions, w *worker) *mcp.Server {
+	if o.PerMinute == 0 {
+		o.PerMinute = CallsPerMinuteReading
+		if slices.Contains(o.Scopes, ScopeWrite) {
+			o.PerMinute = CallsPerMinute
+		}
+	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: o.Version},
 		&mcp.ServerOptions{Instructions: workerInstructions, Capabilities: &mcp.ServerCapabilities{}})
 	limit := rate.NewLimiter(rate.Every(time.Minute/time.Duration(o.PerMinute)), o.PerMinute)
 	server.AddReceivingMiddleware(limited(limit, o.Scopes))
-	task := &jsonschema.Schema{Types: []string{"integer", "string"}, Description: "The task: 12, #12 or TASK-12."}
-	add(server, "get_next_actionable", "Show the next task that you could claim.", closed(nil, nil),
-		func(ctx context.Context, _ struct{}) (string, error) { return w.Next(ctx) })
-	add(server, "claim_task", "Take a task, and get the text that says what is to be done. Without task_id the next one. You hold one task at a time.",
-		closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
-		func(ctx context.Context, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (string, error) {
-			return w.Claim(ctx, int64(in.TaskID))
-		})
-	add(server, "release_task", "Give the task that you hold back, without a verdict.", closed(nil, map[string]*jsonschema.Schema{"task_id": task}),
-		func(ctx context.Context, in struct {
-			TaskID taskID `json:"task_id"`
-		},
-		) (string, error) {
-			return w.Release(ctx, int64(in.TaskID))
-		})
+	serve(server, "get_next_actionable", spoken,
+		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (any, error) { return w.next(ctx) })
+	serve(server, "claim_task", spoken, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+		return w.take(ctx, int64(in.TaskID))
+	})
+	serve(server, "release_task", spoken, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+		return w.release(ctx, int64(in.TaskID))
+	})
 	prefix := "ralph_signal_"
 	if o.Dotted {
 		prefix = "ralph.signal."
 	}
-	addVerbs(server, prefix, w.Say)
-	addState(server, Options{SetState: w.SetState})
-	addDiscussion(server, Options{Comment: w.Comment, Propose: w.Propose})
-	addReading(server, w, task)
+	addVerbs(server, prefix, w.say)
+	addState(server, w.setState)
+	addDiscussion(server, w.comment, w.propose)
+	addReading(server, w)
 	return server
 }
 
@@ -104,12 +95,12 @@ func limited(limit *rate.Limiter, scopes []string) mcp.Middleware {
 				need = ScopeRead
 			}
 			if !slices.Contains(scopes, need) {
-				return failure(fmt.Errorf("%s needs the scope %s; this server is served with %s", call.Name, need, strings.Join(scopes, ", "))), nil
+				return spoken(nil, fmt.Errorf("%s needs the scope %s; this server is served with %s", call.Name, need, strings.Join(scopes, ", "))), nil
 			}
 			if r := limit.Reserve(); r.Delay() > 0 {
 				wait := r.Delay()
 				r.Cancel()
-				return failure(fmt.Errorf("too many calls; try again in %s", wait.Round(time.Second/10))), nil
+				return spoken(nil, fmt.Errorf("too many calls; try again in %s", wait.Round(time.Second/10))), nil
 			}
 			return next(ctx, method, req)
 		}

@@ -92,7 +92,8 @@ func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string,
 			err = errors.Join(err, rollback)
 		}
 	}()
-	if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL)`); err != nil {
+	if _, err := tx.ExecContext(ctx, `
+		CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL)`); err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
 	for _, name := range pending {
@@ -103,7 +104,8 @@ func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string,
 		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
 			return nil, fmt.Errorf("migration %s: %w", name, err)
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO schema_migrations (name, applied) VALUES ($1, $2)`, name, now); err != nil {
+		if _, err := tx.ExecContext(ctx, `
+			INSERT INTO schema_migrations (name, applied) VALUES ($1, $2)`, name, now); err != nil {
 			return nil, fmt.Errorf("migration %s: %w", name, err)
 		}
 	}

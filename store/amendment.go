@@ -59,7 +59,9 @@ type taskSnapshot struct {
 }
 
 func (s taskSnapshot) task() ralph.Task {
-	return ralph.Task{Title: s.Title, Description: s.Description, Acceptance: s.Acceptance, Verify: s.Verify, Priority: s.Priority}
+	return ralph.Task{
+		Title: s.Title, Description: s.Description, Acceptance: s.Acceptance, Verify: s.Verify, Priority: s.Priority,
+	}
 }
 
 // Amendment is one amendment. The error wraps [ralph.ErrNotFound] if there is none.
@@ -259,6 +261,7 @@ func sameContract(a, b *ralph.Contract) bool {
 // AmendedSince are the amendments of a task that were approved after a moment,
 // oldest first.
 func (tx *Tx) AmendedSince(task int64, since ralph.Time) ([]ralph.Amendment, error) {
-	return amendments.all(tx, `WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2 ORDER BY m.id LIMIT $3`,
-		task, since, promptRows)
+	return amendments.all(tx, `
+		WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2
+		ORDER BY m.id LIMIT $3`, task, since, promptRows)
 }

@@ -92,7 +92,9 @@ func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
 // Say stores one signal of a session, in a transaction of its own: when it
 // returns, the signal survives a crash. The error wraps [ralph.ErrNotFound] for
 // an unknown session and [ralph.ErrConflict] for one that has been settled.
-func (db *DB) Say(ctx context.Context, task int64, session, author, agentTask string, p signals.Payload) (id int64, err error) {
+func (db *DB) Say(
+	ctx context.Context, task int64, session, author, agentTask string, p signals.Payload,
+) (id int64, err error) {
 	payload, err := json.Marshal(p)
 	if err != nil {
 		return 0, err
@@ -158,7 +160,8 @@ func (tx *Tx) CheckSession(task int64, session string) error {
 
 // SessionSignals are a session's signals in the order in which they were given.
 func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
-	comments, err := comments.all(tx, `WHERE c.session_id = $1 AND c.signal_verb IS NOT NULL ORDER BY c.created, c.id`, session)
+	comments, err := comments.all(tx, `
+		WHERE c.session_id = $1 AND c.signal_verb IS NOT NULL ORDER BY c.created, c.id`, session)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +240,8 @@ func (tx *Tx) checkComment(c ralph.Comment) error {
 		known, accepted[i] = known || k == c.Kind, string(k)
 	}
 	if !known {
-		return &ralph.FieldError{Field: fmt.Sprintf("kind %q", c.Kind), Problem: "is not one of the accepted values", Accepted: accepted}
+		return &ralph.FieldError{Field: fmt.Sprintf("kind %q",
+			c.Kind), Problem: "is not one of the accepted values", Accepted: accepted}
 	}
 	if err := ralph.CheckText("text", c.Body, true); err != nil {
 		return err
@@ -255,7 +259,8 @@ func (tx *Tx) checkComment(c ralph.Comment) error {
 	case parent.TaskID != c.TaskID:
 		return fmt.Errorf("comment %d is not on TASK-%d: %w", parent.ID, c.TaskID, ralph.ErrConflict)
 	case parent.ParentID != nil:
-		return fmt.Errorf("comment %d is a reply itself, and replies go one level deep; propose an amendment instead: %w", parent.ID, ralph.ErrInvariant)
+		return fmt.Errorf("comment %d is a reply itself, and replies go one level deep; propose an amendment instead: %w",
+			parent.ID, ralph.ErrInvariant)
 	}
 	return nil
 }
@@ -277,10 +282,12 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 		return tx.Resolve(comment, answer, author)
 	}
 	if c.Verb != ralph.VerbAsk && c.Holding {
-		return fmt.Errorf("comment %d is no question but holds TASK-%d back; settle it with `ralph resolve %d DECISION`: %w", comment, c.TaskID, comment, ralph.ErrConflict)
+		return fmt.Errorf("comment %d is no question but holds TASK-%d back; settle it with `ralph resolve %d DECISION`: %w",
+			comment, c.TaskID, comment, ralph.ErrConflict)
 	}
 	if c.Verb != ralph.VerbAsk {
-		return fmt.Errorf("comment %d is not a question of an agent; reply to it with `ralph comment %d TEXT`: %w", comment, c.TaskID, ralph.ErrConflict)
+		return fmt.Errorf("comment %d is not a question of an agent; reply to it with `ralph comment %d TEXT`: %w",
+			comment, c.TaskID, ralph.ErrConflict)
 	}
 	if c.Answer != nil {
 		return fmt.Errorf("comment %d is answered already (%q): %w", comment, *c.Answer, ralph.ErrConflict)
@@ -290,7 +297,14 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 	}); err != nil {
 		return err
 	}
-	_, err = tx.AddComment(ralph.Comment{TaskID: c.TaskID, Author: author, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: answer, ParentID: &comment})
+	return tx.note(c.TaskID, answer, author, &comment)
+}
+
+// note adds a person's comment.
+func (tx *Tx) note(task int64, body, by string, parent *int64) error {
+	_, err := tx.AddComment(ralph.Comment{
+		TaskID: task, Author: by, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: body, ParentID: parent,
+	})
 	return err
 }
 
@@ -305,7 +319,8 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	}
 	switch {
 	case c.Verb == ralph.VerbAsk:
-		return fmt.Errorf("comment %d is a question of an agent: answer it with `ralph answer %d TEXT`: %w", comment, comment, ralph.ErrConflict)
+		return fmt.Errorf("comment %d is a question of an agent: answer it with `ralph answer %d TEXT`: %w",
+			comment, comment, ralph.ErrConflict)
 	case !c.ResolvedAt.IsZero():
 		return fmt.Errorf("comment %d is resolved already (%q): %w", comment, c.Decision, ralph.ErrConflict)
 	}
@@ -341,7 +356,8 @@ const promptTooLong = "no session begins until the prompt has room"
 func (tx *Tx) HoldForPrompt(task int64, why string) error {
 	id, err := tx.AddComment(ralph.Comment{
 		TaskID: task, Author: "ralph", AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: why,
-		Rationale: "An agent must not begin without them. Raise prompt.max_tokens in ralph.yaml, shorten the task, or resolve the flags; resolve this to begin with the long prompt.",
+		Rationale: "An agent must not begin without them. Raise prompt.max_tokens in ralph.yaml, shorten the task, " +
+			"or resolve the flags; resolve this to begin with the long prompt.",
 	})
 	if err == nil {
 		err = tx.set("task_comments", id, cells{"hold_reason": promptTooLong})
@@ -396,13 +412,17 @@ func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 
 // Blockers are the open blockers of a task.
 func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
-	return comments.all(tx, `WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' ORDER BY c.id`, task)
+	return comments.all(tx, `
+		WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = ''
+		ORDER BY c.id`, task)
 }
 
 // Undelivered are what people said on a task after a moment and no session was
 // handed yet, oldest first.
 func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
-	return comments.all(tx, `WHERE c.task_id = $1 AND c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human' AND c.created >= $2
+	return comments.all(tx, `
+		WHERE c.task_id = $1 AND c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human'
+			AND c.created >= $2
 		ORDER BY c.id`, task, since)
 }
 

@@ -17,7 +17,8 @@ func (tx *Tx) AddDependency(id, on int64, source string) error {
 	} else if id == on {
 		return fmt.Errorf("TASK-%d cannot depend on itself: %w", id, ralph.ErrConflict)
 	} else if cycle {
-		return fmt.Errorf("TASK-%d cannot depend on TASK-%d, which waits for it already (a circle): %w", id, on, ralph.ErrConflict)
+		return fmt.Errorf("TASK-%d cannot depend on TASK-%d, which waits for it already (a circle): %w",
+			id, on, ralph.ErrConflict)
 	}
 	if _, err := tx.exec(`
 		INSERT INTO task_dependencies (task_id, depends_on, source, created) VALUES ($1, $2, $3, $4)

@@ -144,6 +144,7 @@ var meanings = map[string]string{
 
 	"configuration_files.path": "absolute", "configuration_files.approved": own + "digest, as people left or approved it", "configuration_files.seen": own + "digest, as the last session left it",
 	"configuration_files.session_id": "the session that left it so; empty for people",
+	"protected_files.place":          own + "folder of the place",
 	"protected_files.path":           "", "protected_files.approved": own + "digest, as people left it", "protected_files.seen": own + "digest, as it is",
 	"baselines.results": own + "what the commands said", "verifications.content": own + "digest of the work tree", "verifications.command": "", "verifications.result": own + "what it said",
 	"project.root": "relative to the top of the work tree; . is the top", "left_states.content": own + "digest of the work tree", "left_states.committed": own + "digest of what of it was committed",

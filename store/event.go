@@ -39,6 +39,11 @@ func (tx *Tx) record(e ralph.Event, p ralph.EventPayload) error {
 	return err
 }
 
+// during begins an event of a session.
+func during(s ralph.Session) ralph.Event {
+	return ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}
+}
+
 // Events are the events after an id, oldest first, at most limit of them.
 func (tx *Tx) Events(after int64, limit int) ([]ralph.Event, error) {
 	return events.all(tx, `WHERE e.id > $1 ORDER BY e.id LIMIT $2`, after, limit)

@@ -128,7 +128,8 @@ func (tx *Tx) RemoveFeature(name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE learnings SET feature_id = NULL WHERE feature_id = $1 AND scope <> 'feature'`, f.ID); err != nil {
+	if _, err := tx.exec(`
+		UPDATE learnings SET feature_id = NULL WHERE feature_id = $1 AND scope <> 'feature'`, f.ID); err != nil {
 		return err
 	}
 	_, err = tx.exec(`DELETE FROM features WHERE id = $1`, f.ID)
@@ -169,7 +170,8 @@ func (tx *Tx) Progress(name string) (Progress, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Tasks, err = counts[ralph.Status](tx, `SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, f.ID)
+	p.Tasks, err = counts[ralph.Status](tx, `
+		SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, f.ID)
 	if err != nil {
 		return p, err
 	}

@@ -30,7 +30,9 @@ func (tx *Tx) ClaimOfPerson(task int64) (ralph.Session, error) {
 			return s, err
 		}
 	}
-	return ralph.Session{}, fmt.Errorf("TASK-%d is %s and not claimed by a person; claim it with `ralph task claim %d`: %w", task, t.Status, task, ralph.ErrConflict)
+	return ralph.Session{}, fmt.Errorf(
+		"TASK-%d is %s and not claimed by a person; claim it with `ralph task claim %d`: %w",
+		task, t.Status, task, ralph.ErrConflict)
 }
 
 // SetProgress keeps what a person's chat reports. The error wraps

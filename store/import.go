@@ -1,7 +1,6 @@
 package store
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,8 +141,9 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 		return r, was, err
 	}
 	now := imported{
-		Key: t.Key, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify, Priority: t.Priority,
-		Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Status: t.Status, Needs: needed(t.Needs),
+		Key: t.Key, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify,
+		Priority: t.Priority, Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Status: t.Status,
+		Needs: needed(t.Needs),
 	}
 	if id == 0 {
 		task := t.Task
@@ -205,23 +205,21 @@ func untouched(t ralph.Task) bool {
 // importedBefore finds the task that a key stands for: one that was imported with
 // it, or one that was made here and exported. 0 is none.
 func (tx *Tx) importedBefore(key string) (id int64, kept string, err error) {
-	type found struct {
-		id   int64
-		kept string
-	}
-	scan := func(row scanner) (f found, err error) { return f, row.Scan(&f.id, &f.kept) }
 	source, external := ralph.ExternalID(key)
 	if external == "" {
 		return 0, "", nil
 	}
-	list, err := all(tx, scan, `SELECT id, imported FROM tasks WHERE external_id = $1 AND external_id <> '' AND external_source = $2 ORDER BY id LIMIT 1`, external, source)
-	created, exported := strings.CutPrefix(source, exportedFrom)
-	if err == nil && len(list) == 0 && exported {
-		list, err = all(tx, scan, `SELECT id, imported FROM tasks WHERE CAST(id AS TEXT) = $1 AND created = $2 AND external_id = '' LIMIT 1`, external, created)
+	id, kept, err = tx.importedAs(`external_id = $1 AND external_id <> '' AND external_source = $2`, external, source)
+	if created, exported := strings.CutPrefix(source, exportedFrom); err == nil && id == 0 && exported {
+		return tx.importedAs(`CAST(id AS TEXT) = $1 AND created = $2 AND external_id = ''`, external, created)
 	}
-	if len(list) > 0 {
-		id, kept = list[0].id, list[0].kept
-	}
+	return id, kept, err
+}
+
+// importedAs finds the first task of a condition, and what was imported of it.
+func (tx *Tx) importedAs(condition string, args ...any) (id int64, kept string, err error) {
+	err = tx.row(`SELECT id, imported FROM tasks WHERE `+condition+` ORDER BY id LIMIT 1`, args...).Scan(&id, &kept)
+	_, err = found(err)
 	return id, kept, err
 }
 
@@ -236,11 +234,7 @@ func (tx *Tx) exportedBefore(t ralph.ImportedTask) (id int64, kept string, err e
 	if m == nil {
 		return 0, "", nil
 	}
-	err = tx.row(`SELECT id, imported FROM tasks WHERE CAST(id AS TEXT) = $1 AND normal_title = $2`, m[1], signals.NormalTitle(t.Title)).Scan(&id, &kept)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, "", nil
-	}
-	return id, kept, err
+	return tx.importedAs(`CAST(id AS TEXT) = $1 AND normal_title = $2`, m[1], signals.NormalTitle(t.Title))
 }
 
 // exportedFrom begins the source of tasks that were made in a database of ralph's.
@@ -321,17 +315,22 @@ func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was impo
 			continue
 		case on == 0:
 			_, id := ralph.ExternalID(n.Key)
-			return &ralph.FieldError{Field: "the dependency " + id, Problem: "is neither in this file nor was it imported before"}
+			return &ralph.FieldError{
+				Field: "the dependency " + id, Problem: "is neither in this file nor was it imported before",
+			}
 		case slices.Contains(here.DependsOn, on):
 			continue
 		}
 		if err := tx.AddDependency(here.ID, on, "import"); errors.Is(err, ralph.ErrConflict) {
 			if n.Optional {
-				r.Notes = append(r.Notes, fmt.Sprintf("TASK-%d waits for %s, which waits for it, directly or by others: left out", here.ID, n.Key))
+				r.Notes = append(r.Notes, fmt.Sprintf("TASK-%d waits for %s, which waits for it, directly or by others: left out",
+					here.ID, n.Key))
 				continue
 			}
 			_, id := ralph.ExternalID(n.Key)
-			return &ralph.FieldError{Field: "the dependency " + id, Problem: "closes a circle: it waits for " + t.ExternalID + ", directly or by others"}
+			return &ralph.FieldError{
+				Field: "the dependency " + id, Problem: "closes a circle: it waits for " + t.ExternalID + ", directly or by others",
+			}
 		} else if err != nil {
 			return err
 		}
@@ -437,6 +436,8 @@ func (tx *Tx) learningTexts(scope, feature string) (map[string]bool, error) {
 			known[imported] = true
 		}
 		return none, err
-	}, `SELECT text, imported FROM learnings WHERE scope = $1 AND (scope <> 'feature' OR feature_id = (SELECT id FROM features WHERE name = $2))`, scope, feature)
+	}, `
+		SELECT text, imported FROM learnings
+		WHERE scope = $1 AND (scope <> 'feature' OR feature_id = (SELECT id FROM features WHERE name = $2))`, scope, feature)
 	return known, err
 }

@@ -10,97 +10,127 @@ import (
 	"ralph/signals"
 )
 
-// An InboxItem is one thing that waits for a person, with the command that settles it.
+// A Reference names one thing in the database.
+type Reference struct {
+	Of string // one of the constants below; "" for nothing beside the item's task
+	ID int64
+}
+
+// What references are to.
+const (
+	OfComment    = "comment"
+	OfPermission = "permission"
+	OfAmendment  = "amendment"
+	OfLearning   = "learning"
+	OfTask       = "task"
+)
+
+// MarshalJSON writes the id alone: what it is of follows from the item's kind.
+func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, r.ID, 10), nil }
+
+// An InboxItem is one thing that waits for a person.
 type InboxItem struct {
-	Kind    string     `json:"kind"` // permission, question, blocker, review, configuration, dependency, amendment, failed, claim, flag, proposal, suggestion, conflict, nack
-	TaskID  int64      `json:"task_id"`
-	Title   string     `json:"title"`
-	Comment int64      `json:"comment_id"` // of a permission or of a learning in conflict or an amendment: its id; of a dependency: the task it waits for; 0 where it is the task itself
+	// permission, question, blocker, review, configuration, dependency, amendment,
+	// failed, claim, flag, proposal, suggestion, conflict or nack
+	Kind   string `json:"kind"`
+	TaskID int64  `json:"task_id"`
+	Title  string `json:"title"`
+
+	// of a permission or of a learning in conflict or an amendment: its id;
+	// of a dependency: the task it waits for; 0 where it is the task itself
+	Ref     Reference  `json:"comment_id"`
 	Text    string     `json:"text"`
 	Holding bool       `json:"holding"` // the task cannot go on without it
 	Created ralph.Time `json:"created"`
-	Command string     `json:"command"`
+	Command string     `json:"command"` // that settles it
 
 	Options   []string   `json:"options,omitempty"`
 	Preferred string     `json:"preferred,omitempty"`
 	Diff      []string   `json:"diff,omitempty"`    // what an amendment changes, as [ralph.Patch.Diff] has it
 	Session   string     `json:"session,omitempty"` // that stands still until a permission is answered
 	Expires   ralph.Time `json:"expires,omitzero"`  // when a permission answers itself, with deny
+	Action    string     `json:"-"`                 // what a suggestion asks for now: split, adopt or task
 }
 
 // An inboxQuery finds what waits of a kind.
-type inboxQuery struct{ kind, command, query string }
+type inboxQuery struct{ kind, of, query string }
 
 // inboxQueries list the kinds in the order in which they are shown: an agent that
 // stands still, what holds work back, and then the rest. Each gives task, title,
 // comment, text, holding, created. Questions stand in it twice, as those that hold
 // and those that do not. {long} is the time before which a claim is long.
 var inboxQueries = []inboxQuery{
-	{"permission", "ralph permission allow {comment}, or ralph permission deny {comment}", `
+	{"permission", OfPermission, `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
 		WHERE p.decided_at = '' ORDER BY p.id`},
-	{"question", "ralph answer {comment} TEXT", `
+	{"question", OfComment, `
 		SELECT t.id, t.title, c.id, c.question, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL AND c.holding = 1 AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
-	{"blocker", "ralph resolve {comment} DECISION", `
+		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL AND c.holding = 1
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+	{"blocker", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
 			|| CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END` + because + `, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
-	{"review", "ralph resolve {comment} --approve or --refuse", `
+		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = ''
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+	{"review", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
-	{"configuration", "ralph approve config", `
+	{"configuration", "", `
 		SELECT t.id, t.title, 0, c.path || '` + asLeft + `' || substr(s.id, 1, 8) || ' left it', 1, s.completed_at
 		FROM configuration_files c JOIN sessions s ON s.id = c.session_id JOIN tasks t ON t.id = s.task_id
 		WHERE c.approved <> c.seen ORDER BY c.path`},
-	{"dependency", "ralph task retry {comment}, or ralph task unblock {task} --on {comment}", `
+	{"dependency", OfTask, `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on
-		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending') ORDER BY t.id, u.id`},
-	{"amendment", "ralph amendment approve {comment}, show or reject", `
+		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending')
+		ORDER BY t.id, u.id`},
+	{"amendment", OfAmendment, `
 		SELECT t.id, t.title, m.id, m.rationale, 0, m.created
 		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
 		WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY m.id`},
-	{"failed", "ralph task retry {task}, or ralph task cancel {task}", `
+	{"failed", "", `
 		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
-	{"claim", "ralph task complete {task}, or ralph task release {task}", `
+	{"claim", "", `
 		SELECT t.id, t.title, 0, s.worker || ' has had it since ' || s.started_at, 0, s.started_at
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < {long} ORDER BY s.started_at`},
-	{"flag", "ralph resolve {comment} DECISION", `
+	{"flag", OfComment, `
 		SELECT t.id, t.title, c.id, c.severity || ', ' || c.category || ': ' || c.what, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info'
 		ORDER BY CASE WHEN c.severity = 'blocking' THEN 0 ELSE 1 END, c.id`},
-	{"question", "ralph answer {comment} TEXT", `
+	{"question", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.question, c.body` + because + `), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 0 AND c.review = '' AND c.id IN (
 				SELECT a.id FROM task_comments a WHERE a.signal_verb = 'ask' AND a.signal_answered IS NULL
 				UNION ALL SELECT q.id FROM task_comments q WHERE q.kind = 'question' AND q.resolved_at = '')
 			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
-	{"proposal", "ralph suggestion approve {task}, edit or reject", `
-		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
-	{"suggestion", "ralph suggestion {action} {comment}, or ralph resolve {comment} DECISION", `
+	{"proposal", "", `
+		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created
+		FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
+	{"suggestion", OfComment, `
 		SELECT t.id, t.title, c.id, c.signal_kind || ': ' || c.what || '
 
 Why: ' || c.why, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND c.signal_kind <> 'new_task' ORDER BY c.id`},
-	{"conflict", "ralph learning forget {comment}, or ralph learning reconcile {comment}", `
-		SELECT coalesce(a.task_id, b.task_id, 0), coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,
+	{"conflict", OfLearning, `
+		SELECT coalesce(a.task_id, b.task_id, 0),
+			coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,
 			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
 		FROM learning_conflicts k JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
 		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`},
-	{"nack", "ralph resolve {comment} --approve or --refuse", `
+	{"nack", OfComment, `
 		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY c.id`},
+		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected')
+		ORDER BY c.id`},
 }
 
 // asLeft stands behind a file's path, before the session that left it.
@@ -152,7 +182,7 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 			err = tx.addOptions(item)
 		case "permission":
 			var p ralph.Permission
-			p, err = tx.Permission(item.Comment)
+			p, err = tx.Permission(item.Ref.ID)
 			item.Session, item.Expires = p.SessionID, p.Expires
 		case "amendment":
 			err = tx.addDiff(item)
@@ -186,13 +216,13 @@ func (tx *Tx) addAction(item *InboxItem) error {
 	case kind == "alternative" && going:
 		action = "adopt"
 	}
-	item.Command = strings.ReplaceAll(item.Command, "{action}", action)
+	item.Action = action
 	return nil
 }
 
 // addDiff says what an amendment changes, and how.
 func (tx *Tx) addDiff(item *InboxItem) error {
-	m, err := tx.Amendment(item.Comment)
+	m, err := tx.Amendment(item.Ref.ID)
 	if err != nil {
 		return err
 	}
@@ -244,15 +274,13 @@ func (tx *Tx) inboxCount(q inboxQuery) (n int, err error) {
 
 // scan reads an item of this kind.
 func (q inboxQuery) scan(row scanner) (InboxItem, error) {
-	i := InboxItem{Kind: q.kind}
-	err := row.Scan(&i.TaskID, &i.Title, &i.Comment, &i.Text, &i.Holding, &i.Created)
-	i.Command = strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{comment}", strconv.FormatInt(i.Comment, 10)).Replace(q.command)
-	return i, err
+	i := InboxItem{Kind: q.kind, Ref: Reference{Of: q.of}}
+	return i, row.Scan(&i.TaskID, &i.Title, &i.Ref.ID, &i.Text, &i.Holding, &i.Created)
 }
 
 // addOptions adds what an agent offered as answers to its question.
 func (tx *Tx) addOptions(item *InboxItem) error {
-	c, err := tx.Comment(item.Comment)
+	c, err := tx.Comment(item.Ref.ID)
 	if err != nil || c.Verb == "" {
 		return err
 	}

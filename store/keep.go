@@ -17,16 +17,21 @@ var invariants = []struct{ what, mend, query string }{
 	{"references that point nowhere", "", sqlite.dangling},
 	{"sessions in progress on a task that is not", "`ralph run` settles what an earlier run left", `
 		SELECT 'session ' || substr(s.id, 1, 8) || ' on TASK-' || t.id
-		FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.completed_at = '' AND t.status <> 'in_progress' ORDER BY t.id`},
-	{"tasks in progress without a session", "`ralph task cancel` calls one off, and `ralph task retry` has it done again", `
+		FROM sessions s JOIN tasks t ON t.id = s.task_id
+		WHERE s.completed_at = '' AND t.status <> 'in_progress' ORDER BY t.id`},
+	{"tasks in progress without a session", callOff, `
 		SELECT 'TASK-' || t.id FROM tasks t
-		WHERE t.status = 'in_progress' AND t.claimed_by = '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id AND s.completed_at = '') ORDER BY t.id`},
-	{"tasks that wait for an answer although no question is open", "`ralph task cancel` calls one off, and `ralph task retry` has it done again", `
+		WHERE t.status = 'in_progress' AND t.claimed_by = '' AND NOT EXISTS (
+			SELECT 1 FROM sessions s WHERE s.task_id = t.id AND s.completed_at = '') ORDER BY t.id`},
+	{"tasks that wait for an answer although no question is open", callOff, `
 		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'needs_input'
-			AND NOT EXISTS (SELECT 1 FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1 AND (c.signal_verb = 'ask' OR c.kind = 'question')) ORDER BY t.id`},
-	{"tasks completed without an accepted session (changed outside of ralph?)", "look at what they ask for; `ralph task retry` has one done again", `
+			AND NOT EXISTS (SELECT 1 FROM task_comments c
+				WHERE c.task_id = t.id AND c.holding = 1 AND (c.signal_verb = 'ask' OR c.kind = 'question')) ORDER BY t.id`},
+	{"tasks " + Unaccepted, "look at what they ask for; `ralph task retry` has one done again", `
 		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'completed' AND ` + acceptedReason + ` IS NULL ORDER BY t.id`},
 }
+
+const callOff = "`ralph task cancel` calls one off, and `ralph task retry` has it done again"
 
 // A Problem is something that contradicts what ralph holds true of its data.
 type Problem struct {

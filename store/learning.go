@@ -213,7 +213,8 @@ func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
 	}
 	same, contrary := signals.Against(l.Text, known)
 	if same != nil {
-		return 0, fmt.Errorf("learning %d says that already; `ralph learning edit %d` changes its words, `ralph learning pin %d` puts it first: %w", same.ID, same.ID, same.ID, ralph.ErrConflict)
+		return 0, fmt.Errorf("learning %d says that already; `ralph learning edit %d` changes its words, "+
+			"`ralph learning pin %d` puts it first: %w", same.ID, same.ID, same.ID, ralph.ErrConflict)
 	}
 	id, err := tx.AddLearning(l)
 	if err != nil {
@@ -295,10 +296,12 @@ func checkLearning(l ralph.Learning) error {
 		return err
 	}
 	if !slices.Contains(signals.LearnedKinds, l.Kind) {
-		return &ralph.FieldError{Field: fmt.Sprintf("kind %q", l.Kind), Problem: "is not one of the accepted values", Accepted: signals.LearnedKinds}
+		return &ralph.FieldError{Field: fmt.Sprintf("kind %q",
+			l.Kind), Problem: "is not one of the accepted values", Accepted: signals.LearnedKinds}
 	}
 	if l.Scope != ralph.ScopeProject && l.Scope != ralph.ScopeFeature {
-		return &ralph.FieldError{Field: fmt.Sprintf("scope %q", l.Scope), Problem: "is not one of the accepted values", Accepted: []string{ralph.ScopeProject, ralph.ScopeFeature}}
+		return &ralph.FieldError{Field: fmt.Sprintf("scope %q",
+			l.Scope), Problem: "is not one of the accepted values", Accepted: []string{ralph.ScopeProject, ralph.ScopeFeature}}
 	}
 	if l.Scope == ralph.ScopeFeature && l.Feature == "" {
 		return &ralph.FieldError{Field: "feature", Problem: "is required for what is known of a feature"}
@@ -355,11 +358,13 @@ func (tx *Tx) MergeLearnings(from, into int64) error {
 	}
 	for _, l := range []ralph.Learning{a, b} {
 		if l.Status == "forgotten" {
-			return fmt.Errorf("learning %d was forgotten; `ralph learning forget %d --undo` brings it back: %w", l.ID, l.ID, ralph.ErrConflict)
+			return fmt.Errorf("learning %d was forgotten; `ralph learning forget %d --undo` brings it back: %w",
+				l.ID, l.ID, ralph.ErrConflict)
 		}
 	}
 	if _, err := tx.exec(`
-		INSERT INTO learning_comments (learning_id, comment_id) SELECT $1, comment_id FROM learning_comments WHERE learning_id = $2
+		INSERT INTO learning_comments (learning_id, comment_id)
+		SELECT $1, comment_id FROM learning_comments WHERE learning_id = $2
 		ON CONFLICT (learning_id, comment_id) DO NOTHING`, into, from); err != nil {
 		return err
 	}

@@ -124,7 +124,8 @@ func (db *DB) takeOver(ctx context.Context) error {
 				return fmt.Errorf("take over %s: %w", step.table, err)
 			}
 		}
-		waiting, err := values[int64](tx, `SELECT id FROM tasks WHERE status IN ('pending', 'blocked', 'needs_input') ORDER BY id`)
+		waiting, err := values[int64](tx, `
+			SELECT id FROM tasks WHERE status IN ('pending', 'blocked', 'needs_input') ORDER BY id`)
 		if err != nil {
 			return err
 		}
@@ -296,7 +297,8 @@ func (l *legacy) task(r oldRow) error {
 		priority = n
 	}
 	var acceptance []string
-	if text := r.text("acceptance_criteria", "acceptance"); text != "" && json.Unmarshal([]byte(text), &acceptance) != nil {
+	text := r.text("acceptance_criteria", "acceptance")
+	if text != "" && json.Unmarshal([]byte(text), &acceptance) != nil {
 		acceptance = []string{text}
 	}
 	title := strings.TrimSpace(r.text("title", "name"))

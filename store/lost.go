@@ -27,7 +27,8 @@ func (tx *Tx) setLost(t ralph.Task, d signals.Decision) error {
 // NoteUnsettled keeps why a session that is over could not be settled. It reports
 // whether that is news.
 func (tx *Tx) NoteUnsettled(session, why string) (bool, error) {
-	n, err := tx.exec(`UPDATE sessions SET unsettled = $1 WHERE id = $2 AND completed_at = '' AND unsettled <> $1`, why, session)
+	n, err := tx.exec(`
+		UPDATE sessions SET unsettled = $1 WHERE id = $2 AND completed_at = '' AND unsettled <> $1`, why, session)
 	return n > 0, err
 }
 

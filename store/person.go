@@ -108,7 +108,8 @@ func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {
 	case len(review) > 0:
 		return tx.RefuseReview(comment, decision, by)
 	case c.Kind != ralph.Nack:
-		return fmt.Errorf("comment %d proposes no cancellation and no change of protected files: resolve it with words: %w", comment, ralph.ErrConflict)
+		return fmt.Errorf("comment %d proposes no cancellation and no change of protected files: resolve it with words: %w",
+			comment, ralph.ErrConflict)
 	}
 	word := "approved"
 	if !approve {
@@ -141,7 +142,8 @@ func (tx *Tx) HaltSession(id string, behind bool, by string) (ralph.Session, err
 		}
 		var ok bool
 		if s, ok = ralph.CurrentSession(open); !ok && len(open) > 1 {
-			return s, fmt.Errorf("workers hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`): %w", len(open), ralph.ErrConflict)
+			return s, fmt.Errorf("workers hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`): %w",
+				len(open), ralph.ErrConflict)
 		} else if !ok {
 			return s, fmt.Errorf("no session is running: %w", ralph.ErrConflict)
 		}

@@ -83,7 +83,8 @@ func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
 
 // StuckSessions are the latest sessions of a task that were stuck, oldest first.
 func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
-	list, err := sessions.all(tx, `WHERE s.task_id = $1 AND s.closing_verb IN ('stuck', 'partial') AND s.outcome <> 'success'
+	list, err := sessions.all(tx, `
+		WHERE s.task_id = $1 AND s.closing_verb IN ('stuck', 'partial') AND s.outcome <> 'success'
 		ORDER BY s.started_at DESC LIMIT $2`, task, n)
 	slices.Reverse(list)
 	return list, err

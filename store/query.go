@@ -163,7 +163,8 @@ func (tx *Tx) set(table string, id any, r cells) error {
 	for i, n := range names {
 		names[i] = n + " = $" + strconv.Itoa(i+1)
 	}
-	_, err := tx.exec("UPDATE "+table+" SET "+strings.Join(names, ", ")+" WHERE id = $"+strconv.Itoa(len(args)+1), append(args, id)...)
+	args = append(args, id)
+	_, err := tx.exec("UPDATE "+table+" SET "+strings.Join(names, ", ")+" WHERE id = $"+strconv.Itoa(len(args)), args...)
 	return err
 }
 

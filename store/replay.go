@@ -41,6 +41,7 @@ func (tx *Tx) Replayed(s ralph.Session) (signals.Facts, signals.Decision, error)
 // time: up to limit of them that come after the given one; the zero session is
 // the beginning.
 func (tx *Tx) Settled(after ralph.Session, limit int) ([]ralph.Session, error) {
-	return sessions.all(tx, `WHERE (s.started_at, s.id) > ($1, $2) AND s.completed_at <> '' ORDER BY s.started_at, s.id LIMIT $3`,
+	return sessions.all(tx, `
+		WHERE (s.started_at, s.id) > ($1, $2) AND s.completed_at <> '' ORDER BY s.started_at, s.id LIMIT $3`,
 		after.StartedAt, after.ID, limit)
 }

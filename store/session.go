@@ -56,7 +56,8 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 // Session is the session with that id, or the only one whose id begins with it.
 func (tx *Tx) Session(id string) (ralph.Session, error) {
 	if len(id) < 4 || strings.ContainsAny(id, "%_") {
-		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q", id), Problem: "is not a session id; see `ralph session list`"}
+		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q",
+			id), Problem: "is not a session id; see `ralph session list`"}
 	}
 	// The ids that begin so are those up to the same with the last of all letters.
 	from := strings.ToLower(id)
@@ -67,7 +68,8 @@ func (tx *Tx) Session(id string) (ralph.Session, error) {
 	case len(list) == 0:
 		return ralph.Session{}, fmt.Errorf("session %s: %w", id, ralph.ErrNotFound)
 	case len(list) > 1:
-		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q", id), Problem: "matches several sessions; give more of it"}
+		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q",
+			id), Problem: "matches several sessions; give more of it"}
 	}
 	return list[0], nil
 }
@@ -204,8 +206,8 @@ type Uncommitted struct {
 
 // Uncommitted reads what a session found.
 func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
-	err = tx.row(`SELECT uncommitted, snapshot_id FROM sessions WHERE id = $1`, session).Scan(column(&u.Files), &u.Snapshot)
-	return u, err
+	return u, tx.row(`SELECT uncommitted, snapshot_id FROM sessions WHERE id = $1`, session).
+		Scan(column(&u.Files), &u.Snapshot)
 }
 
 // A Maker is a session that changed a file which had been committed when it began, by
@@ -274,7 +276,7 @@ func (tx *Tx) NoteRefusal(session, reason string) error {
 	if err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, ralph.DoneRefused{Reason: reason})
+	return tx.record(during(s), ralph.DoneRefused{Reason: reason})
 }
 
 // NoteRestored notes what became of the changes of a session that failed.
@@ -286,7 +288,7 @@ func (tx *Tx) NoteRestored(session string, e ralph.SessionRestored) error {
 	if err := tx.set("sessions", s.ID, cells{"notes": asJSON(append(s.Notes, e.Note))}); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, e)
+	return tx.record(during(s), e)
 }
 
 // Restored reports whether something that a session changed was taken back.
@@ -307,7 +309,7 @@ func (tx *Tx) AddCommit(session, commit string) error {
 	if err := tx.set("sessions", s.ID, cells{"commits": asJSON(append(s.Commits, commit))}); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: session, RunID: s.RunID}, ralph.TaskCommitted{Commit: commit})
+	return tx.record(during(s), ralph.TaskCommitted{Commit: commit})
 }
 
 // StartSession takes a pending task and opens a session on it, in one step:
@@ -416,7 +418,8 @@ func (tx *Tx) Halt(session, by string) error {
 		return err
 	}
 	if s.Origin == ralph.FromHuman {
-		return fmt.Errorf("session %s is %s's, who claimed TASK-%d; give it back with `ralph task release %d`: %w", session, s.Worker, s.TaskID, s.TaskID, ralph.ErrConflict)
+		return fmt.Errorf("session %s is %s's, who claimed TASK-%d; give it back with `ralph task release %d`: %w",
+			session, s.Worker, s.TaskID, s.TaskID, ralph.ErrConflict)
 	}
 	n, err := tx.exec(`UPDATE sessions SET halted_by = $1 WHERE id = $2 AND completed_at = ''`, by, session)
 	if err == nil && n == 0 {
@@ -452,7 +455,7 @@ func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
 	if err != nil || len(tried) >= maxAttempts || slices.Contains(tried, command) {
 		return err
 	}
-	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.CommandRefused{Command: command})
+	return tx.record(during(s), ralph.CommandRefused{Command: command})
 }
 
 // attempts are the commands that a session tried and that only people may give.
@@ -461,5 +464,6 @@ func (tx *Tx) attempts(s ralph.Session) ([]string, error) {
 		var refused ralph.CommandRefused
 		err := row.Scan(column(&refused))
 		return refused.Command, err
-	}, `SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3 ORDER BY id`, s.TaskID, s.ID, ralph.EventSessionRefused)
+	}, `SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3 ORDER BY id`,
+		s.TaskID, s.ID, ralph.EventSessionRefused)
 }

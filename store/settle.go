@@ -316,7 +316,7 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	if _, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.SessionEnded{
+	return tx.record(during(s), ralph.SessionEnded{
 		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Closing, Reason: d.Reason, CostUSD: s.CostUSD,
 		Turns: s.Turns, Seconds: tx.now.Sub(s.StartedAt.Time).Seconds(), Status: d.Status, StatusReason: d.StatusReason,
 		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers, Gone: s.Gone, SnapshotID: s.SnapshotID,

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ralph"
@@ -19,7 +20,8 @@ func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) 
 		return c, signals.Suggest{}, fmt.Errorf("comment %d is no suggestion: %w", comment, ralph.ErrConflict)
 	}
 	if !c.ResolvedAt.IsZero() {
-		return c, signals.Suggest{}, fmt.Errorf("comment %d was decided on by %s (%s): %w", comment, c.ResolvedBy, c.Decision, ralph.ErrConflict)
+		return c, signals.Suggest{}, fmt.Errorf("comment %d was decided on by %s (%s): %w",
+			comment, c.ResolvedBy, c.Decision, ralph.ErrConflict)
 	}
 	p, err := signals.Parse(c.Verb, c.Payload)
 	if err != nil {
@@ -31,7 +33,8 @@ func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) 
 	}
 	proposed, err := values[int64](tx, `SELECT id FROM tasks WHERE source_comment = $1`, comment)
 	if err == nil && len(proposed) > 0 {
-		err = fmt.Errorf("comment %d is TASK-%d already (`ralph suggestion approve|edit|reject %d`): %w", comment, proposed[0], proposed[0], ralph.ErrConflict)
+		err = fmt.Errorf("comment %d is TASK-%d already (`ralph suggestion approve|edit|reject %d`): %w",
+			comment, proposed[0], proposed[0], ralph.ErrConflict)
 	}
 	return c, s, err
 }
@@ -53,7 +56,8 @@ func (tx *Tx) TaskOf(comment int64, title, by string) (int64, error) {
 	}
 	id, err := tx.AddTask(ralph.Task{
 		Title: title, Feature: from.Feature, Discipline: from.Discipline, Priority: from.Priority, Origin: ralph.ByAgent,
-		Description: fmt.Sprintf("%s\n\nWhy: %s\n\nSuggested (%s) in TASK-%d, %s.", strings.TrimSpace(s.What), strings.TrimSpace(s.Why), s.Kind, from.ID, from.Title),
+		Description: fmt.Sprintf("%s\n\nWhy: %s\n\nSuggested (%s) in TASK-%d, %s.",
+			strings.TrimSpace(s.What), strings.TrimSpace(s.Why), s.Kind, from.ID, from.Title),
 	}, "human")
 	if err != nil {
 		return 0, err
@@ -74,28 +78,21 @@ func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
 		return 0, err
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return 0, fmt.Errorf("TASK-%d is %s and has no next session; `ralph suggestion task %d` makes a task of it: %w", t.ID, t.Status, comment, ralph.ErrConflict)
+		return 0, fmt.Errorf("TASK-%d is %s and has no next session; `ralph suggestion task %d` makes a task of it: %w",
+			t.ID, t.Status, comment, ralph.ErrConflict)
 	}
-	if _, err := tx.AddComment(ralph.Comment{
-		TaskID: c.TaskID, Author: by, AuthorKind: ralph.ByHuman, Kind: ralph.Note,
-		Body: "Do it as was suggested (comment " + fmt.Sprint(comment) + "): " + strings.TrimSpace(s.What),
-	}); err != nil {
+	body := "Do it as was suggested (comment " + fmt.Sprint(comment) + "): " + strings.TrimSpace(s.What)
+	if err := tx.note(c.TaskID, body, by, nil); err != nil {
 		return 0, err
 	}
 	return c.TaskID, tx.Resolve(comment, "adopted", by)
-}
-
-// A Part is one of the tasks that a task is split into.
-type Part struct {
-	Title       string
-	Description string
 }
 
 // Split puts parts in the place of a task, and returns their ids. The task is
 // cancelled; what waited for it waits for all parts; the last part waits for the
 // others, and has the criteria and the verification of the whole. A task that is
 // worked on or has ended cannot be split.
-func (tx *Tx) Split(id int64, parts []Part, by string) ([]int64, error) {
+func (tx *Tx) Split(id int64, parts []ralph.Part, by string) ([]int64, error) {
 	t, err := tx.Task(id)
 	if err != nil {
 		return nil, err
@@ -109,11 +106,14 @@ func (tx *Tx) Split(id int64, parts []Part, by string) ([]int64, error) {
 	var ids []int64
 	for i, p := range parts {
 		part := ralph.Task{
-			Title: p.Title, Feature: t.Feature, Discipline: t.Discipline, Priority: t.Priority, Model: t.Model, Origin: t.Origin, DependsOn: t.DependsOn,
-			Description: strings.TrimSpace(p.Description + fmt.Sprintf("\n\nPart %d of %d of what was TASK-%d, %s.\n\n", i+1, len(parts), t.ID, t.Title) + t.Description),
+			Title: p.Title, Feature: t.Feature, Discipline: t.Discipline, Priority: t.Priority, Model: t.Model,
+			Origin: t.Origin, DependsOn: t.DependsOn,
+			Description: strings.TrimSpace(p.Description + fmt.Sprintf("\n\nPart %d of %d of what was TASK-%d, %s.\n\n",
+				i+1, len(parts), t.ID, t.Title) + t.Description),
 		}
 		if i == len(parts)-1 {
-			part.Acceptance, part.Verify, part.DependsOn = t.Acceptance, t.Verify, append(append([]int64{}, t.DependsOn...), ids...)
+			part.Acceptance, part.Verify = t.Acceptance, t.Verify
+			part.DependsOn = slices.Concat(t.DependsOn, ids)
 		}
 		n, err := tx.AddTask(part, "human")
 		if err != nil {

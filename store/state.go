@@ -36,7 +36,10 @@ func (tx *Tx) ReportState(session string, to ralph.Phase, metadata map[string]an
 		return "", err
 	}
 	previous = history[len(history)-1].State
-	change := ralph.PhaseChange{State: to, Timestamp: tx.now, Metadata: metadata, Source: ralph.Reported, Unexpected: previous != to && !ralph.ExpectedPhase(previous, to)}
+	change := ralph.PhaseChange{
+		State: to, Timestamp: tx.now, Metadata: metadata, Source: ralph.Reported,
+		Unexpected: previous != to && !ralph.ExpectedPhase(previous, to),
+	}
 	return previous, tx.moveState(session, task, run, history, change)
 }
 
@@ -54,7 +57,9 @@ func (tx *Tx) ObserveState(session string, seen ralph.Phase, at ralph.Time) (boo
 	if !ralph.Observe(last, seen, at) {
 		return false, nil
 	}
-	change := ralph.PhaseChange{State: seen, Timestamp: at, Source: ralph.Observed, Unexpected: !ralph.ExpectedPhase(last.State, seen)}
+	change := ralph.PhaseChange{
+		State: seen, Timestamp: at, Source: ralph.Observed, Unexpected: !ralph.ExpectedPhase(last.State, seen),
+	}
 	return true, tx.moveState(session, task, run, history, change)
 }
 
@@ -114,7 +119,7 @@ func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) (id int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return id, tx.record(ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}, ralph.CheckpointKept{
+	return id, tx.record(during(s), ralph.CheckpointKept{
 		Checkpoint: id, Source: c.Source, Iteration: c.Iteration, TokensUsed: c.TokensUsed, TokensLimit: c.TokensLimit,
 	})
 }

@@ -40,7 +40,8 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.title", &t.Title},
 		{"t.status", &t.Status},
 		{
-			"CASE WHEN t.status = 'completed' THEN coalesce(" + acceptedReason + ", '" + Unaccepted + "') ELSE t.status_reason END",
+			"CASE WHEN t.status = 'completed' THEN coalesce(" + acceptedReason + ", '" + Unaccepted + `')
+				ELSE t.status_reason END`,
 			&t.StatusReason,
 		},
 		{"t.priority", &t.Priority},
@@ -156,7 +157,8 @@ func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := tx.record(ralph.Event{TaskID: id}, ralph.TaskCreated{Title: t.Title, Status: t.Status, Origin: t.Origin}); err != nil {
+	created := ralph.TaskCreated{Title: t.Title, Status: t.Status, Origin: t.Origin}
+	if err := tx.record(ralph.Event{TaskID: id}, created); err != nil {
 		return 0, err
 	}
 	for _, on := range t.DependsOn {
@@ -430,7 +432,8 @@ func (tx *Tx) PutBehind(id int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.exec(`UPDATE tasks SET rank = (SELECT max(rank) + 1 FROM tasks WHERE priority = $1), updated = $2 WHERE id = $3`,
+	if _, err := tx.exec(`
+		UPDATE tasks SET rank = (SELECT max(rank) + 1 FROM tasks WHERE priority = $1), updated = $2 WHERE id = $3`,
 		t.Priority, tx.now, id); err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ type Totals struct {
 // Totals are the sums by outcome.
 func (tx *Tx) Totals() ([]Totals, error) {
 	return all(tx, func(row scanner) (t Totals, err error) {
-		return t, row.Scan(&t.Outcome, &t.Sessions, &t.CostUSD, &t.Tokens.Input, &t.Tokens.Output, &t.Tokens.CacheRead, &t.Tokens.CacheCreation)
+		return t, row.Scan(&t.Outcome, &t.Sessions, &t.CostUSD,
+			&t.Tokens.Input, &t.Tokens.Output, &t.Tokens.CacheRead, &t.Tokens.CacheCreation)
 	}, `
 		SELECT coalesce(outcome, ''), count(*), sum(cost_usd),
 			sum(tokens_input), sum(tokens_output),
@@ -32,7 +33,8 @@ type Spent struct {
 // SpentSince lists what sessions took that ended since a moment, oldest first.
 func (tx *Tx) SpentSince(since ralph.Time) ([]Spent, error) {
 	return all(tx, func(row scanner) (s Spent, err error) {
-		return s, row.Scan(&s.At, &s.Outcome, &s.CostUSD, &s.Tokens.Input, &s.Tokens.Output, &s.Tokens.CacheRead, &s.Tokens.CacheCreation)
+		return s, row.Scan(&s.At, &s.Outcome, &s.CostUSD,
+			&s.Tokens.Input, &s.Tokens.Output, &s.Tokens.CacheRead, &s.Tokens.CacheCreation)
 	}, `
 		SELECT completed_at, coalesce(outcome, ''), cost_usd,
 			tokens_input, tokens_output,

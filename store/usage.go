@@ -8,7 +8,8 @@ import (
 
 // CostSince is what sessions that ended since a moment were charged, over all runs.
 func (tx *Tx) CostSince(since time.Time) (usd float64, err error) {
-	return value[float64](tx, `SELECT coalesce(sum(cost_usd), 0.0) FROM sessions WHERE completed_at >= $1`, ralph.At(since))
+	return value[float64](tx, `
+		SELECT coalesce(sum(cost_usd), 0.0) FROM sessions WHERE completed_at >= $1`, ralph.At(since))
 }
 
 // UsageWindows are an account's usage windows as the agent told of them last.

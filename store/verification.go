@@ -24,7 +24,8 @@ func (tx *Tx) SetBaseline(task int64, results any) error {
 // Verification reads the newest result of a command for a state of the work tree;
 // ok is false if there is none.
 func (tx *Tx) Verification(content, command string, result any) (ok bool, err error) {
-	return found(tx.row(`SELECT result FROM verifications WHERE content = $1 AND command = $2`, content, command).Scan(column(result)))
+	return found(tx.row(`SELECT result FROM verifications WHERE content = $1 AND command = $2`, content, command).
+		Scan(column(result)))
 }
 
 // KeepVerification keeps the result of a command for a state of the work tree,
@@ -44,28 +45,34 @@ func (tx *Tx) KeepVerification(content, command string, result any) error {
 // A ProtectedFile is a file that sessions must not change (pipeline,
 // "Verification"). Digests are of its content; "" means that there is no such file.
 type ProtectedFile struct {
-	Path     string // slash-separated, relative to the project's root
+	Place    string // the folder where sessions work
+	Path     string // slash-separated, relative to it
 	Approved string // as people left it
 	Seen     string // as the last session left it
 }
 
-// ProtectedFiles are all that are known, by path.
-func (tx *Tx) ProtectedFiles() (map[string]ProtectedFile, error) {
+// ProtectedFiles are all that are known of a place, by path; and what sessions have left
+// in others, without that people approved it.
+func (tx *Tx) ProtectedFiles(place string) (files map[string]ProtectedFile, elsewhere []ProtectedFile, err error) {
 	list, err := all(tx, func(row scanner) (p ProtectedFile, err error) {
-		return p, row.Scan(&p.Path, &p.Approved, &p.Seen)
-	}, `SELECT path, approved, seen FROM protected_files ORDER BY path`)
-	files := make(map[string]ProtectedFile, len(list))
+		return p, row.Scan(&p.Place, &p.Path, &p.Approved, &p.Seen)
+	}, `SELECT place, path, approved, seen FROM protected_files ORDER BY path, place`)
+	files = make(map[string]ProtectedFile, len(list))
 	for _, p := range list {
-		files[p.Path] = p
+		if p.Place == place {
+			files[p.Path] = p
+		} else if p.Approved != p.Seen {
+			elsewhere = append(elsewhere, p)
+		}
 	}
-	return files, err
+	return files, elsewhere, err
 }
 
 // KeepProtectedFiles writes what is known of protected files.
 func (tx *Tx) KeepProtectedFiles(files []ProtectedFile) error {
 	for _, p := range files {
-		if err := tx.put("protected_files", "path", cells{
-			"path": p.Path, "approved": p.Approved, "seen": p.Seen,
+		if err := tx.put("protected_files", "place, path", cells{
+			"place": p.Place, "path": p.Path, "approved": p.Approved, "seen": p.Seen,
 		}); err != nil {
 			return err
 		}
@@ -86,18 +93,21 @@ func (tx *Tx) addReview(s ralph.Session, files []string) error {
 // is another comment.
 func (tx *Tx) Review(comment int64) ([]string, error) {
 	var files []string
-	err := tx.row(`SELECT coalesce(nullif(review, ''), '[]') FROM task_comments WHERE id = $1`, comment).Scan(column(&files))
+	err := tx.row(`SELECT coalesce(nullif(review, ''), '[]') FROM task_comments WHERE id = $1`, comment).
+		Scan(column(&files))
 	if err != nil {
 		return nil, fmt.Errorf("files of comment %d: %w", comment, err)
 	}
 	return files, nil
 }
 
-// UnderReview are the protected files that wait for a person's approval.
-func (tx *Tx) UnderReview() (map[string]bool, error) {
+// UnderReview are the protected files of a place that wait for a person's approval.
+func (tx *Tx) UnderReview(place string) (map[string]bool, error) {
 	lists, err := all(tx, func(row scanner) (files []string, err error) {
 		return files, row.Scan(column(&files))
-	}, `SELECT review FROM task_comments WHERE holding = 1 AND review <> ''`)
+	}, `
+		SELECT c.review FROM task_comments c JOIN sessions s ON s.id = c.session_id
+		WHERE c.holding = 1 AND c.review <> '' AND s.dir = $1`, place)
 	waiting := map[string]bool{}
 	for _, files := range lists {
 		for _, f := range files {
@@ -115,11 +125,14 @@ func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 		return err
 	}
 	for _, f := range files {
-		if _, err := tx.exec(`UPDATE protected_files SET approved = seen WHERE path = $1`, f); err != nil {
+		if _, err := tx.exec(`
+			UPDATE protected_files SET approved = seen
+			WHERE path = $1 AND place = (SELECT dir FROM sessions WHERE id = $2)`, f, c.SessionID); err != nil {
 			return err
 		}
 	}
-	if err := tx.Move(c.TaskID, ralph.Completed, ralph.Person, "done; the change of protected files was approved by "+by); err != nil {
+	why := "done; the change of protected files was approved by " + by
+	if err := tx.Move(c.TaskID, ralph.Completed, ralph.Person, why); err != nil {
 		return err
 	}
 	return tx.Resolve(comment, words("approved", decision), by)
@@ -138,7 +151,7 @@ func (tx *Tx) RefuseReview(comment int64, decision, by string) error {
 	if decision != "" {
 		note += "\n\n" + decision
 	}
-	if _, err := tx.AddComment(ralph.Comment{TaskID: c.TaskID, Author: by, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: note, ParentID: &comment}); err != nil {
+	if err := tx.note(c.TaskID, note, by, &comment); err != nil {
 		return err
 	}
 	return tx.Resolve(comment, words("refused", decision), by)

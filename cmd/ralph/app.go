@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,10 +11,13 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
-	"ralph/internal/config"
-	"ralph/internal/worktree"
+	"ralph"
+	"ralph/internal/project"
+	"ralph/internal/show"
+	"ralph/internal/state"
+	"ralph/loop"
+	"ralph/mcpserver"
 	"ralph/store"
 )
 
@@ -27,48 +31,15 @@ type app struct {
 	json    bool   // --json
 }
 
-// A project is a directory with a queue of tasks.
-type project struct {
-	root   string // where ralph.yaml is, or the top of the git work tree
-	state  string // where the database and the transcripts are
-	git    bool
-	top    string // of the git work tree
-	common string // git's own directory, which all work trees share
-	config config.Loaded
-	held   confinement // set for a run
-	blank  bool        // it has no queue yet; set by open
-	warn   io.Writer
-
-	userFile   string // the user's own configuration; "" if there can be none
-	unapproved []unapproved
-	instead    map[string]string                                      // copies that are read in the place of what is not approved
-	load       func(instead map[string]string) (config.Loaded, error) // reads the configuration
-}
-
-// Names of files that ralph owns.
-const (
-	configName   = "ralph.yaml"
-	plainState   = ".ralph" // the state of a project without git
-	databaseName = "ralph.db"
-)
+// usage marks an error as one of usage or configuration.
+func usage(err error) error { return ralph.Usage(err) }
 
 // getenv is a variable of the environment that the program was started with.
-func (a *app) getenv(name string) string {
-	for _, entry := range a.environ {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
+func (a *app) getenv(name string) string { return (&project.Project{Environ: a.environ}).Getenv(name) }
 
 // dir is the directory that the command works from.
 func (a *app) dir() (string, error) {
-	dir := a.chdir
-	if dir == "" {
-		dir = "."
-	}
-	dir, err := filepath.Abs(dir)
+	dir, err := filepath.Abs(a.chdir)
 	if err != nil {
 		return "", err
 	}
@@ -82,121 +53,71 @@ func (a *app) dir() (string, error) {
 	return dir, nil
 }
 
-// project finds the project upwards from the directory and reads its configuration.
-func (a *app) project(ctx context.Context) (*project, error) {
-	p, err := a.locate(ctx)
-	if err != nil {
-		return nil, err
+// path is a file that was named, from where the command works.
+func (a *app) path(name string) (string, error) {
+	if filepath.IsAbs(name) {
+		return name, nil
 	}
-	if !p.git {
-		if _, err := os.Stat(p.root); err != nil {
-			return nil, err
-		}
-	}
-	if dir, err := os.UserConfigDir(); err == nil {
-		p.userFile = filepath.Join(dir, "ralph", "config.yaml")
-	}
-	p.load = func(instead map[string]string) (config.Loaded, error) {
-		return config.Load(config.Sources{ProjectDir: p.root, UserFile: p.userFile, Environ: a.environ, Instead: instead})
-	}
-	if p.config, err = p.load(nil); err != nil {
-		err = p.salvage(ctx, err)
-	}
-	return p, err
+	dir, err := a.dir()
+	return filepath.Join(dir, name), err
 }
 
-// locate finds the project without reading its configuration. In a git
-// repository no `ralph init` is needed; elsewhere it is what makes a project.
-func (a *app) locate(ctx context.Context) (*project, error) {
+// project finds the project upwards from the directory and reads its configuration.
+func (a *app) project(ctx context.Context) (*project.Project, error) {
 	dir, err := a.dir()
 	if err != nil {
 		return nil, err
 	}
-	top, common, err := worktree.Find(ctx, dir)
-	if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
-		return nil, err
-	}
-	p := &project{git: err == nil, top: top, common: common, warn: a.err}
-	for d := dir; ; d = filepath.Dir(d) {
-		if isRoot(d) || p.git && exists(packageState(common, top, d)) {
-			p.root = d
-			break
-		}
-		if d == top || d == filepath.Dir(d) {
-			break
-		}
-	}
-	if p.root == "" {
-		if !p.git {
-			return nil, usage(fmt.Errorf("no project in %s or above: there is no git repository and no %s; run `ralph init` there", dir, configName))
-		}
-		p.root = top
-	}
-	p.state = filepath.Join(p.root, plainState)
-	if own := packageState(common, top, p.root); p.git && exists(own) {
-		p.state = own
-	} else if p.git {
-		if p.state, err = chooseState(ctx, p.root, top, common); err != nil {
-			return nil, err
-		}
-	}
-	return p, checkPath(p.root, p.state)
+	return project.Open(ctx, dir, a.environ, a.err)
 }
 
-// checkPath refuses paths that cannot be told to the agent, which reads JSON: its tools
-// would not reach ralph.
-func checkPath(paths ...string) error {
-	for _, path := range paths {
-		if !utf8.ValidString(path) {
-			return usage(fmt.Errorf("the path %q is not UTF-8, so that it cannot be told to the agent; rename the folder", path))
-		}
-	}
-	return nil
+// read reads something at one moment of the project's database.
+func read[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
+	err = a.with(ctx, func(_ *project.Project, db *store.DB) error {
+		return db.View(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
+	})
+	return v, err
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+// alter changes the project's database, and reads what became of it.
+func alter[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
+	err = a.with(ctx, func(_ *project.Project, db *store.DB) error {
+		return db.Tx(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
+	})
+	return v, err
 }
 
-// write runs f in a transaction on the project's database.
-func (a *app) write(ctx context.Context, f func(tx *store.Tx) error) error {
-	return a.with(ctx, func(_ *project, db *store.DB) error { return db.Tx(ctx, f) })
-}
-
-// add is write for what a queue may begin with.
-func (a *app) add(ctx context.Context, f func(tx *store.Tx) error) error {
-	return a.begin(ctx, func(_ *project, db *store.DB) error { return db.Tx(ctx, f) })
-}
-
-// read runs f on one moment of the project's database.
-func (a *app) read(ctx context.Context, f func(tx *store.Tx) error) error {
-	return a.with(ctx, func(_ *project, db *store.DB) error { return db.View(ctx, f) })
+// add is alter for what a queue may begin with.
+func add[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
+	err = a.begin(ctx, func(_ *project.Project, db *store.DB) error {
+		return db.Tx(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
+	})
+	return v, err
 }
 
 // with opens the project's database for f.
-func (a *app) with(ctx context.Context, f func(p *project, db *store.DB) error) error {
+func (a *app) with(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
 	p, err := a.project(ctx)
 	if err != nil {
 		return err
 	}
-	db, err := p.open(ctx)
+	db, err := p.Open(ctx)
 	if err != nil {
 		return err
 	}
-	if why := p.waitsForApproval(); why != "" {
-		fmt.Fprintf(a.err, "ralph: %s; the approved version is used; %s\n", why, p.howToApprove())
+	if why := p.WaitsForApproval(); why != "" {
+		fmt.Fprintf(a.err, "ralph: %s; the approved version is used; %s\n", why, p.HowToApprove())
 	}
 	return errors.Join(f(p, db), db.Close())
 }
 
 // begin is with for what a queue may begin with.
-func (a *app) begin(ctx context.Context, f func(p *project, db *store.DB) error) error {
+func (a *app) begin(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
 	p, err := a.project(ctx)
 	if err != nil {
 		return err
 	}
-	db, err := p.begin(ctx)
+	db, err := p.Begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -204,25 +125,93 @@ func (a *app) begin(ctx context.Context, f func(p *project, db *store.DB) error)
 }
 
 // queued is with for those that need a queue.
-func (a *app) queued(ctx context.Context, f func(p *project, db *store.DB) error) error {
-	return a.with(ctx, func(p *project, db *store.DB) error {
-		if p.blank {
-			return errNoQueue
+func (a *app) queued(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
+	return a.with(ctx, func(p *project.Project, db *store.DB) error {
+		if p.Blank {
+			return state.ErrNoQueue
 		}
 		return f(p, db)
 	})
 }
 
+// withLoop opens the project for what takes more than its database.
+func (a *app) withLoop(ctx context.Context, f func(p *project.Project, l *loop.Loop) error) error {
+	return a.with(ctx, func(p *project.Project, db *store.DB) error {
+		l, err := p.Loop(ctx, db)
+		if err != nil {
+			return err
+		}
+		return f(p, l)
+	})
+}
+
+// chats are the chats of people in the project; l is nil for those that only look.
+func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.Chats {
+	c := p.Config
+	file := c.MCP.SessionFile
+	if !filepath.IsAbs(file) {
+		file = p.File(file)
+	}
+	return &mcpserver.Chats{
+		Store: db, Loop: l, Root: p.Root, State: p.State, File: file, CheckpointAt: c.Session.CheckpointAt,
+		Enabled: c.MCP.Enabled, Addr: c.MCP.Addr, Version: version(), Environ: a.environ, Getenv: a.getenv, Warn: a.err,
+	}
+}
+
+// settleClaims ends what people have claimed and what was called off or amended:
+// nobody else watches over it.
+func (a *app) settleClaims(ctx context.Context, p *project.Project, db *store.DB) error {
+	any, err := p.SettleClaims(ctx, db)
+	if err == nil && any {
+		a.chats(p, db, nil).WriteMirror()
+	}
+	return err
+}
+
 // print writes v as JSON with --json, and as human text otherwise.
-func (a *app) print(v any, human func(w io.Writer) error) error {
+func (a *app) print(v any, human func(w io.Writer)) error {
+	var b bytes.Buffer
 	if a.json {
-		enc := json.NewEncoder(a.out)
+		enc := json.NewEncoder(&b)
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+	} else {
+		human(&b)
 	}
-	return human(a.out)
+	_, err := a.out.Write(b.Bytes())
+	return err
 }
+
+// say is print for what is said in a line.
+func (a *app) say(v any, format string, args ...any) error {
+	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, fmt.Sprintf(format, args...)) })
+}
+
+// text reads a text argument: itself, @FILE, or - for standard input.
+func (a *app) text(field, arg string) (string, error) {
+	switch {
+	case arg == "-":
+		b, err := io.ReadAll(io.LimitReader(a.in, ralph.MaxText+1))
+		return string(b), err
+	case strings.HasPrefix(arg, "@"):
+		f, err := os.Open(arg[1:])
+		if err != nil {
+			return "", usage(fmt.Errorf("%s: %w", field, err))
+		}
+		b, err := io.ReadAll(io.LimitReader(f, ralph.MaxText+1))
+		return string(b), errors.Join(err, f.Close())
+	}
+	return arg, nil
+}
+
+// onTerminal reports whether what is printed is seen as it comes.
+func onTerminal(stream any) bool { return show.Terminal(stream) }
+
+// screen looks at standard output.
+func (a *app) screen() show.Screen { return show.ScreenOf(a.out, a.getenv) }
 
 // person is the name under which people comment and answer.
 func (a *app) person() string {

@@ -14,43 +14,35 @@ import (
 // completions are what the shell offers for an argument or a flag, by the word
 // that stands for it in the usage. Each is "value\tdescription".
 var completions = map[string]func(tx *store.Tx) ([]string, error){
-	"ID":         completeTasks,
-	"TASK":       completeTasks,
-	"FEATURE":    completeFeatures,
-	"DISCIPLINE": completeDisciplines,
-	"SESSION":    completeSessions,
-	"COMMENT":    completeComments,
+	"ID":   completeTasks,
+	"TASK": completeTasks,
+	"FEATURE": func(tx *store.Tx) ([]string, error) {
+		list, err := tx.Features()
+		return collect(list, err, func(f ralph.Feature) string { return f.Name + "\t" + oneLine(f.Description, 60) })
+	},
+	"DISCIPLINE": func(tx *store.Tx) ([]string, error) {
+		list, err := tx.Disciplines()
+		return collect(list, err, func(d ralph.Discipline) string { return d.Name + "\t" + oneLine(d.Instructions, 60) })
+	},
+	"SESSION": func(tx *store.Tx) ([]string, error) {
+		list, err := tx.Sessions(store.SessionFilter{Limit: 50})
+		return collect(list, err, func(s ralph.Session) string {
+			return fmt.Sprintf("%.8s\tTASK-%d, %s", s.ID, s.TaskID, oneLine(s.Reason, 60))
+		})
+	},
+	"COMMENT": func(tx *store.Tx) ([]string, error) {
+		inbox, err := tx.Inbox()
+		inbox = slices.DeleteFunc(inbox, func(i store.InboxItem) bool { return i.Ref.Of != store.OfComment })
+		return collect(inbox, err, func(i store.InboxItem) string {
+			return fmt.Sprintf("%d\t%s: %s", i.Ref.ID, ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 60))
+		})
+	},
 }
 
 func completeTasks(tx *store.Tx) ([]string, error) {
 	tasks, err := tx.Tasks(store.TaskFilter{})
-	return collect(tasks, err, func(t ralph.Task) string { return fmt.Sprintf("%d\t%s: %s", t.ID, t.Status, oneLine(t.Title, 60)) })
-}
-
-func completeFeatures(tx *store.Tx) ([]string, error) {
-	list, err := tx.Features()
-	return collect(list, err, func(f ralph.Feature) string { return f.Name + "\t" + oneLine(f.Description, 60) })
-}
-
-func completeDisciplines(tx *store.Tx) ([]string, error) {
-	list, err := tx.Disciplines()
-	return collect(list, err, func(d ralph.Discipline) string { return d.Name + "\t" + oneLine(d.Instructions, 60) })
-}
-
-func completeSessions(tx *store.Tx) ([]string, error) {
-	list, err := tx.Sessions(store.SessionFilter{Limit: 50})
-	return collect(list, err, func(s ralph.Session) string {
-		return fmt.Sprintf("%.8s\tTASK-%d, %s", s.ID, s.TaskID, oneLine(s.Reason, 60))
-	})
-}
-
-func completeComments(tx *store.Tx) ([]string, error) {
-	inbox, err := tx.Inbox()
-	inbox = slices.DeleteFunc(inbox, func(i store.InboxItem) bool {
-		return !slices.Contains([]string{"question", "blocker", "review", "flag", "suggestion", "nack"}, i.Kind) // the others are known by other ids
-	})
-	return collect(inbox, err, func(i store.InboxItem) string {
-		return fmt.Sprintf("%d\t%s: %s", i.Comment, ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 60))
+	return collect(tasks, err, func(t ralph.Task) string {
+		return fmt.Sprintf("%d\t%s: %s", t.ID, t.Status, oneLine(t.Title, 60))
 	})
 }
 
@@ -76,14 +68,6 @@ var flagKinds = map[string]string{
 	"feature": "FEATURE", "discipline": "DISCIPLINE", "session": "SESSION",
 }
 
-func texts[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = string(v)
-	}
-	return out
-}
-
 // complete has the shell complete ids and names, for every command.
 func (a *app) complete(cmd *cobra.Command) error {
 	if words := strings.Fields(cmd.Use); len(words) > 1 && cmd.ValidArgsFunction == nil {
@@ -95,7 +79,9 @@ func (a *app) complete(cmd *cobra.Command) error {
 			kind = strings.ToUpper(cmd.Parent().Name())
 		}
 		if completions[kind] != nil {
-			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, start string) (
+				[]string, cobra.ShellCompDirective,
+			) {
 				if len(args) > 0 {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
@@ -103,21 +89,22 @@ func (a *app) complete(cmd *cobra.Command) error {
 			}
 		}
 	}
-	for name, values := range flagValues {
-		if cmd.LocalFlags().Lookup(name) == nil {
-			continue
+	register := func(flag string, offered cobra.CompletionFunc) error {
+		if cmd.LocalFlags().Lookup(flag) == nil {
+			return nil
 		}
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		return cmd.RegisterFlagCompletionFunc(flag, offered)
+	}
+	for name, values := range flagValues {
+		if err := register(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			return err
 		}
 	}
 	for name, kind := range flagKinds {
-		if cmd.LocalFlags().Lookup(name) == nil {
-			continue
-		}
-		if err := cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
+		offered := func(cmd *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
 			return a.offer(cmd, kind, start)
-		}); err != nil {
+		}
+		if err := register(name, offered); err != nil {
 			return err
 		}
 	}
@@ -131,13 +118,10 @@ func (a *app) complete(cmd *cobra.Command) error {
 
 // offer lists what begins so. A project that cannot be read offers nothing.
 func (a *app) offer(cmd *cobra.Command, kind, start string) ([]string, cobra.ShellCompDirective) {
-	var list []string
-	err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
-		list, err = completions[kind](tx)
-		return err
-	})
+	list, err := read(cmd.Context(), a, completions[kind])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return slices.DeleteFunc(list, func(s string) bool { return !strings.HasPrefix(s, start) }), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	list = slices.DeleteFunc(list, func(s string) bool { return !strings.HasPrefix(s, start) })
+	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"ralph"
+	"ralph/internal/state"
 	"ralph/store"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestWhatNeedsYouNowInABrowser(t *testing.T) {
 	needChromium(t)
 	s := newShowcase(t, "An ordinary text.")
-	db, err := store.Open(t.Context(), filepath.Join(s.state, databaseName), store.Options{})
+	db, err := store.Open(t.Context(), filepath.Join(s.state, state.Database), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"ralph"
+	"ralph/internal/state"
 	"ralph/loop/agent/claude"
 	"ralph/signals"
 	"ralph/store"
@@ -36,7 +37,7 @@ func newShowcase(t *testing.T, text string) *showcase {
 	if len(title) > 300 {
 		title = title[:300]
 	}
-	db, err := store.Open(t.Context(), filepath.Join(s.state, databaseName), store.Options{})
+	db, err := store.Open(t.Context(), filepath.Join(s.state, state.Database), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func (s *showcase) transcribe(t *testing.T, session string, said []string, comma
 	}
 	line(object{"type": "assistant", "message": object{"content": []any{object{"type": "tool_use", "id": "s", "name": "mcp__ralph__ralph_signal_flag", "input": object{"what": command}}}}})
 	b.WriteString(`{"type":"result","num_turns":3,"total_cost_usd":0.4}`)
-	for name, text := range map[string]string{claude.TranscriptFile: b.String(), promptFile: "# Prompt\n" + said[0]} {
+	for name, text := range map[string]string{claude.TranscriptFile: b.String(), "prompt.md": "# Prompt\n" + said[0]} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -10,98 +10,90 @@ import (
 	"ralph/store"
 )
 
-func newDiscipline(a *app) *cobra.Command {
-	return noun("discipline", "Say how sorts of tasks are worked on", newDisciplinePut(a, false), newDisciplinePut(a, true), newDisciplineList(a), newDisciplineShow(a),
-		&cobra.Command{
-			Use: "remove NAME", Short: "Remove a discipline; its tasks stay", Example: "  ralph discipline remove backend", Args: cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return a.write(cmd.Context(), func(tx *store.Tx) error { return tx.RemoveDiscipline(args[0]) })
-			},
-		})
+// A named is a thing with a name that tasks may be of: a feature or a discipline.
+type named[T any] struct {
+	noun  string
+	show  func(tx *store.Tx, name string) (T, error)
+	put   func(tx *store.Tx, name string, v T) error
+	texts map[string]*string  // flags that may be @FILE or -
+	set   map[string]func(*T) // what the flag of a name sets
 }
 
-func newDisciplinePut(a *app, edit bool) *cobra.Command {
-	var n ralph.Discipline
-	use, short, done := "add NAME", "Add a discipline", "added"
+// putting adds or edits one, by the flags that the caller adds.
+func putting[T any](a *app, s *named[T], edit bool) *cobra.Command {
+	verb, done := "add", "added"
+	change := add[T]
 	if edit {
-		use, short, done = "edit NAME", "Change a discipline; what is not given stays", "changed"
+		verb, done = "edit", "changed"
+		change = alter[T]
 	}
-	cmd := &cobra.Command{
-		Use: use, Short: short, Example: "  ralph discipline " + use[:len(use)-5] + " backend --instructions @backend.md --model opus", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if n.Instructions, err = a.text("instructions", n.Instructions); err != nil {
+	return newCommand(verb+" NAME", func(cmd *cobra.Command, args []string) (err error) {
+		for flag, t := range s.texts {
+			if *t, err = a.text(flag, *t); err != nil {
 				return err
 			}
-			var d ralph.Discipline
-			write := a.add
+		}
+		v, err := change(cmd.Context(), a, func(tx *store.Tx) (v T, err error) {
 			if edit {
-				write = a.write
-			}
-			if err := write(cmd.Context(), func(tx *store.Tx) error {
-				d = n
-				d.Name = args[0]
-				if edit {
-					if d, err = tx.Discipline(args[0]); err != nil {
-						return err
-					}
-					if cmd.Flags().Changed("instructions") {
-						d.Instructions = n.Instructions
-					}
-					if cmd.Flags().Changed("model") {
-						d.Model = n.Model
-					}
+				if v, err = s.show(tx, args[0]); err != nil {
+					return v, err
 				}
-				if err := tx.PutDiscipline(d); err != nil {
-					return err
-				}
-				d, err = tx.Discipline(args[0])
-				return err
-			}); err != nil {
-				return err
 			}
-			return a.print(d, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "discipline %s %s\n", oneLine(d.Name, 100), done)
-				return err
-			})
-		},
-	}
-	cmd.Flags().StringVar(&n.Instructions, "instructions", "", "`TEXT`, @FILE, or - for standard input")
-	cmd.Flags().StringVar(&n.Model, "model", "", "the model for its tasks")
-	return cmd
+			for flag, set := range s.set {
+				if cmd.Flags().Changed(flag) {
+					set(&v)
+				}
+			}
+			if err := s.put(tx, args[0], v); err != nil {
+				return v, err
+			}
+			return s.show(tx, args[0])
+		})
+		if err != nil {
+			return err
+		}
+		return a.say(v, "%s %s %s", s.noun, oneLine(args[0], 100), done)
+	})
 }
 
-func newDisciplineList(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List disciplines", Example: "  ralph discipline list", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []ralph.Discipline
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { list, err = tx.Disciplines(); return err }); err != nil {
-				return err
-			}
-			return a.print(list, func(w io.Writer) error {
-				for _, d := range list {
-					if _, err := fmt.Fprintf(w, "%-20s %-10s %s\n", oneLine(d.Name, 100), oneLine(d.Model, 100), oneLine(d.Instructions, 80)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
+// removing removes one by its name.
+func removing(a *app, remove func(tx *store.Tx, name string) error) *cobra.Command {
+	return newCommand("remove NAME", func(cmd *cobra.Command, args []string) error {
+		_, err := alter(cmd.Context(), a, func(tx *store.Tx) (any, error) { return nil, remove(tx, args[0]) })
+		return err
+	})
 }
 
-func newDisciplineShow(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "show NAME", Short: "Show a discipline", Example: "  ralph discipline show backend", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var d ralph.Discipline
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { d, err = tx.Discipline(args[0]); return err }); err != nil {
-				return err
-			}
-			return a.print(d, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s  %s\n%s\n", oneLine(d.Name, 100), oneLine(d.Model, 100), printable(d.Instructions))
-				return err
-			})
-		},
+func newDiscipline(a *app) *cobra.Command {
+	put := func(edit bool) *cobra.Command {
+		var n ralph.Discipline
+		cmd := putting(a, &named[ralph.Discipline]{
+			noun: "discipline", show: (*store.Tx).Discipline,
+			put: func(tx *store.Tx, name string, d ralph.Discipline) error {
+				d.Name = name
+				return tx.PutDiscipline(d)
+			},
+			texts: map[string]*string{"instructions": &n.Instructions},
+			set: map[string]func(d *ralph.Discipline){
+				"instructions": func(d *ralph.Discipline) { d.Instructions = n.Instructions },
+				"model":        func(d *ralph.Discipline) { d.Model = n.Model },
+			},
+		}, edit)
+		cmd.Flags().StringVar(&n.Instructions, "instructions", "", "`TEXT`, @FILE, or - for standard input")
+		cmd.Flags().StringVar(&n.Model, "model", "", "the model for its tasks")
+		return cmd
 	}
+	list := listing(a, "list", (*store.Tx).Disciplines,
+		func(w io.Writer, d ralph.Discipline) {
+			fmt.Fprintf(w, "%-20s %-10s %s\n", oneLine(d.Name, 100), oneLine(d.Model, 100), oneLine(d.Instructions, 80))
+		})
+	show := newCommand("show NAME", func(cmd *cobra.Command, args []string) error {
+		d, err := read(cmd.Context(), a, func(tx *store.Tx) (ralph.Discipline, error) { return tx.Discipline(args[0]) })
+		if err != nil {
+			return err
+		}
+		return a.say(d, "%s  %s\n%s", oneLine(d.Name, 100), oneLine(d.Model, 100), printable(d.Instructions))
+	})
+	remove := removing(a, (*store.Tx).RemoveDiscipline)
+	return noun("discipline", put(false), put(true), list, show, remove)
 }

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"ralph/internal/state"
 )
 
 // TestDist builds a release twice, with caches of their own: both are the same to
@@ -39,7 +41,7 @@ func TestDist(t *testing.T) {
 		dir := t.TempDir()
 		unpack(t, data, dir)
 		for _, part := range []string{"ralph", "README.md", "LICENSE", "docs/tutorial.md", "man/man1/ralph-run.1", "completions/_ralph", "licences/go.txt", "licences/README.txt"} {
-			if !exists(filepath.Join(dir, part)) {
+			if !state.Exists(filepath.Join(dir, part)) {
 				t.Errorf("%s lacks %s", name, part)
 			}
 		}

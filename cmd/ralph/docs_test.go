@@ -19,7 +19,9 @@ import (
 
 	"ralph"
 	"ralph/internal/permission"
+	"ralph/internal/replay"
 	"ralph/internal/report"
+	"ralph/internal/show"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
@@ -166,8 +168,8 @@ var objects = []struct {
 	name  string
 }{
 	{ralph.Task{}, "`task list`, `task show`, `suggestion`, `feature show`", ""},
-	{taskView{}, "`task show`, beside those of a task", "TaskView"},
-	{receipt{}, "`receipt` of `task show`", "TaskReceipt"},
+	{show.TaskView{}, "`task show`, beside those of a task", "TaskView"},
+	{show.Receipt{}, "`receipt` of `task show`", "TaskReceipt"},
 	{store.InboxItem{}, "`inbox`", ""},
 	{suggestion{}, "`suggestion list`", "Suggestion"},
 	{ralph.Comment{}, "`timeline`, `task show`", ""},
@@ -177,10 +179,10 @@ var objects = []struct {
 	{ralph.FileChange{}, "`files` of a session", ""},
 	{ralph.Tokens{}, "`tokens` of a session", ""},
 	{ralph.StateTime{}, "`session states`", ""},
-	{replay{}, "`replay SESSION`", "Replay"},
-	{verdict{}, "`then` and `now` of a replay", "Verdict"},
+	{replay.Replay{}, "`replay SESSION`", "Replay"},
+	{replay.Verdict{}, "`then` and `now` of a replay", "Verdict"},
 	{signals.Step{}, "`steps` of a replay", ""},
-	{comparison{}, "`replay --all`", "Comparison"},
+	{replay.Comparison{}, "`replay --all`", "Comparison"},
 	{ralph.Amendment{}, "`amendment list`, `amendment show`", ""},
 	{ralph.Patch{}, "`patch` and `applied_snapshot` of an amendment; what is left out stays", ""},
 	{ralph.Contract{}, "`contracts` of a patch; what is left out stays", ""},
@@ -208,7 +210,8 @@ var objects = []struct {
 // objectReference describes the fields of what is printed as JSON, with the
 // comments of the code.
 func objectReference() (string, error) {
-	comments, err := fieldComments("../..", "../../signals", "../../store", "../../prompt", "../../internal/report", ".")
+	comments, err := fieldComments("../..", "../../signals", "../../store", "../../prompt", "../../internal/report",
+		"../../internal/replay", "../../internal/show", ".")
 	if err != nil {
 		return "", err
 	}
@@ -234,8 +237,11 @@ func objectReference() (string, error) {
 
 // jsonType is a type as JSON has it.
 func jsonType(t reflect.Type) string {
-	if t == reflect.TypeFor[ralph.Time]() {
+	switch t {
+	case reflect.TypeFor[ralph.Time]():
 		return "time"
+	case reflect.TypeFor[store.Reference]():
+		return "number"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -286,7 +292,8 @@ func fieldComments(dirs ...string) (map[string]string, error) {
 			if s, ok := spec.Type.(*ast.StructType); ok {
 				for _, f := range s.Fields.List {
 					for _, id := range f.Names {
-						comments[file.Name.Name+"."+spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(f.Comment.Text()), " ")
+						said := cmp.Or(f.Comment.Text(), f.Doc.Text())
+						comments[file.Name.Name+"."+spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(said), " ")
 					}
 				}
 			}

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/project"
+	"ralph/internal/state"
 	"ralph/internal/words"
 	"ralph/store"
 )
@@ -31,52 +33,42 @@ func newEvents(a *app) *cobra.Command {
 	var since int64
 	var types []string
 	var task string
-	cmd := &cobra.Command{
-		Use: "events", Short: "Print the log of what happened, and follow it",
-		Long: `Print what happened, in order. Each event has an id; --since ID goes on behind it,
-so that a reader that remembers its last id misses none and sees none twice. With
---follow new events are printed as they come, until Ctrl-C; without --since it begins
-with the next one. --json prints an object a line (docs/events.md).`,
-		Example: "  ralph events --since 120\n  ralph events -f --json --type task.status_changed", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := eventReader{after: since, types: types, json: a.json, out: a.out}
-			if task != "" {
-				id, err := ralph.ParseTaskID(task)
-				if err != nil {
-					return err
-				}
-				r.task = id
+	cmd := newCommand("events", func(cmd *cobra.Command, _ []string) (err error) {
+		r := eventReader{after: since, types: types, json: a.json, out: a.out}
+		if r.task, err = optionalTask(task); err != nil {
+			return err
+		}
+		for _, t := range types {
+			if err := oneOf("--type", t, ralph.EventTypes...); err != nil {
+				return err
 			}
-			for _, t := range types {
-				if !slices.Contains(ralph.EventTypes, t) {
-					return fieldError("--type", t, ralph.EventTypes...)
-				}
-			}
-			if since < 0 {
-				return usage(&ralph.FieldError{Field: fmt.Sprintf("--since %d", since), Problem: "must be an event's id, or 0 for all"})
-			}
-			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				if follow && p.blank {
-					return errNoQueue // it would never see one that is made
-				}
-				r.db = db
-				if err := db.View(cmd.Context(), func(tx *store.Tx) error { return tx.CheckTask(r.task) }); err != nil {
-					return err
-				}
-				if follow && !cmd.Flags().Changed("since") {
-					if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err }); err != nil {
-						return err
-					}
-				}
-				if !follow {
-					return r.print(cmd.Context())
-				}
-				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-				defer stop()
-				return r.follow(ctx)
+		}
+		if since < 0 {
+			return usage(&ralph.FieldError{
+				Field: fmt.Sprintf("--since %d", since), Problem: "must be an event's id, or 0 for all",
 			})
-		},
-	}
+		}
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			if follow && p.Blank {
+				return state.ErrNoQueue // it would never see one that is made
+			}
+			r.db = db
+			if err := db.View(cmd.Context(), func(tx *store.Tx) error { return tx.CheckTask(r.task) }); err != nil {
+				return err
+			}
+			if follow && !cmd.Flags().Changed("since") {
+				if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err }); err != nil {
+					return err
+				}
+			}
+			if !follow {
+				return r.print(cmd.Context())
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return r.follow(ctx)
+		})
+	})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with those that are to come")
 	cmd.Flags().Int64Var(&since, "since", 0, "only those after the event with this `ID`")
 	cmd.Flags().StringArrayVar(&types, "type", nil, "only events of this type (repeatable)")

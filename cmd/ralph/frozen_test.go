@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"ralph/internal/state"
 )
 
 // A slowCheck is a project whose check waits for the test. Its agent undoes its work
@@ -95,7 +97,7 @@ func (s *slowCheck) has(text string, parts ...string) {
 // made wants the agent's work as it was verified.
 func (s *slowCheck) made() {
 	s.t.Helper()
-	if !exists(filepath.Join(s.dir, "made.txt")) {
+	if !state.Exists(filepath.Join(s.dir, "made.txt")) {
 		s.t.Error("the agent has moved, and undone its work")
 	}
 	wantGone(s.t, s.dir)

@@ -14,59 +14,47 @@ import (
 
 func newTaskGraph(a *app) *cobra.Command {
 	var format string
-	cmd := &cobra.Command{
-		Use:     "graph",
-		Short:   "Show what depends on what",
-		Example: "  ralph task graph --format mermaid",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{"text", "dot", "mermaid"}, format) {
-				return fieldError("--format", format, "text", "dot", "mermaid")
-			}
-			var tasks []ralph.Task
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) {
-				tasks, err = tx.Tasks(store.TaskFilter{})
-				return err
-			}); err != nil {
-				return err
-			}
-			slices.SortFunc(tasks, func(x, y ralph.Task) int { return int(x.ID - y.ID) })
-			_, err := io.WriteString(a.out, drawGraph(tasks, format))
+	cmd := newCommand("graph", func(cmd *cobra.Command, _ []string) error {
+		if err := oneOf("--format", format, "text", "dot", "mermaid"); err != nil {
 			return err
-		},
-	}
+		}
+		tasks, err := read(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Task, error) {
+			return tx.Tasks(store.TaskFilter{})
+		})
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(tasks, func(x, y ralph.Task) int { return int(x.ID - y.ID) })
+		_, err = io.WriteString(a.out, drawGraph(tasks, format))
+		return err
+	})
 	cmd.Flags().StringVar(&format, "format", "text", "text, dot or mermaid")
 	return cmd
 }
 
+// A drawing is how a graph is written: what is before and behind it, a task by its
+// number and label, and an arrow by both numbers.
+type drawing struct{ begin, task, arrow, end string }
+
+var drawings = map[string]drawing{
+	"dot":     {"digraph tasks {\n", "  %d [label=%q];\n", "  %d -> %d;\n", "}\n"},
+	"mermaid": {"graph TD\n", "  t%d[\"%s\"]\n", "  t%d --> t%d\n", ""},
+	"text":    {"", "%[2]s\n", "  needs TASK-%[2]d\n", ""},
+}
+
 func drawGraph(tasks []ralph.Task, format string) string {
+	d := drawings[format]
 	var b strings.Builder
-	label := func(t ralph.Task) string { return fmt.Sprintf("TASK-%d %s (%s)", t.ID, oneLine(t.Title, 60), t.Status) }
-	switch format {
-	case "dot":
-		b.WriteString("digraph tasks {\n")
-		for _, t := range tasks {
-			fmt.Fprintf(&b, "  %d [label=%q];\n", t.ID, label(t))
-			for _, d := range t.DependsOn {
-				fmt.Fprintf(&b, "  %d -> %d;\n", t.ID, d)
-			}
+	b.WriteString(d.begin)
+	for _, t := range tasks {
+		label := fmt.Sprintf("TASK-%d %s (%s)", t.ID, oneLine(t.Title, 60), t.Status)
+		if format == "mermaid" {
+			label = strings.ReplaceAll(label, `"`, "#quot;")
 		}
-		b.WriteString("}\n")
-	case "mermaid":
-		b.WriteString("graph TD\n")
-		for _, t := range tasks {
-			fmt.Fprintf(&b, "  t%d[\"%s\"]\n", t.ID, strings.ReplaceAll(label(t), `"`, "#quot;"))
-			for _, d := range t.DependsOn {
-				fmt.Fprintf(&b, "  t%d --> t%d\n", t.ID, d)
-			}
-		}
-	default:
-		for _, t := range tasks {
-			b.WriteString(label(t) + "\n")
-			for _, d := range t.DependsOn {
-				fmt.Fprintf(&b, "  needs TASK-%d\n", d)
-			}
+		fmt.Fprintf(&b, d.task, t.ID, label)
+		for _, on := range t.DependsOn {
+			fmt.Fprintf(&b, d.arrow, t.ID, on)
 		}
 	}
-	return b.String()
+	return b.String() + d.end
 }

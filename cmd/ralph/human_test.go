@@ -15,6 +15,9 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph/internal/beside"
+	"ralph/mcpserver"
 )
 
 // chatTools are the tools of the human profile, by decision 10.
@@ -239,7 +242,7 @@ func TestTheServerForChatsMayDie(t *testing.T) {
 		}
 	})
 	info := func() (v struct {
-		Server     *mcpServer
+		Server     *mcpserver.Background
 		Registered bool
 	},
 	) {
@@ -261,7 +264,7 @@ func TestTheServerForChatsMayDie(t *testing.T) {
 	} else if err := answer.Body.Close(); err != nil {
 		t.Error(err)
 	}
-	connect := func(server *mcpServer) *client {
+	connect := func(server *mcpserver.Background) *client {
 		return chatOn(t, &mcp.StreamableClientTransport{Endpoint: server.URL, HTTPClient: &http.Client{Transport: bearer(strings.TrimSpace(string(token)))}}, nil)
 	}
 	c := connect(before.Server)
@@ -417,7 +420,7 @@ func TestACancelInTheBrowserEndsAClaim(t *testing.T) {
 	s.ralph(0, "task", "add", "Look")
 	s.ralph(0, "task", "claim", "1")
 	server := s.command("serve")
-	server.Env = append(slices.Clone(s.env), dashboardToken+"=a-token-that-is-long-enough")
+	server.Env = append(slices.Clone(s.env), beside.TokenVariable+"=a-token-that-is-long-enough")
 	out, err := server.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

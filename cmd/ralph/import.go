@@ -5,88 +5,65 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"ralph"
 	"ralph/internal/exchange"
+	"ralph/internal/files"
+	"ralph/internal/project"
 	"ralph/store"
 )
 
 // errDryRun ends a transaction whose effects were only to be seen.
 var errDryRun = errors.New("dry run")
 
-func newImport(a *app) *cobra.Command {
-	var format, feature string
-	var dry bool
-	cmd := &cobra.Command{
-		Use: "import FILE|-", Short: "Take over tasks from a checklist, prd.json, beads, GitHub issues, …",
-		Long: `Take over the tasks of a file, or of standard input. The format is found by the
-text. Importing the same file again adds nothing twice: what has changed in it is
-changed here too, as long as nobody has begun the task. See docs/import.md.`,
-		Example: "  ralph import PLAN.md --dry-run\n  gh issue list --json number,title,body,labels,milestone,state,url | ralph import -",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, data, err := a.readInput(args[0])
-			if err != nil {
-				return err
-			}
-			in, err := exchange.Parse(data, format)
-			if err != nil {
-				return usage(inFile(name, err))
-			}
-			if feature != "" {
-				into(&in, feature)
-			}
-			var result store.ImportResult
-			write := a.add
-			if dry {
-				write = a.write
-			}
-			err = write(cmd.Context(), func(tx *store.Tx) error {
-				if result, err = tx.Import(in); err == nil && dry {
-					return errDryRun
-				}
-				return err
-			})
-			var line *store.ImportError
-			switch {
-			case errors.As(err, &line):
-				return inFile(name, err)
-			case err != nil && !errors.Is(err, errDryRun):
-				return err
-			}
-			return a.print(imported{in.Format, dry, result}, func(w io.Writer) error { return sayImport(w, in.Format, dry, result) })
-		},
-	}
-	cmd.Flags().StringVar(&format, "format", "", "read it as this `FORMAT`: "+strings.Join(exchange.Formats(), ", "))
-	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`, which is made if there is none")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be added and changed")
-	return cmd
-}
-
-// into puts all that a file has into one feature: its tasks, and what it knows of
-// features of its own.
-func into(in *ralph.Import, feature string) {
-	in.Features = []ralph.ImportedFeature{{Feature: ralph.Feature{Name: feature}}}
-	for i := range in.Tasks {
-		in.Tasks[i].Feature = feature
-	}
-	for i := range in.Learnings {
-		if in.Learnings[i].Scope == ralph.ScopeFeature {
-			in.Learnings[i].Feature = feature
-		}
-	}
-}
-
 // imported is what `ralph import --json` prints.
 type imported struct {
 	Format string `json:"format"`
 	DryRun bool   `json:"dry_run"`
 	store.ImportResult
+}
+
+func newImport(a *app) *cobra.Command {
+	var format, feature string
+	var dry bool
+	cmd := newCommand("import FILE|-", func(cmd *cobra.Command, args []string) error {
+		name, data, err := a.readInput(args[0])
+		if err != nil {
+			return err
+		}
+		in, err := exchange.Parse(data, format)
+		if err != nil {
+			return usage(inFile(name, err))
+		}
+		if feature != "" {
+			exchange.Into(&in, feature)
+		}
+		var result store.ImportResult
+		change := add[any]
+		if dry {
+			change = alter[any]
+		}
+		_, err = change(cmd.Context(), a, func(tx *store.Tx) (any, error) {
+			if result, err = tx.Import(in); err == nil && dry {
+				err = errDryRun
+			}
+			return nil, err
+		})
+		var line *store.ImportError
+		switch {
+		case errors.As(err, &line):
+			return inFile(name, err)
+		case err != nil && !errors.Is(err, errDryRun):
+			return err
+		}
+		return a.print(imported{in.Format, dry, result}, func(w io.Writer) { sayImport(w, in.Format, dry, result) })
+	})
+	cmd.Flags().StringVar(&format, "format", "", "read it as this `FORMAT`: "+strings.Join(exchange.Formats(), ", "))
+	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`, which is made if there is none")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be added and changed")
+	return cmd
 }
 
 // readInput reads a file, or standard input for "-".
@@ -126,7 +103,7 @@ func inFile(name string, err error) error {
 }
 
 // sayImport lists what became of each task; those that are as they were are only counted.
-func sayImport(w io.Writer, format string, dry bool, r store.ImportResult) error {
+func sayImport(w io.Writer, format string, dry bool, r store.ImportResult) {
 	counts := map[string]int{}
 	for _, t := range r.Tasks {
 		counts[t.Action]++
@@ -159,68 +136,38 @@ func sayImport(w io.Writer, format string, dry bool, r store.ImportResult) error
 	}
 	fmt.Fprintf(w, "%s: %s\n", format, strings.Join(sums, ", "))
 	if dry {
-		_, err := fmt.Fprintln(w, "This was a dry run: nothing has been changed.")
-		return err
+		fmt.Fprintln(w, "This was a dry run: nothing has been changed.")
 	}
-	return nil
 }
 
 func newExport(a *app) *cobra.Command {
 	var format, output string
-	cmd := &cobra.Command{
-		Use: "export", Short: "Write the tasks for another tool, or for another project",
-		Long: `Write all tasks. jsonl is ralph's own format: importing it elsewhere makes the
-same queue. The others are for other tools. See docs/import.md.`,
-		Example: "  ralph export --format jsonl > queue.jsonl\n  ralph export --format markdown --output PLAN.md", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(exchange.ExportFormats(), format) {
-				return fieldError("--format", format, exchange.ExportFormats()...)
-			}
-			q, err := a.queue(cmd)
+	cmd := newCommand("export", func(cmd *cobra.Command, _ []string) error {
+		if err := oneOf("--format", format, exchange.ExportFormats()...); err != nil {
+			return err
+		}
+		var text strings.Builder
+		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			q, err := p.Queue(cmd.Context(), db)
 			if err != nil {
 				return err
 			}
-			if output == "" {
-				return exchange.Write(a.out, format, q)
-			}
-			var text strings.Builder
-			if err := exchange.Write(&text, format, q); err != nil {
-				return err
-			}
-			path, err := a.path(output)
-			if err != nil {
-				return err
-			}
-			return writeWhole(path, []byte(text.String()), 0o644)
-		},
-	}
+			return exchange.Write(&text, format, q)
+		})
+		if err != nil {
+			return err
+		}
+		if output == "" {
+			_, err := io.WriteString(a.out, text.String())
+			return err
+		}
+		path, err := a.path(output)
+		if err != nil {
+			return err
+		}
+		return files.Write(path, []byte(text.String()), 0o644)
+	})
 	cmd.Flags().StringVar(&format, "format", "jsonl", "`FORMAT`: "+strings.Join(exchange.ExportFormats(), ", "))
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `FILE` instead of standard output")
 	return cmd
-}
-
-// queue reads all that can be exported.
-func (a *app) queue(cmd *cobra.Command) (q exchange.Queue, err error) {
-	err = a.with(cmd.Context(), func(p *project, db *store.DB) error {
-		q.Project = filepath.Base(p.root)
-		return db.View(cmd.Context(), func(tx *store.Tx) error {
-			if q.Features, err = tx.Features(); err != nil {
-				return err
-			}
-			if q.Disciplines, err = tx.Disciplines(); err != nil {
-				return err
-			}
-			if q.Tasks, err = tx.Tasks(store.TaskFilter{}); err != nil {
-				return err
-			}
-			q.IDs = map[int64]string{}
-			for _, t := range q.Tasks {
-				q.IDs[t.ID] = store.ExportKey(t)
-			}
-			q.Learnings, err = tx.Learnings(store.LearningFilter{})
-			q.Learnings = slices.DeleteFunc(q.Learnings, func(l ralph.Learning) bool { return l.Scope == ralph.ScopeTask })
-			return err
-		})
-	})
-	return q, err
 }

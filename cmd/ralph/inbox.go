@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"ralph/internal/advice"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -14,44 +16,27 @@ import (
 
 func newInbox(a *app) *cobra.Command {
 	var interactive bool
-	cmd := &cobra.Command{
-		Use: "inbox", Short: "List all that waits for a person, with the command that settles it",
-		Long: `List all that waits for a person, with the command that settles it. With
---interactive each is asked about, one after the other; what is settled is settled
-at once, so that leaving in the middle loses nothing.`,
-		Example: "  ralph inbox\n  ralph inbox -i", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if interactive {
-				return a.settleAll(cmd)
+	cmd := newCommand("inbox", func(cmd *cobra.Command, _ []string) error {
+		if interactive {
+			return a.settleAll(cmd)
+		}
+		return showOf(cmd.Context(), a, read, advice.Inbox, func(w io.Writer, inbox []store.InboxItem) {
+			if len(inbox) == 0 {
+				fmt.Fprintln(w, "nothing waits for you")
 			}
-			var inbox []store.InboxItem
-			if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = tx.Inbox(); return err }); err != nil {
-				return err
+			for _, i := range inbox {
+				sayItem(w, i, false)
+				fmt.Fprintf(w, "           → %s\n", i.Command)
 			}
-			return a.print(inbox, func(w io.Writer) error {
-				if len(inbox) == 0 {
-					_, err := fmt.Fprintln(w, "nothing waits for you")
-					return err
-				}
-				for _, i := range inbox {
-					if err := sayItem(w, i, false); err != nil {
-						return err
-					}
-					if _, err := fmt.Fprintf(w, "           → %s\n", i.Command); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
+		})
+	})
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "settle them one after the other")
 	return cmd
 }
 
 // sayItem prints what waits; its options with numbers, if one is to be chosen.
-func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
-	_, err := fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), text.VisibleLine(i.Title))
+func sayItem(w io.Writer, i store.InboxItem, numbered bool) {
+	fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), text.VisibleLine(i.Title))
 	sayWhole(w, "           ", i.Text)
 	for _, l := range i.Diff {
 		fmt.Fprintf(w, "           %s\n", printable(l))
@@ -69,7 +54,6 @@ func sayItem(w io.Writer, i store.InboxItem, numbered bool) error {
 		}
 		fmt.Fprintf(w, "           %s %s\n", mark, text.VisibleLine(o))
 	}
-	return err
 }
 
 // sayWhole prints a text with all its lines, each behind the same blanks.

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"ralph/internal/state"
 )
 
 // documents are all pages that people read, by their paths from here.
@@ -65,7 +67,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			if link != "" {
 				target = filepath.Join(filepath.Dir(path), link)
 			}
-			if !exists(target) {
+			if !state.Exists(target) {
 				t.Errorf("%s: the link %s leads nowhere", path, m[1])
 			}
 			if anchor != "" && !slices.Contains(anchors(pages[target]), anchor) {

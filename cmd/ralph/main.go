@@ -33,29 +33,6 @@ func run() int {
 	return complain(a, err)
 }
 
-// A statusError is an error with an exit status of its own.
-type statusError struct {
-	status int
-	err    error // nil: what there is to say has been said
-}
-
-func (e *statusError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.status)
-	}
-	return e.err.Error()
-}
-
-func (e *statusError) Unwrap() error { return e.err }
-
-// usage marks an error as one of usage or configuration.
-func usage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &statusError{ralph.ExitUsage, err}
-}
-
 // complain prints an error in one line and returns the exit status (unattended,
 // "Ending a run"). It is the only place where errors become statuses.
 func complain(a *app, err error) int {
@@ -66,18 +43,19 @@ func complain(a *app, err error) int {
 	if systemd.Journalled(a.err) {
 		name = systemd.Prefix(slog.LevelError) + name
 	}
-	var status *statusError
+	var status *ralph.ExitError
 	if errors.As(err, &status) {
-		if status.err != nil {
-			fmt.Fprintln(a.err, name, status.err)
+		if status.Err != nil {
+			fmt.Fprintln(a.err, name, status.Err)
 		}
-		return status.status
+		return status.Status
 	}
 	fmt.Fprintln(a.err, name, err)
 	var field *ralph.FieldError
 	var bad *config.Error
 	switch {
-	case errors.As(err, &field), errors.As(err, &bad), errors.Is(err, ralph.ErrNotFound), errors.Is(err, ralph.ErrConflict), errors.Is(err, ralph.ErrInvariant), errors.Is(err, loop.ErrLocked):
+	case errors.As(err, &field), errors.As(err, &bad), errors.Is(err, ralph.ErrNotFound), errors.Is(err, ralph.ErrConflict),
+		errors.Is(err, ralph.ErrInvariant), errors.Is(err, loop.ErrLocked):
 		return ralph.ExitUsage
 	}
 	return ralph.ExitFailure

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ralph/internal/messagesapi"
+	"ralph/loop/agent/claude"
 	"ralph/loop/agent/scripted"
 )
 
@@ -93,7 +94,7 @@ func answers(turn scripted.Turn) []messagesapi.Turn {
 			command := "cat >" + step.Arg + " <<'END OF FILE'\n" + step.Text + "END OF FILE"
 			list = append(list, tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": command, "description": "write " + filepath.Base(step.Arg)}}))
 		case "call":
-			list = append(list, tools(messagesapi.Tool{Name: toolPrefix + step.Arg, Input: json.RawMessage(step.Text)}))
+			list = append(list, tools(messagesapi.Tool{Name: claude.SignalPrefix + step.Arg, Input: json.RawMessage(step.Text)}))
 		}
 	}
 	return append(list, messagesapi.Turn{Text: "I have said what there is to say."})

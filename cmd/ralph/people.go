@@ -2,19 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"ralph"
-	"ralph/internal/proc"
-	"ralph/store"
+	"ralph/internal/state"
 )
 
 // What a session does instead of a command that only people may give.
@@ -118,107 +112,22 @@ func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 // The queues of other projects are nothing to the session: ralph's own tests run
 // in sessions too.
 func (a *app) refuseInSession(ctx context.Context, instead string) error {
-	p, err := a.locate(ctx)
-	if err != nil || !exists(filepath.Join(p.state, databaseName)) {
+	dir, err := a.dir()
+	if err != nil {
+		return nil //nolint:nilerr // what is wrong the command itself says
+	}
+	home, err := state.Find(ctx, dir)
+	if err != nil || !state.Exists(home.File(state.Database)) {
 		return nil //nolint:nilerr // there is no queue to decide on; what is wrong the command itself says
 	}
-	markers, within := a.enclosing(p)
-	if len(markers) == 0 && !within {
-		return nil
-	}
 	command := oneLine(strings.Join(append([]string{"ralph"}, os.Args[1:]...), " "), 200)
-	name, err := a.recordAttempt(ctx, p, markers, within, command)
+	name, err := home.Inside(ctx, a.environ, command)
 	if name == "" && err == nil {
 		return nil // its session is another project's
 	}
-	refusal := fmt.Errorf("`%s` is for people, and this is %s: %s", command, name, instead)
 	if err != nil {
-		refusal = fmt.Errorf("`%s` is for people, and this may be a session of an agent, which cannot be told (%w): %s", command, err, instead)
+		return usage(fmt.Errorf("`%s` is for people, and this may be a session of an agent, which cannot be told (%w): %s",
+			command, err, instead))
 	}
-	return usage(refusal)
-}
-
-// enclosing looks for what only a process of a session has: its variables, which a
-// parent may still have, a cgroup, or a descent from the run itself. A run is known
-// by the lock that it holds, and another ralph that has commands checked by the
-// database that it has open.
-func (a *app) enclosing(p *project) (markers []string, within bool) {
-	add := func(environ []string) {
-		for _, entry := range environ {
-			if id, ok := strings.CutPrefix(entry, "RALPH_SESSION_ID="); ok && id != "" && !slices.Contains(markers, id) {
-				markers = append(markers, id)
-			}
-		}
-	}
-	add(a.environ)
-	kin := proc.Lineage()
-	for i, k := range kin {
-		add(k.Environ)
-		supervised := i > 0 && kin[i-1].Supervises()
-		within = within || i > 0 && k.HasOpen(filepath.Join(p.state, "run.lock")) || supervised && k.HasOpen(filepath.Join(p.state, databaseName))
-	}
-	for _, id := range proc.GroupMarkers() {
-		if !slices.Contains(markers, id) {
-			markers = append(markers, id)
-		}
-	}
-	return markers, within
-}
-
-// recordAttempt notes the command with the session that gave it, and names that;
-// "" if it is none of this project.
-func (a *app) recordAttempt(ctx context.Context, p *project, markers []string, within bool, command string) (name string, err error) {
-	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{MustExist: true})
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	var s ralph.Session
-	look := func(tx *store.Tx) error {
-		for _, id := range markers {
-			if strings.HasSuffix(id, "-"+p.state) { // a check before a task is begun, see loop
-				within = true
-			}
-			switch found, err := tx.Session(id); {
-			case err == nil && found.ID == id:
-				s = found
-				return nil
-			case err != nil && !notThere(err):
-				return err
-			}
-		}
-		if !within {
-			return nil
-		}
-		open, err := tx.OpenSessions()
-		for _, o := range open {
-			if o.Origin == ralph.FromLoop && o.Worker == "" {
-				s = o
-			}
-		}
-		return err
-	}
-	if err := db.View(ctx, look); err != nil {
-		return "", err
-	}
-	if s.ID == "" {
-		if within {
-			return "a process that a run or a check of ralph's has started", nil
-		}
-		return "", nil
-	}
-	name = fmt.Sprintf("session %.8s on TASK-%d of an agent", s.ID, s.TaskID)
-	if s.CompletedAt.IsZero() {
-		err = db.Tx(ctx, func(tx *store.Tx) error { return tx.RecordAttempt(s, command) })
-	}
-	return name, err
-}
-
-// notThere tells that no session has the id, or that it is none.
-func notThere(err error) bool {
-	var field *ralph.FieldError
-	return errors.Is(err, ralph.ErrNotFound) || errors.As(err, &field)
+	return usage(fmt.Errorf("`%s` is for people, and this is %s: %s", command, name, instead))
 }

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"time"
 
+	"ralph/internal/advice"
+
 	"ralph"
 	"ralph/internal/report"
 	"ralph/internal/systemd"
@@ -221,7 +223,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 		if run, err = tx.Run(result.RunID); err != nil {
 			return err
 		}
-		if inbox, err = tx.Inbox(); err != nil {
+		if inbox, err = advice.Inbox(tx); err != nil {
 			return err
 		}
 		sessions, err := tx.Sessions(store.SessionFilter{Run: run.ID})
@@ -240,7 +242,7 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			lines[s.TaskID].sessions++
 			lines[s.TaskID].cost += s.CostUSD
 			lines[s.TaskID].notes = append(lines[s.TaskID].notes, s.Notes...)
-			flags, err := flagged(tx, s.ID)
+			flags, err := report.Flagged(tx, s.ID)
 			if err != nil {
 				return err
 			}

@@ -9,88 +9,84 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/project"
+	"ralph/loop"
 	"ralph/prompt"
 	"ralph/store"
 )
-
-func newPrompt(a *app) *cobra.Command {
-	var template, chat bool
-	cmd := &cobra.Command{
-		Use: "prompt [TASK]", Short: "Print what the next session of a task would be told",
-		Long: `Print the next prompt of a task; on stderr, how large each section is and what
-the budget had no room for. Tokens are estimates: no tokenizer is public.`,
-		Example: "  ralph prompt 12\n  ralph prompt --template > prompt.tmpl", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case template:
-				_, err := fmt.Fprintln(a.out, prompt.OwnTemplate)
-				return err
-			case len(args) == 0:
-				return usage(errors.New("give a task, such as: ralph prompt 12"))
-			}
-			id, err := ralph.ParseTaskID(args[0])
-			if err != nil {
-				return err
-			}
-			var built prompt.Prompt
-			err = a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				l, err := newLoop(cmd.Context(), a, p, db)
-				if err != nil {
-					return err
-				}
-				strange, _, err := l.Strangers(cmd.Context(), id)
-				if err != nil {
-					return err
-				}
-				paths := make([]string, len(strange))
-				for i, f := range strange {
-					paths[i] = f.Path
-				}
-				return db.View(cmd.Context(), func(tx *store.Tx) error {
-					t, err := tx.Task(id)
-					if err != nil {
-						return err
-					}
-					if chat {
-						built, err = l.ChatPrompt(tx, t)
-					} else {
-						built, err = l.BuildPrompt(tx, t, paths...)
-					}
-					return err
-				})
-			})
-			if err != nil {
-				return err
-			}
-			v := promptView{built.Text, built.Sections, append([]string{}, built.LeftOut...)}
-			return a.print(v, func(w io.Writer) error {
-				if _, err := io.WriteString(w, built.Text); err != nil {
-					return err
-				}
-				if !strings.HasSuffix(built.Text, "\n") {
-					fmt.Fprintln(a.err) // a template may end anywhere
-				}
-				bytes, tokens := 0, 0
-				for _, s := range built.Sections {
-					fmt.Fprintf(a.err, "%-14s %7d bytes, about %6d tokens\n", s.Name, s.Bytes, s.Tokens)
-					bytes, tokens = bytes+s.Bytes, tokens+s.Tokens
-				}
-				fmt.Fprintf(a.err, "%-14s %7d bytes, about %6d tokens (estimated)\n", "together", bytes, tokens)
-				for _, l := range built.LeftOut {
-					fmt.Fprintln(a.err, "left out:", l)
-				}
-				return nil
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&chat, "chat", false, "what ralph task claim gives to a chat, with the latest checkpoint")
-	cmd.Flags().BoolVar(&template, "template", false, "print ralph's own prompt as a template to start from (prompt.template, docs/prompt.md)")
-	return cmd
-}
 
 // promptView is what `prompt --json` prints.
 type promptView struct {
 	Text     string               `json:"text"`
 	Sections []prompt.SectionSize `json:"sections"` // in the order of the text
 	LeftOut  []string             `json:"left_out"` // what the budget had no room for
+}
+
+func newPrompt(a *app) *cobra.Command {
+	var template, chat bool
+	cmd := newCommand("prompt [TASK]", func(cmd *cobra.Command, args []string) error {
+		switch {
+		case template:
+			_, err := fmt.Fprintln(a.out, prompt.OwnTemplate)
+			return err
+		case len(args) == 0:
+			return usage(errors.New("give a task, such as: ralph prompt 12"))
+		}
+		id, err := ralph.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		var built prompt.Prompt
+		err = a.withLoop(cmd.Context(), func(_ *project.Project, l *loop.Loop) error {
+			strange, _, err := l.Strangers(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			paths := make([]string, len(strange))
+			for i, f := range strange {
+				paths[i] = f.Path
+			}
+			return l.Store.View(cmd.Context(), func(tx *store.Tx) error {
+				t, err := tx.Task(id)
+				if err != nil {
+					return err
+				}
+				if chat {
+					built, err = l.ChatPrompt(tx, t)
+				} else {
+					built, err = l.BuildPrompt(tx, t, paths...)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		v := promptView{built.Text, built.Sections, append([]string{}, built.LeftOut...)}
+		if err := a.print(v, func(w io.Writer) { fmt.Fprint(w, built.Text) }); err != nil || a.json {
+			return err
+		}
+		sayPrompt(a.err, built)
+		return nil
+	})
+	cmd.Flags().BoolVar(&chat, "chat", false, "what ralph task claim gives to a chat, with the latest checkpoint")
+	cmd.Flags().BoolVar(&template, "template", false,
+		"print ralph's own prompt as a template to start from (prompt.template, docs/prompt.md)")
+	return cmd
+}
+
+// sayPrompt says how large a prompt is.
+func sayPrompt(w io.Writer, built prompt.Prompt) {
+	if !strings.HasSuffix(built.Text, "\n") {
+		fmt.Fprintln(w) // a template may end anywhere
+	}
+	bytes, tokens := 0, 0
+	for _, s := range built.Sections {
+		fmt.Fprintf(w, "%-14s %7d bytes, about %6d tokens\n", s.Name, s.Bytes, s.Tokens)
+		bytes, tokens = bytes+s.Bytes, tokens+s.Tokens
+	}
+	fmt.Fprintf(w, "%-14s %7d bytes, about %6d tokens (estimated)\n", "together", bytes, tokens)
+	for _, l := range built.LeftOut {
+		fmt.Fprintln(w, "left out:", l)
+	}
 }

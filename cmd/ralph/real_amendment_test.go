@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ralph/internal/messagesapi"
+	"ralph/internal/state"
 )
 
 // TestRealAmendment: approving an amendment of the contract while the agent works
@@ -29,7 +30,7 @@ func TestRealAmendment(t *testing.T) {
 	s.run(0, "amendment", "propose", "1", "--patch", `{"contracts":{"verify":["test -f b.txt"]}}`, "--rationale", "it is called b.txt")
 	person := make(chan error, 1)
 	go func() {
-		waitFor(t, func() bool { return exists(filepath.Join(s.dir, "half.txt")) })
+		waitFor(t, func() bool { return state.Exists(filepath.Join(s.dir, "half.txt")) })
 		person <- s.command("amendment", "approve", "1").Run()
 	}()
 	out := s.run(0, "run")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ralph/internal/messagesapi"
+	"ralph/internal/state"
 )
 
 // bash is a use of the agent's shell.
@@ -232,7 +233,7 @@ func TestRealIdle(t *testing.T) {
 	s := newStage(t, turns(bash("timeout 5 sh -c 'while :; do :; done'; echo x > computed.txt"), messagesapi.Turn{Hang: true}))
 	s.run(0, "task", "add", "Compute")
 	s.has(s.run(5, "run", "--session-idle", "3s", "--max-sessions", "1"), "timed out: idle for 3s")
-	if !exists(filepath.Join(s.dir, "computed.txt")) {
+	if !state.Exists(filepath.Join(s.dir, "computed.txt")) {
 		t.Error("the command was stopped while it computed")
 	}
 }
@@ -247,7 +248,7 @@ func TestRealPermissionAsk(t *testing.T) {
 	waitFor(t, func() bool { return strings.Contains(s.run(0, "inbox"), "ralph permission allow 1") })
 	s.run(0, "permission", "allow", "1")
 	s.has(wait(0), "stands still: may it use Bash", "TASK-1 → completed")
-	if !exists(filepath.Join(s.dir, "published.txt")) {
+	if !state.Exists(filepath.Join(s.dir, "published.txt")) {
 		t.Error("what was allowed was not done")
 	}
 }

@@ -9,11 +9,13 @@ import (
 
 	"ralph"
 	"ralph/internal/messagesapi"
+	"ralph/internal/state"
+	"ralph/loop/agent/claude"
 )
 
 // state has the agent report a phase.
-func state(phase string) messagesapi.Turn {
-	return tools(messagesapi.Tool{Name: stateTool, Input: map[string]any{"state": phase, "metadata": map[string]any{"files": []string{"a.txt"}}}})
+func reportsPhase(phase string) messagesapi.Turn {
+	return tools(messagesapi.Tool{Name: claude.StateTool, Input: map[string]any{"state": phase, "metadata": map[string]any{"files": []string{"a.txt"}}}})
 }
 
 // write has the agent write a file with its own tool.
@@ -27,14 +29,14 @@ func write(path, content string) messagesapi.Turn {
 func TestRealStates(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, turns(
-		state("analyzing"), bash("ls"), state("implementing"), bash("echo x > a.txt"), state("testing"), bash("go test ./... || true"),
-		state("committing"), bash("git add a.txt && git commit -qm a"), state("reviewing"), bash("git show --stat"), done("made it"), finished,
+		reportsPhase("analyzing"), bash("ls"), reportsPhase("implementing"), bash("echo x > a.txt"), reportsPhase("testing"), bash("go test ./... || true"),
+		reportsPhase("committing"), bash("git add a.txt && git commit -qm a"), reportsPhase("reviewing"), bash("git show --stat"), done("made it"), finished,
 
 		bash("cat a.txt"), write("b.txt", "x\n"), bash("cat b.txt"), bash("go test ./... || true"), write("b.txt", "xx\n"), bash("go test ./... || true"),
 		bash("git add b.txt && git commit -qm b"), done("made it"), finished,
 
 		// Long enough after the report that what is seen is of another moment.
-		bash("cat a.txt"), state("implementing"), bash("sleep 1.5; sed -i s/x/y/ a.txt"), bash("go test ./... || true"), done("made it"), finished,
+		bash("cat a.txt"), reportsPhase("implementing"), bash("sleep 1.5; sed -i s/x/y/ a.txt"), bash("go test ./... || true"), done("made it"), finished,
 	))
 	for _, task := range []struct {
 		title string
@@ -99,17 +101,17 @@ func TestRealStates(t *testing.T) {
 // the model is told why.
 func TestRealEnforce(t *testing.T) {
 	t.Parallel()
-	edits := turns(write("early.txt", "x\n"), state("implementing"), write("late.txt", "x\n"), done("made it"), finished)
+	edits := turns(write("early.txt", "x\n"), reportsPhase("implementing"), write("late.txt", "x\n"), done("made it"), finished)
 	s := newStage(t, edits)
 	s.configure("sessions: {enforce: true}")
 	s.run(0, "task", "add", "Make", "--verify", "test -f late.txt && ! test -f early.txt")
 	s.has(s.run(0, "run"), "TASK-1 → completed: done and verified")
-	s.has(s.api.Requests()[1].Text, "Report your phase before you change files: call "+stateTool)
+	s.has(s.api.Requests()[1].Text, "Report your phase before you change files: call "+claude.StateTool)
 
 	free := newStage(t, edits)
 	free.run(0, "task", "add", "Make", "--verify", "test -f late.txt")
 	free.has(free.run(0, "run"), "TASK-1 → completed: done and verified")
-	if !exists(filepath.Join(free.dir, "early.txt")) {
+	if !state.Exists(filepath.Join(free.dir, "early.txt")) {
 		t.Error("without sessions.enforce an edit was refused")
 	}
 }

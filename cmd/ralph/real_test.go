@@ -17,6 +17,8 @@ import (
 
 	"ralph/internal/messagesapi"
 	"ralph/internal/sandbox"
+	"ralph/internal/state"
+	"ralph/loop/agent/claude"
 )
 
 // claudeVersion is the version of the CLI that was measured; another one can be
@@ -58,7 +60,7 @@ func installClaude(ctx context.Context) (path string, err error) {
 // install has npm install a package into a folder, unless the file that is wanted of
 // it is there, which it returns.
 func install(ctx context.Context, dir, name, path string) (_ string, err error) {
-	if exists(path) {
+	if state.Exists(path) {
 		return path, nil
 	}
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -72,7 +74,7 @@ func install(ctx context.Context, dir, name, path string) (_ string, err error) 
 		return "", err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	if exists(path) {
+	if state.Exists(path) {
 		return path, nil // another process has been faster
 	}
 	limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
@@ -81,7 +83,7 @@ func install(ctx context.Context, dir, name, path string) (_ string, err error) 
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.Join(err, errors.New(string(out)))
 	}
-	if !exists(path) {
+	if !state.Exists(path) {
 		return "", errors.New(path + " was not installed")
 	}
 	return path, nil
@@ -207,7 +209,7 @@ func (s *stage) has(text string, parts ...string) {
 }
 
 func say(verb string, input map[string]any) messagesapi.Tool {
-	return messagesapi.Tool{Name: toolPrefix + verb, Input: input}
+	return messagesapi.Tool{Name: claude.SignalPrefix + verb, Input: input}
 }
 
 func tools(use ...messagesapi.Tool) messagesapi.Turn { return messagesapi.Turn{Tools: use} }
@@ -316,7 +318,7 @@ func TestRealPermissions(t *testing.T) {
 	})
 	s.run(0, "task", "add", "Reach out")
 	s.has(s.run(0, "run"), "TASK-1 → completed")
-	if exists(outside) || !exists(filepath.Join(s.dir, "fine.txt")) {
+	if state.Exists(outside) || !state.Exists(filepath.Join(s.dir, "fine.txt")) {
 		t.Error("the rules did not hold, or refused what they should not")
 	}
 	s.has(s.api.Requests()[1].Text, "denied by ralph (root)")

@@ -34,7 +34,7 @@ func TestRealWorker(t *testing.T) {
 	t.Parallel()
 	claim := tools(messagesapi.Tool{Name: "mcp__ralph__claim_task", Input: map[string]any{}})
 	s := newStage(t, turns(
-		claim, done("made it"), state("implementing"), bash("echo x > a.txt"), done("made it, really"), finished,
+		claim, done("made it"), reportsPhase("implementing"), bash("echo x > a.txt"), done("made it, really"), finished,
 		claim, bash("echo x > b.txt"), finished,
 	))
 	s.run(0, "task", "add", "Make a.txt", "--verify", "test -f a.txt")

@@ -1,39 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// Groups of `ralph help`: what people do.
-const (
-	groupSetUp = "setup"
-	groupQueue = "queue"
-	groupRun   = "run"
-	groupAsk   = "decide"
-	groupSelf  = "self"
-	groupLook  = "look"
-	groupKeep  = "keep"
-)
-
 func newRoot(a *app) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "ralph",
-		Short: "Work through a queue of tasks with a coding agent, and check what it says",
-		Long: `ralph works through a queue of tasks with a coding agent while nobody watches. It
-picks the next task, tells the agent what is known, launches it, reads what it
-signals, checks its claims, decides what happens to the task, and goes on.
-
-Exit statuses: 0 all done; 1 ralph itself failed; 2 usage or configuration error;
-3 a task failed; 4 something waits for people; 5 a limit was reached; 6 the agent
-cannot be used; 130 stopped.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	root := noun("ralph")
+	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetIn(a.in)
@@ -41,35 +18,44 @@ cannot be used; 130 stopped.`,
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	// Wrong flags and arguments are errors of usage, exit status 2.
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddGroup(
-		&cobra.Group{ID: groupSetUp, Title: "Set up:"},
-		&cobra.Group{ID: groupQueue, Title: "Fill the queue:"},
-		&cobra.Group{ID: groupRun, Title: "Run:"},
-		&cobra.Group{ID: groupAsk, Title: "Decide:"},
-		&cobra.Group{ID: groupLook, Title: "Look back:"},
-		&cobra.Group{ID: groupSelf, Title: "Drive yourself, with `task claim`, `task complete` and `task release`:"},
-		&cobra.Group{ID: groupKeep, Title: "Keep:"},
-	)
-	root.SetHelpCommandGroupID(groupKeep)
-	root.SetCompletionCommandGroupID(groupKeep)
-	add := func(group string, commands ...*cobra.Command) {
-		for _, c := range commands {
-			c.GroupID = group
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"setup", "Set up:", []*cobra.Command{
+			newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a),
+		}},
+		{"queue", "Fill the queue:", []*cobra.Command{
+			newTask(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
+		}},
+		{"run", "Run:", []*cobra.Command{
+			newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a),
+		}},
+		{"decide", "Decide:", []*cobra.Command{
+			newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newAmendment(a), newResolve(a), newApprove(a),
+			newPermission(a),
+		}},
+		{"look", "Look back:", []*cobra.Command{
+			newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a), newSnapshot(a),
+		}},
+		{"self", "Drive yourself, with `task claim`, `task complete` and `task release`:", []*cobra.Command{
+			newToken(a), newInitMCP(a), newMCP(a),
+		}},
+		{"keep", "Keep:", []*cobra.Command{newDB(a)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
 			root.AddCommand(c)
 		}
 	}
-	add(groupSetUp, newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a))
-	add(groupQueue, newTask(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a))
-	add(groupRun, newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a))
-	add(groupAsk, newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newAmendment(a), newResolve(a), newApprove(a), newPermission(a))
-	add(groupLook, newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a), newSnapshot(a))
-	add(groupSelf, newToken(a), newInitMCP(a), newMCP(a))
-	add(groupKeep, newDB(a))
+	root.SetHelpCommandGroupID("keep")
+	root.SetCompletionCommandGroupID("keep")
 	root.AddCommand(newHook(a), newScriptedAgent(a), newMan(a))
 	a.forPeople(root)
 	checkArguments(root)
-	if err := a.complete(root); err != nil {
-		panic(err) // a flag that has a completion already, which only a change of this package can cause
+	if err := errors.Join(explain(root), a.complete(root)); err != nil {
+		panic(err) // which only a change of this package can cause
 	}
 	return root
 }
@@ -92,14 +78,4 @@ func checkArguments(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		checkArguments(c)
 	}
-}
-
-// noun is a command that only has subcommands.
-func noun(use, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(commands...)
-	return cmd
 }

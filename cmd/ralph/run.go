@@ -1,46 +1,57 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"ralph"
+	"ralph/internal/beside"
 	"ralph/internal/config"
-	"ralph/internal/retention"
+	"ralph/internal/project"
 	"ralph/internal/schedule"
+	"ralph/internal/state"
 	"ralph/internal/systemd"
 	"ralph/internal/text"
 	"ralph/loop"
-	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 
-// toolPrefix stands before the tools that signal, as the model sees them.
-const toolPrefix = claude.ToolPrefix + "ralph_signal_"
+// A keyFlag overrides a key of the configuration.
+type keyFlag struct{ flag, key, usage string }
 
-// stateTool is how the model sees the tool by which it reports its phases.
-const stateTool = claude.ToolPrefix + "update_session_state"
+// addKeys gives a command flags that override keys.
+func addKeys(cmd *cobra.Command, flags []keyFlag) {
+	for _, f := range flags {
+		cmd.Flags().String(f.flag, "", f.usage+" ("+f.key+")")
+	}
+}
 
-// A limitFlag overrides a key of the configuration.
-type limitFlag struct{ flag, key, usage string }
+// setKeys overrides the keys whose flags were given.
+func setKeys(cmd *cobra.Command, p *project.Project, flags []keyFlag) error {
+	for _, f := range flags {
+		if set := cmd.Flags().Lookup(f.flag); set.Changed {
+			if err := p.Config.Set(f.key, "flag", set.Value.String()); err != nil {
+				return usage(err)
+			}
+		}
+	}
+	return nil
+}
 
 // limitFlags are the flags that override a limit of the configuration, for one
 // run (unattended, "Limits").
-var limitFlags = []limitFlag{
+var limitFlags = []keyFlag{
 	{"max-sessions", "limits.max_sessions", "end after `N` sessions"},
 	{"max-tasks", "limits.max_tasks", "end after sessions on `N` tasks"},
 	{"max-duration", "limits.max_duration", "end after this `TIME`, such as 8h"},
@@ -53,6 +64,8 @@ var limitFlags = []limitFlag{
 	{"session-idle", "limits.idle_timeout", "stop a session after this `TIME` without a sign of life"},
 	{"session-turns", "limits.session_turns", "end a session after `N` turns"},
 	{"session-cost", "limits.session_cost_usd", "end a session when it has spent this much, in `USD`"},
+	{"metrics-addr", "metrics.addr", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469"},
+	{"on-red", "verify.on_red", "what to do when the verification fails before any work, `HOW`: stop, first or go"},
 }
 
 // always is the value of between that leaves no hour out.
@@ -71,7 +84,7 @@ type runOptions struct {
 	report string
 	serve  bool
 
-	beside   bystanders
+	beside   beside.Bystanders
 	daemon   bool
 	schedule string
 	between  string
@@ -79,61 +92,30 @@ type runOptions struct {
 
 func newRun(a *app) *cobra.Command {
 	var o runOptions
-	cmd := &cobra.Command{
-		Use:   "run",
-		Short: "Work through the queue",
-		Long: `Work through the queue until nothing is left that can be worked on, a limit is
-reached, the agent cannot be used, or it is stopped. The project's own commands run
-once before the first session; what is red by then ends the run before anything is
-spent, unless it names its failing tests or --on-red says otherwise. Ctrl-C once ends after the
-session in progress (which is given shutdown_grace), twice at once.
-
-A daemon waits for new tasks and answers instead of ending. With --schedule it
-works in batches: each begins when the schedule says, is a run of its own with its
-limits, and ends when nothing is left to do. With --between sessions begin only
-within that window of the day; one in progress at its end goes on to its own.
-Times are those of this machine unless a zone is named. The limits of a run do not
-count the time for which it waited like this; in a daemon without a schedule they
-are those of each day, and at a limit it waits for midnight.
-
-Exit statuses: 0 everything is done; 1 ralph itself failed; 2 usage or
-configuration error; 3 a task failed; 4 what is left waits for people; 5 a limit
-of the run was reached; 6 the agent cannot be used; 130 stopped.`,
-		Example: "  ralph run --max-cost 5 --max-duration 8h\n  ralph run --task 12 --model opus\n  ralph run --dry-run\n" +
-			"  ralph run --between 22:00-06:00\n  ralph run --schedule '0 22 * * 1-5' --max-cost 20",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			set := map[string]string{}
-			for _, l := range append(limitFlags[:len(limitFlags):len(limitFlags)], limitFlag{"metrics-addr", "metrics.addr", ""}, limitFlag{"on-red", "verify.on_red", ""}) {
-				if f := cmd.Flags().Lookup(l.flag); f.Changed {
-					set[l.key] = f.Value.String()
-				}
-			}
-			return runQueue(cmd.Context(), a, o, set)
-		},
-	}
+	cmd := newCommand("run", func(cmd *cobra.Command, _ []string) error { return runQueue(cmd, a, o) })
+	addKeys(cmd, limitFlags)
 	f := cmd.Flags()
-	for _, l := range limitFlags {
-		f.String(l.flag, "", l.usage+" ("+l.key+")")
-	}
-	f.String("metrics-addr", "", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469")
-	f.String("on-red", "", "what to do when the verification fails before any work: stop, first or go (`HOW`; verify.on_red)")
 	f.StringVar(&o.task, "task", "", "work on this task alone")
 	f.StringVar(&o.model, "model", "", "use this model for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&o.noWait, "no-wait", false, "end instead of waiting for the agent (rate limits)")
 	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")
-	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches, which begin as this `CRON` says: '0 22 * * 1-5', @daily, or 'CRON_TZ=Europe/Berlin 0 22 * * *'")
-	f.StringVar(&o.between, "between", "", "begin sessions only within this `WINDOW` of the day: 22:00-06:00, or '22:00-06:00 Europe/Berlin'")
+	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches, which begin as this `CRON` says: "+
+		"'0 22 * * 1-5', @daily, or 'CRON_TZ=Europe/Berlin 0 22 * * *'")
+	f.StringVar(&o.between, "between", "",
+		"begin sessions only within this `WINDOW` of the day: 22:00-06:00, or '22:00-06:00 Europe/Berlin'")
 	f.BoolVar(&o.serve, "serve", false, "serve the dashboard meanwhile, as ralph serve does (dashboard.addr)")
-	f.StringVar(&o.format, "format", "text", "text, json (one event a line) or github (annotations and a summary of the step)")
-	f.StringVar(&o.report, "report", "", "leave a report in `FILE`: JUnit XML, Markdown or JSON, by its ending (.xml, .md, .json)")
+	f.StringVar(&o.format, "format", "text",
+		"text, json (one event a line) or github (annotations and a summary of the step)")
+	f.StringVar(&o.report, "report", "",
+		"leave a report in `FILE`: JUnit XML, Markdown or JSON, by its ending (.xml, .md, .json)")
 	return cmd
 }
 
-func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) error {
-	if o.format != "text" && o.format != "json" && o.format != formatGitHub {
-		return usage(fieldError("--format", o.format, "text", "json", formatGitHub))
+func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
+	ctx := cmd.Context()
+	if err := oneOf("--format", o.format, "text", "json", formatGitHub); err != nil {
+		return err
 	}
 	if err := o.checkReport(a); err != nil {
 		return err
@@ -142,45 +124,43 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 	if err != nil {
 		return err
 	}
-	open := p.open
+	open := p.Open
 	if !o.dryRun {
-		open = p.begin
+		open = p.Begin
 	}
 	db, err := open(ctx)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if err := p.refuseUnapproved(db); err != nil {
+	if err := p.RefuseUnapproved(db); err != nil {
 		return o.notBegun(ctx, a, db, err)
 	}
-	if why := p.waitsForApproval(); why != "" {
+	if why := p.WaitsForApproval(); why != "" {
 		fmt.Fprintf(a.err, "ralph: %s; the approved version is used\n", why)
 	}
-	for key, value := range set {
-		if err := p.config.Set(key, "flag", value); err != nil {
-			return usage(err)
-		}
+	if err := setKeys(cmd, p, limitFlags); err != nil {
+		return err
 	}
 	if !o.dryRun {
-		if p.held, err = confine(ctx, a, p); err != nil {
+		if p.Held, err = p.Confine(ctx); err != nil {
 			return err
 		}
-		for _, m := range p.held.missing {
+		for _, m := range p.Held.Missing {
 			fmt.Fprintf(a.err, "ralph: %s\n", m)
 		}
 	}
-	l, err := newLoop(ctx, a, p, db)
+	l, err := p.Loop(ctx, db)
 	if err != nil {
 		return err
 	}
 	l.Models.Flag, l.NoWait = o.model, o.noWait
-	if o.beside, err = newBystanders(a, p, db); err != nil {
+	if o.beside, err = beside.New(p, db, version()); err != nil {
 		return err
 	}
 	hours := "--between"
-	if o.between == "" && p.config.Between != always {
-		o.between, hours = p.config.Between, "between"
+	if o.between == "" && p.Config.Between != always {
+		o.between, hours = p.Config.Between, "between"
 	}
 	if err := o.setTimes(l, hours); err != nil {
 		return usage(err)
@@ -189,36 +169,40 @@ func runQueue(ctx context.Context, a *app, o runOptions, set map[string]string) 
 		if l.Task, err = ralph.ParseTaskID(o.task); err != nil {
 			return usage(err)
 		}
-		if err := db.View(ctx, func(tx *store.Tx) error { _, err := tx.Task(l.Task); return err }); err != nil {
+		if err := db.View(ctx, func(tx *store.Tx) error { return tx.CheckTask(l.Task) }); err != nil {
 			return err
 		}
 	}
 	if o.dryRun {
 		return plan(ctx, a.out, l)
 	}
-	if err := preflight(ctx, a, p, l); err != nil {
+	if err := p.Preflight(ctx, l); err != nil {
 		return o.notBegun(ctx, a, db, err)
 	}
-	unlock, err := loop.Lock(p.state)
+	unlock, err := loop.Lock(p.State)
 	if err != nil {
 		return err
 	}
 	// Under the lock: of two runs the second is told of the first, not of its port.
-	if err := o.beside.listen(ctx, a, o.serve); err != nil {
+	var dashboard func(context.Context) (*beside.Dashboard, error)
+	if o.serve {
+		dashboard = func(ctx context.Context) (*beside.Dashboard, error) { return a.openDashboard(ctx, p, db) }
+	}
+	if err := o.beside.Listen(ctx, dashboard); err != nil {
 		return errors.Join(err, unlock())
 	}
 	status, err := o.reported(ctx, a, db, l)
-	if gone := intactAfter(db, err); gone != nil {
-		err = p.lost(ctx, db, l.Place.Tree, gone)
-	} else if kerr := keepWithin(ctx, p, db); kerr != nil {
+	if gone := state.IntactAfter(db, err); gone != nil {
+		err = p.Lost(ctx, db, l.Place.Tree, gone)
+	} else if kerr := p.Tidy(ctx, db); kerr != nil {
 		l.Log.Warn("old transcripts could not be handled", "error", kerr)
 	}
-	o.beside.close()
+	o.beside.Close()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
 	if status != ralph.ExitOK {
-		return &statusError{status: status}
+		return &ralph.ExitError{Status: status}
 	}
 	return nil
 }
@@ -239,40 +223,6 @@ func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
 		if l.Between, err = schedule.ParseBetween(o.between, time.Local); err != nil {
 			return fmt.Errorf("%s: %w", hours, err)
 		}
-	}
-	return nil
-}
-
-// keepWithin keeps the transcripts within the budget of retention.
-func keepWithin(ctx context.Context, p *project, db *store.DB) error {
-	var open []ralph.Session
-	if err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
-		open, err = tx.OpenSessions()
-		return err
-	}); err != nil {
-		return err
-	}
-	inProgress := map[string]bool{}
-	for _, s := range open {
-		inProgress[s.ID] = true
-	}
-	r := p.config.Retention
-	return retention.Apply(ctx, filepath.Join(p.state, "sessions"), inProgress, retention.Limits{Size: int64(r.SizeMiB) << 20, Age: r.Age}, time.Now())
-}
-
-// preflight finds what would stop the first session, before one is opened.
-func preflight(ctx context.Context, a *app, p *project, l *loop.Loop) error {
-	agent, ok := l.Agent.(*claude.Agent)
-	if !ok {
-		return nil
-	}
-	skips := p.config.Agent.PermissionMode == "bypassPermissions" || slices.Contains(slices.Concat(p.config.Agent.Command, p.config.Agent.ExtraArgs), "--dangerously-skip-permissions")
-	if os.Geteuid() == 0 && skips && a.getenv("IS_SANDBOX") == "" {
-		return usage(errors.New("claude refuses to skip permissions as root (agent.permission_mode: bypassPermissions, or --dangerously-skip-permissions in agent.extra_args): " +
-			"run ralph as another user, or let the agent ask ralph (agent.permission_mode: default)"))
-	}
-	if _, err := agent.Version(ctx, p.root); err != nil {
-		return &statusError{ralph.ExitAgent, fmt.Errorf("the agent cannot be used: %w", err)}
 	}
 	return nil
 }
@@ -341,7 +291,8 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 					if onTerminal(a.out) {
 						over = "\r\x1b[K" // a countdown may stand there
 					}
-					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n", over, l.Session.Grace)
+					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n",
+						over, l.Session.Grace)
 				}
 			} else {
 				cancel()
@@ -362,7 +313,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 			return 0, err
 		}
 	}
-	leave := o.beside.start(ctx, from, over)
+	leave := o.beside.Start(ctx, from, over)
 	shown := make(chan error)
 	go func() { shown <- progress.follow(over) }()
 	result, err := l.Serve(now)
@@ -376,25 +327,9 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	return result.Status, summary(context.WithoutCancel(ctx), a.out, l.Store, result)
 }
 
-// onTerminal reports whether what is printed is seen as it comes.
-func onTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// newLog is the log of a run: lines for a terminal, or for systemd's journal.
-func newLog(a *app) *slog.Logger {
-	if systemd.Journalled(a.err) {
-		return slog.New(systemd.NewHandler(a.err))
-	}
-	return slog.New(slog.NewTextHandler(a.err, nil))
-}
-
-// protocol is what systemd tells a service alone.
-var protocol = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"}
-
 // plan says what a run would do.
-func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
+func plan(ctx context.Context, out io.Writer, l *loop.Loop) error {
+	var w bytes.Buffer
 	var queue []ralph.Task
 	var unaccepted []int64
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -407,35 +342,31 @@ func plan(ctx context.Context, w io.Writer, l *loop.Loop) error {
 		return err
 	}
 	if len(unaccepted) > 0 {
-		fmt.Fprintln(w, "!", loop.Outside(unaccepted))
+		fmt.Fprintln(&w, "!", loop.Outside(unaccepted))
 	}
-	fmt.Fprintf(w, "queue: %d pending", len(queue))
+	fmt.Fprintf(&w, "queue: %d pending", len(queue))
 	for i, t := range queue {
-		if l.Task != 0 && t.ID != l.Task {
-			continue
-		}
-		if i < 5 || t.ID == l.Task {
-			fmt.Fprintf(w, "\n  TASK-%d %s", t.ID, oneLine(t.Title, 100))
+		if l.Task == 0 && i < 5 || t.ID == l.Task {
+			fmt.Fprintf(&w, "\n  TASK-%d %s", t.ID, oneLine(t.Title, 100))
 		}
 	}
 	if len(queue) == 0 {
-		fmt.Fprint(w, " (`ralph task add TITLE --verify COMMAND` adds a task)")
+		fmt.Fprint(&w, " (`ralph task add TITLE --verify COMMAND` adds a task)")
 	}
 	if len(queue) > 5 && l.Task == 0 {
-		fmt.Fprintf(w, "\n  and %d more", len(queue)-5)
+		fmt.Fprintf(&w, "\n  and %d more", len(queue)-5)
 	}
 	lim := l.Limits
-	fmt.Fprintf(w, "\nlimits: %d sessions, %d tasks, %s, $%.2f, $%.2f a day; a session: %s, idle %s, %d turns, $%.2f\n", lim.MaxSessions, lim.MaxTasks,
-		span(lim.MaxSeconds), lim.MaxCostUSD, lim.MaxDayCostUSD, span(lim.SessionSeconds), span(lim.IdleSeconds), lim.SessionTurns, lim.SessionCostUSD)
-	if err := sayPlace(ctx, w, l); err != nil {
-		return err
+	fmt.Fprintf(&w, "\nlimits: %d sessions, %d tasks, %s, $%.2f, $%.2f a day; a session: %s, idle %s, %d turns, $%.2f\n",
+		lim.MaxSessions, lim.MaxTasks, span(lim.MaxSeconds), lim.MaxCostUSD, lim.MaxDayCostUSD,
+		span(lim.SessionSeconds), span(lim.IdleSeconds), lim.SessionTurns, lim.SessionCostUSD)
+	sayPlace(ctx, &w, l)
+	verification := strings.Join(l.Check.Commands, "; ")
+	if verification == "" {
+		verification = "none for the project (set verify in ralph.yaml)"
 	}
-	agent := "agent: " + strings.Join(agentCommand(l), " ")
-	if len(l.Check.Commands) == 0 {
-		_, err := fmt.Fprintf(w, "%s\nverification: none for the project (set verify in ralph.yaml)\n", agent)
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%s\nverification: %s\n", agent, strings.Join(l.Check.Commands, "; "))
+	fmt.Fprintf(&w, "agent: %s\nverification: %s\n", project.AgentCommand(l), verification)
+	_, err := out.Write(w.Bytes())
 	return err
 }
 
@@ -444,17 +375,17 @@ const looseNamed = 5
 
 // sayPlace says where a run works, and which files there are nobody's to commit but
 // the person's.
-func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) error {
+func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
 	files, branch, err := l.Strangers(ctx, 0)
 	if err != nil {
-		_, err := fmt.Fprintf(w, "what is uncommitted cannot be seen: %s\n", oneLine(err.Error(), 300))
-		return err
+		fmt.Fprintf(w, "what is uncommitted cannot be seen: %s\n", oneLine(err.Error(), 300))
+		return
 	}
 	if branch != "" {
 		fmt.Fprintf(w, "on %s\n", oneLine(branch, 200))
 	}
 	if len(files) == 0 {
-		return nil
+		return
 	}
 	var names []string
 	for _, f := range files[:min(len(files), looseNamed)] {
@@ -468,15 +399,7 @@ func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) error {
 	if n := len(files) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	_, err = fmt.Fprintf(w, "uncommitted, and not the agent's to commit: %s%s\n", strings.Join(names, ", "), more)
-	return err
-}
-
-func agentCommand(l *loop.Loop) []string {
-	if agent, ok := l.Agent.(*claude.Agent); ok {
-		return agent.Command()
-	}
-	return nil
+	fmt.Fprintf(w, "uncommitted, and not the agent's to commit: %s%s\n", strings.Join(names, ", "), more)
 }
 
 // span is a duration in seconds for people.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ralph"
 	"ralph/loop/agent/scripted"
 )
 
@@ -13,15 +14,12 @@ import (
 // tests run.
 func newScriptedAgent(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:                "scripted-agent [CLAUDE'S ARGUMENTS]",
-		Short:              "Behave as claude does, after a script",
-		Hidden:             true,
-		DisableFlagParsing: true,
+		Use: "scripted-agent [CLAUDE'S ARGUMENTS]", Hidden: true, DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
 			if status := scripted.Main(ctx, args, a.in, a.out, a.err, os.Getenv); status != 0 {
-				return &statusError{status: status}
+				return &ralph.ExitError{Status: status}
 			}
 			return nil
 		},

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ralph/internal/beside"
 )
 
 // TestTheDashboardByHTTPS: with a certificate it serves other machines, which have
@@ -32,7 +34,7 @@ func TestTheDashboardByHTTPS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.env = append(s.env, dashboardToken+"=a-token-for-this-test-alone")
+	s.env = append(s.env, beside.TokenVariable+"=a-token-for-this-test-alone")
 	d := serveProject(t, s, "0.0.0.0:0", "serve", "--tls-cert", "box.pem", "--tls-key", "box.key")
 	if !strings.HasPrefix(d.url, "https://127.0.0.1:") {
 		t.Fatalf("it is on %s", d.url)

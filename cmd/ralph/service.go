@@ -9,10 +9,13 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"ralph/internal/project"
+	"ralph/internal/state"
 	"ralph/internal/systemd"
 )
 
@@ -25,94 +28,78 @@ type serviceOptions struct {
 
 func newService(a *app) *cobra.Command {
 	var o serviceOptions
-	cmd := &cobra.Command{
-		Use:   "service",
-		Short: "Have systemd run this project's queue as a daemon",
-		Long: `Have systemd run ` + "`ralph run --daemon`" + ` for this project: from the start of the
-session or of the machine on, started anew when it fails, watched while it works.
-Each project has a service of its own. docs/service.md tells how to set up a
-machine for it.
-
-A service of your user (the default) runs as you, with your files and logins. One
-of the system needs root to install, and runs as --user.`,
-		Example: "  ralph service install\n  ralph service install -- --between 22:00-06:00 --max-cost 20\n  ralph service status",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	// sub is a subcommand that may have flags of `ralph run` behind it, if its usage says so.
+	sub := func(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
+		cmd := newCommand(use, func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) })
+		if strings.Contains(use, "--") {
+			cmd.Args = cobra.ArbitraryArgs
+		}
+		return cmd
 	}
+	cmd := noun("service",
+		sub("install [-- FLAGS OF RUN]", func(ctx context.Context, args []string) error {
+			return installService(ctx, a, o, args)
+		}),
+		sub("uninstall", func(ctx context.Context, _ []string) error { return uninstallService(ctx, a, o) }),
+		sub("status", func(ctx context.Context, _ []string) error { return serviceStatus(ctx, a, o) }),
+		sub("print [-- FLAGS OF RUN]", func(ctx context.Context, args []string) error {
+			_, u, _, err := newUnit(ctx, a, o, args)
+			if err != nil {
+				return err
+			}
+			text, err := u.Text()
+			if err != nil {
+				return usage(err)
+			}
+			_, err = io.WriteString(a.out, text)
+			return err
+		}))
 	f := cmd.PersistentFlags()
 	f.BoolVar(&o.system, "system", false, "a service of the system, not of your user")
 	f.StringVar(&o.name, "name", "", "call it ralph-`NAME` (default: the project's directory)")
 	f.StringVar(&o.user, "user", "", "with --system: run as this `USER` (default: who called sudo)")
-	cmd.AddCommand(
-		&cobra.Command{
-			Use: "install [-- FLAGS OF RUN]", Short: "Write the unit, start the service now and at every start", Example: "  ralph service install\n  ralph service install -- --schedule '0 22 * * 1-5'",
-			RunE: func(cmd *cobra.Command, args []string) error { return installService(cmd.Context(), a, o, args) },
-		},
-		&cobra.Command{
-			Use: "uninstall", Short: "Stop the service and remove the unit; the project stays", Example: "  ralph service uninstall", Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return uninstallService(cmd.Context(), a, o) },
-		},
-		&cobra.Command{
-			Use: "status", Short: "Say how the service is", Example: "  ralph service status --json", Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return serviceStatus(cmd.Context(), a, o) },
-		},
-		&cobra.Command{
-			Use: "print [-- FLAGS OF RUN]", Short: "Print the unit, without installing it", Example: "  ralph service print > ralph-app.service",
-			RunE: func(cmd *cobra.Command, args []string) error {
-				u, _, err := newUnit(cmd.Context(), a, o, args)
-				if err != nil {
-					return err
-				}
-				text, err := u.Text()
-				if err != nil {
-					return usage(err)
-				}
-				_, err = io.WriteString(a.out, text)
-				return err
-			},
-		},
-	)
 	return cmd
 }
 
 // newUnit is the project's unit as the flags say, and the systemd that it is for.
 // args are further flags of `ralph run`.
-func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (u systemd.Unit, m systemd.Manager, err error) {
-	p, err := a.project(ctx)
-	if err != nil {
-		return u, m, err
+func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
+	p *project.Project, u systemd.Unit, m systemd.Manager, err error,
+) {
+	if p, err = a.project(ctx); err != nil {
+		return p, u, m, err
 	}
 	run := newRun(a)
 	if err := run.ParseFlags(args); err != nil {
-		return u, m, usage(fmt.Errorf("flags of ralph run: %w", err))
+		return p, u, m, usage(fmt.Errorf("flags of ralph run: %w", err))
 	}
 	if run.Flags().NArg() > 0 {
-		return u, m, usage(fmt.Errorf("flags of ralph run: %q is none; write them behind --", run.Flags().Arg(0)))
+		return p, u, m, usage(fmt.Errorf("flags of ralph run: %q is none; write them behind --", run.Flags().Arg(0)))
 	}
 	if o.user != "" && !o.system {
-		return u, m, usage(errors.New("--user is for a service of the system: add --system"))
+		return p, u, m, usage(errors.New("--user is for a service of the system: add --system"))
 	}
-	c := p.config.Config
+	c := p.Config.Config
 	u = systemd.Unit{
-		Name: o.name, Dir: p.root, RunArgs: args, Path: os.Getenv("PATH"), System: o.system,
+		Name: o.name, Dir: p.Root, RunArgs: args, Path: os.Getenv("PATH"), System: o.system,
 		StopTimeout: c.ShutdownGrace + c.Agent.ExitGrace + c.Agent.KillGrace + settleTime,
 	}
 	if u.Name == "" {
-		u.Name = filepath.Base(p.root)
+		u.Name = filepath.Base(p.Root)
 	}
 	if u.Binary, err = os.Executable(); err != nil {
-		return u, m, err
+		return p, u, m, err
 	}
 	config := "/etc"
 	if o.system {
 		if u.User, err = serviceUser(o.user); err != nil {
-			return u, m, err
+			return p, u, m, err
 		}
 	} else if config, err = os.UserConfigDir(); err != nil {
-		return u, m, err
+		return p, u, m, err
 	}
 	u.EnvFile = filepath.Join(config, "ralph", "service.env")
-	return u, systemd.NewManager(o.system, config, a.environ), nil
+	return p, u, systemd.NewManager(o.system, config, a.environ), nil
 }
 
 // settleTime is what a stopped session takes to be settled. A verification that
@@ -137,60 +124,50 @@ func serviceUser(name string) (string, error) {
 }
 
 func installService(ctx context.Context, a *app, o serviceOptions, args []string) error {
-	u, m, err := newUnit(ctx, a, o, args)
+	p, u, m, err := newUnit(ctx, a, o, args)
 	if err != nil {
 		return err
 	}
 	changed, err := m.Install(ctx, u)
 	if errors.Is(err, systemd.ErrNoSystemd) {
-		return fmt.Errorf("%w: `ralph service print` shows the unit; anything else that keeps a process alive can start `%s -C %s run --daemon`", err, u.Binary, u.Dir)
+		return fmt.Errorf("%w: `ralph service print` shows the unit; anything else that keeps a process alive can start "+
+			"`%s -C %s run --daemon`", err, u.Binary, u.Dir)
 	}
 	if err != nil {
 		return err
 	}
-	state, err := m.Status(ctx, u)
+	now, err := m.Status(ctx, u)
 	if err != nil {
 		return err
 	}
-	return a.print(state, func(w io.Writer) error {
+	return a.print(now, func(w io.Writer) {
 		if changed {
-			fmt.Fprintf(w, "wrote %s\n", state.File)
+			fmt.Fprintf(w, "wrote %s\n", now.File)
 		} else {
-			fmt.Fprintf(w, "%s is as it should be\n", state.File)
+			fmt.Fprintf(w, "%s is as it should be\n", now.File)
 		}
-		if err := sayService(w, m, state); err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "after an upgrade or a change: %s\n", m.Hint("systemctl", "restart", state.Name))
+		sayService(w, m, now)
+		fmt.Fprintf(w, "after an upgrade or a change: %s\n", m.Hint("systemctl", "restart", now.Name))
 		fmt.Fprintf(w, "credentials, if claude is not logged in: %s\n", u.EnvFile)
-		return warnService(ctx, a, w, u)
+		warnService(w, p.Config.Agent.Command[0], u)
 	})
 }
 
 // warnService tells what will keep an installed service from working.
-func warnService(ctx context.Context, a *app, w io.Writer, u systemd.Unit) error {
-	p, err := a.project(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := exec.LookPath(p.config.Agent.Command[0]); err != nil {
-		fmt.Fprintf(w, "warning: %s is not in the PATH that the service has; with sudo, say sudo env PATH=\"$PATH\" ralph service …\n", p.config.Agent.Command[0])
-	}
-	if u.System {
-		return nil
+func warnService(w io.Writer, agent string, u systemd.Unit) {
+	if _, err := exec.LookPath(agent); err != nil {
+		fmt.Fprintf(w, "warning: %s is not in the PATH that the service has; "+
+			"with sudo, say sudo env PATH=\"$PATH\" ralph service …\n", agent)
 	}
 	who, err := user.Current()
-	if err != nil {
-		return err
+	if err == nil && !u.System && !state.Exists(filepath.Join("/var/lib/systemd/linger", who.Username)) {
+		fmt.Fprintf(w, "it ends when you log out, and starts when you log in; so that it does not: loginctl enable-linger %s\n",
+			who.Username)
 	}
-	if !exists(filepath.Join("/var/lib/systemd/linger", who.Username)) {
-		_, err = fmt.Fprintf(w, "it ends when you log out, and starts when you log in; so that it does not: loginctl enable-linger %s\n", who.Username)
-	}
-	return err
 }
 
 func uninstallService(ctx context.Context, a *app, o serviceOptions) error {
-	u, m, err := newUnit(ctx, a, o, nil)
+	_, u, m, err := newUnit(ctx, a, o, nil)
 	if err != nil {
 		return err
 	}
@@ -198,36 +175,33 @@ func uninstallService(ctx context.Context, a *app, o serviceOptions) error {
 	if err != nil {
 		return err
 	}
-	return a.print(map[string]any{"file": m.File(u), "removed": was}, func(w io.Writer) error {
-		if !was {
-			_, err := fmt.Fprintf(w, "%s is not installed\n", u.FileName())
-			return err
-		}
-		_, err := fmt.Fprintf(w, "stopped, and removed %s; the project and its queue are as they were\n", m.File(u))
-		return err
-	})
+	v := map[string]any{"file": m.File(u), "removed": was}
+	if !was {
+		return a.say(v, "%s is not installed", u.FileName())
+	}
+	return a.say(v, "stopped, and removed %s; the project and its queue are as they were", m.File(u))
 }
 
 func serviceStatus(ctx context.Context, a *app, o serviceOptions) error {
-	u, m, err := newUnit(ctx, a, o, nil)
+	_, u, m, err := newUnit(ctx, a, o, nil)
 	if err != nil {
 		return err
 	}
-	state, err := m.Status(ctx, u)
+	now, err := m.Status(ctx, u)
 	if err != nil {
 		return err
 	}
-	return a.print(state, func(w io.Writer) error { return sayService(w, m, state) })
+	return a.print(now, func(w io.Writer) { sayService(w, m, now) })
 }
 
-func sayService(w io.Writer, m systemd.Manager, s systemd.State) error {
+func sayService(w io.Writer, m systemd.Manager, s systemd.State) {
 	switch {
 	case !s.Systemd:
-		_, err := fmt.Fprintf(w, "no service: %v (`ralph status` tells whether a run is active)\n", systemd.ErrNoSystemd)
-		return err
+		fmt.Fprintf(w, "no service: %v (`ralph status` tells whether a run is active)\n", systemd.ErrNoSystemd)
+		return
 	case !s.Installed:
-		_, err := fmt.Fprintf(w, "%s is not installed (`ralph service install`)\n", s.Name)
-		return err
+		fmt.Fprintf(w, "%s is not installed (`ralph service install`)\n", s.Name)
+		return
 	}
 	fmt.Fprintf(w, "%s: %s (%s) since %s", s.Name, s.Active, s.Sub, s.Since)
 	if s.PID != 0 {
@@ -248,6 +222,5 @@ func sayService(w io.Writer, m systemd.Manager, s systemd.State) error {
 	if s.NeedsLoad {
 		fmt.Fprintf(w, "  its unit was changed: %s\n", m.Hint("systemctl", "daemon-reload"))
 	}
-	_, err := fmt.Fprintf(w, "  log: %s\n", m.Hint("journalctl", "-u", s.Name, "-f"))
-	return err
+	fmt.Fprintf(w, "  log: %s\n", m.Hint("journalctl", "-u", s.Name, "-f"))
 }

@@ -15,37 +15,38 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/project"
+	"ralph/internal/show"
 	"ralph/internal/words"
 	"ralph/loop"
+	"ralph/mcpserver"
 	"ralph/store"
 )
 
 // sessionInfo is what `session info` prints.
 type sessionInfo struct {
-	mirror
-	Server     *mcpServer `json:"server"`     // null if none runs in the background
-	Registered bool       `json:"registered"` // .mcp.json has ralph
-	File       string     `json:"session_file"`
+	mcpserver.Mirror
+	Server     *mcpserver.Background `json:"server"`     // null if none runs in the background
+	Registered bool                  `json:"registered"` // .mcp.json has ralph
+	File       string                `json:"session_file"`
 }
 
 func newSessionInfo(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "info", Short: "Show what people work on with a chat, and how it reaches ralph", Example: "  ralph session info --json", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var v sessionInfo
-			err := a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				v.Server, v.Registered, v.File = serverOf(p), registered(p), mirrorPath(p)
-				return db.View(cmd.Context(), func(tx *store.Tx) (err error) { v.mirror, err = a.readMirror(tx, p); return err })
-			})
-			if err != nil {
-				return err
-			}
-			return a.print(v, func(w io.Writer) error { return sayInfo(w, v) })
-		},
-	}
+	return newCommand("info", func(cmd *cobra.Command, _ []string) error {
+		var v sessionInfo
+		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			chats := a.chats(p, db, nil)
+			v.Server, v.Registered, v.File = chats.Server(), chats.Registered(), chats.File
+			return db.View(cmd.Context(), func(tx *store.Tx) (err error) { v.Mirror, err = chats.ReadMirror(tx); return err })
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(v, func(w io.Writer) { sayInfo(w, v) })
+	})
 }
 
-func sayInfo(w io.Writer, v sessionInfo) error {
+func sayInfo(w io.Writer, v sessionInfo) {
 	if len(v.Sessions) == 0 {
 		fmt.Fprint(w, "no active session")
 		if v.ActiveTask != nil {
@@ -55,7 +56,7 @@ func sayInfo(w io.Writer, v sessionInfo) error {
 	}
 	for _, s := range v.Sessions {
 		fmt.Fprintf(w, "%s %s\n", s.Task.ID, oneLine(s.Task.Title, 100))
-		fmt.Fprintf(w, "  claimed   %s by %s", s.ClaimedAt.Local().Format("2006-01-02 15:04"), s.Person)
+		fmt.Fprintf(w, "  claimed   %s by %s", show.Minute(s.ClaimedAt.Time), s.Person)
 		if s.Branch != "" {
 			fmt.Fprintf(w, " on branch %s", oneLine(s.Branch, 100))
 		}
@@ -77,93 +78,75 @@ func sayInfo(w io.Writer, v sessionInfo) error {
 	default:
 		fmt.Fprintln(w, "chats cannot reach ralph: `ralph init-mcp`, and for clients that want a URL `ralph session start`")
 	}
-	_, err := fmt.Fprintf(w, "mirror: %s\n", v.File)
-	return err
+	fmt.Fprintf(w, "mirror: %s\n", v.File)
 }
 
 // sayUse is how full a context is, in a few words.
-func sayUse(u contextUse) string {
+func sayUse(u mcpserver.ContextUse) string {
 	if u.Used == nil {
 		return "not known"
 	}
-	return fmt.Sprintf("%d of %d tokens (%.1f %%, from the %s)", *u.Used, *u.Limit, *u.Percent, map[string]string{"transcript": "chat's transcript", "stream": "agent's stream", "reported": "chat's report"}[u.Source])
+	from := map[string]string{
+		"transcript": "chat's transcript", "stream": "agent's stream", "reported": "chat's report",
+	}[u.Source]
+	return fmt.Sprintf("%d of %d tokens (%.1f %%, from the %s)", *u.Used, *u.Limit, *u.Percent, from)
 }
 
 func newSessionStart(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "start", Short: "Start the MCP server for chats that want a URL, in the background", Example: "  ralph session start", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.begin(cmd.Context(), func(p *project, db *store.DB) error {
-				s, err := a.startMCP(cmd.Context(), p)
-				if err != nil {
-					return err
-				}
-				a.writeMirror(p, db)
-				return a.print(s, func(w io.Writer) error {
-					fmt.Fprintf(w, "MCP server on %s (process %d)\n", s.URL, s.PID)
-					where := "the one in RALPH_MCP_TOKEN"
-					if s.TokenFile != "" {
-						where = "the one in " + s.TokenFile
-					}
-					_, err := fmt.Fprintf(w, "clients send it the header Authorization: Bearer TOKEN, where TOKEN is %s\n", where)
-					return err
-				})
-			})
-		},
-	}
+	return newCommand("start", func(cmd *cobra.Command, _ []string) error {
+		return a.begin(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			chats := a.chats(p, db, nil)
+			s, err := chats.Start(cmd.Context())
+			if err != nil {
+				return err
+			}
+			chats.WriteMirror()
+			where := "the one in RALPH_MCP_TOKEN"
+			if s.TokenFile != "" {
+				where = "the one in " + s.TokenFile
+			}
+			return a.say(s, "MCP server on %s (process %d)\n"+
+				"clients send it the header Authorization: Bearer TOKEN, where TOKEN is %s", s.URL, s.PID, where)
+		})
+	})
 }
 
 func newSessionStop(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "stop", Short: "Stop the MCP server for chats; what is claimed stays claimed", Example: "  ralph session stop", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				stopped, err := stopMCP(cmd.Context(), p)
-				if err != nil {
-					return err
-				}
-				a.writeMirror(p, db)
-				return a.print(map[string]bool{"stopped": stopped}, func(w io.Writer) error {
-					said := "no MCP server was running"
-					if stopped {
-						said = "the MCP server is stopped"
-					}
-					_, err := fmt.Fprintln(w, said)
-					return err
-				})
-			})
-		},
-	}
+	return newCommand("stop", func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			chats := a.chats(p, db, nil)
+			stopped, err := chats.Stop(cmd.Context())
+			if err != nil {
+				return err
+			}
+			chats.WriteMirror()
+			said := "no MCP server was running"
+			if stopped {
+				said = "the MCP server is stopped"
+			}
+			return a.say(map[string]bool{"stopped": stopped}, "%s", said)
+		})
+	})
 }
 
 func newSessionClear(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "clear [TASK]", Short: "Release what is claimed in this work tree, or one task, and forget session.json",
-		Example: "  ralph session clear", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var only int64
-			if len(args) == 1 {
-				var err error
-				if only, err = ralph.ParseTaskID(args[0]); err != nil {
-					return err
-				}
+	return newCommand("clear [TASK]", func(cmd *cobra.Command, args []string) error {
+		only, err := optionalTask(append(args, "")[0])
+		if err != nil {
+			return err
+		}
+		return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
+			released, err := a.clear(cmd.Context(), p, l, only)
+			if err != nil {
+				return err
 			}
-			return a.withLoop(cmd.Context(), func(p *project, l *loop.Loop) error {
-				released, err := a.clear(cmd.Context(), p, l, only)
-				if err != nil {
-					return err
-				}
-				return a.print(map[string][]int64{"released": released}, func(w io.Writer) error {
-					said := "nothing was claimed here"
-					if len(released) > 0 {
-						said = "released " + taskList(released)
-					}
-					_, err := fmt.Fprintln(w, said)
-					return err
-				})
-			})
-		},
-	}
+			said := "nothing was claimed here"
+			if len(released) > 0 {
+				said = "released " + taskList(released)
+			}
+			return a.say(map[string][]int64{"released": released}, "%s", said)
+		})
+	})
 }
 
 func taskList(ids []int64) string {
@@ -174,10 +157,10 @@ func taskList(ids []int64) string {
 	return strings.Join(names, ", ")
 }
 
-func (a *app) clear(ctx context.Context, p *project, l *loop.Loop, only int64) (released []int64, err error) {
+func (a *app) clear(ctx context.Context, p *project.Project, l *loop.Loop, only int64) (released []int64, err error) {
 	released = []int64{}
 	var claims []ralph.Session
-	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if only != 0 {
 			s, err := tx.ClaimOfPerson(only)
 			claims = []ralph.Session{s}
@@ -185,12 +168,13 @@ func (a *app) clear(ctx context.Context, p *project, l *loop.Loop, only int64) (
 		}
 		claims, err = tx.ClaimsOfPeople()
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	left := 0
 	for _, s := range claims {
-		if only == 0 && s.Dir != p.root {
+		if only == 0 && s.Dir != p.Root {
 			left++
 			continue
 		}
@@ -202,42 +186,32 @@ func (a *app) clear(ctx context.Context, p *project, l *loop.Loop, only int64) (
 	if left > 0 || only != 0 {
 		return released, nil
 	}
-	if err := os.Remove(mirrorPath(p)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(a.chats(p, l.Store, l).File); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return released, err
 	}
 	return released, nil
 }
 
 func newSessionWatch(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "watch [TASK]", Short: "Follow what a chat reports, until the task is completed or released",
-		Long: `Print what a chat reports on the tasks that people have claimed, as it comes: progress,
-checkpoints, comments, learnings, the end. It ends with the last of them, or with Ctrl-C.
-How often it looks is session.watch_interval in the configuration. --json prints the
-events of ` + "`ralph events --json`" + `.`,
-		Example: "  ralph session watch 12", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w := chatWatch{app: a}
-			if len(args) == 1 {
-				var err error
-				if w.task, err = ralph.ParseTaskID(args[0]); err != nil {
-					return err
-				}
-			}
-			return a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-				defer stop()
-				w.project, w.db = p, db
-				return w.follow(ctx)
-			})
-		},
-	}
+	return newCommand("watch [TASK]", func(cmd *cobra.Command, args []string) (err error) {
+		w := chatWatch{app: a}
+		if w.task, err = optionalTask(append(args, "")[0]); err != nil {
+			return err
+		}
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			w.chats, w.every, w.db = a.chats(p, db, nil), p.Config.Session.WatchInterval, db
+			return w.follow(ctx)
+		})
+	})
 }
 
 // A chatWatch follows what people's chats report.
 type chatWatch struct {
 	app     *app
-	project *project
+	chats   *mcpserver.Chats
+	every   time.Duration // it looks for what is new
 	db      *store.DB
 	task    int64 // 0 for every claimed one
 	after   int64 // the last event that was seen
@@ -268,7 +242,7 @@ func (w *chatWatch) follow(ctx context.Context) error {
 	if err := w.db.View(ctx, begin); err != nil {
 		return err
 	}
-	tick := time.NewTicker(w.project.config.Session.WatchInterval)
+	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	for {
 		select {
@@ -380,7 +354,7 @@ func (w *chatWatch) line(tx *store.Tx, e ralph.Event) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if u, err := w.app.contextOf(tx, w.project, s); err == nil && u.Percent != nil {
+	if u, err := w.chats.ContextOf(tx, s); err == nil && u.Percent != nil {
 		line += fmt.Sprintf("  (context %.0f %% full)", *u.Percent)
 	}
 	return line, nil

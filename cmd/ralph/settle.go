@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"ralph/internal/advice"
+
 	"github.com/spf13/cobra"
 
 	"ralph/store"
@@ -26,52 +28,59 @@ type choice struct {
 // choices are what settles an item. Where the first has no key, whatever is typed
 // is its text.
 func choices(i store.InboxItem) []choice {
-	comment, task := strconv.FormatInt(i.Comment, 10), strconv.FormatInt(i.TaskID, 10)
-	resolve := func(label string) choice { return choice{"x", label, []string{"resolve", comment}, "decision"} }
-	decide := []choice{
-		{"a", "approve", []string{"resolve", comment, "--approve"}, ""},
-		{"r", "refuse", []string{"resolve", comment, "--refuse"}, ""},
-	}
+	comment, task := strconv.FormatInt(i.Ref.ID, 10), strconv.FormatInt(i.TaskID, 10)
+	// does is a choice whose command has its own words, and asking one that asks for the last.
+	does := func(key, label string, args ...string) choice { return choice{key, label, args, ""} }
+	asking := func(key, label, asks string, args ...string) choice { return choice{key, label, args, asks} }
+	dismiss := asking("x", "dismiss", "decision", "resolve", comment)
+	toTask := does("t", "make a task of it", "suggestion", "task", comment)
 	switch i.Kind {
 	case "question":
-		return []choice{{"", "your answer", []string{"answer", comment}, ""}}
+		return []choice{does("", "your answer", "answer", comment)}
 	case "permission":
-		return []choice{{"a", "allow", []string{"permission", "allow", comment}, ""}, {"d", "deny", []string{"permission", "deny", comment}, ""}}
+		return []choice{
+			does("a", "allow", "permission", "allow", comment), does("d", "deny", "permission", "deny", comment),
+		}
 	case "blocker", "flag":
-		return []choice{{"", "how it was resolved", []string{"resolve", comment}, ""}}
+		return []choice{does("", "how it was resolved", "resolve", comment)}
 	case "conflict":
 		return []choice{
-			{"f", "forget learning " + comment, []string{"learning", "forget", comment}, ""},
-			{"b", "both hold", []string{"learning", "reconcile", comment}, ""},
+			does("f", "forget learning "+comment, "learning", "forget", comment),
+			does("b", "both hold", "learning", "reconcile", comment),
 		}
 	case "amendment":
 		return []choice{
-			{"a", "approve", []string{"amendment", "approve", comment}, ""},
-			{"r", "reject", []string{"amendment", "reject", comment, "--note"}, "reason"},
-			{"d", "show what it changes", []string{"amendment", "show", comment}, ""},
+			does("a", "approve", "amendment", "approve", comment),
+			asking("r", "reject", "reason", "amendment", "reject", comment, "--note"),
+			does("d", "show what it changes", "amendment", "show", comment),
 		}
 	case "review", "nack":
-		return decide
+		return []choice{
+			does("a", "approve", "resolve", comment, "--approve"), does("r", "refuse", "resolve", comment, "--refuse"),
+		}
 	case "dependency":
-		return []choice{{"r", "retry TASK-" + comment, []string{"task", "retry", comment}, ""}, {"u", "wait for it no longer", []string{"task", "unblock", task, "--on", comment}, ""}}
+		return []choice{
+			does("r", "retry TASK-"+comment, "task", "retry", comment),
+			does("u", "wait for it no longer", "task", "unblock", task, "--on", comment),
+		}
 	case "failed":
-		return []choice{{"r", "retry", []string{"task", "retry", task}, ""}, {"c", "cancel", []string{"task", "cancel", task}, ""}}
+		return []choice{does("r", "retry", "task", "retry", task), does("c", "cancel", "task", "cancel", task)}
 	case "claim":
-		return []choice{{"c", "complete", []string{"task", "complete", task}, ""}, {"r", "release", []string{"task", "release", task}, ""}}
+		return []choice{does("c", "complete", "task", "complete", task), does("r", "release", "task", "release", task)}
 	case "proposal":
 		return []choice{
-			{"a", "approve", []string{"suggestion", "approve", task}, ""},
-			{"e", "edit its title", []string{"suggestion", "edit", task, "--title"}, "title"},
-			{"r", "reject", []string{"suggestion", "reject", task, "--reason"}, "reason"},
+			does("a", "approve", "suggestion", "approve", task),
+			asking("e", "edit its title", "title", "suggestion", "edit", task, "--title"),
+			asking("r", "reject", "reason", "suggestion", "reject", task, "--reason"),
 		}
 	case "suggestion":
 		switch {
-		case strings.HasPrefix(i.Command, "ralph suggestion split"):
-			return []choice{{"s", "split in an editor", []string{"suggestion", "split", comment}, ""}, resolve("dismiss")}
-		case strings.HasPrefix(i.Command, "ralph suggestion adopt"):
-			return []choice{{"o", "adopt", []string{"suggestion", "adopt", comment}, ""}, {"t", "make a task of it", []string{"suggestion", "task", comment}, ""}, resolve("dismiss")}
+		case i.Action == "split":
+			return []choice{does("s", "split in an editor", "suggestion", "split", comment), dismiss}
+		case i.Action == "adopt":
+			return []choice{does("o", "adopt", "suggestion", "adopt", comment), toTask, dismiss}
 		}
-		return []choice{{"t", "make a task of it", []string{"suggestion", "task", comment}, ""}, resolve("dismiss")}
+		return []choice{toTask, dismiss}
 	}
 	return nil
 }
@@ -83,8 +92,8 @@ func (a *app) settleAll(cmd *cobra.Command) error {
 	passed := map[string]bool{}
 	settled := 0
 	for {
-		var inbox []store.InboxItem
-		if err := a.read(cmd.Context(), func(tx *store.Tx) (err error) { inbox, err = tx.Inbox(); return err }); err != nil {
+		inbox, err := read(cmd.Context(), a, advice.Inbox)
+		if err != nil {
 			return err
 		}
 		item, left := nextItem(inbox, passed)
@@ -92,9 +101,7 @@ func (a *app) settleAll(cmd *cobra.Command) error {
 			break
 		}
 		fmt.Fprintf(a.out, "\n(%d left)\n", left)
-		if err := sayItem(a.out, *item, true); err != nil {
-			return err
-		}
+		sayItem(a.out, *item, true)
 		done, leave, err := a.ask(cmd, in, *item)
 		if err != nil {
 			return err
@@ -112,7 +119,7 @@ func (a *app) settleAll(cmd *cobra.Command) error {
 	return err
 }
 
-func keyOf(i store.InboxItem) string { return fmt.Sprint(i.Kind, i.TaskID, i.Comment) }
+func keyOf(i store.InboxItem) string { return fmt.Sprint(i.Kind, i.TaskID, i.Ref.ID) }
 
 // nextItem is the first item that nobody has passed over, and how many there are.
 func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.InboxItem, left int) {

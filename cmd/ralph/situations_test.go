@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ralph/internal/messagesapi"
+	"ralph/internal/state"
 )
 
 // A situation is one in which loops that match text or exit statuses are wrong.
@@ -394,12 +395,12 @@ func playSituations(t *testing.T, real bool) {
 			}
 			s.has(s.run(0, "task", "show", id, "--json"), `"status": "`+tt.task+`"`)
 			for _, name := range tt.remains {
-				if !exists(filepath.Join(s.dir, name)) {
+				if !state.Exists(filepath.Join(s.dir, name)) {
 					t.Errorf("%s was undone after it was verified\n%s", name, out)
 				}
 			}
 			for _, name := range tt.lacks {
-				if exists(filepath.Join(s.dir, name)) {
+				if state.Exists(filepath.Join(s.dir, name)) {
 					t.Errorf("%s is there\n%s", name, out)
 				}
 			}

@@ -2,99 +2,87 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/permission"
+	"ralph/internal/project"
+	"ralph/internal/state"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
-	"ralph/loop"
 )
 
 func newSnapshot(a *app) *cobra.Command {
-	cmd := noun("snapshot", "Bring back files that were not committed", newSnapshotList(a), newSnapshotRestore(a))
-	cmd.Long = `Before each session ralph saves what is not committed, untracked files and small
-ignored ones included (git.snapshot). Whatever an agent does with git, it can be
-brought back.`
-	return cmd
+	return noun("snapshot", newSnapshotList(a), newSnapshotRestore(a))
 }
 
 // tree is the project's work tree.
-func (a *app) tree(ctx context.Context) (*project, *worktree.Tree, error) {
+func (a *app) tree(ctx context.Context) (*project.Project, *worktree.Tree, error) {
 	p, err := a.project(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !p.git {
-		return nil, nil, usage(fmt.Errorf("%s is in no git repository, so nothing was saved", p.root))
+	if !p.Git {
+		return nil, nil, usage(fmt.Errorf("%s is in no git repository, so nothing was saved", p.Root))
 	}
-	tree, err := worktree.Open(ctx, p.root, plainState)
+	tree, err := worktree.Open(ctx, p.Root, state.PlainName)
 	return p, tree, err
 }
 
 func newSnapshotList(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List what was saved, newest first", Long: "List what was saved, newest first, with the files that were not committed then.",
-		Example: "  ralph snapshot list", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, tree, err := a.tree(cmd.Context())
+	return newCommand("list", func(cmd *cobra.Command, _ []string) error {
+		_, tree, err := a.tree(cmd.Context())
+		if err != nil {
+			return err
+		}
+		list, err := tree.SavedStates(cmd.Context())
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			files, err := tree.SavedFiles(cmd.Context(), list[i])
 			if err != nil {
 				return err
 			}
-			list, err := tree.SavedStates(cmd.Context())
-			if err != nil {
-				return err
+			list[i].Files = len(files)
+		}
+		return a.print(list, func(w io.Writer) {
+			for _, s := range list {
+				fmt.Fprintf(w, "%4d  %s  %9s  %s\n", s.ID, s.Created.Local().Format("Jan 2 15:04:05"),
+					text.Count(s.Files, "file"), oneLine(s.Message, 100))
 			}
-			for i := range list {
-				files, err := tree.SavedFiles(cmd.Context(), list[i])
-				if err != nil {
-					return err
-				}
-				list[i].Files = len(files)
-			}
-			return a.print(list, func(w io.Writer) error {
-				for _, s := range list {
-					if _, err := fmt.Fprintf(w, "%4d  %s  %9s  %s\n", s.ID, s.Created.Local().Format("Jan 2 15:04:05"), text.Count(s.Files, "file"), oneLine(s.Message, 100)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
+		})
+	})
 }
 
 func newSnapshotRestore(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "restore ID [FILE]...", Short: "Write saved files back",
-		Long: `Write the files of a snapshot that were not committed then back into the work
-tree, all of them or those that are named. The index and the branch stay as they
-are. What stands in their place is saved first, as a snapshot of its own.`,
-		Example: "  ralph snapshot restore 3\n  ralph snapshot restore 3 notes.txt", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0], args[1:]) },
-	}
+	return newCommand("restore ID [FILE]...", func(cmd *cobra.Command, args []string) error {
+		id, err := number("snapshot", args[0])
+		if err != nil {
+			return err
+		}
+		return a.restore(cmd.Context(), id, args[1:])
+	})
 }
 
-func (a *app) restore(ctx context.Context, number string, names []string) error {
-	id, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || id <= 0 {
-		return usage(&ralph.FieldError{Field: fmt.Sprintf("snapshot %q", number), Problem: "is not a number; see `ralph snapshot list`"})
-	}
+func (a *app) restore(ctx context.Context, id int64, names []string) error {
 	p, tree, err := a.tree(ctx)
 	if err != nil {
 		return err
 	}
 	// A session would take the files for its own work.
-	if active, err := loop.Active(p.state); err != nil || active {
+	if active, err := p.Active(); err != nil || active {
 		if err == nil {
-			err = usage(fmt.Errorf("a run is active in this project: `ralph pause` does not end its session; stop it with `ralph stop` first"))
+			err = usage(errors.New("a run is active in this project: `ralph pause` does not end its session; " +
+				"stop it with `ralph stop` first"))
 		}
 		return err
 	}
@@ -106,7 +94,7 @@ func (a *app) restore(ctx context.Context, number string, names []string) error 
 	if err != nil {
 		return err
 	}
-	if files, err = chosen(files, names, a.chdir, p.root, tree); err != nil {
+	if files, err = chosen(files, names, a.chdir, p.Root, tree); err != nil {
 		return usage(err)
 	}
 	scratch, err := os.MkdirTemp("", "ralph-restore-*")
@@ -129,7 +117,7 @@ func (a *app) restore(ctx context.Context, number string, names []string) error 
 	if err := tree.Restore(ctx, saved, files); err != nil {
 		return err
 	}
-	return a.print(map[string]any{"restored": files, "saved": before.ID}, func(w io.Writer) error {
+	return a.print(map[string]any{"restored": files, "saved": before.ID}, func(w io.Writer) {
 		for _, f := range files {
 			fmt.Fprintln(w, oneLine(f, 200))
 		}
@@ -137,8 +125,7 @@ func (a *app) restore(ctx context.Context, number string, names []string) error 
 		if ok {
 			undo = fmt.Sprintf("; what was there before is snapshot %d", before.ID)
 		}
-		_, err := fmt.Fprintf(w, "%d files restored%s\n", len(files), undo)
-		return err
+		fmt.Fprintf(w, "%d files restored%s\n", len(files), undo)
 	})
 }
 
@@ -154,7 +141,7 @@ func chosen(files, names []string, dir, root string, tree *worktree.Tree) ([]str
 	}
 	var list []string
 	for _, name := range names {
-		rel, err := filepath.Rel(follow(root), filepath.Join(follow(here), name))
+		rel, err := filepath.Rel(permission.Follow(root), filepath.Join(permission.Follow(here), name))
 		if err != nil {
 			return nil, err
 		}

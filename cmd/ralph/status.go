@@ -7,9 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"ralph/internal/advice"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/project"
 	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
@@ -33,66 +36,63 @@ type statusView struct {
 }
 
 func newStatus(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "status", Short: "Say what is going on", Example: "  ralph status --json", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var v statusView
-			var now ralph.Time
-			look := func(tx *store.Tx) error {
-				now = tx.Now()
-				run, ok, err := tx.LastRun()
-				if err != nil {
-					return err
-				}
-				if ok {
-					v.Run = &run
-				}
-				if v.Sessions, err = tx.OpenSessions(); err != nil {
-					return err
-				}
-				if v.Counts, err = tx.Counts(); err != nil {
-					return err
-				}
-				if v.Inbox, err = tx.Inbox(); err != nil {
-					return err
-				}
-				if v.Outside, err = tx.Unaccepted(); err != nil {
-					return err
-				}
-				v.Waiting = len(v.Inbox)
-				if v.Windows, err = tx.UsageWindows(); err != nil {
-					return err
-				}
-				if v.Today, err = tx.CostSince(loop.Midnight(now.Time)); err != nil {
-					return err
-				}
-				agent, err := tx.AgentState()
-				if agent.WaitUntil.After(tx.Now().Time) {
-					v.Agent, v.Until = agent.Reason, agent.WaitUntil
-				}
-				return err
-			}
-			err := a.with(cmd.Context(), func(p *project, db *store.DB) error {
-				if err := db.View(cmd.Context(), look); err != nil {
-					return err
-				}
-				active, err := loop.Active(p.state)
-				v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
-				v.Between = p.config.Between
-				if v.Limits = limits(p.config.Limits); v.Running {
-					v.Limits = v.Run.Limits
-				}
-				return err
-			})
+	return newCommand("status", func(cmd *cobra.Command, _ []string) error {
+		var v statusView
+		var now ralph.Time
+		look := func(tx *store.Tx) error {
+			now = tx.Now()
+			run, ok, err := tx.LastRun()
 			if err != nil {
 				return err
 			}
-			return a.print(v, func(w io.Writer) error { return sayStatus(w, v, now) })
-		},
-	}
+			if ok {
+				v.Run = &run
+			}
+			if v.Sessions, err = tx.OpenSessions(); err != nil {
+				return err
+			}
+			if v.Counts, err = tx.Counts(); err != nil {
+				return err
+			}
+			if v.Inbox, err = advice.Inbox(tx); err != nil {
+				return err
+			}
+			if v.Outside, err = tx.Unaccepted(); err != nil {
+				return err
+			}
+			v.Waiting = len(v.Inbox)
+			if v.Windows, err = tx.UsageWindows(); err != nil {
+				return err
+			}
+			if v.Today, err = tx.CostSince(loop.Midnight(now.Time)); err != nil {
+				return err
+			}
+			agent, err := tx.AgentState()
+			if agent.WaitUntil.After(tx.Now().Time) {
+				v.Agent, v.Until = agent.Reason, agent.WaitUntil
+			}
+			return err
+		}
+		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			if err := db.View(cmd.Context(), look); err != nil {
+				return err
+			}
+			active, err := p.Active()
+			v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
+			v.Between = p.Config.Between
+			if v.Limits = p.Limits(); v.Running {
+				v.Limits = v.Run.Limits
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(v, func(w io.Writer) { sayStatus(w, v, now) })
+	})
 }
 
-func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
+func sayStatus(w io.Writer, v statusView, now ralph.Time) {
 	for _, i := range v.Inbox {
 		if i.Kind == "permission" {
 			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s", i.TaskID, text.VisibleLine(i.Text), i.Command)
@@ -135,7 +135,7 @@ func sayStatus(w io.Writer, v statusView, now ralph.Time) error {
 		fmt.Fprintln(w, "!", loop.Outside(v.Outside))
 	}
 	sayWaiting(w, v.Inbox)
-	return sayLimits(w, v, now)
+	sayLimits(w, v, now)
 }
 
 // sayWaiting counts what waits for a person, and names the questions and flags.
@@ -167,7 +167,7 @@ func sayWaiting(w io.Writer, inbox []store.InboxItem) {
 const namedInStatus = 10
 
 // sayLimits has a line for each limit: what is used, and how much may be.
-func sayLimits(w io.Writer, v statusView, now ralph.Time) error {
+func sayLimits(w io.Writer, v statusView, now ralph.Time) {
 	l := v.Limits
 	var r ralph.Run
 	elapsed := "0s"
@@ -201,10 +201,9 @@ func sayLimits(w io.Writer, v statusView, now ralph.Time) error {
 	line("turns of a session", "%d", l.SessionTurns)
 	line("cost of a session", "%s", dollars(l.SessionCostUSD))
 	if v.Run == nil || v.Running {
-		return nil
+		return
 	}
-	_, err := fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", text.Count(v.Run.Sessions, "session"), text.Count(v.Run.Tasks, "task"), dollars(v.Run.CostUSD), took(*v.Run, false, now))
-	return err
+	fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", text.Count(v.Run.Sessions, "session"), text.Count(v.Run.Tasks, "task"), dollars(v.Run.CostUSD), took(*v.Run, false, now))
 }
 
 // took is how long a run has lasted; of a lost one nobody knows.

@@ -134,7 +134,7 @@ func profileClient(t *testing.T, profile string) *mcp.ClientSession {
 			t.Fatal("no session was made: ", err)
 		}
 		server.Env = append(os.Environ(), "RALPH_TASK_ID=1", "RALPH_SESSION_ID="+sessions[0].ID,
-			"RALPH_DB_PATH="+filepath.Join(dir, ".ralph", "ralph.db"), permissionsVariable+"={}")
+			"RALPH_DB_PATH="+filepath.Join(dir, ".ralph", "ralph.db"), "RALPH_PERMISSIONS"+"={}")
 	}
 	return newClient(t, server).session
 }

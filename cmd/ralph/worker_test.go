@@ -17,6 +17,9 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph/internal/state"
+	"ralph/mcpserver"
 )
 
 // A client is a connection to `ralph mcp` in a process of its own.
@@ -244,7 +247,7 @@ func (withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *scriptedProject) serveHTTP() (*exec.Cmd, string) {
 	s.t.Helper()
 	server := s.command("mcp", "--profile", "worker", "--http", "127.0.0.1:0")
-	server.Env = append(slices.Clone(server.Env), tokenVariable+"=secret")
+	server.Env = append(slices.Clone(server.Env), mcpserver.TokenVariable+"=secret")
 	out, err := server.StderrPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -332,7 +335,7 @@ func TestACallWhileADoneIsChecked(t *testing.T) {
 		defer close(closed)
 		c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is completed", false)
 	}()
-	for !exists(filepath.Join(s.dir, "running")) {
+	for !state.Exists(filepath.Join(s.dir, "running")) {
 		if t.Context().Err() != nil {
 			t.Fatal(t.Context().Err())
 		}

@@ -13,6 +13,9 @@ package config
 
 import "time"
 
+// None is the value of a key that names a file or a model where none is wanted.
+const None = "none"
+
 // Config is the whole configuration. The tags of a field say how the key is
 // called (json), what it means (doc), its built-in default in the form that an
 // environment variable has (default), the accepted values (enum), the smallest

@@ -1,7 +1,7 @@
 // Package report writes down what runs came to: for people as text and Markdown,
 // for programs as JSON and JUnit XML, for GitHub Actions as annotations.
 //
-// It is pure but for the writer that it is handed. It never asks a database. It
+// What it says is read at one moment of the database ([OfRun], [Since]). It
 // guarantees that no text of an agent or a person can pass for the report's own:
 // whatever it contains, the XML stays well-formed, a Markdown cell stays a cell and
 // an annotation stays one.

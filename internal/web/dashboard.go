@@ -26,7 +26,6 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/report"
 	"ralph/internal/web/localhttp"
 	"ralph/loop/agent"
 	"ralph/store"
@@ -52,10 +51,6 @@ type Server struct {
 
 	// Active reports whether a run has the project now.
 	Active func() (bool, error)
-	// Report says what a run came to; the last one for 0.
-	Report func(tx *store.Tx, run int64) (report.Report, error)
-	// Since says what all sessions came to that began since a moment.
-	Since func(tx *store.Tx, since time.Time) (report.Report, error)
 	// Control asks something of the run: one of ralph.Control….
 	Control func(ctx context.Context, control string) error
 	// Settle ends the claims that a person's decision is the end of, and that nobody

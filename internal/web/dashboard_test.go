@@ -14,10 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"ralph"
-	"ralph/internal/report"
 	"ralph/internal/web"
 	"ralph/loop/agent/claude"
 	"ralph/signals"
@@ -49,21 +47,10 @@ func newSite(t testing.TB) *site {
 		Limits: ralph.Limits{MaxSessions: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 20},
 		Log:    slog.New(slog.NewTextHandler(s.log, nil)),
 		Active: func() (bool, error) { return true, nil },
-		Report: func(tx *store.Tx, run int64) (report.Report, error) {
-			sessions, err := tx.Sessions(store.SessionFilter{Run: run})
-			tasks := map[int64]ralph.Task{}
-			for _, x := range sessions {
-				if err == nil {
-					tasks[x.TaskID], err = tx.Task(x.TaskID)
-				}
-			}
-			return report.New(sessions, tasks, nil), err
-		},
-		Since: func(tx *store.Tx, since time.Time) (report.Report, error) { return report.New(nil, nil, nil), nil },
+		Reader: claude.NewReader,
 		Control: func(ctx context.Context, what string) error {
 			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 		},
-		Reader: claude.NewReader,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/store"
 )
 
@@ -18,6 +19,7 @@ type item struct {
 }
 
 func newItem(i store.InboxItem) item {
+	i.Command = advice.Command(i)
 	it := item{InboxItem: i, Look: waits[i.Kind]}
 	if i.Kind == "suggestion" || i.Kind == "flag" {
 		it.Sort, it.Text, _ = strings.Cut(i.Text, ": ")
@@ -29,7 +31,7 @@ func newItem(i store.InboxItem) item {
 func left(until, now ralph.Time) float64 { return max(0, math.Floor(until.Sub(now.Time).Seconds())) }
 
 // Anchor is the item's place on the page of the inbox.
-func (i item) Anchor() string { return fmt.Sprintf("w-%s-%d-%d", i.Kind, i.TaskID, i.Comment) }
+func (i item) Anchor() string { return fmt.Sprintf("w-%s-%d-%d", i.Kind, i.TaskID, i.Ref.ID) }
 
 // Choices are the answers that an agent offers to its question.
 func (i item) Choices() []option { return options(i.Options, i.Preferred) }

@@ -126,10 +126,10 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 // nothing since.
 func (a *app) addResults(tx *store.Tx, v *summary) error {
 	v.ResultsOf = "The last 24 hours"
-	r, err := a.Since(tx, tx.Now().Add(-24*time.Hour))
+	r, err := report.Since(tx, tx.Now().Add(-24*time.Hour))
 	if err == nil && len(r.Tasks) == 0 {
 		v.ResultsOf = "The last run"
-		r, err = a.Report(tx, 0)
+		r, err = report.OfRun(tx, 0)
 	}
 	slices.Reverse(r.Tasks) // what was worked on last comes first
 	v.Results, v.MoreResults = paged(r.Tasks, overviewResults)

@@ -101,7 +101,7 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v := runView{runRow: rows[0]}
-	if v.Report, err = a.Report(tx, id); err != nil {
+	if v.Report, err = report.OfRun(tx, id); err != nil {
 		return view{}, err
 	}
 	tasks := v.Report.Tasks

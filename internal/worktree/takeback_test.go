@@ -24,51 +24,62 @@ func TestTakeBack(t *testing.T) {
 		{"nothing", base, "true", "", worktree.TakenBack{}, ""},
 		{
 			"changed, removed and added", base, "echo x >> a; rm b; rm -r d; mkdir -p e/f; echo y > e/f/g; chmod +x a", "",
-			worktree.TakenBack{Files: []string{"a", "b", "d/c", "e/f/g"}}, "",
+			worktree.TakenBack{Files: []string{"a", "b", "d/c", "e/f/g"}},
+			"",
 		},
 		{
 			"a person's uncommitted files", base + "echo mine >> a; echo mine > new; rm b", "echo x > a; rm new; echo y > b", "",
-			worktree.TakenBack{Files: []string{"a", "b", "new"}}, "",
+			worktree.TakenBack{Files: []string{"a", "b", "new"}},
+			"",
 		},
 		{
 			"a person's edits meanwhile", base, "echo x >> a; echo x >> b; echo y > new; echo z > other", "echo mine >> a; rm other",
-			worktree.TakenBack{Files: []string{"b", "new"}, Left: []string{"a", "other"}}, "echo x >> a; echo mine >> a",
+			worktree.TakenBack{Files: []string{"b", "new"}, Left: []string{"a", "other"}},
+			"echo x >> a; echo mine >> a",
 		},
 		{"what was staged", base, "echo x >> a; echo y > new; git rm -q b; git add -A", "", worktree.TakenBack{Files: []string{"a", "b", "new"}}, ""},
 		{
 			"a person's staged file stays in the index", base + "echo mine >> a; git add a; echo more >> a", "echo x >> a; echo x >> b; git add b", "",
-			worktree.TakenBack{Files: []string{"a", "b"}}, "",
+			worktree.TakenBack{Files: []string{"a", "b"}},
+			"",
 		},
 		{
 			"commits stay, with what they have", base + "echo mine > p", "echo x >> a; git commit -qam x; echo y >> a; echo z >> b; echo q >> p; git add p; git commit -qm p; rm p", "",
-			worktree.TakenBack{Files: []string{"a", "b", "p"}}, "echo q >> p; echo x >> a; git add a p; git commit -qm x",
+			worktree.TakenBack{Files: []string{"a", "b", "p"}},
+			"echo q >> p; echo x >> a; git add a p; git commit -qm x",
 		},
 		{
 			"a person commits meanwhile", base, "echo x >> a; echo y > new", "git add a; git commit -qm mine",
-			worktree.TakenBack{Left: []string{"new"}}, "echo x >> a; git add a; git commit -qm mine; echo y > new",
+			worktree.TakenBack{Left: []string{"new"}},
+			"echo x >> a; git add a; git commit -qm mine; echo y > new",
 		},
 		{
 			"a folder in a file's place", base, "rm a; mkdir a; echo x > a/x; rm -r d; echo d > d", "",
-			worktree.TakenBack{Files: []string{"a", "a/x", "d", "d/c"}}, "",
+			worktree.TakenBack{Files: []string{"a", "a/x", "d", "d/c"}},
+			"",
 		},
 		{
 			"a person's file in such a folder", base, "rm a; mkdir a; echo x > a/x", "echo mine > a/mine",
-			worktree.TakenBack{Files: []string{"a/x"}, Left: []string{"a"}}, "rm a; mkdir a; echo mine > a/mine",
+			worktree.TakenBack{Files: []string{"a/x"}, Left: []string{"a"}},
+			"rm a; mkdir a; echo mine > a/mine",
 		},
 		{
 			"an ignored file in such a folder", base + "echo '*.o' > .gitignore", "rm a; mkdir a; echo x > a/x; echo o > a/x.o", "",
-			worktree.TakenBack{Files: []string{"a/x"}, Left: []string{"a"}}, "rm a; mkdir a; echo o > a/x.o",
+			worktree.TakenBack{Files: []string{"a/x"}, Left: []string{"a"}},
+			"rm a; mkdir a; echo o > a/x.o",
 		},
 		{
 			"a person's link in a folder's place", base, "echo x >> d/c", "rm -r d; ln -s nowhere d",
-			worktree.TakenBack{Left: []string{"d/c"}}, "rm -r d; ln -s nowhere d",
+			worktree.TakenBack{Left: []string{"d/c"}},
+			"rm -r d; ln -s nowhere d",
 		},
 		{"links and modes", base + "ln -s a l; chmod +x b", "rm l; ln -s b l; chmod -x b", "", worktree.TakenBack{Files: []string{"b", "l"}}, ""},
 		{"before the first commit", "git init -q -b main; echo a > a", "echo x >> a; echo y > b; git add .", "", worktree.TakenBack{Files: []string{"a", "b"}}, "echo x >> a; git add a; echo a > a"},
 		{"names with odd letters", base, "echo x > 'ä b'; echo y > ':(top)q'", "", worktree.TakenBack{Files: []string{":(top)q", "ä b"}}, ""},
 		{
 			"what is spared and what others may have changed", base, "echo x > spared; echo y > others", "",
-			worktree.TakenBack{Left: []string{"others"}}, "echo x > spared; echo y > others",
+			worktree.TakenBack{Left: []string{"others"}},
+			"echo x > spared; echo y > others",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -251,7 +251,9 @@ func (v *Verifier) folder() (string, error) {
 
 // known is what a command says of a state of the work tree; anew is for a failure
 // that is not to be taken from an earlier time. It tells whether the command was run.
-func (v *Verifier) known(ctx context.Context, content, command, dir string, anew bool) (result Outcome, ran bool, err error) {
+func (v *Verifier) known(
+	ctx context.Context, content, command, dir string, anew bool,
+) (result Outcome, ran bool, err error) {
 	ok := false
 	if err := v.Store.View(ctx, func(tx *store.Tx) error {
 		ok, err = tx.Verification(content, command, &result)
@@ -270,7 +272,8 @@ func (v *Verifier) known(ctx context.Context, content, command, dir string, anew
 // baselineRound runs commands for no session.
 func (v *Verifier) baselineRound(dir string) Round {
 	return Round{
-		Dir: v.Place.Dir, Session: "baseline-" + filepath.Base(dir) + "-" + v.Place.State, Log: filepath.Join(dir, "verify.log"),
+		Dir: v.Place.Dir, Session: "baseline-" + filepath.Base(dir) + "-" + v.Place.State,
+		Log: filepath.Join(dir, "verify.log"),
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -187,5 +186,6 @@ type StuckError struct{ Files []string }
 
 // Error says what to do.
 func (e *StuckError) Error() string {
-	return fmt.Sprintf("protected files are as a session left them and cannot be put back: %s; put them back, or change them: what people leave counts", strings.Join(e.Files, "; "))
+	return "protected files are as a session left them and cannot be put back: " + strings.Join(e.Files, "; ") +
+		"; put them back, or change them: what people leave counts"
 }

@@ -76,7 +76,7 @@ func (v *Verifier) Greet(ctx context.Context) error {
 	var configuration []store.ConfigurationFile
 	needed := map[string]bool{}
 	if err := v.Store.View(ctx, func(tx *store.Tx) error {
-		known, err := v.protected(tx)
+		known, elsewhere, err := v.protected(tx)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (v *Verifier) Greet(ctx context.Context) error {
 		for _, c := range rows {
 			needed[sumOf(c.Approved)] = true
 		}
-		files = welcome(known, assumed(known, now.Protected, now.Hidden))
+		files = welcome(known, elsewhere, assumed(known, now.Protected, now.Hidden))
 		if working { // it may have been another session
 			files = slices.DeleteFunc(files, func(p store.ProtectedFile) bool { _, ok := known[p.Path]; return ok })
 		}
@@ -132,7 +132,7 @@ func (v *Verifier) Greet(ctx context.Context) error {
 		return nil
 	}
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
-		return errors.Join(tx.KeepProtectedFiles(files), tx.KeepConfigurationFiles(configuration))
+		return errors.Join(v.keepProtected(tx, files), tx.KeepConfigurationFiles(configuration))
 	})
 }
 
@@ -167,8 +167,10 @@ func (v *Verifier) Configured(dir string, changed []ralph.FileChange) map[string
 // Tampered are the protected files that a session on a task has not left as people did,
 // and the places that keep it from being told; before are those that could not be seen
 // when it began.
-func (v *Verifier) Tampered(tx *store.Tx, task int64, saw Sight, before []string) (changed, hidden []string, err error) {
-	known, err := v.protected(tx)
+func (v *Verifier) Tampered(
+	tx *store.Tx, task int64, saw Sight, before []string,
+) (changed, hidden []string, err error) {
+	known, _, err := v.protected(tx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -209,7 +211,8 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 			what := v.Place.Named(path) + ", by which runs are configured"
 			if worktree.IsSettings(path) {
 				names, _ := worktree.ChangedSettings(path, row.Approved, now)
-				what = fmt.Sprintf("%s (%s), which no git of ralph's obeys, but yours does", v.Place.Named(path), signals.FileList(names))
+				what = fmt.Sprintf("%s (%s), which no git of ralph's obeys, but yours does",
+					v.Place.Named(path), signals.FileList(names))
 				next = "the next run starts only after `ralph approve config`, or with it taken back (`ralph doctor` says how)"
 			}
 			notes = append(notes, fmt.Sprintf("it changed %s: %s", what, next))
@@ -218,12 +221,12 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 	if err := tx.KeepConfigurationFiles(left); err != nil || saw.Protected == nil {
 		return notes, err
 	}
-	known, err := v.protected(tx)
+	known, _, err := v.protected(tx)
 	if err != nil {
 		return nil, err
 	}
 	now := assumed(known, saw.Protected, saw.Hidden)
-	if err := tx.KeepProtectedFiles(farewell(known, now)); err != nil || accepted {
+	if err := v.keepProtected(tx, farewell(known, now)); err != nil || accepted {
 		return notes, err
 	}
 	var back, lost []string
@@ -260,10 +263,10 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 	var known map[string]store.ProtectedFile
 	var waiting map[string]bool
 	if err := v.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if known, err = v.protected(tx); err != nil {
+		if known, _, err = v.protected(tx); err != nil {
 			return err
 		}
-		waiting, err = tx.UnderReview()
+		waiting, err = tx.UnderReview(v.Place.Dir)
 		return err
 	}); err != nil {
 		return err
@@ -278,7 +281,9 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 	var stuck StuckError
 	order := slices.Sorted(maps.Keys(known))
 	slices.Reverse(order) // what is new goes first, and in a folder before the folder
-	slices.SortStableFunc(order, func(a, b string) int { return min(len(known[a].Approved), 1) - min(len(known[b].Approved), 1) })
+	slices.SortStableFunc(order, func(a, b string) int {
+		return min(len(known[a].Approved), 1) - min(len(known[b].Approved), 1)
+	})
 	for _, path := range order {
 		p := known[path]
 		file := v.Place.Path(path)
@@ -305,7 +310,7 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 			"file", path, "copy_of_what_was_there", v.Kept.Copy(p.Seen))
 		done = append(done, store.ProtectedFile{Path: path, Approved: p.Approved, Seen: p.Approved})
 	}
-	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return tx.KeepProtectedFiles(done) }); err != nil {
+	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return v.keepProtected(tx, done) }); err != nil {
 		return err
 	}
 	if len(stuck.Files) > 0 {

@@ -11,14 +11,25 @@ import (
 )
 
 // protected are what is known of the files that are protected now; the
-// configuration may have protected others once.
-func (v *Verifier) protected(tx *store.Tx) (map[string]store.ProtectedFile, error) {
-	known, err := tx.ProtectedFiles()
+// configuration may have protected others once. What sessions left in other places is
+// elsewhere.
+func (v *Verifier) protected(
+	tx *store.Tx,
+) (known map[string]store.ProtectedFile, elsewhere []store.ProtectedFile, err error) {
+	known, elsewhere, err = tx.ProtectedFiles(v.Place.Dir)
 	maps.DeleteFunc(known, func(path string, _ store.ProtectedFile) bool {
 		matches := func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) }
 		return !slices.ContainsFunc(v.Protect, matches)
 	})
-	return known, err
+	return known, elsewhere, err
+}
+
+// keepProtected writes what is known of files of the place.
+func (v *Verifier) keepProtected(tx *store.Tx, files []store.ProtectedFile) error {
+	for i := range files {
+		files[i].Place = v.Place.Dir
+	}
+	return tx.KeepProtectedFiles(files)
 }
 
 // isHidden reports whether a file is one that could not be seen, or in a folder that
@@ -67,14 +78,23 @@ func hiding(known map[string]store.ProtectedFile, unseen map[string]string, befo
 }
 
 // welcome is what is known of protected files when a session begins: what is not
-// as the last session left it was changed by people, and so approved.
-func welcome(known map[string]store.ProtectedFile, now map[string]string) []store.ProtectedFile {
-	var list []store.ProtectedFile
+// as the last session left it was changed by people, and so approved. What is seen for the
+// first time is people's, unless a session has left just that in another place.
+func welcome(
+	known map[string]store.ProtectedFile, elsewhere []store.ProtectedFile, now map[string]string,
+) (list []store.ProtectedFile) {
 	for _, path := range paths(known, now) {
 		p, ok := known[path]
-		if !ok || p.Seen != now[path] {
-			list = append(list, store.ProtectedFile{Path: path, Approved: now[path], Seen: now[path]})
+		if ok && p.Seen == now[path] {
+			continue
 		}
+		p = store.ProtectedFile{Path: path, Approved: now[path], Seen: now[path]}
+		for _, e := range elsewhere {
+			if !ok && e.Path == path && e.Seen == p.Seen {
+				p.Approved = e.Approved
+			}
+		}
+		list = append(list, p)
 	}
 	return list
 }

@@ -68,7 +68,9 @@ func (v *Verifier) excusable(o Outcome) bool {
 // Verify runs by hand what a done is checked by: of a task, or with 0 the project's
 // commands alone. Each is shown when it has run, with its whole output. Holds tells
 // whether a failure keeps a run from beginning: it is not of named tests alone, which are excused.
-func (v *Verifier) Verify(ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error) (checks []ralph.Check, holds bool, err error) {
+func (v *Verifier) Verify(
+	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
+) (checks []ralph.Check, holds bool, err error) {
 	c := Commands{Shared: Once(nil, v.Commands)}
 	var before []Outcome
 	if task != 0 {

@@ -20,7 +20,9 @@ import (
 // output, which is in the log from begin on, or as JUnit XML in the files that it
 // has written; before are those that were there when it was started. It is nil if
 // it reported none.
-func (r Rules) tests(dir string, log *os.File, begin int64, cut bool, before map[string]fs.FileInfo) (*testresult.Results, error) {
+func (r Rules) tests(
+	dir string, log *os.File, begin int64, cut bool, before map[string]fs.FileInfo,
+) (*testresult.Results, error) {
 	end, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,8 @@ func (r Rules) tests(dir string, log *os.File, begin int64, cut bool, before map
 func (r Rules) reports(dir string) (map[string]fs.FileInfo, error) {
 	files := map[string]fs.FileInfo{}
 	for _, pattern := range r.JUnit {
-		matches, err := doublestar.FilepathGlob(filepath.Join(escapeGlob(dir), filepath.FromSlash(pattern)), doublestar.WithFilesOnly())
+		glob := filepath.Join(escapeGlob(dir), filepath.FromSlash(pattern))
+		matches, err := doublestar.FilepathGlob(glob, doublestar.WithFilesOnly())
 		if err != nil {
 			return nil, fmt.Errorf("verify.junit %q: %w", pattern, err)
 		}
@@ -71,7 +74,8 @@ func (r Rules) reports(dir string) (map[string]fs.FileInfo, error) {
 // Where the file system keeps whole seconds, one that was written twice within one
 // may count as untouched: the command then names no tests, and nothing is excused.
 func untouched(before, now fs.FileInfo) bool {
-	return before != nil && os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
+	return before != nil && os.SameFile(before, now) && before.Size() == now.Size() &&
+		before.ModTime().Equal(now.ModTime())
 }
 
 // escapeGlob makes a path a pattern of itself.

@@ -12,6 +12,8 @@ import (
 	"ralph/internal/testresult"
 	"ralph/loop/place"
 	"ralph/store"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestWhatARedBaselineWillNotExcuse(t *testing.T) {
@@ -158,13 +160,13 @@ func TestProtectedFiles(t *testing.T) {
 				}
 			}
 			keep(tt.known)
-			keep(welcome(known, tt.before))
+			keep(welcome(known, nil, tt.before))
 			if got := tampered(known, tt.after); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			// What it left is not approved by that it is there when the next one begins.
 			keep(farewell(known, tt.after))
-			keep(welcome(known, tt.after))
+			keep(welcome(known, nil, tt.after))
 			for _, path := range tt.want {
 				if p := known[path]; p.Approved == p.Seen {
 					t.Errorf("%s is forgiven: %+v", path, p)
@@ -174,5 +176,28 @@ func TestProtectedFiles(t *testing.T) {
 				t.Errorf("the next session is charged with %q", got)
 			}
 		})
+	}
+}
+
+// A file that is seen for the first time in a place is people's, unless a session has left
+// just that somewhere else.
+func TestProtectedFilesOfAnotherPlace(t *testing.T) {
+	elsewhere := []store.ProtectedFile{{Place: "there", Path: "a", Approved: "1", Seen: "2"}}
+	for _, tt := range []struct {
+		name     string
+		known    map[string]store.ProtectedFile
+		now      string
+		approved string
+	}{
+		{"as people left it there", nil, "1", "1"},
+		{"as a session left it there", nil, "2", "1"},
+		{"in its own way", nil, "3", "3"},
+		{"people change it here", map[string]store.ProtectedFile{"a": {Path: "a", Approved: "1", Seen: "1"}}, "2", "2"},
+	} {
+		list := welcome(tt.known, elsewhere, map[string]string{"a": tt.now})
+		want := []store.ProtectedFile{{Path: "a", Approved: tt.approved, Seen: tt.now}}
+		if diff := cmp.Diff(want, list); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
 	}
 }

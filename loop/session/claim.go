@@ -52,7 +52,8 @@ type DroppedError struct {
 
 // Error says what happened and what it means for the worker.
 func (e *DroppedError) Error() string {
-	return fmt.Sprintf("your claim on TASK-%d is over: %s; what you did stays, and nothing more is recorded", e.Task, e.Why)
+	return fmt.Sprintf("your claim on TASK-%d is over: %s; what you did stays, and nothing more is recorded",
+		e.Task, e.Why)
 }
 
 // Unwrap is [ralph.ErrConflict].
@@ -121,7 +122,7 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if request == "contract" { // what was checked is not what is asked for any more
 		return "", d, c.Held(ctx)
 	}
-	d, err = c.s.Settle(ctx, agent.Report{Ending: ralph.Finished, Reason: "the worker closed it", CostKnown: true})
+	d, err = c.s.Settle(ctx, ended(ralph.Finished, "the worker closed it"))
 	return "", d, err
 }
 
@@ -173,7 +174,7 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 // end settles a claim that its worker did not close; the decision is the zero value
 // if somebody else has settled or renewed it meanwhile.
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
-	d, err = c.s.Settle(ctx, agent.Report{Ending: how, Reason: why, CostKnown: true})
+	d, err = c.s.Settle(ctx, ended(how, why))
 	if errors.Is(err, ralph.ErrConflict) {
 		return signals.Decision{}, nil
 	}

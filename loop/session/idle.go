@@ -24,7 +24,9 @@ type idleness struct {
 }
 
 // newIdleness starts counting now, when there is no process of the session yet.
-func newIdleness(limit time.Duration, cpu func() (time.Duration, error), tree func(context.Context) (string, error)) *idleness {
+func newIdleness(
+	limit time.Duration, cpu func() (time.Duration, error), tree func(context.Context) (string, error),
+) *idleness {
 	now := time.Now()
 	return &idleness{limit: limit, cpu: cpu, tree: tree, alive: now, last: now}
 }

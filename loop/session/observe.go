@@ -105,7 +105,9 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 
 // lostWork finds the saved files that a session has removed.
 func (s *Session) lostWork(ctx context.Context) error {
-	found, err := store.Read(ctx, s.Store, func(tx *store.Tx) (store.Uncommitted, error) { return tx.Uncommitted(s.Row.ID) })
+	found, err := store.Read(ctx, s.Store, func(tx *store.Tx) (store.Uncommitted, error) {
+		return tx.Uncommitted(s.Row.ID)
+	})
 	if err != nil || found.Snapshot == 0 {
 		return err
 	}
@@ -225,10 +227,14 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 // the next session would begin with it, and be none the wiser.
 func (s *Session) since(tx *store.Tx) (string, error) {
 	list, err := tx.Sessions(store.SessionFilter{Task: s.Row.TaskID, Limit: 2})
-	if err != nil || len(list) < 2 || list[0].ID != s.Row.ID || list[1].RunID != s.Row.RunID || list[1].Dir != s.Row.Dir || list[1].Decision == "" {
+	if err != nil || len(list) < 2 || list[0].ID != s.Row.ID {
 		return s.Row.ID, err
 	}
-	d, err := store.Decided(list[1])
+	last := list[1]
+	if last.RunID != s.Row.RunID || last.Dir != s.Row.Dir || last.Decision == "" {
+		return s.Row.ID, nil
+	}
+	d, err := store.Decided(last)
 	return cmp.Or(d.Evidence.Since, s.Row.ID), err
 }
 

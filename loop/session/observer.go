@@ -20,7 +20,7 @@ type observer struct {
 	verify  []string         // commands whose run is testing
 	windows map[string]int64 // sizes of models' contexts, as far as they are known
 	percent int              // of the context at which a checkpoint is made; 0 for never
-	news    chan struct{}    // holds one when there is something to take, so that it is written down before the agent goes on
+	news    chan struct{}    // holds one when there is something to take, so that it is written down at once
 
 	mu     sync.Mutex
 	phases []seenPhase
@@ -85,7 +85,8 @@ func (o *observer) take() (phases []seenPhase, c ralph.Checkpoint, due bool) {
 	phases, o.phases = o.phases, nil
 	due = o.full && !o.told
 	o.told = o.told || due
-	return phases, ralph.Checkpoint{Source: ralph.CheckpointLimit, Note: o.words, TokensUsed: o.used, TokensLimit: o.window()}, due
+	c = ralph.Checkpoint{Source: ralph.CheckpointLimit, Note: o.words, TokensUsed: o.used, TokensLimit: o.window()}
+	return phases, c, due
 }
 
 // context is how full the model's context was seen last.
@@ -122,17 +123,24 @@ func (s *Session) observed(ctx context.Context) {
 }
 
 // testCommands are what tests are run with, at the beginning of a command.
-var testCommands = regexp.MustCompile(`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|exec|timeout \S+|uv run|poetry run|bundle exec|xvfb-run)\s)\s*(?:[A-Z_]+=\S*\s+)*(?:[\w.~-]*/(?:[\w.-]+/)*)?` +
-	`(?:go test|go vet|cargo (?:test|nextest|check|clippy)|(?:npm|pnpm|yarn|bun|deno)(?: run)? test|pytest|python3? -m (?:pytest|unittest)|tox|nox|jest|vitest|mocha|` +
-	`make (?:-\S+ )*(?:test|check)|ctest|mvn (?:test|verify)|gradlew? (?:test|check)|rspec|rake test|phpunit|dotnet test|mix test|swift test|bats|tsc\b|eslint|ruff check|mypy)`)
+var testCommands = regexp.MustCompile(
+	`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|exec|timeout \S+|uv run|poetry run|bundle exec|xvfb-run)\s)\s*` +
+		`(?:[A-Z_]+=\S*\s+)*(?:[\w.~-]*/(?:[\w.-]+/)*)?` +
+		`(?:go test|go vet|cargo (?:test|nextest|check|clippy)|(?:npm|pnpm|yarn|bun|deno)(?: run)? test|pytest|` +
+		`python3? -m (?:pytest|unittest)|tox|nox|jest|vitest|mocha|make (?:-\S+ )*(?:test|check)|ctest|` +
+		`mvn (?:test|verify)|gradlew? (?:test|check)|rspec|rake test|phpunit|dotnet test|mix test|swift test|bats|` +
+		`tsc\b|eslint|ruff check|mypy)`)
 
-var commitCommands = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*(?:git(?: -\S+(?: \S+)?)* (?:commit|push|rebase|merge)\b|gh pr (?:create|merge)\b)`)
+var commitCommands = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*` +
+	`(?:git(?: -\S+(?: \S+)?)* (?:commit|push|rebase|merge)\b|gh pr (?:create|merge)\b)`)
 
 // changes are commands that change files, apart from what stands before a ">".
-var changes = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:sed (?:-\S+ )*-\S*i|perl -\S*i|patch\b|git (?:apply|am|mv|rm|restore|checkout --)\b)`)
+var changes = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*` +
+	`(?:sed (?:-\S+ )*-\S*i|perl -\S*i|patch\b|git (?:apply|am|mv|rm|restore|checkout --)\b)`)
 
 // redirections are files that commands which print are made to write.
-var redirections = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:(?:cat|echo|printf)\b[^;&|\n]*?\s>>?|tee\b(?: -\S+)*)\s*["']?([^\s&>"']+)`)
+var redirections = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*` +
+	`(?:(?:cat|echo|printf)\b[^;&|\n]*?\s>>?|tee\b(?: -\S+)*)\s*["']?([^\s&>"']+)`)
 
 // changesFiles reports whether a command changes files, as far as that can be seen.
 func changesFiles(command string) bool {

@@ -15,14 +15,18 @@ type hashes struct {
 	Head        string `json:"head"`
 	WorkTree    string `json:"work_tree"` // content, uncommitted and untracked included, ignored left out
 
-	Hidden []string `json:"hidden,omitempty"` // no digest: places of protected files that could not be read when the session began
+	// No digest: places of protected files that could not be read when the session began.
+	Hidden []string `json:"hidden,omitempty"`
 }
 
 // parts says which of the digests differ.
 type parts struct{ definitions, files, head, workTree bool }
 
 func (h hashes) differ(from hashes) parts {
-	return parts{h.Definitions != from.Definitions, h.Files != from.Files, h.Head != from.Head, h.WorkTree != from.WorkTree}
+	return parts{
+		definitions: h.Definitions != from.Definitions, files: h.Files != from.Files,
+		head: h.Head != from.Head, workTree: h.WorkTree != from.WorkTree,
+	}
 }
 
 func (p parts) or(q parts) parts {

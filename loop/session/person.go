@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ralph/loop/agent"
-
 	"github.com/gofrs/flock"
 
 	"ralph"
@@ -52,7 +50,8 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	if !s.Place.Has(s.Row.Dir) {
-		return "", d, fmt.Errorf("TASK-%d was claimed in another work tree, where the work is to be checked: complete it in %s: %w", task, s.Row.Dir, ralph.ErrConflict)
+		return "", d, fmt.Errorf("TASK-%d was claimed in another work tree, where the work is to be checked: "+
+			"complete it in %s: %w", task, s.Row.Dir, ralph.ErrConflict)
 	}
 	found, err := s.check(ctx)
 	if err != nil {
@@ -80,14 +79,15 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 		scope = ralph.ScopeProject
 	}
 	for _, text := range c.Learnings {
-		if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", signals.Learned{Text: text, Kind: "discovery", Scope: scope}); err != nil {
+		learned := signals.Learned{Text: text, Kind: "discovery", Scope: scope}
+		if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", learned); err != nil {
 			return "", d, err
 		}
 	}
 	if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", signals.Done{Summary: c.Summary}); err != nil {
 		return "", d, err
 	}
-	d, err = s.Settle(context.WithoutCancel(ctx), agent.Report{Ending: ralph.Finished, Reason: c.Author + " completed it", CostKnown: true})
+	d, err = s.Settle(context.WithoutCancel(ctx), ended(ralph.Finished, c.Author+" completed it"))
 	return "", d, err
 }
 
@@ -99,7 +99,7 @@ func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d sig
 		return d, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	d, err = s.Settle(ctx, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: " + person + " gave it back", CostKnown: true})
+	d, err = s.Settle(ctx, ended(ralph.Interrupted, "interrupted: "+person+" gave it back"))
 	return d, err
 }
 
@@ -127,7 +127,8 @@ func (n Needs) held(ctx context.Context, task int64) (s *Session, unlock func() 
 // failing says what a completion is refused for.
 func failing(f *finding) string {
 	var b strings.Builder
-	b.WriteString("ralph checked the work, and it does not hold; the task stays claimed. Mend what fails, then complete it again.\n")
+	b.WriteString("ralph checked the work, and it does not hold; the task stays claimed. " +
+		"Mend what fails, then complete it again.\n")
 	explainRefusal(&b, f)
 	return b.String()
 }

@@ -136,9 +136,14 @@ func (s *Session) Work(ctx context.Context) End {
 		s.Log.Error("a session could not be held", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 		return End{Report: report}
 	case errors.Is(err, proc.ErrSupervisorLost): // as it started: that costs this session alone
-		return End{Report: agent.Report{Ending: ralph.Lost, Reason: "lost: " + err.Error(), CostKnown: true}}
+		return End{Report: ended(ralph.Lost, "lost: "+err.Error())}
 	}
-	return End{agent.Report{Ending: ralph.NoWork, Reason: err.Error(), CostKnown: true}, err}
+	return End{ended(ralph.NoWork, err.Error()), err}
+}
+
+// ended is the report of a session that ralph started no agent of, and which so cost nothing.
+func ended(how ralph.Ending, why string) agent.Report {
+	return agent.Report{Ending: how, Reason: why, CostKnown: true}
 }
 
 // Recover settles a session whose process, or machine, stopped: the head is gone, the

@@ -91,14 +91,19 @@ func (s *Session) checkpoint(tx *store.Tx) error {
 	c := ralph.Checkpoint{SessionID: s.Row.ID, Source: ralph.CheckpointEnd, Note: s.Row.LastWords}
 	if s.Row.Origin == ralph.FromHuman {
 		list, err := tx.Checkpoints(s.Row.ID)
-		if err != nil || len(list) > 0 && (s.Row.Progress == nil || !list[len(list)-1].Created.Before(s.Row.Progress.Timestamp.Time)) {
+		if err != nil {
 			return err
 		}
-		if p := s.Row.Progress; p != nil {
-			c.Iteration, c.Note, c.TokensUsed, c.TokensLimit = p.Iteration, p.Notes, p.TokensUsed, p.TokensLimit
-		}
+		p := s.Row.Progress
 		if len(list) > 0 {
-			c.Completed, c.Remaining = list[len(list)-1].Completed, list[len(list)-1].Remaining
+			last := list[len(list)-1]
+			if p == nil || !last.Created.Before(p.Timestamp.Time) {
+				return nil
+			}
+			c.Completed, c.Remaining = last.Completed, last.Remaining
+		}
+		if p != nil {
+			c.Iteration, c.Note, c.TokensUsed, c.TokensLimit = p.Iteration, p.Notes, p.TokensUsed, p.TokensLimit
 		}
 	}
 	if s.observer != nil { // a lost session has none
@@ -155,7 +160,8 @@ func (s *Session) leaves(ctx context.Context, saw observation) (left *store.Left
 	if saw.blind || s.left.WorkTree == "" {
 		return nil
 	}
-	left = &store.Left{Session: s.Row.ID, State: store.State{Content: s.left.WorkTree}, Found: store.State{Content: s.began.Digest()}}
+	left = &store.Left{Session: s.Row.ID}
+	left.State.Content, left.Found.Content = s.left.WorkTree, s.began.Digest()
 	var err error
 	if left.State.Committed, err = s.Place.Tree.Committed(ctx, s.left.Head); err == nil {
 		left.Found.Committed, err = s.Place.Tree.Committed(ctx, s.began.Head)

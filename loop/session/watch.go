@@ -61,7 +61,8 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			changed = nil
 		case <-tick.C:
 			s.Check.Takes(0)
-			if err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact()); errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
+			err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact())
+			if errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
 				stop(err) // what the session does could not be kept
 			}
 			s.observed(ctx)

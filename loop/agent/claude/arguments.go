@@ -15,9 +15,6 @@ import (
 // serverName is what ralph's MCP server is called in the agent's configuration.
 const serverName = "ralph"
 
-// ToolPrefix stands before the names of ralph's tools, as the model sees them.
-const ToolPrefix = "mcp__" + serverName + "__"
-
 // permissionTool is the tool of ralph's server that answers the agent's questions
 // for permission, as the agent knows it.
 const permissionTool = ToolPrefix + "ralph_permission"
@@ -89,7 +86,7 @@ func hookSettings(command []string) string {
 		quoted[i] = "'" + strings.ReplaceAll(c, "'", `'\''`) + "'"
 	}
 	b, err := json.Marshal(map[string]any{"hooks": map[string][]matcher{
-		"PreToolUse": {{Matcher: editTools, Hooks: []hook{{"command", strings.Join(quoted, " ")}}}},
+		editEvent: {{Matcher: editTools, Hooks: []hook{{"command", strings.Join(quoted, " ")}}}},
 	}})
 	if err != nil {
 		panic(err) // texts always marshal
@@ -161,7 +158,7 @@ func mcpConfig(o Options, a agent.Assignment) string {
 func toolNames() []string {
 	names := make([]string, len(ralph.Verbs))
 	for i, v := range ralph.Verbs {
-		names[i] = ToolPrefix + "ralph_signal_" + string(v)
+		names[i] = SignalPrefix + string(v)
 	}
 	return names
 }

@@ -1,4 +1,4 @@
-package main
+package mcpserver
 
 import (
 	"cmp"
@@ -12,19 +12,17 @@ import (
 	"sync"
 
 	"ralph"
+	"ralph/internal/show"
 	"ralph/internal/text"
-	"ralph/loop"
 	"ralph/loop/session"
-	"ralph/mcpserver"
 	"ralph/store"
 )
 
-// A chat is one connection of a person's client. It implements mcpserver.Human, and
-// changes only what a person has claimed.
+// A chat is one connection of a person's client. It changes only what a person has
+// claimed. What its methods return as any is told to the client as JSON; a task of 0 is
+// the connection's own.
 type chat struct {
-	app     *app
-	project *project
-	loop    *loop.Loop
+	*Chats
 	// headless is Claude Code without a screen (-p): it says that it can ask a person,
 	// and then answers "cancel" itself.
 	headless bool
@@ -32,10 +30,6 @@ type chat struct {
 	mu      sync.Mutex
 	task    int64          // the connection's own, once it is known
 	doubted map[int64]bool // tasks about whose completion without a change it was asked
-}
-
-func newChat(a *app, p *project, l *loop.Loop) *chat {
-	return &chat{app: a, project: p, loop: l, doubted: map[int64]bool{}, headless: strings.HasPrefix(a.getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-")}
 }
 
 var errNoClaim = errors.New("No active session")
@@ -56,7 +50,7 @@ func (c *chat) claim(tx *store.Tx, task int64) (ralph.Session, error) {
 	if err != nil {
 		return ralph.Session{}, err
 	}
-	claims = slices.DeleteFunc(claims, func(s ralph.Session) bool { return s.Dir != c.project.root })
+	claims = slices.DeleteFunc(claims, func(s ralph.Session) bool { return s.Dir != c.Root })
 	if at := slices.IndexFunc(claims, func(s ralph.Session) bool { return s.TaskID == c.task }); at >= 0 {
 		return claims[at], nil
 	}
@@ -69,7 +63,7 @@ func (c *chat) claim(tx *store.Tx, task int64) (ralph.Session, error) {
 
 // do runs f on the session of a claimed task, and brings up to date what follows.
 func (c *chat) do(ctx context.Context, task int64, f func(tx *store.Tx, s ralph.Session) error) error {
-	err := c.loop.Store.Tx(ctx, func(tx *store.Tx) error {
+	err := c.Store.Tx(ctx, func(tx *store.Tx) error {
 		s, err := c.claim(tx, task)
 		if err != nil {
 			return err
@@ -80,16 +74,15 @@ func (c *chat) do(ctx context.Context, task int64, f func(tx *store.Tx, s ralph.
 		if s, err = tx.Session(s.ID); err != nil {
 			return err
 		}
-		return c.app.autoCheckpoint(tx, c.project, c.loop, s)
+		return c.autoCheckpoint(tx, s)
 	})
-	c.app.writeMirror(c.project, c.loop.Store)
+	c.WriteMirror()
 	return err
 }
 
-// Active implements mcpserver.Human.
-func (c *chat) Active(ctx context.Context, task int64) (any, error) {
+func (c *chat) active(ctx context.Context, task int64) (any, error) {
 	type active struct {
-		chatTask
+		ChatTask
 		SessionID string     `json:"sessionId"`
 		ClaimedAt ralph.Time `json:"claimedAt"`
 		Branch    string     `json:"branch"`
@@ -115,13 +108,13 @@ const (
 
 // A shownTask is what agentic_task_show answers.
 type shownTask struct {
-	chatTask
+	ChatTask
 	Reason      string         `json:"statusReason"`
 	Description string         `json:"description"`
 	Verify      []string       `json:"verify"` // every command that is run before it is completed
 	Feature     string         `json:"feature"`
 	Discipline  string         `json:"discipline"`
-	DependsOn   []chatTask     `json:"dependsOn"`
+	DependsOn   []ChatTask     `json:"dependsOn"`
 	Timeline    []shownComment `json:"timeline"`
 	Earlier     int            `json:"earlierComments"` // that are left out
 	Learnings   []string       `json:"learnings"`
@@ -136,26 +129,26 @@ type shownComment struct {
 	Created ralph.Time `json:"created"`
 }
 
-// Show implements mcpserver.Human: of any task, since it changes nothing.
-func (c *chat) Show(ctx context.Context, task int64) (any, error) {
-	v := shownTask{Verify: []string{}, DependsOn: []chatTask{}, Timeline: []shownComment{}, Learnings: []string{}}
-	err := c.loop.Store.View(ctx, func(tx *store.Tx) error {
+// show is of any task, since it changes nothing.
+func (c *chat) show(ctx context.Context, task int64) (any, error) {
+	v := shownTask{Verify: []string{}, DependsOn: []ChatTask{}, Timeline: []shownComment{}, Learnings: []string{}}
+	err := c.Store.View(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(task)
 		if err != nil {
 			return err
 		}
-		d, err := c.loop.ChatData(tx, t)
+		d, err := c.Loop.ChatData(tx, t)
 		if err != nil {
 			return err
 		}
-		v.chatTask, v.Reason, v.Description = newChatTask(t, c.project.root), t.StatusReason, t.Description
+		v.ChatTask, v.Reason, v.Description = newChatTask(t, c.Root), t.StatusReason, t.Description
 		v.Verify, v.Feature, v.Discipline = append(v.Verify, d.Verify...), t.Feature, t.Discipline
 		for _, id := range t.DependsOn {
 			on, err := tx.Task(id)
 			if err != nil {
 				return err
 			}
-			v.DependsOn = append(v.DependsOn, newChatTask(on, c.project.root))
+			v.DependsOn = append(v.DependsOn, newChatTask(on, c.Root))
 		}
 		for _, k := range append(slices.Clone(d.ProjectLearnings), d.FeatureLearnings...) {
 			if len(v.Learnings) < shownLearned {
@@ -174,7 +167,8 @@ func (c *chat) Show(ctx context.Context, task int64) (any, error) {
 			if k.Verb != "" {
 				kind = string(k.Verb)
 			}
-			v.Timeline = append(v.Timeline, shownComment{k.ID, k.Author, kind, beginning(k.Body, shownText), k.Answer, k.Created})
+			v.Timeline = append(v.Timeline,
+				shownComment{k.ID, k.Author, kind, beginning(k.Body, shownText), k.Answer, k.Created})
 		}
 		return nil
 	})
@@ -189,23 +183,24 @@ func beginning(s string, n int) string {
 	return text.Head(s, n) + " … (cut)"
 }
 
-// Progress implements mcpserver.Human.
-func (c *chat) Progress(ctx context.Context, in mcpserver.ProgressCall) (any, error) {
+func (c *chat) progress(ctx context.Context, in ProgressCall) (any, error) {
 	iteration, err := iterationOf(in.Iteration)
 	if err != nil {
 		return nil, err
 	}
 	p := ralph.Progress{
-		Iteration: iteration, FilesModified: append([]string{}, in.FilesModified...), TestsStatus: in.TestsStatus, Notes: in.Notes,
+		Iteration: iteration, FilesModified: append([]string{}, in.FilesModified...),
+		TestsStatus: cmp.Or(in.TestsStatus, "unknown"), Notes: in.Notes,
 		TokensUsed: max(0, in.TokensUsed), TokensLimit: max(0, in.TokensLimit),
 	}
-	if p.TestsStatus == "" {
-		p.TestsStatus = "unknown"
-	}
-	if err := errors.Join(ralph.CheckText("tests_status", p.TestsStatus, false), ralph.CheckText("notes", p.Notes, false), ralph.CheckText("files_modified", strings.Join(p.FilesModified, "\n"), false)); err != nil {
+	err = errors.Join(ralph.CheckText("tests_status", p.TestsStatus, false), ralph.CheckText("notes", p.Notes, false),
+		ralph.CheckText("files_modified", strings.Join(p.FilesModified, "\n"), false))
+	if err != nil {
 		return nil, err
 	}
-	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error { return tx.SetProgress(s.TaskID, s.ID, p) })
+	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error {
+		return tx.SetProgress(s.TaskID, s.ID, p)
+	})
 	return map[string]string{"status": "progress updated"}, err
 }
 
@@ -216,8 +211,8 @@ func iterationOf(n float64) (int, error) {
 	return int(n), nil
 }
 
-// A completedTask is what agentic_task_complete answers.
-type completedTask struct {
+// A CompletedTask is what a completed task came to.
+type CompletedTask struct {
 	Status    ralph.Status       `json:"status"`
 	Task      string             `json:"task"`
 	Reason    string             `json:"reason"`
@@ -227,8 +222,9 @@ type completedTask struct {
 	Checks    []ralph.Check      `json:"checks"`
 }
 
-// Complete implements mcpserver.Human.
-func (c *chat) Complete(ctx context.Context, in mcpserver.CompleteCall, confirm func(context.Context, string) (bool, error)) (any, error) {
+func (c *chat) complete(ctx context.Context, in CompleteCall,
+	confirm func(context.Context, string) (bool, error),
+) (any, error) {
 	var s ralph.Session
 	var me speaker
 	if err := c.do(ctx, int64(in.TaskID), func(tx *store.Tx, claimed ralph.Session) (err error) {
@@ -247,7 +243,7 @@ func (c *chat) Complete(ctx context.Context, in mcpserver.CompleteCall, confirm 
 	if s.Progress != nil && strings.TrimSpace(s.Progress.Notes) != "" {
 		summary += ": " + s.Progress.Notes
 	}
-	v, refused, err := c.app.completeClaim(ctx, c.project, c.loop, s, session.Completion{
+	v, refused, err := c.CompleteClaim(ctx, s, session.Completion{
 		Author: me.author, Summary: summary, Learnings: in.Learnings,
 		Confirm: func(ctx context.Context, checked session.Checked) (string, error) {
 			return c.confirm(ctx, s, checked, confirm)
@@ -261,13 +257,16 @@ func (c *chat) Complete(ctx context.Context, in mcpserver.CompleteCall, confirm 
 
 // confirm asks the person, if the client can; else a completion that nothing
 // supports has to be said twice.
-func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Checked, ask func(context.Context, string) (bool, error)) (no string, err error) {
+func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Checked,
+	ask func(context.Context, string) (bool, error),
+) (no string, err error) {
 	if ask == nil || c.headless {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if checked.Untouched && len(checked.Checks) == 0 && !c.doubted[s.TaskID] {
 			c.doubted[s.TaskID] = true
-			return "nothing has changed since the task was claimed, and no command is configured to check it; if it is done all the same, ask the person, then call this tool again", nil
+			return "nothing has changed since the task was claimed, and no command is configured to check it; " +
+				"if it is done all the same, ask the person, then call this tool again", nil
 		}
 		return "", nil
 	}
@@ -287,26 +286,26 @@ func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Che
 	return no, err
 }
 
-// completeClaim completes a claimed task and says what it came to.
-func (a *app) completeClaim(ctx context.Context, p *project, l *loop.Loop, s ralph.Session, c session.Completion) (v completedTask, refused string, err error) {
-	refused, d, err := l.Complete(ctx, s.TaskID, c)
+// CompleteClaim completes a claimed task and says what it came to.
+func (c *Chats) CompleteClaim(ctx context.Context, s ralph.Session, how session.Completion) (v CompletedTask, refused string, err error) {
+	refused, d, err := c.Loop.Complete(ctx, s.TaskID, how)
 	if err != nil || refused != "" {
 		return v, refused, err
 	}
-	err = l.Store.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
-	a.writeMirror(p, l.Store)
-	return completedTask{
-		Status: d.Status, Task: fmt.Sprintf("TASK-%d", s.TaskID), Reason: d.StatusReason, Learnings: len(c.Learnings),
-		Commits: append([]string{}, s.Commits...), Files: append([]ralph.FileChange{}, s.Files...), Checks: append([]ralph.Check{}, s.Verify...),
+	err = c.Store.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
+	c.WriteMirror()
+	return CompletedTask{
+		Status: d.Status, Task: fmt.Sprintf("TASK-%d", s.TaskID), Reason: d.StatusReason, Learnings: len(how.Learnings),
+		Commits: append([]string{}, s.Commits...), Files: append([]ralph.FileChange{}, s.Files...),
+		Checks: append([]ralph.Check{}, s.Verify...),
 	}, "", err
 }
 
-// TokenStatus implements mcpserver.Human.
-func (c *chat) TokenStatus(ctx context.Context) (any, error) {
-	var v tokenStatus
+func (c *chat) tokenStatus(ctx context.Context) (any, error) {
+	var v TokenStatus
 	err := c.do(ctx, 0, func(tx *store.Tx, s ralph.Session) error {
-		u, err := c.app.contextOf(tx, c.project, s)
-		v = tokenStatus{fmt.Sprintf("TASK-%d", s.TaskID), s.ID, u}
+		u, err := c.ContextOf(tx, s)
+		v = TokenStatus{fmt.Sprintf("TASK-%d", s.TaskID), s.ID, u}
 		return err
 	})
 	if errors.Is(err, errNoClaim) {
@@ -315,33 +314,37 @@ func (c *chat) TokenStatus(ctx context.Context) (any, error) {
 	return v, err
 }
 
-// Checkpoint implements mcpserver.Human.
-func (c *chat) Checkpoint(ctx context.Context, in mcpserver.CheckpointCall) (any, error) {
+func (c *chat) checkpoint(ctx context.Context, in CheckpointCall) (any, error) {
 	iteration, err := iterationOf(in.Iteration)
 	if err != nil {
 		return nil, err
 	}
-	k := ralph.Checkpoint{Source: ralph.CheckpointReported, Iteration: iteration, Completed: in.WorkCompleted, Remaining: in.RemainingWork, TokensUsed: max(0, in.TokensUsed), TokensLimit: max(0, in.TokensLimit)}
-	var made madeCheckpoint
+	k := ralph.Checkpoint{
+		Source: ralph.CheckpointReported, Iteration: iteration, Completed: in.WorkCompleted, Remaining: in.RemainingWork,
+		TokensUsed: max(0, in.TokensUsed), TokensLimit: max(0, in.TokensLimit),
+	}
+	var made MadeCheckpoint
 	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) (err error) {
-		made, err = c.app.addCheckpoint(tx, c.project, s, k)
+		made, err = c.AddCheckpoint(tx, s, k)
 		return err
 	})
 	return made, err
 }
 
-// A madeCheckpoint is what the one who made it is told.
-type madeCheckpoint struct {
+// A MadeCheckpoint is what the one who made it is told.
+type MadeCheckpoint struct {
 	Status     string `json:"status"`
 	Checkpoint int64  `json:"checkpoint"`
 	Task       string `json:"task"`
 	Resume     string `json:"resume"` // how to go on from it
 }
 
-// addCheckpoint keeps where a session stands; what is not said of its context is
+// AddCheckpoint keeps where a session stands; what is not said of its context is
 // looked up.
-func (a *app) addCheckpoint(tx *store.Tx, p *project, s ralph.Session, k ralph.Checkpoint) (made madeCheckpoint, err error) {
-	if err := errors.Join(ralph.CheckText("work_completed", strings.Join(k.Completed, "\n"), false), ralph.CheckText("remaining_work", strings.Join(k.Remaining, "\n"), false)); err != nil {
+func (c *Chats) AddCheckpoint(tx *store.Tx, s ralph.Session, k ralph.Checkpoint) (made MadeCheckpoint, err error) {
+	err = errors.Join(ralph.CheckText("work_completed", strings.Join(k.Completed, "\n"), false),
+		ralph.CheckText("remaining_work", strings.Join(k.Remaining, "\n"), false))
+	if err != nil {
 		return made, err
 	}
 	k.SessionID = s.ID
@@ -349,7 +352,7 @@ func (a *app) addCheckpoint(tx *store.Tx, p *project, s ralph.Session, k ralph.C
 		k.Note = s.Progress.Notes
 	}
 	if k.TokensUsed == 0 {
-		u, err := a.contextOf(tx, p, s)
+		u, err := c.ContextOf(tx, s)
 		if err != nil {
 			return made, err
 		}
@@ -358,42 +361,32 @@ func (a *app) addCheckpoint(tx *store.Tx, p *project, s ralph.Session, k ralph.C
 		}
 	}
 	id, err := tx.AddCheckpoint(k)
-	return madeCheckpoint{
+	return MadeCheckpoint{
 		"checkpoint created", id, fmt.Sprintf("TASK-%d", s.TaskID),
 		fmt.Sprintf("a new chat goes on from here with the prompt work-on-task, or with the output of `ralph prompt --chat %d`", s.TaskID),
 	}, err
 }
 
-// TaskText implements mcpserver.Human.
-func (c *chat) TaskText(ctx context.Context, task int64) (string, error) {
+func (c *chat) taskText(ctx context.Context, task int64) (string, error) {
 	return c.text(ctx, task, func(w io.Writer, tx *store.Tx, t ralph.Task) error {
-		v, err := newTaskView(tx, t.ID)
-		if err != nil {
-			return err
-		}
-		return sayTask(w, v)
+		v, err := show.ReadTask(tx, t.ID)
+		show.Task(w, v)
+		return err
 	})
 }
 
-// TimelineText implements mcpserver.Human.
-func (c *chat) TimelineText(ctx context.Context, task int64) (string, error) {
+func (c *chat) timelineText(ctx context.Context, task int64) (string, error) {
 	return c.text(ctx, task, func(w io.Writer, tx *store.Tx, t ralph.Task) error {
 		comments, err := tx.Timeline(t.ID, store.CommentFilter{})
-		if err != nil {
-			return err
-		}
-		return sayTimeline(w, comments, screen{})
+		show.Timeline(w, comments, show.Screen{})
+		return err
 	})
 }
 
-// PromptText implements mcpserver.Human.
-func (c *chat) PromptText(ctx context.Context, task int64) (string, error) {
+func (c *chat) promptText(ctx context.Context, task int64) (string, error) {
 	return c.text(ctx, task, func(w io.Writer, tx *store.Tx, t ralph.Task) error {
-		built, err := c.loop.ChatPrompt(tx, t)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(w, built.Text)
+		built, err := c.Loop.ChatPrompt(tx, t)
+		fmt.Fprint(w, built.Text)
 		return err
 	})
 }
@@ -401,7 +394,7 @@ func (c *chat) PromptText(ctx context.Context, task int64) (string, error) {
 // text writes of a task; 0 is the connection's own.
 func (c *chat) text(ctx context.Context, task int64, write func(w io.Writer, tx *store.Tx, t ralph.Task) error) (string, error) {
 	var b strings.Builder
-	err := c.loop.Store.View(ctx, func(tx *store.Tx) error {
+	err := c.Store.View(ctx, func(tx *store.Tx) error {
 		if task == 0 {
 			s, err := c.claim(tx, 0)
 			if err != nil {
@@ -424,57 +417,46 @@ func (c *chat) speaker(tx *store.Tx, s ralph.Session) (speaker, error) {
 	return speaker{s.ID, cmp.Or(t.Discipline, "agent")}, err
 }
 
-// Comment implements mcpserver.Discussion.
-func (c *chat) Comment(ctx context.Context, in mcpserver.CommentCall) (id int64, err error) {
-	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error {
+// discuss has the chat of a claimed task add to the discussion.
+func (c *chat) discuss(ctx context.Context, task int64, add func(tx *store.Tx, me speaker) (int64, error)) (id int64, err error) {
+	err = c.do(ctx, task, func(tx *store.Tx, s ralph.Session) error {
 		me, err := c.speaker(tx, s)
 		if err != nil {
 			return err
 		}
-		id, err = me.comment(tx, in)
+		id, err = add(tx, me)
 		return err
 	})
 	return id, err
 }
 
-// Propose implements mcpserver.Discussion.
-func (c *chat) Propose(ctx context.Context, in mcpserver.AmendmentCall) (id int64, err error) {
-	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error {
-		me, err := c.speaker(tx, s)
-		if err != nil {
-			return err
-		}
-		id, err = me.propose(tx, in)
-		return err
-	})
-	return id, err
+func (c *chat) comment(ctx context.Context, in CommentCall) (int64, error) {
+	return c.discuss(ctx, int64(in.TaskID), func(tx *store.Tx, me speaker) (int64, error) { return me.comment(tx, in) })
 }
 
-// Resolve implements mcpserver.Discussion.
-func (c *chat) Resolve(ctx context.Context, comment int64, decision string) error {
+func (c *chat) propose(ctx context.Context, in AmendmentCall) (int64, error) {
+	return c.discuss(ctx, int64(in.TaskID), func(tx *store.Tx, me speaker) (int64, error) { return me.propose(tx, in) })
+}
+
+func (c *chat) resolve(ctx context.Context, comment int64, decision string) error {
 	var task int64
-	if err := c.loop.Store.View(ctx, func(tx *store.Tx) error {
+	if err := c.Store.View(ctx, func(tx *store.Tx) error {
 		k, err := tx.Comment(comment)
 		task = k.TaskID
 		return err
 	}); err != nil {
 		return err
 	}
-	return c.do(ctx, task, func(tx *store.Tx, s ralph.Session) error {
-		me, err := c.speaker(tx, s)
-		if err != nil {
-			return err
-		}
-		return tx.ResolveAsAgent(comment, decision, me.author)
+	_, err := c.discuss(ctx, task, func(tx *store.Tx, me speaker) (int64, error) {
+		return comment, tx.ResolveAsAgent(comment, decision, me.author)
 	})
+	return err
 }
 
-// Comments implements mcpserver.Discussion.
-func (c *chat) Comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error) {
-	return commentsOf(ctx, c.loop.Store, task, kind, openOnly)
+func (c *chat) comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error) {
+	return commentsOf(ctx, c.Store, task, kind, openOnly)
 }
 
-// Amendments implements mcpserver.Discussion.
-func (c *chat) Amendments(ctx context.Context, task int64) ([]ralph.Amendment, error) {
-	return proposedFor(ctx, c.loop.Store, task)
+func (c *chat) amendments(ctx context.Context, task int64) ([]ralph.Amendment, error) {
+	return proposedFor(ctx, c.Store, task)
 }

@@ -1,6 +1,10 @@
-package main
+// Package show is what ralph knows of tasks and sessions as text for terminals and chats.
+// What would steer a terminal, hide, or turn the order of letters around in it is made
+// visible. What is written to never fails: it is a buffer.
+package show
 
 import (
+	"io"
 	"os"
 	"strings"
 	"unicode"
@@ -9,37 +13,42 @@ import (
 	"golang.org/x/text/width"
 )
 
-// A screen is what is known of where the output goes.
-type screen struct {
-	columns int  // 0 if it is no terminal: lines are as long as they are
-	colours bool // a terminal, and nobody said NO_COLOR
+// A Screen is what is known of where the output goes.
+type Screen struct {
+	Columns int  // 0 if it is no terminal: lines are as long as they are
+	Colours bool // a terminal, and nobody said NO_COLOR
 }
 
-// screen looks at standard output.
-func (a *app) screen() screen {
-	f, ok := a.out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return screen{}
+// Terminal reports whether what is printed is seen as it comes.
+func Terminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// ScreenOf looks at an output.
+func ScreenOf(out io.Writer, getenv func(string) string) Screen {
+	if !Terminal(out) {
+		return Screen{}
 	}
-	columns, _, err := term.GetSize(int(f.Fd()))
+	columns, _, err := term.GetSize(int(out.(*os.File).Fd()))
 	if err != nil || columns < 20 {
 		columns = 80
 	}
-	return screen{columns: columns, colours: a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"}
+	return Screen{Columns: columns, Colours: getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
 }
 
-// paint colours a text; "" is no colour.
-func (s screen) paint(colour, text string) string {
-	if !s.colours || colour == "" {
+// Paint colours a text; "" is no colour.
+func (s Screen) Paint(colour, text string) string {
+	if !s.Colours || colour == "" {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
 // wrap breaks a line between words so that it fits beside what is before it.
-func (s screen) wrap(line string, before int) []string {
-	room := s.columns - before
-	if s.columns == 0 || columnsOf(line) <= room || room < 10 {
+func (s Screen) wrap(line string, before int) []string {
+	room := s.Columns - before
+	if s.Columns == 0 || columnsOf(line) <= room || room < 10 {
 		return []string{line}
 	}
 	blanks := line[:len(line)-len(strings.TrimLeft(line, " \t"))]

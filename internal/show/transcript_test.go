@@ -1,4 +1,4 @@
-package main
+package show_test
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/show"
 )
 
 func TestATranscriptFitsTheTerminal(t *testing.T) {
@@ -17,17 +18,17 @@ func TestATranscriptFitsTheTerminal(t *testing.T) {
 ` + "\x1b[2Jno JSON\n"
 	for _, tt := range []struct {
 		name   string
-		screen screen
+		screen show.Screen
 		raw    bool
 		want   string
 	}{
-		{"a file", screen{}, false, `I look at the form first. It has a validator already…
+		{"a file", show.Screen{}, false, `I look at the form first. It has a validator already…
 → Bash go test ./internal/form -run TestEmpty -count 1
   ✕ Bash: no
 
 Hm.
 `},
-		{"a narrow terminal", screen{columns: 30}, false, `I look at the form first. It
+		{"a narrow terminal", show.Screen{Columns: 30}, false, `I look at the form first. It
 has a validator already…
 → Bash go test ./internal/form
   -run TestEmpty -count 1
@@ -35,20 +36,20 @@ has a validator already…
 
 Hm.
 `},
-		{"colours", screen{columns: 200, colours: true}, false, "I look at the form first. It has a validator already…\n" +
+		{"colours", show.Screen{Columns: 200, Colours: true}, false, "I look at the form first. It has a validator already…\n" +
 			"→ \x1b[34mBash go test ./internal/form -run TestEmpty -count 1\x1b[0m\n  ✕ \x1b[31mBash: no\x1b[0m\n\nHm.\n"},
-		{"as it was, in a file", screen{}, true, stream},
-		{"as it was, on a terminal", screen{columns: 80}, true, strings.ReplaceAll(stream, "\x1b", "\uFFFD")},
+		{"as it was, in a file", show.Screen{}, true, stream},
+		{"as it was, on a terminal", show.Screen{Columns: 80}, true, strings.ReplaceAll(stream, "\x1b", "\uFFFD")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			p := newTranscriptPrinter(&out, tt.screen, tt.raw, false)
+			p := show.NewPrinter(&out, tt.screen, tt.raw, false)
 			for piece := range slices.Chunk([]byte(stream), 7) {
 				if _, err := p.Write(piece); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := p.end(ralph.Session{}); err != nil {
+			if err := p.End(ralph.Session{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := out.String(); got != tt.want {

@@ -1,4 +1,4 @@
-package main
+package mcpserver
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -20,19 +21,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/internal/files"
 	"ralph/internal/proc"
+	"ralph/internal/text"
 	"ralph/internal/web/localhttp"
 	"ralph/loop"
-	"ralph/mcpserver"
 )
 
-// An mcpServer is the server for chats that runs in the background.
-type mcpServer struct {
+// A Background is the server for chats that runs in the background.
+type Background struct {
 	PID       int        `json:"pid"`
 	URL       string     `json:"url"`
 	TokenFile string     `json:"token_file"` // "" if the token was chosen by RALPH_MCP_TOKEN
 	StartedAt ralph.Time `json:"started_at"`
 }
+
+// TokenVariable has the token that clients of a server on HTTP send.
+const TokenVariable = "RALPH_MCP_TOKEN"
 
 // Files of that server in ralph's folder. The lock is held as long as it lives.
 const (
@@ -42,36 +47,43 @@ const (
 	tokenFile  = "mcp-token" //nolint:gosec // a file's name
 )
 
-// serveHuman serves the human profile on stdio, or on a loopback address.
-func serveHuman(ctx context.Context, a *app, address string) error {
-	return a.withLoop(ctx, func(p *project, l *loop.Loop) error {
-		if !p.config.MCP.Enabled {
-			return usage(errors.New("mcp.enabled is false in the configuration: ralph does not serve chats here"))
-		}
-		server := func() *mcp.Server { return mcpserver.NewHuman(version(), newChat(a, p, l)) }
-		if address == "" {
-			return mcpserver.Serve(ctx, server(), os.Stdin, os.Stdout)
-		}
-		return a.serveChats(ctx, p, address, server)
-	})
+// Serve serves the chats on stdio, or on a loopback address.
+func (c *Chats) Serve(ctx context.Context, address string, in io.ReadCloser, out io.WriteCloser) error {
+	if err := c.enabled(); err != nil {
+		return err
+	}
+	if address == "" {
+		return Serve(ctx, newHuman(c), in, out)
+	}
+	return c.serve(ctx, address)
 }
 
-// serveChats serves on HTTP and says so in ralph's folder, where one server at a
+func (c *Chats) enabled() error {
+	if c.Enabled {
+		return nil
+	}
+	return ralph.Usage(errors.New("mcp.enabled is false in the configuration: ralph does not serve chats here"))
+}
+
+// file is a file of the server in ralph's folder.
+func (c *Chats) file(name string) string { return filepath.Join(c.State, name) }
+
+// serve serves on HTTP and says so in ralph's folder, where one server at a
 // time is known.
-func (a *app) serveChats(ctx context.Context, p *project, address string, server func() *mcp.Server) (err error) {
-	lock := flock.New(filepath.Join(p.state, serverLock))
+func (c *Chats) serve(ctx context.Context, address string) (err error) {
+	lock := flock.New(c.file(serverLock))
 	ok, err := lock.TryLock()
 	if err != nil {
 		return fmt.Errorf("lock of the server for chats: %w", err)
 	}
 	if !ok {
-		return usage(fmt.Errorf("a server for chats is running already; stop it with `ralph session stop`: %w", ralph.ErrConflict))
+		return ralph.Usage(fmt.Errorf("a server for chats is running already; stop it with `ralph session stop`: %w", ralph.ErrConflict))
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	me := mcpServer{PID: os.Getpid(), StartedAt: ralph.At(time.Now())}
-	token := a.getenv(tokenVariable)
+	me := Background{PID: os.Getpid(), StartedAt: ralph.At(time.Now())}
+	token := c.Getenv(TokenVariable)
 	if token == "" {
-		me.TokenFile = filepath.Join(p.state, tokenFile)
+		me.TokenFile = c.file(tokenFile)
 		if token, err = keptToken(me.TokenFile); err != nil {
 			return err
 		}
@@ -90,12 +102,12 @@ func (a *app) serveChats(ctx context.Context, p *project, address string, server
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	path := filepath.Join(p.state, serverFile)
-	if err := writeWhole(path, append(b, '\n'), 0o600); err != nil {
+	path := c.file(serverFile)
+	if err := files.Write(path, append(b, '\n'), 0o600); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	fmt.Fprintf(a.err, "serving MCP on %s\n", me.URL)
-	err = serveUntilStopped(ctx, listener, mcpserver.NewClients(token, func() (*mcp.Server, func()) { return server(), func() {} }))
+	fmt.Fprintf(c.Warn, "serving MCP on %s\n", me.URL)
+	err = serveUntilStopped(ctx, listener, NewClients(token, func() (*mcp.Server, func()) { return newHuman(c), func() {} }))
 	return errors.Join(err, os.Remove(path))
 }
 
@@ -110,21 +122,23 @@ func keptToken(path string) (string, error) {
 		return "", err
 	}
 	token := rand.Text()
-	return token, writeWhole(path, []byte(token+"\n"), 0o600)
+	return token, files.Write(path, []byte(token+"\n"), 0o600)
 }
 
 // listenLoopback listens on an address of this machine alone.
 func listenLoopback(ctx context.Context, name, address string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil || !localhttp.Loopback(address) {
-		return nil, usage(&ralph.FieldError{Field: fmt.Sprintf("%s %q", name, address), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475"})
+		return nil, ralph.Usage(&ralph.FieldError{
+			Field: fmt.Sprintf("%s %q", name, address), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475",
+		})
 	}
 	l, err := localhttp.Listen(ctx, name, address)
-	return l, usage(err)
+	return l, ralph.Usage(err)
 }
 
 // serveUntilStopped serves until it is interrupted or told to end. Calls in progress
 // come to their end first.
-func serveUntilStopped(ctx context.Context, l net.Listener, clients *mcpserver.Clients) error {
+func serveUntilStopped(ctx context.Context, l net.Listener, clients *Clients) error {
 	told, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	closing, closed := context.WithCancel(context.WithoutCancel(ctx))
@@ -141,11 +155,11 @@ func serveUntilStopped(ctx context.Context, l net.Listener, clients *mcpserver.C
 	return errors.Join(err, <-left)
 }
 
-// serverOf is the server for chats that runs now; nil if there is none. What a
+// Server is the server for chats that runs now; nil if there is none. What a
 // killed one left behind does not count: its lock is free.
-func serverOf(p *project) *mcpServer {
-	path := filepath.Join(p.state, serverLock)
-	if !exists(path) {
+func (c *Chats) Server() *Background {
+	path := c.file(serverLock)
+	if _, err := os.Stat(path); err != nil {
 		return nil
 	}
 	lock := flock.New(path)
@@ -153,8 +167,8 @@ func serverOf(p *project) *mcpServer {
 		_ = lock.Unlock() // it is given back with the process at the latest
 		return nil
 	}
-	b, err := os.ReadFile(filepath.Join(p.state, serverFile))
-	var s mcpServer
+	b, err := os.ReadFile(c.file(serverFile))
+	var s Background
 	if err != nil || json.Unmarshal(b, &s) != nil {
 		return nil // it is just starting or ending
 	}
@@ -168,26 +182,27 @@ const (
 	serverPoll   = 20 * time.Millisecond
 )
 
-// startMCP starts the server in the background, if it does not run yet, and waits
+// Start starts the server in the background, if it does not run yet, and waits
 // until it can be reached.
-func (a *app) startMCP(ctx context.Context, p *project) (*mcpServer, error) {
-	if !p.config.MCP.Enabled {
-		return nil, usage(errors.New("mcp.enabled is false in the configuration: ralph does not serve chats here"))
+func (c *Chats) Start(ctx context.Context) (*Background, error) {
+	if err := c.enabled(); err != nil {
+		return nil, err
 	}
-	if s := serverOf(p); s != nil {
+	if s := c.Server(); s != nil {
 		return s, nil
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(p.state, serverLog)
+	path := c.file(serverLog)
 	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	ended, err := proc.Detach([]string{self, "-C", p.root, "mcp", "--profile", "human", "--http", p.config.MCP.Addr}, a.environ, "/", log)
+	command := []string{self, "-C", c.Root, "mcp", "--profile", "human", "--http", c.Addr}
+	ended, err := proc.Detach(command, c.Environ, "/", log)
 	if err != nil {
 		return nil, fmt.Errorf("server for chats: %w", err)
 	}
@@ -196,23 +211,24 @@ func (a *app) startMCP(ctx context.Context, p *project) (*mcpServer, error) {
 	tick := time.NewTicker(serverPoll)
 	defer tick.Stop()
 	for {
-		if s := serverOf(p); s != nil {
+		if s := c.Server(); s != nil {
 			return s, nil
 		}
 		select {
 		case <-tick.C:
 		case how := <-ended:
 			why, err := os.ReadFile(path)
-			return nil, errors.Join(fmt.Errorf("the server for chats ended at once (%w): %s", how, oneLine(strings.TrimSpace(string(why)), 500)), err)
+			return nil, errors.Join(fmt.Errorf("the server for chats ended at once (%w): %s", how,
+				text.Line(strings.TrimSpace(string(why)), 500)), err)
 		case <-patience.Done():
 			return nil, fmt.Errorf("the server for chats cannot be reached after %s; see %s", serverStarts, path)
 		}
 	}
 }
 
-// stopMCP ends the server in the background; false if none runs.
-func stopMCP(ctx context.Context, p *project) (bool, error) {
-	s := serverOf(p)
+// Stop ends the server in the background; false if none runs.
+func (c *Chats) Stop(ctx context.Context) (bool, error) {
+	s := c.Server()
 	if s == nil {
 		return false, nil
 	}
@@ -228,7 +244,7 @@ func stopMCP(ctx context.Context, p *project) (bool, error) {
 		}
 		patience, cancel := context.WithTimeout(ctx, serverEnds)
 		for patience.Err() == nil {
-			if now := serverOf(p); now == nil || now.PID != s.PID {
+			if now := c.Server(); now == nil || now.PID != s.PID {
 				cancel()
 				return true, nil
 			}
@@ -240,4 +256,46 @@ func stopMCP(ctx context.Context, p *project) (bool, error) {
 		cancel()
 	}
 	return false, fmt.Errorf("process %d does not end", s.PID)
+}
+
+// ServeWorker serves the worker profile on stdio, or on a loopback address, until it is
+// interrupted or told to end. Whoever stops it lets go of the claims first; a second
+// signal ends it at once.
+func ServeWorker(ctx context.Context, o WorkerOptions, l *loop.Loop, in io.ReadCloser, out io.WriteCloser) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	if o.Address != "" {
+		return serveWorkers(ctx, o, l)
+	}
+	w := &worker{loop: l, name: o.Name}
+	err := Serve(ctx, newWorker(o, w), in, out)
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return errors.Join(err, w.leave(context.WithoutCancel(ctx)))
+}
+
+// serveWorkers serves any number of workers on an address.
+func serveWorkers(ctx context.Context, o WorkerOptions, l *loop.Loop) error {
+	token := o.Token
+	if token == "" {
+		token = rand.Text()
+	}
+	listener, err := listenLoopback(ctx, "--http", o.Address)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Tell, "serving MCP on http://%s\n", listener.Addr())
+	if o.Token == "" {
+		fmt.Fprintf(o.Tell, "clients send: Authorization: Bearer %s\n(set %s to choose the token)\n", token, TokenVariable)
+	}
+	return serveUntilStopped(ctx, listener, NewClients(token, func() (*mcp.Server, func()) {
+		w := &worker{loop: l, name: o.Name}
+		return newWorker(o, w), func() {
+			if err := w.leave(context.WithoutCancel(ctx)); err != nil {
+				l.Log.Error("a claim could not be given back; it lapses", "worker", o.Name, "error", err)
+			}
+		}
+	}))
 }

@@ -1,66 +1,38 @@
-package main
+package mcpserver
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"ralph/internal/files"
 )
 
-// clientFile is where clients such as Claude Code find a project's MCP servers.
-const clientFile = ".mcp.json"
+// ClientFile is where clients such as Claude Code find a project's MCP servers.
+const ClientFile = ".mcp.json"
 
-func newInitMCP(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "init-mcp", Short: "Register ralph's tools for chats in this project's .mcp.json",
-		Long: `Write or update .mcp.json in the project's root, so that a chat there has ralph's
-tools (docs/human.md). Other servers in it are not touched.`,
-		Example: "  ralph init-mcp", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.project(cmd.Context())
-			if err != nil {
-				return err
-			}
-			changed, err := registerMCP(p.root)
-			if err != nil {
-				return usage(err)
-			}
-			path := filepath.Join(p.root, clientFile)
-			return a.print(map[string]any{"file": path, "changed": changed}, func(w io.Writer) error {
-				what := "has ralph's tools already; it was not changed"
-				if changed {
-					what = "has ralph's tools now; a chat that is open must be restarted"
-				}
-				_, err := fmt.Fprintf(w, "%s %s\n", path, what)
-				return err
-			})
-		},
-	}
-}
-
-// An mcpEntry is a server as clients know it.
-type mcpEntry struct {
+// A clientEntry is a server as clients know it.
+type clientEntry struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
 }
 
 // ownEntry is how a client starts ralph: by its name if that is this program, so
 // that the file can be shared.
-func ownEntry() (mcpEntry, error) {
+func ownEntry() (clientEntry, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return mcpEntry{}, err
+		return clientEntry{}, err
 	}
-	e := mcpEntry{Command: self, Args: []string{"mcp", "--profile", "human"}}
+	e := clientEntry{Command: self, Args: []string{"mcp", "--profile", "human"}}
 	found, err := exec.LookPath("ralph")
 	if err == nil && sameFile(found, self) {
 		e.Command = "ralph"
@@ -74,10 +46,10 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-// registerMCP writes ralph into the project's .mcp.json. Nothing else in it changes
+// Register writes ralph into the project's .mcp.json. Nothing else in it changes
 // but white space; a file that is no JSON is left alone.
-func registerMCP(root string) (changed bool, err error) {
-	path := filepath.Join(root, clientFile)
+func Register(root string) (changed bool, err error) {
+	path := filepath.Join(root, ClientFile)
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // a link stays one
 	}
@@ -102,11 +74,11 @@ func registerMCP(root string) (changed bool, err error) {
 	if string(written) == string(text) {
 		return false, nil
 	}
-	return true, writeWhole(path, written, mode)
+	return true, files.Write(path, written, mode)
 }
 
 // addServer adds the entry to a client's file, or updates it there.
-func addServer(text []byte, entry mcpEntry) ([]byte, error) {
+func addServer(text []byte, entry clientEntry) ([]byte, error) {
 	if !json.Valid(text) || !gjson.ParseBytes(text).IsObject() {
 		return nil, errors.New("is no JSON object: mend it, or move it away")
 	}
@@ -114,7 +86,7 @@ func addServer(text []byte, entry mcpEntry) ([]byte, error) {
 	if servers.Exists() && !servers.IsObject() {
 		return nil, errors.New(`has a key "mcpServers" that is no object: mend it, or move it away`)
 	}
-	var there mcpEntry
+	var there clientEntry
 	if own := servers.Get("ralph"); own.IsObject() && json.Unmarshal([]byte(own.Raw), &there) == nil &&
 		there.Command == entry.Command && strings.Join(there.Args, "\x00") == strings.Join(entry.Args, "\x00") {
 		return text, nil
@@ -152,8 +124,8 @@ func indentOf(text []byte) string {
 	return by
 }
 
-// registered reports whether the project's .mcp.json has ralph.
-func registered(p *project) bool {
-	text, err := os.ReadFile(filepath.Join(p.root, clientFile))
+// Registered reports whether the project's .mcp.json has ralph.
+func (c *Chats) Registered() bool {
+	text, err := os.ReadFile(filepath.Join(c.Root, ClientFile))
 	return err == nil && gjson.GetBytes(text, "mcpServers.ralph").Exists()
 }

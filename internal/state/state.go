@@ -1,25 +1,109 @@
-package main
+// Package state says where a project is and where its state is kept: which folder is its
+// root, which one holds the queue, whether that is there, lost or another project's,
+// and whether this process belongs to a session of it.
+//
+// Looking makes no queue, and what cannot be looked at is never taken for absent.
+package state
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"ralph"
 	"ralph/internal/worktree"
 	"ralph/store"
 )
 
-// goneName is the file that a run leaves in the state folder when it has lost its
+// Names of files that ralph owns.
+const (
+	ConfigName = "ralph.yaml"
+	PlainName  = ".ralph" // the state of a project without git
+	Database   = "ralph.db"
+)
+
+// A Home is where a project is, and where its state is kept.
+type Home struct {
+	Root   string // where ralph.yaml is, or the top of the git work tree
+	State  string // where the database and the transcripts are
+	Git    bool
+	Top    string    // of the git work tree
+	Common string    // git's own directory, which all work trees share
+	Warn   io.Writer // is told when the queue becomes another folder's
+}
+
+// File is a file of the state.
+func (h *Home) File(name string) string { return filepath.Join(h.State, name) }
+
+// Session is where the files of a session are.
+func (h *Home) Session(id string) string { return filepath.Join(h.State, "sessions", id) }
+
+// Find finds the project upwards from a directory, without reading its configuration.
+// In a git repository no `ralph init` is needed; elsewhere it is what makes a project.
+func Find(ctx context.Context, dir string) (*Home, error) {
+	top, common, err := worktree.Find(ctx, dir)
+	if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
+		return nil, err
+	}
+	h := &Home{Git: err == nil, Top: top, Common: common, Warn: io.Discard}
+	for d := dir; ; d = filepath.Dir(d) {
+		if isRoot(d) || h.Git && Exists(packageState(common, top, d)) {
+			h.Root = d
+			break
+		}
+		if d == top || d == filepath.Dir(d) {
+			break
+		}
+	}
+	if h.Root == "" {
+		if !h.Git {
+			return nil, ralph.Usage(fmt.Errorf("no project in %s or above: there is no git repository and no %s; "+
+				"run `ralph init` there", dir, ConfigName))
+		}
+		h.Root = top
+	}
+	h.State = filepath.Join(h.Root, PlainName)
+	if own := packageState(common, top, h.Root); h.Git && Exists(own) {
+		h.State = own
+	} else if h.Git {
+		if h.State, err = chooseState(ctx, h.Root, top, common); err != nil {
+			return nil, err
+		}
+	}
+	return h, checkPath(h.Root, h.State)
+}
+
+// checkPath refuses paths that cannot be told to the agent, which reads JSON: its tools
+// would not reach ralph.
+func checkPath(paths ...string) error {
+	for _, path := range paths {
+		if !utf8.ValidString(path) {
+			return ralph.Usage(fmt.Errorf("the path %q is not UTF-8, so that it cannot be told to the agent; "+
+				"rename the folder", path))
+		}
+	}
+	return nil
+}
+
+// Exists tells whether something is there.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Gone is the file that a run leaves in the state folder when it has lost its
 // database: whatever stands there then is no queue to work on.
-const goneName = "database-lost"
+const Gone = "database-lost"
 
 // traces are what shows that a state folder without a database had one.
-var traces = []string{goneName, "run.lock", "sessions", "backups", databaseName + "-wal"}
+var traces = []string{Gone, "run.lock", "sessions", "backups", Database + "-wal"}
 
 // present tells whether something is there. What cannot be looked at is an error.
 func present(path string) (bool, error) {
@@ -51,18 +135,18 @@ func tracesIn(state string, names []string) (found []string, err error) {
 // directory's, or .ralph if the project began without git (decision 5). Where both
 // hold a queue neither wins.
 func chooseState(ctx context.Context, root, top, common string) (string, error) {
-	plain, inGit := filepath.Join(root, plainState), filepath.Join(common, "ralph")
-	plainDB, err := present(filepath.Join(plain, databaseName))
+	plain, inGit := filepath.Join(root, PlainName), filepath.Join(common, "ralph")
+	plainDB, err := present(filepath.Join(plain, Database))
 	if err != nil {
 		return "", err
 	}
-	gitTraces, err := tracesIn(inGit, append([]string{databaseName}, traces...))
+	gitTraces, err := tracesIn(inGit, append([]string{Database}, traces...))
 	if err != nil {
 		return "", err
 	}
 	if len(gitTraces) == 0 {
 		// The other folder may be another program's: of it, ralph's own files count.
-		lost, err := tracesIn(plain, []string{goneName, "run.lock"})
+		lost, err := tracesIn(plain, []string{Gone, "run.lock"})
 		if err != nil {
 			return "", err
 		}
@@ -91,7 +175,7 @@ func chooseState(ctx context.Context, root, top, common string) (string, error) 
 
 // countTasks counts what a database holds, without changing it.
 func countTasks(ctx context.Context, state string) (n int, err error) {
-	path := filepath.Join(state, databaseName)
+	path := filepath.Join(state, Database)
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
 		return 0, nil
 	}
@@ -114,13 +198,13 @@ func tasksIn(n int, err error) string {
 	return fmt.Sprintf("%d tasks", n)
 }
 
-// hasQueue tells whether the project has a database. A state folder that had one, and
+// HasQueue tells whether the project has a database. A state folder that had one, and
 // has none now, is an error, and no new project.
-func (p *project) hasQueue() (bool, error) {
-	path := filepath.Join(p.state, databaseName)
-	if text, err := os.ReadFile(filepath.Join(p.state, goneName)); err == nil {
+func (h *Home) HasQueue() (bool, error) {
+	path := h.File(Database)
+	if text, err := os.ReadFile(h.File(Gone)); err == nil {
 		return false, fmt.Errorf("%s; %s; where all is as it should be, remove %s",
-			strings.TrimSpace(string(text)), p.howToRestore(), filepath.Join(p.state, goneName))
+			strings.TrimSpace(string(text)), h.HowToRestore(), h.File(Gone))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("it cannot be told whether the queue is there: %w", err)
 	}
@@ -131,7 +215,7 @@ func (p *project) hasQueue() (bool, error) {
 	if err == nil && info.Size() > 0 {
 		return true, nil
 	}
-	left, terr := tracesIn(p.state, traces)
+	left, terr := tracesIn(h.State, traces)
 	if terr != nil || len(left) == 0 {
 		return false, terr
 	}
@@ -140,13 +224,13 @@ func (p *project) hasQueue() (bool, error) {
 		what = "is empty"
 	}
 	return false, fmt.Errorf("the database %s %s, but what it belongs to is there (%s): this is no new project; %s; to begin a new queue, move %s away",
-		path, what, strings.Join(left, ", "), p.howToRestore(), p.state)
+		path, what, strings.Join(left, ", "), h.HowToRestore(), h.State)
 }
 
-// howToRestore says how the database is brought back, naming the newest copy, and what
+// HowToRestore says how the database is brought back, naming the newest copy, and what
 // that costs.
-func (p *project) howToRestore() string {
-	dir := filepath.Join(p.state, "backups")
+func (h *Home) HowToRestore() string {
+	dir := h.File("backups")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "the copies cannot be listed: " + err.Error()
@@ -165,49 +249,31 @@ func (p *project) howToRestore() string {
 		at.Local().Format("Jan 2 2006 15:04:05"), newest)
 }
 
-// errNoQueue says that a project has no database yet.
-var errNoQueue = usage(errors.New("there is no queue here yet; `ralph init` or `ralph task add` begins one"))
+// ErrNoQueue says that a project has no database yet.
+var ErrNoQueue = ralph.Usage(errors.New("there is no queue here yet; `ralph init` or `ralph task add` begins one"))
 
-// begin opens the project's database, and makes it where there is none.
-func (p *project) begin(ctx context.Context) (*store.DB, error) {
-	there, err := p.hasQueue()
+// Begin opens the project's database, and makes it where there is none.
+func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
+	there, err := h.HasQueue()
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, filepath.Join(p.state, databaseName), store.Options{})
+	db, err := store.Open(ctx, h.File(Database), store.Options{})
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("%w: ralph keeps its state there and must be able to write it", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err = p.belongs(ctx, db, p.warn, !there); err == nil {
-		err = p.judgeConfiguration(ctx, db)
-	}
-	if err != nil {
+	if err := h.belongs(ctx, db, !there); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
 
-// open opens the project's database for those who only want to know what is in it,
-// or change that. Where there is none it is an empty one to which nothing can be
-// written: looking makes no queue.
-func (p *project) open(ctx context.Context) (*store.DB, error) {
-	there, err := p.hasQueue()
-	if err != nil {
-		return nil, err
-	}
-	if there {
-		return p.begin(ctx)
-	}
-	p.blank = true
-	return store.OpenEmpty(ctx, errNoQueue)
-}
-
-// intactAfter is db.Intact when a run has ended. An error may be the beginning of a
+// IntactAfter is db.Intact when a run has ended. An error may be the beginning of a
 // repository's removal, which comes to the database last: that gets a moment to show.
-func intactAfter(db *store.DB, err error) error {
+func IntactAfter(db *store.DB, err error) error {
 	const looks, every = 10, 100 * time.Millisecond
 	for range looks {
 		if gone := db.Intact(); gone != nil || err == nil {
@@ -218,9 +284,9 @@ func intactAfter(db *store.DB, err error) error {
 	return db.Intact()
 }
 
-// lost is err, or what there is to say of a run whose database was taken away under it.
+// Lost is err, or what there is to say of a run whose database was taken away under it.
 // What that held is saved, as long as it is open, and later commands are told.
-func (p *project) lost(ctx context.Context, db *store.DB, tree *worktree.Tree, err error) error {
+func (h *Home) Lost(ctx context.Context, db *store.DB, tree *worktree.Tree, err error) error {
 	gone := db.Intact()
 	if gone == nil {
 		return err
@@ -228,19 +294,19 @@ func (p *project) lost(ctx context.Context, db *store.DB, tree *worktree.Tree, e
 	if repository := tree.Intact(); repository != nil {
 		gone = fmt.Errorf("%w, and with it %w", repository, gone)
 	}
-	if !exists(filepath.Dir(p.state)) { // a git directory is not for ralph to make
-		p.state = filepath.Join(p.root, plainState)
+	if !Exists(filepath.Dir(h.State)) { // a git directory is not for ralph to make
+		h.State = filepath.Join(h.Root, PlainName)
 	}
-	backups := filepath.Join(p.state, "backups")
+	backups := h.File("backups")
 	if err := os.MkdirAll(backups, 0o700); err != nil {
 		return errors.Join(gone, err)
 	}
 	now := time.Now()
 	text := fmt.Sprintf("a run ended on %s: %s\n", now.Format(time.DateTime), gone)
-	err = os.WriteFile(filepath.Join(p.state, goneName), []byte(text), 0o600)
+	err = os.WriteFile(h.File(Gone), []byte(text), 0o600)
 	saved := filepath.Join(backups, "rescued-"+now.UTC().Format("20060102T150405.000")+".db")
 	if rerr := db.Backup(context.WithoutCancel(ctx), saved); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("what the database held could not be saved: %w", rerr), os.RemoveAll(saved))
 	}
-	return errors.Join(fmt.Errorf("%w; %s", gone, p.howToRestore()), err)
+	return errors.Join(fmt.Errorf("%w; %s", gone, h.HowToRestore()), err)
 }

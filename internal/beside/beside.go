@@ -1,0 +1,121 @@
+// Package beside has those on whom the work of a run does not depend: the notifier, who
+// tidies old transcripts, and the servers of metrics and of the dashboard.
+package beside
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"ralph"
+	"ralph/internal/notify"
+	"ralph/internal/project"
+	"ralph/internal/web"
+	"ralph/internal/web/localhttp"
+	"ralph/store"
+)
+
+// Bystanders attend a run.
+type Bystanders struct {
+	project  *project.Project
+	db       *store.DB
+	notifier *notify.Notifier
+	metrics  *web.Server
+	listener net.Listener // nil if no metrics are wanted
+
+	dashboard *Dashboard // nil if it is not wanted
+}
+
+// New makes them from the project's configuration. It starts nothing.
+func New(p *project.Project, db *store.DB, version string) (b Bystanders, err error) {
+	b.project, b.db = p, db
+	b.metrics = &web.Server{Store: db, Version: version, Log: plainLog(p), Active: p.Active}
+	b.notifier, err = Notifier(p, db)
+	return b, err
+}
+
+// Listen takes the address of the metrics, if there is one, and that of the dashboard if
+// one is given.
+func (b *Bystanders) Listen(ctx context.Context, open func(context.Context) (*Dashboard, error)) (err error) {
+	if addr := b.project.Config.Metrics.Addr; addr != "" {
+		if b.listener, err = localhttp.Listen(ctx, "metrics.addr", addr); err != nil {
+			return ralph.Usage(err)
+		}
+	}
+	if open == nil {
+		return nil
+	}
+	if b.dashboard, err = open(ctx); err != nil {
+		b.Close()
+	}
+	return err
+}
+
+// Close gives the addresses back, also where nothing was started.
+func (b Bystanders) Close() {
+	listeners := []net.Listener{b.listener}
+	if b.dashboard != nil {
+		listeners = append(listeners, b.dashboard.listener)
+	}
+	for _, l := range listeners {
+		if l == nil {
+			continue
+		}
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			b.project.Log.Warn("an address was not given back", "error", err)
+		}
+	}
+}
+
+// tidyEvery is how often old transcripts are looked at during a long run.
+const tidyEvery = 24 * time.Hour
+
+// tidy keeps the transcripts within their budget until ctx ends.
+func (b Bystanders) tidy(ctx context.Context) {
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := b.project.Tidy(ctx, b.db); err != nil {
+				b.project.Log.Warn("old transcripts could not be handled", "error", err)
+			}
+		}
+	}
+}
+
+// Start starts them for a run whose events come after from and which ends when
+// over is closed. leave waits for their end; what is wrong with them is logged.
+func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{}) (leave func()) {
+	serving, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	b.notifier.From, b.notifier.Over = from, over
+	running.Go(func() {
+		if err := b.notifier.Run(ctx); err != nil {
+			b.project.Log.Error("nobody is notified", "error", err)
+		}
+	})
+	running.Go(func() { b.tidy(serving) })
+	if b.listener != nil {
+		running.Go(func() {
+			if err := b.metrics.ServeMetrics(serving, b.listener); err != nil {
+				b.project.Log.Error("no metrics are served", "error", err)
+			}
+		})
+	}
+	if b.dashboard != nil {
+		running.Go(func() {
+			if err := b.dashboard.Serve(serving); err != nil {
+				b.project.Log.Error("no dashboard is served", "error", err)
+			}
+		})
+	}
+	return func() {
+		stop()
+		running.Wait()
+	}
+}

@@ -1,0 +1,173 @@
+package beside
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ralph"
+	"ralph/internal/config"
+	"ralph/internal/project"
+	"ralph/internal/retention"
+	"ralph/internal/web"
+	"ralph/internal/web/localhttp"
+	"ralph/loop/agent/claude"
+	"ralph/store"
+)
+
+// TokenVariable is the variable that chooses the token of the dashboard.
+const TokenVariable = "RALPH_DASHBOARD_TOKEN"
+
+// minToken is how long a chosen token has to be, in characters.
+const minToken = 20
+
+// Options of [Open].
+type Options struct {
+	Person  string // under whose name people decide there
+	Version string // of ralph
+	// Settle ends the claims that a person's decision is the end of.
+	Settle func(ctx context.Context) error
+}
+
+// A Dashboard has its address already.
+type Dashboard struct {
+	server   *web.Server
+	secure   *tls.Config // nil for HTTP
+	listener net.Listener
+	URL      string
+	Link     string // with which a browser signs in
+}
+
+// Serve answers until ctx ends.
+func (d *Dashboard) Serve(ctx context.Context) error {
+	return d.server.Serve(ctx, d.listener, d.secure)
+}
+
+// Open takes the dashboard's address. It refuses one that other machines
+// reach without TLS, unless that was said to be wanted.
+func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Dashboard, error) {
+	c := p.Config.Dashboard
+	token, err := Token(p)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dashboard{}
+	secure := c.TLSCert != config.None || c.TLSKey != config.None
+	if secure {
+		pair, err := tls.LoadX509KeyPair(p.Path(c.TLSCert), p.Path(c.TLSKey))
+		if err != nil {
+			return nil, ralph.Usage(fmt.Errorf("dashboard.tls_cert and dashboard.tls_key: %w", err))
+		}
+		d.secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	if d.listener, err = localhttp.Listen(ctx, "dashboard.addr", c.Addr); err != nil {
+		return nil, ralph.Usage(fmt.Errorf("%w; choose another with --addr or dashboard.addr", err))
+	}
+	at, _ := d.listener.Addr().(*net.TCPAddr)
+	public := at == nil || !at.IP.IsLoopback()
+	if public && !secure && !c.Insecure {
+		err := fmt.Errorf("%s can be reached from other machines: give --tls-cert and --tls-key, or --insecure if whoever "+
+			"is on the way may read along (or reach 127.0.0.1 through ssh, docs/dashboard.md)", d.listener.Addr())
+		return nil, errors.Join(ralph.Usage(err), d.listener.Close())
+	}
+	d.URL = address(p, d.listener.Addr().String())
+	d.Link = d.URL + signIn + token
+	d.server = &web.Server{
+		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
+		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always", Active: p.Active,
+		Control: func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
+		Settle:  o.Settle,
+		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
+			name := claude.TranscriptFile
+			if file == web.Prompt {
+				name = promptFile
+			}
+			return retention.Open(filepath.Join(p.Session(session), name))
+		},
+		Reader: claude.NewReader,
+	}
+	return d, nil
+}
+
+// promptFile is the file of a session that has its prompt.
+const promptFile = "prompt.md"
+
+// signIn is the page with the token where browsers keep it for themselves.
+const signIn = "/sign-in#"
+
+// Link is the address with which a browser signs in, without serving anything.
+func Link(p *project.Project) (string, error) {
+	token, err := Token(p)
+	return address(p, localhttp.Address(p.Config.Dashboard.Addr)) + signIn + token, err
+}
+
+// address is how a browser reaches the dashboard.
+func address(p *project.Project, addr string) string {
+	c := p.Config.Dashboard
+	scheme := "http"
+	if c.TLSCert != config.None {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+		if len(c.Hosts) > 0 {
+			host = localhttp.Name(c.Hosts[0])
+		}
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// Token is the secret of the dashboard: the variable's, or the one in a file that
+// only this user can read, made when it is needed first.
+func Token(p *project.Project) (string, error) {
+	if chosen := p.Getenv(TokenVariable); chosen != "" {
+		if len(chosen) < minToken {
+			return "", ralph.Usage(&ralph.FieldError{
+				Field: TokenVariable, Problem: fmt.Sprintf("must have at least %d characters", minToken),
+			})
+		}
+		return chosen, nil
+	}
+	file := p.File("dashboard.token")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeToken(file); err == nil {
+			text, err = os.ReadFile(file)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if len(token) < minToken {
+		return "", fmt.Errorf("%s is no token of a dashboard: remove it, and it is made anew", file)
+	}
+	return token, nil
+}
+
+// makeToken writes a new token, unless another process has been faster: a file is
+// there as a whole or not at all.
+func makeToken(file string) (err error) {
+	part, err := os.CreateTemp(filepath.Dir(file), ".dashboard.token-*") // readable for its owner alone
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(part.Name())) }()
+	_, err = fmt.Fprintln(part, rand.Text())
+	if err = errors.Join(err, part.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(part.Name(), file); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}

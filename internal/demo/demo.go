@@ -1,0 +1,285 @@
+// Package demo shows what ralph does on a small project of its own, with a scripted
+// agent or a real one.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ralph"
+	"ralph/internal/state"
+)
+
+// A demo shows what ralph does on a small project of its own. Everything it
+// does, it does with ralph's commands, in processes of their own.
+type demo struct {
+	self    string // this program
+	home    string // where the project and the script are
+	dir     string // the project
+	real    bool   // with the real agent
+	environ []string
+	out     io.Writer
+	err     io.Writer
+}
+
+// Run shows it in a new directory, or in dir, which is kept. real is with claude.
+func Run(ctx context.Context, real bool, dir string, keep bool, environ []string, out, stderr io.Writer) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	home, err := makeHome(dir)
+	if err != nil {
+		return err
+	}
+	d := &demo{
+		self: self, home: home, dir: filepath.Join(home, "calc"), real: real,
+		environ: plain(environ), out: out, err: stderr,
+	}
+	keep = keep || dir != "" || real
+	defer func() {
+		if keep || err != nil {
+			fmt.Fprintf(out, "\nThe project is kept in %s: look at it with\n  ralph -C %s task list\n", d.dir, d.dir)
+			return
+		}
+		err = os.RemoveAll(home)
+	}()
+	if err := d.setUp(ctx); err != nil {
+		return err
+	}
+	if err := d.play(ctx); err != nil {
+		return err
+	}
+	return d.summarize(ctx)
+}
+
+// makeHome makes the directory of the demo.
+func makeHome(dir string) (string, error) {
+	if dir == "" {
+		return os.MkdirTemp("", "ralph-demo-")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		err = ralph.Usage(fmt.Errorf("%s is not empty: name a new directory", dir))
+	}
+	return dir, err
+}
+
+// plain is the environment without what would lead git or ralph elsewhere.
+func plain(environ []string) []string {
+	elsewhere := []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return strings.HasPrefix(name, "RALPH_") || slices.Contains(elsewhere, name)
+	})
+}
+
+// setUp makes the project and fills the queue.
+func (d *demo) setUp(ctx context.Context) error {
+	d.title("A project with a calculator, its test, and five tasks")
+	if err := os.Mkdir(d.dir, 0o755); err != nil {
+		return err
+	}
+	for name, path := range map[string]string{
+		"calc.sh": filepath.Join(d.dir, "calc.sh"), "test.sh": filepath.Join(d.dir, "test.sh"), "agent.script": d.script(),
+	} {
+		text, err := files.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(path, text, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, state.ConfigName), []byte(configuration(d)), 0o644); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"init", "-q"},
+		{"config", "user.name", "Ralph's demo"},
+		{"config", "user.email", "demo@localhost"},
+		{"config", "commit.gpgsign", "false"},
+		{"add", "-A"},
+		{"commit", "-q", "-m", "A calculator that can add"},
+	} {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir, cmd.Env = d.dir, d.environ
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
+		}
+	}
+	for _, t := range tasks {
+		if err := d.show(ctx, append([]string{"task", "add", t.title}, t.args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) script() string { return filepath.Join(d.home, "agent.script") }
+
+// play runs the queue, answers what was asked, and runs it again.
+func (d *demo) play(ctx context.Context) error {
+	d.title("The first run, as if you slept")
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	d.title("The morning: what waits for you?")
+	if err := d.show(ctx, "inbox"); err != nil {
+		return err
+	}
+	questions, err := d.questions(ctx)
+	if err != nil || len(questions) == 0 {
+		return err
+	}
+	for _, id := range questions {
+		if err := d.show(ctx, "answer", id, answer); err != nil {
+			return err
+		}
+	}
+	d.title("The second run, with your answer")
+	return d.run(ctx)
+}
+
+// run runs the queue. That a task failed or waits for people is no error here.
+func (d *demo) run(ctx context.Context) error {
+	err := d.show(ctx, "run")
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && slices.Contains([]int{ralph.ExitFailed, ralph.ExitWaiting, ralph.ExitLimit}, exit.ExitCode()) {
+		return nil
+	}
+	return err
+}
+
+// questions are the comments that ask something and have no answer.
+func (d *demo) questions(ctx context.Context) ([]string, error) {
+	found, err := d.tasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, t := range found {
+		var shown struct {
+			Comments []struct {
+				ID     int64      `json:"id"`
+				Verb   ralph.Verb `json:"signal_verb"`
+				Answer *string    `json:"signal_answered"`
+			} `json:"comments"`
+		}
+		if err := d.read(ctx, &shown, "task", "show", fmt.Sprint(t.ID)); err != nil {
+			return nil, err
+		}
+		for _, c := range shown.Comments {
+			if c.Verb == ralph.VerbAsk && c.Answer == nil {
+				ids = append(ids, fmt.Sprint(c.ID))
+			}
+		}
+	}
+	return ids, nil
+}
+
+// task is a task as `ralph task list --json` shows it.
+type task struct {
+	ID     int64        `json:"id"`
+	Title  string       `json:"title"`
+	Status ralph.Status `json:"status"`
+	Reason string       `json:"status_reason"`
+}
+
+func (d *demo) tasks(ctx context.Context) (list []task, err error) {
+	return list, d.read(ctx, &list, "task", "list")
+}
+
+// summarize compares what became of the tasks with what should have.
+func (d *demo) summarize(ctx context.Context) error {
+	d.title("What happened")
+	found, err := d.tasks(ctx)
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, expected := range tasks {
+		i := slices.IndexFunc(found, func(t task) bool { return t.Title == expected.title })
+		if i < 0 {
+			return fmt.Errorf("the task %q is gone", expected.title)
+		}
+		t := found[i]
+		if d.real {
+			fmt.Fprintf(d.out, "  %-10s %s\n", t.Status, t.Title)
+			continue
+		}
+		fmt.Fprintf(d.out, "  %-10s  %-20s  %s\n", t.Status, t.Title, expected.story)
+		if t.Status != expected.status {
+			wrong = append(wrong, fmt.Sprintf("%q is %s (%s) and should be %s", t.Title, t.Status, t.Reason, expected.status))
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("the demo did not end as it should: %s", strings.Join(wrong, "; "))
+	}
+	if !d.real {
+		fmt.Fprintf(d.out, "\nThe agent was a script. The same with claude: ralph demo --agent claude\n")
+	}
+	return nil
+}
+
+func (d *demo) title(text string) { fmt.Fprintf(d.out, "\n== %s ==\n\n", text) }
+
+// show runs one of ralph's commands as a person would, and shows it.
+func (d *demo) show(ctx context.Context, args ...string) error {
+	fmt.Fprintf(d.out, "$ ralph %s\n", strings.Join(quoted(args), " "))
+	cmd := d.command(ctx, args...)
+	cmd.Stdout, cmd.Stderr = d.out, d.err
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("ralph %s: %w", args[0], err)
+	}
+	return nil
+}
+
+// read runs one of ralph's commands for what it prints as JSON.
+func (d *demo) read(ctx context.Context, v any, args ...string) error {
+	cmd := d.command(ctx, append(args, "--json")...)
+	cmd.Stderr = d.err
+	output, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(output, v)
+	}
+	if err != nil {
+		return fmt.Errorf("ralph %s --json: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, d.self, append([]string{"-C", d.dir}, args...)...)
+	// A terminal sends Ctrl-C to it as well; it ends in its own time.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Env = d.environ
+	return cmd
+}
+
+// quoted quotes arguments for a person to read.
+func quoted(args []string) []string {
+	var list []string
+	for _, arg := range args {
+		if arg == "" || strings.ContainsAny(arg, " \t\n\"'$*?;&|<>()[]\\`#~") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		list = append(list, arg)
+	}
+	return list
+}

@@ -1,0 +1,86 @@
+package demo
+
+import (
+	"embed"
+	"fmt"
+
+	"ralph"
+)
+
+// tasks is the queue of the demo: what is in it, what becomes of it with the
+// scripted agent, and why.
+var tasks = []struct {
+	title  string
+	args   []string
+	status ralph.Status
+	story  string
+}{
+	{
+		"Write the manual",
+		[]string{
+			"-d", "Write MANUAL with a line for each operation, multiplication too: it must exist first.",
+			"--verify", "grep mul MANUAL",
+		},
+		ralph.Completed, "waited for multiplication, and went on by itself",
+	},
+	{
+		"Add multiplication",
+		[]string{
+			"-d", "calc.sh mul A B prints the product.",
+			"--verify", `test "$(sh calc.sh mul 6 7)" = 42`,
+		},
+		ralph.Completed, "done at once",
+	},
+	{
+		"Add subtraction",
+		[]string{
+			"-d", "calc.sh sub A B prints the difference.",
+			"--verify", `test "$(sh calc.sh sub 9 2)" = 7`,
+		},
+		ralph.Completed, "refused by its test, and mended in the same session",
+	},
+	{
+		"Add division",
+		[]string{
+			"-d", "calc.sh div A B prints the quotient. Ask what division by zero shall do.",
+			"--verify", `test "$(sh calc.sh div 8 2)" = 4`,
+		},
+		ralph.Completed, "asked, was parked while others went on, and had your answer",
+	},
+	{
+		"Add square root",
+		[]string{
+			"-d", "calc.sh sqrt A prints the square root.",
+			"--verify", `test "$(sh calc.sh sqrt 9)" = 3`,
+		},
+		ralph.Failed, "said in three sessions that it was done, and was not",
+	},
+}
+
+// answer answers the question about division. The script wants to see it in
+// the prompt of the second session.
+const answer = "Write an error to stderr and exit with status 3."
+
+// Files of the project, and what the scripted agent does in it.
+//
+//go:embed calc.sh test.sh agent.script
+var files embed.FS
+
+// configuration is the ralph.yaml of the demo. Strings of JSON are strings of YAML.
+func configuration(d *demo) string {
+	agent := "agent:\n  command: [claude]\n"
+	if !d.real {
+		agent = fmt.Sprintf("agent:\n  command: [%q, scripted-agent]\n  env:\n    RALPH_SCRIPT: %q\n", d.self, d.script())
+	}
+	return agent + `verify:
+  commands: [sh test.sh]
+  in_session_retries: 2
+max_verify_failures: 3
+limits:
+  max_sessions: 12
+  max_duration: 30m
+  max_cost_usd: 5
+  session_timeout: 5m
+  session_cost_usd: 1
+`
+}

@@ -1,0 +1,96 @@
+package exchange
+
+import (
+	"fmt"
+	"strings"
+
+	"ralph"
+	"ralph/internal/text"
+)
+
+// Into puts all that a file has into one feature: its tasks, and what it knows of
+// features of its own.
+func Into(in *ralph.Import, feature string) {
+	in.Features = []ralph.ImportedFeature{{Feature: ralph.Feature{Name: feature}}}
+	for i := range in.Tasks {
+		in.Tasks[i].Feature = feature
+	}
+	for i := range in.Learnings {
+		if in.Learnings[i].Scope == ralph.ScopeFeature {
+			in.Learnings[i].Feature = feature
+		}
+	}
+}
+
+// A Splitting is a task that is to be split, and what an agent said of it.
+type Splitting struct {
+	Task      ralph.Task
+	Suggested bool   // by an agent, else there are no words
+	What, Why string // in its words
+}
+
+// Form is what the editor shows first.
+func (s Splitting) Form() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# The parts of TASK-%d: %s\n#\n", s.Task.ID, text.Line(s.Task.Title, 200))
+	if s.Suggested {
+		for line := range strings.Lines("An agent suggests: " + strings.TrimSpace(s.What) + "\nWhy: " + strings.TrimSpace(s.Why)) {
+			fmt.Fprintf(&b, "# %s\n", strings.TrimRight(text.Visible(line), "\n"))
+		}
+		b.WriteString("#\n")
+	}
+	b.WriteString("# A part begins with \"- \" and its title; what is indented below it is its description.\n" +
+		"# The last part waits for the others. Lines that begin with # are left out; without\n# parts nothing is changed.\n\n")
+	for _, title := range suggestedParts(s.What) {
+		fmt.Fprintf(&b, "- %s\n", title)
+	}
+	return b.String()
+}
+
+// suggestedParts are the items of a list in what an agent said; its lines, if there is none.
+func suggestedParts(what string) (titles []string) {
+	var lines []string
+	for line := range strings.Lines(text.Visible(what)) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		item := strings.TrimLeft(line, "0123456789.)-*• \t")
+		if item != line && item != "" {
+			titles = append(titles, item)
+		}
+		lines = append(lines, line)
+	}
+	if len(titles) == 0 {
+		return lines
+	}
+	return titles
+}
+
+// ParseParts reads what a person wrote.
+func ParseParts(written string) (parts []ralph.Part, err error) {
+	n := 0
+	for line := range strings.Lines(written) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		title, part := strings.CutPrefix(line, "- ")
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case part:
+			if err := ralph.CheckTitle(fmt.Sprintf("line %d: the title", n), strings.TrimSpace(title)); err != nil {
+				return nil, err
+			}
+			parts = append(parts, ralph.Part{Title: strings.TrimSpace(title)})
+		case strings.TrimSpace(line) == "" && len(parts) == 0:
+		case len(parts) == 0 || line != "" && line[0] != ' ' && line[0] != '\t':
+			return nil, fmt.Errorf("line %d is neither a part (\"- title\") nor indented below one: %s", n, text.Line(line, 60))
+		default:
+			p := &parts[len(parts)-1]
+			p.Description += strings.TrimSpace(line) + "\n"
+		}
+	}
+	for i := range parts {
+		parts[i].Description = strings.TrimSpace(parts[i].Description)
+	}
+	return parts, nil
+}

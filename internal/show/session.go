@@ -1,0 +1,168 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// A SessionView is a session with what follows from its history.
+type SessionView struct {
+	ralph.Session
+	Stood ralph.Phase  `json:"stood_at"` // the last phase before its end
+	Stays []ralph.Stay `json:"time_in_state"`
+
+	Evidence ralph.Evidence `json:"evidence"` // what was seen when it was settled, beside what commands said
+}
+
+// ViewSession adds what follows from a session's history.
+func ViewSession(s ralph.Session, now ralph.Time) SessionView {
+	v := SessionView{Session: s, Stood: s.Stood(), Stays: s.Stays(now)}
+	if d, err := store.Decided(s); err == nil { // else it is not settled
+		v.Evidence = d.Evidence
+	}
+	return v
+}
+
+// sayEvidence prints what was seen of a session when it was settled.
+func sayEvidence(w io.Writer, e ralph.Evidence) {
+	line := func(name, value string) { fmt.Fprintf(w, "%-9s %s\n", name, text.Line(value, 300)) }
+	if place := e.Place(); place != "" {
+		line("stood", fmt.Sprintf("%s, uncommitted files: %d", place, e.Uncommitted))
+	}
+	if e.Switched {
+		line("began", "on "+cmp.Or(e.Began, "a detached HEAD"))
+	}
+	for _, c := range e.Lost {
+		line("lost", c.String())
+	}
+	for _, a := range e.Aside {
+		line("aside", fmt.Sprintf("commits on %s, which were not verified: %d", a.Branch, a.Commits))
+	}
+	for _, t := range e.Rewritten {
+		line("rewritten", fmt.Sprintf("%s, while `%s` ran", t.File, t.Command))
+	}
+	for _, t := range e.Drives {
+		line("changed", fmt.Sprintf("%s, which `%s` runs", t.File, t.Command))
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"stashed", e.Stashes}, {"taken", e.Taken}, {"secret", e.Secrets}, {"by check", e.Drift}} {
+		for _, i := range list.items {
+			line(list.name, i)
+		}
+	}
+}
+
+// Total is the time of a session in seconds.
+func Total(stays []ralph.Stay) (s float64) {
+	for _, stay := range stays {
+		s += stay.Seconds
+	}
+	return s
+}
+
+// Thousands is a number of tokens for people.
+func Thousands(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// Session writes all that is known of a session, whose files are in a folder.
+func Session(w io.Writer, s ralph.Session, dir string) {
+	cost := text.Money(s.CostUSD)
+	if !s.CostKnown {
+		cost += " (estimated: the agent gave no total)"
+	}
+	whose := ""
+	if s.Worker != "" {
+		whose = ", by the worker " + text.Line(s.Worker, 100)
+	}
+	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d%s\n", s.ID, s.TaskID, s.Attempt, whose)
+	if s.CompletedAt.IsZero() {
+		fmt.Fprintf(w, "%s, running since %s\n", s.State, s.StartedAt)
+	} else {
+		why := text.Line(s.Reason, 500)
+		if !strings.HasPrefix(why, string(s.Ending)+": ") {
+			why = string(s.Ending) + ": " + why
+		}
+		fmt.Fprintf(w, "%s, %s\n", s.State, why)
+		fmt.Fprintf(w, "from %s to %s\n", s.StartedAt, s.CompletedAt)
+		if s.Worker == "" { // what a worker used is not told
+			t := s.Tokens
+			fmt.Fprintf(w, "%s, %d turns, %s tokens (%s in, %s out, cache: %s read, %s written), model %s\n", cost, s.Turns,
+				Thousands(t.Sum()), Thousands(t.Input), Thousands(t.Output), Thousands(t.CacheRead), Thousands(t.CacheCreation),
+				cmp.Or(s.Model, "unknown"))
+		}
+	}
+	for _, stay := range s.Stays(ralph.At(time.Now())) {
+		mark := ""
+		if stay.Unexpected {
+			mark += "  unusual order"
+		}
+		if stay.Long {
+			mark += "  unusually long"
+		}
+		fmt.Fprintf(w, "%-13s %8s  %s%s\n", stay.Phase, Seconds(stay.Seconds), stay.Source, mark)
+	}
+	if s.Outcome != "" && s.Outcome != ralph.OutcomeSuccess {
+		fmt.Fprintf(w, "it stood at %s\n", s.Stood())
+	}
+	for _, c := range s.Verify {
+		fmt.Fprintf(w, "checked  %s: exit %d in %.1f s %s\n", text.Line(c.Command, 100), c.Exit, c.Seconds, c.Error)
+		if !c.Passed {
+			fmt.Fprintln(w, text.Clean(c.Tail))
+		}
+	}
+	sayEvidence(w, ViewSession(s, ralph.At(time.Now())).Evidence)
+	for _, f := range s.Files {
+		fmt.Fprintf(w, "%-8s %s +%d -%d\n", f.Status, text.Line(f.Path, 200), f.Added, f.Removed)
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{
+		{"commit", s.Commits},
+		{"refused", s.Denials},
+		{"killed", s.Leftovers},
+		{"unchanged", s.Unchanged},
+		{"gone", s.Gone},
+		{"!", s.Notes},
+	} {
+		for _, i := range list.items {
+			fmt.Fprintf(w, "%-9s %s\n", list.name, text.Line(i, 200))
+		}
+	}
+	if len(s.Gone) > 0 {
+		fmt.Fprintf(w, "files that were not committed are gone; bring them back: ralph snapshot restore %d\n", s.SnapshotID)
+	}
+	if s.LastWords != "" {
+		fmt.Fprintf(w, "last words: %s\n", text.Line(s.LastWords, 500))
+	}
+	if s.StderrTail != "" {
+		fmt.Fprintf(w, "stderr: %s\n", text.Clean(s.StderrTail))
+	}
+	fmt.Fprintf(w, "transcript: %s\n", dir)
+}
+
+// Seconds is a time for people.
+func Seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}

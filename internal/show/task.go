@@ -1,0 +1,130 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// A TaskView is what `task show --json` prints.
+type TaskView struct {
+	ralph.Task
+	Description string          `json:"description"`
+	Acceptance  []string        `json:"acceptance"`
+	Verify      []string        `json:"verify"`
+	Model       string          `json:"model"`
+	ExternalID  string          `json:"external_id"`     // where it was imported from
+	Source      string          `json:"external_source"` // the format, and what its file calls itself
+	Comments    []ralph.Comment `json:"comments"`
+	Sessions    []ralph.Session `json:"sessions"`
+	Receipt     Receipt         `json:"receipt"`
+}
+
+// A Receipt sums up what a task took.
+type Receipt struct {
+	Attempts int           `json:"attempts"`
+	Sessions int           `json:"sessions"`
+	Seconds  float64       `json:"seconds"`
+	CostUSD  float64       `json:"cost_usd"`
+	Tokens   ralph.Tokens  `json:"tokens"`
+	Verify   []ralph.Check `json:"verify"` // of the latest session
+	Shared   bool          `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
+	Why      string        `json:"why"`
+}
+
+func newReceipt(t ralph.Task, sessions []ralph.Session) Receipt {
+	r := Receipt{Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason}
+	for _, s := range sessions {
+		if !s.CompletedAt.IsZero() {
+			r.Seconds += s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
+		}
+		r.CostUSD += s.CostUSD
+		r.Shared = r.Shared || s.Shared
+		r.Tokens.Input += s.Tokens.Input
+		r.Tokens.Output += s.Tokens.Output
+		r.Tokens.CacheRead += s.Tokens.CacheRead
+		r.Tokens.CacheCreation += s.Tokens.CacheCreation
+	}
+	if len(sessions) > 0 {
+		r.Verify = sessions[0].Verify
+	}
+	return r
+}
+
+// ReadTask reads all that is shown of a task.
+func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
+	if v.Task, err = tx.Task(id); err != nil {
+		return v, err
+	}
+	if v.Comments, err = tx.Timeline(id, store.CommentFilter{}); err != nil {
+		return v, err
+	}
+	v.Sessions, err = tx.Sessions(store.SessionFilter{Task: id})
+	v.Description, v.Acceptance, v.Verify, v.Model = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model
+	v.ExternalID, v.Source = v.Task.ExternalID, v.Task.ExternalSource
+	v.Receipt = newReceipt(v.Task, v.Sessions)
+	return v, err
+}
+
+// Task writes all that is shown of a task.
+func Task(w io.Writer, v TaskView) {
+	line := func(name, value string) {
+		if value = strings.TrimSpace(text.Visible(value)); value != "" {
+			fmt.Fprintf(w, "%-12s %s\n", name, strings.ReplaceAll(value, "\n", "\n             "))
+		}
+	}
+	fmt.Fprintf(w, "TASK-%d  %s\n", v.ID, text.Line(v.Title, ralph.MaxTitle))
+	line("status", string(v.Status)+"  "+v.StatusReason)
+	if v.ExternalID != "" {
+		line("imported", text.Line(v.ExternalID+" of "+v.Source, 200))
+	}
+	line("priority", fmt.Sprint(v.Priority))
+	line("feature", v.Feature)
+	line("discipline", v.Discipline)
+	for _, d := range v.DependsOn {
+		line("depends on", fmt.Sprintf("TASK-%d", d))
+	}
+	for _, c := range v.Acceptance {
+		line("accept", c)
+	}
+	for _, c := range v.Verify {
+		line("verify", c)
+	}
+	r := v.Receipt
+	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(r.Attempts, "attempt"),
+		text.Count(r.Sessions, "session"), r.Seconds, text.Money(r.CostUSD)))
+	if r.Shared {
+		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
+	}
+	for _, c := range r.Verify {
+		said := "passed"
+		switch {
+		case !c.Passed && c.Error != "":
+			said = c.Error
+		case !c.Passed:
+			said = fmt.Sprintf("exit %d", c.Exit)
+		case len(c.Excused) > 0:
+			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, text.Line(strings.Join(c.Excused, ", "), 200))
+		}
+		line("checked", fmt.Sprintf("%s: %s (%.1f s)", text.Line(c.Command, 80), said, c.Seconds))
+		if len(c.Failures) > 0 {
+			line("", "fails: "+text.Line(strings.Join(c.Failures, ", "), 200))
+		}
+		if !c.Passed {
+			for l := range strings.Lines(text.Clean(c.Tail)) {
+				fmt.Fprintf(w, "             | %s\n", strings.TrimRight(l, "\n"))
+			}
+		}
+	}
+	if v.Description != "" {
+		fmt.Fprintf(w, "\n%s\n", text.Visible(v.Description))
+	}
+	for i := len(v.Sessions) - 1; i >= 0; i-- {
+		s := v.Sessions[i]
+		fmt.Fprintf(w, "\nsession %.8s  %s  %s\n", s.ID, s.Outcome, text.Line(s.Reason, 300))
+	}
+}

@@ -1,0 +1,224 @@
+package watch
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ralph/internal/advice"
+
+	"ralph"
+	"ralph/internal/retention"
+	"ralph/internal/transcript"
+	"ralph/loop"
+	"ralph/loop/agent/claude"
+	"ralph/store"
+)
+
+// A Queue is the [Source] of a project.
+type Queue struct {
+	Store   *store.DB
+	Project string       // its name
+	State   string       // the folder of its state
+	Limits  ralph.Limits // of the next run
+	Do      func(ctx context.Context, a Action) (said string, err error)
+
+	last    Snapshot // what was read of the database last
+	changed <-chan struct{}
+	windows map[string]int64 // of models' contexts
+
+	session string
+	file    io.ReadCloser
+	reader  transcript.Reader
+	skip    bool // up to the next line's beginning
+}
+
+// watchedTasks is how many tasks of the queue a screen may show.
+const watchedTasks = 30
+
+// Look implements [Source]. The database is read when something has changed in it,
+// and each hour: some things wait for a person only after a while.
+func (s *Queue) Look(ctx context.Context) (Snapshot, error) {
+	active, err := loop.Active(s.State)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	now := ralph.At(time.Now())
+	if s.unchanged(active, now) {
+		s.last.At = now
+	} else {
+		s.changed = s.Store.Changed()
+		if s.last, err = s.look(ctx, active); err != nil {
+			s.changed = nil
+			return Snapshot{}, err
+		}
+	}
+	v := s.last
+	if v.Session != nil && v.Session.ID == s.session {
+		used, model := s.reader.Context()
+		v.ContextUsed, v.ContextSize = used, cmp.Or(s.windows[model], ralph.DefaultContextWindow)
+	}
+	return v, nil
+}
+
+// unchanged reports whether what was seen last is what there is to see.
+func (s *Queue) unchanged(active bool, now ralph.Time) bool {
+	select {
+	case <-s.changed:
+		return false
+	default:
+		return s.changed != nil && s.last.Running == active &&
+			s.last.At.Truncate(time.Hour).Equal(now.Truncate(time.Hour))
+	}
+}
+
+// look reads what there is to see in the database.
+func (s *Queue) look(ctx context.Context, active bool) (Snapshot, error) {
+	v := Snapshot{Project: s.Project, Running: active}
+	l := s.Limits
+	err := s.Store.View(ctx, func(tx *store.Tx) error {
+		v.At = tx.Now()
+		run, ok, err := tx.LastRun()
+		if err != nil {
+			return err
+		}
+		if ok {
+			v.State, v.Reason, v.Until = run.State, run.StateReason, run.WaitUntil
+			v.Since, v.Exit = run.StartedAt, run.ExitStatus
+			v.Sessions, v.CostUSD = run.Sessions, run.CostUSD
+			if active {
+				l, v.Control = run.Limits, run.Control
+			} else {
+				v.Reason = run.Reason
+			}
+		}
+		v.MaxSessions, v.MaxCostUSD, v.MaxDayUSD = l.MaxSessions, l.MaxCostUSD, l.MaxDayCostUSD
+		v.SessionUSD, v.MaxWindow = l.SessionCostUSD, l.Usage
+		if v.DayUSD, err = tx.CostSince(loop.Midnight(v.At.Time)); err != nil {
+			return err
+		}
+		if v.Counts, err = tx.Counts(); err != nil {
+			return err
+		}
+		next := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: watchedTasks}
+		if v.Queue, err = tx.Tasks(next); err != nil {
+			return err
+		}
+		if v.Windows, err = tx.UsageWindows(); err != nil {
+			return err
+		}
+		inbox, err := advice.Inbox(tx)
+		if err != nil {
+			return err
+		}
+		for _, i := range inbox {
+			v.Waiting = append(v.Waiting, Waiting{
+				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: i.Text, Command: i.Command,
+				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
+			})
+		}
+		return s.current(tx, &v)
+	})
+	return v, err
+}
+
+// current adds the session in progress.
+func (s *Queue) current(tx *store.Tx, v *Snapshot) error {
+	open, err := tx.OpenSessions()
+	if err != nil {
+		return err
+	}
+	session, ok := ralph.CurrentSession(open)
+	if !ok || session.Worker == "" && !v.Running {
+		return nil // or what a lost run has left
+	}
+	v.Session = &session
+	if v.Task, err = tx.Task(session.TaskID); err != nil {
+		return err
+	}
+	s.windows, err = tx.ContextWindows()
+	return err
+}
+
+// Read implements [Source].
+func (s *Queue) Read(_ context.Context, session string) (entries []transcript.Entry, err error) {
+	if session != s.session {
+		if err := s.Close(); err != nil {
+			return nil, err
+		}
+		s.session, s.reader, s.skip = session, transcript.NewReader(claude.NewReader()), false
+	}
+	if s.file == nil {
+		s.file, err = retention.Open(filepath.Join(s.State, "sessions", session, claude.TranscriptFile))
+		if errors.Is(err, fs.ErrNotExist) {
+			s.file = nil
+			return nil, nil // it has not begun to speak
+		}
+		if err != nil {
+			return nil, err
+		}
+		if entries, err = s.begin(); err != nil {
+			return nil, err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(s.file, maxWatched))
+	if err != nil {
+		return nil, err
+	}
+	if s.skip {
+		_, rest, found := bytes.Cut(text, []byte("\n"))
+		s.skip, text = !found, rest
+	}
+	return append(entries, s.reader.Feed(text)...), nil
+}
+
+// begin skips what is long past in a long transcript, but for its first line, which
+// says where the agent works.
+func (s *Queue) begin() ([]transcript.Entry, error) {
+	file, ok := s.file.(*os.File)
+	if !ok {
+		return nil, nil
+	}
+	info, err := file.Stat()
+	if err != nil || info.Size() <= maxWatched {
+		return nil, err
+	}
+	first, err := bufio.NewReader(io.LimitReader(file, maxWatched/2)).ReadBytes('\n')
+	switch {
+	case errors.Is(err, io.EOF):
+		first = nil // it is too long to be the one
+	case err != nil:
+		return nil, err
+	}
+	entries := append(s.reader.Feed(first),
+		transcript.Entry{Kind: transcript.Note, Text: "… (`ralph session log` has all of it)"})
+	if _, err := file.Seek(info.Size()-maxWatched/2, io.SeekStart); err != nil {
+		return nil, err
+	}
+	s.skip = true
+	return entries, nil
+}
+
+// maxWatched is how much of a transcript is read at a time, so that a screen
+// opens at once where it is long.
+const maxWatched = 4 << 20
+
+// Close lets go of the transcript that is read.
+func (s *Queue) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
+}
+
+// Act implements [Source].
+func (s *Queue) Act(ctx context.Context, a Action) (string, error) { return s.Do(ctx, a) }

@@ -1,0 +1,61 @@
+package session
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph"
+	"ralph/loop/agent"
+	"ralph/signals"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestWhatFollowsOfEachCause prints the table of causes: how the session has ended, whether
+// that counts as an attempt, whether it calls a check off, and the words of it.
+func TestWhatFollowsOfEachCause(t *testing.T) {
+	const golden = "testdata/causes.txt"
+	limits := Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}
+	var b strings.Builder
+	for _, c := range slices.Sorted(maps.Keys(causes)) {
+		var cause error = c
+		if c == runKilled {
+			cause = context.Canceled
+		}
+		if got := causeOf(fmt.Errorf("it ended: %w", cause)); got != c {
+			t.Errorf("%q is taken for %q", c, got)
+		}
+		r := limits.withCause(agent.Report{Ending: ralph.Interrupted, Reason: "killed"}, cause)
+		d := signals.Decide(signals.Facts{
+			Task: ralph.Task{ID: 1, Status: ralph.InProgress}, Ending: r.Ending, EndingWhy: r.Reason,
+			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+		})
+		fmt.Fprintf(&b, "%s\n\tending: %s, attempts: %d, calls a check off: %t\n\t%s\n", string(c), r.Ending, d.Attempts, causes[c].people, r.Reason)
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range requests {
+		if _, ok := causes[c]; !ok {
+			t.Errorf("people ask for %q, which is no cause", c)
+		}
+	}
+}

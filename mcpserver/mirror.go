@@ -1,0 +1,239 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"ralph"
+	"ralph/internal/files"
+	"ralph/loop"
+	"ralph/loop/agent/claude"
+	"ralph/store"
+)
+
+// Chats are the chats of people with their own clients in one project.
+type Chats struct {
+	Store *store.DB
+	Loop  *loop.Loop // nil where nothing is claimed, completed or said
+	Root  string     // the project's
+	State string     // the folder of its state
+	File  string     // session.json
+
+	CheckpointAt int    // percent of a context at which a new chat is advised
+	Enabled      bool   // they may reach ralph at all
+	Addr         string // of the server in the background
+	Version      string // of ralph
+	Environ      []string
+	Getenv       func(name string) string
+	Warn         io.Writer // is told what is wrong and stops nothing
+}
+
+// A ChatTask is the task that a person works on, for a chat.
+type ChatTask struct {
+	ID         string       `json:"id"` // "TASK-12"
+	Title      string       `json:"title"`
+	Status     ralph.Status `json:"status"`
+	SpecRefs   []string     `json:"specRefs"` // files of the project that its description names
+	Acceptance []string     `json:"acceptance"`
+}
+
+// A ChatSession is one person's session, in session.json and for a chat.
+type ChatSession struct {
+	Task      ChatTask        `json:"task"`
+	SessionID string          `json:"sessionId"`
+	Person    string          `json:"person"`
+	State     ralph.Phase     `json:"state"` // "done" or "failed" once it has ended
+	ClaimedAt ralph.Time      `json:"claimedAt"`
+	Branch    string          `json:"branch"`
+	Dir       string          `json:"dir"`
+	Progress  *ralph.Progress `json:"progress"`
+	Tokens    ContextUse      `json:"tokens"`
+}
+
+// A Mirror is session.json: what the database knows of people's sessions. Nothing
+// reads it back.
+type Mirror struct {
+	ActiveTask *ChatTask       `json:"activeTask"` // the one claimed last; null if none is
+	ClaimedAt  ralph.Time      `json:"claimedAt"`
+	Branch     string          `json:"branch"`
+	MCPEnabled bool            `json:"mcpEnabled"` // the tools can be reached
+	Progress   *ralph.Progress `json:"progress"`
+	Tokens     *ContextUse     `json:"tokens"`
+	Sessions   []ChatSession   `json:"sessions"` // those that are open, the one claimed last first
+}
+
+// ReadMirror says what session.json is to be.
+func (c *Chats) ReadMirror(tx *store.Tx) (m Mirror, err error) {
+	claims, err := tx.ClaimsOfPeople()
+	if err != nil {
+		return m, err
+	}
+	m.MCPEnabled, m.Sessions = c.Registered() || c.Server() != nil, []ChatSession{}
+	for _, s := range claims {
+		session, err := c.session(tx, s)
+		if err != nil {
+			return m, err
+		}
+		m.Sessions = append(m.Sessions, session)
+	}
+	shown := m.Sessions
+	if len(shown) == 0 {
+		// What was completed last stays to be seen until something else is claimed.
+		last, ok, err := tx.LastOfPeople()
+		if err != nil || !ok || last.Outcome != ralph.OutcomeSuccess {
+			return m, err
+		}
+		session, err := c.session(tx, last)
+		if err != nil {
+			return m, err
+		}
+		shown = []ChatSession{session}
+	}
+	s := shown[0]
+	m.ActiveTask, m.ClaimedAt, m.Branch, m.Progress, m.Tokens = &s.Task, s.ClaimedAt, s.Branch, s.Progress, &s.Tokens
+	return m, nil
+}
+
+// WriteMirror brings session.json up to date. It is for people and scripts, so that
+// a failure is no more than worth a word.
+func (c *Chats) WriteMirror() {
+	err := c.Store.View(context.Background(), func(tx *store.Tx) error {
+		m, err := c.ReadMirror(tx)
+		if err != nil {
+			return err
+		}
+		b, err := json.MarshalIndent(m, "", "  ")
+		if err != nil {
+			return err
+		}
+		return files.Write(c.File, append(b, '\n'), 0o600)
+	})
+	if err != nil {
+		fmt.Fprintf(c.Warn, "warning: %s is not up to date: %v\n", c.File, err)
+	}
+}
+
+func (c *Chats) session(tx *store.Tx, s ralph.Session) (v ChatSession, err error) {
+	t, err := tx.Task(s.TaskID)
+	if err != nil {
+		return v, err
+	}
+	v = ChatSession{
+		Task: newChatTask(t, s.Dir), SessionID: s.ID, Person: s.Worker, State: s.State,
+		ClaimedAt: s.StartedAt, Branch: s.Branch, Dir: s.Dir, Progress: s.Progress,
+	}
+	v.Tokens, err = c.ContextOf(tx, s)
+	return v, err
+}
+
+func newChatTask(t ralph.Task, dir string) ChatTask {
+	c := ChatTask{
+		ID: fmt.Sprintf("TASK-%d", t.ID), Title: t.Title, Status: t.Status,
+		SpecRefs: []string{}, Acceptance: append([]string{}, t.Acceptance...),
+	}
+	for _, f := range ralph.NamedFiles(t.Description) {
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f))); err == nil {
+			c.SpecRefs = append(c.SpecRefs, f)
+		}
+	}
+	return c
+}
+
+// A TokenStatus is how full the context of one session's model is.
+type TokenStatus struct {
+	Task      string `json:"task"`
+	SessionID string `json:"session_id"`
+	ContextUse
+}
+
+// A ContextUse is how full the context of a session's model is.
+type ContextUse struct {
+	Used    *int64   `json:"used"` // tokens; null if that is not known
+	Limit   *int64   `json:"limit"`
+	Percent *float64 `json:"percent"`
+	// Source is "transcript" of the chat, "stream" of a session of the loop, "reported" by
+	// the chat, or "unknown".
+	Source string `json:"source"`
+	Model  string `json:"model"`
+	Advice string `json:"advice"`
+}
+
+// longContext is the size of a model's large context: what has been used is then
+// more than the usual one holds, and nobody has told how much there is.
+const longContext = 1_000_000
+
+// ContextOf finds how full the context of a session's model is.
+func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session) (u ContextUse, err error) {
+	u.Source, u.Advice = "unknown", "ralph cannot see how full the context is; watch it in the client"
+	path, source := filepath.Join(c.State, "sessions", s.ID, claude.TranscriptFile), "stream"
+	if s.Origin == ralph.FromHuman {
+		config, home := c.Getenv("CLAUDE_CONFIG_DIR"), c.Getenv("HOME")
+		path, source = claude.OfChat(config, home, s.Dir, s.StartedAt.Time), "transcript"
+	}
+	var used, limit int64
+	use, ok, err := claude.LastUse(path)
+	switch {
+	case err != nil:
+		return u, fmt.Errorf("transcript %s: %w", path, err)
+	case ok:
+		windows, err := tx.ContextWindows()
+		if err != nil {
+			return u, err
+		}
+		used, limit = use.Tokens, windows[use.Model]
+		u.Source, u.Model = source, use.Model
+	case s.Progress != nil && s.Progress.TokensUsed > 0:
+		used, limit, u.Source = s.Progress.TokensUsed, s.Progress.TokensLimit, "reported"
+	default:
+		return u, nil
+	}
+	if limit <= 0 {
+		limit = ralph.DefaultContextWindow
+	}
+	if used > limit && limit < longContext {
+		limit = longContext
+	}
+	percent := float64(used*1000/limit) / 10
+	u.Used, u.Limit, u.Percent = &used, &limit, &percent
+	u.Advice = "go on"
+	if at := c.CheckpointAt; percent >= float64(at) {
+		u.Advice = fmt.Sprintf("the context is more than %d %% full: call agentic_create_checkpoint with what is done "+
+			"and what remains, then go on in a new chat", at)
+	}
+	return u, nil
+}
+
+// autoCheckpoint keeps where a person's session stands once its context is as full
+// as the configuration says (human, "MCP tools of this profile").
+func (c *Chats) autoCheckpoint(tx *store.Tx, s ralph.Session) error {
+	at := c.Loop.Session.CheckpointAt
+	if at == 0 {
+		return nil
+	}
+	u, err := c.ContextOf(tx, s)
+	if err != nil || u.Percent == nil || *u.Percent < float64(at) {
+		return err
+	}
+	list, err := tx.Checkpoints(s.ID)
+	if err != nil {
+		return err
+	}
+	made := ralph.Checkpoint{
+		SessionID: s.ID, Source: ralph.CheckpointLimit, TokensUsed: *u.Used, TokensLimit: *u.Limit,
+	}
+	for _, k := range list {
+		if k.Source == ralph.CheckpointLimit {
+			return nil
+		}
+		made.Completed, made.Remaining, made.Iteration = k.Completed, k.Remaining, k.Iteration
+	}
+	if s.Progress != nil {
+		made.Iteration, made.Note = s.Progress.Iteration, s.Progress.Notes
+	}
+	_, err = tx.AddCheckpoint(made)
+	return err
+}
