@@ -36,7 +36,8 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.TaskCreated{Title: "A", Status: "pending"}, "", "task.created TASK-7 A (pending)", ""},
 		{ralph.TaskUpdated{Title: "A"}, "", `task.updated TASK-7 {"title":"A"}`, ""},
 		{
-			ralph.TaskStatusChanged{From: "in_progress", To: "blocked", Reason: "key", Blockers: &two}, "",
+			ralph.TaskStatusChanged{From: "in_progress", To: "blocked", Reason: "key", Blockers: &two},
+			"",
 			"task.status_changed TASK-7 in_progress → blocked: key", "TASK-7 is blocked: Title",
 		},
 		{ralph.CommentAdded{Kind: "note", CommentID: 4, Author: "ann"}, "", "task.comment.added TASK-7 note 4 by ann", "TASK-7 asks: Title"},
@@ -52,11 +53,13 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		},
 		{ralph.SessionStarted{Title: "A", Attempt: 2}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
 		{
-			ralph.SessionMoved{Previous: "idle", State: "testing", Source: "reported", Unexpected: true}, "",
+			ralph.SessionMoved{Previous: "idle", State: "testing", Source: "reported", Unexpected: true},
+			"",
 			"session.state TASK-7 idle → testing (reported, unusual order)", "",
 		},
 		{
-			ralph.SessionProgressed{Progress: ralph.Progress{Iteration: 2}}, "",
+			ralph.SessionProgressed{Progress: ralph.Progress{Iteration: 2}},
+			"",
 			"session.progress TASK-7 {", "",
 		},
 		{ralph.CheckpointKept{}, "", "session.checkpoint TASK-7 {", ""},
@@ -109,11 +112,15 @@ func TestWhatHasSeveralForms(t *testing.T) {
 	red.TaskID = 0
 	for _, c := range []struct{ what, got, want string }{
 		{"paused", words.Short(event(t, ralph.RunWaiting{State: "paused", Reason: "by ann"}), now), "… by ann; `ralph resume` goes on"},
-		{"a wait with an end", words.Short(event(t, ralph.RunWaiting{State: "waiting", Reason: "the limit", Until: in}), now),
-			"… waiting until " + in.Local().Format("Jan 2 15:04:05") + " (1m30s from now): the limit"},
-		{"red before any work", words.Short(red, now),
+		{
+			"a wait with an end", words.Short(event(t, ralph.RunWaiting{State: "waiting", Reason: "the limit", Until: in}), now),
+			"… waiting until " + in.Local().Format("Jan 2 15:04:05") + " (1m30s from now): the limit",
+		},
+		{
+			"red before any work", words.Short(red, now),
 			"! the verification fails before any work:\n            make: FAILED with exit status 2 (0.0 s)\n" +
-				"              | a\n              | b\n            → it is first"},
+				"              | a\n              | b\n            → it is first",
+		},
 		{"a batch", words.Batch(ralph.RunEnded{Reason: "empty", Sessions: 1, Tasks: 2, CostUSD: 1}), "● batch ended: empty (1 session on 2 tasks, $1.00, status 0)"},
 		{"a chat's report", words.Chat(event(t, ralph.SessionProgressed{Progress: ralph.Progress{
 			Iteration: 2, TestsStatus: "red", FilesModified: []string{"a"}, Notes: "n",
@@ -122,8 +129,10 @@ func TestWhatHasSeveralForms(t *testing.T) {
 		{"a comment in a chat", words.Chat(event(t, ralph.CommentAdded{}), now), "comment: see `ralph timeline 7`"},
 		{"a chat's signal", words.Chat(event(t, ralph.DoneRefused{Reason: "x"}), now), "refused: x"},
 		{"a check that is excused", words.Check(ralph.Check{Command: "make", Passed: true, Excused: []string{"T"}}, 0), "make: 1 test failed as before the task: T (0.0 s)"},
-		{"a check with a long output", words.Check(ralph.Check{Command: "make", Error: "timed out", Tail: "a\nb\nc", Failures: []string{"T"}}, 2),
-			"make: FAILED: timed out: T (0.0 s)\n  | … 1 line before (all of it: ralph verify -v)\n  | b\n  | c"},
+		{
+			"a check with a long output", words.Check(ralph.Check{Command: "make", Error: "timed out", Tail: "a\nb\nc", Failures: []string{"T"}}, 2),
+			"make: FAILED: timed out: T (0.0 s)\n  | … 1 line before (all of it: ralph verify -v)\n  | b\n  | c",
+		},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got\n%q, want\n%q", c.what, c.got, c.want)
