@@ -1,7 +1,11 @@
 package ralph_test
 
 import (
+	"io/fs"
+	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,11 +40,14 @@ var imports = map[string][]string{
 	"ralph/internal/files":       {},
 	"ralph/internal/advice":      {"ralph/store"},
 	"ralph/internal/state":       {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},
+	"ralph/internal/inbox":       {"ralph", "ralph/store"},
 	"ralph/internal/replay":      {"ralph", "ralph/signals", "ralph/store"},
 	"ralph/internal/demo":        {"ralph", "ralph/internal/state"},
 	// What ralph knows as text for terminals and chats.
 	"ralph/internal/show": {
-		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/testresult", "ralph/internal/transcript",
+		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/advice", "ralph/internal/config",
+		"ralph/internal/testresult",
+		"ralph/internal/transcript",
 		"ralph/internal/words",
 	},
 	// A project's configuration, made into what works.
@@ -52,7 +59,8 @@ var imports = map[string][]string{
 	},
 	"ralph/internal/doctor": {
 		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/config",
-		"ralph/internal/project", "ralph/internal/show", "ralph/internal/state", "ralph/internal/words",
+		"ralph/internal/project", "ralph/internal/show", "ralph/internal/state", "ralph/internal/worktree",
+		"ralph/internal/words",
 	},
 	// Those on whom the work of a run does not depend.
 	"ralph/internal/beside": {
@@ -94,7 +102,9 @@ var imports = map[string][]string{
 	"ralph/loop/place":          {"ralph/store", "ralph/internal/proc", "ralph/internal/worktree"},
 	"ralph/loop/agent":          {"ralph", "ralph/internal/proc"},
 	"ralph/loop/agent/scripted": {"ralph"},
-	"ralph/loop/agent/claude":   {"ralph", "ralph/loop/agent", "ralph/internal/proc", "ralph/internal/jsonl"},
+	"ralph/loop/agent/claude": {
+		"ralph", "ralph/loop/agent", "ralph/internal/proc", "ralph/internal/jsonl", "ralph/internal/permission",
+	},
 	// Measures all of them, as users and from the inside, and is in no binary of ralph's.
 	"ralph/internal/bench": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude",
@@ -108,7 +118,7 @@ var imports = map[string][]string{
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
 		"ralph/loop/agent/claude", "ralph/loop/agent/scripted", "ralph/loop/session",
 		"ralph/internal/beside", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
-		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/notify", "ralph/internal/permission",
+		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/inbox", "ralph/internal/notify", "ralph/internal/permission",
 		"ralph/internal/proc", "ralph/internal/project", "ralph/internal/replay", "ralph/internal/report",
 		"ralph/internal/retention", "ralph/internal/schedule", "ralph/internal/show", "ralph/internal/state",
 		"ralph/internal/systemd", "ralph/internal/watch", "ralph/internal/words", "ralph/internal/worktree",
@@ -144,5 +154,58 @@ func TestImportsPointOneWay(t *testing.T) {
 				t.Errorf("%s is pure and may not import %s", name, i)
 			}
 		}
+	}
+}
+
+// claudes are names that only Claude's package knows: of its tools, flags, files and
+// variables.
+var claudes = []string{
+	"mcp__", "--permission-prompt-tool", `"Bash"`, `"Edit"`, `"Write"`, `"MultiEdit"`, `"NotebookEdit"`,
+	"stream-json", "PreToolUse", ".claude/", "CLAUDE_",
+}
+
+// knowing are the files that have such names all the same, and why.
+var knowing = map[string]string{
+	"loop/agent/scripted/":          "stands in for Claude, down to its flags",
+	"internal/permission/guards.go": "says in words what a built-in rule denies",
+	"loop/session/words.go":         "tells an agent which tool to call",
+}
+
+// TestClaudesNamesStandInItsPackage: whatever else is to know them asks that package.
+func TestClaudesNamesStandInItsPackage(t *testing.T) {
+	needed := maps.Clone(knowing)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.HasPrefix(path, "loop/agent/claude/") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(source)) {
+			code, _, _ := strings.Cut(line, "//")
+			i := slices.IndexFunc(claudes, func(name string) bool { return strings.Contains(code, name) })
+			if i < 0 {
+				continue
+			}
+			known := false
+			for place := range knowing {
+				if strings.HasPrefix(path, place) {
+					known = true
+					delete(needed, place)
+				}
+			}
+			if !known {
+				t.Errorf("%s has a name of Claude's, %s: ask package loop/agent/claude", path, claudes[i])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place := range needed {
+		t.Errorf("%s has no name of Claude's any more: take it out of the list", place)
 	}
 }

@@ -35,6 +35,8 @@ type Standing struct {
 	Lost        []Commit `json:"lost,omitempty"`        // commits of people that the branch, or every branch, has no more
 	Aside       []Aside  `json:"aside,omitempty"`       // commits of the session that are not in HEAD
 	Stashes     []string `json:"stashes,omitempty"`     // that the session made, by their messages
+	// there is no git program, and files are known as go-git sees them
+	Approximate bool `json:"approximate,omitempty"`
 	// repositories within, such as submodules, that have no files any more
 	Emptied []string `json:"emptied,omitempty"`
 	// files of a person's, not committed at the beginning, that it committed

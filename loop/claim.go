@@ -128,7 +128,7 @@ func (l *Loop) queueUp(ctx context.Context) (unlock func()) {
 // Lapse settles the claims whose lease has run out. It also ends what people work on and
 // have called off or amended.
 func (l *Loop) Lapse(ctx context.Context) error {
-	lapsed, err := store.Read(ctx, l.Store, func(tx *store.Tx) ([]ralph.Session, error) { return tx.LapsedClaims() })
+	lapsed, err := store.Read(ctx, l.Store, (*store.Tx).LapsedClaims)
 	if err != nil {
 		return err
 	}

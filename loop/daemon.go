@@ -148,7 +148,7 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 
 // lastEvent is the id of the newest event. Whatever can give the loop work is one.
 func (r *runner) lastEvent(ctx context.Context) (int64, error) {
-	return store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (int64, error) { return tx.LastEvent() })
+	return store.Read(context.WithoutCancel(ctx), r.Store, (*store.Tx).LastEvent)
 }
 
 // beat says that the loop gets on and will again within d.

@@ -62,7 +62,7 @@ func TestAPersonsClaimIsInTheInboxAfterADay(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := b.inbox("claim")
-	if len(got) != 1 || got[0].TaskID != id || !strings.HasPrefix(got[0].Text, "ann has had it since ") || !strings.Contains(got[0].Command, "ralph task release 1") {
+	if len(got) != 1 || got[0].TaskID != id || !strings.HasPrefix(got[0].Text, "ann has had it since ") {
 		t.Errorf("after 25 hours: %+v", got)
 	}
 	if task := b.task(id); task.Status != ralph.InProgress {

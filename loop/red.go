@@ -171,14 +171,13 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 
 // suiteCommands are the project's and those of the features of tasks that are
 // pending; of one task if the run is for one.
-func (r *runner) suiteCommands(ctx context.Context) (commands []string, err error) {
-	commands = check.Once(nil, r.Check.Commands)
-	err = r.Store.View(ctx, func(tx *store.Tx) error {
-		features, err := tx.FeaturesWithWork(r.Task)
-		for _, f := range features {
-			commands = check.Once(commands, f.Verify)
-		}
-		return err
+func (r *runner) suiteCommands(ctx context.Context) ([]string, error) {
+	features, err := store.Read(ctx, r.Store, func(tx *store.Tx) ([]ralph.Feature, error) {
+		return tx.FeaturesWithWork(r.Task)
 	})
+	commands := check.Once(nil, r.Check.Commands)
+	for _, f := range features {
+		commands = check.Once(commands, f.Verify)
+	}
 	return commands, err
 }

@@ -141,6 +141,7 @@ func TestWhatALostSessionLeft(t *testing.T) {
 		{name: "a done that does not", say: finish, want: ralph.Pending, reason: "done was refused", lost: 1, refused: 1, known: true},
 		{name: "a done from another work tree", say: finish, made: true, elsewhere: true, want: ralph.Pending, reason: "in another work tree: ", lost: 1, known: true},
 		{name: "a partial", say: halt, made: true, want: ralph.Pending, reason: "partial: the rest", lost: 1, known: true},
+		{name: "a partial from another work tree", say: halt, made: true, elsewhere: true, want: ralph.Pending, reason: "partial: the rest", lost: 1, known: true},
 		{name: "a worker has its claim still", worker: true, want: ralph.InProgress},
 		{name: "what it cost is known", agent: salvager{report: agent.Report{CostUSD: 2, CostKnown: true}}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 2, known: true},
 		{name: "its transcript cannot be read", agent: salvager{err: broken}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 7},
@@ -206,6 +207,13 @@ func TestWhatALostSessionLeft(t *testing.T) {
 			if tt.want != ralph.InProgress && s.Ending != ralph.Lost {
 				t.Errorf("it ended as %s", s.Ending)
 			}
+			b.tx(func(tx *store.Tx) error {
+				list, err := tx.Unsettled()
+				if len(list) > 0 {
+					t.Errorf("it could not be settled: %+v", list)
+				}
+				return err
+			})
 		})
 	}
 }

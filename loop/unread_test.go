@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ralph/loop/agent"
 
@@ -133,6 +134,11 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			c := b.claim(l, 1, "ann")
 			b.say(c, finish)
 			write(b.t, filepath.Join(l.Place.Dir, "made"), "x")
+			b.passed.Add(int64(time.Second))
+			b.tx(func(tx *store.Tx) error {
+				_, err := tx.AddComment(ralph.Comment{TaskID: 1, Author: "eve", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "mind"})
+				return err
+			})
 			begin()
 			_, err := c.Heard(b.t.Context())
 			err = errors.Join(err, c.Held(b.t.Context()))

@@ -23,9 +23,7 @@ import (
 // the connection's own.
 type chat struct {
 	*Chats
-	// headless is Claude Code without a screen (-p): it says that it can ask a person,
-	// and then answers "cancel" itself.
-	headless bool
+	headless bool // the client says that it can ask a person, and cannot
 
 	mu      sync.Mutex
 	task    int64          // the connection's own, once it is known
@@ -62,20 +60,27 @@ func (c *chat) claim(tx *store.Tx, task int64) (ralph.Session, error) {
 }
 
 // do runs f on the session of a claimed task, and brings up to date what follows.
-func (c *chat) do(ctx context.Context, task int64, f func(tx *store.Tx, s ralph.Session) error) error {
-	err := c.Store.Tx(ctx, func(tx *store.Tx) error {
-		s, err := c.claim(tx, task)
-		if err != nil {
-			return err
-		}
-		if err := f(tx, s); err != nil {
-			return err
-		}
-		if s, err = tx.Session(s.ID); err != nil {
-			return err
-		}
-		return c.autoCheckpoint(tx, s)
-	})
+func (c *chat) do(ctx context.Context, task int64, f func(tx *store.Tx, s ralph.Session, seen Seen) error) error {
+	claimed, err := store.Read(ctx, c.Store, func(tx *store.Tx) (ralph.Session, error) { return c.claim(tx, task) })
+	if err == nil {
+		seen := c.See(claimed)
+		err = c.Store.Tx(ctx, func(tx *store.Tx) error {
+			s, err := c.claim(tx, task)
+			if err != nil {
+				return err
+			}
+			if s.ID != claimed.ID {
+				return fmt.Errorf("TASK-%d was claimed anew meanwhile; call it again: %w", s.TaskID, ralph.ErrConflict)
+			}
+			if err := f(tx, s, seen); err != nil {
+				return err
+			}
+			if s, err = tx.Session(s.ID); err != nil {
+				return err
+			}
+			return c.autoCheckpoint(tx, s, seen)
+		})
+	}
 	c.WriteMirror()
 	return err
 }
@@ -87,16 +92,17 @@ func (c *chat) active(ctx context.Context, task int64) (any, error) {
 		ClaimedAt ralph.Time `json:"claimedAt"`
 		Branch    string     `json:"branch"`
 	}
-	var v active
-	err := c.do(ctx, task, func(tx *store.Tx, s ralph.Session) error {
-		t, err := tx.Task(s.TaskID)
-		v = active{newChatTask(t, s.Dir), s.ID, s.StartedAt, s.Branch}
+	var t ralph.Task
+	var s ralph.Session
+	err := c.do(ctx, task, func(tx *store.Tx, claimed ralph.Session, _ Seen) (err error) {
+		s = claimed
+		t, err = tx.Task(s.TaskID)
 		return err
 	})
 	if errors.Is(err, errNoClaim) {
 		return nil, nil
 	}
-	return v, err
+	return active{newChatTask(t, s.Dir), s.ID, s.StartedAt, s.Branch}, err
 }
 
 // Limits of what agentic_task_show tells.
@@ -198,7 +204,7 @@ func (c *chat) progress(ctx context.Context, in ProgressCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) error {
+	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session, _ Seen) error {
 		return tx.SetProgress(s.TaskID, s.ID, p)
 	})
 	return map[string]string{"status": "progress updated"}, err
@@ -227,7 +233,7 @@ func (c *chat) complete(ctx context.Context, in CompleteCall,
 ) (any, error) {
 	var s ralph.Session
 	var me speaker
-	if err := c.do(ctx, int64(in.TaskID), func(tx *store.Tx, claimed ralph.Session) (err error) {
+	if err := c.do(ctx, int64(in.TaskID), func(tx *store.Tx, claimed ralph.Session, _ Seen) (err error) {
 		s = claimed
 		me, err = c.speaker(tx, s)
 		return err
@@ -303,8 +309,8 @@ func (c *Chats) CompleteClaim(ctx context.Context, s ralph.Session, how session.
 
 func (c *chat) tokenStatus(ctx context.Context) (any, error) {
 	var v TokenStatus
-	err := c.do(ctx, 0, func(tx *store.Tx, s ralph.Session) error {
-		u, err := c.ContextOf(tx, s)
+	err := c.do(ctx, 0, func(tx *store.Tx, s ralph.Session, seen Seen) error {
+		u, err := c.ContextOf(tx, s, seen)
 		v = TokenStatus{fmt.Sprintf("TASK-%d", s.TaskID), s.ID, u}
 		return err
 	})
@@ -324,8 +330,8 @@ func (c *chat) checkpoint(ctx context.Context, in CheckpointCall) (any, error) {
 		TokensUsed: max(0, in.TokensUsed), TokensLimit: max(0, in.TokensLimit),
 	}
 	var made MadeCheckpoint
-	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session) (err error) {
-		made, err = c.AddCheckpoint(tx, s, k)
+	err = c.do(ctx, int64(in.TaskID), func(tx *store.Tx, s ralph.Session, seen Seen) (err error) {
+		made, err = c.AddCheckpoint(tx, s, seen, k)
 		return err
 	})
 	return made, err
@@ -341,7 +347,9 @@ type MadeCheckpoint struct {
 
 // AddCheckpoint keeps where a session stands; what is not said of its context is
 // looked up.
-func (c *Chats) AddCheckpoint(tx *store.Tx, s ralph.Session, k ralph.Checkpoint) (made MadeCheckpoint, err error) {
+func (c *Chats) AddCheckpoint(
+	tx *store.Tx, s ralph.Session, seen Seen, k ralph.Checkpoint,
+) (made MadeCheckpoint, err error) {
 	err = errors.Join(ralph.CheckText("work_completed", strings.Join(k.Completed, "\n"), false),
 		ralph.CheckText("remaining_work", strings.Join(k.Remaining, "\n"), false))
 	if err != nil {
@@ -352,7 +360,7 @@ func (c *Chats) AddCheckpoint(tx *store.Tx, s ralph.Session, k ralph.Checkpoint)
 		k.Note = s.Progress.Notes
 	}
 	if k.TokensUsed == 0 {
-		u, err := c.ContextOf(tx, s)
+		u, err := c.ContextOf(tx, s, seen)
 		if err != nil {
 			return made, err
 		}
@@ -419,7 +427,7 @@ func (c *chat) speaker(tx *store.Tx, s ralph.Session) (speaker, error) {
 
 // discuss has the chat of a claimed task add to the discussion.
 func (c *chat) discuss(ctx context.Context, task int64, add func(tx *store.Tx, me speaker) (int64, error)) (id int64, err error) {
-	err = c.do(ctx, task, func(tx *store.Tx, s ralph.Session) error {
+	err = c.do(ctx, task, func(tx *store.Tx, s ralph.Session, _ Seen) error {
 		me, err := c.speaker(tx, s)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/loop/agent/claude"
 )
 
 // A ProgressCall is a call of agentic_task_update_progress.
@@ -52,8 +53,7 @@ const humanInstructions = "A person has claimed a task in ralph and works on it 
 // tools of this profile"). It panics if a schema cannot be made, which only a change
 // of this package can cause.
 func newHuman(c *Chats) *mcp.Server {
-	headless := strings.HasPrefix(c.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-")
-	h := &chat{Chats: c, headless: headless, doubted: map[int64]bool{}}
+	h := &chat{Chats: c, headless: claude.Headless(c.Getenv), doubted: map[int64]bool{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: c.Version},
 		&mcp.ServerOptions{Instructions: humanInstructions, Capabilities: &mcp.ServerCapabilities{}})
 	serve(server, "agentic_get_active_task", asJSON, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {

@@ -126,7 +126,7 @@ func (c *Chats) session(tx *store.Tx, s ralph.Session) (v ChatSession, err error
 		Task: newChatTask(t, s.Dir), SessionID: s.ID, Person: s.Worker, State: s.State,
 		ClaimedAt: s.StartedAt, Branch: s.Branch, Dir: s.Dir, Progress: s.Progress,
 	}
-	v.Tokens, err = c.ContextOf(tx, s)
+	v.Tokens, err = c.ContextOf(tx, s, c.See(s))
 	return v, err
 }
 
@@ -166,26 +166,42 @@ type ContextUse struct {
 // more than the usual one holds, and nobody has told how much there is.
 const longContext = 1_000_000
 
-// ContextOf finds how full the context of a session's model is.
-func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session) (u ContextUse, err error) {
-	u.Source, u.Advice = "unknown", "ralph cannot see how full the context is; watch it in the client"
-	path, source := filepath.Join(c.State, "sessions", s.ID, claude.TranscriptFile), "stream"
+// A Seen is what the transcript of a session tells of its model's context. It is looked
+// at before a transaction that writes, for which others wait.
+type Seen struct {
+	use    claude.Use
+	ok     bool // it tells of it
+	source string
+	err    error // why it cannot be read
+}
+
+// See reads a session's transcript.
+func (c *Chats) See(s ralph.Session) (seen Seen) {
+	path := filepath.Join(c.State, "sessions", s.ID, claude.TranscriptFile)
+	seen.source = "stream"
 	if s.Origin == ralph.FromHuman {
-		config, home := c.Getenv("CLAUDE_CONFIG_DIR"), c.Getenv("HOME")
-		path, source = claude.OfChat(config, home, s.Dir, s.StartedAt.Time), "transcript"
+		path, seen.source = claude.ChatIn(s.Dir, s.StartedAt.Time, c.Getenv), "transcript"
 	}
+	if seen.use, seen.ok, seen.err = claude.LastUse(path); seen.err != nil {
+		seen.err = fmt.Errorf("transcript %s: %w", path, seen.err)
+	}
+	return seen
+}
+
+// ContextOf finds how full the context of a session's model is.
+func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUse, err error) {
+	u.Source, u.Advice = "unknown", "ralph cannot see how full the context is; watch it in the client"
 	var used, limit int64
-	use, ok, err := claude.LastUse(path)
 	switch {
-	case err != nil:
-		return u, fmt.Errorf("transcript %s: %w", path, err)
-	case ok:
+	case seen.err != nil:
+		return u, seen.err
+	case seen.ok:
 		windows, err := tx.ContextWindows()
 		if err != nil {
 			return u, err
 		}
-		used, limit = use.Tokens, windows[use.Model]
-		u.Source, u.Model = source, use.Model
+		used, limit = seen.use.Tokens, windows[seen.use.Model]
+		u.Source, u.Model = seen.source, seen.use.Model
 	case s.Progress != nil && s.Progress.TokensUsed > 0:
 		used, limit, u.Source = s.Progress.TokensUsed, s.Progress.TokensLimit, "reported"
 	default:
@@ -209,12 +225,12 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session) (u ContextUse, err erro
 
 // autoCheckpoint keeps where a person's session stands once its context is as full
 // as the configuration says (human, "MCP tools of this profile").
-func (c *Chats) autoCheckpoint(tx *store.Tx, s ralph.Session) error {
+func (c *Chats) autoCheckpoint(tx *store.Tx, s ralph.Session, seen Seen) error {
 	at := c.Loop.Session.CheckpointAt
 	if at == 0 {
 		return nil
 	}
-	u, err := c.ContextOf(tx, s)
+	u, err := c.ContextOf(tx, s, seen)
 	if err != nil || u.Percent == nil || *u.Percent < float64(at) {
 		return err
 	}

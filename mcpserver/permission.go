@@ -19,7 +19,7 @@ import (
 // may use another one (decision 2).
 const PermissionTool = "ralph.permission"
 
-// A permissionQuestion is what Claude's --permission-prompt-tool sends.
+// A permissionQuestion is what the agent's program sends.
 type permissionQuestion struct {
 	Tool      string          `json:"tool_name"`
 	Input     json.RawMessage `json:"input"`

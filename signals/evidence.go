@@ -110,6 +110,9 @@ func notes(f Facts) []string {
 	if f.Untouched {
 		add("no changes")
 	}
+	if e.Approximate {
+		add("approximately: there is no git program")
+	}
 	if n := excused(f.Verify); n > 0 {
 		add("%s %s as before", text.Count(n, "test"), one(n, "fails", "fail"))
 	}

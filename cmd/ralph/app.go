@@ -207,9 +207,6 @@ func (a *app) text(field, arg string) (string, error) {
 	return arg, nil
 }
 
-// onTerminal reports whether what is printed is seen as it comes.
-func onTerminal(stream any) bool { return show.Terminal(stream) }
-
 // screen looks at standard output.
 func (a *app) screen() show.Screen { return show.ScreenOf(a.out, a.getenv) }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"ralph/internal/show"
 )
 
 func newApprove(a *app) *cobra.Command {
@@ -40,7 +41,7 @@ func (a *app) approveConfig(ctx context.Context, yes bool) error {
 		return err
 	}
 	if !yes {
-		if !onTerminal(a.in) {
+		if !show.Terminal(a.in) {
 			return usage(errors.New("there is no terminal to ask on; look at what changed, then `ralph approve config --yes`"))
 		}
 		fmt.Fprint(a.out, "Approve? [y/N] ")

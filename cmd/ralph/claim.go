@@ -14,70 +14,26 @@ import (
 	"ralph/loop"
 	"ralph/loop/session"
 	"ralph/mcpserver"
-	"ralph/signals"
 	"ralph/store"
 )
-
-// claimed is what `task claim` prints.
-type claimed struct {
-	TaskID    int64                 `json:"task_id"`
-	SessionID string                `json:"session_id"`
-	ClaimedAt ralph.Time            `json:"claimed_at"`
-	Branch    string                `json:"branch"`
-	MCP       *mcpserver.Background `json:"mcp"` // null if it was not asked for, or could not be started
-	Prompt    string                `json:"prompt"`
-}
 
 func newTaskClaim(a *app) *cobra.Command {
 	var withMCP bool
 	cmd := newCommand("claim ID", onTask(func(ctx context.Context, id int64) error {
 		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
-			v, err := a.claim(ctx, p, l, id, withMCP || p.Config.MCP.AutoStart)
+			chats := a.chats(p, l.Store, l)
+			v, err := chats.Claim(ctx, id, a.person(), withMCP || p.Config.MCP.AutoStart)
 			if err != nil {
 				return err
 			}
-			registered := a.chats(p, l.Store, l).Registered()
-			return a.print(v, func(w io.Writer) { sayClaimed(w, v, registered) })
+			return a.print(v, func(w io.Writer) { sayClaimed(w, v, chats.Registered()) })
 		})
 	}))
 	cmd.Flags().BoolVar(&withMCP, "with-mcp", false, "make ralph's tools reachable for the chat")
 	return cmd
 }
 
-// claim takes a task. Whatever goes wrong beside it is a warning: the claim stands.
-func (a *app) claim(ctx context.Context, p *project.Project, l *loop.Loop, id int64, withMCP bool) (v claimed, err error) {
-	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		t, err := tx.Task(id)
-		if err != nil {
-			return err
-		}
-		return tx.Claimable(t)
-	})
-	if err != nil {
-		return v, err
-	}
-	if withMCP {
-		// Before the work tree is looked at: what ralph writes is not the chat's doing.
-		if _, err := mcpserver.Register(p.Root); err != nil {
-			fmt.Fprintf(a.err, "warning: ralph's tools are not registered: %v\n", err)
-		}
-	}
-	s, text, err := l.ClaimFor(ctx, id, a.person())
-	if err != nil {
-		return v, err
-	}
-	v = claimed{TaskID: id, SessionID: s.ID, ClaimedAt: s.StartedAt, Branch: s.Branch, Prompt: text}
-	chats := a.chats(p, l.Store, l)
-	if withMCP {
-		if v.MCP, err = chats.Start(ctx); err != nil {
-			fmt.Fprintf(a.err, "warning: the server for chats is not started: %v\n", err)
-		}
-	}
-	chats.WriteMirror()
-	return v, nil
-}
-
-func sayClaimed(w io.Writer, v claimed, registered bool) {
+func sayClaimed(w io.Writer, v mcpserver.Claimed, registered bool) {
 	rule := strings.Repeat("─", 62)
 	fmt.Fprintf(w, "Claimed task TASK-%d", v.TaskID)
 	if v.Branch != "" {
@@ -140,7 +96,7 @@ func newTaskComplete(a *app) *cobra.Command {
 func newTaskRelease(a *app) *cobra.Command {
 	return newCommand("release ID", onTask(func(ctx context.Context, id int64) error {
 		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
-			d, err := a.release(ctx, p, l, id)
+			d, err := a.chats(p, l.Store, l).Release(ctx, id, a.person())
 			if err != nil {
 				return err
 			}
@@ -148,12 +104,4 @@ func newTaskRelease(a *app) *cobra.Command {
 				"TASK-%d is yours no more; it is %s: %s", id, d.Status, oneLine(d.StatusReason, 400))
 		})
 	}))
-}
-
-func (a *app) release(ctx context.Context, p *project.Project, l *loop.Loop, id int64) (signals.Decision, error) {
-	d, err := l.ReleaseFor(ctx, id, a.person())
-	if err == nil {
-		a.chats(p, l.Store, l).WriteMirror()
-	}
-	return d, err
 }

@@ -33,7 +33,7 @@ func putting[T any](a *app, s *named[T], edit bool) *cobra.Command {
 				return err
 			}
 		}
-		v, err := change(cmd.Context(), a, func(tx *store.Tx) (v T, err error) {
+		return showOf(cmd.Context(), a, change, func(tx *store.Tx) (v T, err error) {
 			if edit {
 				if v, err = s.show(tx, args[0]); err != nil {
 					return v, err
@@ -48,11 +48,7 @@ func putting[T any](a *app, s *named[T], edit bool) *cobra.Command {
 				return v, err
 			}
 			return s.show(tx, args[0])
-		})
-		if err != nil {
-			return err
-		}
-		return a.say(v, "%s %s %s", s.noun, oneLine(args[0], 100), done)
+		}, func(w io.Writer, _ T) { fmt.Fprintf(w, "%s %s %s\n", s.noun, oneLine(args[0], 100), done) })
 	})
 }
 

@@ -191,7 +191,7 @@ var objects = []struct {
 	{promptView{}, "`prompt`", "Prompt"},
 	{prompt.SectionSize{}, "`sections` of `prompt`", ""},
 	{ralph.Feature{}, "`feature list`, `feature show`", ""},
-	{featureView{}, "`feature show`, beside those of a feature", "FeatureView"},
+	{show.FeatureView{}, "`feature show`, beside those of a feature", "FeatureView"},
 	{store.Progress{}, "`progress` of `feature show`", "FeatureProgress"},
 	{imported{}, "`import`, beside those of an import's result", "Import"},
 	{store.ImportResult{}, "`import`", ""},

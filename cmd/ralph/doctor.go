@@ -9,13 +9,14 @@ import (
 
 	"ralph"
 	"ralph/internal/doctor"
+	"ralph/internal/show"
 )
 
 func newDoctor(a *app) *cobra.Command {
 	var noCheck bool
 	cmd := newCommand("doctor", func(cmd *cobra.Command, _ []string) error {
 		verifying := func(limit string) {
-			if onTerminal(a.err) {
+			if show.Terminal(a.err) {
 				fmt.Fprintf(a.err, "ralph: runs the verification (%s a command at most; --no-check leaves it out)\n", limit)
 			}
 		}

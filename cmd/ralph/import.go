@@ -12,6 +12,7 @@ import (
 	"ralph/internal/exchange"
 	"ralph/internal/files"
 	"ralph/internal/project"
+	"ralph/internal/show"
 	"ralph/store"
 )
 
@@ -58,7 +59,7 @@ func newImport(a *app) *cobra.Command {
 		case err != nil && !errors.Is(err, errDryRun):
 			return err
 		}
-		return a.print(imported{in.Format, dry, result}, func(w io.Writer) { sayImport(w, in.Format, dry, result) })
+		return a.print(imported{in.Format, dry, result}, func(w io.Writer) { show.Import(w, in.Format, dry, result) })
 	})
 	cmd.Flags().StringVar(&format, "format", "", "read it as this `FORMAT`: "+strings.Join(exchange.Formats(), ", "))
 	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`, which is made if there is none")
@@ -100,44 +101,6 @@ func inFile(name string, err error) error {
 		return fmt.Errorf("%s:%d: %w", name, line.Line, line.Err)
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-// sayImport lists what became of each task; those that are as they were are only counted.
-func sayImport(w io.Writer, format string, dry bool, r store.ImportResult) {
-	counts := map[string]int{}
-	for _, t := range r.Tasks {
-		counts[t.Action]++
-		if t.Action == store.ImportUnchanged {
-			continue
-		}
-		fmt.Fprintf(w, "%-8s TASK-%-4d %-10s %s", t.Action, t.ID, t.Status, oneLine(t.Title, 100))
-		switch {
-		case t.Action == store.ImportKept:
-			fmt.Fprintf(w, " (its %s changed there, but it is %s here)", strings.Join(t.Changes, ", "), t.Status)
-		case len(t.Changes) > 0:
-			fmt.Fprintf(w, " (%s)", strings.Join(t.Changes, ", "))
-		}
-		fmt.Fprintln(w)
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintln(w, oneLine(n, 300))
-	}
-	var sums []string
-	for _, action := range []string{store.ImportAdded, store.ImportUpdated, store.ImportUnchanged, store.ImportKept} {
-		if n := counts[action]; n > 0 {
-			sums = append(sums, fmt.Sprintf("%d %s", n, action))
-		}
-	}
-	if r.Learnings > 0 {
-		sums = append(sums, fmt.Sprintf("%d learnings", r.Learnings))
-	}
-	if len(sums) == 0 {
-		sums = []string{"nothing new"}
-	}
-	fmt.Fprintf(w, "%s: %s\n", format, strings.Join(sums, ", "))
-	if dry {
-		fmt.Fprintln(w, "This was a dry run: nothing has been changed.")
-	}
 }
 
 func newExport(a *app) *cobra.Command {

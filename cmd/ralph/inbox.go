@@ -1,16 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"io"
-	"strings"
-
-	"ralph/internal/advice"
 
 	"github.com/spf13/cobra"
 
-	"ralph"
-	"ralph/internal/text"
+	"ralph/internal/advice"
+	"ralph/internal/inbox"
 	"ralph/store"
 )
 
@@ -18,14 +17,17 @@ func newInbox(a *app) *cobra.Command {
 	var interactive bool
 	cmd := newCommand("inbox", func(cmd *cobra.Command, _ []string) error {
 		if interactive {
-			return a.settleAll(cmd)
+			return inbox.Dialogue{
+				In: bufio.NewScanner(a.in), Out: a.out, Do: a.again,
+				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return read(ctx, a, advice.Inbox) },
+			}.Run(cmd.Context())
 		}
-		return showOf(cmd.Context(), a, read, advice.Inbox, func(w io.Writer, inbox []store.InboxItem) {
-			if len(inbox) == 0 {
+		return showOf(cmd.Context(), a, read, advice.Inbox, func(w io.Writer, list []store.InboxItem) {
+			if len(list) == 0 {
 				fmt.Fprintln(w, "nothing waits for you")
 			}
-			for _, i := range inbox {
-				sayItem(w, i, false)
+			for _, i := range list {
+				inbox.Item(w, i, false)
 				fmt.Fprintf(w, "           → %s\n", i.Command)
 			}
 		})
@@ -34,31 +36,14 @@ func newInbox(a *app) *cobra.Command {
 	return cmd
 }
 
-// sayItem prints what waits; its options with numbers, if one is to be chosen.
-func sayItem(w io.Writer, i store.InboxItem, numbered bool) {
-	fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), text.VisibleLine(i.Title))
-	sayWhole(w, "           ", i.Text)
-	for _, l := range i.Diff {
-		fmt.Fprintf(w, "           %s\n", printable(l))
+// again carries out a command of ralph's in this process.
+func (a *app) again(ctx context.Context, args []string) error {
+	plain := *a
+	plain.json = false
+	root := newRoot(&plain)
+	if a.chdir != "" {
+		args = append([]string{"-C", a.chdir}, args...)
 	}
-	if !i.Expires.IsZero() {
-		fmt.Fprintf(w, "           answers itself with deny at %s\n", i.Expires.Local().Format("15:04:05"))
-	}
-	for n, o := range i.Options {
-		mark := " "
-		if o == i.Preferred {
-			mark = "*"
-		}
-		if numbered {
-			mark += fmt.Sprintf(" %d", n+1)
-		}
-		fmt.Fprintf(w, "           %s %s\n", mark, text.VisibleLine(o))
-	}
-}
-
-// sayWhole prints a text with all its lines, each behind the same blanks.
-func sayWhole(w io.Writer, before, text string) {
-	for l := range strings.Lines(strings.Trim(printable(text), "\n")) {
-		fmt.Fprintln(w, strings.TrimRight(before+l, " \t\n"))
-	}
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
 }

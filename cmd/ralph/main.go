@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 
 	"ralph"
 	"ralph/internal/config"
@@ -46,11 +48,11 @@ func complain(a *app, err error) int {
 	var status *ralph.ExitError
 	if errors.As(err, &status) {
 		if status.Err != nil {
-			fmt.Fprintln(a.err, name, status.Err)
+			fmt.Fprintln(a.err, name, once(status.Err))
 		}
 		return status.Status
 	}
-	fmt.Fprintln(a.err, name, err)
+	fmt.Fprintln(a.err, name, once(err))
 	var field *ralph.FieldError
 	var bad *config.Error
 	switch {
@@ -59,4 +61,31 @@ func complain(a *app, err error) int {
 		return ralph.ExitUsage
 	}
 	return ralph.ExitFailure
+}
+
+// once is what errors that were joined say, each once: what ails the database, say, is
+// found by all that read it.
+func once(err error) string {
+	var said []string
+	for _, words := range messages(err) {
+		if !slices.Contains(said, words) {
+			said = append(said, words)
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+// messages are what the errors say that were joined into one.
+func messages(err error) (list []string) {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // of this error alone
+	if !ok {
+		return []string{err.Error()}
+	}
+	for _, e := range joined.Unwrap() {
+		list = append(list, messages(e)...)
+	}
+	if strings.Join(list, "\n") != err.Error() {
+		return []string{err.Error()} // it words what it wraps itself
+	}
+	return list
 }

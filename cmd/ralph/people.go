@@ -109,8 +109,6 @@ func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 
 // refuseInSession refuses what only people may do if this process belongs to a
 // session of the project that it was started in, and records that it was tried.
-// The queues of other projects are nothing to the session: ralph's own tests run
-// in sessions too.
 func (a *app) refuseInSession(ctx context.Context, instead string) error {
 	dir, err := a.dir()
 	if err != nil {

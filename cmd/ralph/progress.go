@@ -9,9 +9,8 @@ import (
 	"log/slog"
 	"time"
 
-	"ralph/internal/advice"
-
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/report"
 	"ralph/internal/systemd"
 	"ralph/internal/text"

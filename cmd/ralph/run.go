@@ -20,9 +20,11 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/project"
 	"ralph/internal/schedule"
+	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
 	"ralph/internal/text"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -67,9 +69,6 @@ var limitFlags = []keyFlag{
 	{"metrics-addr", "metrics.addr", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469"},
 	{"on-red", "verify.on_red", "what to do when the verification fails before any work, `HOW`: stop, first or go"},
 }
-
-// always is the value of between that leaves no hour out.
-const always = "always"
 
 // formatGitHub prints for GitHub Actions.
 const formatGitHub = "github"
@@ -154,12 +153,15 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	if l.Place.Tree.Approximate() {
+		fmt.Fprintf(a.err, "ralph: there is no git program in PATH; %s\n", worktree.WithoutGit)
+	}
 	l.Models.Flag, l.NoWait = o.model, o.noWait
 	if o.beside, err = beside.New(p, db, version()); err != nil {
 		return err
 	}
 	hours := "--between"
-	if o.between == "" && p.Config.Between != always {
+	if o.between == "" && p.Config.Between != "always" {
 		o.between, hours = p.Config.Between, "between"
 	}
 	if err := o.setTimes(l, hours); err != nil {
@@ -288,7 +290,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 				stopping()
 				if o.format == "text" {
 					over := ""
-					if onTerminal(a.out) {
+					if show.Terminal(a.out) {
 						over = "\r\x1b[K" // a countdown may stand there
 					}
 					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n",
@@ -306,7 +308,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	progress := &progress{
 		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
 		batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
-		terminal: onTerminal(a.out),
+		terminal: show.Terminal(a.out),
 	}
 	if !progress.json {
 		if err := plan(ctx, a.out, l); err != nil {

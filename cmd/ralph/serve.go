@@ -11,6 +11,7 @@ import (
 
 	"ralph/internal/beside"
 	"ralph/internal/project"
+	"ralph/internal/show"
 	"ralph/store"
 )
 
@@ -64,7 +65,7 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 		return nil, err
 	}
 	fmt.Fprintf(a.err, "dashboard on %s\n", d.URL)
-	if onTerminal(a.err) {
+	if show.Terminal(a.err) {
 		fmt.Fprintf(a.err, "sign in: %s\n", d.Link)
 	} else {
 		fmt.Fprintln(a.err, "sign in with the address that `ralph serve --link` prints")

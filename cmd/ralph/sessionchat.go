@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -136,7 +135,7 @@ func newSessionClear(a *app) *cobra.Command {
 			return err
 		}
 		return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
-			released, err := a.clear(cmd.Context(), p, l, only)
+			released, err := a.chats(p, l.Store, l).Clear(cmd.Context(), only, a.person())
 			if err != nil {
 				return err
 			}
@@ -155,41 +154,6 @@ func taskList(ids []int64) string {
 		names[i] = fmt.Sprintf("TASK-%d", id)
 	}
 	return strings.Join(names, ", ")
-}
-
-func (a *app) clear(ctx context.Context, p *project.Project, l *loop.Loop, only int64) (released []int64, err error) {
-	released = []int64{}
-	var claims []ralph.Session
-	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if only != 0 {
-			s, err := tx.ClaimOfPerson(only)
-			claims = []ralph.Session{s}
-			return err
-		}
-		claims, err = tx.ClaimsOfPeople()
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	left := 0
-	for _, s := range claims {
-		if only == 0 && s.Dir != p.Root {
-			left++
-			continue
-		}
-		if _, err := a.release(ctx, p, l, s.TaskID); err != nil {
-			return released, err
-		}
-		released = append(released, s.TaskID)
-	}
-	if left > 0 || only != 0 {
-		return released, nil
-	}
-	if err := os.Remove(a.chats(p, l.Store, l).File); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return released, err
-	}
-	return released, nil
 }
 
 func newSessionWatch(a *app) *cobra.Command {
@@ -354,7 +318,7 @@ func (w *chatWatch) line(tx *store.Tx, e ralph.Event) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if u, err := w.chats.ContextOf(tx, s); err == nil && u.Percent != nil {
+	if u, err := w.chats.ContextOf(tx, s, w.chats.See(s)); err == nil && u.Percent != nil {
 		line += fmt.Sprintf("  (context %.0f %% full)", *u.Percent)
 	}
 	return line, nil

@@ -2,18 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"ralph"
-	"ralph/internal/permission"
 	"ralph/internal/project"
 	"ralph/internal/state"
 	"ralph/internal/text"
@@ -78,83 +71,18 @@ func (a *app) restore(ctx context.Context, id int64, names []string) error {
 	if err != nil {
 		return err
 	}
-	// A session would take the files for its own work.
-	if active, err := p.Active(); err != nil || active {
-		if err == nil {
-			err = usage(errors.New("a run is active in this project: `ralph pause` does not end its session; " +
-				"stop it with `ralph stop` first"))
-		}
-		return err
-	}
-	saved, err := tree.Saved(ctx, id)
-	if err != nil {
-		return usage(err)
-	}
-	files, err := tree.SavedFiles(ctx, saved)
+	files, before, err := p.Restore(ctx, tree, id, a.chdir, names)
 	if err != nil {
 		return err
 	}
-	if files, err = chosen(files, names, a.chdir, p.Root, tree); err != nil {
-		return usage(err)
-	}
-	scratch, err := os.MkdirTemp("", "ralph-restore-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	now, err := tree.Snapshot(ctx, scratch)
-	if err != nil {
-		return err
-	}
-	ignored, err := tree.Ignored(ctx)
-	if err != nil {
-		return err
-	}
-	before, ok, err := tree.Save(ctx, now, ignored, scratch, fmt.Sprintf("before snapshot %d was restored", id))
-	if err != nil {
-		return err
-	}
-	if err := tree.Restore(ctx, saved, files); err != nil {
-		return err
-	}
-	return a.print(map[string]any{"restored": files, "saved": before.ID}, func(w io.Writer) {
+	return a.print(map[string]any{"restored": files, "saved": before}, func(w io.Writer) {
 		for _, f := range files {
 			fmt.Fprintln(w, oneLine(f, 200))
 		}
 		undo := ""
-		if ok {
-			undo = fmt.Sprintf("; what was there before is snapshot %d", before.ID)
+		if before != 0 {
+			undo = fmt.Sprintf("; what was there before is snapshot %d", before)
 		}
 		fmt.Fprintf(w, "%d files restored%s\n", len(files), undo)
 	})
-}
-
-// chosen are the saved files that were named, relative to where the command
-// works; all if none was named. A name may be a folder.
-func chosen(files, names []string, dir, root string, tree *worktree.Tree) ([]string, error) {
-	if len(names) == 0 {
-		return files, nil
-	}
-	here, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	var list []string
-	for _, name := range names {
-		rel, err := filepath.Rel(permission.Follow(root), filepath.Join(permission.Follow(here), name))
-		if err != nil {
-			return nil, err
-		}
-		rel = path.Clean(tree.Below(filepath.ToSlash(rel)))
-		n := len(list)
-		for _, f := range files {
-			if (f == rel || len(f) > len(rel) && f[:len(rel)+1] == rel+"/") && !slices.Contains(list, f) {
-				list = append(list, f)
-			}
-		}
-		if len(list) == n {
-			return nil, &ralph.FieldError{Field: fmt.Sprintf("file %q", name), Problem: "is not in the snapshot"}
-		}
-	}
-	return list, nil
 }

@@ -14,6 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/exchange"
 	"ralph/internal/proc"
+	"ralph/internal/show"
 	"ralph/store"
 )
 
@@ -92,7 +93,7 @@ func (a *app) toSplit(cmd *cobra.Command, arg string) (s exchange.Splitting, com
 // editParts has a person write the parts. What cannot be read is kept in a file,
 // whose name the error says.
 func (a *app) editParts(cmd *cobra.Command, s exchange.Splitting) (parts []ralph.Part, err error) {
-	if !onTerminal(a.out) {
+	if !show.Terminal(a.out) {
 		return nil, usage(errors.New("there is no terminal for an editor; give the parts with --parts FILE"))
 	}
 	dir, err := os.MkdirTemp("", "ralph-split-*")

@@ -1,85 +1,30 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"time"
-
-	"ralph/internal/advice"
 
 	"github.com/spf13/cobra"
 
-	"ralph"
 	"ralph/internal/project"
-	"ralph/internal/text"
+	"ralph/internal/show"
 	"ralph/loop"
 	"ralph/store"
 )
 
-// statusView is what `ralph status --json` prints.
-type statusView struct {
-	Running  bool                 `json:"running"`
-	Run      *ralph.Run           `json:"run"`      // the latest one, null if there never was one
-	Sessions []ralph.Session      `json:"sessions"` // those in progress
-	Counts   map[ralph.Status]int `json:"counts"`
-	Waiting  int                  `json:"waiting_for_people"`
-	Outside  []int64              `json:"unaccepted"` // tasks that are completed although nothing recorded says why
-	Inbox    []store.InboxItem    `json:"inbox"`      // what that is
-	Agent    string               `json:"agent_wait"` // why no session starts now, "" if one may
-	Until    ralph.Time           `json:"agent_wait_until"`
-	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, else of the next one
-	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
-	Windows  []ralph.UsageWindow  `json:"usage_windows"`
-	Between  string               `json:"between"` // the hours in which sessions start, or "always"
-}
-
 func newStatus(a *app) *cobra.Command {
 	return newCommand("status", func(cmd *cobra.Command, _ []string) error {
-		var v statusView
-		var now ralph.Time
-		look := func(tx *store.Tx) error {
-			now = tx.Now()
-			run, ok, err := tx.LastRun()
-			if err != nil {
-				return err
-			}
-			if ok {
-				v.Run = &run
-			}
-			if v.Sessions, err = tx.OpenSessions(); err != nil {
-				return err
-			}
-			if v.Counts, err = tx.Counts(); err != nil {
-				return err
-			}
-			if v.Inbox, err = advice.Inbox(tx); err != nil {
-				return err
-			}
-			if v.Outside, err = tx.Unaccepted(); err != nil {
-				return err
-			}
-			v.Waiting = len(v.Inbox)
-			if v.Windows, err = tx.UsageWindows(); err != nil {
-				return err
-			}
-			if v.Today, err = tx.CostSince(loop.Midnight(now.Time)); err != nil {
-				return err
-			}
-			agent, err := tx.AgentState()
-			if agent.WaitUntil.After(tx.Now().Time) {
-				v.Agent, v.Until = agent.Reason, agent.WaitUntil
-			}
-			return err
-		}
+		var v show.StatusView
 		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-			if err := db.View(cmd.Context(), look); err != nil {
+			err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
+				v, err = show.ReadStatus(tx, loop.Midnight)
+				return err
+			})
+			if err != nil {
 				return err
 			}
 			active, err := p.Active()
 			v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
-			v.Between = p.Config.Between
+			v.Between, v.Strange = p.Config.Between, loop.Outside(v.Outside)
 			if v.Limits = p.Limits(); v.Running {
 				v.Limits = v.Run.Limits
 			}
@@ -88,132 +33,6 @@ func newStatus(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(v, func(w io.Writer) { sayStatus(w, v, now) })
+		return a.print(v, func(w io.Writer) { show.Status(w, v) })
 	})
-}
-
-func sayStatus(w io.Writer, v statusView, now ralph.Time) {
-	for _, i := range v.Inbox {
-		if i.Kind == "permission" {
-			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s", i.TaskID, text.VisibleLine(i.Text), i.Command)
-			if !i.Expires.IsZero() {
-				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, i.Expires.Sub(now.Time).Round(time.Second).Seconds())))
-			}
-			fmt.Fprintln(w)
-		}
-	}
-	switch {
-	case v.Run == nil:
-		fmt.Fprintln(w, "no run yet")
-	case v.Running:
-		doing := ralph.Doing(v.Run.State, oneLine(v.Run.StateReason, 200), "")
-		fmt.Fprintf(w, "running since %s (process %d), %s\n", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID, doing)
-		if until := v.Run.WaitUntil; !until.IsZero() {
-			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))
-		}
-	case v.Run.EndedAt.IsZero():
-		fmt.Fprintf(w, "not running; the last run (process %d) was lost: `ralph run` takes up what it left\n", v.Run.PID)
-	default:
-		fmt.Fprintf(w, "not running; the last run ended %s: %s\n", v.Run.EndedAt.Local().Format("Jan 2 15:04"), oneLine(v.Run.Reason, 200))
-	}
-	for _, s := range v.Sessions {
-		who := ""
-		if s.Worker != "" {
-			who = s.Worker + " "
-		}
-		fmt.Fprintf(w, "%son TASK-%d since %s (session %.8s)\n", who, s.TaskID, s.StartedAt.Local().Format("15:04:05"), s.ID)
-	}
-	if v.Agent != "" {
-		fmt.Fprintf(w, "no session before %s: %s\n", v.Until.Local().Format("Jan 2 15:04:05"), oneLine(v.Agent, 200))
-	}
-	for _, s := range ralph.Statuses {
-		if n := v.Counts[s]; n > 0 {
-			fmt.Fprintf(w, "%6d %s\n", n, s)
-		}
-	}
-	if len(v.Outside) > 0 {
-		fmt.Fprintln(w, "!", loop.Outside(v.Outside))
-	}
-	sayWaiting(w, v.Inbox)
-	sayLimits(w, v, now)
-}
-
-// sayWaiting counts what waits for a person, and names the questions and flags.
-func sayWaiting(w io.Writer, inbox []store.InboxItem) {
-	fmt.Fprintf(w, "%d waiting for you\n", len(inbox))
-	counts := map[string]int{}
-	for _, i := range inbox {
-		counts[i.Kind]++
-	}
-	for _, kind := range store.InboxKinds() {
-		if counts[kind] > 0 {
-			fmt.Fprintf(w, "%6d %s\n", counts[kind], kind)
-		}
-	}
-	named := 0
-	for _, i := range inbox {
-		if i.Kind != "question" && i.Kind != "flag" {
-			continue
-		}
-		if named++; named > namedInStatus {
-			fmt.Fprintln(w, "  and more (`ralph inbox`)")
-			return
-		}
-		fmt.Fprintf(w, "  %s: %s → %s\n", ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 120), i.Command)
-	}
-}
-
-// namedInStatus is how many questions and flags `ralph status` names.
-const namedInStatus = 10
-
-// sayLimits has a line for each limit: what is used, and how much may be.
-func sayLimits(w io.Writer, v statusView, now ralph.Time) {
-	l := v.Limits
-	var r ralph.Run
-	elapsed := "0s"
-	if v.Running {
-		r, elapsed = *v.Run, took(*v.Run, true, now)
-		fmt.Fprintln(w, "limits of this run:")
-	} else {
-		fmt.Fprintln(w, "limits of the next run:")
-	}
-	line := func(what, format string, args ...any) {
-		fmt.Fprintf(w, "  %-20s %s\n", what, fmt.Sprintf(format, args...))
-	}
-	line("sessions", "%d of %d", r.Sessions, l.MaxSessions)
-	line("tasks", "%d of %d", r.Tasks, l.MaxTasks)
-	line("time", "%s of %s", elapsed, span(l.MaxSeconds))
-	line("cost", "%s of %s", dollars(r.CostUSD), dollars(l.MaxCostUSD))
-	line("cost today", "%s of %s", dollars(v.Today), dollars(l.MaxDayCostUSD))
-	line("hours", "%s", v.Between)
-	line("without a change", "%d sessions in a row", l.StagnantMaximum)
-	for _, name := range slices.Sorted(maps.Keys(l.Usage)) {
-		used := "unknown"
-		for _, u := range v.Windows {
-			if u.Name == name && u.ResetsAt.After(now.Time) {
-				used = fmt.Sprintf("%.0f%% (reset %s)", u.Utilization*100, u.ResetsAt.Local().Format("Jan 2 15:04"))
-			}
-		}
-		line("usage "+name, "%s of %d%%", used, l.Usage[name])
-	}
-	line("attempts of a task", "%d", l.Attempts)
-	line("time of a session", "%s, idle %s", span(l.SessionSeconds), span(l.IdleSeconds))
-	line("turns of a session", "%d", l.SessionTurns)
-	line("cost of a session", "%s", dollars(l.SessionCostUSD))
-	if v.Run == nil || v.Running {
-		return
-	}
-	fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", text.Count(v.Run.Sessions, "session"), text.Count(v.Run.Tasks, "task"), dollars(v.Run.CostUSD), took(*v.Run, false, now))
-}
-
-// took is how long a run has lasted; of a lost one nobody knows.
-func took(r ralph.Run, running bool, now ralph.Time) string {
-	end := r.EndedAt
-	switch {
-	case running:
-		end = now
-	case end.IsZero():
-		return "an unknown time"
-	}
-	return end.Sub(r.StartedAt.Time).Round(time.Second).String()
 }

@@ -6,11 +6,11 @@ import (
 	"io"
 	"strings"
 
-	"ralph/internal/advice"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/advice"
+	"ralph/internal/inbox"
 	"ralph/store"
 )
 
@@ -69,7 +69,7 @@ func newSuggestionList(a *app) *cobra.Command {
 	},
 		func(w io.Writer, s suggestion) {
 			fmt.Fprintf(w, "%-11s TASK-%d %s\n", s.Kind, s.TaskID, oneLine(s.Title, ralph.MaxTitle))
-			sayWhole(w, "            ", s.What)
+			inbox.Whole(w, "            ", s.What)
 			fmt.Fprintf(w, "            → %s\n", s.Command)
 		})
 }

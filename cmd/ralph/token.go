@@ -33,7 +33,7 @@ func newTokenStatus(a *app) *cobra.Command {
 					return err
 				}
 				for _, s := range open {
-					u, err := chats.ContextOf(tx, s)
+					u, err := chats.ContextOf(tx, s, chats.See(s))
 					if err != nil {
 						return err
 					}
@@ -69,10 +69,15 @@ func newTokenCheckpoint(a *app) *cobra.Command {
 		var made mcpserver.MadeCheckpoint
 		err := a.with(ctx, func(p *project.Project, db *store.DB) error {
 			chats := a.chats(p, db, nil)
-			err := db.Tx(ctx, func(tx *store.Tx) error {
+			s, err := store.Read(ctx, db, func(tx *store.Tx) (ralph.Session, error) { return tx.ClaimOfPerson(id) })
+			if err != nil {
+				return err
+			}
+			seen := chats.See(s)
+			err = db.Tx(ctx, func(tx *store.Tx) error {
 				s, err := tx.ClaimOfPerson(id)
 				if err == nil {
-					made, err = chats.AddCheckpoint(tx, s, k)
+					made, err = chats.AddCheckpoint(tx, s, seen, k)
 				}
 				return err
 			})

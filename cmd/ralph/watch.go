@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph/internal/project"
+	"ralph/internal/show"
 	"ralph/internal/watch"
 	"ralph/store"
 )
@@ -22,7 +23,7 @@ import (
 func newWatch(a *app) *cobra.Command {
 	return newCommand("watch", func(cmd *cobra.Command, _ []string) error {
 		return a.queued(cmd.Context(), func(p *project.Project, db *store.DB) error {
-			if !onTerminal(a.out) || !onTerminal(a.in) || a.getenv("TERM") == "dumb" {
+			if !show.Terminal(a.out) || !show.Terminal(a.in) || a.getenv("TERM") == "dumb" {
 				return a.watchLines(cmd, db)
 			}
 			if err := a.refuseInSession(cmd.Context(), "read with `ralph status` and `ralph timeline`"); err != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"ralph/internal/text"
 )
 
 // Bounds of a file. The time of the YAML parser grows with the cube of the
@@ -93,15 +95,7 @@ func normalize(data []byte) []byte {
 // parseYAML reads a single document; nil if it is empty. The parser refuses keys
 // that are set twice. The error has a place and a problem only.
 func parseYAML(data []byte) (ast.Node, *Error) {
-	if !utf8.Valid(data) {
-		good := 0
-		for good < len(data) {
-			r, size := utf8.DecodeRune(data[good:])
-			if r == utf8.RuneError && size == 1 {
-				break
-			}
-			good += size
-		}
+	if good := text.Invalid(data); good >= 0 {
 		line := bytes.Count(data[:good], []byte("\n")) + 1
 		column := utf8.RuneCount(data[bytes.LastIndexByte(data[:good], '\n')+1:good]) + 1
 		return nil, &Error{Line: line, Column: column, Problem: "is not UTF-8 text; save the file as UTF-8"}

@@ -85,15 +85,6 @@ func (f field) kind() string {
 	return kinds[f.typ]
 }
 
-// item is a key of the maps of a list.
-func (f field) item(name string) (field, bool) {
-	i := slices.IndexFunc(f.items, func(sub field) bool { return sub.name == name })
-	if i < 0 {
-		return field{}, false
-	}
-	return f.items[i], true
-}
-
 // fields are the leaves of Config in order.
 var fields = leaves(reflect.TypeFor[Config](), "", nil)
 
@@ -141,12 +132,21 @@ func branches(t reflect.Type) map[string]string {
 	return m
 }
 
-func fieldNamed(name string) (field, bool) {
-	i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+func named(list []field, name string) (field, bool) {
+	i := slices.IndexFunc(list, func(f field) bool { return f.name == name })
 	if i < 0 {
 		return field{}, false
 	}
-	return fields[i], true
+	return list[i], true
+}
+
+// names lists the paths of settings.
+func names(list []field) []string {
+	names := make([]string, len(list))
+	for i, f := range list {
+		names[i] = f.name
+	}
+	return names
 }
 
 // env is the environment variable of a setting.
@@ -175,7 +175,7 @@ func near(name string) []string {
 		far  int
 	}
 	var found []candidate
-	for _, key := range append(slices.Sorted(maps.Keys(groups)), names()...) {
+	for _, key := range append(slices.Sorted(maps.Keys(groups)), names(fields)...) {
 		whole, part := distance(name, key), distance(last(name), last(key))
 		far := 2 * min(whole, part)
 		if whole > part {
@@ -195,15 +195,6 @@ func near(name string) []string {
 		keys = append(keys, c.name)
 	}
 	return keys
-}
-
-// names lists the paths of all settings.
-func names() []string {
-	list := make([]string, len(fields))
-	for i, f := range fields {
-		list[i] = f.name
-	}
-	return list
 }
 
 // distance is Levenshtein's, cut off for texts that no key resembles.

@@ -156,7 +156,7 @@ func nearVariables(name string) (names []string) {
 // list takes all values, one to an item; anything else takes one. The error is
 // an [Error], or a ralph.FieldError for a key that does not exist.
 func (l *Loaded) Set(key, source string, values ...string) error {
-	f, ok := fieldNamed(key)
+	f, ok := named(fields, key)
 	switch {
 	case !ok:
 		return unknown(key)
@@ -207,11 +207,12 @@ func (l Loaded) Values() []Value {
 // Get is one setting. The error of a key that does not exist is a
 // ralph.FieldError that names near ones.
 func (l Loaded) Get(key string) (Value, error) {
-	i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
-	if i < 0 {
-		return Value{}, unknown(key)
+	for _, v := range l.Values() {
+		if v.Key == key {
+			return v, nil
+		}
 	}
-	return l.Values()[i], nil
+	return Value{}, unknown(key)
 }
 
 // homely is a path with the home directory written "~".

@@ -14,7 +14,7 @@ import (
 func (r *reader) records(f field, node ast.Node) (any, misfit) {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
-		return nil, misfit{node, fmt.Errorf("must be a list of maps with the keys %s", strings.Join(itemNames(f), ", "))}
+		return nil, misfit{node, fmt.Errorf("must be a list of maps with the keys %s", strings.Join(names(f.items), ", "))}
 	}
 	records := reflect.MakeSlice(f.typ, len(list.Values), len(list.Values))
 	for i, item := range list.Values {
@@ -29,7 +29,7 @@ func (r *reader) records(f field, node ast.Node) (any, misfit) {
 func (r *reader) record(f field, item ast.Node, into reflect.Value) misfit {
 	m, ok := r.resolve(item).(ast.MapNode)
 	if !ok {
-		return misfit{item, fmt.Errorf("each item must be a map with the keys %s", strings.Join(itemNames(f), ", "))}
+		return misfit{item, fmt.Errorf("each item must be a map with the keys %s", strings.Join(names(f.items), ", "))}
 	}
 	for _, sub := range f.items {
 		if sub.kind() == "text" {
@@ -60,9 +60,9 @@ func (r *reader) recordPair(f field, key ast.MapKeyNode, value ast.Node, into re
 	if !ok {
 		return "", misfit{key, errors.New("a key must be plain text; merge keys (<<) are not supported")}
 	}
-	sub, ok := f.item(text.Value)
+	sub, ok := named(f.items, text.Value)
 	if !ok {
-		return "", misfit{key, fmt.Errorf("%s is not one of the keys %s", quoted(text.Value), strings.Join(itemNames(f), ", "))}
+		return "", misfit{key, fmt.Errorf("%s is not one of the keys %s", quoted(text.Value), strings.Join(names(f.items), ", "))}
 	}
 	value = r.resolve(value)
 	if value == nil || value.Type() == ast.NullType {
@@ -74,13 +74,4 @@ func (r *reader) recordPair(f field, key ast.MapKeyNode, value ast.Node, into re
 	}
 	into.FieldByIndex(sub.index).Set(reflect.ValueOf(v))
 	return sub.name, misfit{}
-}
-
-// itemNames are the keys of each map of a list.
-func itemNames(f field) []string {
-	names := make([]string, len(f.items))
-	for i, sub := range f.items {
-		names[i] = sub.name
-	}
-	return names
 }

@@ -36,7 +36,7 @@ func Schema() ([]byte, error) {
 		if short == "" {
 			continue
 		}
-		f, _ := fieldNamed(short)
+		f, _ := named(fields, short)
 		list := f.valueSchema()
 		root.Properties[name] = &jsonschema.Schema{
 			Description: fmt.Sprintf("A list here is short for %s.", short),

@@ -46,7 +46,7 @@ func Starter(verify []string, junit ...string) []byte {
 func commented(b *strings.Builder, group string, names ...string) {
 	fmt.Fprintf(b, "# %s:\n", group)
 	for _, name := range names {
-		f, _ := fieldNamed(group + "." + name)
+		f, _ := named(fields, group+"."+name)
 		fmt.Fprintf(b, "#   %-30s # %s\n", name+": "+f.fallback, strings.TrimSuffix(f.doc, "."))
 	}
 }

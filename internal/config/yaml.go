@@ -36,7 +36,7 @@ func (r *reader) group(path string, node ast.Node, line, column int) {
 	m, ok := node.(ast.MapNode)
 	if !ok {
 		if short := groups[path]; short != "" {
-			f, _ := fieldNamed(short)
+			f, _ := named(fields, short)
 			r.leaf(f, node, line, column)
 			return
 		}
@@ -64,7 +64,7 @@ func (r *reader) pair(path string, key ast.MapKeyNode, value ast.Node) {
 	if path != "" {
 		full = path + "." + full
 	}
-	f, isField := fieldNamed(full)
+	f, isField := named(fields, full)
 	_, isGroup := groups[full]
 	parent, child, dotted := strings.Cut(name.Value, ".")
 	switch {

@@ -16,6 +16,7 @@ import (
 	"ralph/internal/state"
 	"ralph/internal/text"
 	"ralph/internal/words"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
 	"ralph/store"
@@ -82,9 +83,7 @@ func Examine(ctx context.Context, open func(context.Context) (*project.Project, 
 func lookForGit() Finding {
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return Finding{
-			"git", false, "no git program in PATH", "install git; without it the files that a session changed are not known",
-		}
+		return Finding{"git", false, "no git program in PATH", "install git; " + worktree.WithoutGit}
 	}
 	return Finding{"git", true, path, ""}
 }
@@ -152,7 +151,7 @@ func credentials(p *project.Project) Finding {
 func permissions(p *project.Project) Finding {
 	mode := p.Config.Agent.PermissionMode
 	switch {
-	case claude.Skips(mode, nil) && os.Geteuid() == 0 && os.Getenv("IS_SANDBOX") == "":
+	case claude.Refusal(mode, nil, os.Getenv) != "":
 		return Finding{
 			"permissions", false, mode + " as root, which claude refuses",
 			"run ralph as another user, or set agent.permission_mode: acceptEdits",

@@ -81,7 +81,7 @@ func Parse(data []byte, format string) (ralph.Import, error) {
 		return ralph.Import{}, wrong(0, "is larger than %d MiB", MaxFile>>20)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if i := invalid(data); i >= 0 {
+	if i := text.Invalid(data); i >= 0 {
 		return ralph.Import{}, wrong(lineAt(data, i), "is not UTF-8 text")
 	}
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -178,18 +178,6 @@ func once(taken map[string]bool, key string) string {
 // lineAt is the number of the line of a byte.
 func lineAt(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(offset, len(data))], []byte("\n"))
-}
-
-// invalid is the first byte that is no UTF-8, or -1.
-func invalid(data []byte) int {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return -1
 }
 
 // paragraphs joins the texts that are not blank, each under its heading.

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,6 +44,8 @@ type bench struct {
 	jobs   int
 	tests  []test             // the fastest first
 	blocks map[string][]block // all that there are, by their files
+
+	patience atomic.Int64 // how often tests without a mutant took too long, for the machine has more to do
 
 	mu      sync.Mutex
 	killers map[string][]test // of the mutants of a function, the latest first
@@ -189,11 +192,14 @@ func (b *bench) convene(
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		return nil, "", err
 	}
-	flags = slices.Concat(flags, []string{"-vet=off", "-ldflags=-w", "-overlay", list}, slices.Collect(maps.Keys(errorsOf)))
+	flags = slices.Concat(
+		flags, []string{"-vet=off", "-ldflags=-w", "-overlay", list}, slices.Collect(maps.Keys(errorsOf)),
+	)
 	c = court{}
 	for _, pkg := range packages {
 		c[pkg] = filepath.Join(dir, fmt.Sprintf("%d.test", len(c)))
-		build := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-c", "-o", c[pkg]}, flags, []string{"./" + pkg})...)
+		args := slices.Concat([]string{"test", "-c", "-o", c[pkg]}, flags, []string{"./" + pkg})
+		build := exec.CommandContext(ctx, "go", args...)
 		build.Dir = b.root
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, string(out), errors.Join(ctx.Err(), os.RemoveAll(dir))
@@ -324,7 +330,8 @@ func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]b
 			choices[s.file][s.body] = choice
 		}
 		source := files[s.file]
-		fmt.Fprintf(choice, "\ncase %d:\n//line mutant%d.go:1\n%s%s%s\n", i, i, source[s.body[0]:s.begin], s.with, source[s.end:s.body[1]])
+		fmt.Fprintf(choice, "\ncase %d:\n//line mutant%d.go:1\n%s%s%s\n",
+			i, i, source[s.body[0]:s.begin], s.with, source[s.end:s.body[1]])
 		if s.results {
 			choice.WriteString("panic(`it does not return`)\n")
 		} else {
@@ -336,7 +343,8 @@ func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]b
 		from := 0
 		for _, body := range slices.SortedFunc(maps.Keys(choices[name]), func(x, y [2]int) int { return x[0] - y[0] }) {
 			line := bytes.Count(source[:body[0]], []byte("\n")) + 1
-			fmt.Fprintf(&out, "%s\nswitch mutantOfTheTest {%s}\n//line %s:%d\n", source[from:body[0]], choices[name][body], filepath.Base(name), line)
+			fmt.Fprintf(&out, "%s\nswitch mutantOfTheTest {%s}\n//line %s:%d\n",
+				source[from:body[0]], choices[name][body], filepath.Base(name), line)
 			from = body[0]
 		}
 		out.Write(source[from:])
@@ -365,6 +373,14 @@ func (b *bench) judge(ctx context.Context, c court, number int, function string,
 	b.mu.Unlock()
 	for tests := range sittings(tests) {
 		v, said, err := b.run(ctx, c[tests[0].pkg], number, tests)
+		for v == timedOut && err == nil { // it hangs, or the machine is busier than it was
+			var without verdict
+			if without, _, err = b.run(ctx, c[tests[0].pkg], -1, tests); without != timedOut {
+				break
+			}
+			b.patience.Add(1)
+			v, said, err = b.run(ctx, c[tests[0].pkg], number, tests)
+		}
 		if err != nil {
 			return "", err
 		}
@@ -424,14 +440,15 @@ func (b *bench) run(
 		return "", "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	limit := 5 * time.Second
+	limit := 10 * time.Second
 	var names, parts []string
 	for _, t := range tests {
-		limit += 5 * t.took
+		limit += 10 * t.took
 		if names = append(names, t.name); t.part != "" {
 			parts = append(parts, regexp.QuoteMeta(t.part))
 		}
 	}
+	limit *= time.Duration(1 + b.patience.Load())
 	chosen := "^(" + strings.Join(names, "|") + ")$"
 	if len(parts) > 0 {
 		chosen += "/^(" + strings.Join(parts, "|") + ")$"

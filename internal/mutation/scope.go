@@ -16,11 +16,15 @@ var (
 		"TestTheModelOfASession", "TestLimitsOfARun", "TestUsageWindows", "TestADayBegins", "TestAfterAnAgentError",
 		"TestHowARunEndsWithNothingLeftToDo",
 	)
-	sessions = of("loop", "TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped")
-	lost     = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
-	claims   = of("loop",
+	sessions = of("loop",
+		"TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped",
+		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged",
+		"TestWhatIsTakenAway",
+	)
+	lost   = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
+	claims = of("loop",
 		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
-		"TestATaskWhoseAttempts", "TestAPersonsClaim",
+		"TestATaskWhoseAttempts", "TestAPersonsClaim", "TestAWorkerHears", "TestATaskOfAPersons", "TestAPersonIs",
 	)
 	red  = of("loop", "TestARunThatBeginsRed", "TestADaemonWaitsUntil")
 	runs = of("loop",

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // A guard is a built-in rule.
@@ -169,7 +171,7 @@ func guardRalph(p Policy, q question) string {
 		if below(path, p.State) {
 			return "the state of ralph is its own"
 		}
-		if path != q.path || edits[q.tool] {
+		if path != q.path || slices.Contains(p.Tools.Edits, q.tool) {
 			if rel, ok := inside(path, p.Project); ok && rel == "ralph.yaml" {
 				return "ralph.yaml is for people"
 			}
@@ -188,7 +190,7 @@ func (c command) words0() string {
 func guardSettings(p Policy, q question) string {
 	for _, path := range p.written(q) {
 		rel, ok := inside(path, p.Project)
-		if ok && (strings.HasPrefix(rel, ".claude/settings") || below(rel, ".claude/hooks") || rel == ".mcp.json") {
+		if ok && slices.ContainsFunc(p.Tools.Settings, func(s string) bool { return doublestar.MatchUnvalidated(s, rel) }) {
 			return rel + " says what the agent may do"
 		}
 	}
@@ -220,7 +222,7 @@ func (p Policy) mayWrite(path string) bool {
 // written are the files that a question would write to, as far as it tells.
 func (p Policy) written(q question) []string {
 	var list []string
-	if edits[q.tool] && q.path != "" {
+	if slices.Contains(p.Tools.Edits, q.tool) && q.path != "" {
 		list = append(list, q.path)
 	}
 	for _, c := range q.commands {

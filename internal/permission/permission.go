@@ -37,6 +37,8 @@ type Policy struct {
 	Default Verdict  `json:"default"`
 	Guards  bool     `json:"guards"` // the built-in rules hold
 
+	Tools Tools `json:"tools"` // of the agent that asks
+
 	Project  string   `json:"project"`  // its root, absolute
 	State    string   `json:"state"`    // the folder of ralph's own state, absolute
 	Writable []string `json:"writable"` // absolute folders beside the project that may be written to
@@ -45,6 +47,16 @@ type Policy struct {
 	// Resolve follows the symbolic links of an absolute path, as far as it exists;
 	// nil takes paths as they are.
 	Resolve func(path string) string `json:"-"`
+}
+
+// Tools are an agent's own, as it and rules call them.
+type Tools struct {
+	Shell    string   `json:"shell"`    // runs a command
+	Edit     string   `json:"edit"`     // stands for every tool that changes a file
+	Edits    []string `json:"edits"`    // those that do
+	Reads    []string `json:"reads"`    // look at files, so that their rules have paths
+	Fetch    string   `json:"fetch"`    // reads an address
+	Settings []string `json:"settings"` // globs of files in a project that say what the agent may do
 }
 
 // An Answer is what the agent is told, and why.
@@ -105,7 +117,7 @@ func (p Policy) match(rules []string, q question, every bool) string {
 	for _, part := range q.parts() {
 		hit := ""
 		for _, text := range rules {
-			rule, err := ParseRule(text)
+			rule, err := p.Tools.ParseRule(text)
 			if err == nil && p.covers(rule, q, part) {
 				hit = text
 				break
@@ -133,9 +145,6 @@ type question struct {
 	unread   bool      // the shell command is none that can be read
 }
 
-// edits are the tools that change a file.
-var edits = map[string]bool{"Edit": true, "Write": true, "MultiEdit": true, "NotebookEdit": true}
-
 func (p Policy) read(tool string, input json.RawMessage) question {
 	var in struct {
 		Command  string `json:"command"`
@@ -156,7 +165,7 @@ func (p Policy) read(tool string, input json.RawMessage) question {
 			break
 		}
 	}
-	if tool == "Bash" {
+	if tool == p.Tools.Shell {
 		q.commands, q.unread = p.parse(in.Command)
 	}
 	return q

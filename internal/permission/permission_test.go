@@ -10,7 +10,14 @@ import (
 	"ralph/internal/permission"
 )
 
+var tools = permission.Tools{
+	Shell: "Bash", Edit: "Edit", Edits: []string{"Edit", "Write", "MultiEdit", "NotebookEdit"},
+	Reads: []string{"Read", "Glob", "Grep"}, Fetch: "WebFetch",
+	Settings: []string{".claude/settings*/**", ".claude/hooks/**", ".mcp.json"},
+}
+
 var policy = permission.Policy{
+	Tools:   tools,
 	Default: permission.Allow, Guards: true, Project: "/p/roj", State: "/p/roj/.git/ralph", Writable: []string{"/tmp"}, Home: "/home/ann",
 }
 
@@ -131,7 +138,7 @@ func TestConfiguredRules(t *testing.T) {
 
 func TestRulesThatAreNone(t *testing.T) {
 	for _, text := range []string{"", "(x)", "Bash(", "Bash()", "Bash(x", "two words", "Edit([)"} {
-		_, err := permission.ParseRule(text)
+		_, err := tools.ParseRule(text)
 		var field *ralph.FieldError
 		if !errors.As(err, &field) || !strings.Contains(err.Error(), "a rule is a tool's name") {
 			t.Errorf("%q: got %v", text, err)

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -20,16 +21,18 @@ type Rule struct {
 	tool    string
 	pattern string
 	bare    bool // without a pattern
+	file    bool // the pattern is a path
 }
 
 // ParseRule reads a rule. The error is a [ralph.FieldError] that says what a rule
 // looks like.
-func ParseRule(text string) (Rule, error) {
+func (t Tools) ParseRule(text string) (Rule, error) {
 	refuse := func(problem string) (Rule, error) {
 		return Rule{}, &ralph.FieldError{Field: "rule " + quoted(text), Problem: problem + `; a rule is a tool's name, as "WebFetch", or with a pattern, as "Bash(git push *)"`}
 	}
 	tool, rest, ok := strings.Cut(strings.TrimSpace(text), "(")
 	r := Rule{tool: strings.TrimSpace(tool), bare: !ok}
+	r.file = slices.Contains(t.Edits, r.tool) || slices.Contains(t.Reads, r.tool)
 	switch {
 	case r.tool == "" || strings.ContainsAny(r.tool, " )"):
 		return refuse("has no tool's name before its pattern")
@@ -43,7 +46,7 @@ func ParseRule(text string) (Rule, error) {
 	if r.pattern = strings.TrimSpace(pattern); r.pattern == "" {
 		return refuse("has an empty pattern")
 	}
-	if r.isFile() && !doublestar.ValidatePattern(r.pattern) {
+	if r.file && !doublestar.ValidatePattern(r.pattern) {
 		return refuse("has a path that is no valid glob")
 	}
 	return r, nil
@@ -51,24 +54,19 @@ func ParseRule(text string) (Rule, error) {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// isFile reports whether the rule's pattern is a path.
-func (r Rule) isFile() bool {
-	return edits[r.tool] || r.tool == "Read" || r.tool == "Glob" || r.tool == "Grep"
-}
-
 // covers reports whether a rule covers a part of a question.
 func (p Policy) covers(r Rule, q question, part command) bool {
-	if !wild(r.tool, q.tool) && !(r.tool == "Edit" && edits[q.tool]) {
+	if !wild(r.tool, q.tool) && (r.tool != p.Tools.Edit || !slices.Contains(p.Tools.Edits, q.tool)) {
 		return false
 	}
 	switch {
 	case r.bare:
 		return true
-	case q.tool == "Bash":
+	case q.tool == p.Tools.Shell:
 		return !q.unread && matchCommand(r.pattern, part.text)
-	case r.isFile():
+	case r.file:
 		return q.path != "" && p.matchPath(r.pattern, q.path)
-	case q.tool == "WebFetch":
+	case q.tool == p.Tools.Fetch:
 		return matchDomain(r.pattern, q.url)
 	}
 	return wild(r.pattern, q.raw)

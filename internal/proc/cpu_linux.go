@@ -3,7 +3,6 @@ package proc
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,14 +22,10 @@ func CPUTime(marker string) (time.Duration, error) {
 	}
 	var ticks uint64
 	for _, top := range all {
-		if top.parent != os.Getpid() {
+		if of, ok := supervised.Load(top.pid); !ok || of != marker {
 			continue
 		}
-		tree := append([]process{top}, descendants(all, top.pid)...) // a supervisor and its command
-		if !slices.ContainsFunc(tree, func(p process) bool { kind, _ := classify(p.pid, marker); return kind == carrier }) {
-			continue
-		}
-		for _, p := range tree {
+		for _, p := range append(descendants(all, top.pid), top) { // what was waited for counts as the supervisor's
 			if n, err := cpuTicks(p.pid); err == nil { // else it has just ended
 				ticks += n
 			}

@@ -20,6 +20,10 @@ import (
 // nudge is how often a supervisor that has something to do is woken.
 const nudge = 100 * time.Millisecond
 
+// supervised has the markers of the commands that run, by the process ids of their
+// supervisors.
+var supervised sync.Map
+
 // A Process is a command that was started. Its methods may be called from
 // several goroutines, Wait from one.
 type Process struct {
@@ -133,6 +137,7 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 		err = refusal(path, answer.Errno)
 	default:
 		p.pid = answer.Pid
+		supervised.Store(p.supervisor.Process.Pid, p.marker)
 		go p.listen()
 		return p, nil
 	}
@@ -301,6 +306,7 @@ func (p *Process) lost(cause error) (Exit, error) {
 
 // abandon makes an end of the supervisor and lets go of it.
 func (p *Process) abandon() error {
+	supervised.Delete(p.supervisor.Process.Pid)
 	err := p.supervisor.Process.Kill()
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil

@@ -208,11 +208,8 @@ func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
 		return nil
 	}
 	c := p.Config.Agent
-	skips := claude.Skips(c.PermissionMode, slices.Concat(c.Command, c.ExtraArgs))
-	if os.Geteuid() == 0 && skips && p.Getenv("IS_SANDBOX") == "" {
-		return ralph.Usage(errors.New("claude refuses to skip permissions as root (agent.permission_mode: bypassPermissions, " +
-			"or --dangerously-skip-permissions in agent.extra_args): " +
-			"run ralph as another user, or let the agent ask ralph (agent.permission_mode: default)"))
+	if why := claude.Refusal(c.PermissionMode, slices.Concat(c.Command, c.ExtraArgs), p.Getenv); why != "" {
+		return ralph.Usage(errors.New(why))
 	}
 	if _, err := agent.Version(ctx, p.Root); err != nil {
 		return &ralph.ExitError{Status: ralph.ExitAgent, Err: fmt.Errorf("the agent cannot be used: %w", err)}

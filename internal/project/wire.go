@@ -197,7 +197,7 @@ func (p *Project) Permissions() (permission.Rules, error) {
 		rules []string
 	}{{"permissions.allow", c.Allow}, {"permissions.ask", c.Ask}, {"permissions.deny", c.Deny}} {
 		for _, rule := range list.rules {
-			if _, err := permission.ParseRule(rule); err != nil {
+			if _, err := claude.Tools.ParseRule(rule); err != nil {
 				return permission.Rules{}, fmt.Errorf("%s: %w", list.key, err)
 			}
 		}
@@ -205,7 +205,7 @@ func (p *Project) Permissions() (permission.Rules, error) {
 	policy := permission.Policy{
 		Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Default: permission.Verdict(c.Default), Guards: c.Guards,
 		Project: permission.Follow(p.Root), State: permission.Follow(p.Guarded()), Home: p.Getenv("HOME"),
-		Resolve: permission.Follow,
+		Resolve: permission.Follow, Tools: claude.Tools,
 	}
 	for _, dir := range append([]string{p.Getenv("TMPDIR"), "/tmp", "/var/tmp"}, c.Writable...) {
 		policy.Writable = append(policy.Writable, permission.Follow(p.Path(dir)))

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"ralph/internal/advice"
-
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/files"
 	"ralph/signals"
 	"ralph/store"

@@ -57,35 +57,33 @@ type Plan struct {
 func Decide(sessions []Session, l Limits, now time.Time) (p Plan) {
 	list := slices.SortedFunc(slices.Values(sessions), func(a, b Session) int { return a.Last.Compare(b.Last) })
 	var total int64
-	for _, s := range list {
-		for _, f := range s.Files {
-			total += f.Size
-		}
-	}
 	compressible := false
 	for _, s := range list {
 		for _, f := range s.Files {
-			compressible = compressible || now.Sub(s.Last) > restful && f.Size > small && !strings.HasSuffix(f.Name, Compressed)
+			total += f.Size
+			compressible = compressible || s.compressible(f, now)
 		}
 	}
 	for _, s := range list {
-		var size int64
-		for _, f := range s.Files {
-			size += f.Size
-		}
 		// While there is something to compress, that comes first.
 		if now.Sub(s.Last) > l.Age || total > l.Size && !compressible {
 			p.Drop = append(p.Drop, s.Name)
-			total -= size
+			for _, f := range s.Files {
+				total -= f.Size
+			}
 			continue
 		}
 		for _, f := range s.Files {
-			if now.Sub(s.Last) > restful && f.Size > small && !strings.HasSuffix(f.Name, Compressed) {
+			if s.compressible(f, now) {
 				p.Compress = append(p.Compress, s.Name+"/"+f.Name)
 			}
 		}
 	}
 	return p
+}
+
+func (s Session) compressible(f File, now time.Time) bool {
+	return now.Sub(s.Last) > restful && f.Size > small && !strings.HasSuffix(f.Name, Compressed)
 }
 
 // Apply keeps the folder of all sessions within the limits. Those in progress are

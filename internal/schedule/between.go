@@ -10,7 +10,6 @@ package schedule
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -65,22 +64,14 @@ func ParseBetween(s string, local *time.Location) (Between, error) {
 
 // parseClock reads 6:00, 06:00 or 24:00 as seconds after midnight.
 func parseClock(s string) (int, error) {
-	hour, minute, ok := strings.Cut(s, ":")
-	h, herr := digits(hour)
-	m, merr := digits(minute)
-	if !ok || herr != nil || merr != nil || len(minute) != 2 || m > 59 || h > 24 || h == 24 && m > 0 {
+	if s == "24:00" {
+		return day, nil
+	}
+	t, err := time.Parse("15:04", s)
+	if err != nil {
 		return 0, fmt.Errorf("%q is not a time of the day: write it as 22:00, from 00:00 to 24:00", s)
 	}
-	return h*3600 + m*60, nil
-}
-
-// digits reads one or two of them; no sign, no space.
-func digits(s string) (int, error) {
-	n, err := strconv.ParseUint(s, 10, 8)
-	if len(s) > 2 {
-		err = strconv.ErrSyntax
-	}
-	return int(n), err
+	return t.Hour()*3600 + t.Minute()*60, nil
 }
 
 // parseZone reads the name of a zone, such as Europe/Berlin or UTC.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 
 	"github.com/coreos/go-systemd/v22/journal"
 )
@@ -41,12 +42,8 @@ func Prefix(level slog.Level) string {
 // NewHandler writes log records for the journal: a line each, that begins with
 // its priority and leaves out what the journal adds itself, time and level.
 func NewHandler(w io.Writer) slog.Handler {
-	handlers := make(byLevel, 4)
-	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
-		prefix := Prefix(level)
-		handlers[prefix] = slog.NewTextHandler(prefixed{w, prefix}, &slog.HandlerOptions{ReplaceAttr: withoutTime})
-	}
-	return handlers
+	out := &prefixed{w: w}
+	return handler{slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: withoutTime}), out}
 }
 
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
@@ -56,44 +53,38 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// byLevel has a handler for each priority.
-type byLevel map[string]slog.Handler
-
-// Enabled implements slog.Handler.
-func (h byLevel) Enabled(ctx context.Context, level slog.Level) bool {
-	return h[Prefix(level)].Enabled(ctx, level)
+// A handler says before each record which priority it has.
+type handler struct {
+	slog.Handler
+	out *prefixed
 }
 
 // Handle implements slog.Handler.
-func (h byLevel) Handle(ctx context.Context, r slog.Record) error {
-	return h[Prefix(r.Level)].Handle(ctx, r)
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	h.out.mu.Lock()
+	defer h.out.mu.Unlock()
+	h.out.prefix = Prefix(r.Level)
+	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (h byLevel) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return h.each(func(one slog.Handler) slog.Handler { return one.WithAttrs(attrs) })
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs), h.out}
 }
 
 // WithGroup implements slog.Handler.
-func (h byLevel) WithGroup(name string) slog.Handler {
-	return h.each(func(one slog.Handler) slog.Handler { return one.WithGroup(name) })
-}
-
-func (h byLevel) each(f func(slog.Handler) slog.Handler) byLevel {
-	with := make(byLevel, len(h))
-	for prefix, one := range h {
-		with[prefix] = f(one)
-	}
-	return with
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{h.Handler.WithGroup(name), h.out}
 }
 
 // prefixed writes each record, which is one call of Write, behind a prefix.
 type prefixed struct {
 	w      io.Writer
+	mu     sync.Mutex
 	prefix string
 }
 
-func (p prefixed) Write(record []byte) (int, error) {
+func (p *prefixed) Write(record []byte) (int, error) {
 	if _, err := p.w.Write(append([]byte(p.prefix), record...)); err != nil {
 		return 0, err
 	}

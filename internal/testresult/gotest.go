@@ -32,22 +32,14 @@ type goPackage struct {
 func ParseGoJSON(r io.Reader) (*Results, error) {
 	results := &Results{}
 	packages := map[string]*goPackage{}
-	lines := bufio.NewReaderSize(r, 64<<10)
-	for {
-		line, err := readLine(lines)
+	err := eachLine(r, func(line []byte) {
 		var e goEvent
 		if bytes.HasPrefix(line, []byte("{")) && json.Unmarshal(line, &e) == nil && e.Package != "" {
 			take(results, packages, e)
 		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if len(packages) == 0 {
-		return nil, nil
+	})
+	if err != nil || len(packages) == 0 {
+		return nil, err
 	}
 	for name, p := range packages {
 		for test := range p.open {
@@ -85,21 +77,28 @@ func take(results *Results, packages map[string]*goPackage, e goEvent) {
 	}
 }
 
-// readLine reads a line without its end; nil for one that is too long for an event.
-func readLine(r *bufio.Reader) ([]byte, error) {
+// eachLine hands out the lines, without their ends; nil for one that is too long for
+// an event.
+func eachLine(r io.Reader, f func(line []byte)) error {
+	lines := bufio.NewReaderSize(r, 64<<10)
 	var line []byte
-	long := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > maxLine {
-			long, line = true, nil
-		}
-		if !long {
+	for long := false; ; {
+		part, err := lines.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxLine; long {
+			line = nil
+		} else {
 			line = append(line, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		return bytes.TrimRight(line, "\r\n"), err
+		f(bytes.TrimRight(line, "\r\n"))
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line, long = nil, false
 	}
 }

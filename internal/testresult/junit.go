@@ -1,6 +1,7 @@
 package testresult
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -56,18 +57,18 @@ func ParseJUnit(r io.Reader) (*Results, error) {
 			case "testsuites":
 				seen = true
 			case "testcase":
-				status, err := testcase(d)
-				if err != nil {
+				var c testcase
+				if err := d.DecodeElement(&c, &t); err != nil {
 					results.Broken = "the JUnit report is cut short: " + err.Error()
 					return results, nil
 				}
-				name := caseName(t, suites)
-				if status == Failed {
-					for i := range suites {
+				for i := range suites {
+					if c.status() == Failed {
 						suites[i].failures++
 					}
+					c.suite = suites[i].name
 				}
-				results.add(name, status)
+				results.add(c.name(), c.status())
 			}
 		case xml.EndElement:
 			if t.Name.Local == "testsuite" && len(suites) > 0 {
@@ -89,44 +90,32 @@ func ParseJUnit(r io.Reader) (*Results, error) {
 // type of its own for unknown encodings.
 func isReading(err error) bool { return !strings.HasPrefix(err.Error(), "xml: ") }
 
-// testcase reads the rest of a <testcase>.
-func testcase(d *xml.Decoder) (Status, error) {
-	status := Passed
-	for depth := 1; depth > 0; {
-		token, err := d.Token()
-		if err != nil {
-			return "", err
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			if depth == 1 {
-				switch t.Name.Local {
-				case "failure", "error":
-					status = Failed
-				case "skipped":
-					if status == Passed {
-						status = Skipped
-					}
-				}
-			}
-			depth++
-		case xml.EndElement:
-			depth--
-		}
-	}
-	return status, nil
+// A testcase is a <testcase>.
+type testcase struct {
+	suite   string
+	Class   string    `xml:"classname,attr"`
+	Name    string    `xml:"name,attr"`
+	Failure *struct{} `xml:"failure"`
+	Error   *struct{} `xml:"error"`
+	Skipped *struct{} `xml:"skipped"`
 }
 
-// caseName is "class.name", or with the suite's name where there is no class.
-func caseName(t xml.StartElement, suites []suite) string {
-	class := attribute(t, "classname")
-	if class == "" && len(suites) > 0 {
-		class = suites[len(suites)-1].name
+func (c testcase) status() Status {
+	switch {
+	case c.Failure != nil || c.Error != nil:
+		return Failed
+	case c.Skipped != nil:
+		return Skipped
 	}
-	if class == "" {
-		return attribute(t, "name")
+	return Passed
+}
+
+// name is "class.name", or with the suite's name where there is no class.
+func (c testcase) name() string {
+	if class := cmp.Or(c.Class, c.suite); class != "" {
+		return class + "." + c.Name
 	}
-	return class + "." + attribute(t, "name")
+	return c.Name
 }
 
 func attribute(t xml.StartElement, name string) string {

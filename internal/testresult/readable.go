@@ -1,10 +1,8 @@
 package testresult
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -31,21 +29,8 @@ type readable struct {
 // ok is false if it is no such output. The error is the reader's.
 func Readable(r io.Reader, limit int) (text string, ok bool, err error) {
 	p := readable{room: limit, open: map[string]*bytes.Buffer{}}
-	lines := bufio.NewReaderSize(r, 64<<10)
-	for {
-		line, err := readLine(lines)
-		if len(line) > 0 {
-			p.line(line)
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return "", false, err
-		}
-	}
-	if !p.seen {
-		return "", false, nil
+	if err := eachLine(r, p.line); err != nil || !p.seen {
+		return "", false, err
 	}
 	if !p.failed && p.text.Len() == 0 {
 		p.add(p.passed.String())
@@ -58,6 +43,9 @@ func Readable(r io.Reader, limit int) (text string, ok bool, err error) {
 
 // line takes in a line of the output.
 func (p *readable) line(line []byte) {
+	if len(line) == 0 {
+		return
+	}
 	var e struct {
 		goEvent
 		ImportPath string

@@ -27,6 +27,18 @@ func Head(s string, n int) string {
 	return s[:n] // no UTF-8 at all
 }
 
+// Invalid is where the first byte is that is no UTF-8, or -1.
+func Invalid(data []byte) int {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
 // Tail is the longest end of s of at most n bytes that does not cut a character.
 func Tail(s string, n int) string {
 	if len(s) <= n {

@@ -12,9 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"ralph/internal/advice"
-
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/retention"
 	"ralph/internal/transcript"
 	"ralph/loop"

@@ -10,7 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
 // ErrNoRepo says that a directory is in no git work tree: git says so, and there is
@@ -37,32 +40,36 @@ func Find(ctx context.Context, dir string) (top, common string, err error) {
 
 // findWithoutGit is Find on a machine that has no git program.
 func findWithoutGit(dir string) (top, common string, err error) {
-	dir, err = filepath.EvalSymlinks(dir)
+	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", "", err
 	}
-	at, err := gitAbove(dir)
-	if err != nil {
+	at, err := gitAbove(real)
+	switch {
+	case err != nil:
 		return "", "", err
-	}
-	if at == "" {
+	case at == "":
 		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
-	}
-	repo, err := git.PlainOpenWithOptions(filepath.Dir(at), &git.PlainOpenOptions{EnableDotGitCommonDir: true})
-	if err != nil {
-		return "", "", unreadable(dir, fmt.Errorf("%s: %w", at, err))
-	}
-	tree, err := repo.Worktree()
-	if errors.Is(err, git.ErrIsBareRepository) {
+	case within(real, at):
 		return "", "", noWorkTree(dir)
 	}
+	own, err := gitDirOf(at)
+	if err == nil {
+		_, err = filesystem.NewStorage(osfs.New(own), cache.NewObjectLRU(0)).Reference(plumbing.HEAD)
+	}
+	if err == nil {
+		common, err = commonOf(at)
+	}
+	if err == nil {
+		_, _, err = readConfig(filepath.Join(common, "config"))
+	}
 	if err != nil {
 		return "", "", unreadable(dir, fmt.Errorf("%s: %w", at, err))
 	}
-	if common, err = commonOf(at); err != nil {
-		return "", "", unreadable(dir, err)
+	if common == own && isBare(common) {
+		return "", "", bare(dir, at, common)
 	}
-	return tree.Filesystem.Root(), common, nil
+	return filepath.Dir(at), common, nil
 }
 
 // commonOf is the git directory that all work trees of a repository share, by what
@@ -177,7 +184,7 @@ func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 		return nil, unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), but git passes it over and takes the repository of %s", at, lines[2]))
 	}
 	if lines[1] == lines[2] && isBare(lines[1]) {
-		return nil, fmt.Errorf("%s: %w: core.bare is set in %s; `git config core.bare false` in %s takes that back", dir, ErrNoWorkTree, filepath.Join(lines[1], "config"), filepath.Dir(at))
+		return nil, bare(dir, at, lines[1])
 	}
 	return lines, nil
 }
@@ -215,6 +222,12 @@ func whyNot(ctx context.Context, dir, at string, err error) error {
 // unreadable is the error for a repository that cannot be looked at.
 func unreadable(dir string, err error) error {
 	return fmt.Errorf("it cannot be told which git repository %s is in, where the queue is kept: %w; mend that and try again", dir, err)
+}
+
+// bare is the error for a repository that is said to have no work tree.
+func bare(dir, at, common string) error {
+	return fmt.Errorf("%s: %w: core.bare is set in %s; `git config core.bare false` in %s takes that back",
+		dir, ErrNoWorkTree, filepath.Join(common, "config"), filepath.Dir(at))
 }
 
 func noWorkTree(dir string) error {

@@ -61,6 +61,9 @@ func command(ctx context.Context, dir string, env []string, args ...string) *exe
 	return cmd
 }
 
+// errNoGit says that something is done by native git alone.
+var errNoGit = errors.New("there is no git program in PATH, and this needs one")
+
 // exitError is what git says with its exit status.
 type exitError = exec.ExitError
 

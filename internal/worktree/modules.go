@@ -132,7 +132,7 @@ func (t *Tree) changesWithin(ctx context.Context, before, after Snapshot, scratc
 			return nil, nil, err
 		}
 		if !known {
-			if was.Content, err = m.treeOf(ctx, now.Head); err != nil {
+			if was.Content, err = m.Committed(ctx, now.Head); err != nil {
 				return nil, nil, err
 			}
 		}

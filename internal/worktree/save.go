@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"ralph"
 )
@@ -36,6 +41,7 @@ type Saved struct {
 	Created ralph.Time `json:"created"`
 	Message string     `json:"message"` // why it was saved
 	Files   int        `json:"files"`   // that were not committed
+	body    string     // of the commit's message
 }
 
 // Save keeps what is not committed, untracked files and small ignored ones
@@ -43,11 +49,11 @@ type Saved struct {
 // taken. It touches neither the index, the work tree nor a branch. ok is false
 // if there is nothing to keep, or nothing that has changed since the last time.
 func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, message string) (saved Saved, ok bool, err error) {
-	if t.git == "" {
+	if t.git == "" || !t.native && t.prefix != "" {
 		return Saved{}, false, nil
 	}
 	parent := s.Head
-	tree, err := t.treeOf(ctx, parent)
+	tree, err := t.treeOf(ctx, parent, "")
 	if err != nil {
 		return Saved{}, false, err
 	}
@@ -70,17 +76,26 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, m
 	next := int64(1)
 	if len(list) > 0 {
 		next = list[0].ID + 1
-		text, err := t.run(ctx, nil, "log", "-1", "--format=%B", list[0].Commit)
-		if err != nil || strings.Contains(string(text), key) {
-			return Saved{}, false, err
+		if strings.Contains(list[0].body, key) {
+			return Saved{}, false, nil
 		}
 	}
-	commit, err := t.keep(ctx, scratch, parent, message+"\n\n"+key+"\n", ignored.files)
+	message += "\n\n" + key + "\n"
+	commit, err := ask(t, scratch, func(o *objects) (string, error) {
+		if t.prefix != "" || len(ignored.files) > 0 {
+			return "", errNative // the snapshot has not got all of it
+		}
+		return o.keep(top, parent, message)
+	}, func() (string, error) { return t.keep(ctx, scratch, parent, message, ignored.files) })
+	if err == nil {
+		next, err = ask(t, "", func(o *objects) (int64, error) { return o.name(t.common, next, commit) },
+			func() (int64, error) { return t.name(ctx, next, commit) })
+	}
 	if err != nil {
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 	}
-	if next, err = t.name(ctx, next, commit); err != nil {
-		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
+	if !t.native {
+		list = nil // they are dropped when there is a git
 	}
 	for _, old := range list[min(len(list), savedKept-1):] {
 		// Another process that saves may be dropping it at this moment, and what stays is
@@ -94,16 +109,6 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, m
 
 // emptyTree is git's id of a tree without files.
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-
-// topContent is the tree of everything below the top of the work tree, of which
-// the project may be a part. The scratch folder has it from the last snapshot.
-func (t *Tree) topContent(ctx context.Context, s Snapshot, scratch string) (string, error) {
-	if t.prefix == "" {
-		return s.Content, nil
-	}
-	out, err := t.run(ctx, t.environment(scratch), "write-tree")
-	return strings.TrimSpace(string(out)), err
-}
 
 // name gives a saved state the first number that is free. Another process may take one
 // at the same moment, and a power cut may have left a lock at one: then it is the next.
@@ -119,6 +124,80 @@ func (t *Tree) name(ctx context.Context, first int64, commit string) (id int64, 
 
 // maxTaken bounds how many numbers are tried: as many as may be taken meanwhile.
 const maxTaken = 1000
+
+// keep makes a commit of a tree of the scratch folder, in the repository's own objects.
+func (o *objects) keep(tree, parent, message string) (string, error) {
+	if err := o.own(plumbing.NewHash(tree)); err != nil {
+		return "", err
+	}
+	by := object.Signature{Name: "ralph", Email: "ralph@localhost", When: time.Now()}
+	c := object.Commit{Author: by, Committer: by, Message: message, TreeHash: plumbing.NewHash(tree)}
+	if parent != "" {
+		c.ParentHashes = []plumbing.Hash{plumbing.NewHash(parent)}
+	}
+	e := o.NewEncodedObject()
+	if err := c.Encode(e); err != nil {
+		return "", err
+	}
+	id, err := o.Storage.SetEncodedObject(e)
+	return id.String(), err
+}
+
+// own copies what the scratch folder has of a tree into the repository. Large files
+// native git copies in less memory.
+func (o *objects) own(id plumbing.Hash) error {
+	if o.Storage.HasEncodedObject(id) == nil {
+		return nil
+	}
+	if n, err := o.EncodedObjectSize(id); err != nil || n > maxLines {
+		return cmp.Or(err, errNative)
+	}
+	e, err := o.EncodedObject(plumbing.AnyObject, id)
+	if err != nil {
+		return err
+	}
+	if e.Type() == plumbing.TreeObject {
+		inner, err := o.entries(id)
+		if err != nil {
+			return err
+		}
+		for _, entry := range inner {
+			if entry.Mode == filemode.Submodule {
+				continue
+			}
+			if err := o.own(entry.Hash); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = o.Storage.SetEncodedObject(e)
+	return err
+}
+
+// name is [Tree.name] by a file that is there as a whole or not at all.
+func (o *objects) name(common string, first int64, commit string) (id int64, err error) {
+	f, err := os.CreateTemp(common, "ralph-ref-*") // beside the refs it would be one
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(commit + "\n")
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	folder := filepath.Join(common, filepath.FromSlash(savedRefs))
+	if err = errors.Join(err, os.MkdirAll(folder, 0o755)); err != nil {
+		return 0, err
+	}
+	for id = first; id < first+maxTaken; id++ {
+		name := strconv.FormatInt(id, 10)
+		if _, packed := o.Reference(plumbing.ReferenceName(savedRefs + name)); packed == nil {
+			continue
+		}
+		if err = os.Link(f.Name(), filepath.Join(folder, name)); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return id, err
+}
 
 // author are the names under which saved states are committed.
 var author = []string{"GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost"}
@@ -177,7 +256,7 @@ type Ignored struct {
 
 // Ignored lists the small files that git ignores, for [Tree.Save].
 func (t *Tree) Ignored(ctx context.Context) (i Ignored, err error) {
-	if t.git == "" {
+	if !t.native || t.git == "" {
 		return i, nil
 	}
 	out, err := t.run(ctx, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
@@ -205,52 +284,98 @@ func (t *Tree) excludes(name string) bool {
 }
 
 // id is the object that a name stands for.
-func (t *Tree) id(ctx context.Context, env []string, name string) (string, error) {
-	out, err := t.run(ctx, env, "rev-parse", "--verify", "--quiet", name)
+func (t *Tree) id(ctx context.Context, name string) (string, error) {
+	out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name)
 	return strings.TrimSpace(string(out)), err
 }
 
 // SavedStates lists what [Tree.Save] kept, newest first.
 func (t *Tree) SavedStates(ctx context.Context) ([]Saved, error) {
-	list := []Saved{}
 	if t.git == "" {
-		return list, nil
+		return []Saved{}, nil
 	}
-	out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:subject)", savedRefs)
+	list, err := ask(t, "", (*objects).saved, func() (list []Saved, err error) {
+		out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents)%00", savedRefs)
+		for fields := range slices.Chunk(strings.Split(string(out), "\x00"), 4) {
+			if len(fields) < 4 {
+				break
+			}
+			seconds, err := strconv.ParseInt(fields[2], 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("git for-each-ref: %w", err)
+			}
+			list = addSaved(list, strings.TrimSpace(fields[0]), fields[1], time.Unix(seconds, 0), fields[3])
+		}
+		return list, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	for line := range strings.Lines(string(out)) {
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\x00", 4)
-		if len(f) != 4 {
-			return nil, fmt.Errorf("git for-each-ref: unexpected %q", line)
-		}
-		id, err := strconv.ParseInt(strings.TrimPrefix(f[0], savedRefs), 10, 64)
-		if err != nil {
-			continue // not one of ralph's
-		}
-		seconds, err := strconv.ParseInt(f[2], 10, 64)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, Saved{ID: id, Commit: f[1], Created: ralph.At(time.Unix(seconds, 0)), Message: f[3]})
-	}
 	slices.SortFunc(list, func(a, b Saved) int { return int(b.ID - a.ID) })
-	return list, nil
+	return append([]Saved{}, list...), nil
+}
+
+// addSaved adds a saved state, unless the ref is none of ralph's.
+func addSaved(list []Saved, ref, commit string, at time.Time, message string) []Saved {
+	id, err := strconv.ParseInt(strings.TrimPrefix(ref, savedRefs), 10, 64)
+	if err != nil {
+		return list
+	}
+	subject, body, _ := strings.Cut(message, "\n")
+	return append(list, Saved{ID: id, Commit: commit, Created: ralph.At(at), Message: subject, body: body})
+}
+
+// saved are the saved states by go-git.
+func (o *objects) saved() (list []Saved, err error) {
+	refs, err := o.IterReferences()
+	if err != nil {
+		return nil, err
+	}
+	defer refs.Close()
+	return list, refs.ForEach(func(r *plumbing.Reference) error {
+		if !strings.HasPrefix(string(r.Name()), savedRefs) {
+			return nil
+		}
+		c, err := o.commit(r.Hash())
+		if err != nil || c == nil {
+			return cmp.Or(err, errNative)
+		}
+		list = addSaved(list, string(r.Name()), c.Hash.String(), c.Committer.When, c.Message)
+		return nil
+	})
 }
 
 // SavedFiles are the files of a saved state that were not committed then: added or
 // modified, relative to the top of the work tree.
 func (t *Tree) SavedFiles(ctx context.Context, s Saved) ([]string, error) {
-	base := emptyTree
-	if parent, err := t.id(ctx, nil, s.Commit+"^"); err == nil {
-		base = parent
-	}
-	out, err := t.run(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "--no-commit-id", base, s.Commit)
-	if err != nil {
-		return nil, err
-	}
-	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+	return ask(t, "", func(o *objects) (names []string, err error) {
+		c, err := o.commit(plumbing.NewHash(s.Commit))
+		if err != nil || c == nil {
+			return nil, cmp.Or(err, errNative)
+		}
+		base := plumbing.ZeroHash
+		if len(c.ParentHashes) > 0 {
+			id, err := o.treeID(c.ParentHashes[0].String(), "")
+			if err != nil {
+				return nil, err
+			}
+			base = plumbing.NewHash(id)
+		}
+		list, err := o.deltas(ctx, base, c.TreeHash, "")
+		for _, d := range list {
+			if !d.is.Hash.IsZero() {
+				names = append(names, d.path)
+			}
+		}
+		return names, err
+	}, func() ([]string, error) {
+		base := emptyTree
+		if parent, err := t.id(ctx, s.Commit+"^"); err == nil {
+			base = parent
+		}
+		out, err := t.run(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "--no-commit-id", base, s.Commit)
+		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
+	})
 }
 
 // ErrNoSaved says that there is no saved state of that number.
@@ -275,6 +400,9 @@ func (t *Tree) Saved(ctx context.Context, id int64) (Saved, error) {
 func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 	if len(files) == 0 {
 		return nil
+	}
+	if !t.native {
+		return errNoGit
 	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {
@@ -323,7 +451,7 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 	if t.git == "" {
 		return nil, nil
 	}
-	base, err := t.treeOf(ctx, s.Head)
+	base, err := t.Committed(ctx, s.Head)
 	if err != nil {
 		return nil, err
 	}
@@ -344,26 +472,8 @@ func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]s
 			files = append(files, name+"/"+f)
 		}
 	}
-	top, err := t.topContent(ctx, s, scratch)
-	if err != nil || top == base {
-		return files, err
-	}
-	between := base + " " + top
-	t.known.mu.Lock()
-	own, ok := t.known.files, t.known.between == between
-	t.known.mu.Unlock()
-	if ok {
-		return append(files, own...), nil
-	}
-	out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--relative", "--no-commit-id", base, top)
-	if err != nil {
-		return nil, err
-	}
-	own = strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
-	t.known.mu.Lock()
-	defer t.known.mu.Unlock()
-	t.known.between, t.known.files = between, own
-	return append(files, own...), nil
+	own, err := t.differ(ctx, scratch, base, s.Content)
+	return append(files, own...), err
 }
 
 // below is what paths from the top begin with in the root; "" where that is the top.
@@ -385,6 +495,9 @@ func (t *Tree) Below(path string) string { return t.below() + path }
 func (t *Tree) Commit(ctx context.Context, files []string, message string) (id string, filtered []string, err error) {
 	if t.git == "" || len(files) == 0 {
 		return "", nil, nil
+	}
+	if !t.native {
+		return "", nil, errNoGit
 	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {
@@ -434,7 +547,7 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (id s
 	if _, err := t.runInput(ctx, env, paths, append([]string{"commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}, from...)...); err != nil {
 		return "", filtered, err
 	}
-	id, err = t.id(ctx, nil, "HEAD")
+	id, _ = t.head(ctx)
 	return id, filtered, err
 }
 

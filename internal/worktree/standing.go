@@ -7,11 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ralph"
-	"ralph/internal/text"
 )
 
 // asMade has git take objects as they are, and not those that somebody has put in their
@@ -32,26 +30,26 @@ func (t *Tree) Standing(ctx context.Context, before, now Snapshot, scratch strin
 	_, branch := t.head(ctx)
 	s = ralph.Standing{
 		Git: true, Branch: shortRef(branch), Commit: now.Head, Began: shortRef(before.Branch), Switched: branch != before.Branch,
-		Emptied: t.emptied(before, now),
+		Emptied: t.emptied(before, now), Approximate: t.Approximate(),
 	}
 	files, err := t.Uncommitted(ctx, now, scratch)
 	if err != nil {
 		return s, err
 	}
 	s.Uncommitted = len(files)
-	if before.Marks != "" && before.Marks == t.refMarks() && before.Head == now.Head {
-		return s, nil // nothing in the repository has moved
-	}
-	refs, stashes, err := t.readNames(ctx)
-	if err != nil {
-		return s, err
+	state, err := t.readRefs(ctx)
+	if err != nil || before.Marks != "" && before.Marks == state.digest() && before.Head == now.Head {
+		return s, err // nothing in the repository has moved
 	}
 	for _, step := range []func() error{
-		func() (err error) { s.Lost, err = t.lost(ctx, before, now.Head, s.Switched, refs, stashes); return err },
-		func() (err error) { s.Aside, err = t.aside(ctx, before, now.Head, branch, refs); return err },
-		func() (err error) { s.Stashes, err = t.subjects(ctx, without(stashes, before.Stashes)); return err },
+		func() (err error) { s.Lost, err = t.lost(ctx, before, now.Head, s.Switched, state); return err },
+		func() (err error) { s.Aside, err = t.aside(ctx, before, now.Head, branch, state.refs); return err },
 		func() (err error) {
-			s.Taken, s.Secrets, err = t.taken(ctx, before, now.Head, theirs)
+			s.Stashes, err = t.subjects(ctx, without(state.stashes, before.Stashes))
+			return err
+		},
+		func() (err error) {
+			s.Taken, s.Secrets, err = t.taken(ctx, before, now.Head, state, theirs)
 			return err
 		},
 	} {
@@ -85,8 +83,9 @@ func without(list, other []string) []string {
 
 // lost are the commits that HEAD's branch had before and has no more, and those that
 // any branch, tag or stash had and nothing has any more.
-func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched bool, refs map[string]string, stashes []string) ([]ralph.Commit, error) {
-	now := slices.Concat(slices.Collect(maps.Values(refs)), stashes, []string{head})
+func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched bool, state refState) ([]ralph.Commit, error) {
+	stashes := state.stashes
+	now := slices.Concat(slices.Collect(maps.Values(state.refs)), stashes, []string{head})
 	var ids []string
 	for ref, id := range before.Refs {
 		if counted(ref) && ref != "refs/stash" && !slices.Contains(now, id) {
@@ -105,12 +104,17 @@ func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched 
 	for _, id := range gone {
 		list = append(list, ralph.Commit{ID: id})
 	}
-	everywhere := []string{"--not", "--exclude=refs/ralph/*", "--all", "--not"}
+	everywhere := slices.Concat(stashes, []string{head}, state.heads)
+	for name, id := range state.refs {
+		if !strings.HasPrefix(name, "refs/ralph/") {
+			everywhere = append(everywhere, id)
+		}
+	}
 	in := func(list []string) []string {
 		return slices.DeleteFunc(slices.Clone(there), func(id string) bool { return !slices.Contains(list, id) })
 	}
 	if !switched {
-		if list, err = t.addLost(ctx, list, nil, in([]string{before.Head}), []string{head}); err != nil {
+		if list, err = t.addLost(ctx, list, in([]string{before.Head}), []string{head}, all); err != nil {
 			return nil, err
 		}
 		for i, c := range list {
@@ -122,84 +126,27 @@ func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched 
 			ids = without(ids, []string{before.Head}) // HEAD has it
 		}
 	}
-	if list, err = t.addLost(ctx, list, everywhere, in(ids), append(slices.Clone(stashes), head)); err != nil {
+	if list, err = t.addLost(ctx, list, in(ids), everywhere, all); err != nil {
 		return nil, err
 	}
 	// The other parents of a stash are its own.
-	return t.addLost(ctx, list, append([]string{"--first-parent"}, everywhere...), in(saved), append(slices.Clone(stashes), head))
+	return t.addLost(ctx, list, in(saved), everywhere, first)
 }
 
 // addLost adds the commits that can be reached from some and not from others.
-func (t *Tree) addLost(ctx context.Context, list []ralph.Commit, options, from, not []string) ([]ralph.Commit, error) {
-	if len(from) == 0 {
-		return list, nil
-	}
-	commits, err := t.log(ctx, options, from, not)
+func (t *Tree) addLost(ctx context.Context, list []ralph.Commit, from, not []string, how reach) ([]ralph.Commit, error) {
+	commits, err := t.log(ctx, from, not, how)
 	return append(list, slices.DeleteFunc(commits, func(c ralph.Commit) bool {
 		return slices.ContainsFunc(list, func(l ralph.Commit) bool { return l.ID == c.ID })
 	})...), err
 }
 
-// present parts ids into those of objects that are there and those that are gone.
-func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string, err error) {
-	slices.Sort(ids)
-	ids = slices.DeleteFunc(slices.Compact(ids), func(s string) bool { return s == "" })
-	if len(ids) == 0 {
-		return nil, nil, nil
-	}
-	out, err := t.runInput(ctx, asMade, strings.Join(ids, "\n")+"\n", "cat-file", "--batch-check=%(objectname) %(objecttype)")
-	for line := range strings.Lines(string(out)) {
-		switch id, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind {
-		case "missing":
-			gone = append(gone, id)
-		case "commit", "tag":
-			there = append(there, id)
-		}
-	}
-	return there, gone, err
-}
-
-// log are the commits that can be reached from some and not from others, the newest
-// first, of so many at most.
-func (t *Tree) log(ctx context.Context, options, from, not []string) ([]ralph.Commit, error) {
-	// %x1f cannot stand in a name or a subject as git cleans them.
-	args := slices.Concat([]string{
-		"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
-		"--format=%H%x1f%an%x1f%s",
-	}, options, []string{"--stdin"})
-	out, err := t.runInput(ctx, asMade, revisions(from, not), args...)
-	var list []ralph.Commit
-	for line := range strings.Lines(string(out)) {
-		if f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\x1f", 3); len(f) == 3 {
-			list = append(list, ralph.Commit{ID: f[0], Author: text.Clip(f[1], 60), Subject: text.Clip(f[2], 60)})
-		}
-	}
-	return list, err
-}
-
-// revisions is what git reads of commits to begin from and not to go beyond.
-func revisions(from, not []string) string {
-	var b strings.Builder
-	for _, id := range from {
-		fmt.Fprintln(&b, id)
-	}
-	for _, id := range not {
-		if id != "" {
-			fmt.Fprintln(&b, "^"+id)
-		}
-	}
-	return b.String()
-}
-
 // subjects are the messages of commits.
 func (t *Tree) subjects(ctx context.Context, ids []string) ([]string, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	commits, err := t.log(ctx, []string{"--no-walk=unsorted"}, ids, nil)
-	list := make([]string, len(commits))
-	for i, c := range commits {
-		list[i] = c.Subject
+	commits, err := t.log(ctx, ids, nil, only)
+	var list []string
+	for _, c := range commits {
+		list = append(list, c.Subject)
 	}
 	return list, err
 }
@@ -212,7 +159,7 @@ func (t *Tree) aside(ctx context.Context, before Snapshot, head, branch string, 
 		if ref == branch || ref == "refs/stash" || !counted(ref) || refs[ref] == before.Refs[ref] || refs[ref] == head {
 			continue
 		}
-		commits, err := t.log(ctx, nil, []string{refs[ref]}, t.beginnings(ctx, before, head))
+		commits, err := t.log(ctx, []string{refs[ref]}, t.beginnings(ctx, before, head), all)
 		if err != nil {
 			return nil, err
 		}
@@ -237,17 +184,25 @@ func (t *Tree) beginnings(ctx context.Context, before Snapshot, others ...string
 // taken are those of some files that commits since before have, which any ref but a stash
 // still knows, and those of them that look like secrets and were in no commit before. A
 // remote's branch counts for secrets alone: what else it has may have been fetched.
-func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs []string) (files, secrets []string, err error) {
+func (t *Tree) taken(ctx context.Context, before Snapshot, head string, state refState, theirs []string) (files, secrets []string, err error) {
 	if len(theirs) == 0 || head == "" {
 		return nil, nil, nil
 	}
-	local := []string{"--exclude=refs/ralph/*", "--exclude=refs/stash", "--exclude=refs/remotes/*", "--all"}
+	local, remote := append([]string{head}, state.heads...), []string{}
+	for name, id := range state.refs {
+		switch {
+		case strings.HasPrefix(name, "refs/remotes/"):
+			remote = append(remote, id)
+		case counted(name) && name != "refs/stash":
+			local = append(local, id)
+		}
+	}
 	begun := t.beginnings(ctx, before)
-	committed, err := t.committed(ctx, local, []string{head}, begun)
+	committed, err := t.committed(ctx, without(local, begun), begun, all)
 	if err != nil {
 		return nil, nil, err
 	}
-	pushed, err := t.committed(ctx, []string{"--remotes"}, nil, begun)
+	pushed, err := t.committed(ctx, without(remote, begun), begun, all)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -260,7 +215,7 @@ func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs [
 			continue
 		}
 		if before.Head != "" {
-			if _, err := t.id(ctx, nil, before.Head+":"+t.Below(f)); err == nil {
+			if id, err := t.treeOf(ctx, before.Head, t.Below(f)); err == nil && id != emptyTree {
 				continue // somebody has committed it before
 			}
 		}
@@ -269,23 +224,13 @@ func (t *Tree) taken(ctx context.Context, before Snapshot, head string, theirs [
 	return files, secrets, nil
 }
 
-// committed are the files that commits have changed.
-func (t *Tree) committed(ctx context.Context, options, from, not []string) ([]string, error) {
-	args := slices.Concat([]string{
-		"-c", "log.showRoot=true", "log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
-		"--diff-merges=first-parent", "--relative",
-	}, options, []string{"--stdin"})
-	out, err := t.runInput(ctx, asMade, revisions(from, not), args...)
-	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
-}
-
 // FilesOf are the files that some commits have changed, as far as these still exist.
 func (t *Tree) FilesOf(ctx context.Context, commits []string) ([]string, error) {
 	there, _, err := t.present(ctx, slices.Clone(commits))
 	if err != nil || len(there) == 0 {
 		return nil, err
 	}
-	return t.committed(ctx, []string{"--no-walk"}, there, nil)
+	return t.committed(ctx, there, nil, only)
 }
 
 // maxSecretRead bounds how much of a file is read to see whether it holds a secret.
@@ -313,8 +258,7 @@ func (t *Tree) Moved(ctx context.Context, before, after Snapshot, scratch string
 	if t.git == "" || before.Content == after.Content {
 		return nil, nil
 	}
-	out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", before.Content, after.Content)
-	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
+	return t.differ(ctx, scratch, before.Content, after.Content)
 }
 
 // Secrets are those of some ignored files that look like secrets.

@@ -25,6 +25,10 @@ func (t *Tree) Loose(ctx context.Context) (files []Loose, branch string, err err
 	if branch == "" && commit != "" {
 		branch = fmt.Sprintf("no branch (HEAD is detached at %.12s)", commit)
 	}
+	if !t.native {
+		files, err = t.looseWithout(ctx, commit)
+		return files, branch, err
+	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {
 		return nil, branch, err

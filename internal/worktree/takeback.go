@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // TakenBack is what taking a session's changes back came to; paths are relative to
@@ -34,13 +36,16 @@ func (t *Tree) TakeBack(
 	if t.git == "" || before.Content == "" {
 		return r, errors.New("without git it is not known what it was")
 	}
+	if !t.native {
+		return r, errNoGit
+	}
 	now, err := t.Look(ctx, scratch)
 	if err != nil {
 		return r, err
 	}
 	var was, is string // what is committed
-	if was, err = t.committedTree(ctx, before.Head); err == nil {
-		is, err = t.committedTree(ctx, now.Head)
+	if was, err = t.Committed(ctx, before.Head); err == nil {
+		is, err = t.Committed(ctx, now.Head)
 	}
 	if err != nil {
 		return r, err
@@ -90,7 +95,8 @@ func (t *Tree) TakeBack(
 		return r, err
 	}
 	return r, t.unstage(ctx, now.Head, func(path string) bool {
-		return slices.Contains(r.Files, path) && at(theirs, path) < 0
+		_, back := slices.BinarySearch(r.Files, path)
+		return back && at(theirs, path) < 0
 	})
 }
 
@@ -103,26 +109,23 @@ func at(list []treeEntry, path string) int {
 	return i
 }
 
-// committedTree is what a commit has of the project.
-func (t *Tree) committedTree(ctx context.Context, commit string) (string, error) {
-	tree, err := t.treeOf(ctx, commit)
-	if err != nil || t.prefix == "" || commit == "" {
-		return tree, err
-	}
-	if within, err := t.id(ctx, nil, tree+":"+t.prefix); err == nil {
-		return within, nil
-	}
-	return emptyTree, nil
-}
-
 // differing lists what a tree of the project has where another one has something else.
 func (t *Tree) differing(ctx context.Context, scratch, tree, other string) ([]treeEntry, error) {
 	if tree == other {
 		return nil, nil
 	}
-	out, err := t.run(ctx, t.environment(scratch),
-		"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", tree, other)
-	return entries(out), err
+	return ask(t, scratch, func(o *objects) (list []treeEntry, err error) {
+		deltas, err := o.deltas(ctx, plumbing.NewHash(tree), plumbing.NewHash(other), "")
+		for _, d := range deltas {
+			list = append(list, treeEntry{fmt.Sprintf("%06o", uint32(d.was.Mode)), d.was.Hash.String(), d.path})
+		}
+		slices.SortFunc(list, func(a, b treeEntry) int { return strings.Compare(a.path, b.path) })
+		return list, err
+	}, func() ([]treeEntry, error) {
+		out, err := t.run(ctx, t.environment(scratch),
+			"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", tree, other)
+		return entries(out), err
+	})
 }
 
 // entries reads the first half of `diff -z --raw`, by path.
@@ -201,7 +204,7 @@ func (e treeEntry) inTheWay(root *os.Root) bool {
 
 // unstage has the index forget what was added to it of some files.
 func (t *Tree) unstage(ctx context.Context, head string, which func(path string) bool) error {
-	tree, err := t.treeOf(ctx, head)
+	tree, err := t.treeOf(ctx, head, "")
 	if err != nil {
 		return err
 	}

@@ -34,12 +34,14 @@ type Tree struct {
 	// a large work tree, by which those of a ralph that was killed are found; "" is none.
 	Marker string
 
+	native  bool // there is a git program
 	root    string
 	git     string // git directory of this work tree, "" for a project without git
 	common  string // git directory shared by all work trees
 	prefix  string // of the root below the top of the work tree, "" if it is the top
 	exclude []string
 	longIDs bool // of SHA-256
+	foreign bool // go-git is not asked
 	known   memory
 	held    []held // what the repository is known by
 }
@@ -63,8 +65,9 @@ type Snapshot struct {
 func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	t := &Tree{root: root, exclude: exclude}
 	if _, err := exec.LookPath("git"); err != nil {
-		return t, nil
+		return t, t.openWithout()
 	}
+	t.native = true
 	// The prefix comes last: it alone may be empty.
 	lines, err := places(ctx, root, "--show-object-format", "--show-prefix")
 	if errors.Is(err, ErrNoRepo) {
@@ -75,6 +78,41 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	}
 	t.common, t.git, t.longIDs, t.prefix = lines[1], lines[2], lines[3] == "sha256", strings.TrimSuffix(lines[4], "/")
 	return t, t.hold()
+}
+
+// openWithout opens a work tree without a git program. What go-git cannot read is a
+// folder without git for it.
+func (t *Tree) openWithout() error {
+	top, common, err := findWithoutGit(t.root)
+	if errors.Is(err, ErrNoRepo) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(t.root)
+	if err != nil {
+		return err
+	}
+	if t.prefix, err = filepath.Rel(top, real); err != nil {
+		return err
+	}
+	if t.prefix = filepath.ToSlash(t.prefix); t.prefix == "." {
+		t.prefix = ""
+	}
+	own, err := gitDirOf(filepath.Join(top, ".git"))
+	if err != nil {
+		return err
+	}
+	t.git, t.common = own, common
+	if parsed, _, err := readConfig(filepath.Join(common, "config")); err == nil && parsed != nil {
+		t.longIDs = parsed.Section("extensions").Options.Get("objectformat") == "sha256"
+	}
+	if _, err := t.objects(""); err != nil {
+		t.git, t.common, t.prefix = "", "", ""
+		return nil
+	}
+	return t.hold()
 }
 
 // Snapshot notes where the work tree stands. What it needs for comparing later
@@ -89,50 +127,14 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 		return s, err
 	}
 	_, s.Branch = t.head(ctx)
-	t.known.mu.Lock()
-	defer t.known.mu.Unlock()
-	// Taken before they are read: what moves meanwhile counts as moved.
-	marks := t.refMarks()
-	if marks == "" || marks != t.known.marks {
-		if t.known.refs, t.known.logged, t.known.stashes, err = t.readRefs(ctx); err != nil {
-			t.known.marks = ""
-			return s, err
-		}
-		t.known.marks = marks
-	}
-	s.Refs, s.Logged, s.Stashes, s.Marks = t.known.refs, t.known.logged, t.known.stashes, marks
-	return s, nil
-}
-
-// readRefs has git list the refs, the commits that only their logs know, and those of
-// the stash.
-func (t *Tree) readRefs(ctx context.Context) (refs map[string]string, logged, stashes []string, err error) {
-	if refs, stashes, err = t.readNames(ctx); err != nil {
-		return nil, nil, nil, err
-	}
-	out, err := t.run(ctx, nil, "rev-list", "--reflog", "--not", "--all")
-	return refs, strings.Fields(string(out)), stashes, err
-}
-
-// readNames has git list the refs and the commits of the stash.
-func (t *Tree) readNames(ctx context.Context) (refs map[string]string, stashes []string, err error) {
-	out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname) %(objectname)")
+	// Read before their commits are: what moves meanwhile counts as moved.
+	state, err := t.readRefs(ctx)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
-	refs = map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		if name, id, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			refs[name] = id
-		}
-	}
-	if top := refs["refs/stash"]; top != "" {
-		out, err = t.run(ctx, nil, "rev-list", "--walk-reflogs", "refs/stash")
-		if stashes = strings.Fields(string(out)); err != nil { // without its log it has but one
-			stashes = []string{top}
-		}
-	}
-	return refs, stashes, nil
+	s.Refs, s.Stashes, s.Marks = state.refs, state.stashes, state.digest()
+	s.Logged, err = t.logged(ctx, state)
+	return s, err
 }
 
 // Look is a [Tree.Snapshot] of the commit and the content alone, for those who only
@@ -166,6 +168,9 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []g
 	objects := filepath.Join(scratch, "objects")
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
 		return "", nil, err
+	}
+	if !t.native {
+		return t.writeWithout(ctx, scratch)
 	}
 	index := filepath.Join(scratch, "index")
 	links, err := t.copyIndex(filepath.Join(t.git, "index"), index)
@@ -201,7 +206,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []g
 		sum := sha256.Sum256(b)
 		digest, links = hex.EncodeToString(sum[:]), t.lookAtAll(b)
 	}
-	if content, ok := t.knownTree(digest, objects, head); ok {
+	if content, ok := t.knownTree(digest, objects); ok {
 		return content, links, nil
 	}
 	content, err := t.treeOfIndex(ctx, env)
@@ -226,15 +231,14 @@ func sharedIndexes(dir string) (names []string, err error) {
 
 // knownTree is the tree that git has made of an index like this one, if its objects
 // are at hand: the scratch folder's, the repository's, or as the tree of HEAD.
-func (t *Tree) knownTree(digest, objects, head string) (content string, ok bool) {
+func (t *Tree) knownTree(digest, objects string) (content string, ok bool) {
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()
 	if content = t.known.content; digest == "" || digest != t.known.index || len(content) < 3 {
 		return "", false
 	}
-	committed := t.prefix == "" && head != "" && head == t.known.head && content == t.known.tree
 	name := filepath.Join(content[:2], content[2:])
-	return content, committed || exists(filepath.Join(objects, name)) || exists(filepath.Join(t.common, "objects", name))
+	return content, exists(filepath.Join(objects, name)) || exists(filepath.Join(t.common, "objects", name))
 }
 
 // objectID is how git names an object, by SHA-1 or SHA-256.
@@ -325,11 +329,15 @@ func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch stri
 	if before.Content == after.Content {
 		return sorted(within), commits, nil
 	}
-	out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", "--raw", "--numstat", before.Content, after.Content)
-	if err != nil {
-		return nil, nil, err
-	}
-	files, err := parseChanges(out)
+	files, err := ask(t, scratch, func(o *objects) ([]ralph.FileChange, error) {
+		return o.changed(ctx, before.Content, after.Content)
+	}, func() ([]ralph.FileChange, error) {
+		out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", "--raw", "--numstat", before.Content, after.Content)
+		if err != nil {
+			return nil, err
+		}
+		return parseChanges(out)
+	})
 	return sorted(append(files, within...)), commits, err
 }
 
@@ -337,31 +345,6 @@ func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch stri
 func sorted(files []ralph.FileChange) []ralph.FileChange {
 	slices.SortFunc(files, func(a, b ralph.FileChange) int { return strings.Compare(a.Path, b.Path) })
 	return slices.AppendSeq([]ralph.FileChange{}, slices.Values(files))
-}
-
-// commits are those that are reachable now, also by the logs of the refs, and
-// were not before.
-func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
-	if before.Marks != "" && before.Marks == t.refMarks() {
-		return []string{}, nil
-	}
-	// What ralph itself has saved is no commit of a session.
-	args := []string{"rev-list", "--reflog", "--exclude=" + savedRefs + "*", "--all", "--not"}
-	ids := append([]string{before.Head}, before.Logged...)
-	for _, id := range before.Refs {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range slices.Compact(ids) {
-		if id != "" {
-			args = append(args, id)
-		}
-	}
-	out, err := t.run(ctx, nil, args...)
-	if err != nil {
-		return nil, fmt.Errorf("commits of the session: %w", err)
-	}
-	return strings.Fields(string(out)), nil
 }
 
 // statusNames are git's letters in words.

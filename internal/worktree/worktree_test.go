@@ -15,7 +15,7 @@ import (
 )
 
 // sh runs a script in dir with a name for git.
-func sh(t *testing.T, dir, script string) {
+func sh(t testing.TB, dir, script string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
 	cmd.Dir = dir

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -79,9 +80,9 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	})
 }
 
-// knows reports whether a command is among the Outcomes.
-func knows(Outcomes []Outcome, command string) bool {
-	return slices.ContainsFunc(Outcomes, func(o Outcome) bool { return o.Check.Command == command })
+// knows reports whether a command is among the outcomes.
+func knows(outcomes []Outcome, command string) bool {
+	return slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Check.Command == command })
 }
 
 // A standing is what a command says of the work tree as it is, and what it said of
@@ -142,19 +143,22 @@ func (v *Verifier) suite(ctx context.Context, commands []string, anew bool) (lis
 // beforeSessions is what a command said of an earlier state, and what has failed
 // since. If that is not known, nothing is excused.
 func (v *Verifier) beforeSessions(ctx context.Context, base store.State, now Outcome) (before Outcome, err error) {
-	ok := false
-	if err := v.Store.View(ctx, func(tx *store.Tx) error {
-		ok, err = tx.Verification(base.Content, now.Check.Command, &before)
-		return err
-	}); err != nil {
-		return before, err
-	}
+	before, ok, err := v.verification(ctx, base.Content, now.Check.Command)
 	if !ok {
 		before = Outcome{Check: now.Check}
 		before.Check.Tail = ""
 	}
 	before.Left = broken(before, now)
-	return before, nil
+	return before, err
+}
+
+// verification is what a command said of a state of the work tree; ok is false if that is
+// not known.
+func (v *Verifier) verification(ctx context.Context, content, command string) (said Outcome, ok bool, err error) {
+	ok, err = store.Read(ctx, v.Store, func(tx *store.Tx) (bool, error) {
+		return tx.Verification(content, command, &said)
+	})
+	return said, ok, err
 }
 
 // broken names what fails now and did not before: tests, or the command where they
@@ -176,38 +180,33 @@ func broken(before, now Outcome) []string {
 // one that is there, unless a session left it whose done was not accepted; then the one
 // that this session found, and so on. A done that was accepted without this command
 // says nothing of it, as far as it is known what the command said before.
-func (v *Verifier) base(ctx context.Context, now store.State, command string) (base store.State, err error) {
-	err = v.Store.View(ctx, func(tx *store.Tx) error {
-		var accepted *store.State
+func (v *Verifier) base(ctx context.Context, now store.State, command string) (store.State, error) {
+	return store.Read(ctx, v.Store, func(tx *store.Tx) (store.State, error) {
+		var accepted store.State // the one that was accepted last without this command
 		at, last := now, int64(0)
 		for {
 			left, ok, err := tx.LeftBy(at, last)
 			if err != nil {
-				return err
+				return at, err
 			}
 			if !ok || left.Accepted && checked(left.Checks, command) {
 				break
 			}
-			if left.Accepted && accepted == nil {
-				found := at
-				accepted = &found
+			if left.Accepted {
+				accepted = cmp.Or(accepted, at)
 			}
 			at, last = left.Found, left.ID
 		}
-		base = at
-		if accepted != nil {
-			var result Outcome
-			known, err := tx.Verification(at.Content, command, &result)
-			if err != nil {
-				return err
-			}
-			if !known {
-				base = *accepted
-			}
+		if accepted == (store.State{}) {
+			return at, nil
 		}
-		return nil
+		var said Outcome
+		known, err := tx.Verification(at.Content, command, &said)
+		if err == nil && !known {
+			at = accepted
+		}
+		return at, err
 	})
-	return base, err
 }
 
 // checked reports whether a command was among the checks of a done.
@@ -254,11 +253,8 @@ func (v *Verifier) folder() (string, error) {
 func (v *Verifier) known(
 	ctx context.Context, content, command, dir string, anew bool,
 ) (result Outcome, ran bool, err error) {
-	ok := false
-	if err := v.Store.View(ctx, func(tx *store.Tx) error {
-		ok, err = tx.Verification(content, command, &result)
-		return err
-	}); err != nil || ok && (!anew || v.excusable(result)) {
+	result, ok, err := v.verification(ctx, content, command)
+	if err != nil || ok && (!anew || v.excusable(result)) {
 		return result, false, err
 	}
 	v.Takes(v.Timeout)

@@ -180,3 +180,20 @@ func TestFilesOfStagnation(t *testing.T) {
 		t.Error("what cannot be read counts as what is not there")
 	}
 }
+
+// TestTheDigestOfGitsSettings is of those that lead git elsewhere: a name is none.
+func TestTheDigestOfGitsSettings(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "config")
+	for text, some := range map[string]bool{"[user]\n\tname = Ann\n": false, "[core]\n\thooksPath = /tmp/x\n": true} {
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if digest, err := Digest(config); err != nil || (digest != "") != some {
+			t.Errorf("%q has the digest %q, %v", text, digest, err)
+		}
+	}
+}

@@ -340,13 +340,11 @@ func (s *Session) drift(ctx context.Context, f *finding, at, after worktree.Snap
 
 // closing is the session's closing signal so far; its payload is nil if there is
 // none.
-func (s *Session) closing(ctx context.Context) (closing signals.Said, err error) {
-	err = s.Store.View(ctx, func(tx *store.Tx) error {
+func (s *Session) closing(ctx context.Context) (signals.Said, error) {
+	return store.Read(ctx, s.Store, func(tx *store.Tx) (signals.Said, error) {
 		said, err := tx.SessionSignals(s.Row.ID)
-		closing = signals.Closing(said)
-		return err
+		return signals.Closing(said), err
 	})
-	return closing, err
 }
 
 // Shortly is an error on one line, of a length that fits into a verdict.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,7 @@ func TestWhyASessionWasInterrupted(t *testing.T) {
 		{"it was idle", interrupted, wasIdle, agent.Report{Ending: ralph.TimedOut, Reason: "timed out: idle for 10m0s, without an event, a signal, CPU use or a change in the work tree"}},
 		{"the run's time is up", interrupted, runLimit, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run's time is up"}},
 		{"its task was cancelled", interrupted, cancelled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: its task was cancelled"}},
+		{"what it does cannot be kept", interrupted, errors.New("no space left"), agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: no space left"}},
 		{"the run was stopped at once", interrupted, context.Canceled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run was stopped at once"}},
 	} {
 		if diff := cmp.Diff(tt.want, Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}.withCause(tt.report, tt.cause)); diff != "" {

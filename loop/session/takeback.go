@@ -42,6 +42,12 @@ func (s *Session) afterFailure(ctx context.Context, saw observation, d signals.D
 	}); err != nil {
 		return err
 	}
+	if saw.blind {
+		if !s.Place.TakesBack {
+			return nil
+		}
+		return s.note(ctx, "what it changed is not taken back: it could not be looked at", ralph.SessionRestored{})
+	}
 	tree := s.Place.Tree
 	ignored, err := tree.Ignored(ctx)
 	if err != nil {
@@ -52,10 +58,7 @@ func (s *Session) afterFailure(ctx context.Context, saw observation, d signals.D
 	if err != nil || !s.Place.TakesBack {
 		return err
 	}
-	switch {
-	case saw.blind:
-		return s.note(ctx, "what it changed is not taken back: it could not be looked at", ralph.SessionRestored{})
-	case shared:
+	if shared {
 		return s.note(ctx, "what it changed is not taken back: others worked in its work tree", ralph.SessionRestored{})
 	}
 	spare := func(path string) bool { // these have rules of their own

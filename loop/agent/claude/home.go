@@ -5,6 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
+
+	"ralph/internal/permission"
 )
 
 // Names of ralph's tools as the model sees them, and what stands before each: all but letters, digits, "_" and "-" of
@@ -21,10 +25,33 @@ const (
 // nobody.
 func Asks(mode string) bool { return mode == "default" || mode == "acceptEdits" }
 
-// Skips reports whether the agent uses every tool without asking, which the program
-// refuses to root.
-func Skips(mode string, args []string) bool {
-	return mode == "bypassPermissions" || slices.Contains(args, "--dangerously-skip-permissions")
+// Refusal says why the program would refuse to start: it uses no tool without asking as
+// root. It is "" if it would not.
+func Refusal(mode string, args []string, getenv func(string) string) string {
+	const skip = "--dangerously-skip-permissions"
+	if mode != "bypassPermissions" && !slices.Contains(args, skip) || os.Geteuid() != 0 || getenv("IS_SANDBOX") != "" {
+		return ""
+	}
+	return "claude refuses to skip permissions as root (agent.permission_mode: bypassPermissions, or " + skip +
+		" in agent.extra_args): run ralph as another user, or let the agent ask ralph (agent.permission_mode: default)"
+}
+
+// Tools are Claude's own, as rules of permissions know them.
+var Tools = permission.Tools{
+	Shell: "Bash", Edit: "Edit", Edits: []string{"Edit", "Write", "MultiEdit", "NotebookEdit"},
+	Reads: []string{"Read", "Glob", "Grep"}, Fetch: "WebFetch",
+	Settings: []string{".claude/settings*/**", ".claude/hooks/**", ".mcp.json"},
+}
+
+// Headless reports whether the environment is that of a Claude without a screen (-p): it
+// says that it can ask a person, and then answers "cancel" itself.
+func Headless(getenv func(string) string) bool {
+	return strings.HasPrefix(getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-")
+}
+
+// ChatIn is the transcript of the chat that Claude has in a folder, see [OfChat].
+func ChatIn(dir string, since time.Time, getenv func(string) string) string {
+	return OfChat(getenv("CLAUDE_CONFIG_DIR"), getenv("HOME"), dir, since)
 }
 
 // Folders are the files and folders in which Claude keeps what is its own.

@@ -1,20 +1,47 @@
-package main
+// Package inbox shows what waits for a person, and asks about it.
+package inbox
 
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	"ralph/internal/advice"
-
-	"github.com/spf13/cobra"
-
+	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
+
+// Item writes what waits; its options with numbers, if one is to be chosen.
+func Item(w io.Writer, i store.InboxItem, numbered bool) {
+	fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), text.VisibleLine(i.Title))
+	Whole(w, "           ", i.Text)
+	for _, l := range i.Diff {
+		fmt.Fprintf(w, "           %s\n", text.Visible(l))
+	}
+	if !i.Expires.IsZero() {
+		fmt.Fprintf(w, "           answers itself with deny at %s\n", i.Expires.Local().Format("15:04:05"))
+	}
+	for n, o := range i.Options {
+		mark := " "
+		if o == i.Preferred {
+			mark = "*"
+		}
+		if numbered {
+			mark += fmt.Sprintf(" %d", n+1)
+		}
+		fmt.Fprintf(w, "           %s %s\n", mark, text.VisibleLine(o))
+	}
+}
+
+// Whole writes a text with all its lines, each behind the same blanks.
+func Whole(w io.Writer, before, said string) {
+	for l := range strings.Lines(strings.Trim(text.Visible(said), "\n")) {
+		fmt.Fprintln(w, strings.TrimRight(before+l, " \t\n"))
+	}
+}
 
 // A choice is what a person can do about something in the inbox. The command is
 // the one that would be typed.
@@ -85,14 +112,21 @@ func choices(i store.InboxItem) []choice {
 	return nil
 }
 
-// settleAll asks about everything that waits, one after the other. Whatever a
-// person decides is carried out by the command that would be typed for it.
-func (a *app) settleAll(cmd *cobra.Command) error {
-	in := bufio.NewScanner(a.in)
+// A Dialogue asks a person about what waits, one after the other.
+type Dialogue struct {
+	In    *bufio.Scanner
+	Out   io.Writer
+	Inbox func(ctx context.Context) ([]store.InboxItem, error)
+	Do    func(ctx context.Context, args []string) error // carries out a command of ralph's
+}
+
+// Run asks about everything that waits. Whatever a person decides is carried out by the
+// command that would be typed for it.
+func (d Dialogue) Run(ctx context.Context) error {
 	passed := map[string]bool{}
 	settled := 0
 	for {
-		inbox, err := read(cmd.Context(), a, advice.Inbox)
+		inbox, err := d.Inbox(ctx)
 		if err != nil {
 			return err
 		}
@@ -100,9 +134,9 @@ func (a *app) settleAll(cmd *cobra.Command) error {
 		if item == nil {
 			break
 		}
-		fmt.Fprintf(a.out, "\n(%d left)\n", left)
-		sayItem(a.out, *item, true)
-		done, leave, err := a.ask(cmd, in, *item)
+		fmt.Fprintf(d.Out, "\n(%d left)\n", left)
+		Item(d.Out, *item, true)
+		done, leave, err := d.ask(ctx, *item)
 		if err != nil {
 			return err
 		}
@@ -115,7 +149,7 @@ func (a *app) settleAll(cmd *cobra.Command) error {
 			passed[keyOf(*item)] = true
 		}
 	}
-	_, err := fmt.Fprintf(a.out, "\n%d decisions, %d left for later\n", settled, len(passed))
+	_, err := fmt.Fprintf(d.Out, "\n%d decisions, %d left for later\n", settled, len(passed))
 	return err
 }
 
@@ -135,23 +169,23 @@ func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.Inbo
 }
 
 // ask asks about one item until it is settled, passed over or left.
-func (a *app) ask(cmd *cobra.Command, in *bufio.Scanner, i store.InboxItem) (done, leave bool, err error) {
+func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool, err error) {
 	list := choices(i)
 	for {
-		fmt.Fprint(a.out, "  "+menu(list, len(i.Options))+" > ")
-		typed, ok, err := readLine(in)
+		fmt.Fprint(d.Out, "  "+menu(list, len(i.Options))+" > ")
+		typed, ok, err := d.line()
 		if !ok || typed == "q" {
 			return false, true, err
 		}
 		if typed == "" {
 			return false, false, nil
 		}
-		args, err := a.chosen(in, list, i, typed)
+		args, err := d.chosen(list, i, typed)
 		if err == nil && args == nil {
 			continue
 		}
 		if err == nil {
-			err = a.again(cmd.Context(), args)
+			err = d.Do(ctx, args)
 		}
 		switch {
 		case err == nil && args[1] == "show":
@@ -159,7 +193,7 @@ func (a *app) ask(cmd *cobra.Command, in *bufio.Scanner, i store.InboxItem) (don
 		case err == nil:
 			return true, false, nil
 		}
-		fmt.Fprintf(a.out, "  %s\n", oneLine(err.Error(), 500))
+		fmt.Fprintf(d.Out, "  %s\n", text.Line(err.Error(), 500))
 	}
 }
 
@@ -180,7 +214,7 @@ func menu(list []choice, options int) string {
 }
 
 // chosen is the command for what was typed; nil if nothing is meant by it.
-func (a *app) chosen(in *bufio.Scanner, list []choice, i store.InboxItem, typed string) ([]string, error) {
+func (d Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]string, error) {
 	if list[0].key == "" {
 		if n, err := strconv.Atoi(typed); err == nil && n >= 1 && n <= len(i.Options) {
 			typed = i.Options[n-1]
@@ -194,37 +228,23 @@ func (a *app) chosen(in *bufio.Scanner, list []choice, i store.InboxItem, typed 
 		if c.asks == "" {
 			return c.args, nil
 		}
-		fmt.Fprintf(a.out, "  %s > ", c.asks)
-		text, ok, err := readLine(in)
-		if !ok || err != nil || text == "" {
+		fmt.Fprintf(d.Out, "  %s > ", c.asks)
+		said, ok, err := d.line()
+		if !ok || err != nil || said == "" {
 			return nil, err
 		}
 		if last := c.args[len(c.args)-1]; strings.HasPrefix(last, "--") {
-			return append(c.args, text), nil
+			return append(c.args, said), nil
 		}
-		return append(c.args, "--", text), nil
+		return append(c.args, "--", said), nil
 	}
 	return nil, fmt.Errorf("%q is none of the keys", typed)
 }
 
-func readLine(in *bufio.Scanner) (text string, ok bool, err error) {
-	if !in.Scan() {
-		if errors.Is(in.Err(), io.EOF) {
-			return "", false, nil
-		}
-		return "", false, in.Err()
+// line is what is typed; ok is false if nothing comes any more.
+func (d Dialogue) line() (typed string, ok bool, err error) {
+	if !d.In.Scan() {
+		return "", false, d.In.Err()
 	}
-	return strings.TrimSpace(in.Text()), true, nil
-}
-
-// again carries out a command of ralph's in this process.
-func (a *app) again(ctx context.Context, args []string) error {
-	plain := *a
-	plain.json = false
-	root := newRoot(&plain)
-	if a.chdir != "" {
-		args = append([]string{"-C", a.chdir}, args...)
-	}
-	root.SetArgs(args)
-	return root.ExecuteContext(ctx)
+	return strings.TrimSpace(d.In.Text()), true, nil
 }

@@ -1,0 +1,91 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"ralph"
+	"ralph/internal/permission"
+	"ralph/internal/worktree"
+)
+
+// Restore writes the files of a snapshot back, all or those that are named from dir, and
+// says which. What stands in their place is saved first; before is the number of that, 0
+// if there was nothing to save.
+func (p *Project) Restore(ctx context.Context, tree *worktree.Tree, id int64, dir string, names []string) (
+	files []string, before int64, err error,
+) {
+	// A session would take the files for its own work.
+	if active, err := p.Active(); err != nil {
+		return nil, 0, err
+	} else if active {
+		return nil, 0, ralph.Usage(errors.New("a run is active in this project: `ralph pause` does not end its session; " +
+			"stop it with `ralph stop` first"))
+	}
+	saved, err := tree.Saved(ctx, id)
+	if err != nil {
+		return nil, 0, ralph.Usage(err)
+	}
+	if files, err = tree.SavedFiles(ctx, saved); err != nil {
+		return nil, 0, err
+	}
+	if files, err = chosen(files, names, dir, p.Root, tree); err != nil {
+		return nil, 0, ralph.Usage(err)
+	}
+	scratch, err := os.MkdirTemp("", "ralph-restore-*")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer os.RemoveAll(scratch)
+	now, err := tree.Snapshot(ctx, scratch)
+	if err != nil {
+		return nil, 0, err
+	}
+	ignored, err := tree.Ignored(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	kept, ok, err := tree.Save(ctx, now, ignored, scratch, fmt.Sprintf("before snapshot %d was restored", id))
+	if err != nil {
+		return nil, 0, err
+	}
+	if ok {
+		before = kept.ID
+	}
+	return files, before, tree.Restore(ctx, saved, files)
+}
+
+// chosen are the saved files that were named, relative to where the command
+// works; all if none was named. A name may be a folder.
+func chosen(files, names []string, dir, root string, tree *worktree.Tree) ([]string, error) {
+	if len(names) == 0 {
+		return files, nil
+	}
+	here, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, name := range names {
+		rel, err := filepath.Rel(permission.Follow(root), filepath.Join(permission.Follow(here), name))
+		if err != nil {
+			return nil, err
+		}
+		rel = path.Clean(tree.Below(filepath.ToSlash(rel)))
+		n := len(list)
+		for _, f := range files {
+			if (f == rel || len(f) > len(rel) && f[:len(rel)+1] == rel+"/") && !slices.Contains(list, f) {
+				list = append(list, f)
+			}
+		}
+		if len(list) == n {
+			return nil, &ralph.FieldError{Field: fmt.Sprintf("file %q", name), Problem: "is not in the snapshot"}
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,449 @@
+package worktree
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+	"github.com/go-git/go-git/v5/utils/diff"
+	"github.com/sergi/go-diff/diffmatchpatch"
+
+	"ralph"
+)
+
+// Objects, refs and what follows from them are read by go-git, in this process. Native
+// git is asked where go-git cannot (errNative), and for what docs/decisions/git.md lists.
+
+// errNative says that go-git cannot tell.
+var errNative = errors.New("go-git cannot read it")
+
+// objects are those of a repository, and before them those of a session's snapshots.
+type objects struct {
+	*filesystem.Storage
+	scratch *filesystem.ObjectStorage // nil without
+}
+
+// cacheSize bounds what is kept of objects that were read.
+const cacheSize = 8 << 20
+
+// objects opens the repository, with the snapshots in a scratch folder unless that is "".
+func (t *Tree) objects(scratch string) (*objects, error) {
+	if t.longIDs || t.foreign || exists(filepath.Join(t.common, "reftable")) {
+		return nil, errNative
+	}
+	// go-git reads the list of packs but once.
+	packs, err := os.ReadDir(filepath.Join(t.common, "objects", "pack"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	names := ""
+	for _, p := range packs {
+		names += p.Name() + "\n"
+	}
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	if t.known.storage == nil || names != t.known.packs {
+		fs := dotgit.NewRepositoryFilesystem(osfs.New(t.git), osfs.New(t.common))
+		t.known.storage = filesystem.NewStorageWithOptions(fs, cache.NewObjectLRU(cacheSize), filesystem.Options{AlternatesFS: osfs.New("/")})
+		t.known.packs = names
+	}
+	o := &objects{Storage: t.known.storage}
+	if scratch != "" {
+		o.scratch = filesystem.NewObjectStorage(dotgit.New(osfs.New(scratch)), cache.NewObjectLRU(cacheSize))
+	}
+	return o, nil
+}
+
+// EncodedObject reads an object.
+func (o *objects) EncodedObject(kind plumbing.ObjectType, id plumbing.Hash) (plumbing.EncodedObject, error) {
+	if o.scratch != nil {
+		if found, err := o.scratch.EncodedObject(kind, id); err == nil {
+			return found, nil
+		}
+	}
+	return o.Storage.EncodedObject(kind, id)
+}
+
+// EncodedObjectSize is how large an object is.
+func (o *objects) EncodedObjectSize(id plumbing.Hash) (int64, error) {
+	if o.scratch != nil {
+		if n, err := o.scratch.EncodedObjectSize(id); err == nil {
+			return n, nil
+		}
+	}
+	return o.Storage.EncodedObjectSize(id)
+}
+
+// HasEncodedObject tells by an error that an object is not there.
+func (o *objects) HasEncodedObject(id plumbing.Hash) error {
+	if o.scratch != nil && o.scratch.HasEncodedObject(id) == nil {
+		return nil
+	}
+	return o.Storage.HasEncodedObject(id)
+}
+
+// put writes an object where the snapshots are, unless it is there.
+func (o *objects) put(kind plumbing.ObjectType, content []byte) (plumbing.Hash, error) {
+	id := plumbing.ComputeHash(kind, content)
+	if o.HasEncodedObject(id) == nil {
+		return id, nil
+	}
+	e := o.NewEncodedObject()
+	e.SetType(kind)
+	w, err := e.Writer()
+	if err != nil {
+		return id, err
+	}
+	_, err = w.Write(content)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return id, err
+	}
+	if o.scratch != nil {
+		return o.scratch.SetEncodedObject(e)
+	}
+	return o.SetEncodedObject(e)
+}
+
+// treeID is the tree of a commit, or what it has of a folder; the empty one where it
+// has nothing there.
+func (o *objects) treeID(commit, folder string) (string, error) {
+	c, err := object.GetCommit(o, plumbing.NewHash(commit))
+	if err != nil {
+		return "", err
+	}
+	if folder == "" {
+		return c.TreeHash.String(), nil
+	}
+	tree, err := c.Tree()
+	if err != nil {
+		return "", err
+	}
+	e, err := tree.FindEntry(folder)
+	if errors.Is(err, object.ErrDirectoryNotFound) || errors.Is(err, object.ErrEntryNotFound) {
+		return emptyTree, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return e.Hash.String(), nil
+}
+
+// A delta is a file that differs between two trees; one of the entries may be empty.
+type delta struct {
+	path    string
+	was, is object.TreeEntry
+}
+
+// deltas are the files that differ between two trees. A folder that is equal in both is
+// not looked into.
+func (o *objects) deltas(ctx context.Context, from, to plumbing.Hash, below string) (list []delta, err error) {
+	if from == to || ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	was, err := o.entries(from)
+	if err != nil {
+		return nil, err
+	}
+	is, err := o.entries(to)
+	if err != nil {
+		return nil, err
+	}
+	names := maps.Clone(was)
+	maps.Copy(names, is)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		a, b := was[name], is[name]
+		if a.Hash == b.Hash && a.Mode == b.Mode {
+			continue
+		}
+		var inner [2]plumbing.Hash
+		for i, e := range []*object.TreeEntry{&a, &b} {
+			if e.Mode == filemode.Dir {
+				inner[i], *e = e.Hash, object.TreeEntry{}
+			}
+		}
+		if a != b {
+			list = append(list, delta{below + name, a, b})
+		}
+		more, err := o.deltas(ctx, inner[0], inner[1], below+name+"/")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
+
+// entries are those of a tree, by name.
+func (o *objects) entries(id plumbing.Hash) (map[string]object.TreeEntry, error) {
+	list := map[string]object.TreeEntry{}
+	if id.IsZero() || id.String() == emptyTree {
+		return list, nil
+	}
+	tree, err := object.GetTree(o, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range tree.Entries {
+		list[e.Name] = e
+	}
+	return list, nil
+}
+
+// Bounds of what is looked into, to see whether a file was renamed and which lines
+// differ.
+const (
+	maxRenames = 200
+	maxLines   = 1 << 20 // bytes; a larger file has none, as for native git with quiet
+	diffTime   = 5 * time.Second
+)
+
+// changed are the files that differ between two trees, with their lines. Of many that
+// came and went native git finds the renamed ones sooner.
+func (o *objects) changed(ctx context.Context, from, to string) (files []ralph.FileChange, err error) {
+	list, err := o.deltas(ctx, plumbing.NewHash(from), plumbing.NewHash(to), "")
+	if err != nil {
+		return nil, err
+	}
+	empty := &plumbing.MemoryObject{}
+	empty.SetType(plumbing.TreeObject)
+	any, err := object.DecodeTree(o, empty) // by which go-git finds blobs
+	if err != nil {
+		return nil, err
+	}
+	came, went, large := 0, 0, false
+	changes := make(object.Changes, 0, len(list))
+	for _, d := range list {
+		c := &object.Change{}
+		if !d.was.Hash.IsZero() {
+			c.From = object.ChangeEntry{Name: d.path, Tree: any, TreeEntry: d.was}
+		}
+		if !d.is.Hash.IsZero() {
+			c.To = object.ChangeEntry{Name: d.path, Tree: any, TreeEntry: d.is}
+		}
+		switch {
+		case d.was.Hash.IsZero():
+			came++
+		case d.is.Hash.IsZero():
+			went++
+		}
+		large = large || o.isLarge(d.was) || o.isLarge(d.is)
+		changes = append(changes, c)
+	}
+	if came > 0 && went > 0 {
+		if came > maxRenames || went > maxRenames || large {
+			return nil, errNative
+		}
+		if changes, err = object.DetectRenames(changes, &object.DiffTreeOptions{RenameScore: 50}); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range changes {
+		f := ralph.FileChange{Path: cmp.Or(c.To.Name, c.From.Name), Status: "modified"}
+		switch {
+		case c.From.Name == "":
+			f.Status = "added"
+		case c.To.Name == "":
+			f.Status = "deleted"
+		case c.From.Name != c.To.Name:
+			f.Status = "renamed"
+		}
+		if f.Added, f.Removed, err = o.lines(c.From.TreeEntry, c.To.TreeEntry); err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, ctx.Err()
+}
+
+// isLarge tells whether a file has more than is looked at.
+func (o *objects) isLarge(e object.TreeEntry) bool {
+	n, err := o.EncodedObjectSize(e.Hash)
+	return err == nil && n > maxLines
+}
+
+// lines are how many lines differ between two files; those of a binary file count as
+// none.
+func (o *objects) lines(was, is object.TreeEntry) (added, removed int, err error) {
+	if was.Hash == is.Hash {
+		return 0, 0, nil // moved, or another mode
+	}
+	before, text, err := o.text(was)
+	if err != nil || !text {
+		return 0, 0, err
+	}
+	after, text, err := o.text(is)
+	if err != nil || !text {
+		return 0, 0, err
+	}
+	for _, d := range diff.DoWithTimeout(before, after, diffTime) {
+		n := strings.Count(strings.TrimSuffix(d.Text, "\n")+"\n", "\n")
+		switch d.Type {
+		case diffmatchpatch.DiffInsert:
+			added += n
+		case diffmatchpatch.DiffDelete:
+			removed += n
+		}
+	}
+	return added, removed, nil
+}
+
+// text is what is in a file; ok is false where it has no lines to speak of. A
+// repository within has one, with its commit.
+func (o *objects) text(e object.TreeEntry) (text string, ok bool, err error) {
+	switch {
+	case e.Hash.IsZero():
+		return "", true, nil
+	case e.Mode == filemode.Submodule:
+		return "Subproject commit " + e.Hash.String() + "\n", true, nil
+	case o.isLarge(e):
+		return "", false, nil
+	}
+	blob, err := object.GetBlob(o, e.Hash)
+	if err != nil {
+		return "", false, err
+	}
+	r, err := blob.Reader()
+	if err != nil {
+		return "", false, err
+	}
+	b, err := io.ReadAll(r)
+	return string(b), !bytes.Contains(b[:min(len(b), 8000)], []byte{0}), errors.Join(err, r.Close())
+}
+
+// Bounds of a walk through the history: beyond them native git is quicker.
+const (
+	maxWalk = 2000 // commits that are read
+	maxTips = 200
+)
+
+// walk are the commits that can be reached from some and not from others, the newest
+// first. Like git it goes by the commits' dates, and a little beyond where they lie.
+func (o *objects) walk(ctx context.Context, from, not []string, firstParent bool) (list []*object.Commit, err error) {
+	if len(from)+len(not) > maxTips {
+		return nil, errNative
+	}
+	type state struct {
+		commit *object.Commit
+		not    bool
+	}
+	seen := map[plumbing.Hash]*state{}
+	var queue []*state
+	open := 0 // of the queue, those that are wanted
+	var push func(id plumbing.Hash, not bool) error
+	push = func(id plumbing.Hash, not bool) error {
+		if s := seen[id]; s != nil {
+			if not && !s.not {
+				s.not = true
+				if slices.Contains(queue, s) {
+					open--
+				} else { // it was taken for wanted
+					queue = append(queue, s)
+				}
+			}
+			return nil
+		}
+		c, err := o.commit(id)
+		if err != nil || c == nil {
+			return err
+		}
+		if c.Hash != id { // id is a tag's
+			return push(c.Hash, not)
+		}
+		s := &state{c, not}
+		seen[c.Hash] = s
+		queue = append(queue, s)
+		if !not {
+			open++
+		}
+		return nil
+	}
+	for i, ids := range [][]string{not, from} {
+		for _, id := range ids {
+			if id == "" {
+				continue
+			}
+			if err := push(plumbing.NewHash(id), i == 0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var wanted []*state
+	for slop := maxSlop; len(queue) > 0 && slop > 0; {
+		if len(seen) > maxWalk || ctx.Err() != nil {
+			return nil, cmp.Or(ctx.Err(), errNative)
+		}
+		newest := 0
+		for i, s := range queue {
+			if s.commit.Committer.When.After(queue[newest].commit.Committer.When) {
+				newest = i
+			}
+		}
+		s := queue[newest]
+		queue = slices.Delete(queue, newest, newest+1)
+		if !s.not {
+			open--
+			wanted = append(wanted, s)
+		}
+		for i, parent := range s.commit.ParentHashes {
+			if firstParent && i > 0 && !s.not {
+				break
+			}
+			if err := push(parent, s.not); err != nil {
+				return nil, err
+			}
+		}
+		if open > 0 {
+			slop = maxSlop
+		} else if slop--; len(wanted) == 0 {
+			break
+		}
+	}
+	for _, s := range wanted {
+		if !s.not {
+			list = append(list, s.commit)
+		}
+	}
+	return list, nil
+}
+
+// maxSlop is how many commits are looked at beyond those that seem to be all, in case
+// that their dates are wrong.
+const maxSlop = 5
+
+// commit is a commit, or the one that a tag names; nil for a tag of something else.
+func (o *objects) commit(id plumbing.Hash) (*object.Commit, error) {
+	for range 10 {
+		found, err := o.EncodedObject(plumbing.AnyObject, id)
+		if err != nil {
+			return nil, err
+		}
+		switch found.Type() {
+		case plumbing.CommitObject:
+			return object.DecodeCommit(o, found)
+		case plumbing.TagObject:
+			tag, err := object.DecodeTag(o, found)
+			if err != nil {
+				return nil, err
+			}
+			id = tag.Target
+		default:
+			return nil, nil
+		}
+	}
+	return nil, errNative
+}

@@ -1,0 +1,455 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"ralph"
+	"ralph/internal/text"
+)
+
+// ask has go-git answer, with the snapshots in a scratch folder unless that is "", and
+// native git where go-git cannot.
+func ask[T any](t *Tree, scratch string, ours func(*objects) (T, error), native func() (T, error)) (v T, err error) {
+	o, err := t.objects(scratch)
+	if err == nil {
+		v, err = ours(o)
+	}
+	if err == nil || !t.native {
+		return v, err
+	}
+	return native()
+}
+
+// refState is what the refs of a repository hold, and their logs.
+type refState struct {
+	refs    map[string]string
+	heads   []string // HEAD of each work tree
+	logs    []string // what their logs have; nil if that is not known
+	stashes []string // the newest first
+}
+
+// digest is a digest of it all; "" if it is not known.
+func (s refState) digest() string {
+	if s.logs == nil {
+		return ""
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %q", s.heads, s.logs, s.stashes)
+	for _, name := range slices.Sorted(maps.Keys(s.refs)) {
+		fmt.Fprintf(sum, "%q %s\n", name, s.refs[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// readRefs reads the refs, and their logs as far as that can be done here.
+func (t *Tree) readRefs(ctx context.Context) (refState, error) {
+	return ask(t, "", t.refsOf, func() (s refState, err error) {
+		out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname) %(objectname)")
+		if err != nil {
+			return s, err
+		}
+		s.refs = map[string]string{}
+		for line := range strings.Lines(string(out)) {
+			if name, id, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+				s.refs[name] = id
+			}
+		}
+		if top := s.refs["refs/stash"]; top != "" {
+			out, err = t.run(ctx, nil, "rev-list", "--walk-reflogs", "refs/stash")
+			if s.stashes = strings.Fields(string(out)); err != nil { // without its log it has but one
+				s.stashes = []string{top}
+			}
+		}
+		return s, nil
+	})
+}
+
+// Bounds of what is read of logs.
+const (
+	maxLogFiles = 2000
+	maxLogBytes = 16 << 20
+)
+
+// refsOf is readRefs by go-git, which has nothing for logs.
+func (t *Tree) refsOf(o *objects) (s refState, err error) {
+	s.refs = map[string]string{}
+	list, err := o.IterReferences()
+	if err != nil {
+		return s, err
+	}
+	defer list.Close()
+	err = list.ForEach(func(r *plumbing.Reference) error {
+		name := string(r.Name())
+		for hops := 0; r.Type() == plumbing.SymbolicReference && hops < 5; hops++ {
+			if r, err = o.Reference(r.Target()); err != nil {
+				return nil //nolint:nilerr // it leads nowhere, as HEAD before the first commit
+			}
+		}
+		if strings.HasPrefix(name, "refs/") && !r.Hash().IsZero() {
+			s.refs[name] = r.Hash().String()
+		}
+		return nil
+	})
+	if err != nil {
+		return s, err
+	}
+	seen, files, size := map[string]bool{}, 0, 0
+	s.logs = []string{}
+	dirs := []string{t.common}
+	others, err := os.ReadDir(filepath.Join(t.common, "worktrees"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	for _, other := range others {
+		dirs = append(dirs, filepath.Join(t.common, "worktrees", other.Name()))
+	}
+	for _, dir := range dirs {
+		if head, err := os.ReadFile(filepath.Join(dir, "HEAD")); err == nil {
+			if id := strings.TrimSpace(string(head)); isID(id) {
+				s.heads = append(s.heads, id)
+			}
+		}
+		err := filepath.WalkDir(filepath.Join(dir, "logs"), func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			info, err := os.Stat(path)
+			if err != nil || !info.Mode().IsRegular() || files == maxLogFiles || int64(size)+info.Size() > maxLogBytes {
+				return errNative
+			}
+			text, err := os.ReadFile(path)
+			files, size = files+1, size+len(text)
+			stash := path == filepath.Join(t.common, "logs", "refs", "stash")
+			for line := range strings.Lines(string(text)) {
+				f := strings.SplitN(line, " ", 3)
+				if len(f) < 3 || !isID(f[1]) {
+					continue
+				}
+				if stash {
+					s.stashes = slices.Insert(s.stashes, 0, f[1])
+				}
+				for _, id := range f[:2] {
+					if !seen[id] && strings.Trim(id, "0") != "" {
+						seen[id] = true
+						s.logs = append(s.logs, id)
+					}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return s, err
+		}
+	}
+	if top := s.refs["refs/stash"]; top != "" && len(s.stashes) == 0 {
+		s.stashes = []string{top}
+	}
+	return s, nil
+}
+
+// maxLogged is how many commits that only logs know are remembered as the logs have
+// them; of more those that can be reached from a ref are left out.
+const maxLogged = 500
+
+// logged are commits that no ref has, as far as the logs know them.
+func (t *Tree) logged(ctx context.Context, s refState) ([]string, error) {
+	if s.logs != nil && len(s.logs) <= maxLogged+len(s.refs) {
+		refs := slices.Collect(maps.Values(s.refs))
+		if list := without(s.logs, refs); len(list) <= maxLogged || !t.native {
+			return list, nil
+		}
+	}
+	out, err := t.run(ctx, nil, "rev-list", "--reflog", "--not", "--all")
+	return strings.Fields(string(out)), err
+}
+
+// head is where HEAD stands; both are "" where there is none.
+func (t *Tree) head(ctx context.Context) (commit, branch string) {
+	type head struct{ commit, branch string }
+	h, err := ask(t, "", func(o *objects) (h head, err error) {
+		r, err := o.Reference(plumbing.HEAD)
+		if err == nil && r.Type() == plumbing.SymbolicReference {
+			h.branch = string(r.Target())
+			r, err = o.Reference(r.Target())
+			if errors.Is(err, plumbing.ErrReferenceNotFound) {
+				return h, nil
+			}
+		}
+		if err != nil || r.Type() == plumbing.SymbolicReference {
+			return h, cmp.Or(err, errNative)
+		}
+		h.commit = r.Hash().String()
+		return h, o.HasEncodedObject(r.Hash())
+	}, func() (h head, _ error) {
+		if out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil {
+			h.commit = strings.TrimSpace(string(out))
+		}
+		if out, err := t.run(ctx, nil, "symbolic-ref", "--quiet", "HEAD"); err == nil {
+			h.branch = strings.TrimSpace(string(out))
+		}
+		return h, nil
+	})
+	if err != nil {
+		return "", ""
+	}
+	return h.commit, h.branch
+}
+
+// Committed is a digest of what a commit has of the project, or of that nothing is
+// committed; "" without git. It is a tree.
+func (t *Tree) Committed(ctx context.Context, commit string) (string, error) {
+	if t.git == "" {
+		return "", nil
+	}
+	return t.treeOf(ctx, commit, t.prefix)
+}
+
+// treeOf is the tree of a commit, or what it has of a folder; that of no commit is empty.
+func (t *Tree) treeOf(ctx context.Context, commit, folder string) (string, error) {
+	if commit == "" {
+		return emptyTree, nil
+	}
+	return ask(t, "", func(o *objects) (string, error) { return o.treeID(commit, folder) }, func() (string, error) {
+		if folder == "" {
+			return t.id(ctx, commit+"^{tree}")
+		}
+		id, err := t.id(ctx, commit+":"+folder)
+		if complains(err) && ctx.Err() == nil {
+			return emptyTree, nil // the folder is in no commit yet
+		}
+		return id, err
+	})
+}
+
+// differ are the names of the files that differ between two trees.
+func (t *Tree) differ(ctx context.Context, scratch, from, to string) ([]string, error) {
+	if from == to {
+		return nil, nil
+	}
+	return ask(t, scratch, func(o *objects) (names []string, err error) {
+		list, err := o.deltas(ctx, plumbing.NewHash(from), plumbing.NewHash(to), "")
+		for _, d := range list {
+			names = append(names, d.path)
+		}
+		return names, err
+	}, func() ([]string, error) {
+		out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", from, to)
+		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
+	})
+}
+
+// present parts ids into those of commits that are there and those that are gone.
+func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string, err error) {
+	slices.Sort(ids)
+	ids = slices.DeleteFunc(slices.Compact(ids), func(s string) bool { return s == "" })
+	if len(ids) == 0 {
+		return nil, nil, nil
+	}
+	kinds, err := ask(t, "", func(o *objects) (map[string]string, error) {
+		kinds := map[string]string{}
+		for _, id := range ids {
+			found, err := o.EncodedObject(plumbing.AnyObject, plumbing.NewHash(id))
+			switch {
+			case errors.Is(err, plumbing.ErrObjectNotFound) && !t.native: // else that is asked for
+				kinds[id] = "missing"
+			case err != nil:
+				return nil, err
+			default:
+				kinds[id] = found.Type().String()
+			}
+		}
+		return kinds, nil
+	}, func() (map[string]string, error) {
+		kinds := map[string]string{}
+		out, err := t.runInput(ctx, asMade, strings.Join(ids, "\n")+"\n", "cat-file", "--batch-check=%(objectname) %(objecttype)")
+		for line := range strings.Lines(string(out)) {
+			id, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
+			kinds[id] = kind
+		}
+		return kinds, err
+	})
+	for _, id := range ids {
+		switch kinds[id] {
+		case "missing":
+			gone = append(gone, id)
+		case "commit", "tag":
+			there = append(there, id)
+		}
+	}
+	return there, gone, err
+}
+
+// reach says which commits are meant by some of them.
+type reach int
+
+const (
+	all   reach = iota // and what can be reached from them
+	first              // by their first parents
+	only               // themselves
+)
+
+// reached are the commits by go-git.
+func (o *objects) reached(ctx context.Context, from, not []string, how reach) (list []*object.Commit, err error) {
+	if how != only {
+		return o.walk(ctx, from, not, how == first)
+	}
+	for _, id := range from {
+		c, err := o.commit(plumbing.NewHash(id))
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+// native are the options of git log for it.
+func (how reach) native() []string {
+	return map[reach][]string{all: nil, first: {"--first-parent"}, only: {"--no-walk=unsorted"}}[how]
+}
+
+// log are the commits that can be reached from some and not from others, the newest
+// first, of so many at most.
+func (t *Tree) log(ctx context.Context, from, not []string, how reach) ([]ralph.Commit, error) {
+	if len(from) == 0 {
+		return nil, nil
+	}
+	return ask(t, "", func(o *objects) (list []ralph.Commit, err error) {
+		commits, err := o.reached(ctx, from, not, how)
+		for _, c := range commits[:min(len(commits), maxLost)] {
+			if c.Encoding != "" && c.Encoding != "UTF-8" {
+				return nil, errNative
+			}
+			subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n\n")
+			subject = strings.ReplaceAll(strings.TrimSpace(subject), "\n", " ")
+			list = append(list, ralph.Commit{ID: c.Hash.String(), Author: text.Clip(c.Author.Name, 60), Subject: text.Clip(subject, 60)})
+		}
+		return list, err
+	}, func() (list []ralph.Commit, err error) {
+		// %x1f cannot stand in a name or a subject as git cleans them.
+		args := slices.Concat([]string{
+			"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
+			"--format=%H%x1f%an%x1f%s", "--stdin",
+		}, how.native())
+		out, err := t.runInput(ctx, asMade, revisions(from, not), args...)
+		for line := range strings.Lines(string(out)) {
+			if f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\x1f", 3); len(f) == 3 {
+				list = append(list, ralph.Commit{ID: f[0], Author: text.Clip(f[1], 60), Subject: text.Clip(f[2], 60)})
+			}
+		}
+		return list, err
+	})
+}
+
+// revisions is what git reads of commits to begin from and not to go beyond.
+func revisions(from, not []string) string {
+	var b strings.Builder
+	for _, id := range slices.DeleteFunc(slices.Clone(from), func(id string) bool { return id == "" }) {
+		fmt.Fprintln(&b, id)
+	}
+	for _, id := range not {
+		if id != "" {
+			fmt.Fprintln(&b, "^"+id)
+		}
+	}
+	return b.String()
+}
+
+// committed are the files that commits have changed, compared with their first parents.
+func (t *Tree) committed(ctx context.Context, from, not []string, how reach) ([]string, error) {
+	if len(from) == 0 {
+		return nil, nil
+	}
+	return ask(t, "", func(o *objects) (names []string, err error) {
+		commits, err := o.reached(ctx, from, not, how)
+		for _, c := range commits {
+			before := emptyTree
+			if len(c.ParentHashes) > 0 {
+				if before, err = o.treeID(c.ParentHashes[0].String(), t.prefix); err != nil {
+					return nil, err
+				}
+			}
+			after, err := o.treeID(c.Hash.String(), t.prefix)
+			if err != nil {
+				return nil, err
+			}
+			list, err := o.deltas(ctx, plumbing.NewHash(before), plumbing.NewHash(after), "")
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range list {
+				names = append(names, d.path)
+			}
+		}
+		return names, err
+	}, func() ([]string, error) {
+		args := slices.Concat([]string{
+			"-c", "log.showRoot=true", "log", "--no-show-signature", "--format=", "--name-only", "-z", "--no-renames",
+			"--no-ext-diff", "--no-textconv", "--diff-merges=first-parent", "--relative", "--stdin",
+		}, how.native())
+		out, err := t.runInput(ctx, asMade, revisions(from, not), args...)
+		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
+	})
+}
+
+// commits are those that are reachable now, also by the logs of the refs, and were not
+// before. What ralph itself has saved is none of a session's.
+func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
+	now, err := t.readRefs(ctx)
+	if err != nil || before.Marks != "" && before.Marks == now.digest() {
+		return []string{}, err
+	}
+	known := slices.Concat([]string{before.Head}, before.Logged, slices.Collect(maps.Values(before.Refs)))
+	tips := slices.Concat(now.heads, now.logs)
+	for name, id := range now.refs {
+		if !strings.HasPrefix(name, savedRefs) {
+			tips = append(tips, id)
+		}
+	}
+	list, err := ask(t, "", func(o *objects) (ids []string, err error) {
+		if now.logs == nil {
+			return nil, errNative
+		}
+		there := func(ids []string) []string {
+			return slices.DeleteFunc(ids, func(id string) bool { return o.HasEncodedObject(plumbing.NewHash(id)) != nil })
+		}
+		slices.Sort(tips)
+		commits, err := o.walk(ctx, there(without(slices.Compact(tips), known)), there(slices.Clone(known)), false)
+		for _, c := range commits {
+			ids = append(ids, c.Hash.String())
+		}
+		return ids, err
+	}, func() ([]string, error) {
+		there, _, err := t.present(ctx, known)
+		if err != nil {
+			return nil, err
+		}
+		args := append([]string{"rev-list", "--reflog", "--exclude=" + savedRefs + "*", "--all", "--not"}, there...)
+		out, err := t.run(ctx, nil, args...)
+		return strings.Fields(string(out)), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("commits of the session: %w", err)
+	}
+	return append([]string{}, list...), nil
+}

@@ -1,0 +1,312 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ralph/loop/agent"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/loop/session"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A worker is told at its next call that a person has taken its task away.
+func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		say  func(tx *store.Tx, session string) error
+		want string
+	}{
+		{"nobody says anything", func(*store.Tx, string) error { return nil }, ""},
+		{"the task is called off", func(tx *store.Tx, s string) error { return tx.RequestStop(s, "cancel", "eve") }, "eve cancelled the task"},
+		{"it is changed", func(tx *store.Tx, s string) error { return tx.RequestStop(s, "contract", "eve") }, "eve changed what the task asks for"},
+		{"the session is stopped", func(tx *store.Tx, s string) error { return tx.Halt(s, "eve") }, "eve stopped it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
+			b.tx(func(tx *store.Tx) error { return tt.say(tx, c.SessionID()) })
+			err := c.Held(t.Context())
+			s := b.last()
+			if tt.want == "" {
+				if err != nil || s.Ending != "" {
+					t.Errorf("got %v, and it is %s", err, s.Ending)
+				}
+				return
+			}
+			var dropped *session.DroppedError
+			if !errors.As(err, &dropped) || dropped.Why != tt.want || s.Ending != ralph.Interrupted || s.Reason != "interrupted: "+tt.want {
+				t.Errorf("got %v; it is %s: %s", err, s.Ending, s.Reason)
+			}
+		})
+	}
+}
+
+func TestAWorkerHearsOnceWhatPeopleSay(t *testing.T) {
+	b := newWorkshop(t)
+	id := b.add(ralph.Task{Title: "A"})
+	c := b.claim(b.tree(), id, "ann")
+	b.passed.Add(int64(time.Minute))
+	for _, body := range []string{"mind the gap", "and the step"} {
+		b.tx(func(tx *store.Tx) error {
+			_, err := tx.AddComment(ralph.Comment{TaskID: id, Author: "eve", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: body})
+			return err
+		})
+	}
+	said, err := c.Heard(t.Context())
+	if err != nil || !strings.Contains(said, "mind the gap") || !strings.Contains(said, "and the step") {
+		t.Errorf("got %q, %v", said, err)
+	}
+	if said, err := c.Heard(t.Context()); err != nil || said != "" {
+		t.Errorf("a second time: %q, %v", said, err)
+	}
+}
+
+// TestWhatAnAgentReportsIsKept with its session, and where the session stood if it ended
+// in the middle.
+func TestWhatAnAgentReportsIsKept(t *testing.T) {
+	exit := 3
+	report := agent.Report{
+		Ending: ralph.Finished, Reason: "it ended", Exit: &exit, Model: "small", CostUSD: 0.5, CostKnown: true, Turns: 4,
+		Tokens: ralph.Tokens{Input: 1, Output: 2}, LastWords: "half way", StderrTail: "a warning", Denials: []string{"Bash: rm"},
+		Leftovers: []string{"12: sleep 600"},
+	}
+	for _, tt := range []struct {
+		name   string
+		ending ralph.Ending
+		say    signals.Payload
+		stood  []ralph.Checkpoint
+	}{
+		{"it ended by itself", ralph.Finished, nil, nil},
+		{"it was interrupted", ralph.Interrupted, nil, []ralph.Checkpoint{{
+			Source: ralph.CheckpointEnd, Note: "half way", TokensUsed: 700, TokensLimit: ralph.DefaultContextWindow,
+		}}},
+		{"it was interrupted after it had closed", ralph.Interrupted, halt, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree()
+			b.add(ralph.Task{Title: "A"})
+			want := report
+			want.Ending = tt.ending
+			_, s := b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				a.Seen(agent.Event{Kind: agent.Used, Context: 700})
+				if tt.say == nil {
+					return want, nil
+				}
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", tt.say)
+				return want, err
+			}))
+			got := agent.Report{
+				Ending: s.Ending, Reason: want.Reason, Exit: s.Exit, Model: s.Model, CostUSD: s.CostUSD, CostKnown: s.CostKnown, Turns: s.Turns,
+				Tokens: s.Tokens, LastWords: s.LastWords, StderrTail: s.StderrTail, Denials: s.Denials, Leftovers: s.Leftovers,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.stood, b.stood(s.ID), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// stood are the checkpoints of a session, without what every one has.
+func (b *workshop) stood(session string) (list []ralph.Checkpoint) {
+	b.t.Helper()
+	b.tx(func(tx *store.Tx) (err error) {
+		list, err = tx.Checkpoints(session)
+		return err
+	})
+	for i := range list {
+		list[i].ID, list[i].SessionID, list[i].State, list[i].Created = 0, "", "", ralph.Time{}
+	}
+	return list
+}
+
+// TestWhereAPersonsSessionStood: what the chat reported last stands.
+func TestWhereAPersonsSessionStood(t *testing.T) {
+	reported := ralph.Checkpoint{Source: ralph.CheckpointReported, Iteration: 1, Completed: []string{"a"}, Remaining: []string{"b"}}
+	for _, tt := range []struct {
+		name             string
+		before, progress bool
+		after            bool
+		want             []ralph.Checkpoint
+	}{
+		{"nothing was reported", false, false, false, []ralph.Checkpoint{{Source: ralph.CheckpointEnd}}},
+		{"how far it is", false, true, false, []ralph.Checkpoint{
+			{Source: ralph.CheckpointEnd, Iteration: 2, Note: "half way", TokensUsed: 7, TokensLimit: 9},
+		}},
+		{"a checkpoint", true, false, false, []ralph.Checkpoint{reported}},
+		{"a checkpoint, and how far it is since", true, true, false, []ralph.Checkpoint{
+			reported,
+			{
+				Source: ralph.CheckpointEnd, Iteration: 2, Note: "half way", TokensUsed: 7, TokensLimit: 9,
+				Completed: []string{"a"}, Remaining: []string{"b"},
+			},
+		}},
+		{"a checkpoint after that", false, true, true, []ralph.Checkpoint{reported}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree()
+			id := b.add(ralph.Task{Title: "A"})
+			s := b.claimFor(l, id, "ann")
+			report := func(do bool) {
+				b.passed.Add(int64(time.Minute))
+				if do {
+					c := reported
+					c.SessionID = s.ID
+					b.tx(func(tx *store.Tx) error { _, err := tx.AddCheckpoint(c); return err })
+				}
+			}
+			report(tt.before)
+			b.passed.Add(int64(time.Minute))
+			if tt.progress {
+				b.tx(func(tx *store.Tx) error {
+					return tx.SetProgress(id, s.ID, ralph.Progress{
+						Iteration: 2, Notes: "half way", TokensUsed: 7, TokensLimit: 9, Timestamp: tx.Now(),
+					})
+				})
+			}
+			report(tt.after)
+			if _, err := l.ReleaseFor(t.Context(), id, "ann"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, b.stood(s.ID), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestFilesOfPeopleThatASessionRemovedAreNamed where they were saved before it.
+func TestFilesOfPeopleThatASessionRemovedAreNamed(t *testing.T) {
+	for _, saved := range []bool{true, false} {
+		b := newWorkshop(t)
+		l := b.repository()
+		l.Place.Saves = saved
+		write(t, filepath.Join(l.Place.Dir, "mine"), "x")
+		b.add(ralph.Task{Title: "A"})
+		_, s := b.once(l, &speech{b: b, turns: []turn{{remove: []string{"mine"}, say: halt}}, ending: ralph.Finished})
+		if got := strings.Join(s.Gone, " "); got != map[bool]string{true: "mine", false: ""}[saved] || (s.SnapshotID != 0) != saved {
+			t.Errorf("saved %t: %q are gone, and kept in %d", saved, got, s.SnapshotID)
+		}
+	}
+}
+
+// TestADoneIsNotJudgedWhereProtectedFilesAreHidden from ralph since the session began.
+func TestADoneIsNotJudgedWhereProtectedFilesAreHidden(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before bool // they were hidden before as well
+		say    signals.Payload
+		want   string
+	}{
+		{"a done", false, finish, "it cannot be told whether protected files were changed in x\x00 (invalid argument)"},
+		{"a done, where they were before", true, finish, "done and verified"},
+		{"a partial", false, halt, "partial: the rest"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree("true")
+			const never = "x\x00/*" // no system lets anybody look there
+			l.Check.Protect = []string{"data/*"}
+			if tt.before {
+				l.Check.Protect[0] = never
+			}
+			id := b.add(ralph.Task{Title: "A"})
+			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				l.Check.Protect[0] = never
+				write(t, filepath.Join(a.Dir, "made"), "x")
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", tt.say)
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+			}))
+			if task := b.task(id); !strings.Contains(task.StatusReason, tt.want) {
+				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+			}
+		})
+	}
+}
+
+// TestADoneOfARunThatIsStoppedIsNotJudgedBlindly, even where nothing has to be run for it.
+func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	id := b.add(ralph.Task{Title: "A"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, ".git", "index"), "x")
+		_, err := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", "", finish)
+		stop()
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	if _, err := l.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: the work tree (git cannot tell") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestATaskOfAPersonsThatIsCalledOff ends as what it is: nobody was lost.
+func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A"})
+	b.claimFor(l, id, "ann")
+	b.tx(func(tx *store.Tx) error { _, err := tx.Cancel(id, "bob"); return err })
+	if err := l.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.last(); s.Ending != ralph.Interrupted || s.Reason != "interrupted: its task was called off or amended" {
+		t.Errorf("it is %s: %s", s.Ending, s.Reason)
+	}
+}
+
+// TestAPersonIsNotHeldToWhatWasHidden from ralph when the task was claimed.
+func TestAPersonIsNotHeldToWhatWasHidden(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("true")
+	l.Check.Protect = []string{"x\x00/*"} // no system lets anybody look there
+	id := b.add(ralph.Task{Title: "A"})
+	b.claimFor(l, id, "ann")
+	refused, _, err := l.Complete(t.Context(), id, session.Completion{Author: "ann", Summary: "made it"})
+	if task := b.task(id); err != nil || refused != "" || task.Status != ralph.Completed {
+		t.Errorf("it is %s: %q, %v", task.Status, refused, err)
+	}
+}
+
+// TestWhatIsTakenAwayIsNotMadeAnew: a look at the work tree would leave a state without
+// a database.
+func TestWhatIsTakenAwayIsNotMadeAnew(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	b.add(ralph.Task{Title: "A"})
+	l.Limits = ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, os.RemoveAll(b.state)
+	})
+	if _, err := l.Run(t.Context()); !errors.Is(err, store.ErrGone) || exists(b.state) {
+		t.Errorf("got %v, and the folder is there: %t", err, exists(b.state))
+	}
+}
