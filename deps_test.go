@@ -22,7 +22,7 @@ var imports = map[string][]string{
 	"ralph/store":      {"ralph", "ralph/signals", "ralph/migrations", "ralph/internal/bm25"},
 	"ralph/mcpserver": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent/claude",
-		"ralph/internal/config", "ralph/internal/files", "ralph/internal/localhttp", "ralph/internal/permission",
+		"ralph/internal/config", "ralph/internal/files", "ralph/internal/web/localhttp", "ralph/internal/permission",
 		"ralph/internal/proc", "ralph/internal/show", "ralph/loop/session",
 	},
 	"ralph/internal/text":        {},
@@ -48,6 +48,7 @@ var imports = map[string][]string{
 		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/advice", "ralph/internal/config",
 		"ralph/internal/testresult",
 		"ralph/internal/transcript",
+		"ralph/internal/words",
 	},
 	// A project's configuration, made into what works.
 	"ralph/internal/project": {
@@ -59,11 +60,12 @@ var imports = map[string][]string{
 	"ralph/internal/doctor": {
 		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/config",
 		"ralph/internal/project", "ralph/internal/show", "ralph/internal/state", "ralph/internal/worktree",
+		"ralph/internal/words",
 	},
 	// Those on whom the work of a run does not depend.
 	"ralph/internal/beside": {
-		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/config", "ralph/internal/dashboard",
-		"ralph/internal/localhttp", "ralph/internal/metrics", "ralph/internal/notify", "ralph/internal/project",
+		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/config", "ralph/internal/web",
+		"ralph/internal/web/localhttp", "ralph/internal/notify", "ralph/internal/project",
 		"ralph/internal/retention",
 	},
 	"ralph/internal/jsonl":      {},
@@ -72,15 +74,15 @@ var imports = map[string][]string{
 		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/retention", "ralph/internal/advice",
 		"ralph/internal/transcript",
 	},
-	"ralph/internal/retention": {},
-	"ralph/internal/report":    {"ralph", "ralph/signals", "ralph/store", "ralph/internal/files", "ralph/internal/advice"},
-	"ralph/internal/metrics":   {"ralph", "ralph/store", "ralph/internal/localhttp"},
-	"ralph/internal/localhttp": {},
-	"ralph/internal/dashboard": {
-		"ralph", "ralph/signals", "ralph/store", "ralph/internal/localhttp", "ralph/internal/transcript",
+	"ralph/internal/retention":     {},
+	"ralph/internal/report":        {"ralph", "ralph/signals", "ralph/store", "ralph/internal/files", "ralph/internal/advice"},
+	"ralph/internal/web/localhttp": {},
+	"ralph/internal/web": {
+		"ralph", "ralph/signals", "ralph/store", "ralph/internal/web/localhttp", "ralph/internal/transcript",
 		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice",
 	},
-	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc"},
+	"ralph/internal/words":  {"ralph"},
+	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/words"},
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
 		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent", "ralph/loop/check",
@@ -119,12 +121,12 @@ var imports = map[string][]string{
 		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/inbox", "ralph/internal/notify", "ralph/internal/permission",
 		"ralph/internal/proc", "ralph/internal/project", "ralph/internal/replay", "ralph/internal/report",
 		"ralph/internal/retention", "ralph/internal/schedule", "ralph/internal/show", "ralph/internal/state",
-		"ralph/internal/systemd", "ralph/internal/watch", "ralph/internal/worktree",
+		"ralph/internal/systemd", "ralph/internal/watch", "ralph/internal/words", "ralph/internal/worktree",
 	},
 }
 
 // pure packages think; they may not reach out.
-var pure = []string{"ralph", "ralph/signals", "ralph/prompt", everywhere}
+var pure = []string{"ralph", "ralph/signals", "ralph/prompt", "ralph/internal/words", everywhere}
 
 // everywhere is what every package may import: how text is shown.
 const everywhere = "ralph/internal/text"

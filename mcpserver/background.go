@@ -22,9 +22,9 @@ import (
 
 	"ralph"
 	"ralph/internal/files"
-	"ralph/internal/localhttp"
 	"ralph/internal/proc"
 	"ralph/internal/text"
+	"ralph/internal/web/localhttp"
 	"ralph/loop"
 )
 

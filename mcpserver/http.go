@@ -11,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ralph/internal/localhttp"
+	"ralph/internal/web/localhttp"
 )
 
 // maxBody is how large a request may be, in bytes.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/state"
+	"ralph/internal/words"
 	"ralph/store"
 )
 
@@ -139,60 +139,6 @@ func (r *eventReader) one(e ralph.Event) error {
 	if r.json {
 		return json.NewEncoder(r.out).Encode(e)
 	}
-	what := describe(e)
-	if below, ok := strings.CutPrefix(what, "    "); ok { // here it does not stand below its session's beginning
-		what = fmt.Sprintf("TASK-%d %s", e.TaskID, below)
-	}
-	if what == "" {
-		what = e.Type
-		if e.TaskID != 0 {
-			what += fmt.Sprintf(" TASK-%d", e.TaskID)
-		}
-		what += " " + oneLine(details(e), 200)
-	}
-	_, err := fmt.Fprintf(r.out, "%6d  %s  %s\n", e.ID, e.Created.Local().Format("2006-01-02 15:04:05"), what)
+	_, err := fmt.Fprintf(r.out, "%6d  %s  %s\n", e.ID, e.Created.Local().Format("2006-01-02 15:04:05"), words.Listed(e, time.Now()))
 	return err
-}
-
-// details are in words what an event's payload says.
-func details(e ralph.Event) string {
-	because := func(text string) string {
-		if text == "" {
-			return ""
-		}
-		return ": " + text
-	}
-	told, err := e.Read()
-	if err != nil {
-		return string(e.Payload)
-	}
-	switch p := told.(type) {
-	case ralph.TaskCreated:
-		return fmt.Sprintf("%s (%s)", p.Title, p.Status)
-	case ralph.TaskStatusChanged:
-		return fmt.Sprintf("%s → %s%s", p.From, p.To, because(p.Reason))
-	case ralph.CommentAdded:
-		return fmt.Sprintf("%s %d by %s", p.Kind, p.CommentID, p.Author)
-	case ralph.CommentResolved:
-		return fmt.Sprintf("comment %d%s", p.CommentID, because(p.Decision))
-	case ralph.AmendmentMade:
-		return fmt.Sprintf("amendment %d of %s", p.AmendmentID, strings.Join(p.PatchKeys, ", "))
-	case ralph.AmendmentApplied:
-		if p.ClaimDropped {
-			return fmt.Sprintf("amendment %d; the claim is dropped", p.AmendmentID)
-		}
-		return fmt.Sprintf("amendment %d", p.AmendmentID)
-	case ralph.AmendmentRefused:
-		return fmt.Sprintf("amendment %d", p.AmendmentID)
-	case ralph.SessionMoved:
-		if p.Unexpected {
-			p.Source += ", unusual order"
-		}
-		return fmt.Sprintf("%s → %s (%s)", p.Previous, p.State, p.Source)
-	case ralph.RunStarted:
-		return fmt.Sprintf("run %d", e.RunID)
-	case ralph.RunEnded:
-		return fmt.Sprintf("run %d with status %d%s", e.RunID, p.ExitStatus, because(p.Reason))
-	}
-	return string(e.Payload)
 }

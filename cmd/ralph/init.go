@@ -13,8 +13,8 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/doctor"
 	"ralph/internal/project"
-	"ralph/internal/show"
 	"ralph/internal/state"
+	"ralph/internal/words"
 )
 
 func newInit(a *app) *cobra.Command {
@@ -87,7 +87,7 @@ func (a *app) init(ctx context.Context, noCheck, own bool) error {
 			if a.json {
 				return nil
 			}
-			_, err := fmt.Fprintln(a.out, show.Check(c, show.Tail))
+			_, err := fmt.Fprintln(a.out, words.Check(c, words.TailLines))
 			return err
 		})
 		if err != nil {

@@ -1,22 +1,20 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/report"
-	"ralph/internal/show"
 	"ralph/internal/systemd"
 	"ralph/internal/text"
+	"ralph/internal/words"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -130,9 +128,11 @@ func (p *progress) show() error {
 func (p *progress) one(e ralph.Event) error {
 	if !p.json {
 		p.note(e)
-		line := describe(e)
-		if p.batches && e.Type == ralph.EventRunEnded {
-			line = describeEnd(e)
+		line := words.Short(e, time.Now())
+		if told, err := e.Read(); err == nil && p.batches {
+			if end, ok := told.(ralph.RunEnded); ok {
+				line = words.Batch(end)
+			}
 		}
 		if line == "" {
 			return nil
@@ -187,88 +187,6 @@ func (p *progress) note(e ralph.Event) {
 	}
 }
 
-// describe is an event in one line for people; "" for those of no interest.
-func describe(e ralph.Event) string {
-	told, err := e.Read()
-	if err != nil {
-		return ""
-	}
-	switch d := told.(type) {
-	case ralph.SessionStarted:
-		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)", e.TaskID, oneLine(d.Title, 100), d.Attempt, e.SessionID)
-	case ralph.SignalGiven:
-		return describeSignal(d)
-	case ralph.BaselineRed:
-		if e.TaskID == 0 {
-			return describeRed(d.Follows, d.Checks)
-		}
-		return fmt.Sprintf("! the verification fails before TASK-%d is begun, and refuses its done until it passes: %s",
-			e.TaskID, oneLine(d.Reason, 200))
-	case ralph.DoneRefused:
-		return "    refused: " + oneLine(d.Reason, 200)
-	case ralph.CommandRefused:
-		return fmt.Sprintf("    refused: `%s`, which only people may do", oneLine(d.Command, 200))
-	case ralph.SessionEnded:
-		line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)",
-			e.TaskID, d.Status, oneLine(d.StatusReason, 200), d.Seconds, dollars(d.CostUSD))
-		if n := len(d.Gone); n > 0 {
-			line += fmt.Sprintf("\n          ! %d files that you had not committed are gone (%s): `ralph snapshot restore %d`",
-				n, oneLine(strings.Join(d.Gone, ", "), 100), d.SnapshotID)
-		}
-		for _, n := range d.Notes {
-			line += "\n          ! " + oneLine(n, 400)
-		}
-		return line
-	case ralph.SessionRestored:
-		return "    ! " + oneLine(d.Note, 400)
-	case ralph.TaskCommitted:
-		return fmt.Sprintf("    committed %.12s", d.Commit)
-	case ralph.PermissionAsked:
-		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph permission allow %d`, or `ralph permission deny %d`",
-			e.TaskID, text.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
-		if !d.Expires.IsZero() {
-			line += fmt.Sprintf(" (answers itself with deny at %s)", d.Expires.Local().Format("15:04:05"))
-		}
-		return line
-	case ralph.RunWaiting:
-		if d.State == "paused" {
-			return "… " + oneLine(d.Reason, 200) + "; `ralph resume` goes on"
-		}
-		if d.Until.IsZero() {
-			return "… waiting " + oneLine(d.Reason, 200)
-		}
-		return fmt.Sprintf("… waiting until %s (%s from now): %s", d.Until.Local().Format("Jan 2 15:04:05"),
-			time.Until(d.Until.Time).Round(time.Second), oneLine(d.Reason, 200))
-	}
-	return ""
-}
-
-// describeSignal is what an agent signalled, in one line.
-func describeSignal(s ralph.SignalGiven) string {
-	var said struct{ Summary, Reason, Question, What, Text, On *string }
-	if err := json.Unmarshal(s.Payload, &said); err != nil {
-		return ""
-	}
-	if text := cmp.Or(said.Summary, said.Reason, said.Question, said.What, said.Text, said.On); text != nil {
-		return fmt.Sprintf("    %s: %s", s.Verb, oneLine(*text, 100))
-	}
-	return ""
-}
-
-// describeRed tells of commands that fail before any work, with the end of what
-// they printed, and what follows.
-func describeRed(follows string, checks []ralph.Check) string {
-	var b strings.Builder
-	b.WriteString("! the verification fails before any work:")
-	for _, c := range checks {
-		b.WriteString("\n" + show.Check(c, show.Tail))
-	}
-	if follows != "" {
-		b.WriteString("\n→ " + oneLine(follows, 400))
-	}
-	return strings.ReplaceAll(b.String(), "\n", "\n            ")
-}
-
 // level is how much an event matters to somebody who reads what went wrong only.
 func level(e ralph.Event) slog.Level {
 	told, err := e.Read()
@@ -279,17 +197,6 @@ func level(e ralph.Event) slog.Level {
 		}
 	}
 	return slog.LevelInfo
-}
-
-// describeEnd is the end of a batch in one line.
-func describeEnd(e ralph.Event) string {
-	told, err := e.Read()
-	d, ok := told.(ralph.RunEnded)
-	if err != nil || !ok {
-		return ""
-	}
-	return fmt.Sprintf("● batch ended: %s (%s on %s, %s, status %d)", oneLine(d.Reason, 200),
-		text.Count(d.Sessions, "session"), text.Count(d.Tasks, "task"), dollars(d.CostUSD), d.ExitStatus)
 }
 
 // oneLine cuts text to one line of at most n characters, what hides in it made visible.

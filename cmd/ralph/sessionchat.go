@@ -16,6 +16,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/show"
+	"ralph/internal/words"
 	"ralph/loop"
 	"ralph/mcpserver"
 	"ralph/store"
@@ -60,7 +61,7 @@ func sayInfo(w io.Writer, v sessionInfo) {
 		}
 		fmt.Fprintf(w, "\n  in        %s\n", oneLine(s.Dir, 300))
 		if s.Progress != nil {
-			fmt.Fprintf(w, "  progress  %s\n", reported(*s.Progress))
+			fmt.Fprintf(w, "  progress  %s\n", words.Progress(*s.Progress))
 		}
 		fmt.Fprintf(w, "  context   %s\n", sayUse(s.Tokens))
 	}
@@ -77,18 +78,6 @@ func sayInfo(w io.Writer, v sessionInfo) {
 		fmt.Fprintln(w, "chats cannot reach ralph: `ralph init-mcp`, and for clients that want a URL `ralph session start`")
 	}
 	fmt.Fprintf(w, "mirror: %s\n", v.File)
-}
-
-// reported is a report in a line.
-func reported(p ralph.Progress) string {
-	line := fmt.Sprintf("iteration %d, tests: %s", p.Iteration, oneLine(p.TestsStatus, 100))
-	if n := len(p.FilesModified); n > 0 {
-		line += fmt.Sprintf(", %d files", n)
-	}
-	if p.Notes != "" {
-		line += ": " + oneLine(p.Notes, 200)
-	}
-	return line
 }
 
 // sayUse is how full a context is, in a few words.
@@ -261,7 +250,7 @@ func (w *chatWatch) introduce(tx *store.Tx, s ralph.Session) error {
 	}
 	fmt.Fprintf(w.app.out, "TASK-%d %s, claimed %s by %s\n", t.ID, oneLine(t.Title, 100), s.StartedAt.Local().Format("15:04:05"), s.Worker)
 	if s.Progress != nil {
-		_, err = fmt.Fprintf(w.app.out, "%s  %s\n", s.Progress.Timestamp.Local().Format("15:04:05"), reported(*s.Progress))
+		_, err = fmt.Fprintf(w.app.out, "%s  %s\n", s.Progress.Timestamp.Local().Format("15:04:05"), words.Progress(*s.Progress))
 	}
 	return err
 }
@@ -321,25 +310,16 @@ func (w *chatWatch) show(tx *store.Tx, e ralph.Event) error {
 
 // line is an event of a chat for people; "" for those of no interest.
 func (w *chatWatch) line(tx *store.Tx, e ralph.Event) (string, error) {
-	told, err := e.Read()
+	line := words.Chat(e, time.Now())
+	if e.Type != ralph.EventSessionProgress {
+		return line, nil
+	}
+	s, err := tx.Session(e.SessionID)
 	if err != nil {
 		return "", err
 	}
-	switch p := told.(type) {
-	case ralph.SessionProgressed:
-		s, err := tx.Session(e.SessionID)
-		if err != nil {
-			return "", err
-		}
-		line := reported(p.Progress)
-		if u, err := w.chats.ContextOf(tx, s, w.chats.See(s)); err == nil && u.Percent != nil {
-			line += fmt.Sprintf("  (context %.0f %% full)", *u.Percent)
-		}
-		return line, nil
-	case ralph.CheckpointKept:
-		return "checkpoint kept", nil
-	case ralph.CommentAdded:
-		return "comment: see `ralph timeline " + fmt.Sprint(e.TaskID) + "`", nil
+	if u, err := w.chats.ContextOf(tx, s, w.chats.See(s)); err == nil && u.Percent != nil {
+		line += fmt.Sprintf("  (context %.0f %% full)", *u.Percent)
 	}
-	return strings.TrimSpace(describe(e)), nil
+	return line, nil
 }

@@ -10,6 +10,7 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/state"
+	"ralph/internal/words"
 	"ralph/store"
 )
 
@@ -27,7 +28,7 @@ func newVerify(a *app) *cobra.Command {
 			case verbose:
 				return show.Output(a.out, c, output)
 			}
-			_, err := fmt.Fprintln(a.out, show.Check(c, show.Tail))
+			_, err := fmt.Fprintln(a.out, words.Check(c, words.TailLines))
 			return err
 		}
 		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/localhttp"
-	"ralph/internal/metrics"
 	"ralph/internal/notify"
 	"ralph/internal/project"
+	"ralph/internal/web"
+	"ralph/internal/web/localhttp"
 	"ralph/store"
 )
 
@@ -22,7 +22,7 @@ type Bystanders struct {
 	project  *project.Project
 	db       *store.DB
 	notifier *notify.Notifier
-	metrics  *metrics.Server
+	metrics  *web.Server
 	listener net.Listener // nil if no metrics are wanted
 
 	dashboard *Dashboard // nil if it is not wanted
@@ -31,7 +31,7 @@ type Bystanders struct {
 // New makes them from the project's configuration. It starts nothing.
 func New(p *project.Project, db *store.DB, version string) (b Bystanders, err error) {
 	b.project, b.db = p, db
-	b.metrics = &metrics.Server{Store: db, Version: version, Log: plainLog(p), Active: p.Active}
+	b.metrics = &web.Server{Store: db, Version: version, Log: plainLog(p), Active: p.Active}
 	b.notifier, err = Notifier(p, db)
 	return b, err
 }
@@ -102,7 +102,7 @@ func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{})
 	running.Go(func() { b.tidy(serving) })
 	if b.listener != nil {
 		running.Go(func() {
-			if err := b.metrics.Serve(serving, b.listener); err != nil {
+			if err := b.metrics.ServeMetrics(serving, b.listener); err != nil {
 				b.project.Log.Error("no metrics are served", "error", err)
 			}
 		})

@@ -9,18 +9,16 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"ralph"
 	"ralph/internal/config"
-	"ralph/internal/dashboard"
-	"ralph/internal/localhttp"
-	"ralph/internal/metrics"
 	"ralph/internal/project"
 	"ralph/internal/retention"
+	"ralph/internal/web"
+	"ralph/internal/web/localhttp"
 	"ralph/loop/agent/claude"
 	"ralph/store"
 )
@@ -41,8 +39,8 @@ type Options struct {
 
 // A Dashboard has its address already.
 type Dashboard struct {
-	server   *dashboard.Server
-	http     *http.Server
+	server   *web.Server
+	secure   *tls.Config // nil for HTTP
 	listener net.Listener
 	URL      string
 	Link     string // with which a browser signs in
@@ -50,7 +48,7 @@ type Dashboard struct {
 
 // Serve answers until ctx ends.
 func (d *Dashboard) Serve(ctx context.Context) error {
-	return d.server.Serve(ctx, d.listener, d.http)
+	return d.server.Serve(ctx, d.listener, d.secure)
 }
 
 // Open takes the dashboard's address. It refuses one that other machines
@@ -61,14 +59,14 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	if err != nil {
 		return nil, err
 	}
-	d := &Dashboard{http: &http.Server{}}
+	d := &Dashboard{}
 	secure := c.TLSCert != config.None || c.TLSKey != config.None
 	if secure {
 		pair, err := tls.LoadX509KeyPair(p.Path(c.TLSCert), p.Path(c.TLSKey))
 		if err != nil {
 			return nil, ralph.Usage(fmt.Errorf("dashboard.tls_cert and dashboard.tls_key: %w", err))
 		}
-		d.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		d.secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	if d.listener, err = localhttp.Listen(ctx, "dashboard.addr", c.Addr); err != nil {
 		return nil, ralph.Usage(fmt.Errorf("%w; choose another with --addr or dashboard.addr", err))
@@ -82,20 +80,19 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	}
 	d.URL = address(p, d.listener.Addr().String())
 	d.Link = d.URL + signIn + token
-	d.server = &dashboard.Server{
+	d.server = &web.Server{
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always", Active: p.Active,
 		Control: func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
 		Settle:  o.Settle,
-		Open: func(session string, file dashboard.SessionFile) (io.ReadCloser, error) {
+		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			name := claude.TranscriptFile
-			if file == dashboard.Prompt {
+			if file == web.Prompt {
 				name = promptFile
 			}
 			return retention.Open(filepath.Join(p.Session(session), name))
 		},
-		Reader:  claude.NewReader,
-		Observe: (&metrics.Server{Store: db, Version: o.Version, Log: p.Log, Active: p.Active}).Handler(),
+		Reader: claude.NewReader,
 	}
 	return d, nil
 }

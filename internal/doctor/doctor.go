@@ -13,9 +13,9 @@ import (
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/project"
-	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/text"
+	"ralph/internal/words"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
@@ -202,7 +202,7 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 	}
 	var findings []Finding
 	for _, c := range checks {
-		f := Finding{"verification", c.Passed, show.Check(c, 0), ""}
+		f := Finding{"verification", c.Passed, words.Check(c, 0), ""}
 		switch {
 		case !c.Passed && !holds:
 			f.OK, f.Mend = true, "a run begins all the same: "+Excused

@@ -10,6 +10,7 @@ import (
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/internal/words"
 )
 
 // A Type is a kind of thing that receivers are told of.
@@ -30,10 +31,14 @@ const (
 )
 
 // Types lists every type that a receiver can ask for.
-var Types = []Type{QuestionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached, AgentUnavailable}
+var Types = []Type{
+	QuestionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached, AgentUnavailable,
+}
 
 // sources are the events that something may be told of.
-var sources = []string{ralph.EventSignal, ralph.EventCommentAdded, ralph.EventTaskStatusChanged, ralph.EventRunWaiting, ralph.EventRunEnded}
+var sources = []string{
+	ralph.EventSignal, ralph.EventCommentAdded, ralph.EventTaskStatusChanged, ralph.EventRunWaiting, ralph.EventRunEnded,
+}
 
 // longWait is how long the agent must be waited for to be worth telling.
 const longWait = 5 * time.Minute
@@ -96,53 +101,61 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := Data{
+	m := words.Long(e, told, about.TaskTitle, about.Comment)
+	d := Data{
 		EventID: e.ID, Project: about.Project, TaskID: e.TaskID, TaskTitle: about.TaskTitle, SessionID: e.SessionID,
-		RunID: e.RunID,
+		RunID: e.RunID, Title: m.Title, Text: m.Text, Command: m.Command,
 	}
 	var notes []Notification
-	tell := func(t Type, d Data) { notes = append(notes, note(t, e, d)) }
+	tell := func(t Type) { notes = append(notes, note(t, e, d)) }
 	switch p := told.(type) {
 	case ralph.SignalGiven:
-		var said said
-		if err := json.Unmarshal(p.Payload, &said); err != nil {
+		said, err := words.Read(p)
+		if err != nil {
 			return nil, fmt.Errorf("signal of event %d: %w", e.ID, err)
 		}
+		d.CommentID = p.CommentID
 		switch {
 		case p.Verb == ralph.VerbAsk:
-			tell(QuestionAsked, question(base, p.CommentID, said))
+			d.Question, d.Options, d.Preferred, d.Blocking = said.Question, said.Options, said.Preferred, &said.Blocking
+			tell(QuestionAsked)
 		case p.Verb == ralph.VerbFlag && said.Severity == "blocking":
-			tell(FlagBlocking, flag(base, p.CommentID, said))
+			d.Category, d.Reason = said.Category, said.What
+			tell(FlagBlocking)
 		}
 	case ralph.CommentAdded:
 		if p.Kind == ralph.Question && p.AuthorKind == ralph.ByAgent {
-			tell(QuestionAsked, commentQuestion(base, p.CommentID, about.Comment))
+			d.CommentID, d.Question, d.Blocking = p.CommentID, about.Comment, new(bool)
+			tell(QuestionAsked)
 		}
 	case ralph.TaskStatusChanged:
-		if t, d, ok := status(base, p); ok {
-			tell(t, d)
+		d.Reason = p.Reason
+		// A task that waits for other tasks alone is no news to people.
+		if t := changed[p.To]; t != "" && (t != TaskBlocked || p.Blockers != nil && *p.Blockers > 0) {
+			tell(t)
 		}
 	case ralph.RunWaiting:
-		if p.Agent && p.Until.Sub(e.Created.Time) >= longWait {
-			tell(AgentUnavailable, waiting(base, p))
+		if d.Reason, d.Until = p.Reason, &p.Until; p.Agent && p.Until.Sub(e.Created.Time) >= longWait {
+			tell(AgentUnavailable)
 		}
 	case ralph.RunEnded:
-		tell(RunEnded, ended(base, p, fmt.Sprintf("Run %d ended", e.RunID)))
+		d.Reason, d.ExitStatus, d.Sessions, d.Tasks, d.CostUSD = p.Reason, &p.ExitStatus, p.Sessions, p.Tasks, p.CostUSD
+		tell(RunEnded)
 		switch p.ExitStatus {
 		case ralph.ExitLimit:
-			tell(LimitReached, ended(base, p, fmt.Sprintf("Run %d reached a limit", e.RunID)))
+			d.Title = fmt.Sprintf("Run %d reached a limit", e.RunID)
+			tell(LimitReached)
 		case ralph.ExitAgent:
-			tell(AgentUnavailable, ended(base, p, "The agent cannot be used"))
+			d.Title = "The agent cannot be used"
+			tell(AgentUnavailable)
 		}
 	}
 	return notes, nil
 }
 
-// said has the fields of the signals that are told of.
-type said struct {
-	Question, Preferred, What, Severity, Category string
-	Options                                       []string
-	Blocking                                      bool
+// changed are the new statuses that people are told of.
+var changed = map[ralph.Status]Type{
+	ralph.Completed: TaskCompleted, ralph.Failed: TaskFailed, ralph.Blocked: TaskBlocked,
 }
 
 // commentOf is the comment whose body must be looked up, 0 for none.
@@ -154,80 +167,11 @@ func commentOf(e ralph.Event) int64 {
 	return 0
 }
 
-func question(d Data, comment int64, q said) Data {
-	d.CommentID, d.Question, d.Blocking = comment, text.Clip(q.Question, maxText), &q.Blocking
-	d.Options, d.Preferred = q.Options, q.Preferred
-	d.Title = fmt.Sprintf("TASK-%d asks: %s", d.TaskID, d.TaskTitle)
-	d.Text = d.Question
-	for _, o := range q.Options {
-		mark := ""
-		if o == q.Preferred {
-			mark = " (preferred)"
-		}
-		d.Text += "\n- " + o + mark
-	}
-	if !q.Blocking {
-		d.Text += "\nThe work goes on meanwhile."
-	}
-	d.Command = fmt.Sprintf("ralph answer %d TEXT", comment)
-	return d
-}
-
-func commentQuestion(d Data, comment int64, body string) Data {
-	no := false
-	d.CommentID, d.Question, d.Blocking = comment, text.Clip(body, maxText), &no
-	d.Title, d.Text = fmt.Sprintf("TASK-%d asks: %s", d.TaskID, d.TaskTitle), d.Question
-	d.Command = fmt.Sprintf("ralph comment %d TEXT --reply-to %d", d.TaskID, comment)
-	return d
-}
-
-func flag(d Data, comment int64, f said) Data {
-	d.CommentID, d.Category, d.Reason = comment, f.Category, f.What
-	d.Title = fmt.Sprintf("TASK-%d flags a blocking problem: %s", d.TaskID, d.TaskTitle)
-	d.Text = f.Category + ": " + f.What
-	d.Command = fmt.Sprintf("ralph comment %d TEXT", d.TaskID)
-	return d
-}
-
-// status is for a task's new status. A task that waits for other tasks alone is
-// no news to people.
-func status(d Data, p ralph.TaskStatusChanged) (Type, Data, bool) {
-	d.Reason, d.Text = p.Reason, p.Reason
-	switch {
-	case p.To == ralph.Completed:
-		d.Title = fmt.Sprintf("TASK-%d completed: %s", d.TaskID, d.TaskTitle)
-		return TaskCompleted, d, true
-	case p.To == ralph.Failed:
-		d.Title = fmt.Sprintf("TASK-%d failed: %s", d.TaskID, d.TaskTitle)
-		d.Command = fmt.Sprintf("ralph task retry %d", d.TaskID)
-		return TaskFailed, d, true
-	case p.To == ralph.Blocked && p.Blockers != nil && *p.Blockers > 0:
-		d.Title = fmt.Sprintf("TASK-%d is blocked: %s", d.TaskID, d.TaskTitle)
-		d.Command = "ralph inbox"
-		return TaskBlocked, d, true
-	}
-	return "", d, false
-}
-
-func waiting(d Data, p ralph.RunWaiting) Data {
-	d.Reason, d.Until = p.Reason, &p.Until
-	d.Title = "The agent is unavailable"
-	d.Text = fmt.Sprintf("%s\nThe run waits until %s.", p.Reason, p.Until)
-	return d
-}
-
-func ended(d Data, p ralph.RunEnded, title string) Data {
-	d.Title, d.Reason, d.ExitStatus = title, p.Reason, &p.ExitStatus
-	d.Sessions, d.Tasks, d.CostUSD = p.Sessions, p.Tasks, p.CostUSD
-	d.Text = fmt.Sprintf("%s\n%d sessions on %d tasks, $%.2f, exit status %d", p.Reason, p.Sessions, p.Tasks, p.CostUSD, p.ExitStatus)
-	d.Command = "ralph inbox"
-	return d
-}
-
 // note completes a notification: texts in bounds, and an id that belongs to the
 // event in this database for ever.
 func note(t Type, e ralph.Event, d Data) Notification {
-	d.Title, d.Text, d.Reason = text.Short(d.Title, maxTitle), text.Clip(d.Text, maxText), text.Clip(d.Reason, maxText)
+	d.Title, d.Text = text.Short(d.Title, maxTitle), text.Clip(d.Text, maxText)
+	d.Reason, d.Question = text.Clip(d.Reason, maxText), text.Clip(d.Question, maxText)
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%d\n%s\n%s\n%d\n%s\n%d\n%s", t, e.ID, e.Type, e.Created, e.TaskID, e.SessionID, e.RunID, e.Payload)
 	return Notification{ID: "msg_" + hex.EncodeToString(h.Sum(nil)[:16]), Type: t, Timestamp: e.Created, Data: d}
@@ -235,6 +179,8 @@ func note(t Type, e ralph.Event, d Data) Notification {
 
 // testNote is what `ralph notify test` sends.
 func testNote(project string, now time.Time) Notification {
-	d := Data{Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify test"}
+	d := Data{
+		Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify test",
+	}
 	return note(typeTest, ralph.Event{Type: string(typeTest), Created: ralph.At(now), Payload: json.RawMessage(`{}`)}, d)
 }

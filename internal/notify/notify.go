@@ -163,7 +163,7 @@ func (l *line) run(ctx context.Context) {
 		case more:
 			continue
 		case over:
-			l.keep(ctx)
+			l.save(ctx)
 			return
 		}
 		if told {
@@ -177,7 +177,7 @@ func (l *line) run(ctx context.Context) {
 		}
 	}
 	l.Log.Warn("notifications were cut short; the next run delivers what is left", "receiver", l.name, "after_event", l.at)
-	l.keep(ctx)
+	l.save(ctx)
 }
 
 // unlessClosed is Over, as long as it is news.
@@ -205,7 +205,7 @@ func (l *line) once(ctx context.Context) (told, more bool, err error) {
 		l.at = e.id
 		if len(wanted) > 0 {
 			told = true
-			l.keep(ctx)
+			l.save(ctx)
 		}
 	}
 	return told, len(events) == batch, nil
@@ -260,8 +260,8 @@ func (l *line) deliver(ctx context.Context, note Notification) bool {
 	return true
 }
 
-// keep stores how far the receiver has come, even if ctx has ended.
-func (l *line) keep(ctx context.Context) {
+// save stores how far the receiver has come, even if ctx has ended.
+func (l *line) save(ctx context.Context) {
 	if l.at == l.stored {
 		return
 	}

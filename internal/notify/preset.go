@@ -49,7 +49,7 @@ func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	title, rest := message(n)
 	// Slack recommends at most 4000 characters; escaping may make five of one.
-	text := "*" + escape(title) + "*\n" + escape(text.ClipBy(rest, 3000, utf16Size))
+	text := "*" + escape(title) + "*\n" + escape(text.ClipBy(rest, 3000, utf16.RuneLen))
 	body, err := json.Marshal(map[string]any{"text": strings.TrimSpace(text), "unfurl_links": false})
 	return u, body, err
 }
@@ -57,7 +57,7 @@ func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
 func discord(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	title, rest := message(n)
 	body, err := json.Marshal(map[string]any{
-		"content":          strings.TrimSpace(text.ClipBy("**"+title+"**\n"+rest, 2000, utf16Size)),
+		"content":          strings.TrimSpace(text.ClipBy("**"+title+"**\n"+rest, 2000, utf16.RuneLen)),
 		"allowed_mentions": map[string]any{"parse": []string{}},
 	})
 	return u, body, err
@@ -71,7 +71,7 @@ func telegram(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	target.RawQuery = ""
 	title, rest := message(n)
 	fields := map[string]any{
-		"text":                 strings.TrimSpace(text.ClipBy(title+"\n"+rest, 4096, utf16Size)),
+		"text":                 strings.TrimSpace(text.ClipBy(title+"\n"+rest, 4096, utf16.RuneLen)),
 		"link_preview_options": map[string]any{"is_disabled": true},
 	}
 	for name := range query {
@@ -86,8 +86,9 @@ var ntfyLooks = map[Type]struct {
 	priority int
 	tag      string
 }{
-	QuestionAsked: {4, "question"}, TaskFailed: {4, "x"}, TaskBlocked: {4, "no_entry"}, TaskCompleted: {3, "white_check_mark"},
-	FlagBlocking: {4, "triangular_flag_on_post"}, RunEnded: {3, "checkered_flag"}, LimitReached: {4, "hourglass"},
+	QuestionAsked: {4, "question"}, TaskFailed: {4, "x"}, TaskBlocked: {4, "no_entry"},
+	TaskCompleted: {3, "white_check_mark"},
+	FlagBlocking:  {4, "triangular_flag_on_post"}, RunEnded: {3, "checkered_flag"}, LimitReached: {4, "hourglass"},
 	AgentUnavailable: {4, "warning"}, typeTest: {3, "test_tube"},
 }
 
@@ -108,7 +109,8 @@ func ntfy(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	look := ntfyLooks[n.Type]
 	body, err := json.Marshal(map[string]any{
 		// A longer message would become an attachment.
-		"topic": topic, "title": title, "message": text.ClipBy(rest, 4000, byteSize), "priority": look.priority, "tags": []string{look.tag},
+		"topic": topic, "title": title, "message": text.ClipBy(rest, 4000, utf8.RuneLen),
+		"priority": look.priority, "tags": []string{look.tag},
 	})
 	return &target, body, err
 }
@@ -125,7 +127,3 @@ func message(n Notification) (title, rest string) {
 	}
 	return title, strings.TrimSpace(rest)
 }
-
-// Sizes of a character.
-func byteSize(r rune) int  { return utf8.RuneLen(r) }
-func utf16Size(r rune) int { return utf16.RuneLen(r) }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"ralph"
 	"ralph/internal/testresult"
 	"ralph/internal/text"
+	"ralph/internal/words"
 )
 
 // maxReadable bounds what is made readable of a command's output, in bytes.
@@ -36,42 +36,6 @@ func Output(w io.Writer, c ralph.Check, output io.ReadSeeker) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	_, err = fmt.Fprintln(w, Check(c, 0))
+	_, err = fmt.Fprintln(w, words.Check(c, 0))
 	return err
 }
-
-// Check says how a command did, and of one that failed the last lines of its output.
-func Check(c ralph.Check, tail int) string {
-	var b strings.Builder
-	said := "passed"
-	switch {
-	case c.Passed && len(c.Excused) > 0:
-		said = text.Count(len(c.Excused), "test") + " failed as before the task: " + strings.Join(c.Excused, ", ")
-	case c.Passed:
-	case c.Error != "":
-		said = "FAILED: " + c.Error
-	default:
-		said = fmt.Sprintf("FAILED with exit status %d", c.Exit)
-	}
-	if !c.Passed && len(c.Failures) > 0 {
-		said += ": " + strings.Join(c.Failures, ", ")
-	}
-	fmt.Fprintf(&b, "%s: %s (%.1f s)", text.Line(c.Command, 200), text.Line(said, 1000), c.Seconds)
-	if c.Passed || tail == 0 {
-		return b.String()
-	}
-	lines := strings.Split(strings.TrimRight(text.Visible(c.Tail), "\n"), "\n")
-	if n := len(lines) - tail; n > 0 {
-		fmt.Fprintf(&b, "\n  | … %s before (all of it: ralph verify -v)", text.Count(n, "line"))
-		lines = lines[n:]
-	}
-	for _, l := range lines {
-		if l != "" || len(lines) > 1 {
-			b.WriteString("\n  | " + l)
-		}
-	}
-	return b.String()
-}
-
-// Tail is how many lines of a failing command's output are shown.
-const Tail = 15

@@ -53,10 +53,12 @@ func joins(r, before rune, rest string) bool {
 	next, _ := utf8.DecodeRuneInString(rest)
 	switch r {
 	case zwj, zwnj:
-		left := unicode.In(before, unicode.M, unicode.So, unicode.Sk) || before == 0xfe0f || before > 0x24f && unicode.IsLetter(before)
+		left := unicode.In(before, unicode.M, unicode.So, unicode.Sk) || before == 0xfe0f ||
+			before > 0x24f && unicode.IsLetter(before)
 		return left && (unicode.Is(unicode.So, next) || next > 0x24f && unicode.IsLetter(next))
 	case 0xfe0e, 0xfe0f:
-		return unicode.Is(unicode.So, before) || strings.ContainsRune("#*0123456789‼⁉↔↕↖↗↘↙↩↪", before) && before < 0x80 == (next == 0x20e3)
+		return unicode.Is(unicode.So, before) ||
+			strings.ContainsRune("#*0123456789‼⁉↔↕↖↗↘↙↩↪", before) && before < 0x80 == (next == 0x20e3)
 	}
 	return false
 }

@@ -137,7 +137,10 @@ func todos(in input) string {
 }
 
 // telling are the fields of which one says it all, in this order.
-var telling = []string{"summary", "reason", "question", "what", "text", "on", "state", "subject", "url", "query", "body", "description", "prompt"}
+var telling = []string{
+	"summary", "reason", "question", "what", "text", "on", "state",
+	"subject", "url", "query", "body", "description", "prompt",
+}
 
 // fields is what matters of the input of a tool that is not known.
 func fields(raw json.RawMessage) string {

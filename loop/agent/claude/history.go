@@ -96,7 +96,8 @@ func (h *history) addUsage(l rateLimit) {
 	if h.usages == nil {
 		h.usages = map[string]ralph.UsageWindow{}
 	}
-	h.usages[text.Clip(l.Type, 100)] = ralph.UsageWindow{Name: text.Clip(l.Type, 100), Utilization: *l.Utilization, ResetsAt: ralph.At(l.resetTime())}
+	name := text.Clip(l.Type, 100)
+	h.usages[name] = ralph.UsageWindow{Name: name, Utilization: *l.Utilization, ResetsAt: ralph.At(l.resetTime())}
 }
 
 // addUnreadable takes in a line that is no event.

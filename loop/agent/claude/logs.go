@@ -29,7 +29,7 @@ const (
 // logs are the files that are kept of a session.
 type logs struct {
 	transcript *transcript
-	stderr     *keeper
+	stderr     *bothEnds
 }
 
 func mcpLog(a agent.Assignment) string { return filepath.Join(a.LogDir, ServerFile) }
@@ -45,7 +45,7 @@ func openLogs(dir string, maxTranscript int64) (*logs, error) {
 	}
 	return &logs{
 		transcript: &transcript{file: out, left: maxTranscript},
-		stderr:     &keeper{file: stderr},
+		stderr:     &bothEnds{file: stderr},
 	}, nil
 }
 
@@ -106,18 +106,18 @@ func (t *transcript) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A keeper writes the beginning of a stream to a file as it comes and adds its
+// bothEnds writes the beginning of a stream to a file as it comes and adds its
 // end when it is closed, in bounded space.
-type keeper struct {
+type bothEnds struct {
 	file *os.File
 	size int64
 	end  []byte
 	err  error
 }
 
-// keep reads the stream to its end, come what may: the agent must not wait for
+// take reads the stream to its end, come what may: the agent must not wait for
 // its standard error to be taken.
-func (k *keeper) keep(r io.Reader) {
+func (k *bothEnds) take(r io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
@@ -128,7 +128,7 @@ func (k *keeper) keep(r io.Reader) {
 	}
 }
 
-func (k *keeper) add(p []byte) {
+func (k *bothEnds) add(p []byte) {
 	if room := maxStderr - k.size; room > 0 && k.err == nil {
 		_, k.err = k.file.Write(p[:min(int64(len(p)), room)])
 	}
@@ -140,11 +140,11 @@ func (k *keeper) add(p []byte) {
 }
 
 // tail is the end of the stream.
-func (k *keeper) tail() string {
+func (k *bothEnds) tail() string {
 	return strings.ToValidUTF8(text.ClipEnd(string(k.end), maxTail), "\uFFFD")
 }
 
-func (k *keeper) close() error {
+func (k *bothEnds) close() error {
 	if k.size > maxStderr+maxTail && k.err == nil {
 		_, k.err = fmt.Fprintf(k.file, "\n[… left out …]\n%s", k.tail())
 	} else if k.size > maxStderr && k.err == nil {

@@ -55,7 +55,7 @@ type session struct {
 	grace    <-chan time.Time // the process has to be gone
 	followUp <-chan time.Time // the next turn has to have begun
 
-	kept map[int]bool // the agent's processes when it was ready: itself, its wrappers, its servers of tools
+	own map[int]bool // the agent's processes when it was ready: itself, its wrappers, its servers of tools
 
 	cut    bool // it closed its output in the middle of its work
 	mute   bool // it was stopped because it had closed its output
@@ -74,7 +74,7 @@ func (s *session) run(ctx context.Context) error {
 	exits := make(chan error, 1)
 	var work sync.WaitGroup
 	work.Go(func() { defer close(lines); s.read(lines) })
-	work.Go(func() { s.logs.stderr.keep(s.stderr) })
+	work.Go(func() { s.logs.stderr.take(s.stderr) })
 	work.Go(func() { s.write(feed, fed) })
 	work.Go(func() { var err error; s.exit, err = s.process.Wait(); exits <- err })
 	turns, cancelTurns := context.WithCancel(ctx)
@@ -82,9 +82,9 @@ func (s *session) run(ctx context.Context) error {
 
 	ask := func() {
 		s.phase, s.turnOver, s.followUp = asking, false, nil
-		kept := map[int]bool{}
-		maps.Copy(kept, s.kept)
-		work.Go(func() { answers <- s.askLoop(turns, kept) })
+		own := map[int]bool{}
+		maps.Copy(own, s.own)
+		work.Go(func() { answers <- s.askLoop(turns, own) })
 	}
 
 	done := ctx.Done()
@@ -174,8 +174,8 @@ func (s *session) hear(r reading) {
 		seen = []agent.Event{{Kind: agent.Other}}
 	}
 	for _, e := range seen {
-		if e.Kind == agent.Started && s.kept == nil { // before its first tool: the CLI says so at each turn
-			s.keepMembers()
+		if e.Kind == agent.Started && s.own == nil { // before its first tool: the CLI says so at each turn
+			s.findOwn()
 		}
 		if s.task.Seen != nil {
 			s.task.Seen(e)
@@ -228,32 +228,32 @@ func (s *session) settled() bool {
 	return s.deaf || s.writing == nil && len(s.outbox) == 0 && heard
 }
 
-// keepMembers notes the agent's own processes when it is ready. Where they cannot be
+// findOwn notes the agent's own processes when it is ready. Where they cannot be
 // listed they cannot be frozen either.
-func (s *session) keepMembers() {
+func (s *session) findOwn() {
 	if members, err := s.process.Members(); err == nil {
-		s.kept = own(members)
+		s.own = ownOf(members)
 	}
 }
 
-// own are the servers of ralph's tools and what has started them, up to the command. What
+// ownOf are the servers of ralph's tools and what has started them, up to the command. What
 // else there is has been started by hooks and the like. Without such a server it cannot be
 // told apart.
-func own(members []proc.Member) map[int]bool {
+func ownOf(members []proc.Member) map[int]bool {
 	isServer := servers()
-	parents, all, kept := map[int]int{}, map[int]bool{}, map[int]bool{}
+	parents, all, own := map[int]int{}, map[int]bool{}, map[int]bool{}
 	for _, m := range members {
 		parents[m.Pid], all[m.Pid] = m.Parent, true
 		if isServer(m) {
-			for pid := m.Pid; all[pid] && !kept[pid]; pid = parents[pid] { // parents come first
-				kept[pid] = true
+			for pid := m.Pid; all[pid] && !own[pid]; pid = parents[pid] { // parents come first
+				own[pid] = true
 			}
 		}
 	}
-	if len(kept) == 0 {
+	if len(own) == 0 {
 		return all
 	}
-	return kept
+	return own
 }
 
 // servers tells the servers of ralph's tools.
@@ -265,22 +265,22 @@ func servers() func(proc.Member) bool {
 }
 
 // askLoop asks what comes after the agent's turn.
-func (s *session) askLoop(ctx context.Context, kept map[int]bool) agent.Answer {
+func (s *session) askLoop(ctx context.Context, own map[int]bool) agent.Answer {
 	if s.task.TurnEnded == nil {
 		return agent.Answer{}
 	}
-	return s.task.TurnEnded(ctx, agent.Turn{Process: s.process, Keep: ownProcesses(kept, s.process.Pid())})
+	return s.task.TurnEnded(ctx, agent.Turn{Process: s.process, Keep: ownProcesses(own, s.process.Pid())})
 }
 
 // ownProcesses tells the agent's own processes: those that it had when it was ready, and
 // servers of ralph's tools that it has started again since.
-func ownProcesses(kept map[int]bool, leader int) func(proc.Member) bool {
+func ownProcesses(own map[int]bool, leader int) func(proc.Member) bool {
 	isServer := servers()
 	return func(m proc.Member) bool {
-		if m.Pid == leader || kept[m.Parent] && isServer(m) {
-			kept[m.Pid] = true
+		if m.Pid == leader || own[m.Parent] && isServer(m) {
+			own[m.Pid] = true
 		}
-		return kept[m.Pid]
+		return own[m.Pid]
 	}
 }
 

@@ -1,0 +1,102 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// columnTasks is how many tasks a column of the board shows.
+const columnTasks = 30
+
+// A column is the tasks of one status.
+type column struct {
+	Status ralph.Status
+	N      int // in all
+	Tasks  []ralph.Task
+}
+
+// Total is N for people.
+func (c column) Total() int64 { return int64(c.N) }
+
+// A boardView is the board; of one feature if it is named.
+type boardView struct {
+	Columns  []column
+	Feature  string
+	Features []ralph.Feature
+}
+
+func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
+	v := boardView{Feature: r.URL.Query().Get("feature")}
+	var err error
+	if v.Features, err = tx.Features(); err != nil {
+		return view{}, err
+	}
+	counts, err := tx.Counts()
+	if v.Feature != "" && err == nil {
+		var p store.Progress
+		p, err = tx.Progress(v.Feature)
+		counts = p.Tasks
+	}
+	if err != nil {
+		return view{}, err
+	}
+	for _, s := range ralph.Statuses {
+		c := column{Status: s, N: counts[s]}
+		if c.N > 0 {
+			f := store.TaskFilter{Statuses: []ralph.Status{s}, Feature: v.Feature, Limit: columnTasks, Latest: s.Ended()}
+			if c.Tasks, err = tx.Tasks(f); err != nil {
+				return view{}, err
+			}
+		}
+		v.Columns = append(v.Columns, c)
+	}
+	return view{title: "Board", name: "board", nav: "/board", live: true, body: v}, nil
+}
+
+// listTasks is how many tasks are on a page of the list.
+const listTasks = 50
+
+// A listView is a page of the list of tasks.
+type listView struct {
+	Tasks    []ralph.Task
+	Pager    pager
+	Status   ralph.Status
+	Feature  string
+	Text     string
+	Statuses []ralph.Status
+	Features []ralph.Feature
+}
+
+func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
+	q := r.URL.Query()
+	v := listView{Status: ralph.Status(q.Get("status")), Feature: q.Get("feature"), Text: text.Line(q.Get("q"), ralph.MaxTitle), Statuses: ralph.Statuses}
+	// A number is a task's, however it is written.
+	if id, err := ralph.ParseTaskID(v.Text); err == nil {
+		if t, err := tx.Task(id); err == nil {
+			v.Tasks, v.Text = []ralph.Task{t}, fmt.Sprintf("TASK-%d", id)
+		}
+	}
+	f := store.TaskFilter{Feature: v.Feature, Text: v.Text, Latest: v.Status == "" || v.Status.Ended(), Limit: listTasks + 1, Skip: (pageOf(r) - 1) * listTasks}
+	if slices.Contains(ralph.Statuses, v.Status) {
+		f.Statuses = []ralph.Status{v.Status}
+	}
+	var err error
+	if v.Features, err = tx.Features(); err != nil {
+		return view{}, err
+	}
+	more := false
+	if v.Tasks == nil {
+		list, err := tx.Tasks(f)
+		if err != nil {
+			return view{}, err
+		}
+		v.Tasks, more = paged(list, listTasks)
+	}
+	v.Pager = newPager(r, more)
+	return view{title: "Tasks", name: "tasks", nav: "/board", live: true, body: v}, nil
+}

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"ralph"
+	"ralph/store"
+)
+
+// answerTime is what the database is given to answer.
+const answerTime = 5 * time.Second
+
+// A collector reads the database for every scrape. It holds no counters of its
+// own, so that none can differ from what happened.
+type collector struct{ *Server }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("ralph_"+name, help, labels, nil)
+}
+
+// The metrics. No label has a value that people or agents choose.
+var (
+	buildInfo = describe("build_info", "1, with ralph's version.", "version", "goversion")
+	tasks     = describe("tasks", "Tasks by status.", "status")
+	waiting   = describe("waiting_for_people", "What waits for people, as in `ralph inbox`.", "kind")
+	active    = describe("sessions_active", "Sessions in progress.")
+	sessions  = describe("sessions_total", "Sessions that have ended, by outcome.", "outcome")
+	cost      = describe("session_cost_usd_total", "Cost of the sessions that have ended, in US dollars.")
+	tokens    = describe("tokens_total", "Tokens of the sessions that have ended, by kind.", "kind")
+	runActive = describe("run_active", "1 while a run is active.")
+	agentWait = describe("agent_wait_seconds", "How long no session will start for want of the agent; 0 if one may.")
+	lastEvent = describe("last_event_timestamp_seconds",
+		"When something was last recorded, in seconds since 1970; 0 if nothing was.")
+
+	descriptions = []*prometheus.Desc{
+		buildInfo, tasks, waiting, active, sessions, cost, tokens, runActive, agentWait, lastEvent,
+	}
+)
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range descriptions {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. If the database does not answer, the
+// scrape fails as a whole.
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	s, err := c.look(ctx)
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(tasks, err)
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	gauge(buildInfo, 1, c.Version, runtime.Version())
+	for _, status := range ralph.Statuses {
+		gauge(tasks, float64(s.counts[status]), string(status))
+	}
+	for _, kind := range store.InboxKinds() {
+		gauge(waiting, float64(s.inbox[kind]), kind)
+	}
+	gauge(active, float64(s.active))
+	var sum store.Totals
+	for _, outcome := range []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout} {
+		t := s.totals[outcome]
+		counter(sessions, float64(t.Sessions), outcome)
+		sum.CostUSD += t.CostUSD
+		sum.Tokens.Input += t.Tokens.Input
+		sum.Tokens.Output += t.Tokens.Output
+		sum.Tokens.CacheRead += t.Tokens.CacheRead
+		sum.Tokens.CacheCreation += t.Tokens.CacheCreation
+	}
+	counter(cost, sum.CostUSD)
+	counter(tokens, float64(sum.Tokens.Input), "input")
+	counter(tokens, float64(sum.Tokens.Output), "output")
+	counter(tokens, float64(sum.Tokens.CacheRead), "cache_read")
+	counter(tokens, float64(sum.Tokens.CacheCreation), "cache_creation")
+	running := 0.0
+	if s.running {
+		running = 1
+	}
+	gauge(runActive, running)
+	gauge(agentWait, max(0, s.agent.WaitUntil.Sub(s.now.Time).Seconds()))
+	seconds := 0.0
+	if !s.lastEvent.IsZero() {
+		seconds = float64(s.lastEvent.UnixMilli()) / 1000
+	}
+	gauge(lastEvent, seconds)
+}
+
+// A state is what the database and the lock say at one moment.
+type state struct {
+	now       ralph.Time
+	run       *ralph.Run // the newest; nil if there never was one
+	running   bool
+	active    int
+	counts    map[ralph.Status]int
+	inbox     map[string]int
+	totals    map[string]store.Totals
+	agent     store.AgentState
+	lastEvent ralph.Time
+}
+
+func (s *Server) look(ctx context.Context) (state, error) {
+	seen := state{totals: map[string]store.Totals{}}
+	err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		seen.now = tx.Now()
+		if seen.counts, err = tx.Counts(); err != nil {
+			return err
+		}
+		if seen.inbox, err = tx.InboxCounts(); err != nil {
+			return err
+		}
+		open, err := tx.OpenSessions()
+		if err != nil {
+			return err
+		}
+		seen.active = len(open)
+		totals, err := tx.Totals()
+		if err != nil {
+			return err
+		}
+		for _, t := range totals {
+			seen.totals[t.Outcome] = t
+		}
+		if seen.lastEvent, err = tx.LastEventTime(); err != nil {
+			return err
+		}
+		if seen.agent, err = tx.AgentState(); err != nil {
+			return err
+		}
+		run, ok, err := tx.LastRun()
+		if ok {
+			seen.run = &run
+		}
+		return err
+	})
+	if err != nil {
+		return seen, fmt.Errorf("the database does not answer: %w", err)
+	}
+	locked, err := s.Active()
+	seen.running = locked && seen.run != nil && seen.run.EndedAt.IsZero()
+	return seen, err
+}

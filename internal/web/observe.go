@@ -1,0 +1,83 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"ralph"
+)
+
+// Metrics answers GET /metrics, for Prometheus, and GET /healthz, for whoever restarts
+// what is broken (unattended, "Notifications and observation").
+//
+// It counts nothing itself: every answer is read from the database at that
+// moment, so that it says the same as ralph's commands, over restarts too. It
+// never changes anything and needs no run to be active. What it shows has no
+// texts of tasks or agents; it asks for no password.
+func (s *Server) Metrics() http.Handler {
+	registry := prometheus.NewRegistry()
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
+	registry.MustRegister(collector{s}, collectors.NewGoCollector(), process)
+	log := slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: log}))
+	mux.HandleFunc("GET /healthz", s.health)
+	return mux
+}
+
+// Health is what /healthz answers.
+type Health struct {
+	Status    string     `json:"status"`         // "ok", or "failing" with status 503
+	Reason    string     `json:"reason"`         // why it is failing, "" otherwise
+	Run       string     `json:"run"`            // "none", "running", "waiting", "paused" or "lost"
+	RunReason string     `json:"run_reason"`     // of a wait: what for
+	RunID     int64      `json:"run_id"`         // of the newest run, 0 if there never was one
+	LastEvent ralph.Time `json:"last_event"`     // when something was last recorded
+	Waiting   int        `json:"waiting_people"` // how much waits for people
+}
+
+func (s *Server) health(w http.ResponseWriter, req *http.Request) {
+	h := s.examine(req.Context())
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if h.Status != "ok" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	if err := json.NewEncoder(w).Encode(h); err != nil {
+		s.Log.Debug("answer of /healthz", "error", err) // the client has gone
+	}
+}
+
+// examine finds what is wrong: a database that does not answer, or a run that has
+// no end and no living process.
+func (s *Server) examine(ctx context.Context) Health {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	seen, err := s.look(ctx)
+	if err != nil {
+		return Health{Status: "failing", Reason: err.Error(), Run: "none"}
+	}
+	h := Health{Status: "ok", Run: "none", LastEvent: seen.lastEvent}
+	for _, n := range seen.inbox {
+		h.Waiting += n
+	}
+	if seen.run == nil {
+		return h
+	}
+	h.RunID = seen.run.ID
+	switch {
+	case seen.running:
+		h.Run, h.RunReason = seen.run.State, seen.run.StateReason
+	case seen.run.EndedAt.IsZero():
+		h.Status, h.Run = "failing", "lost"
+		h.Reason = fmt.Sprintf("run %d (process %d) was lost; `ralph run` takes up what it left", seen.run.ID, seen.run.PID)
+	}
+	return h
+}

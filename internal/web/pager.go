@@ -1,0 +1,46 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// A pager leads through a long list.
+type pager struct {
+	Page        int // from 1
+	Older, Less string
+}
+
+// pageOf is which page of a list a request asks for.
+func pageOf(r *http.Request) int {
+	n, err := strconv.Atoi(r.URL.Query().Get("page"))
+	if err != nil || n < 1 || n > 1_000_000 {
+		return 1
+	}
+	return n
+}
+
+// newPager leads to the pages beside one; more says whether there is one behind it.
+func newPager(r *http.Request, more bool) pager {
+	p := pager{Page: pageOf(r)}
+	to := func(n int) string {
+		q := r.URL.Query()
+		q.Set("page", strconv.Itoa(n))
+		return r.URL.Path + "?" + q.Encode()
+	}
+	if more {
+		p.Older = to(p.Page + 1)
+	}
+	if p.Page > 1 {
+		p.Less = to(p.Page - 1)
+	}
+	return p
+}
+
+// paged cuts a list that was read with one item more than fits.
+func paged[T any](list []T, size int) (page []T, more bool) {
+	if len(list) > size {
+		return list[:size], true
+	}
+	return list, false
+}

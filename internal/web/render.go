@@ -1,0 +1,237 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// pages are the templates, by page: each with the layout and the parts in it.
+type pages struct {
+	byName map[string]*template.Template
+	style  string // a digest of static/: a new ralph is not shown in old clothes
+}
+
+// parsePages reads the templates that the program carries.
+func parsePages() (p pages, err error) {
+	if p.style, err = digestStatic(); err != nil {
+		return p, err
+	}
+	md := newMarkdown()
+	base, err := template.New("").Funcs(template.FuncMap{
+		"static": func(name string) string { return "/static/" + p.style + "/" + name },
+		"md":     md.render, "plain": text.Clean, "shown": text.Visible, "money": text.Money,
+		"line": func(n int, s string) string { return text.Line(s, n) },
+		"span": span, "number": number, "plural": plural,
+		"moment": moment, "short": func(id string) string { return text.Head(id, 8) },
+		"words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
+		"verb":  func(v ralph.Verb) look { return verbs[v] }, "phase": func(p ralph.Phase) look { return phases[p] },
+		"status": func(s ralph.Status) look { return statuses[s] }, "args": args,
+		"sign": sign, "percent": percent, "left": left,
+	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return p, err
+	}
+	p.byName = map[string]*template.Template{}
+	names, err := fs.Glob(files, "templates/*.html")
+	for _, name := range names {
+		t, cerr := base.Clone()
+		if cerr == nil {
+			t, cerr = t.ParseFS(files, name)
+		}
+		if err = errors.Join(err, cerr); cerr == nil {
+			p.byName[strings.TrimSuffix(path.Base(name), ".html")] = t
+		}
+	}
+	return p, err
+}
+
+// args is a map for a template that takes several values: name, value, name, value.
+func args(pairs ...any) (map[string]any, error) {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("%v is no name", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// percent is a part of a whole, from 0 to 100.
+func percent(part, whole float64) int {
+	if whole <= 0 {
+		return 0
+	}
+	return int(max(0, min(100, part*100/whole)))
+}
+
+func digestStatic() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := files.ReadFile(name)
+		sum.Write(b)
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil))[:12], err
+}
+
+// static answers with a file under its digest, which never changes.
+func (a *app) static() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, ok := strings.CutPrefix(r.URL.Path, "/static/"+a.pages.style+"/")
+		if !ok || !fs.ValidPath(name) {
+			a.fail(w, r, notThere(r))
+			return
+		}
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		http.ServeFileFS(w, r, files, "static/"+name)
+	})
+}
+
+// A view is what a page shows.
+type view struct {
+	title  string
+	name   string // of the template
+	nav    string // the path of the entry of the menu that it belongs to
+	task   int64  // only what happens to this task is news for the page; 0 is everything
+	live   bool   // the page is brought up to date while it is open
+	stream string // the session whose transcript is followed
+	entry  int    // how much of it the page has
+	body   any
+}
+
+// A frame is a view with what every page has around it.
+type frame struct {
+	Title, Project, Version, Name, Nav, Path string
+	SignedIn, Foreign                        bool
+	CSRF, Flash                              string
+	Now                                      ralph.Time
+	Waiting                                  int    // how much waits for a person; -1 if nobody has looked
+	Band                                     []item // what an agent stands still for
+	Still                                    bool   // only the band is brought up to date
+	Stream                                   string // where news comes from; "" for none
+	Body                                     any
+}
+
+// A shower makes a page of one moment of the database.
+type shower func(tx *store.Tx, r *http.Request) (view, error)
+
+// show answers with a page. What it shows and the id of the last event are of one
+// moment, so that its stream goes on without a gap.
+func (a *app) show(f shower) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var v view
+		fr := a.frame(r)
+		var after int64
+		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
+			if after, err = tx.LastEvent(); err != nil {
+				return err
+			}
+			fr.Now = tx.Now()
+			counts, err := tx.InboxCounts()
+			if err != nil {
+				return err
+			}
+			now, err := tx.NeedsYouNow()
+			if err != nil {
+				return err
+			}
+			for _, i := range now {
+				fr.Band = append(fr.Band, newItem(i))
+			}
+			fr.Waiting = 0
+			for _, n := range counts {
+				fr.Waiting += n
+			}
+			v, err = f(tx, r)
+			return err
+		})
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		q := url.Values{"after": {strconv.FormatInt(after, 10)}}
+		if v.task != 0 {
+			q.Set("task", strconv.FormatInt(v.task, 10))
+		}
+		if v.stream != "" {
+			q.Set("session", v.stream)
+			q.Set("entry", strconv.Itoa(v.entry))
+		}
+		fr.Stream, fr.Still = "/events?"+q.Encode(), !v.live
+		if r.Header.Get("X-Refresh") == "" { // the word is for the page that the form led to
+			fr.Flash = a.takeFlash(w, r)
+		}
+		a.render(w, http.StatusOK, fr, v)
+	}
+}
+
+// write answers with a page that takes nothing from the database.
+func (a *app) write(w http.ResponseWriter, r *http.Request, status int, v view) {
+	a.render(w, status, a.frame(r), v)
+}
+
+func (a *app) frame(r *http.Request) frame {
+	v := a.visitor(r)
+	return frame{
+		Project: a.Project, Version: a.Version, Path: r.URL.RequestURI(),
+		SignedIn: v.signedIn(), Foreign: !v.mayRead, CSRF: a.csrf(v), Waiting: -1,
+	}
+}
+
+// render writes a page as a whole, or says that it could not be made.
+func (a *app) render(w http.ResponseWriter, status int, f frame, v view) {
+	f.Title, f.Name, f.Nav, f.Body = v.title, v.name, v.nav, v.body
+	var b bytes.Buffer
+	if err := a.pages.byName[v.name].ExecuteTemplate(&b, "layout", f); err != nil {
+		a.Log.Error("page", "name", v.name, "error", err)
+		http.Error(w, "This page could not be made; the log of ralph says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if _, err := b.WriteTo(w); err != nil {
+		a.Log.Debug("page", "name", v.name, "error", err) // the browser has gone
+	}
+}
+
+// flashFor is how long a word about what was done waits for its page.
+const flashFor = time.Minute
+
+// flash leaves a word about what was done for the next page.
+func (a *app) flash(w http.ResponseWriter, said string) {
+	a.setCookie(w, "flash", a.key.seal("flash", url.QueryEscape(text.Line(said, 300))), flashFor)
+}
+
+func (a *app) takeFlash(w http.ResponseWriter, r *http.Request) string {
+	c, err := r.Cookie(a.key.cookie("flash"))
+	if err != nil {
+		return ""
+	}
+	a.setCookie(w, "flash", "", -1)
+	text, ok := a.key.opened("flash", c.Value)
+	said, err := url.QueryUnescape(text)
+	if !ok || err != nil {
+		return ""
+	}
+	return said
+}

@@ -1,0 +1,112 @@
+package web
+
+import (
+	"net/http"
+
+	"ralph"
+	"ralph/internal/report"
+	"ralph/store"
+)
+
+// runsListed is how many runs are on a page.
+const runsListed = 50
+
+// A runRow is a run with how long it took.
+type runRow struct {
+	ralph.Run
+	Seconds float64
+	Lost    bool // it has no end and no process
+	Look    look
+}
+
+// newRunRows are rows of runs.
+func (a *app) newRunRows(tx *store.Tx, runs ...ralph.Run) (rows []runRow, err error) {
+	active, err := a.Active()
+	if err != nil {
+		return nil, err
+	}
+	last, _, err := tx.LastRun()
+	for _, run := range runs {
+		rows = append(rows, newRunRow(run, active && run.ID == last.ID, tx.Now()))
+	}
+	return rows, err
+}
+
+func newRunRow(run ralph.Run, active bool, now ralph.Time) runRow {
+	row := runRow{Run: run, Look: look{"●", "ended", "gray"}}
+	end := run.EndedAt
+	switch {
+	case end.IsZero() && active:
+		end, row.Look = now, look{"▶", run.State, "green"}
+	case end.IsZero():
+		row.Lost, row.Look = true, look{"✕", "lost", "red"}
+	case run.ExitStatus != nil:
+		var known bool
+		if row.Look, known = exits[*run.ExitStatus]; !known {
+			row.Look = look{"✕", "ralph failed", "red"}
+		}
+	}
+	if !row.Lost {
+		row.Seconds = end.Sub(run.StartedAt.Time).Seconds()
+	}
+	return row
+}
+
+// exits are how the exit statuses of runs are shown.
+var exits = map[int]look{
+	ralph.ExitOK: {"✓", "all done", "green"}, ralph.ExitFailed: {"✕", "failed tasks", "red"},
+	ralph.ExitWaiting: {"❓", "waits for people", "yellow"}, ralph.ExitLimit: {"⊘", "a limit was reached", "orange"},
+	ralph.ExitAgent: {"⚠", "agent not usable", "red"}, ralph.ExitStopped: {"■", "stopped", "gray"},
+}
+
+// A runsView is a page of the list of runs.
+type runsView struct {
+	Runs  []runRow
+	Pager pager
+}
+
+func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
+	list, err := tx.Runs(runsListed+1, (pageOf(r)-1)*runsListed)
+	if err != nil {
+		return view{}, err
+	}
+	list, more := paged(list, runsListed)
+	v := runsView{Pager: newPager(r, more)}
+	v.Runs, err = a.newRunRows(tx, list...)
+	return view{title: "Runs", name: "runs", nav: "/runs", live: true, body: v}, err
+}
+
+// A runView is a run's page.
+type runView struct {
+	runRow
+	Report report.Report
+	Tasks  []report.Receipt // a page of them
+	Pager  pager
+}
+
+// runTasks is how many tasks are on a page of a run.
+const runTasks = 50
+
+func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return view{}, err
+	}
+	run, err := tx.Run(id)
+	if err != nil {
+		return view{}, err
+	}
+	rows, err := a.newRunRows(tx, run)
+	if err != nil {
+		return view{}, err
+	}
+	v := runView{runRow: rows[0]}
+	if v.Report, err = report.OfRun(tx, id); err != nil {
+		return view{}, err
+	}
+	tasks := v.Report.Tasks
+	more := false
+	v.Tasks, more = paged(tasks[min(len(tasks), (pageOf(r)-1)*runTasks):], runTasks)
+	v.Pager = newPager(r, more)
+	return view{title: "Run " + r.PathValue("id"), name: "run", nav: "/runs", live: true, body: v}, nil
+}

@@ -1,0 +1,294 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strconv"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/internal/transcript"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// streamEntries is how many entries of a transcript are on a page.
+const streamEntries = 200
+
+// A sessionView is a session's page.
+type sessionView struct {
+	Session  ralph.Session
+	Task     ralph.Task
+	Running  bool
+	Seconds  float64
+	Phases   []step
+	Stays    []ralph.Stay
+	Bar      []segment
+	Stood    ralph.Phase
+	Why      []signals.Step
+	Decision string // as JSON, for reading
+	Files    []changed
+	Asked    []ralph.Permission
+	Signals  []card
+	Entries  []shownEntry
+	First    int // number of the first entry that is shown, from 1
+	Last     int
+	All      int
+	Older    string // leads to earlier entries
+	Newer    string
+	Missing  string // why there is no transcript
+	Kinds    []ralph.CommentKind
+	Context  int64 // tokens that were used last; 0 if that is not known
+	Window   int64
+	Prompt   bool // it is there to be read
+}
+
+// A step is a phase on the way of a session.
+type step struct {
+	Phase        ralph.Phase
+	Seen, Active bool
+}
+
+// A changed file with what the agent's tools did to it.
+type changed struct {
+	ralph.FileChange
+	Edits []transcript.Entry
+}
+
+// A shownEntry is an entry of a transcript as it is shown.
+type shownEntry struct {
+	transcript.Entry
+	Verb look // of a signal
+	Name string
+}
+
+// readFirst reads a session's transcript, which may be long, before a moment of the
+// database is held for its page.
+func (a *app) readFirst(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var s ralph.Session
+		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) { s, err = tx.Session(r.PathValue("id")); return err })
+		if err == nil {
+			_, err = a.transcripts.journal(s.ID).catchUp(!s.CompletedAt.IsZero())
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			a.fail(w, r, err)
+			return
+		}
+		next(w, r)
+	}
+}
+
+func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
+	s, err := tx.Session(r.PathValue("id"))
+	if err != nil {
+		return view{}, err
+	}
+	now := tx.Now()
+	v := sessionView{Session: s, Running: s.CompletedAt.IsZero(), Stays: s.Stays(now), Stood: s.Stood(), Kinds: ralph.CommentKinds}
+	v.Seconds = now.Sub(s.StartedAt.Time).Seconds()
+	if !v.Running {
+		v.Seconds = s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
+	}
+	if v.Task, err = tx.Task(s.TaskID); err != nil {
+		return view{}, err
+	}
+	v.Phases, v.Bar = way(s), bar(v.Stays)
+	if v.Asked, err = tx.Permissions(s.ID); err != nil {
+		return view{}, err
+	}
+	said, err := tx.Timeline(s.TaskID, store.CommentFilter{Session: s.ID, Limit: timelineCards})
+	if err != nil {
+		return view{}, err
+	}
+	if v.Signals, err = cards(tx, v.Task, said); err != nil {
+		return view{}, err
+	}
+	if err := v.explain(tx); err != nil {
+		return view{}, err
+	}
+	if err := a.addTranscript(&v, r); err != nil {
+		return view{}, err
+	}
+	if file, err := a.Open(s.ID, Prompt); err == nil {
+		v.Prompt = true
+		file.Close()
+	}
+	w := view{title: "Session " + text.Head(s.ID, 8), name: "session", nav: "/sessions", task: s.TaskID, live: true, body: v}
+	// An earlier part of a transcript stands still.
+	if v.Running && v.Newer == "" {
+		w.stream, w.entry = s.ID, v.Last
+	}
+	return w, nil
+}
+
+// way is the usual way of a session, with where this one is.
+func way(s ralph.Session) (list []step) {
+	seen := map[ralph.Phase]bool{}
+	for _, h := range s.History {
+		seen[h.State] = true
+	}
+	for _, p := range ralph.ReportedPhases {
+		list = append(list, step{p, seen[p], s.State == p})
+	}
+	last := ralph.PhaseDone
+	if s.State == ralph.PhaseFailed {
+		last = ralph.PhaseFailed
+	}
+	return append(list, step{last, s.State == last, s.State == last})
+}
+
+// explain adds how the rules came to what they made of the session.
+func (v *sessionView) explain(tx *store.Tx) error {
+	if v.Session.Decision == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(v.Session.Decision), "", "  ") == nil {
+		v.Decision = b.String()
+	}
+	f, d, err := tx.Replayed(v.Session)
+	if errors.Is(err, store.ErrNoFacts) {
+		return nil
+	}
+	if err == nil {
+		v.Why = signals.Explain(f, d)
+	}
+	return err
+}
+
+// addTranscript adds the part of the transcript that is asked for: the end, or
+// what comes before an entry.
+func (a *app) addTranscript(v *sessionView, r *http.Request) error {
+	j := a.transcripts.journal(v.Session.ID)
+	all, err := j.catchUp(!v.Running)
+	if errors.Is(err, fs.ErrNotExist) {
+		v.Missing = "The transcript is not there: the session ended before the agent was started, or it is older than retention in ralph.yaml keeps."
+		switch {
+		case v.Session.Origin == ralph.FromHuman:
+			v.Missing = "A person works on it with a chat of their own: there is no transcript here."
+		case v.Session.Worker != "":
+			v.Missing = "An agent works on it by itself: there is no transcript here."
+		case v.Running:
+			v.Missing = "The agent has not said anything yet."
+		}
+	} else if err != nil {
+		return err
+	}
+	v.All, v.Last = all, all
+	if before, err := strconv.Atoi(r.URL.Query().Get("before")); err == nil && before > 0 && before <= all {
+		v.Last = before - 1
+	}
+	from := max(0, v.Last-streamEntries)
+	list, err := j.part(from, v.Last-from)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range list {
+		v.Entries = append(v.Entries, newEntry(e))
+	}
+	v.First = from + 1
+	path := "/sessions/" + v.Session.ID
+	if from > 0 {
+		v.Older = fmt.Sprintf("%s?before=%d#doing", path, from+1)
+	}
+	if v.Last < all {
+		v.Newer = fmt.Sprintf("%s?before=%d#doing", path, min(all+1, v.Last+streamEntries+1))
+		if v.Last+streamEntries >= all {
+			v.Newer = path + "#doing"
+		}
+	}
+	edits := j.editsOf()
+	for _, f := range v.Session.Files {
+		v.Files = append(v.Files, changed{f, edits[f.Path]})
+	}
+	j.mu.Lock()
+	v.Context, _ = j.reader.Context()
+	j.mu.Unlock()
+	v.Window = v.Session.Tokens.ContextWindow
+	if v.Window == 0 {
+		v.Window = ralph.DefaultContextWindow
+	}
+	return nil
+}
+
+// newEntry is an entry as it is shown.
+func newEntry(e transcript.Entry) shownEntry {
+	s := shownEntry{Entry: e, Name: e.Tool}
+	if verb, ok := signalOf(e); ok {
+		s.Verb, s.Name = verbs[verb], string(verb)
+	}
+	return s
+}
+
+// signalOf is the verb of a call of one of ralph's own tools.
+func signalOf(e transcript.Entry) (ralph.Verb, bool) {
+	for v := range verbs {
+		if e.Kind == transcript.Tool && e.Tool == "signal_"+string(v) {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// A promptView is the prompt of a session as it was sent.
+type promptView struct {
+	Session ralph.Session
+	Text    string
+}
+
+// maxPrompt is how much of a prompt is shown, in bytes; a prompt has a budget of
+// some hundred thousand.
+const maxPrompt = 2 << 20
+
+func (a *app) prompt(tx *store.Tx, r *http.Request) (view, error) {
+	s, err := tx.Session(r.PathValue("id"))
+	if err != nil {
+		return view{}, err
+	}
+	file, err := a.Open(s.ID, Prompt)
+	if err != nil {
+		return view{}, fmt.Errorf("the prompt of session %.8s: %w", s.ID, err)
+	}
+	defer file.Close()
+	all, err := io.ReadAll(io.LimitReader(file, maxPrompt))
+	return view{title: "Prompt of session " + text.Head(s.ID, 8), name: "prompt", nav: "/sessions", body: promptView{s, string(all)}}, err
+}
+
+// sessionsListed is how many sessions are on a page of the list.
+const sessionsListed = 50
+
+// A sessionsView is a page of the list of sessions.
+type sessionsView struct {
+	Sessions []running
+	Outcome  string
+	Outcomes []string
+	Pager    pager
+}
+
+func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
+	v := sessionsView{Outcome: r.URL.Query().Get("outcome"), Outcomes: []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout}}
+	list, err := tx.Sessions(store.SessionFilter{Outcome: v.Outcome, Limit: sessionsListed + 1, Skip: (pageOf(r) - 1) * sessionsListed})
+	if err != nil {
+		return view{}, err
+	}
+	list, more := paged(list, sessionsListed)
+	for _, s := range list {
+		t, err := tx.Task(s.TaskID)
+		if err != nil {
+			return view{}, err
+		}
+		end := s.CompletedAt
+		if end.IsZero() {
+			end = tx.Now()
+		}
+		v.Sessions = append(v.Sessions, running{s, t, end.Sub(s.StartedAt.Time).Seconds()})
+	}
+	v.Pager = newPager(r, more)
+	return view{title: "Sessions", name: "sessions", nav: "/sessions", live: true, body: v}, nil
+}

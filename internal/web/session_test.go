@@ -1,0 +1,201 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// setTranscript is what the agent has printed in the session.
+func (s *site) setTranscript(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[session+"/transcript"] = text
+}
+
+// TestALongTranscriptHasParts that make up the whole, wherever they begin.
+func TestALongTranscriptHasParts(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(s.addTask(ralph.Task{Title: "One"}), session)
+	const n = 1500
+	s.setTranscript(longTranscript(n))
+	b := s.browser()
+	word := regexp.MustCompile(`Word (\d+):`)
+	seen := map[int]int{}
+	path, pages := "/sessions/"+session, 0
+	for path != "" {
+		page := b.get(path)
+		entries := strings.Count(page, `<li class="e-`)
+		if entries > 200 {
+			t.Errorf("%s has %d entries", path, entries)
+		}
+		for _, m := range word.FindAllStringSubmatch(page, -1) {
+			i, _ := strconv.Atoi(m[1])
+			seen[i]++
+		}
+		pages++
+		m := regexp.MustCompile(`<a href="([^"#]*)#doing">Earlier</a>`).FindStringSubmatch(page)
+		path = ""
+		if m != nil {
+			path = strings.ReplaceAll(m[1], "&amp;", "&")
+		}
+	}
+	if pages != 8 || len(seen) != n/2 {
+		t.Errorf("%d pages with %d words, want 8 with %d", pages, len(seen), n/2)
+	}
+	for i, times := range seen {
+		if times != 1 {
+			t.Errorf("word %d is shown %d times", i, times)
+		}
+	}
+}
+
+func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "One", Verify: []string{"go test"}})
+	s.start(id, session)
+	b := s.browser()
+	has(t, b.get("/sessions/"+session), "The agent has not said anything yet.", "What the agent does", `aria-current="page">Sessions`)
+	s.setTranscript(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Edit","input":{"file_path":"a.go","old_string":"old words","new_string":"new words"}}]}}` + "\n")
+	s.files[session+"/prompt"] = "# You work unattended"
+	s.say(id, session, signals.Done{Summary: "did it"})
+	s.write(func(tx *store.Tx) error {
+		if _, err := tx.ReportState(session, ralph.PhaseTesting, nil); err != nil {
+			return err
+		}
+		row, err := tx.Session(session)
+		if err != nil {
+			return err
+		}
+		facts, err := tx.Facts(session)
+		if err != nil {
+			return err
+		}
+		row.Ending, facts.Ending = ralph.Finished, ralph.Finished
+		row.Files = []ralph.FileChange{{Path: "a.go", Added: 1, Removed: 1, Status: "modified"}, {Path: "b.go", Added: 9, Status: "added"}}
+		row.Verify = []ralph.Check{{Command: "go test", Exit: 1, Tail: "--- FAIL: TestX", Failures: []string{"TestX"}}}
+		facts.Verify = row.Verify
+		return tx.Apply(row, facts, signals.Decide(facts))
+	})
+	page := b.get("/sessions/" + session)
+	has(t, page, "What the agent did", "Decision, and why", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "Rule 1:", "The prompt as it was sent")
+	has(t, b.get("/sessions/"+session+"/prompt"), "# You work unattended")
+	has(t, b.get("/sessions"), "TASK-1", session[:8])
+	has(t, b.get("/charts"), "Cost per day", "Testing", "Failed here")
+	for _, path := range []string{"/sessions/ffffffff", "/sessions/%2e%2e", "/sessions/x/prompt"} {
+		if w := b.send(http.MethodGet, path, nil); w.Code != http.StatusNotFound && w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+// TestWhatWaitsIsSettledInTheInbox, each kind by its form.
+func TestWhatWaitsIsSettledInTheInbox(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "One"})
+	s.start(id, session)
+	alternative := s.say(id, session, signals.Suggest{What: "Use a table", Kind: "alternative", Why: "shorter"})
+	refactor := s.say(id, session, signals.Suggest{What: "Merge the parsers", Kind: "refactor", Why: "twice"})
+	dismissed := s.say(id, session, signals.Suggest{What: "Drop it", Kind: "deprecate", Why: "old"})
+	permission, err := s.db.AddPermission(t.Context(), ralph.Permission{TaskID: id, SessionID: session, Tool: "Bash", Input: `{"command":"git push"}`, Decision: "ask"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	title := "Two"
+	var amendment int64
+	s.write(func(tx *store.Tx) (err error) {
+		amendment, err = tx.Propose(ralph.Amendment{TaskID: id, Author: "agent", AuthorKind: ralph.ByAgent, Rationale: "clearer", Patch: ralph.Patch{Title: &title}})
+		return err
+	})
+	b := s.browser()
+	has(t, b.get("/inbox"), "ralph suggestion adopt", "git push", "&#43;   Two")
+	b.signIn()
+	for _, step := range []struct {
+		path   string
+		fields []string
+		said   string
+	}{
+		{fmt.Sprintf("/comments/%d/settle", alternative), []string{"verdict", "adopt"}, "Settled"},
+		{fmt.Sprintf("/comments/%d/settle", refactor), []string{"verdict", "task"}, "TASK-2 was made of it"},
+		{fmt.Sprintf("/comments/%d/settle", dismissed), []string{"text", "not now"}, "Settled"},
+		{fmt.Sprintf("/permissions/%d/decide", permission), []string{"verdict", "deny", "text", "ask me later"}, "Denied"},
+		{fmt.Sprintf("/amendments/%d/decide", amendment), []string{"verdict", "approve"}, "is applied"},
+		{fmt.Sprintf("/amendments/%d/rollback", amendment), nil, "is rolled back"},
+		{"/learnings", []string{"text", "Tests need Redis", "kind", "convention"}, "Learning 1 is known"},
+		{"/learnings/1/pin", nil, "before all others"},
+		{"/learnings/1/forget", nil, "in no prompt"},
+		{"/learnings/1/remember", nil, "remembered"},
+		{"/sessions/" + session + "/skip", nil, "is being stopped"},
+	} {
+		if said := b.done(step.path, step.fields...); !strings.Contains(said, step.said) {
+			t.Errorf("%s: %q, want %q", step.path, said, step.said)
+		}
+	}
+	if page := b.get("/inbox"); !strings.Contains(page, "Nothing waits for you") {
+		t.Errorf("something still waits:\n%s", page)
+	}
+	has(t, b.get("/learnings"), "Tests need Redis", "pinned")
+	for path, status := range map[string]int{
+		"/amendments/1/decide": http.StatusConflict, "/permissions/1/decide": http.StatusConflict, "/amendments/9/rollback": http.StatusNotFound,
+		"/learnings/1/reconcile": http.StatusConflict, "/learnings/1/nonsense": http.StatusNotFound, "/sessions/ffffffff/skip": http.StatusNotFound,
+	} {
+		if w := b.post(path, "verdict", map[bool]string{true: "allow", false: "approve"}[strings.HasPrefix(path, "/perm")]); w.Code != status {
+			t.Errorf("%s again: %d, want %d\n%s", path, w.Code, status, w.Body)
+		}
+	}
+}
+
+// TestTheRunIsControlled as by the commands.
+func TestTheRunIsControlled(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := s.browser().signIn()
+	if w := b.post("/run/pause"); w.Code != http.StatusConflict {
+		t.Errorf("pausing no run: %d", w.Code)
+	}
+	s.write(func(tx *store.Tx) error {
+		_, err := tx.StartRun(1, ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxSeconds: 60})
+		return err
+	})
+	has(t, b.get("/"), "running", "0 of 9", "Pause")
+	for path, want := range map[string]string{"/run/pause": ralph.ControlPause, "/run/stop": ralph.ControlStop} {
+		b.done(path)
+		s.write(func(tx *store.Tx) error {
+			run, _, err := tx.LastRun()
+			if run.Control != want {
+				t.Errorf("%s: the run is told %q", path, run.Control)
+			}
+			return err
+		})
+	}
+	has(t, b.get("/runs"), "Run 1")
+	has(t, b.get("/runs/1"), "of 9")
+}
+
+func TestFeaturesShowHowFarTheyAre(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	name := `login/out & "<more>"`
+	s.write(func(tx *store.Tx) error { return tx.PutFeature(ralph.Feature{Name: name, Description: "Getting in."}) })
+	s.addTask(ralph.Task{Title: "One", Feature: name})
+	b := s.browser()
+	page := b.get("/features")
+	has(t, page, "0 of 1 task completed")
+	link := regexp.MustCompile(`href="(/feature\?[^"]+)"`).FindStringSubmatch(page)
+	if link == nil {
+		t.Fatal("there is no link")
+	}
+	has(t, b.get(link[1]), "Getting in.", "Pending")
+	board := regexp.MustCompile(`href="(/board[^"]+)"`).FindStringSubmatch(b.get(link[1]))
+	has(t, b.get(strings.ReplaceAll(board[1], "&amp;", "&")), "TASK-1")
+}

@@ -1,0 +1,280 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+
+	"ralph"
+	"ralph/internal/report"
+	"ralph/internal/text"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// timelineCards is how many comments and signals are on a page of a timeline.
+const timelineCards = 50
+
+// taskSessions is how many sessions a task's page lists.
+const taskSessions = 20
+
+// A taskView is a task's page.
+type taskView struct {
+	Task       ralph.Task
+	DependsOn  []ralph.Task
+	Session    *ralph.Session // that works on it now
+	Sessions   []ralph.Session
+	Receipt    report.Receipt
+	Cards      []card
+	Pager      pager
+	Filter     filter
+	Amendments []amendment
+	Kinds      []ralph.CommentKind
+}
+
+// A filter is what of a timeline is shown.
+type filter struct {
+	Show     string     // "signals", "comments", "open", or "" for all
+	Verb     ralph.Verb // "" for all
+	Session  string
+	Counts   map[ralph.Verb]int // under "" what is no signal
+	Verbs    []ralph.Verb       // that were said
+	Sessions []ralph.Session
+	Any      bool // something is left out
+}
+
+func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return view{}, err
+	}
+	v := taskView{Kinds: ralph.CommentKinds}
+	if v.Task, err = tx.Task(id); err != nil {
+		return view{}, err
+	}
+	for _, on := range v.Task.DependsOn {
+		t, err := tx.Task(on)
+		if err != nil {
+			return view{}, err
+		}
+		v.DependsOn = append(v.DependsOn, t)
+	}
+	all, err := tx.Sessions(store.SessionFilter{Task: id})
+	if err != nil {
+		return view{}, err
+	}
+	v.Sessions = all[:min(len(all), taskSessions)]
+	if len(all) > 0 {
+		if all[0].CompletedAt.IsZero() {
+			v.Session = &all[0]
+		}
+		oldest := slices.Clone(all)
+		slices.Reverse(oldest)
+		v.Receipt = report.New(oldest, map[int64]ralph.Task{id: v.Task}, nil).Tasks[0]
+	}
+	if v.Amendments, err = amendmentsOf(tx, v.Task); err != nil {
+		return view{}, err
+	}
+	if err := v.addTimeline(tx, r); err != nil {
+		return view{}, err
+	}
+	return view{title: "TASK-" + r.PathValue("id") + " " + text.Line(v.Task.Title, 80), name: "task", nav: "/board", task: id, live: true, body: v}, nil
+}
+
+// addTimeline adds the page of the timeline that is asked for.
+func (v *taskView) addTimeline(tx *store.Tx, r *http.Request) (err error) {
+	q := r.URL.Query()
+	v.Filter = filter{Show: q.Get("show"), Verb: ralph.Verb(q.Get("verb")), Sessions: v.Sessions}
+	if v.Filter.Counts, err = tx.Said(v.Task.ID); err != nil {
+		return err
+	}
+	for _, verb := range ralph.Verbs {
+		if v.Filter.Counts[verb] > 0 {
+			v.Filter.Verbs = append(v.Filter.Verbs, verb)
+		}
+	}
+	f := store.CommentFilter{
+		NoSignals: v.Filter.Show == "comments", NoComments: v.Filter.Show == "signals", Open: v.Filter.Show == "open",
+		Limit: timelineCards + 1, Skip: (pageOf(r) - 1) * timelineCards,
+	}
+	if slices.Contains(ralph.Verbs, v.Filter.Verb) {
+		f.Verbs = []ralph.Verb{v.Filter.Verb}
+	}
+	if s := q.Get("session"); s != "" {
+		session, err := tx.Session(s)
+		if err != nil {
+			return err
+		}
+		f.Session, v.Filter.Session = session.ID, session.ID
+	}
+	v.Filter.Any = v.Filter.Show != "" || f.Verbs != nil || f.Session != ""
+	list, err := tx.Timeline(v.Task.ID, f)
+	if err != nil {
+		return err
+	}
+	more := len(list) > timelineCards
+	if more {
+		list = list[1:] // the oldest: it only says that there is more
+	}
+	v.Pager = newPager(r, more)
+	v.Cards, err = cards(tx, v.Task, list)
+	return err
+}
+
+// A card is a comment or a signal as it is shown, with its replies.
+type card struct {
+	ralph.Comment
+	Look    look
+	Note    string // beside the verb: "blocking", "warning, security"
+	Fields  []field
+	Options []option
+	Replies []card
+	Can     string // what a person can do with it: "answer", "decide", "resolve", "suggestion", or ""
+	Sort    string // of a suggestion
+	Review  []string
+}
+
+// An option is an answer that an agent offers.
+type option struct {
+	Text      string
+	Preferred bool
+}
+
+// cards are comments as they are shown: replies below what they reply to.
+func cards(tx *store.Tx, t ralph.Task, comments []ralph.Comment) (list []card, err error) {
+	at := map[int64]int{}
+	for _, c := range ralph.Threads(comments) {
+		k, err := newCard(tx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		if c.ParentID != nil {
+			if i, ok := at[*c.ParentID]; ok {
+				list[i].Replies = append(list[i].Replies, k)
+				continue
+			}
+		}
+		at[c.ID] = len(list)
+		list = append(list, k)
+	}
+	return list, nil
+}
+
+func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
+	k = card{Comment: c, Look: verbs[c.Verb]}
+	if c.Verb == "" {
+		if c.ParentID == nil {
+			k.Review, err = tx.Review(c.ID)
+		}
+		k.Can = canSettle(c, len(k.Review) > 0)
+		return k, err
+	}
+	p, err := signals.Parse(c.Verb, c.Payload)
+	if err != nil {
+		// Another version of ralph wrote it; its text says what it says.
+		k.Fields = []field{{"", c.Body}}
+		return k, nil
+	}
+	k.say(p)
+	dead := t.Status == ralph.Cancelled || t.Status == ralph.Rejected
+	switch {
+	case c.Verb == ralph.VerbAsk && c.Answer == nil && !dead:
+		k.Can = "answer"
+	case c.Verb == ralph.VerbSuggest && c.ResolvedAt.IsZero() && k.Sort != "new_task":
+		k.Can = "suggestion"
+	case c.Verb == ralph.VerbFlag && c.ResolvedAt.IsZero(), c.Holding && c.Verb != ralph.VerbAsk:
+		k.Can = "resolve"
+	}
+	return k, nil
+}
+
+// canSettle is what a person can do with a comment that is no signal.
+func canSettle(c ralph.Comment, review bool) string {
+	switch {
+	case !c.ResolvedAt.IsZero() || c.ParentID != nil:
+		return ""
+	case c.Kind == ralph.Nack || review:
+		return "decide"
+	case c.Kind == ralph.Blocker || c.Kind == ralph.Question:
+		return "resolve"
+	}
+	return ""
+}
+
+// say fills in what a signal says.
+func (k *card) say(p signals.Payload) {
+	add := func(name, text string) {
+		if text != "" {
+			k.Fields = append(k.Fields, field{name, text})
+		}
+	}
+	switch p := p.(type) {
+	case signals.Done:
+		add("", p.Summary)
+	case signals.Partial:
+		add("", p.Summary)
+		add("Remaining", p.Remaining)
+	case signals.Stuck:
+		add("", p.Reason)
+	case signals.Ask:
+		k.Note = "not blocking"
+		if p.IsBlocking() {
+			k.Note = "blocking"
+		}
+		add("", p.Question)
+		k.Options = options(p.Options, p.Preferred)
+	case signals.Flag:
+		k.Note = p.Severity + ", " + p.Category
+		add("", p.What)
+	case signals.Learned:
+		k.Note = p.Kind + ", " + p.EffectiveScope()
+		add("", p.Text)
+		add("Rationale", p.Rationale)
+	case signals.Suggest:
+		k.Note, k.Sort = p.Kind, p.Kind
+		add("", p.What)
+		add("Why", p.Why)
+		add("Feature", p.Feature)
+	case signals.Blocked:
+		k.Note = p.Kind
+		add("", p.On)
+		add("Detail", p.Detail)
+	}
+}
+
+// options are the answers that are offered, the preferred one marked; it may be
+// none of the others.
+func options(list []string, preferred string) (out []option) {
+	found := preferred == ""
+	for _, o := range list {
+		out = append(out, option{o, o == preferred})
+		found = found || o == preferred
+	}
+	if !found {
+		out = append([]option{{preferred, true}}, out...)
+	}
+	return out
+}
+
+// An amendment with what it changes.
+type amendment struct {
+	ralph.Amendment
+	Diff []string
+}
+
+// amendmentsOf are a task's amendments, the newest first.
+func amendmentsOf(tx *store.Tx, t ralph.Task) (list []amendment, err error) {
+	all, err := tx.Amendments(store.AmendmentFilter{Task: t.ID})
+	slices.Reverse(all)
+	for _, m := range all {
+		list = append(list, newAmendment(m, t))
+	}
+	return list, err
+}
+
+func newAmendment(m ralph.Amendment, t ralph.Task) amendment {
+	before := m.Patch.Of(t)
+	if m.Before != nil {
+		before = *m.Before
+	}
+	return amendment{m, m.Patch.Diff(before)}
+}

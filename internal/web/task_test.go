@@ -1,0 +1,163 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+const session = "0c0ffee0-0000-4000-8000-000000000001"
+
+func TestAQuestionIsAnswered(t *testing.T) {
+	t.Parallel()
+	for name, fields := range map[string][]string{
+		"with an option":        {"option", "return 0"},
+		"in a person's words":   {"text", "return 0"},
+		"and the option counts": {"option", "return 0", "text", "half a thought"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			id := s.addTask(ralph.Task{Title: "Divide"})
+			s.start(id, session)
+			ask := s.say(id, session, signals.Ask{Question: "What if **B** is 0?", Options: []string{"return 0", "exit 1"}, Preferred: "exit 1", Blocking: new(true)})
+			b := s.browser()
+			page := b.get("/tasks/1")
+			has(t, page, "What if <strong>B</strong> is 0?", "signal yellow", "Ask", "blocking", "return 0", "preferred", "Sign in")
+			if strings.Contains(page, "<button name=\"option\"") {
+				t.Error("a stranger has a button to answer")
+			}
+			b.signIn()
+			has(t, b.get("/tasks/1"), `name="option" value="exit 1" formnovalidate class="choice preferred"`, fmt.Sprintf("/comments/%d/answer", ask))
+			has(t, b.done(fmt.Sprintf("/comments/%d/answer", ask), fields...), "Settled")
+			c := s.commentNow(ask)
+			if c.Answer == nil || *c.Answer != "return 0" {
+				t.Errorf("the answer is %v", c.Answer)
+			}
+			if w := b.post(fmt.Sprintf("/comments/%d/answer", ask), "text", "again"); w.Code != http.StatusConflict {
+				t.Errorf("answered twice: %d", w.Code)
+			} else {
+				has(t, w.Body.String(), "answered already", "again")
+			}
+			has(t, b.get("/tasks/1"), "Answered:", "ada")
+		})
+	}
+}
+
+func TestATimelineIsFiltered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "Parse"})
+	s.start(id, session)
+	s.say(id, session, signals.Learned{Text: "learned-this", Kind: "discovery"})
+	s.say(id, session, signals.Flag{What: "flagged-this", Severity: "warning", Category: "bug"})
+	s.write(func(tx *store.Tx) error {
+		_, err := tx.AddComment(ralph.Comment{TaskID: id, Author: "ada", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "said-this"})
+		return err
+	})
+	b := s.browser()
+	for query, want := range map[string][]string{
+		"":                     {"learned-this", "flagged-this", "said-this"},
+		"?show=signals":        {"learned-this", "flagged-this"},
+		"?show=comments":       {"said-this"},
+		"?verb=flag":           {"flagged-this"},
+		"?session=" + session:  {"learned-this", "flagged-this"},
+		"?show=open":           {"flagged-this"},
+		"?verb=nonsense&page=": {"learned-this", "flagged-this", "said-this"},
+	} {
+		page := b.get("/tasks/1" + query)
+		for _, text := range []string{"learned-this", "flagged-this", "said-this"} {
+			wanted := strings.Contains(strings.Join(want, " "), text)
+			if strings.Contains(page, text) != wanted {
+				t.Errorf("%q: %s is shown: %v, want %v", query, text, !wanted, wanted)
+			}
+		}
+	}
+}
+
+func TestALongTimelineHasPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "Talk"})
+	s.write(func(tx *store.Tx) error {
+		for i := range 120 {
+			if _, err := tx.AddComment(ralph.Comment{TaskID: id, Author: "ada", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: fmt.Sprintf("word %d.", i)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	b := s.browser()
+	for page, want := range map[string][2]string{"": {"word 70.", "word 119."}, "?page=2": {"word 20.", "word 69."}, "?page=3": {"word 0.", "word 19."}} {
+		text := b.get("/tasks/1" + page)
+		has(t, text, want[0], want[1])
+		if n := strings.Count(text, `<article class="card`); n != 50 && page != "?page=3" || n > 50 {
+			t.Errorf("%q has %d cards", page, n)
+		}
+	}
+}
+
+func TestWhatAPersonDoesToATask(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "One"})
+	proposed := s.addTask(ralph.Task{Title: "Suggested", Status: ralph.Proposed, Origin: ralph.ByAgent})
+	refused := s.addTask(ralph.Task{Title: "Suggested too", Status: ralph.Proposed, Origin: ralph.ByAgent})
+	b := s.browser().signIn()
+	steps := []struct {
+		path   string
+		fields []string
+		task   int64
+		want   ralph.Status
+	}{
+		{"/tasks/1/comment", []string{"kind", "blocker", "text", "wait for the contract", "rationale", "it is not signed"}, id, ralph.Blocked},
+		{"/tasks/1/unblock", nil, id, ralph.Pending},
+		{"/tasks/1/cancel", nil, id, ralph.Cancelled},
+		{"/tasks/1/retry", nil, id, ralph.Pending},
+		{"/tasks/2/approve", nil, proposed, ralph.Pending},
+		{"/tasks/3/reject", []string{"text", "out of scope"}, refused, ralph.Rejected},
+	}
+	for _, step := range steps {
+		b.done(step.path, step.fields...)
+		if got := s.taskNow(step.task).Status; got != step.want {
+			t.Errorf("after %s the task is %s, want %s", step.path, got, step.want)
+		}
+	}
+	// The same rules as the commands'.
+	for path, status := range map[string]int{"/tasks/2/approve": 409, "/tasks/2/retry": 409, "/tasks/99/retry": 404, "/tasks/x/retry": 404, "/comments/99/answer": 404} {
+		if w := b.post(path, "text", "x"); w.Code != status {
+			t.Errorf("%s: %d, want %d", path, w.Code, status)
+		}
+	}
+	if w := b.post("/tasks/1/comment", "kind", "blocker", "text", "no reason given"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("a blocker without a rationale: %d", w.Code)
+	} else {
+		has(t, w.Body.String(), "rationale", "no reason given")
+	}
+}
+
+func TestAProposalToCancelIsDecidedOn(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[string]ralph.Status{"approve": ralph.Cancelled, "refuse": ralph.Pending} {
+		s := newSite(t)
+		id := s.addTask(ralph.Task{Title: "One"})
+		var nack int64
+		s.write(func(tx *store.Tx) (err error) {
+			nack, err = tx.AddComment(ralph.Comment{TaskID: id, Author: "reviewer", AuthorKind: ralph.ByAgent, Kind: ralph.Nack, Body: "obsolete", Rationale: "it is there"})
+			return err
+		})
+		b := s.browser().signIn()
+		if w := b.post(fmt.Sprintf("/comments/%d/settle", nack), "text", "well"); w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("without a verdict: %d", w.Code)
+		}
+		b.done(fmt.Sprintf("/comments/%d/settle", nack), "verdict", verdict)
+		if got := s.taskNow(id).Status; got != want {
+			t.Errorf("%s: the task is %s, want %s", verdict, got, want)
+		}
+	}
+}

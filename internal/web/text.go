@@ -1,0 +1,40 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+)
+
+// span is a time in seconds for people.
+func span(seconds float64) string { return text.Span(max(0, seconds)) }
+
+// moment is a time as it is shown: of today without the date.
+func moment(t, now ralph.Time) string {
+	at, here := t.Local(), now.Local()
+	switch {
+	case t.IsZero():
+		return ""
+	case at.Format(time.DateOnly) == here.Format(time.DateOnly):
+		return at.Format("15:04")
+	case at.Year() == here.Year():
+		return at.Format("Jan 2, 15:04")
+	}
+	return at.Format("Jan 2 2006, 15:04")
+}
+
+// number is a count with its thousands apart.
+func number(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+// plural is a number of things.
+func plural(n int, one string) string {
+	return number(int64(n)) + " " + text.Plural(n, one)
+}

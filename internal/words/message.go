@@ -1,0 +1,67 @@
+package words
+
+import (
+	"fmt"
+
+	"ralph"
+)
+
+// A Message tells people of an event who may be somewhere else.
+type Message struct {
+	Title   string
+	Text    string
+	Command string // what a person may type then
+}
+
+// Long is an event as a message. title is its task's; body that of the comment that an
+// event tells of. It is empty for what nobody is told of.
+func Long(e ralph.Event, told ralph.EventPayload, title, body string) (m Message) {
+	of := func(what string) string { return fmt.Sprintf("TASK-%d %s: %s", e.TaskID, what, title) }
+	switch p := told.(type) {
+	case ralph.SignalGiven:
+		said, err := Read(p)
+		switch {
+		case err != nil:
+		case p.Verb == ralph.VerbAsk:
+			return Message{of("asks"), question(said), fmt.Sprintf("ralph answer %d TEXT", p.CommentID)}
+		case p.Verb == ralph.VerbFlag:
+			return Message{
+				of("flags a " + said.Severity + " problem"), said.Category + ": " + said.What,
+				fmt.Sprintf("ralph comment %d TEXT", e.TaskID),
+			}
+		}
+	case ralph.CommentAdded:
+		return Message{of("asks"), body, fmt.Sprintf("ralph comment %d TEXT --reply-to %d", e.TaskID, p.CommentID)}
+	case ralph.TaskStatusChanged:
+		switch m.Text = p.Reason; p.To {
+		case ralph.Completed:
+			m.Title = of("completed")
+		case ralph.Failed:
+			m.Title, m.Command = of("failed"), fmt.Sprintf("ralph task retry %d", e.TaskID)
+		case ralph.Blocked:
+			m.Title, m.Command = of("is blocked"), "ralph inbox"
+		}
+	case ralph.RunWaiting:
+		m.Title = "The agent is unavailable"
+		m.Text = fmt.Sprintf("%s\nThe run waits until %s.", p.Reason, p.Until)
+	case ralph.RunEnded:
+		m.Title, m.Command = fmt.Sprintf("Run %d ended", e.RunID), "ralph inbox"
+		m.Text = fmt.Sprintf("%s\n%d sessions on %d tasks, $%.2f, exit status %d",
+			p.Reason, p.Sessions, p.Tasks, p.CostUSD, p.ExitStatus)
+	}
+	return m
+}
+
+func question(s Signal) string {
+	all := s.Question
+	for _, o := range s.Options {
+		all += "\n- " + o
+		if o == s.Preferred {
+			all += " (preferred)"
+		}
+	}
+	if !s.Blocking {
+		all += "\nThe work goes on meanwhile."
+	}
+	return all
+}
