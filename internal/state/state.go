@@ -274,14 +274,22 @@ func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
 // IntactAfter is db.Intact when a run has ended. An error may be the beginning of a
 // repository's removal, which comes to the database last: that gets a moment to show.
 func IntactAfter(db *store.DB, err error) error {
+	if err == nil {
+		return db.Intact()
+	}
+	return soon(db.Intact)
+}
+
+// soon is what a look finds within a second, in which a removal that has begun goes on.
+func soon(look func() error) error {
 	const looks, every = 10, 100 * time.Millisecond
 	for range looks {
-		if gone := db.Intact(); gone != nil || err == nil {
-			return gone
+		if found := look(); found != nil {
+			return found
 		}
 		time.Sleep(every)
 	}
-	return db.Intact()
+	return look()
 }
 
 // Lost is err, or what there is to say of a run whose database was taken away under it.
@@ -291,7 +299,8 @@ func (h *Home) Lost(ctx context.Context, db *store.DB, tree *worktree.Tree, err 
 	if gone == nil {
 		return err
 	}
-	if repository := tree.Intact(); repository != nil {
+	// The database may be the first that goes of a repository, which what is saved must not share.
+	if repository := soon(tree.Intact); repository != nil {
 		gone = fmt.Errorf("%w, and with it %w", repository, gone)
 	}
 	if !Exists(filepath.Dir(h.State)) { // a git directory is not for ralph to make
