@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -36,7 +38,7 @@ func newAmendmentList(a *app) *cobra.Command {
 			return tx.Amendments(f)
 		}, func(w io.Writer, m ralph.Amendment) {
 			fmt.Fprintf(w, "%4d  TASK-%-4d %-10s %-24s %s\n", m.ID, m.TaskID, m.Status,
-				strings.Join(m.Patch.Keys(), ", "), oneLine(m.Rationale, 200))
+				strings.Join(m.Patch.Keys(), ", "), text.Line(m.Rationale, 200))
 		})
 	})
 	cmd.Flags().StringVar(&task, "task", "", "only this task's")

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -37,7 +39,7 @@ func sayClaimed(w io.Writer, v mcpserver.Claimed, registered bool) {
 	rule := strings.Repeat("─", 62)
 	fmt.Fprintf(w, "Claimed task TASK-%d", v.TaskID)
 	if v.Branch != "" {
-		fmt.Fprintf(w, " on branch %s", oneLine(v.Branch, 100))
+		fmt.Fprintf(w, " on branch %s", text.Line(v.Branch, 100))
 	}
 	fmt.Fprintln(w)
 	if v.MCP != nil {
@@ -46,7 +48,7 @@ func sayClaimed(w io.Writer, v mcpserver.Claimed, registered bool) {
 			fmt.Fprintf(w, "  - %s\n", t)
 		}
 	}
-	fmt.Fprintf(w, "\n%s\nCopy this into the chat:\n\n%s%s\n", rule, printable(v.Prompt), rule)
+	fmt.Fprintf(w, "\n%s\nCopy this into the chat:\n\n%s%s\n", rule, text.Visible(v.Prompt), rule)
 	if v.MCP == nil && !registered {
 		fmt.Fprintln(w, "TIP: `ralph init-mcp` gives a chat in this project ralph's tools.")
 	}
@@ -81,11 +83,11 @@ func newTaskComplete(a *app) *cobra.Command {
 			}
 			if refused != "" {
 				return &ralph.ExitError{
-					Status: ralph.ExitFailed, Err: errors.New(strings.TrimRight(printable(refused), "\n")),
+					Status: ralph.ExitFailed, Err: errors.New(strings.TrimRight(text.Visible(refused), "\n")),
 				}
 			}
 			return a.say(v, "%s is %s: %s\n%d learnings, %d commits, %d files",
-				v.Task, v.Status, oneLine(v.Reason, 400), v.Learnings, len(v.Commits), len(v.Files))
+				v.Task, v.Status, text.Line(v.Reason, 400), v.Learnings, len(v.Commits), len(v.Files))
 		})
 	}))
 	cmd.Flags().StringArrayVar(&c.Learnings, "learning", nil, "what helps on other tasks (repeatable)")
@@ -101,7 +103,7 @@ func newTaskRelease(a *app) *cobra.Command {
 				return err
 			}
 			return a.say(map[string]any{"task_id": id, "status": d.Status, "status_reason": d.StatusReason},
-				"TASK-%d is yours no more; it is %s: %s", id, d.Status, oneLine(d.StatusReason, 400))
+				"TASK-%d is yours no more; it is %s: %s", id, d.Status, text.Line(d.StatusReason, 400))
 		})
 	}))
 }

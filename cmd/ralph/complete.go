@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -18,23 +20,23 @@ var completions = map[string]func(tx *store.Tx) ([]string, error){
 	"TASK": completeTasks,
 	"FEATURE": func(tx *store.Tx) ([]string, error) {
 		list, err := tx.Features()
-		return collect(list, err, func(f ralph.Feature) string { return f.Name + "\t" + oneLine(f.Description, 60) })
+		return collect(list, err, func(f ralph.Feature) string { return f.Name + "\t" + text.Line(f.Description, 60) })
 	},
 	"DISCIPLINE": func(tx *store.Tx) ([]string, error) {
 		list, err := tx.Disciplines()
-		return collect(list, err, func(d ralph.Discipline) string { return d.Name + "\t" + oneLine(d.Instructions, 60) })
+		return collect(list, err, func(d ralph.Discipline) string { return d.Name + "\t" + text.Line(d.Instructions, 60) })
 	},
 	"SESSION": func(tx *store.Tx) ([]string, error) {
 		list, err := tx.Sessions(store.SessionFilter{Limit: 50})
 		return collect(list, err, func(s ralph.Session) string {
-			return fmt.Sprintf("%.8s\tTASK-%d, %s", s.ID, s.TaskID, oneLine(s.Reason, 60))
+			return fmt.Sprintf("%.8s\tTASK-%d, %s", s.ID, s.TaskID, text.Line(s.Reason, 60))
 		})
 	},
 	"COMMENT": func(tx *store.Tx) ([]string, error) {
 		inbox, err := tx.Inbox()
 		inbox = slices.DeleteFunc(inbox, func(i store.InboxItem) bool { return i.Ref.Of != store.OfComment })
 		return collect(inbox, err, func(i store.InboxItem) string {
-			return fmt.Sprintf("%d\t%s: %s", i.Ref.ID, ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 60))
+			return fmt.Sprintf("%d\t%s: %s", i.Ref.ID, ralph.Named(i.Kind, i.TaskID), text.Line(i.Text, 60))
 		})
 	},
 }
@@ -42,7 +44,7 @@ var completions = map[string]func(tx *store.Tx) ([]string, error){
 func completeTasks(tx *store.Tx) ([]string, error) {
 	tasks, err := tx.Tasks(store.TaskFilter{})
 	return collect(tasks, err, func(t ralph.Task) string {
-		return fmt.Sprintf("%d\t%s: %s", t.ID, t.Status, oneLine(t.Title, 60))
+		return fmt.Sprintf("%d\t%s: %s", t.ID, t.Status, text.Line(t.Title, 60))
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -48,7 +50,7 @@ func putting[T any](a *app, s *named[T], edit bool) *cobra.Command {
 				return v, err
 			}
 			return s.show(tx, args[0])
-		}, func(w io.Writer, _ T) { fmt.Fprintf(w, "%s %s %s\n", s.noun, oneLine(args[0], 100), done) })
+		}, func(w io.Writer, _ T) { fmt.Fprintf(w, "%s %s %s\n", s.noun, text.Line(args[0], 100), done) })
 	})
 }
 
@@ -81,14 +83,14 @@ func newDiscipline(a *app) *cobra.Command {
 	}
 	list := listing(a, "list", (*store.Tx).Disciplines,
 		func(w io.Writer, d ralph.Discipline) {
-			fmt.Fprintf(w, "%-20s %-10s %s\n", oneLine(d.Name, 100), oneLine(d.Model, 100), oneLine(d.Instructions, 80))
+			fmt.Fprintf(w, "%-20s %-10s %s\n", text.Line(d.Name, 100), text.Line(d.Model, 100), text.Line(d.Instructions, 80))
 		})
 	show := newCommand("show NAME", func(cmd *cobra.Command, args []string) error {
 		d, err := read(cmd.Context(), a, func(tx *store.Tx) (ralph.Discipline, error) { return tx.Discipline(args[0]) })
 		if err != nil {
 			return err
 		}
-		return a.say(d, "%s  %s\n%s", oneLine(d.Name, 100), oneLine(d.Model, 100), printable(d.Instructions))
+		return a.say(d, "%s  %s\n%s", text.Line(d.Name, 100), text.Line(d.Model, 100), text.Visible(d.Instructions))
 	})
 	remove := removing(a, (*store.Tx).RemoveDiscipline)
 	return noun("discipline", put(false), put(true), list, show, remove)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -34,7 +36,7 @@ func newFeature(a *app) *cobra.Command {
 	}
 	list := listing(a, "list", (*store.Tx).Features,
 		func(w io.Writer, f ralph.Feature) {
-			fmt.Fprintf(w, "%-20s %s\n", oneLine(f.Name, 100), oneLine(f.Description, 100))
+			fmt.Fprintf(w, "%-20s %s\n", text.Line(f.Name, 100), text.Line(f.Description, 100))
 		})
 	remove := removing(a, (*store.Tx).RemoveFeature)
 	return noun("feature", put(false), put(true), list, newFeatureShow(a), remove)

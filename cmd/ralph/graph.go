@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -47,7 +49,7 @@ func drawGraph(tasks []ralph.Task, format string) string {
 	var b strings.Builder
 	b.WriteString(d.begin)
 	for _, t := range tasks {
-		label := fmt.Sprintf("TASK-%d %s (%s)", t.ID, oneLine(t.Title, 60), t.Status)
+		label := fmt.Sprintf("TASK-%d %s (%s)", t.ID, text.Line(t.Title, 60), t.Status)
 		if format == "mermaid" {
 			label = strings.ReplaceAll(label, `"`, "#quot;")
 		}

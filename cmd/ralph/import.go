@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph/internal/exchange"
@@ -96,7 +98,7 @@ func inFile(name string, err error) error {
 	var line *store.ImportError
 	switch {
 	case errors.As(err, &bad) && bad.Line > 0:
-		return fmt.Errorf("%s:%d: %s", name, bad.Line, oneLine(bad.Problem, 500))
+		return fmt.Errorf("%s:%d: %s", name, bad.Line, text.Line(bad.Problem, 500))
 	case errors.As(err, &line) && line.Line > 0:
 		return fmt.Errorf("%s:%d: %w", name, line.Line, line.Err)
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -47,7 +49,7 @@ func newLearningList(a *app) *cobra.Command {
 			for _, l := range list {
 				sayLearning(w, l)
 				if why := l.Stale(newest, loop.Gone(root, l)); why != "" {
-					fmt.Fprintf(w, "      sinks: %s\n", oneLine(why, 200))
+					fmt.Fprintf(w, "      sinks: %s\n", text.Line(why, 200))
 				}
 			}
 		})
@@ -74,7 +76,7 @@ func sayLearning(w io.Writer, l ralph.Learning) {
 		marks += ", forgotten"
 	}
 	fmt.Fprintf(w, "%4d  %s (%s, %s, seen %d×%s)\n",
-		l.ID, oneLine(l.Text, 300), l.Kind, oneLine(where, 60), l.TimesSeen, marks)
+		l.ID, text.Line(l.Text, 300), l.Kind, text.Line(where, 60), l.TimesSeen, marks)
 }
 
 // forgotten is the status of a learning that goes into no prompt any more.
@@ -96,7 +98,7 @@ func newLearningShow(a *app) *cobra.Command {
 		}, func(w io.Writer, l ralph.Learning) {
 			sayLearning(w, l)
 			if l.Rationale != "" {
-				fmt.Fprintf(w, "      because: %s\n", oneLine(l.Rationale, 500))
+				fmt.Fprintf(w, "      because: %s\n", text.Line(l.Rationale, 500))
 			}
 			for _, id := range append(slices.Clone(l.ContradictedBy), l.Contradicts...) {
 				fmt.Fprintf(w, "      in conflict with learning %d "+

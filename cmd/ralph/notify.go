@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph/internal/beside"
@@ -40,7 +42,7 @@ func (a *app) sayNotified(results []notify.TestResult) error {
 			line := "ok"
 			switch {
 			case r.Error != "":
-				line = "FAILED " + oneLine(r.Error, 400)
+				line = "FAILED " + text.Line(r.Error, 400)
 			case r.Signed:
 				line = "ok, signed"
 			}

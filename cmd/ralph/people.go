@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph/internal/state"
@@ -118,7 +120,7 @@ func (a *app) refuseInSession(ctx context.Context, instead string) error {
 	if err != nil || !state.Exists(home.File(state.Database)) {
 		return nil //nolint:nilerr // there is no queue to decide on; what is wrong the command itself says
 	}
-	command := oneLine(strings.Join(append([]string{"ralph"}, os.Args[1:]...), " "), 200)
+	command := text.Line(strings.Join(append([]string{"ralph"}, os.Args[1:]...), " "), 200)
 	name, err := home.Inside(ctx, a.environ, command)
 	if name == "" && err == nil {
 		return nil // its session is another project's

@@ -199,11 +199,6 @@ func level(e ralph.Event) slog.Level {
 	return slog.LevelInfo
 }
 
-// oneLine cuts text to one line of at most n characters, what hides in it made visible.
-func oneLine(s string, n int) string {
-	return text.Line(s, n)
-}
-
 // summary says what a run came to: per task what happened and why, what waits
 // for people, cost and time.
 func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result) error {
@@ -255,21 +250,21 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 	fmt.Fprintln(w)
 	for _, id := range order {
 		l := lines[id]
-		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, oneLine(l.task.Title, 80), oneLine(l.task.StatusReason, 300), text.Count(l.sessions, "session"), dollars(l.cost))
+		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, text.Line(l.task.Title, 80), text.Line(l.task.StatusReason, 300), text.Count(l.sessions, "session"), text.Money(l.cost))
 		for _, n := range l.notes {
-			fmt.Fprintf(w, "           ! %s\n", oneLine(n, 400))
+			fmt.Fprintf(w, "           ! %s\n", text.Line(n, 400))
 		}
 		for _, f := range l.flags {
-			fmt.Fprintf(w, "           %s\n", oneLine(f.String(), 300))
+			fmt.Fprintf(w, "           %s\n", text.Line(f.String(), 300))
 		}
 	}
 	if len(inbox) > 0 {
 		fmt.Fprintf(w, "\nwaiting for you (%d, see `ralph inbox`):\n", len(inbox))
 		for _, i := range inbox[:min(len(inbox), 10)] {
-			fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(i.Kind, i.TaskID), oneLine(i.Text, 120), i.Command)
+			fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(i.Kind, i.TaskID), text.Line(i.Text, 120), i.Command)
 		}
 	}
-	fmt.Fprintf(w, "\n%s on %s, %s, %s\n", text.Count(run.Sessions, "session"), text.Count(run.Tasks, "task"), dollars(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
+	fmt.Fprintf(w, "\n%s on %s, %s, %s\n", text.Count(run.Sessions, "session"), text.Count(run.Tasks, "task"), text.Money(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
 	for i, r := range result.Reasons {
 		prefix := "ended: "
 		if i > 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -61,19 +63,19 @@ func sayReplay(w io.Writer, s ralph.Session, r replay.Replay) {
 		} else {
 			last = name
 		}
-		fmt.Fprintf(w, "%-11s %s\n", name, oneLine(step.Text, 500))
+		fmt.Fprintf(w, "%-11s %s\n", name, text.Line(step.Text, 500))
 	}
 	if len(r.Differences) == 0 {
 		fmt.Fprintln(w, "\nToday's rules decide as was decided then.")
 		return
 	}
-	fmt.Fprintf(w, "\nThen it was %s: %s\nToday's rules decide differently:\n", r.Then.Status, oneLine(r.Then.Reason, 500))
+	fmt.Fprintf(w, "\nThen it was %s: %s\nToday's rules decide differently:\n", r.Then.Status, text.Line(r.Then.Reason, 500))
 	sayDifferences(w, r)
 }
 
 func sayDifferences(w io.Writer, r replay.Replay) {
 	for _, d := range r.Differences {
-		fmt.Fprintf(w, "  %s\n", oneLine(d, 500))
+		fmt.Fprintf(w, "  %s\n", text.Line(d, 500))
 	}
 }
 

@@ -350,7 +350,7 @@ func plan(ctx context.Context, out io.Writer, l *loop.Loop) error {
 	fmt.Fprintf(&w, "queue: %d pending", len(queue))
 	for i, t := range queue {
 		if l.Task == 0 && i < 5 || t.ID == l.Task {
-			fmt.Fprintf(&w, "\n  TASK-%d %s", t.ID, oneLine(t.Title, 100))
+			fmt.Fprintf(&w, "\n  TASK-%d %s", t.ID, text.Line(t.Title, 100))
 		}
 	}
 	if len(queue) == 0 {
@@ -381,18 +381,18 @@ const looseNamed = 5
 func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
 	files, branch, err := l.Strangers(ctx, 0)
 	if err != nil {
-		fmt.Fprintf(w, "what is uncommitted cannot be seen: %s\n", oneLine(err.Error(), 300))
+		fmt.Fprintf(w, "what is uncommitted cannot be seen: %s\n", text.Line(err.Error(), 300))
 		return
 	}
 	if branch != "" {
-		fmt.Fprintf(w, "on %s\n", oneLine(branch, 200))
+		fmt.Fprintf(w, "on %s\n", text.Line(branch, 200))
 	}
 	if len(files) == 0 {
 		return
 	}
 	var names []string
 	for _, f := range files[:min(len(files), looseNamed)] {
-		name := oneLine(f.Path, 100)
+		name := text.Line(f.Path, 100)
 		if f.Untracked {
 			name += " (untracked)"
 		}
@@ -409,6 +409,3 @@ func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
 func span(seconds float64) string {
 	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
 }
-
-// dollars is an amount for people.
-func dollars(usd float64) string { return text.Money(usd) }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph/internal/project"
@@ -211,7 +213,7 @@ func sayService(w io.Writer, m systemd.Manager, s systemd.State) {
 	}
 	fmt.Fprintln(w)
 	if s.Text != "" {
-		fmt.Fprintf(w, "  %s\n", oneLine(s.Text, 200))
+		fmt.Fprintf(w, "  %s\n", text.Line(s.Text, 200))
 	}
 	if s.Restarts > 0 {
 		fmt.Fprintf(w, "  systemd has restarted it %d times\n", s.Restarts)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -69,7 +71,7 @@ func listSession(w io.Writer, s show.SessionView) {
 	}
 	fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-22s %-8s %8s %7s %7s  %s\n",
 		s.ID, show.Minute(s.StartedAt.Time), s.TaskID, state, s.Outcome,
-		show.Seconds(show.Total(s.Stays)), dollars(s.CostUSD), show.Thousands(s.Tokens.Sum()), oneLine(s.Reason, 120))
+		show.Seconds(show.Total(s.Stays)), text.Money(s.CostUSD), show.Thousands(s.Tokens.Sum()), text.Line(s.Reason, 120))
 }
 
 // sessionOf finds the session that is named, or else the newest, and where its

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -54,12 +56,12 @@ func sayInfo(w io.Writer, v sessionInfo) {
 		fmt.Fprintln(w)
 	}
 	for _, s := range v.Sessions {
-		fmt.Fprintf(w, "%s %s\n", s.Task.ID, oneLine(s.Task.Title, 100))
+		fmt.Fprintf(w, "%s %s\n", s.Task.ID, text.Line(s.Task.Title, 100))
 		fmt.Fprintf(w, "  claimed   %s by %s", show.Minute(s.ClaimedAt.Time), s.Person)
 		if s.Branch != "" {
-			fmt.Fprintf(w, " on branch %s", oneLine(s.Branch, 100))
+			fmt.Fprintf(w, " on branch %s", text.Line(s.Branch, 100))
 		}
-		fmt.Fprintf(w, "\n  in        %s\n", oneLine(s.Dir, 300))
+		fmt.Fprintf(w, "\n  in        %s\n", text.Line(s.Dir, 300))
 		if s.Progress != nil {
 			fmt.Fprintf(w, "  progress  %s\n", words.Progress(*s.Progress))
 		}
@@ -248,7 +250,7 @@ func (w *chatWatch) introduce(tx *store.Tx, s ralph.Session) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w.app.out, "TASK-%d %s, claimed %s by %s\n", t.ID, oneLine(t.Title, 100), s.StartedAt.Local().Format("15:04:05"), s.Worker)
+	fmt.Fprintf(w.app.out, "TASK-%d %s, claimed %s by %s\n", t.ID, text.Line(t.Title, 100), s.StartedAt.Local().Format("15:04:05"), s.Worker)
 	if s.Progress != nil {
 		_, err = fmt.Fprintf(w.app.out, "%s  %s\n", s.Progress.Timestamp.Local().Format("15:04:05"), words.Progress(*s.Progress))
 	}

@@ -50,7 +50,7 @@ func newSnapshotList(a *app) *cobra.Command {
 		return a.print(list, func(w io.Writer) {
 			for _, s := range list {
 				fmt.Fprintf(w, "%4d  %s  %9s  %s\n", s.ID, s.Created.Local().Format("Jan 2 15:04:05"),
-					text.Count(s.Files, "file"), oneLine(s.Message, 100))
+					text.Count(s.Files, "file"), text.Line(s.Message, 100))
 			}
 		})
 	})
@@ -77,7 +77,7 @@ func (a *app) restore(ctx context.Context, id int64, names []string) error {
 	}
 	return a.print(map[string]any{"restored": files, "saved": before}, func(w io.Writer) {
 		for _, f := range files {
-			fmt.Fprintln(w, oneLine(f, 200))
+			fmt.Fprintln(w, text.Line(f, 200))
 		}
 		undo := ""
 		if before != 0 {

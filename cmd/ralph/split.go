@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -53,7 +55,7 @@ func newSuggestionSplit(a *app) *cobra.Command {
 		}
 		return a.print(map[string]any{"task_id": s.Task.ID, "parts": ids}, func(w io.Writer) {
 			for i, id := range ids {
-				fmt.Fprintf(w, "TASK-%d added: %s\n", id, oneLine(parts[i].Title, 100))
+				fmt.Fprintf(w, "TASK-%d added: %s\n", id, text.Line(parts[i].Title, 100))
 			}
 			fmt.Fprintf(w, "TASK-%d is cancelled\n", s.Task.ID)
 		})

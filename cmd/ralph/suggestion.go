@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"ralph/internal/text"
+
 	"github.com/spf13/cobra"
 
 	"ralph"
@@ -68,7 +70,7 @@ func newSuggestionList(a *app) *cobra.Command {
 		return list, err
 	},
 		func(w io.Writer, s suggestion) {
-			fmt.Fprintf(w, "%-11s TASK-%d %s\n", s.Kind, s.TaskID, oneLine(s.Title, ralph.MaxTitle))
+			fmt.Fprintf(w, "%-11s TASK-%d %s\n", s.Kind, s.TaskID, text.Line(s.Title, ralph.MaxTitle))
 			inbox.Whole(w, "            ", s.What)
 			fmt.Fprintf(w, "            → %s\n", s.Command)
 		})

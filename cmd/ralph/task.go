@@ -63,7 +63,7 @@ func newTaskAdd(a *app) *cobra.Command {
 }
 
 func sayAdded(w io.Writer, t ralph.Task) {
-	fmt.Fprintf(w, "TASK-%d added: %s\n", t.ID, oneLine(t.Title, 100))
+	fmt.Fprintf(w, "TASK-%d added: %s\n", t.ID, text.Line(t.Title, 100))
 }
 
 func newTaskList(a *app) *cobra.Command {
@@ -84,7 +84,7 @@ func newTaskList(a *app) *cobra.Command {
 			}
 			return tx.Tasks(f)
 		}, func(w io.Writer, t ralph.Task) {
-			fmt.Fprintf(w, "TASK-%-5d %-11s P%d  %s\n", t.ID, t.Status, t.Priority, oneLine(t.Title, 100))
+			fmt.Fprintf(w, "TASK-%-5d %-11s P%d  %s\n", t.ID, t.Status, t.Priority, text.Line(t.Title, 100))
 		})
 	})
 	cmd.Flags().StringArrayVar(&statuses, "status", nil, "only tasks of this status (repeatable)")
@@ -97,10 +97,6 @@ func newTaskShow(a *app) *cobra.Command {
 		return showOf(ctx, a, read, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) }, show.Task)
 	}))
 }
-
-// printable is a text with what would steer a terminal, hide, or turn the order of
-// letters around made visible.
-func printable(s string) string { return text.Visible(s) }
 
 func newTaskEdit(a *app) *cobra.Command {
 	var n ralph.Task
@@ -187,7 +183,7 @@ func sayEdited(w io.Writer, e editedTask) {
 	}
 	fmt.Fprintf(w, "TASK-%d changed\n", e.ID)
 	line := func(sign, name, value string) {
-		fmt.Fprintf(w, "  %s %-11s %s\n", sign, name, strings.ReplaceAll(printable(value), "\n", "\n                "))
+		fmt.Fprintf(w, "  %s %-11s %s\n", sign, name, strings.ReplaceAll(text.Visible(value), "\n", "\n                "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Changes)) {
 		c := e.Changes[name]
