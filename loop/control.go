@@ -36,13 +36,14 @@ func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context
 			if err != nil { // the database is busy; the next look will tell
 				control, again = ralph.ControlNone, time.After(step)
 			}
-			if stopping != nil && closed(stopping) {
+			if closed(stopping) {
 				stopping, control = nil, ralph.ControlStop
 			}
-			switch {
-			case control == ralph.ControlStopNow, control == ralph.ControlStop && grace <= 0:
+			now, soon := obeyed(control, grace)
+			if now {
 				return
-			case control == ralph.ControlStop && over == nil:
+			}
+			if soon && over == nil {
 				over = time.After(grace)
 			}
 			select {
@@ -57,6 +58,12 @@ func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context
 		}
 	})
 	return work, func() { cancel(); watch.Wait() }
+}
+
+// obeyed tells whether what people ask for ends what is done now, or when its grace is over.
+func obeyed(control string, grace time.Duration) (now, soon bool) {
+	stop := control == ralph.ControlStop
+	return control == ralph.ControlStopNow || stop && grace <= 0, stop && grace > 0
 }
 
 // interruptibly runs f with a context that ends when the run is to end; what f was

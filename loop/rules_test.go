@@ -40,3 +40,24 @@ func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestWhatPeopleAskEndsWhatIsDoneNowOrSoon(t *testing.T) {
+	for _, tt := range []struct {
+		control   string
+		grace     time.Duration
+		now, soon bool
+	}{
+		{ralph.ControlNone, 0, false, false},
+		{ralph.ControlNone, time.Minute, false, false},
+		{ralph.ControlPause, 0, false, false},
+		{ralph.ControlPause, time.Minute, false, false},
+		{ralph.ControlStop, 0, true, false},
+		{ralph.ControlStop, time.Minute, false, true},
+		{ralph.ControlStopNow, 0, true, false},
+		{ralph.ControlStopNow, time.Minute, true, false},
+	} {
+		if now, soon := obeyed(tt.control, tt.grace); now != tt.now || soon != tt.soon {
+			t.Errorf("%q with a grace of %s: now %t, soon %t", tt.control, tt.grace, now, soon)
+		}
+	}
+}

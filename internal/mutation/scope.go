@@ -53,11 +53,11 @@ var scope = []target{
 	}, judges: []judge{decisions, of("loop/session")}},
 	{files: "loop/**/*.go", functions: []string{ // protected files and baselines
 		`Place\.Files`, "Digests?", "digest(Matches|One|File)", "below", "welcome", "farewell", "tampered", "paths",
-		"isHidden", "assumed", "hiding", "Judge", `Verifier\.excusable`,
+		"isHidden", "assumed", "hiding", "Judge", "withEarlier", `Verifier\.excusable`,
 	}, judges: []judge{of("loop/check"), of("loop/place")}},
 	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
 		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", `Verifier\.Tampered`,
-		`Session\.(turnEnded|reply|objection)`, `runner\.obeying`,
+		`Session\.(turnEnded|reply|objection)`, `runner\.obeying`, "obeyed",
 	}, judges: []judge{sessions, faults}},
 	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
 		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands", `Needs\.(Recover|reopen|Lapse)`,

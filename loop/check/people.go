@@ -179,14 +179,22 @@ func (v *Verifier) Tampered(
 		return nil, nil, err
 	}
 	now := assumed(known, saw.Protected, saw.Hidden)
-	changed = tampered(known, now)
+	changed = withEarlier(tampered(known, now), known, now, func(path string) bool { return mine[v.Place.Path(path)] })
+	return changed, hiding(known, saw.Hidden, before), nil
+}
+
+// withEarlier adds to the protected files that a session has changed those that earlier
+// ones of its task have, and that are not as people approved them. It is sorted.
+func withEarlier(
+	changed []string, known map[string]store.ProtectedFile, now map[string]string, mine func(path string) bool,
+) []string {
 	for path, p := range known {
-		if mine[v.Place.Path(path)] && p.Approved != now[path] && !slices.Contains(changed, path) {
+		if mine(path) && p.Approved != now[path] && !slices.Contains(changed, path) {
 			changed = append(changed, path)
 		}
 	}
 	slices.Sort(changed)
-	return changed, hiding(known, saw.Hidden, before), nil
+	return changed
 }
 
 // Leave notes what a session left of what is people's, and gives what is to be said of

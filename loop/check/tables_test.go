@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -194,10 +195,26 @@ func TestProtectedFilesOfAnotherPlace(t *testing.T) {
 		{"in its own way", nil, "3", "3"},
 		{"people change it here", map[string]store.ProtectedFile{"a": {Path: "a", Approved: "1", Seen: "1"}}, "2", "2"},
 	} {
-		list := welcome(tt.known, elsewhere, map[string]string{"a": tt.now})
+		known := map[string]store.ProtectedFile{"0": {Path: "0", Approved: "1", Seen: "1"}} // as it was
+		maps.Copy(known, tt.known)
+		list := welcome(known, elsewhere, map[string]string{"0": "1", "a": tt.now})
 		want := []store.ProtectedFile{{Path: "a", Approved: tt.approved, Seen: tt.now}}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
+	}
+}
+
+// What an earlier session of the task has changed is held against this one, until people
+// approve it or it is put back.
+func TestWhatEarlierSessionsChangedStays(t *testing.T) {
+	known := map[string]store.ProtectedFile{
+		"approved": {Approved: "1"}, "left": {Approved: "1"}, "again": {Approved: "1"}, "others": {Approved: "1"},
+	}
+	now := map[string]string{"approved": "1", "left": "2", "again": "3", "others": "2"}
+	mine := func(path string) bool { return path != "others" }
+	want := []string{"again", "left", "new"}
+	if got := withEarlier([]string{"new", "again"}, known, now, mine); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
