@@ -180,7 +180,9 @@ func (p *Prompt) exceed(plan *plan, budget int) {
 	if n <= budget {
 		return
 	}
-	p.LeftOut = append(p.LeftOut, fmt.Sprintf("nothing more: rules, discipline, task, answers, what remains, what people said since the last session and blocking flags are never shortened and come to about %d tokens, more than the budget of %d", n, budget))
+	p.LeftOut = append(p.LeftOut, fmt.Sprintf("nothing more: "+
+		"rules, discipline, task, answers, what remains, what people said since the last session and blocking flags "+
+		"are never shortened and come to about %d tokens, more than the budget of %d", n, budget))
 	var words []string
 	for c, one := range map[class]string{newComments: "new comment", blockingFlags: "blocking flag"} {
 		switch n := plan.counts[c]; {
@@ -192,6 +194,7 @@ func (p *Prompt) exceed(plan *plan, budget int) {
 	}
 	if len(words) > 0 {
 		sort.Sort(sort.Reverse(sort.StringSlice(words)))
-		p.TooLong = fmt.Sprintf("%s with the rules, the task and its answers come to about %d tokens, more than the %d that a prompt may have", strings.Join(words, " and "), n, budget)
+		p.TooLong = fmt.Sprintf("%s with the rules, the task and its answers come to about %d tokens, "+
+			"more than the %d that a prompt may have", strings.Join(words, " and "), n, budget)
 	}
 }

@@ -27,9 +27,11 @@ func checkpoint(d Data) section {
 		line += fmt.Sprintf(" It was in its iteration %d.", c.Iteration)
 	}
 	if c.TokensUsed > 0 && c.TokensLimit > 0 {
-		line += fmt.Sprintf(" Its context was %d %% full (%d of %d tokens).", c.TokensUsed*100/c.TokensLimit, c.TokensUsed, c.TokensLimit)
+		line += fmt.Sprintf(" Its context was %d %% full (%d of %d tokens).",
+			c.TokensUsed*100/c.TokensLimit, c.TokensUsed, c.TokensLimit)
 	}
-	g := group{items: []item{{text: line + " Nobody has checked what it left: look at the work tree first, then go on from there.\n\n"}}}
+	line += " Nobody has checked what it left: look at the work tree first, then go on from there.\n\n"
+	g := group{items: []item{{text: line}}}
 	add := func(q quotation, rank int) {
 		g.items = append(g.items, item{text: q.text, cut: q.cut, class: lastSummary, rank: rank})
 	}

@@ -19,9 +19,12 @@ type Data struct {
 	ProjectLearnings []ralph.Learning // scope project, best first; pinned ones are moved to the front, then people's
 	LearningsBeyond  int              // agents' learnings of both that are known and not listed here, since they fit least
 	FeatureName      string
-	FeatureText      string           // the feature's description
-	FeatureHuman     string           // the feature's human-written learnings
-	FeatureLearnings []ralph.Learning // scope feature and task, best first; pinned ones are moved to the front, then people's; without a feature, those of all tasks without one
+	FeatureText      string // the feature's description
+	FeatureHuman     string // the feature's human-written learnings
+
+	// FeatureLearnings have the scopes feature and task, in the same order. Without a
+	// feature they are those of all tasks without one.
+	FeatureLearnings []ralph.Learning
 
 	Task         ralph.Task
 	Verify       []string           // every command that will be run on a `done`: the project's, the feature's, the task's
@@ -39,7 +42,7 @@ type Data struct {
 	Files        []ralph.FileChange // newest first
 	Checkpoint   *Checkpoint        // where the last session stood, if it was interrupted; nil if not
 	Template     *Template          // in place of ralph's own order of the sections; nil for that
-	MaxTokens    int                // the budget in tokens as EstimateTokens counts them; it is taken literally, also if zero
+	MaxTokens    int                // the budget as EstimateTokens counts; it is taken literally, also if zero
 }
 
 // FailedBefore is a command of the verification that failed before the task's

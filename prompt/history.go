@@ -60,9 +60,11 @@ func continuation(d Data) section {
 
 // amended tells that the task is not what the last session knew. It is never shortened.
 func amended(all []ralph.Amendment) group {
-	g := group{head: "A person has approved changes of this task since its last session. The task above is as it is now; look at what was done before in this light.\n\n"}
+	g := group{head: "A person has approved changes of this task since its last session. " +
+		"The task above is as it is now; look at what was done before in this light.\n\n"}
 	for _, m := range all {
-		g.items = append(g.items, item{text: fence(by(m.Author, m.AuthorKind, m.DecidedAt, "amendment of "+strings.Join(m.Patch.Keys(), ", ")), m.Rationale)})
+		label := by(m.Author, m.AuthorKind, m.DecidedAt, "amendment of "+strings.Join(m.Patch.Keys(), ", "))
+		g.items = append(g.items, item{text: fence(label, m.Rationale)})
 	}
 	return g
 }
@@ -115,7 +117,8 @@ func ended(c Continuation) string {
 // refused is why a done was not accepted: every command that failed, with the
 // end of its output as long as there is room for it.
 func refused(failed []ralph.Check) group {
-	g := group{head: "Its `done` was refused: ralph ran these commands and they failed. Find out why and mend it before you signal `done` again.\n\n"}
+	g := group{head: "Its `done` was refused: ralph ran these commands and they failed. " +
+		"Find out why and mend it before you signal `done` again.\n\n"}
 	for i, c := range failed {
 		command := "$ " + text.Clean(c.Command)
 		if why := text.Clean(c.Error); why != "" {
@@ -137,9 +140,11 @@ func refused(failed []ralph.Check) group {
 }
 
 func stuck(all []StuckSession) group {
-	g := group{head: "Sessions before this one got stuck, for these reasons. Do not repeat what they tried: take a *different* approach.\n\n"}
+	g := group{head: "Sessions before this one got stuck, for these reasons. " +
+		"Do not repeat what they tried: take a *different* approach.\n\n"}
 	if len(all) == 1 {
-		g.head = "A session before this one got stuck, for this reason. Do not repeat what it tried: take a *different* approach.\n\n"
+		g.head = "A session before this one got stuck, for this reason. " +
+			"Do not repeat what it tried: take a *different* approach.\n\n"
 	}
 	for i, s := range all {
 		q := quote(by(s.Author, ralph.ByAgent, s.At, fmt.Sprintf("stuck in attempt %d", s.Attempt)), s.Reason)

@@ -206,7 +206,8 @@ func files(d Data) section {
 	if len(d.Files) == 0 {
 		return s
 	}
-	s.groups = []group{fileGroup("Changed by earlier sessions, the latest first, with lines added and removed:\n\n", d.Files)}
+	head := "Changed by earlier sessions, the latest first, with lines added and removed:\n\n"
+	s.groups = []group{fileGroup(head, d.Files)}
 	return s
 }
 

@@ -27,7 +27,10 @@ type Prompt struct {
 	Sections []SectionSize // in the order of the text; together they are the text
 	Err      error         // why the project's template could not make it; nil otherwise
 	LeftOut  []string      // what the budget had no room for, for people: "7 of 9 files"; empty if all is there
-	TooLong  string        // why no session should begin with it: what people said since the last one, or a blocking flag, has no room; "" if all has
+
+	// TooLong is why no session should begin with it: what people said since the
+	// last one, or a blocking flag, has no room. It is empty if all has.
+	TooLong string
 }
 
 // A SectionSize is how much of a prompt one section takes.

@@ -69,8 +69,10 @@ func strangers(files []string) string {
 		}
 		lines = append(lines, text.Flat(f))
 	}
-	return "These files are uncommitted and not yours to commit. Name the files of your own work when you commit (no `git add -A`, no `git commit -a`), " +
-		"and leave these as they are unless the task is about them:\n\n" + fence("uncommitted before this task", strings.Join(lines, "\n"))
+	return "These files are uncommitted and not yours to commit. " +
+		"Name the files of your own work when you commit (no `git add -A`, no `git commit -a`), " +
+		"and leave these as they are unless the task is about them:\n\n" +
+		fence("uncommitted before this task", strings.Join(lines, "\n"))
 }
 
 // numbered is a list as text. Its lines are not indented, so that a criterion of

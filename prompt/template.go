@@ -43,7 +43,8 @@ type Value struct {
 }
 
 // OwnTemplate is what ralph's own prompts come to, as a template.
-const OwnTemplate = "{{.Role}}{{.Discipline}}{{.Learnings}}{{.Task}}{{.Answers}}{{.Continuation}}{{.Problems}}{{.Comments}}{{.Files}}{{.Checkpoint}}{{.LeftOut}}"
+const OwnTemplate = "{{.Role}}{{.Discipline}}{{.Learnings}}{{.Task}}{{.Answers}}{{.Continuation}}" +
+	"{{.Problems}}{{.Comments}}{{.Files}}{{.Checkpoint}}{{.LeftOut}}"
 
 // ParseTemplate reads a template and tries it out. The error says where in it
 // what is wrong, as "NAME:LINE:COLUMN: …".
@@ -76,7 +77,8 @@ func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
 	}
 	for _, verb := range []ralph.Verb{ralph.VerbDone, ralph.VerbPartial, ralph.VerbStuck} {
 		if !strings.Contains(out, mark+"Role"+mark) && !strings.Contains(out, toolPrefix+string(verb)) {
-			return nil, fmt.Errorf("%s: it shows neither {{.Role}} nor the tool %s%s, so that the agent would not know how to close its session", name, toolPrefix, verb)
+			return nil, fmt.Errorf("%s: it shows neither {{.Role}} nor the tool %s%s, "+
+				"so that the agent would not know how to close its session", name, toolPrefix, verb)
 		}
 	}
 	return t, nil
@@ -84,7 +86,10 @@ func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
 
 // sectionFields are the fields of a [Value] that are sections, in the order in
 // which ralph's own prompts have them.
-var sectionFields = []string{"Role", "Discipline", "Learnings", "Task", "Answers", "Continuation", "Problems", "Comments", "Files", "Checkpoint", "LeftOut"}
+var sectionFields = []string{
+	"Role", "Discipline", "Learnings", "Task", "Answers", "Continuation",
+	"Problems", "Comments", "Files", "Checkpoint", "LeftOut",
+}
 
 // fieldOf is the field of a [Value] that a section goes into.
 func fieldOf(section string) string {
@@ -152,7 +157,8 @@ func (t *Template) build(d Data, p *plan) Prompt {
 	if err != nil {
 		return t.failed(err)
 	}
-	out := Prompt{Text: text, LeftOut: slices.DeleteFunc(built.LeftOut, func(s string) bool { return strings.HasPrefix(s, "nothing more") })}
+	nothing := func(s string) bool { return strings.HasPrefix(s, "nothing more") }
+	out := Prompt{Text: text, LeftOut: slices.DeleteFunc(built.LeftOut, nothing)}
 	for _, s := range built.Sections {
 		if strings.Contains(text, v.FieldByName(fieldOf(s.Name)).String()) {
 			out.Sections = append(out.Sections, s)

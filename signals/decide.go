@@ -170,7 +170,8 @@ func Closing(said []Said) Said {
 // counts reports whether the session was one that the task and the agent had to
 // themselves: not cut short by ralph, by a crash or by an agent that could not work.
 func counts(f Facts) bool {
-	return !f.Ending.AgentError() && f.Ending != ralph.Interrupted && f.Ending != ralph.Lost && !f.Void && f.Unchecked == ""
+	return !f.Ending.AgentError() && f.Ending != ralph.Interrupted && f.Ending != ralph.Lost &&
+		!f.Void && f.Unchecked == ""
 }
 
 // verdict applies rules 1 to 4: which verb closed the session and what the task
@@ -225,7 +226,8 @@ func unjudged(f Facts, d *Decision) string {
 		return "the prompt is too long for the agent; it is tried again with half the budget"
 	}
 	d.Status = ralph.Failed
-	return fmt.Sprintf("the prompt is too long for the agent, even after its budget was halved %d times; shorten the task's description or split it", promptTries)
+	return fmt.Sprintf("the prompt is too long for the agent, even after its budget was halved %d times; "+
+		"shorten the task's description or split it", promptTries)
 }
 
 // judgeDone is rule 2: a claim, checked.

@@ -19,7 +19,8 @@ func Drives(shared, own, changed []string) []ralph.Touch {
 		named, known := readBy(c)
 		for _, f := range changed {
 			drives := func(pattern string) bool { return drivenBy(pattern, f) }
-			if slices.ContainsFunc(known, drives) || slices.ContainsFunc(named, drives) && (slices.Contains(shared, c) || isCheck(f)) {
+			if slices.ContainsFunc(known, drives) ||
+				slices.ContainsFunc(named, drives) && (slices.Contains(shared, c) || isCheck(f)) {
 				list = append(list, ralph.Touch{File: f, Command: c})
 			}
 		}
@@ -31,7 +32,9 @@ func Drives(shared, own, changed []string) []ralph.Touch {
 func isCheck(file string) bool {
 	words := strings.FieldsFunc(strings.ToLower(file), func(r rune) bool { return !unicode.IsLetter(r) })
 	return slices.ContainsFunc(words, func(w string) bool {
-		return slices.Contains([]string{"test", "tests", "check", "checks", "spec", "specs", "verify", "lint", "ci", "e2e", "conftest", "testdata"}, w)
+		return slices.Contains([]string{
+			"test", "tests", "check", "checks", "spec", "specs", "verify", "lint", "ci", "e2e", "conftest", "testdata",
+		}, w)
 	})
 }
 
@@ -79,20 +82,25 @@ var drivers = map[string][]string{
 
 // sameAs are other names of the programs of drivers.
 var sameAs = map[string]string{
-	"gmake": "make", "bmake": "make", "pnpm": "npm", "yarn": "npm", "bun": "npm", "npx": "npm", "bunx": "npm", "pnpx": "npm",
+	"gmake": "make", "bmake": "make",
+	"pnpm": "npm", "yarn": "npm", "bun": "npm", "npx": "npm", "bunx": "npm", "pnpx": "npm",
 	"py.test": "pytest", "gradlew": "gradle", "mvnw": "mvn", "ctest": "cmake", "bundle": "rake", "bazelisk": "bazel",
 }
 
 // prefixes are programs that run the one that is named after them.
 var prefixes = []string{
-	"sh", "bash", "dash", "zsh", "env", "time", "timeout", "nice", "nohup", "exec", "command", "sudo", "xargs", "xvfb-run", "if", "then", "!", "while",
-	"do", "else", "python", "python3", "coverage", "uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "npx", "pnpx", "bunx", "bundle", "run", "node", "ruby",
+	"sh", "bash", "dash", "zsh",
+	"env", "time", "timeout", "nice", "nohup", "exec", "command", "sudo", "xargs", "xvfb-run",
+	"if", "then", "!", "while", "do", "else",
+	"python", "python3", "coverage", "uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx",
+	"npx", "pnpx", "bunx", "bundle", "run", "node", "ruby",
 }
 
 // examiners look at files, which is what a check does of what was made, and are not
 // driven by them.
 var examiners = []string{
-	"test", "[", "[[", "grep", "egrep", "fgrep", "rg", "ls", "stat", "wc", "file", "find", "echo", "printf", "cat", "head", "tail", "jq", "git",
+	"test", "[", "[[", "grep", "egrep", "fgrep", "rg", "ls", "stat", "wc", "file", "find",
+	"echo", "printf", "cat", "head", "tail", "jq", "git",
 }
 
 // readBy are patterns of the files that a command names, and of those that its programs
@@ -100,7 +108,9 @@ var examiners = []string{
 func readBy(command string) (named, known []string) {
 	dir := ""
 	for _, segment := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|()\n`", r) }) {
-		words := strings.FieldsFunc(segment, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'<>={},`, r) })
+		words := strings.FieldsFunc(segment, func(r rune) bool {
+			return unicode.IsSpace(r) || strings.ContainsRune(`"'<>={},`, r)
+		})
 		if len(words) == 2 && words[0] == "cd" {
 			dir = path.Join(dir, words[1])
 			continue

@@ -46,7 +46,8 @@ func Problems(e ralph.Evidence) []string {
 			from = "any branch"
 		}
 		list = append(list, fmt.Sprintf("%s from before the session %s no longer in %s: %s; bring %s back",
-			text.Count(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from, commitList(s.Lost), one(len(s.Lost), "it", "them")))
+			text.Count(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from,
+			commitList(s.Lost), one(len(s.Lost), "it", "them")))
 	}
 	if n := len(s.Secrets); n > 0 {
 		text := fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",

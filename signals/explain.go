@@ -71,7 +71,8 @@ func (e *explanation) closing() {
 	case len(verbs) == 1:
 		e.step("1", "closed by %s", verbs[0])
 	default:
-		e.step("1", "closed by %s, the last one; superseded: %s", verbs[len(verbs)-1], strings.Join(verbs[:len(verbs)-1], ", "))
+		e.step("1", "closed by %s, the last one; superseded: %s",
+			verbs[len(verbs)-1], strings.Join(verbs[:len(verbs)-1], ", "))
 	}
 }
 
@@ -120,7 +121,8 @@ func (e *explanation) claim() {
 	case e.d.Accepted:
 		e.step("2", "the claim is accepted")
 	default:
-		e.step("2", "the claim is not accepted; refused %d times so far, %d are the limit", e.d.VerifyFailures, e.f.Rules.VerifyFailures)
+		e.step("2", "the claim is not accepted; refused %d times so far, %d are the limit",
+			e.d.VerifyFailures, e.f.Rules.VerifyFailures)
 	}
 }
 
@@ -179,7 +181,8 @@ func (e *explanation) waiting() {
 		return
 	}
 	if n := e.f.OpenQuestions + e.f.OpenBlockers + e.f.Unfinished; n > 0 {
-		e.step("5", "open from before: %d questions, %d blockers, %d dependencies", e.f.OpenQuestions, e.f.OpenBlockers, e.f.Unfinished)
+		e.step("5", "open from before: %d questions, %d blockers, %d dependencies",
+			e.f.OpenQuestions, e.f.OpenBlockers, e.f.Unfinished)
 	}
 }
 

@@ -18,7 +18,13 @@ func learnings(f Facts) []Learn {
 		if !ok {
 			continue
 		}
-		l := Learn{Comments: []int64{s.ID}, Text: strings.TrimSpace(p.Text), Kind: p.Kind, Scope: p.EffectiveScope(), Rationale: strings.TrimSpace(p.Rationale)}
+		l := Learn{
+			Comments:  []int64{s.ID},
+			Text:      strings.TrimSpace(p.Text),
+			Kind:      p.Kind,
+			Scope:     p.EffectiveScope(),
+			Rationale: strings.TrimSpace(p.Rationale),
+		}
 		if i := slices.IndexFunc(out, func(o Learn) bool { return o.Scope == l.Scope && Near(o.Text, l.Text) }); i >= 0 {
 			out[i].Comments = append(out[i].Comments, s.ID)
 			out[i].Text, out[i].Rationale = fuller(out[i].Text, l.Text), fuller(out[i].Rationale, l.Rationale)
@@ -32,7 +38,9 @@ func learnings(f Facts) []Learn {
 // merged compares a learning with what is known to the same audience: the first
 // that says the same is raised; those that say the contrary are noted.
 func merged(f Facts, l Learn) Learn {
-	known := slices.DeleteFunc(slices.Clone(f.Known), func(k ralph.Learning) bool { return !sameAudience(f.Task, k, l.Scope) })
+	known := slices.DeleteFunc(slices.Clone(f.Known), func(k ralph.Learning) bool {
+		return !sameAudience(f.Task, k, l.Scope)
+	})
 	same, contrary := Against(l.Text, known)
 	if same != nil {
 		l.Into, l.Text, l.Rationale = same.ID, fuller(same.Text, l.Text), fuller(same.Rationale, l.Rationale)
@@ -157,8 +165,14 @@ type tokens struct {
 
 func tokenise(text string) tokens {
 	t := tokens{
-		raw: strings.ToLower(strings.TrimSpace(text)), text: strings.Join(words(text), " "), order: stems(text),
-		set: map[string]bool{}, base: map[string]bool{}, marks: map[string]bool{}, fields: map[string]bool{}, sides: map[int]int{},
+		raw:    strings.ToLower(strings.TrimSpace(text)),
+		text:   strings.Join(words(text), " "),
+		order:  stems(text),
+		set:    map[string]bool{},
+		base:   map[string]bool{},
+		marks:  map[string]bool{},
+		fields: map[string]bool{},
+		sides:  map[int]int{},
 	}
 	opposed := map[string]bool{}
 	for _, w := range words(text) {
@@ -203,8 +217,11 @@ func exactName(w string) bool {
 	if w == "" {
 		return false
 	}
-	return strings.IndexFunc(w, unicode.IsDigit) >= 0 || strings.ContainsAny(w, "/_=<>@$\\") || strings.HasPrefix(w, "--") ||
-		strings.Contains(w[1:], ".") || strings.IndexFunc(w[1:], unicode.IsUpper) >= 0 && strings.IndexFunc(w, unicode.IsLower) >= 0
+	return strings.IndexFunc(w, unicode.IsDigit) >= 0 ||
+		strings.ContainsAny(w, "/_=<>@$\\") ||
+		strings.HasPrefix(w, "--") ||
+		strings.Contains(w[1:], ".") ||
+		strings.IndexFunc(w[1:], unicode.IsUpper) >= 0 && strings.IndexFunc(w, unicode.IsLower) >= 0
 }
 
 func compare(a, b tokens) Relation {

@@ -48,7 +48,8 @@ func decode[P Payload](raw []byte) (Payload, error) {
 	if err := json.Unmarshal(raw, &p); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, &ralph.FieldError{Field: wrong.Field, Problem: fmt.Sprintf("must be a %s, not a %s", jsonType(wrong.Type.String()), wrong.Value)}
+			problem := fmt.Sprintf("must be a %s, not a %s", jsonType(wrong.Type.String()), wrong.Value)
+			return nil, &ralph.FieldError{Field: wrong.Field, Problem: problem}
 		}
 		return nil, &ralph.FieldError{Field: "arguments", Problem: "are not a JSON object: " + err.Error()}
 	}
@@ -94,7 +95,8 @@ func checkKeys(raw []byte, p Payload) error {
 		}
 		switch {
 		case !known[key]:
-			return &ralph.FieldError{Field: key, Problem: "is not a field of " + string(p.Verb()), Accepted: fieldNames[p.Verb()]}
+			verb := p.Verb()
+			return &ralph.FieldError{Field: key, Problem: "is not a field of " + string(verb), Accepted: fieldNames[verb]}
 		case seen[key]:
 			return &ralph.FieldError{Field: key, Problem: "is given twice"}
 		case string(value) == "null":

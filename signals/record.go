@@ -62,7 +62,8 @@ func (f Facts) Record() ([]byte, error) {
 			VerifyFailures: f.Task.VerifyFailures, PromptTooLong: f.Task.PromptTooLong, LostCount: f.Task.LostCount,
 		},
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
-		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
+		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void,
+		CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
 		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
 		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features, Approved: f.Approved,
 	}
@@ -75,7 +76,9 @@ func (f Facts) Record() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("signal %d: %w", s.ID, err)
 		}
-		r.Said = append(r.Said, recordedSaid{ID: s.ID, Verb: s.Payload.Verb(), Payload: payload, Answered: s.Answered, Resolved: s.Resolved})
+		r.Said = append(r.Said, recordedSaid{
+			ID: s.ID, Verb: s.Payload.Verb(), Payload: payload, Answered: s.Answered, Resolved: s.Resolved,
+		})
 	}
 	return json.Marshal(r)
 }
@@ -92,7 +95,8 @@ func Recorded(text []byte) (Facts, error) {
 			VerifyFailures: r.Task.VerifyFailures, PromptTooLong: r.Task.PromptTooLong, LostCount: r.Task.LostCount,
 		},
 		Ending: r.Ending, EndingWhy: r.EndingWhy, Changed: r.Changed, Untouched: r.Untouched, Confirmed: r.Confirmed,
-		Verify: r.Verify, Protected: r.Protected, Evidence: r.Evidence, Void: r.Void, CancelledBy: r.CancelledBy, Unchecked: r.Unchecked, Unseen: r.Unseen,
+		Verify: r.Verify, Protected: r.Protected, Evidence: r.Evidence, Void: r.Void,
+		CancelledBy: r.CancelledBy, Unchecked: r.Unchecked, Unseen: r.Unseen,
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
 		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved,
 	}

@@ -28,8 +28,11 @@ type Payload interface {
 
 // Accepted values of the fields that have a fixed set.
 var (
-	Severities   = []string{"info", "warning", "blocking"}
-	Categories   = []string{"bug", "stale", "contradiction", "ambiguity", "overlap", "performance", "security", "incomplete_prior"}
+	Severities = []string{"info", "warning", "blocking"}
+	Categories = []string{
+		"bug", "stale", "contradiction", "ambiguity",
+		"overlap", "performance", "security", "incomplete_prior",
+	}
 	LearnedKinds = []string{"discovery", "decision", "convention"}
 	Scopes       = []string{ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask}
 	SuggestKinds = []string{"new_task", "split", "refactor", "alternative", "deprecate"}
@@ -41,26 +44,26 @@ const maxOptions = 20
 
 // Done says that the task is complete. It is a claim, and ralph checks it.
 type Done struct {
-	Summary string `json:"summary" jsonschema:"What was accomplished. Include key decisions and outcomes."`
+	Summary string `json:"summary"`
 }
 
 // Partial says that there was progress and that more is to be done.
 type Partial struct {
-	Summary   string `json:"summary" jsonschema:"What was accomplished so far."`
-	Remaining string `json:"remaining" jsonschema:"What still needs to be done and why you stopped. Be specific."`
+	Summary   string `json:"summary"`
+	Remaining string `json:"remaining"`
 }
 
 // Stuck says that no meaningful progress is possible.
 type Stuck struct {
-	Reason string `json:"reason" jsonschema:"Why you're stuck. Be specific about what's blocking your ability to work."`
+	Reason string `json:"reason"`
 }
 
 // Ask is a question to a person.
 type Ask struct {
-	Question  string   `json:"question" jsonschema:"The specific question you need answered."`
-	Options   []string `json:"options,omitempty" jsonschema:"If you've identified possible answers, list them."`
-	Preferred string   `json:"preferred,omitempty" jsonschema:"If you have a recommendation, state it."`
-	Blocking  *bool    `json:"blocking" jsonschema:"True if you cannot proceed without the answer. False if nice-to-know but you can continue with your best judgment."`
+	Question  string   `json:"question"`
+	Options   []string `json:"options,omitempty"`
+	Preferred string   `json:"preferred,omitempty"`
+	Blocking  *bool    `json:"blocking"`
 }
 
 // IsBlocking reports whether the task cannot go on without the answer.
@@ -68,17 +71,17 @@ func (a Ask) IsBlocking() bool { return a.Blocking != nil && *a.Blocking }
 
 // Flag is a problem that was found.
 type Flag struct {
-	What     string `json:"what" jsonschema:"Clear description of the problem."`
-	Severity string `json:"severity" jsonschema:"info (FYI, no action needed now), warning (should be addressed, doesn't block this task), blocking (this task can't be fully completed because of this)."`
-	Category string `json:"category" jsonschema:"What sort of problem it is."`
+	What     string `json:"what"`
+	Severity string `json:"severity"`
+	Category string `json:"category"`
 }
 
 // Learned is knowledge for later tasks.
 type Learned struct {
-	Text      string `json:"text" jsonschema:"The knowledge to record. Should be specific enough that a different developer on a different task would benefit from it."`
-	Kind      string `json:"kind" jsonschema:"discovery (factual finding about the codebase), decision (judgment call with rationale), convention (project pattern to follow)."`
-	Rationale string `json:"rationale,omitempty" jsonschema:"For decisions: why you chose this approach and what alternatives you rejected."`
-	Scope     string `json:"scope,omitempty" jsonschema:"project (always relevant), feature (relevant to same feature's tasks), task (only relevant if this task is re-attempted). Default: feature. Tasks without a feature count as one."`
+	Text      string `json:"text"`
+	Kind      string `json:"kind"`
+	Rationale string `json:"rationale,omitempty"`
+	Scope     string `json:"scope,omitempty"`
 }
 
 // EffectiveScope is the scope, with its default.
@@ -91,17 +94,17 @@ func (l Learned) EffectiveScope() string {
 
 // Suggest is something that should be done outside the task.
 type Suggest struct {
-	What    string `json:"what" jsonschema:"What should be done. The first line becomes the title of a new task."`
-	Kind    string `json:"kind" jsonschema:"new_task (ralph proposes it to a person as a task), split, refactor, alternative or deprecate."`
-	Why     string `json:"why" jsonschema:"Why this is needed."`
-	Feature string `json:"feature,omitempty" jsonschema:"Which feature this relates to (for new_task suggestions)."`
+	What    string `json:"what"`
+	Kind    string `json:"kind"`
+	Why     string `json:"why"`
+	Feature string `json:"feature,omitempty"`
 }
 
 // Blocked is something outside the agent's control that is missing or broken.
 type Blocked struct {
-	On     string `json:"on" jsonschema:"What is blocking you. For an upstream task: its number (#12) or its exact title."`
-	Kind   string `json:"kind" jsonschema:"upstream_task (dependency on another task that's incomplete) or external (credentials, services, human decisions, infrastructure)."`
-	Detail string `json:"detail,omitempty" jsonschema:"Additional context about the blocker."`
+	On     string `json:"on"`
+	Kind   string `json:"kind"`
+	Detail string `json:"detail,omitempty"`
 }
 
 // Verb implements [Payload].
@@ -159,7 +162,8 @@ func (f Flag) Body() string {
 
 // Body implements [Payload].
 func (l Learned) Body() string {
-	return fmt.Sprintf("💡 **Learned (%s):** %s", l.Kind, l.Text) + part("Rationale", l.Rationale) + part("Scope", l.Scope)
+	return fmt.Sprintf("💡 **Learned (%s):** %s", l.Kind, l.Text) +
+		part("Rationale", l.Rationale) + part("Scope", l.Scope)
 }
 
 // Body implements [Payload].
@@ -217,12 +221,15 @@ func (a Ask) Check() error {
 
 // Check implements [Payload].
 func (f Flag) Check() error {
-	return first(ralph.CheckText("what", f.What, true), oneOf("severity", f.Severity, Severities), oneOf("category", f.Category, Categories))
+	return first(ralph.CheckText("what", f.What, true),
+		oneOf("severity", f.Severity, Severities), oneOf("category", f.Category, Categories))
 }
 
 // Check implements [Payload].
 func (l Learned) Check() error {
-	if err := first(ralph.CheckText("text", l.Text, true), oneOf("kind", l.Kind, LearnedKinds), ralph.CheckText("rationale", l.Rationale, false)); err != nil || l.Scope == "" {
+	err := first(ralph.CheckText("text", l.Text, true), oneOf("kind", l.Kind, LearnedKinds),
+		ralph.CheckText("rationale", l.Rationale, false))
+	if err != nil || l.Scope == "" {
 		return err
 	}
 	return oneOf("scope", l.Scope, Scopes)
@@ -236,7 +243,8 @@ func (s Suggest) Check() error {
 
 // Check implements [Payload].
 func (b Blocked) Check() error {
-	return first(ralph.CheckText("on", b.On, true), oneOf("kind", b.Kind, BlockedKinds), ralph.CheckText("detail", b.Detail, false))
+	return first(ralph.CheckText("on", b.On, true), oneOf("kind", b.Kind, BlockedKinds),
+		ralph.CheckText("detail", b.Detail, false))
 }
 
 // oneOf reports a value that is not accepted.

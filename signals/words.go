@@ -12,11 +12,14 @@ import (
 var negations = map[string]bool{
 	"no": true, "not": true, "never": true, "none": true, "without": true, "cannot": true,
 	"neither": true, "nor": true, "isnt": true, "arent": true, "dont": true, "doesnt": true, "didnt": true, "cant": true,
-	"wont": true, "shouldnt": true, "mustnt": true, "wasnt": true, "werent": true, "hasnt": true, "havent": true, "couldnt": true, "wouldnt": true,
-	"nothing": true, "nobody": true, "avoid": true, "avoids": true, "forbids": true, "forbidden": true, "lacks": true, "fails": true, "refuses": true,
+	"wont": true, "shouldnt": true, "mustnt": true, "couldnt": true, "wouldnt": true,
+	"wasnt": true, "werent": true, "hasnt": true, "havent": true,
+	"nothing": true, "nobody": true, "avoid": true, "avoids": true, "forbids": true, "forbidden": true,
+	"lacks": true, "fails": true, "refuses": true,
 	"disallowed": true, "unsupported": true, "unable": true, "impossible": true, "prohibited": true, "non": true,
 	"stop": true, "stops": true, "stopped": true, "ceases": true, "ceased": true,
-	"nicht": true, "kein": true, "keine": true, "keinen": true, "keinem": true, "keiner": true, "keines": true, "nie": true, "niemals": true, "ohne": true,
+	"nicht": true, "nie": true, "niemals": true, "ohne": true,
+	"kein": true, "keine": true, "keinen": true, "keinem": true, "keiner": true, "keines": true,
 	"pas": true, "jamais": true, "sans": true, "aucun": true, "aucune": true,
 	"nunca": true, "jamás": true, "sin": true, "ningún": true, "ninguna": true, "não": true, "sem": true,
 	"niet": true, "geen": true, "nooit": true, "zonder": true,
@@ -27,7 +30,8 @@ var negations = map[string]bool{
 var sameWord = map[string]string{
 	"ever": "", "simpli": "", "just": "", "actual": "", "pleas": "",
 	"requir": "need", "locat": "live", "resid": "live", "store": "live", "kept": "live", "keep": "live", "execut": "run",
-	"util": "use", "repositori": "repo", "databas": "db", "environ": "env", "directori": "folder", "dir": "folder", "applic": "app",
+	"util": "use", "repositori": "repo", "databas": "db", "environ": "env", "directori": "folder", "dir": "folder",
+	"applic":   "app",
 	"document": "doc", "messag": "msg", "identifi": "id",
 }
 
@@ -39,7 +43,10 @@ var opposites = [][2][]string{
 	{{"first"}, {"last"}},
 	{{"true"}, {"false"}},
 	{{"sync", "synchronous", "synchronously"}, {"async", "asynchronous", "asynchronously"}},
-	{{"increase", "increases", "increased", "higher", "more", "grows"}, {"decrease", "decreases", "decreased", "lower", "less", "fewer", "shrinks"}},
+	{
+		{"increase", "increases", "increased", "higher", "more", "grows"},
+		{"decrease", "decreases", "decreased", "lower", "less", "fewer", "shrinks"},
+	},
 	{{"required", "mandatory", "needed"}, {"optional", "unnecessary", "unneeded"}},
 	{{"safe"}, {"unsafe", "dangerous"}},
 	{{"allowed", "permitted", "accepts", "accepted"}, {"denied", "rejects", "rejected", "forbidden", "refused"}},

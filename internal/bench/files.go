@@ -45,7 +45,8 @@ func (b *bench) files(ctx context.Context) []row {
 		}
 	}
 	return []row{
-		ratio("files changed by a session in a repository of 100,000 files (floor: `git status --porcelain`)", after, status, 1.5),
+		ratio("files changed by a session in a repository of 100,000 files (floor: `git status --porcelain`)",
+			after, status, 1.5),
 		ratio("… the snapshot before it", before, status, 1.5),
 	}
 }

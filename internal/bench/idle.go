@@ -44,8 +44,20 @@ func (b *bench) idle(ctx context.Context) []row {
 	const most, share = 40.0, 0.1
 	cpu := samples{unit: "% of a core", values: []float64{100 * used.Seconds() / span.Seconds()}}
 	return []row{
-		{what: fmt.Sprintf("daemon idle for %s: memory", span), product: rss, value: number(rss.quantile(1)) + " MB at most", aim: "≤ 40 MB", met: rss.quantile(1) <= most},
-		{what: fmt.Sprintf("daemon idle for %s: CPU", span), product: cpu, value: number(cpu.median()) + " %", aim: "≤ 0.1 %", met: cpu.median() <= share},
+		{
+			what:    fmt.Sprintf("daemon idle for %s: memory", span),
+			product: rss,
+			value:   number(rss.quantile(1)) + " MB at most",
+			aim:     "≤ 40 MB",
+			met:     rss.quantile(1) <= most,
+		},
+		{
+			what:    fmt.Sprintf("daemon idle for %s: CPU", span),
+			product: cpu,
+			value:   number(cpu.median()) + " %",
+			aim:     "≤ 0.1 %",
+			met:     cpu.median() <= share,
+		},
 	}
 }
 

@@ -28,7 +28,9 @@ type project struct {
 func (b *bench) newProject(ctx context.Context, files int) project {
 	p := project{b, must(os.MkdirTemp(b.dir, "project-*"))}
 	for name, text := range map[string]string{
-		"ralph.yaml":    fmt.Sprintf("agent: {command: [%q, scripted-agent]}\nlimits: {max_sessions: 100000, stagnant_sessions: 100000, max_tasks: 100000, max_cost_usd: 100000, max_cost_per_day_usd: 100000}\n", b.ralph),
+		"ralph.yaml": fmt.Sprintf("agent: {command: [%q, scripted-agent]}\n", b.ralph) +
+			"limits: {max_sessions: 100000, stagnant_sessions: 100000, max_tasks: 100000, " +
+			"max_cost_usd: 100000, max_cost_per_day_usd: 100000}\n",
 		"claude.script": doneAtOnce,
 	} {
 		check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))

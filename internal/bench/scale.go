@@ -55,7 +55,9 @@ func (b *bench) scale(ctx context.Context) []row {
 	var rows []row
 	for s, name := range steps {
 		for i, n := range sizes[1:] {
-			what := fmt.Sprintf("%s at %d tasks and %d comments (floor: at %d and %d)", name, n, b.comments()*n/sizes[len(sizes)-1], sizes[0], b.comments()*sizes[0]/sizes[len(sizes)-1])
+			comments := func(tasks int) int { return b.comments() * tasks / sizes[len(sizes)-1] }
+			what := fmt.Sprintf("%s at %d tasks and %d comments (floor: at %d and %d)",
+				name, n, comments(n), sizes[0], comments(sizes[0]))
 			rows = append(rows, ratio(what, took[i+1][s], took[0][s], 1.5))
 		}
 	}
@@ -77,8 +79,11 @@ func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 	tree := must(worktree.Open(ctx, p.dir))
 	db := must(store.Open(ctx, p.database(), store.Options{}))
 	q.Loop = &loop.Loop{
-		Store: db, Place: &place.Place{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())}, Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{Attempts: 1000}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: claude.ToolPrefix + "ralph_signal_"},
+		Store:   db,
+		Place:   &place.Place{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())},
+		Log:     slog.New(slog.DiscardHandler),
+		Limits:  ralph.Limits{Attempts: 1000},
+		Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: claude.ToolPrefix + "ralph_signal_"},
 	}
 	return q
 }
@@ -94,12 +99,18 @@ func fillByHand(ctx context.Context, path string, tasks, comments int) {
 	}{
 		{`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 			INSERT INTO tasks (title, normal_title, description, status, priority, created, updated)
-			SELECT 'Task ' || i, 'task ' || i, 'What task ' || i || ' is about, in a line or two.', CASE WHEN i % 2 = 0 THEN 'pending' ELSE 'completed' END, i / 2 % 5, '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z' FROM n`, tasks},
+			SELECT 'Task ' || i, 'task ' || i, 'What task ' || i || ' is about, in a line or two.',
+				CASE WHEN i % 2 = 0 THEN 'pending' ELSE 'completed' END, i / 2 % 5,
+				'2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z'
+			FROM n`, tasks},
 		{`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 			INSERT INTO task_comments (task_id, author, author_kind, kind, body)
-			SELECT 1 + i % (SELECT max(id) FROM tasks), 'somebody', 'human', 'note', 'A word on it, the ' || i || 'th.' FROM n`, comments},
+			SELECT 1 + i % (SELECT max(id) FROM tasks), 'somebody', 'human', 'note', 'A word on it, the ' || i || 'th.'
+			FROM n`, comments},
 		{`INSERT INTO sessions (id, task_id, run_id, attempt, started_at, updated_at, completed_at)
-			SELECT lower(hex(randomblob(16))), id, 1, 1, '2026-01-01T00:00:00.000Z', '2026-01-01T01:00:00.000Z', '2026-01-01T01:00:00.000Z' FROM tasks WHERE status = 'completed' LIMIT $1`, tasks},
+			SELECT lower(hex(randomblob(16))), id, 1, 1,
+				'2026-01-01T00:00:00.000Z', '2026-01-01T01:00:00.000Z', '2026-01-01T01:00:00.000Z'
+			FROM tasks WHERE status = 'completed' LIMIT $1`, tasks},
 	} {
 		must(db.ExecContext(ctx, fill.statement, fill.n))
 	}

@@ -65,12 +65,18 @@ func (s server) call(ctx context.Context, tool string, arguments map[string]any)
 // serverOf starts `ralph mcp` for a session.
 func (p project) serverOf(ctx context.Context, a agent.Assignment) server {
 	cmd := p.command(ctx, p.ralph, "mcp")
-	cmd.Env = append(cmd.Env, "RALPH_TASK_ID="+strconv.FormatInt(a.TaskID, 10), "RALPH_SESSION_ID="+a.SessionID, "RALPH_DB_PATH="+p.database())
+	cmd.Env = append(cmd.Env,
+		"RALPH_TASK_ID="+strconv.FormatInt(a.TaskID, 10),
+		"RALPH_SESSION_ID="+a.SessionID,
+		"RALPH_DB_PATH="+p.database(),
+	)
 	return dial(ctx, cmd)
 }
 
 // learned is a signal of the usual size.
-var learned = map[string]any{"text": "The cache of the parser lives in /var/cache/parser and is safe to delete", "kind": "discovery", "scope": "project"}
+var learned = map[string]any{"text": learnedText, "kind": "discovery", "scope": "project"}
+
+const learnedText = "The cache of the parser lives in /var/cache/parser and is safe to delete"
 
 const learnedTool = "ralph.signal.learned"
 
@@ -105,7 +111,8 @@ func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor strin
 	idle := dial(ctx, p.command(ctx, floor))
 	defer idle.close()
 	// As the store opens it; SQL is the store's alone, but this is what it is compared with.
-	db := must(sql.Open("sqlite3", "file:"+p.database()+"?_txlock=immediate&_synchronous=FULL&_foreign_keys=1&_busy_timeout=30000"))
+	db := must(sql.Open("sqlite3",
+		"file:"+p.database()+"?_txlock=immediate&_synchronous=FULL&_foreign_keys=1&_busy_timeout=30000"))
 	defer func() { check(db.Close()) }()
 	db.SetMaxOpenConns(1)
 	for i := range calls + 5 {
@@ -114,8 +121,7 @@ func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor strin
 		must(db.ExecContext(ctx, `
 			INSERT INTO task_comments (task_id, session_id, author, author_kind, signal_verb, signal_payload, body, created)
 			VALUES ($1, $2, 'agent', 'agent', 'learned', $3, $4, $5)`, a.TaskID, a.SessionID,
-			`{"text":"The cache of the parser lives in /var/cache/parser and is safe to delete","kind":"discovery","scope":"project"}`,
-			"The cache of the parser lives in /var/cache/parser and is safe to delete", ralph.At(begin).String()))
+			`{"text":"`+learnedText+`","kind":"discovery","scope":"project"}`, learnedText, ralph.At(begin).String()))
 		alone := time.Since(begin)
 		if i < 5 {
 			continue // the first ones open what the others find open
@@ -143,8 +149,21 @@ func (b *bench) writers(ctx context.Context) []row {
 	share := together.median() / alone.median()
 	const least, most = 0.8, 10
 	return []row{
-		{what: "eight servers and the daemon signalling at once", product: together, floor: alone, value: number(share) + "×, no error", aim: "≥ 0.8×", met: share >= least},
-		{what: "… the slowest hundredth of their signals over the median", product: slow, value: number(slow.median()) + "×", aim: "< 10×", met: slow.median() < most},
+		{
+			what:    "eight servers and the daemon signalling at once",
+			product: together,
+			floor:   alone,
+			value:   number(share) + "×, no error",
+			aim:     "≥ 0.8×",
+			met:     share >= least,
+		},
+		{
+			what:    "… the slowest hundredth of their signals over the median",
+			product: slow,
+			value:   number(slow.median()) + "×",
+			aim:     "< 10×",
+			met:     slow.median() < most,
+		},
 	}
 }
 

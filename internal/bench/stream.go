@@ -58,8 +58,21 @@ func (b *bench) readStream(ctx context.Context, what, dir string) []row {
 	}
 	const least, most = 400, 64
 	return []row{
-		{what: what, product: product, floor: floor, value: number(product.median()) + " MB/s", aim: "≥ 400 MB/s", met: product.median() >= least},
-		{what: "… its memory", product: rss, value: number(rss.quantile(1)) + " MB at most", aim: "< 64 MB", met: rss.quantile(1) < most},
+		{
+			what:    what,
+			product: product,
+			floor:   floor,
+			value:   number(product.median()) + " MB/s",
+			aim:     "≥ 400 MB/s",
+			met:     product.median() >= least,
+		},
+		{
+			what:    "… its memory",
+			product: rss,
+			value:   number(rss.quantile(1)) + " MB at most",
+			aim:     "< 64 MB",
+			met:     rss.quantile(1) < most,
+		},
 	}
 }
 
@@ -88,7 +101,8 @@ func recorded(dir string) []byte {
 	for _, name := range files {
 		b.Write(must(os.ReadFile(name)))
 		// The recordings are of short tasks; most of a real stream is what tools answer.
-		fmt.Fprintf(&b, `{"type":"user","message":{"role":"user","content":[{"tool_use_id":"toolu_1","type":"tool_result","content":%q}]}}`+"\n",
+		fmt.Fprintf(&b, `{"type":"user","message":{"role":"user","content":[`+
+			`{"tool_use_id":"toolu_1","type":"tool_result","content":%q}]}}`+"\n",
 			strings.Repeat("func main() {\n\tfmt.Println(\"a line of a file\")\n}\n", 300))
 	}
 	return b.Bytes()

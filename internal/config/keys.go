@@ -14,7 +14,7 @@ import (
 // A Key describes one setting.
 type Key struct {
 	Name        string   // its path: "limits.max_sessions"
-	Type        string   // "text", "whole number", "USD", "true or false", "duration", "list", "map", "percentages" or "list of maps"
+	Type        string   // one of kinds, such as "whole number", or "list of maps"
 	Default     string   // in the form of Value.Value
 	Description string   // one sentence or two
 	Env         string   // the variable that sets it: "RALPH_LIMITS_MAX_SESSIONS"
@@ -101,14 +101,20 @@ func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 			continue
 		}
 		leaf := field{
-			name: name, index: at, typ: f.Type, fallback: f.Tag.Get("default"), doc: f.Tag.Get("doc"),
+			name: name, index: at, typ: f.Type, fallback: f.Tag.Get("default"), doc: docs[name],
 			blank: f.Tag.Get("blank") == "ok", secret: f.Tag.Get("secret") == "yes",
 		}
 		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
 			leaf.items, leaf.one = leaves(f.Type.Elem(), "", nil), strings.Split(f.Tag.Get("one"), "|")
+			for i := range leaf.items {
+				leaf.items[i].doc = docs[name+"."+leaf.items[i].name]
+			}
 		}
 		if enum := f.Tag.Get("enum"); enum != "" {
 			leaf.enum = strings.Split(enum, "|")
+			if named, ok := enums[enum]; ok {
+				leaf.enum = named
+			}
 		}
 		// A tag that is no number is found by the test of the tags.
 		leaf.min, _ = strconv.Atoi(f.Tag.Get("min"))

@@ -55,7 +55,7 @@ type Loaded struct {
 // A Value is one setting as people see it.
 type Value struct {
 	Key    string `json:"key"`
-	Value  string `json:"value"`  // as in YAML, lists as [a, b]; the values of agent.env and the url of a receiver are hidden
+	Value  string `json:"value"`  // as in YAML, lists as [a, b]; values of agent.env and url of a receiver are hidden
 	Source string `json:"source"` // "default", "ralph.yaml:12", "RALPH_AGENT_MODEL", "flag --model"
 }
 
@@ -93,7 +93,8 @@ func Load(s Sources) (Loaded, error) {
 	}
 	problems = append(problems, l.environment(s.Environ)...)
 	if l.MCP.ServerScript != builtIn {
-		l.Warnings = append(l.Warnings, "mcp.server_script is ignored: the server is part of ralph (`ralph mcp --profile human`)")
+		l.Warnings = append(l.Warnings,
+			"mcp.server_script is ignored: the server is part of ralph (`ralph mcp --profile human`)")
 	}
 	if len(problems) > 0 {
 		return Loaded{}, join(problems)
@@ -121,7 +122,8 @@ func (l *Loaded) environment(environ []string) (problems []error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if !isProtocol(name) && !l.names(name) {
-			l.Warnings = append(l.Warnings, printable(name, maxQuoted)+" sets no key of the configuration"+didYouMean(nearVariables(name)))
+			warning := printable(name, maxQuoted) + " sets no key of the configuration"
+			l.Warnings = append(l.Warnings, warning+didYouMean(nearVariables(name)))
 		}
 	}
 	return problems
@@ -132,7 +134,9 @@ const builtIn = "built-in"
 
 // names reports whether a setting says that a variable holds something.
 func (l *Loaded) names(variable string) bool {
-	return slices.ContainsFunc(l.Notify.Receivers, func(r Receiver) bool { return variable == r.URLEnv || variable == r.SecretEnv })
+	return slices.ContainsFunc(l.Notify.Receivers, func(r Receiver) bool {
+		return variable == r.URLEnv || variable == r.SecretEnv
+	})
 }
 
 func isProtocol(name string) bool {

@@ -51,7 +51,8 @@ func (r *reader) record(f field, item ast.Node, into reflect.Value) misfit {
 	case 1:
 		return misfit{}
 	}
-	return misfit{item, fmt.Errorf("has both %s, and may have one of %s only", strings.Join(given, " and "), strings.Join(f.one, ", "))}
+	return misfit{item, fmt.Errorf("has both %s, and may have one of %s only",
+		strings.Join(given, " and "), strings.Join(f.one, ", "))}
 }
 
 // recordPair reads one key of a map with its value into the map's place.
@@ -62,7 +63,8 @@ func (r *reader) recordPair(f field, key ast.MapKeyNode, value ast.Node, into re
 	}
 	sub, ok := named(f.items, text.Value)
 	if !ok {
-		return "", misfit{key, fmt.Errorf("%s is not one of the keys %s", quoted(text.Value), strings.Join(names(f.items), ", "))}
+		known := strings.Join(names(f.items), ", ")
+		return "", misfit{key, fmt.Errorf("%s is not one of the keys %s", quoted(text.Value), known)}
 	}
 	value = r.resolve(value)
 	if value == nil || value.Type() == ast.NullType {

@@ -113,11 +113,16 @@ func (f field) valueSchema() *jsonschema.Schema {
 	case "true or false":
 		return &jsonschema.Schema{Type: "boolean"}
 	case "percentages":
-		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "string", Pattern: percentForm}}
+		return mapOf(&jsonschema.Schema{Type: "string", Pattern: percentForm})
 	case "map":
-		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Types: []string{"string", "number", "boolean"}}}
+		return mapOf(&jsonschema.Schema{Types: []string{"string", "number", "boolean"}})
 	}
 	return text
+}
+
+// mapOf is the schema of a mapping of any names to such values.
+func mapOf(value *jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "object", AdditionalProperties: value}
 }
 
 // recordSchema is what each map of a list of maps can be.

@@ -87,7 +87,8 @@ func (r *reader) leaf(f field, node ast.Node, line, column int) {
 	}
 	if node == nil || node.Type() == ast.NullType {
 		// What is not there has no place of its own.
-		r.problems = append(r.problems, r.locate(&Error{Key: f.name, Problem: "has no value; give it one or remove the key"}, line, column))
+		missing := &Error{Key: f.name, Problem: "has no value; give it one or remove the key"}
+		r.problems = append(r.problems, r.locate(missing, line, column))
 		return
 	}
 	v, bad := r.value(f, node)
@@ -124,7 +125,8 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 		for i, item := range items {
 			text, ok := plainText(r.resolve(item))
 			if !ok {
-				return nil, nil, misfit{item, errors.New("must be a list of texts; put what YAML takes for something else in quotes")}
+				return nil, nil, misfit{item, errors.New(
+					"must be a list of texts; put what YAML takes for something else in quotes")}
 			}
 			texts[i] = text
 		}

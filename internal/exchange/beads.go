@@ -104,7 +104,8 @@ const featureLabel = "feature:"
 // labels are what an issue is called, and the feature that one of them names.
 func (v beadsIssue) labels() (feature string, others []string) {
 	for _, label := range v.Labels {
-		if name, ok := strings.CutPrefix(label, featureLabel); ok && feature == "" && utf8.RuneCountInString(name) <= ralph.MaxTitle {
+		name, ok := strings.CutPrefix(label, featureLabel)
+		if ok && feature == "" && utf8.RuneCountInString(name) <= ralph.MaxTitle {
 			feature = text.Flat(name)
 			continue
 		}

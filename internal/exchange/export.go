@@ -51,15 +51,19 @@ func writeJSONL(w io.Writer, q Queue) error {
 	e := encoder(w)
 	var lines []Line
 	for _, f := range q.Features {
-		lines = append(lines, Line{Kind: "feature", Name: f.Name, Description: f.Description, Learnings: f.Learnings, Verify: f.Verify})
+		lines = append(lines, Line{
+			Kind: "feature", Name: f.Name, Description: f.Description, Learnings: f.Learnings, Verify: f.Verify,
+		})
 	}
 	for _, d := range q.Disciplines {
 		lines = append(lines, Line{Kind: "discipline", Name: d.Name, Instructions: d.Instructions, Model: d.Model})
 	}
 	for _, t := range q.Tasks {
 		l := Line{
-			Kind: "task", ID: q.IDs[t.ID], Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify, Priority: &t.Priority,
-			Status: t.Status, StatusReason: t.StatusReason, Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Origin: t.Origin,
+			Kind: "task", ID: q.IDs[t.ID],
+			Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify,
+			Priority: &t.Priority, Status: t.Status, StatusReason: t.StatusReason,
+			Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Origin: t.Origin,
 		}
 		for _, on := range t.DependsOn {
 			l.DependsOn = append(l.DependsOn, q.IDs[on])
@@ -68,7 +72,8 @@ func writeJSONL(w io.Writer, q Queue) error {
 	}
 	for _, k := range q.Learnings {
 		lines = append(lines, Line{
-			Kind: "learning", Text: k.Text, KindOf: k.Kind, Scope: k.Scope, Feature: k.Feature, Rationale: k.Rationale, Origin: k.Origin, Author: k.Author, Pinned: k.Pinned,
+			Kind: "learning", Text: k.Text, KindOf: k.Kind, Scope: k.Scope, Feature: k.Feature, Rationale: k.Rationale,
+			Origin: k.Origin, Author: k.Author, Pinned: k.Pinned,
 		})
 	}
 	for _, l := range lines {
@@ -165,8 +170,12 @@ func writePRD(w io.Writer, q Queue) error {
 			continue
 		}
 		s := story{
-			ID: fmt.Sprintf("TASK-%d", t.ID), Title: t.Title, Description: t.Description, AcceptanceCriteria: append([]string{}, t.Acceptance...),
-			Priority: len(stories) + 1, Passes: t.Status == ralph.Completed,
+			ID:                 fmt.Sprintf("TASK-%d", t.ID),
+			Title:              t.Title,
+			Description:        t.Description,
+			AcceptanceCriteria: append([]string{}, t.Acceptance...),
+			Priority:           len(stories) + 1,
+			Passes:             t.Status == ralph.Completed,
 		}
 		for _, c := range t.Verify {
 			s.AcceptanceCriteria = append(s.AcceptanceCriteria, "`accept: "+c+"`")
@@ -178,7 +187,13 @@ func writePRD(w io.Writer, q Queue) error {
 	}
 	e := encoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(map[string]any{"project": q.Project, "name": q.Project, "branchName": "", "description": "", "userStories": stories})
+	return e.Encode(map[string]any{
+		"project":     q.Project,
+		"name":        q.Project,
+		"branchName":  "",
+		"description": "",
+		"userStories": stories,
+	})
 }
 
 // writeBeads writes a line an issue, as beads reads it.
@@ -247,7 +262,8 @@ func writeBeads(w io.Writer, q Queue) error {
 		}
 	}
 	for _, k := range q.Learnings {
-		if err := e.Encode(map[string]string{"_type": "memory", "key": fmt.Sprintf("ralph-%d", k.ID), "value": k.Text}); err != nil {
+		memory := map[string]string{"_type": "memory", "key": fmt.Sprintf("ralph-%d", k.ID), "value": k.Text}
+		if err := e.Encode(memory); err != nil {
 			return err
 		}
 	}

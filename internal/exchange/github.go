@@ -70,7 +70,11 @@ func (v gitHubIssue) repository() string {
 
 func (v gitHubIssue) task(line int) ralph.ImportedTask {
 	space := v.repository()
-	t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey(space, strconv.Itoa(v.Number)), Task: ralph.Task{Title: v.Title, Priority: ralph.DefaultPriority}}
+	t := ralph.ImportedTask{
+		Line: line,
+		Key:  ralph.ExternalKey(space, strconv.Itoa(v.Number)),
+		Task: ralph.Task{Title: v.Title, Priority: ralph.DefaultPriority},
+	}
 	var labels []string
 	for _, label := range v.Labels {
 		if m := gitHubPriority.FindStringSubmatch(label.Name); m != nil {

@@ -58,7 +58,8 @@ var readers = []reader{
 	}},
 	{"taskmaster", readTaskMaster, func(l looks) bool { return l.object }},
 	{"ralph-orchestrator", readOrchestrator, func(l looks) bool {
-		return l.memories || l.lines && (l.has("blocked_by") || l.has("loop_id") || strings.HasPrefix(l.id, "task-")) && !l.has("issue_type")
+		marked := l.has("blocked_by") || l.has("loop_id") || strings.HasPrefix(l.id, "task-")
+		return l.memories || l.lines && marked && !l.has("issue_type")
 	}},
 	{"beads", readBeads, func(l looks) bool { return l.lines }},
 	{"markdown", readMarkdown, func(looks) bool { return true }},
@@ -104,7 +105,9 @@ func choose(data []byte, format string) (reader, error) {
 	if format != "" {
 		i := slices.IndexFunc(readers, func(r reader) bool { return r.name == format })
 		if i < 0 {
-			return reader{}, &ralph.FieldError{Field: fmt.Sprintf("format %q", format), Problem: "is not known", Accepted: Formats()}
+			return reader{}, &ralph.FieldError{
+				Field: fmt.Sprintf("format %q", format), Problem: "is not known", Accepted: Formats(),
+			}
 		}
 		return readers[i], nil
 	}

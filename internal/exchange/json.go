@@ -27,7 +27,8 @@ func (l located) decode(v any) error {
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return wrong(l.line+lineAt(l.raw, int(kind.Offset))-1, "%s holds a %s, where %s is expected", fieldOf(kind), kind.Value, expected(kind.Type.String()))
+		return wrong(l.line+lineAt(l.raw, int(kind.Offset))-1, "%s holds a %s, where %s is expected",
+			fieldOf(kind), kind.Value, expected(kind.Type.String()))
 	}
 	return wrong(l.line, "%v", err)
 }
@@ -127,7 +128,8 @@ func eachLine[T any](data []byte, f func(line int, v T) error) error {
 		if len(line) == 0 {
 			continue
 		}
-		if slices.ContainsFunc([]string{"<<<<<<<", ">>>>>>>", "======="}, func(mark string) bool { return bytes.HasPrefix(line, []byte(mark)) }) {
+		begins := func(mark string) bool { return bytes.HasPrefix(line, []byte(mark)) }
+		if slices.ContainsFunc([]string{"<<<<<<<", ">>>>>>>", "======="}, begins) {
 			return wrong(n, "is a conflict of git; settle it first")
 		}
 		var v T
@@ -191,7 +193,8 @@ func look(data []byte) looks {
 		}
 	default:
 		// A checklist may call its boxes tasks too.
-		l.yaml = (bytes.HasPrefix(trimmed, []byte("tasks:")) || bytes.Contains(trimmed, []byte("\ntasks:\n"))) && !anyBox.Match(trimmed)
+		tasks := bytes.HasPrefix(trimmed, []byte("tasks:")) || bytes.Contains(trimmed, []byte("\ntasks:\n"))
+		l.yaml = tasks && !anyBox.Match(trimmed)
 		l.memories = bytes.Contains(data, []byte("\n### mem-"))
 	}
 	return l
@@ -200,7 +203,8 @@ func look(data []byte) looks {
 // topLevel tells whether a single object is a document rather than a line of tasks.
 func topLevel(object []byte) bool {
 	l := looks{keys: keys(gjson.ParseBytes(object))}
-	return l.keys["userStories"] || l.keys["stories"] || l.keys["tasks"] || !l.keys["title"] && !l.keys["_type"] && !l.keys["ralph"]
+	return l.keys["userStories"] || l.keys["stories"] || l.keys["tasks"] ||
+		!l.keys["title"] && !l.keys["_type"] && !l.keys["ralph"]
 }
 
 // keys are those of an object, as far as it can be read.

@@ -38,8 +38,16 @@ type Line struct {
 // ownStatus are the statuses of ralph's own tasks as they are taken over. What waits or
 // is worked on there is queued here: what it waits for is not in the file.
 var ownStatus = map[string]ralph.Status{
-	"": ralph.Pending, "pending": ralph.Pending, "in_progress": ralph.Pending, "needs_input": ralph.Pending, "blocked": ralph.Pending,
-	"proposed": ralph.Proposed, "completed": ralph.Completed, "failed": ralph.Failed, "rejected": ralph.Rejected, "cancelled": ralph.Cancelled,
+	"":            ralph.Pending,
+	"pending":     ralph.Pending,
+	"in_progress": ralph.Pending,
+	"needs_input": ralph.Pending,
+	"blocked":     ralph.Pending,
+	"proposed":    ralph.Proposed,
+	"completed":   ralph.Completed,
+	"failed":      ralph.Failed,
+	"rejected":    ralph.Rejected,
+	"cancelled":   ralph.Cancelled,
 }
 
 // readJSONL reads ralph's own export.
@@ -47,9 +55,13 @@ func readJSONL(data []byte) (in ralph.Import, err error) {
 	return in, eachLine(data, func(line int, v Line) error {
 		switch v.Kind {
 		case "feature":
-			in.Features = append(in.Features, ralph.ImportedFeature{Line: line, Feature: ralph.Feature{Name: v.Name, Description: v.Description, Learnings: v.Learnings, Verify: v.Verify}})
+			in.Features = append(in.Features, ralph.ImportedFeature{Line: line, Feature: ralph.Feature{
+				Name: v.Name, Description: v.Description, Learnings: v.Learnings, Verify: v.Verify,
+			}})
 		case "discipline":
-			in.Disciplines = append(in.Disciplines, ralph.ImportedDiscipline{Line: line, Discipline: ralph.Discipline{Name: v.Name, Instructions: v.Instructions, Model: v.Model}})
+			in.Disciplines = append(in.Disciplines, ralph.ImportedDiscipline{Line: line, Discipline: ralph.Discipline{
+				Name: v.Name, Instructions: v.Instructions, Model: v.Model,
+			}})
 		case "learning":
 			if err := v.origin(line); err != nil {
 				return err

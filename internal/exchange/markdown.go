@@ -42,8 +42,9 @@ const (
 )
 
 var (
-	numbering      = regexp.MustCompile(`^[\d.]+[.)]?\s+`)
-	noWorkTitle    = regexp.MustCompile(`^(optional|future|nice[ -]to[ -]haves?)(\s*[:(].*|\s+(tasks?|work|enhancements?|improvements?|ideas?|features?|items?|considerations?))?$`)
+	numbering   = regexp.MustCompile(`^[\d.]+[.)]?\s+`)
+	noWorkTitle = regexp.MustCompile(`^(optional|future|nice[ -]to[ -]haves?)(\s*[:(].*|` +
+		`\s+(tasks?|work|enhancements?|improvements?|ideas?|features?|items?|considerations?))?$`)
 	conditionTitle = regexp.MustCompile(`^(\w+ )?(success criteria|overview|context)$`)
 	commandsTitle  = regexp.MustCompile(`^validation commands?$`)
 )
@@ -243,7 +244,9 @@ func (r *markdownReader) box(n int, kind sectionKind, indent int, state, title s
 func (r *markdownReader) identify(t *markdownTask, title string) {
 	// A word in brackets without a digit, as in "[front-end] …", is no id.
 	if m := titleID.FindStringSubmatch(title); m != nil && strings.ContainsAny(m[1]+m[2], "0123456789") {
-		t.Key, t.Title, t.named = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]+m[2]), strings.TrimSpace(strings.Trim(m[3], "*")), true
+		t.Key = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]+m[2])
+		t.Title = strings.TrimSpace(strings.Trim(m[3], "*"))
+		t.named = true
 		return
 	}
 	t.Title = strings.TrimSpace(title)

@@ -9,8 +9,14 @@ import (
 )
 
 var orchestratorStatus = map[string]ralph.Status{
-	"": ralph.Pending, "open": ralph.Pending, "pending": ralph.Pending, "in_progress": ralph.Pending, "blocked": ralph.Pending,
-	"closed": ralph.Completed, "done": ralph.Completed, "failed": ralph.Failed,
+	"":            ralph.Pending,
+	"open":        ralph.Pending,
+	"pending":     ralph.Pending,
+	"in_progress": ralph.Pending,
+	"blocked":     ralph.Pending,
+	"closed":      ralph.Completed,
+	"done":        ralph.Completed,
+	"failed":      ralph.Failed,
 }
 
 // readOrchestrator reads tasks.jsonl and memories.md of ralph-orchestrator.
@@ -28,9 +34,15 @@ func readOrchestrator(data []byte) (in ralph.Import, err error) {
 		if v.ID == "" {
 			return wrong(line, `a task has no "id"`)
 		}
-		t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey("ralph-orchestrator", string(v.ID)), Needs: needs("ralph-orchestrator", v.BlockedBy), Task: ralph.Task{
-			Title: v.Title, Description: strings.TrimSpace(v.Description), Priority: ralph.DefaultPriority,
-		}}
+		const space = "ralph-orchestrator"
+		t := ralph.ImportedTask{
+			Line:  line,
+			Key:   ralph.ExternalKey(space, string(v.ID)),
+			Needs: needs(space, v.BlockedBy),
+			Task: ralph.Task{
+				Title: v.Title, Description: strings.TrimSpace(v.Description), Priority: ralph.DefaultPriority,
+			},
+		}
 		if t.Status, err = statusOf(line, v.Status, orchestratorStatus); err != nil {
 			return err
 		}
@@ -47,7 +59,12 @@ func readOrchestrator(data []byte) (in ralph.Import, err error) {
 
 var (
 	memoryHead = regexp.MustCompile(`^###\s+(mem-\S+)`)
-	memoryKind = map[string]string{"patterns": "convention", "decisions": "decision", "fixes": "discovery", "context": "discovery"}
+	memoryKind = map[string]string{
+		"patterns":  "convention",
+		"decisions": "decision",
+		"fixes":     "discovery",
+		"context":   "discovery",
+	}
 )
 
 // readMemories reads memories.md: quoted texts below headings that say their kind.

@@ -34,13 +34,15 @@ func (s Splitting) Form() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The parts of TASK-%d: %s\n#\n", s.Task.ID, text.Line(s.Task.Title, 200))
 	if s.Suggested {
-		for line := range strings.Lines("An agent suggests: " + strings.TrimSpace(s.What) + "\nWhy: " + strings.TrimSpace(s.Why)) {
+		words := "An agent suggests: " + strings.TrimSpace(s.What) + "\nWhy: " + strings.TrimSpace(s.Why)
+		for line := range strings.Lines(words) {
 			fmt.Fprintf(&b, "# %s\n", strings.TrimRight(text.Visible(line), "\n"))
 		}
 		b.WriteString("#\n")
 	}
 	b.WriteString("# A part begins with \"- \" and its title; what is indented below it is its description.\n" +
-		"# The last part waits for the others. Lines that begin with # are left out; without\n# parts nothing is changed.\n\n")
+		"# The last part waits for the others. Lines that begin with # are left out; without\n" +
+		"# parts nothing is changed.\n\n")
 	for _, title := range suggestedParts(s.What) {
 		fmt.Fprintf(&b, "- %s\n", title)
 	}

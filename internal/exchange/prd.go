@@ -20,7 +20,8 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 	if err != nil {
 		return in, err
 	}
-	feature := featureOf(&in, cmp.Or(head.Name, strings.TrimPrefix(head.BranchName, "ralph/"), head.Project), head.Description)
+	name := cmp.Or(head.Name, strings.TrimPrefix(head.BranchName, "ralph/"), head.Project)
+	feature := featureOf(&in, name, head.Description)
 	space := sourceOf("prd.json", cmp.Or(head.BranchName, head.Name, head.Project))
 	type ordered struct {
 		task     ralph.ImportedTask
@@ -48,11 +49,19 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 		if v.Passes {
 			status = ralph.Completed
 		}
-		o.task = ralph.ImportedTask{Line: line, Key: ralph.ExternalKey(space, string(v.ID)), Needs: needs(space, v.DependsOn), Task: ralph.Task{
-			Title: v.Title, Feature: feature, Status: status,
-			Priority:    clamp(o.priority),
-			Description: paragraphs([2]string{"", v.Description}, [2]string{"Notes", v.Notes}, [2]string{"Labels", strings.Join(v.Labels, ", ")}),
-		}}
+		o.task = ralph.ImportedTask{
+			Line:  line,
+			Key:   ralph.ExternalKey(space, string(v.ID)),
+			Needs: needs(space, v.DependsOn),
+			Task: ralph.Task{
+				Title:    v.Title,
+				Feature:  feature,
+				Status:   status,
+				Priority: clamp(o.priority),
+				Description: paragraphs([2]string{"", v.Description}, [2]string{"Notes", v.Notes},
+					[2]string{"Labels", strings.Join(v.Labels, ", ")}),
+			},
+		}
 		o.task.Acceptance, o.task.Verify = criteria(v.AcceptanceCriteria)
 		list = append(list, o)
 		return nil
@@ -88,14 +97,27 @@ func readStories(data []byte) (in ralph.Import, err error) {
 		DependsOn                  []ident
 		AcceptanceCriteria         []string
 	}
-	states := map[string]ralph.Status{"": ralph.Pending, "open": ralph.Pending, "in_progress": ralph.Pending, "done": ralph.Completed}
+	states := map[string]ralph.Status{
+		"":            ralph.Pending,
+		"open":        ralph.Pending,
+		"in_progress": ralph.Pending,
+		"done":        ralph.Completed,
+	}
 	return in, each(stories, `"stories"`, func(line int, v story) (err error) {
 		if v.ID == "" {
 			return wrong(line, `a story has no "id"`)
 		}
-		t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey(space, string(v.ID)), Needs: needs(space, v.DependsOn), Task: ralph.Task{
-			Title: v.Title, Description: strings.TrimSpace(v.Description), Feature: feature, Priority: ralph.DefaultPriority,
-		}}
+		t := ralph.ImportedTask{
+			Line:  line,
+			Key:   ralph.ExternalKey(space, string(v.ID)),
+			Needs: needs(space, v.DependsOn),
+			Task: ralph.Task{
+				Title:       v.Title,
+				Description: strings.TrimSpace(v.Description),
+				Feature:     feature,
+				Priority:    ralph.DefaultPriority,
+			},
+		}
 		if t.Status, err = statusOf(line, v.Status, states); err != nil {
 			return err
 		}
@@ -125,7 +147,9 @@ func featureOf(in *ralph.Import, name, description string) string {
 	if r := []rune(name); len(r) > ralph.MaxTitle {
 		name = string(r[:ralph.MaxTitle])
 	}
-	in.Features = append(in.Features, ralph.ImportedFeature{Line: 1, Feature: ralph.Feature{Name: name, Description: strings.TrimSpace(description)}})
+	in.Features = append(in.Features, ralph.ImportedFeature{
+		Line: 1, Feature: ralph.Feature{Name: name, Description: strings.TrimSpace(description)},
+	})
 	return name
 }
 

@@ -111,7 +111,8 @@ func yamlError(err error) error {
 	var kind *yaml.TypeError
 	if errors.As(err, &kind) && kind.StructFieldName != nil {
 		_, name, _ := strings.Cut(*kind.StructFieldName, ".")
-		return wrong(kind.Token.Position.Line, "%q holds %.60q, where %s is expected", strings.ToLower(name), kind.Token.Value, expected(kind.DstType.String()))
+		return wrong(kind.Token.Position.Line, "%q holds %.60q, where %s is expected",
+			strings.ToLower(name), kind.Token.Value, expected(kind.DstType.String()))
 	}
 	var y yaml.Error
 	if errors.As(err, &y) && y.GetToken() != nil {

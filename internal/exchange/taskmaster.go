@@ -17,9 +17,17 @@ type masterTask struct {
 }
 
 var masterStatus = map[string]ralph.Status{
-	"": ralph.Pending, "pending": ralph.Pending, "todo": ralph.Pending, "in-progress": ralph.Pending, "in_progress": ralph.Pending,
-	"blocked": ralph.Proposed, "deferred": ralph.Proposed, "review": ralph.Proposed,
-	"done": ralph.Completed, "completed": ralph.Completed, "cancelled": ralph.Cancelled,
+	"":            ralph.Pending,
+	"pending":     ralph.Pending,
+	"todo":        ralph.Pending,
+	"in-progress": ralph.Pending,
+	"in_progress": ralph.Pending,
+	"blocked":     ralph.Proposed,
+	"deferred":    ralph.Proposed,
+	"review":      ralph.Proposed,
+	"done":        ralph.Completed,
+	"completed":   ralph.Completed,
+	"cancelled":   ralph.Cancelled,
 }
 
 var masterPriority = map[string]int{"critical": 0, "high": 1, "medium": 2, "": 2, "low": 3}
@@ -101,7 +109,8 @@ func addMaster(in *ralph.Import, line int, space, feature string, above []string
 	id := strings.Join(parts, ".")
 	t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey(space, id), Task: ralph.Task{
 		Title: v.Title, Feature: feature,
-		Description: paragraphs([2]string{"", v.Description}, [2]string{"Details", v.Details}, [2]string{"How to test it", v.TestStrategy}),
+		Description: paragraphs([2]string{"", v.Description}, [2]string{"Details", v.Details},
+			[2]string{"How to test it", v.TestStrategy}),
 	}}
 	var err error
 	if t.Status, err = statusOf(line, v.Status, masterStatus); err != nil {

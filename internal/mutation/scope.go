@@ -21,15 +21,18 @@ var (
 		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged",
 		"TestWhatIsTakenAway",
 	)
-	lost   = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
+	lost = of("loop",
+		"TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor",
+	)
 	claims = of("loop",
 		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
 		"TestATaskWhoseAttempts", "TestAPersonsClaim", "TestAWorkerHears", "TestATaskOfAPersons", "TestAPersonIs",
 	)
 	red  = of("loop", "TestARunThatBeginsRed", "TestADaemonWaitsUntil")
 	runs = of("loop",
-		"TestSessionsInARow", "TestAnAgentThatDoesNothing", "TestARunWorksOn", "TestALostRace", "TestATaskThatNeverStandsStill",
-		"TestAUsageWindow", "TestTheWaitsForAnAgent", "TestADaemonHas", "TestARunWithALimit", "TestADaemonThatWaits", "TestADaemonStill",
+		"TestSessionsInARow", "TestAnAgentThatDoesNothing", "TestARunWorksOn", "TestALostRace",
+		"TestATaskThatNeverStandsStill", "TestAUsageWindow", "TestTheWaitsForAnAgent", "TestADaemonHas",
+		"TestARunWithALimit", "TestADaemonThatWaits", "TestADaemonStill",
 	)
 	faults = of("loop", "TestNoFailureOfTheDatabase")
 )
@@ -48,7 +51,8 @@ var scope = []target{
 		"learnings", "merged", "Against", "headOf", "alike", "sameAudience", "taughtNew", "fuller",
 	}, judges: []judge{of("signals")}},
 	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, what a session changed
-		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError", `Models\.choose`, `Limits\.withCause`,
+		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError",
+		`Models\.choose`, `Limits\.withCause`,
 		"causeOf", `newClock|clock\..*`, `idleness\..*`, `hashes\.differ`, `parts\..*`, "judgeRest", "Shortly",
 	}, judges: []judge{decisions, of("loop/session")}},
 	{files: "loop/**/*.go", functions: []string{ // protected files and baselines
@@ -60,14 +64,17 @@ var scope = []target{
 		`Session\.(turnEnded|reply|objection)`, `runner\.obeying`, "obeyed",
 	}, judges: []judge{sessions, faults}},
 	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
-		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands", `Needs\.(Recover|reopen|Lapse)`,
+		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands",
+		`Needs\.(Recover|reopen|Lapse)`,
 		`Loop\.(recover|each|unsettled|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
 	}, judges: []judge{sessions, lost, claims, faults}},
 	{files: "loop/**/*.go", functions: []string{ // a red begin
-		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`, `Loop\.nameTests`, `Verifier\.(Red|KnownRed)`,
+		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`,
+		`Loop\.nameTests`, `Verifier\.(Red|KnownRed)`,
 	}, judges: []judge{red, faults}},
 	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
-		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit|afterAgent|waitForAgent|mayBegin|session)`,
+		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit)`,
+		`runner\.(afterAgent|waitForAgent|mayBegin|session)`,
 		`Loop\.pick`, "unsettledEnds", "Outside",
 	}, judges: []judge{runs, lost, claims, faults}},
 }

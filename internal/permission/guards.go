@@ -25,12 +25,30 @@ var guards = []guard{
 		}
 		return ""
 	}},
-	{"root", "root rights: sudo, su, doas, pkexec, run0", "Work without root rights, or signal blocked (external) and say what is missing.", eachCommand(asksForRoot)},
-	{"force-push", "rewriting or deleting what is on a remote: git push with --force, --mirror, --delete, a leading + or :", "Push without force, or leave it to people.", eachCommand(pushesWithForce)},
-	{"git-config", "changing git's configuration, remotes or hooks", "Pass an option for one command with git -c, or leave it to people.", guardGit},
-	{"ralph", "ralph's own state and configuration, and its commands that change something", "Say what you want by ralph's signals; people decide.", guardRalph},
-	{"agent-settings", "the agent's own settings in the project: .claude/settings*.json, .claude/hooks, .mcp.json", "Leave them to people.", guardSettings},
-	{"outside", "writing outside the project and the temporary directories", "Write within the project or to a temporary directory.", guardOutside},
+	{"root",
+		"root rights: sudo, su, doas, pkexec, run0",
+		"Work without root rights, or signal blocked (external) and say what is missing.",
+		eachCommand(asksForRoot)},
+	{"force-push",
+		"rewriting or deleting what is on a remote: git push with --force, --mirror, --delete, a leading + or :",
+		"Push without force, or leave it to people.",
+		eachCommand(pushesWithForce)},
+	{"git-config",
+		"changing git's configuration, remotes or hooks",
+		"Pass an option for one command with git -c, or leave it to people.",
+		guardGit},
+	{"ralph",
+		"ralph's own state and configuration, and its commands that change something",
+		"Say what you want by ralph's signals; people decide.",
+		guardRalph},
+	{"agent-settings",
+		"the agent's own settings in the project: .claude/settings*.json, .claude/hooks, .mcp.json",
+		"Leave them to people.",
+		guardSettings},
+	{"outside",
+		"writing outside the project and the temporary directories",
+		"Write within the project or to a temporary directory.",
+		guardOutside},
 }
 
 // Guards lists the built-in rules, name and what they deny, in the order in which
@@ -87,7 +105,8 @@ func pushesWithForce(c command) string {
 	for i, a := range args[1:] {
 		short := strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--")
 		switch {
-		case short && strings.ContainsAny(a, "fd"), strings.HasPrefix(a, "--force"), a == "--mirror", a == "--delete", a == "--prune":
+		case short && strings.ContainsAny(a, "fd"), strings.HasPrefix(a, "--force"),
+			a == "--mirror", a == "--delete", a == "--prune":
 			return "git push " + a + " rewrites what others may have"
 		case i > 0 && len(a) > 1 && (a[0] == '+' || a[0] == ':'):
 			return "git push with " + a + " rewrites what others may have"
@@ -113,7 +132,8 @@ func changesGit(c command) string {
 		if len(plain) > 0 && slices.Contains([]string{"get", "list"}, plain[0]) {
 			reads = true
 		}
-		if reads || len(plain) == 1 && !has("--unset", "--unset-all", "--remove-section", "-e", "--edit", "--add") && !slices.Contains([]string{"edit", "set", "unset"}, plain[0]) {
+		writes := has("--unset", "--unset-all", "--remove-section", "-e", "--edit", "--add")
+		if reads || len(plain) == 1 && !writes && !slices.Contains([]string{"edit", "set", "unset"}, plain[0]) {
 			return ""
 		}
 		return "git config changes git's configuration"
@@ -143,7 +163,8 @@ func guardGit(p Policy, q question) string {
 		}
 	}
 	for _, path := range p.written(q) {
-		if rel, ok := inside(path, p.Project); ok && (rel == ".git" || strings.HasPrefix(rel, ".git/config") || strings.HasPrefix(rel, ".git/hooks")) {
+		rel, ok := inside(path, p.Project)
+		if ok && (rel == ".git" || strings.HasPrefix(rel, ".git/config") || strings.HasPrefix(rel, ".git/hooks")) {
 			return rel + " is git's own"
 		}
 	}
@@ -151,13 +172,18 @@ func guardGit(p Policy, q question) string {
 }
 
 // harmless are ralph's commands that change nothing.
-var harmless = []string{"help", "version", "doctor", "status", "inbox", "timeline", "prompt", "report", "events", "completion", "man"}
+var harmless = []string{
+	"help", "version", "doctor", "status", "inbox", "timeline", "prompt", "report", "events", "completion", "man",
+}
+
+// looks are the second words of those that change nothing either.
+var looks = []string{"list", "show", "log", "graph", "--help", "-h"}
 
 func guardRalph(p Policy, q question) string {
 	for _, c := range q.commands {
 		if !strings.HasPrefix(c.words0(), "./") && c.name() == "ralph" && len(c.words) > 1 {
 			verb := c.words[min(2, len(c.words)-1)]
-			if !slices.Contains(harmless, c.words[1]) && !slices.Contains([]string{"list", "show", "log", "graph", "--help", "-h"}, verb) {
+			if !slices.Contains(harmless, c.words[1]) && !slices.Contains(looks, verb) {
 				return "ralph " + c.words[1] + " is for people"
 			}
 		}
@@ -261,7 +287,8 @@ func targets(c command) []string {
 		}
 	case "sed", "perl":
 		inPlace := func(w string) bool {
-			return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "i") || strings.HasPrefix(w, "--in-place")
+			short := strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--")
+			return short && strings.Contains(w, "i") || strings.HasPrefix(w, "--in-place")
 		}
 		if slices.ContainsFunc(c.words, inPlace) {
 			return lastOf(plain)
@@ -277,7 +304,10 @@ func targets(c command) []string {
 }
 
 // gitReads are the subcommands of git that change nothing.
-var gitReads = []string{"status", "log", "diff", "show", "rev-parse", "rev-list", "ls-files", "ls-tree", "cat-file", "blame", "grep", "describe", "shortlog", "ls-remote"}
+var gitReads = []string{
+	"status", "log", "diff", "show", "rev-parse", "rev-list", "ls-files", "ls-tree",
+	"cat-file", "blame", "grep", "describe", "shortlog", "ls-remote",
+}
 
 // gitDirs are the folders that git is told to work in, where it changes something.
 func gitDirs(c command) (dirs []string) {

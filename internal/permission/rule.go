@@ -28,7 +28,10 @@ type Rule struct {
 // looks like.
 func (t Tools) ParseRule(text string) (Rule, error) {
 	refuse := func(problem string) (Rule, error) {
-		return Rule{}, &ralph.FieldError{Field: "rule " + quoted(text), Problem: problem + `; a rule is a tool's name, as "WebFetch", or with a pattern, as "Bash(git push *)"`}
+		return Rule{}, &ralph.FieldError{
+			Field:   "rule " + quoted(text),
+			Problem: problem + `; a rule is a tool's name, as "WebFetch", or with a pattern, as "Bash(git push *)"`,
+		}
 	}
 	tool, rest, ok := strings.Cut(strings.TrimSpace(text), "(")
 	r := Rule{tool: strings.TrimSpace(tool), bare: !ok}

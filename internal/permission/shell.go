@@ -158,9 +158,23 @@ func script(c command) (string, bool) {
 // wrappers run the command that follows them, with the options of theirs that take
 // a value.
 var wrappers = map[string][]string{
-	"env": {"-u", "-C", "-S"}, "nohup": nil, "time": nil, "nice": {"-n"}, "ionice": {"-c", "-n", "-p"}, "timeout": {"-s", "-k"},
-	"xargs": {"-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s"}, "command": nil, "builtin": nil, "exec": {"-a"}, "stdbuf": {"-i", "-o", "-e"},
-	"setsid": nil, "unbuffer": nil, "watch": {"-n"}, "chroot": nil, "strace": {"-e", "-o", "-p"}, "busybox": nil,
+	"env":      {"-u", "-C", "-S"},
+	"nohup":    nil,
+	"time":     nil,
+	"nice":     {"-n"},
+	"ionice":   {"-c", "-n", "-p"},
+	"timeout":  {"-s", "-k"},
+	"xargs":    {"-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s"},
+	"command":  nil,
+	"builtin":  nil,
+	"exec":     {"-a"},
+	"stdbuf":   {"-i", "-o", "-e"},
+	"setsid":   nil,
+	"unbuffer": nil,
+	"watch":    {"-n"},
+	"chroot":   nil,
+	"strace":   {"-e", "-o", "-p"},
+	"busybox":  nil,
 }
 
 // wrapped is the command that a wrapper runs, or find with -exec.
@@ -189,7 +203,8 @@ func wrapped(c command) []string {
 			words = words[2:]
 		case strings.HasPrefix(w, "-"), c.name() == "env" && strings.Contains(w, "="):
 			words = words[1:]
-		case c.name() == "timeout" && w != "" && w[0] >= '0' && w[0] <= '9', c.name() == "chroot" && len(words) > 1 && strings.HasPrefix(w, "/"):
+		case c.name() == "timeout" && w != "" && w[0] >= '0' && w[0] <= '9',
+			c.name() == "chroot" && len(words) > 1 && strings.HasPrefix(w, "/"):
 			words = words[1:]
 		default:
 			return words

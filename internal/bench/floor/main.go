@@ -12,11 +12,13 @@ import (
 
 func main() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "floor"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "nothing"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil, nil
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "nothing"}, nothing)
 	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func nothing(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+	return &mcp.CallToolResult{Content: []mcp.Content{}}, nil, nil
 }

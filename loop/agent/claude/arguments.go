@@ -21,7 +21,8 @@ const permissionTool = ToolPrefix + "ralph_permission"
 
 // disallowed are the tools that make no sense without a person, or after the
 // end of the session (unattended, "Launching the agent").
-const disallowed = "AskUserQuestion,CronCreate,CronDelete,CronList,EnterPlanMode,ExitPlanMode,Monitor,ScheduleWakeup,Workflow"
+const disallowed = "AskUserQuestion,CronCreate,CronDelete,CronList,EnterPlanMode,ExitPlanMode," +
+	"Monitor,ScheduleWakeup,Workflow"
 
 // since lists the flags that not every version in use has, with the first
 // version that does. A version that is not known gets all of them.

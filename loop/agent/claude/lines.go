@@ -32,7 +32,11 @@ type lineReader struct {
 }
 
 func newLineReader(r io.Reader, spool io.Writer) *lineReader {
-	return &lineReader{src: bufio.NewReaderSize(r, 64<<10), spool: spool, line: jsonl.Squeezer{MaxString: maxString, MaxLine: maxLine}}
+	return &lineReader{
+		src:   bufio.NewReaderSize(r, 64<<10),
+		spool: spool,
+		line:  jsonl.Squeezer{MaxString: maxString, MaxLine: maxLine},
+	}
 }
 
 // next returns the next line without its newline; it is valid until the next

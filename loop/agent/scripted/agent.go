@@ -29,9 +29,12 @@ type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
+// A chooser picks the turns for a prompt.
+type chooser func(prompt string) ([]Turn, error)
+
 // converse answers messages until there are no more, and returns the exit
-// status. choose picks the turns for the first of them.
-func (a *agent) converse(ctx context.Context, lines <-chan line, choose func(prompt string) ([]Turn, error)) (int, error) {
+// status. choose is for the first of them.
+func (a *agent) converse(ctx context.Context, lines <-chan line, choose chooser) (int, error) {
 	var turns []Turn
 	for first := true; ; {
 		text, message, err := next(ctx, lines)
@@ -187,7 +190,8 @@ func (a *agent) step(ctx context.Context, s Step) error {
 	case "ratelimit":
 		reset := time.Now().Add(time.Duration(n) * time.Second)
 		a.window("rejected", "five_hour", reset, object{"overageStatus": "rejected"})
-		return a.fail("You've hit your limit · resets "+reset.UTC().Format("3:04pm")+" (UTC)", "rate_limit", 429, "completed")
+		text := "You've hit your limit · resets " + reset.UTC().Format("3:04pm") + " (UTC)"
+		return a.fail(text, "rate_limit", 429, "completed")
 	case "error":
 		return a.fail("API Error: "+s.Arg, s.Arg, statuses[s.Arg], "completed")
 	case "promptTooLong":
@@ -197,7 +201,13 @@ func (a *agent) step(ctx context.Context, s Step) error {
 }
 
 // statuses are the HTTP statuses of API errors; others have none.
-var statuses = map[string]any{"authentication_failed": 401, "billing_error": 400, "server_error": 500, "overloaded": 529, "rate_limit": 429}
+var statuses = map[string]any{
+	"authentication_failed": 401,
+	"billing_error":         400,
+	"server_error":          500,
+	"overloaded":            529,
+	"rate_limit":            429,
+}
 
 // fail ends the program as claude ends after an error of the service.
 func (a *agent) fail(text, class string, status any, terminal string) error {

@@ -75,7 +75,8 @@ func (e *events) assistant(block object) {
 	e.steps++
 	e.all++
 	e.print(object{"type": "assistant", "parent_tool_use_id": nil, "message": object{
-		"id": fmt.Sprintf("msg_%d", e.all), "type": "message", "role": "assistant", "model": e.options.model, "content": []object{block},
+		"id": fmt.Sprintf("msg_%d", e.all), "type": "message", "role": "assistant",
+		"model": e.options.model, "content": []object{block},
 		"stop_reason": nil, "stop_sequence": nil, "usage": tokens(stepInput, 1),
 	}})
 }
@@ -106,41 +107,56 @@ func (e *events) toolResult(id string, content any, isError bool) {
 // result ends a turn.
 func (e *events) result() {
 	e.turns++
-	e.end(object{"subtype": "success", "is_error": false, "api_error_status": nil, "result": e.said, "stop_reason": "end_turn", "terminal_reason": "completed"})
+	e.end(object{
+		"subtype": "success", "is_error": false, "api_error_status": nil,
+		"result": e.said, "stop_reason": "end_turn", "terminal_reason": "completed",
+	})
 }
 
 // interrupted ends a turn, or what comes after one, because of SIGINT.
 func (e *events) interrupted() {
-	e.end(object{"subtype": "error_during_execution", "is_error": true, "api_error_status": nil, "errors": []string{}, "stop_reason": nil, "terminal_reason": "aborted_tools"})
+	e.end(object{
+		"subtype": "error_during_execution", "is_error": true, "api_error_status": nil,
+		"errors": []string{}, "stop_reason": nil, "terminal_reason": "aborted_tools",
+	})
 }
 
 // apiError ends a turn with an error of the service. The status is nil if there
 // was none; class is the "error" of the message, "" for none.
 func (e *events) apiError(text, class string, status any, terminal string) {
 	message := object{"type": "assistant", "parent_tool_use_id": nil, "message": object{
-		"id": uuid.NewString(), "type": "message", "role": "assistant", "model": "<synthetic>", "content": []object{{"type": "text", "text": text}},
+		"id": uuid.NewString(), "type": "message", "role": "assistant",
+		"model": "<synthetic>", "content": []object{{"type": "text", "text": text}},
 		"stop_reason": "stop_sequence", "stop_sequence": "", "usage": tokens(0, 0),
 	}}
 	if class != "" {
 		message["error"] = class
 	}
 	e.print(message)
-	e.end(object{"subtype": "success", "is_error": true, "api_error_status": status, "result": text, "stop_reason": "stop_sequence", "terminal_reason": terminal})
+	e.end(object{
+		"subtype": "success", "is_error": true, "api_error_status": status,
+		"result": text, "stop_reason": "stop_sequence", "terminal_reason": terminal,
+	})
 }
 
 func (e *events) end(result object) {
 	cost := turnCostUSD * float64(e.turns)
 	result["type"], result["num_turns"], result["total_cost_usd"] = "result", max(e.steps, 1), cost
-	result["usage"], result["permission_denials"] = tokens(stepInput*e.steps, stepOutput*e.steps), append([]object{}, e.denials...)
+	result["usage"] = tokens(stepInput*e.steps, stepOutput*e.steps)
+	result["permission_denials"] = append([]object{}, e.denials...)
 	ms := time.Since(e.began).Milliseconds()
 	result["duration_ms"], result["duration_api_ms"] = ms, ms
 	result["modelUsage"] = object{e.options.model: object{
-		"inputTokens": stepInput * e.all, "outputTokens": stepOutput * e.all, "cacheReadInputTokens": 0, "cacheCreationInputTokens": 0,
+		"inputTokens": stepInput * e.all, "outputTokens": stepOutput * e.all,
+		"cacheReadInputTokens": 0, "cacheCreationInputTokens": 0,
 		"webSearchRequests": 0, "costUSD": cost, "contextWindow": window, "maxOutputTokens": 32_000,
 	}}
 	e.print(result)
 }
 
 func tokens(input, output int) object {
-	return object{"input_tokens": input, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": output, "service_tier": "standard"}
+	return object{
+		"input_tokens": input, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+		"output_tokens": output, "service_tier": "standard",
+	}
 }

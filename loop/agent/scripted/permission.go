@@ -14,7 +14,8 @@ import (
 // and shows the answer if it may not.
 func (a *agent) permitted(ctx context.Context, name, id string, input any) (bool, error) {
 	o := a.options
-	if o.permissionTool == "" || o.mode == "bypassPermissions" || o.mode == "acceptEdits" && name == "Write" || slices.Contains(strings.Split(o.allowed, ","), name) {
+	if o.permissionTool == "" || o.mode == "bypassPermissions" || o.mode == "acceptEdits" && name == "Write" ||
+		slices.Contains(strings.Split(o.allowed, ","), name) {
 		return true, nil
 	}
 	i := slices.IndexFunc(a.tools, func(t tool) bool { return t.shown == o.permissionTool })

@@ -144,7 +144,8 @@ func (s Script) Select(prompt string, n int) []Turn {
 	title := taskLine(prompt)
 	for _, b := range s {
 		missing := func(text string) bool { return !strings.Contains(prompt, text) }
-		if (b.Task == "*" || strings.Contains(title, b.Task)) && (b.Session == 0 || b.Session == n) && !slices.ContainsFunc(b.When, missing) {
+		if (b.Task == "*" || strings.Contains(title, b.Task)) && (b.Session == 0 || b.Session == n) &&
+			!slices.ContainsFunc(b.When, missing) {
 			return b.Turns
 		}
 	}
