@@ -12,7 +12,9 @@ import (
 
 func main() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "floor"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "nothing"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(server, &mcp.Tool{Name: "nothing"}, func(
+		context.Context, *mcp.CallToolRequest, struct{},
+	) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil, nil
 	})
 	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
