@@ -77,7 +77,8 @@ func (c *Chats) serve(ctx context.Context, address string) (err error) {
 		return fmt.Errorf("lock of the server for chats: %w", err)
 	}
 	if !ok {
-		return ralph.Usage(fmt.Errorf("a server for chats is running already; stop it with `ralph session stop`: %w", ralph.ErrConflict))
+		return ralph.Usage(fmt.Errorf("a server for chats is running already; "+
+			"stop it with `ralph session stop`: %w", ralph.ErrConflict))
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	me := Background{PID: os.Getpid(), StartedAt: ralph.At(time.Now())}
@@ -107,7 +108,8 @@ func (c *Chats) serve(ctx context.Context, address string) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	fmt.Fprintf(c.Warn, "serving MCP on %s\n", me.URL)
-	err = serveUntilStopped(ctx, listener, NewClients(token, func() (*mcp.Server, func()) { return newHuman(c), func() {} }))
+	connect := func() (*mcp.Server, func()) { return newHuman(c), func() {} }
+	err = serveUntilStopped(ctx, listener, NewClients(token, connect))
 	return errors.Join(err, os.Remove(path))
 }
 
@@ -129,7 +131,8 @@ func keptToken(path string) (string, error) {
 func listenLoopback(ctx context.Context, name, address string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil || !localhttp.Loopback(address) {
 		return nil, ralph.Usage(&ralph.FieldError{
-			Field: fmt.Sprintf("%s %q", name, address), Problem: "must be a loopback address with a port, such as 127.0.0.1:7475",
+			Field:   fmt.Sprintf("%s %q", name, address),
+			Problem: "must be a loopback address with a port, such as 127.0.0.1:7475",
 		})
 	}
 	l, err := localhttp.Listen(ctx, name, address)

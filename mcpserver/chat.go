@@ -293,7 +293,9 @@ func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Che
 }
 
 // CompleteClaim completes a claimed task and says what it came to.
-func (c *Chats) CompleteClaim(ctx context.Context, s ralph.Session, how session.Completion) (v CompletedTask, refused string, err error) {
+func (c *Chats) CompleteClaim(
+	ctx context.Context, s ralph.Session, how session.Completion,
+) (v CompletedTask, refused string, err error) {
 	refused, d, err := c.Loop.Complete(ctx, s.TaskID, how)
 	if err != nil || refused != "" {
 		return v, refused, err
@@ -371,7 +373,8 @@ func (c *Chats) AddCheckpoint(
 	id, err := tx.AddCheckpoint(k)
 	return MadeCheckpoint{
 		"checkpoint created", id, fmt.Sprintf("TASK-%d", s.TaskID),
-		fmt.Sprintf("a new chat goes on from here with the prompt work-on-task, or with the output of `ralph prompt --chat %d`", s.TaskID),
+		fmt.Sprintf("a new chat goes on from here with the prompt work-on-task, "+
+			"or with the output of `ralph prompt --chat %d`", s.TaskID),
 	}, err
 }
 
@@ -400,7 +403,9 @@ func (c *chat) promptText(ctx context.Context, task int64) (string, error) {
 }
 
 // text writes of a task; 0 is the connection's own.
-func (c *chat) text(ctx context.Context, task int64, write func(w io.Writer, tx *store.Tx, t ralph.Task) error) (string, error) {
+func (c *chat) text(
+	ctx context.Context, task int64, write func(w io.Writer, tx *store.Tx, t ralph.Task) error,
+) (string, error) {
 	var b strings.Builder
 	err := c.Store.View(ctx, func(tx *store.Tx) error {
 		if task == 0 {
@@ -426,7 +431,9 @@ func (c *chat) speaker(tx *store.Tx, s ralph.Session) (speaker, error) {
 }
 
 // discuss has the chat of a claimed task add to the discussion.
-func (c *chat) discuss(ctx context.Context, task int64, add func(tx *store.Tx, me speaker) (int64, error)) (id int64, err error) {
+func (c *chat) discuss(
+	ctx context.Context, task int64, add func(tx *store.Tx, me speaker) (int64, error),
+) (id int64, err error) {
 	err = c.do(ctx, task, func(tx *store.Tx, s ralph.Session, _ Seen) error {
 		me, err := c.speaker(tx, s)
 		if err != nil {
@@ -461,7 +468,9 @@ func (c *chat) resolve(ctx context.Context, comment int64, decision string) erro
 	return err
 }
 
-func (c *chat) comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error) {
+func (c *chat) comments(
+	ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool,
+) ([]ralph.Comment, error) {
 	return commentsOf(ctx, c.Store, task, kind, openOnly)
 }
 

@@ -60,7 +60,9 @@ func addDiscussion(server *mcp.Server, comment func(context.Context, CommentCall
 	propose func(context.Context, AmendmentCall) (int64, error),
 ) {
 	if comment != nil {
-		serve(server, "comment_on_task", spoken, func(ctx context.Context, _ *mcp.CallToolRequest, c CommentCall) (any, error) {
+		serve(server, "comment_on_task", spoken, func(
+			ctx context.Context, _ *mcp.CallToolRequest, c CommentCall,
+		) (any, error) {
 			id, err := comment(ctx, c)
 			return fmt.Sprintf("Recorded comment %d on TASK-%d.", id, c.TaskID), err
 		})
@@ -88,11 +90,15 @@ func addReading(server *mcp.Server, d discussion) {
 		Kind     ralph.CommentKind `json:"kind"`
 		OpenOnly bool              `json:"open_only"`
 	}
-	serve(server, "list_task_comments", listed, func(ctx context.Context, _ *mcp.CallToolRequest, in reading) (any, error) {
+	serve(server, "list_task_comments", listed, func(
+		ctx context.Context, _ *mcp.CallToolRequest, in reading,
+	) (any, error) {
 		list, err := d.comments(ctx, int64(in.TaskID), in.Kind, in.OpenOnly)
 		return append([]ralph.Comment{}, list...), err
 	})
-	serve(server, "list_pending_amendments", listed, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+	serve(server, "list_pending_amendments", listed, func(
+		ctx context.Context, _ *mcp.CallToolRequest, in onTask,
+	) (any, error) {
 		list, err := d.amendments(ctx, int64(in.TaskID))
 		return append([]ralph.Amendment{}, list...), err
 	})
@@ -123,7 +129,9 @@ func (s speaker) propose(tx *store.Tx, c AmendmentCall) (int64, error) {
 }
 
 // commentsOf lists what was said on a task.
-func commentsOf(ctx context.Context, db *store.DB, task int64, kind ralph.CommentKind, openOnly bool) (list []ralph.Comment, err error) {
+func commentsOf(
+	ctx context.Context, db *store.DB, task int64, kind ralph.CommentKind, openOnly bool,
+) (list []ralph.Comment, err error) {
 	err = db.View(ctx, func(tx *store.Tx) error {
 		if _, err := tx.Task(task); err != nil {
 			return err

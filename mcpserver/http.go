@@ -36,7 +36,8 @@ type Clients struct {
 // was called.
 func NewClients(token string, connect func() (server *mcp.Server, left func())) *Clients {
 	c := &Clients{token: token, connect: connect, open: map[*mcp.ServerSession]bool{}}
-	c.inner = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return c.server() }, &mcp.StreamableHTTPOptions{SessionTimeout: time.Hour})
+	server := func(*http.Request) *mcp.Server { return c.server() }
+	c.inner = mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{SessionTimeout: time.Hour})
 	return c
 }
 

@@ -47,7 +47,8 @@ var HumanTools = []string{
 }
 
 const humanInstructions = "A person has claimed a task in ralph and works on it with you. " +
-	"Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
+	"Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, " +
+	"and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
 
 // newHuman is a server for the chat of a person who has claimed a task (human, "MCP
 // tools of this profile"). It panics if a schema cannot be made, which only a change
@@ -56,7 +57,9 @@ func newHuman(c *Chats) *mcp.Server {
 	h := &chat{Chats: c, headless: claude.Headless(c.Getenv), doubted: map[int64]bool{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: c.Version},
 		&mcp.ServerOptions{Instructions: humanInstructions, Capabilities: &mcp.ServerCapabilities{}})
-	serve(server, "agentic_get_active_task", asJSON, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
+	serve(server, "agentic_get_active_task", asJSON, func(
+		ctx context.Context, _ *mcp.CallToolRequest, in onTask,
+	) (any, error) {
 		active, err := h.active(ctx, int64(in.TaskID))
 		if active == nil && err == nil {
 			return map[string]string{"error": "No active session"}, nil
@@ -119,7 +122,8 @@ func complete(ctx context.Context, h *chat, req *mcp.CallToolRequest, in Complet
 
 // elicitation asks for no more than yes or no: a form has both by itself.
 func elicitation(question string) *mcp.ElicitParams {
-	return &mcp.ElicitParams{Message: question, RequestedSchema: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}}
+	form := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
+	return &mcp.ElicitParams{Message: question, RequestedSchema: form}
 }
 
 // agreed reports whether the person said yes.
@@ -145,14 +149,27 @@ func addResources(server *mcp.Server, h *chat) {
 			if errors.Is(err, ralph.ErrNotFound) {
 				return nil, mcp.ResourceNotFoundError(req.Params.URI)
 			}
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/markdown", Text: s}}}, err
+			text := &mcp.ResourceContents{URI: req.Params.URI, MIMEType: "text/markdown", Text: s}
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{text}}, err
 		}
-		server.AddResource(&mcp.Resource{URI: "ralph://task/active" + r.suffix, Name: "active-" + r.name, Description: r.about + ": the one that is claimed.", MIMEType: "text/markdown"}, read)
-		server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "ralph://task/{id}" + r.suffix, Name: r.name, Description: r.about + ".", MIMEType: "text/markdown"}, read)
+		server.AddResource(&mcp.Resource{
+			URI:         "ralph://task/active" + r.suffix,
+			Name:        "active-" + r.name,
+			Description: r.about + ": the one that is claimed.",
+			MIMEType:    "text/markdown",
+		}, read)
+		server.AddResourceTemplate(&mcp.ResourceTemplate{
+			URITemplate: "ralph://task/{id}" + r.suffix,
+			Name:        r.name,
+			Description: r.about + ".",
+			MIMEType:    "text/markdown",
+		}, read)
 	}
 	server.AddPrompt(&mcp.Prompt{
 		Name: "work-on-task", Description: "Work on the task that is claimed in ralph.",
-		Arguments: []*mcp.PromptArgument{{Name: "task_id", Description: "The task, if several are claimed: 12, #12 or TASK-12."}},
+		Arguments: []*mcp.PromptArgument{{
+			Name: "task_id", Description: "The task, if several are claimed: 12, #12 or TASK-12.",
+		}},
 	}, func(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		var id int64
 		if s := strings.TrimSpace(req.Params.Arguments["task_id"]); s != "" {

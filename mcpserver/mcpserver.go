@@ -48,14 +48,20 @@ type tool struct {
 
 // tools are the frozen interface: the eight verbs, the closing ones first.
 var tools = []tool{
-	{signals.Done{}, "Signal that the task is fully complete and tested. It closes the session; ralph then checks the claim by running the verification. Call exactly one of done, partial and stuck, as the last thing you do."},
-	{signals.Partial{}, "Signal that progress was made but the task couldn't be fully completed. The remaining work will be picked up in a future session. It closes the session."},
+	{signals.Done{}, "Signal that the task is fully complete and tested. " +
+		"It closes the session; ralph then checks the claim by running the verification. " +
+		"Call exactly one of done, partial and stuck, as the last thing you do."},
+	{signals.Partial{}, "Signal that progress was made but the task couldn't be fully completed. " +
+		"The remaining work will be picked up in a future session. It closes the session."},
 	{signals.Stuck{}, "Signal that you cannot make meaningful progress on this task. It closes the session."},
-	{signals.Ask{}, "Ask a question that you need answered to do this task well. If `blocking: true`, you should also call `partial` to pause the task until the question is answered. Nobody answers during this session."},
+	{signals.Ask{}, "Ask a question that you need answered to do this task well. " +
+		"If `blocking: true`, you should also call `partial` to pause the task until the question is answered. " +
+		"Nobody answers during this session."},
 	{signals.Flag{}, "Report a problem you discovered during this task."},
 	{signals.Learned{}, "Record knowledge that will be useful for future tasks on this project."},
 	{signals.Suggest{}, "Recommend an action that should be taken but is outside the scope of your current task."},
-	{signals.Blocked{}, "Report that you cannot complete part of your task because something outside your control is missing or broken. Then call partial or stuck."},
+	{signals.Blocked{}, "Report that you cannot complete part of your task " +
+		"because something outside your control is missing or broken. Then call partial or stuck."},
 }
 
 // enums are the accepted values of fields, by verb and field.
@@ -66,7 +72,8 @@ var enums = map[ralph.Verb]map[string][]string{
 	ralph.VerbBlocked: {"kind": signals.BlockedKinds},
 }
 
-const instructions = "These tools are how you speak to ralph, which runs you unattended. Close the session with exactly one of done, partial or stuck; " +
+const instructions = "These tools are how you speak to ralph, which runs you unattended. " +
+	"Close the session with exactly one of done, partial or stuck; " +
 	"call the others whenever there is something to say."
 
 // New is a server with exactly the eight tools. It panics if a tool's schema

@@ -44,7 +44,9 @@ type WorkerOptions struct {
 }
 
 const workerInstructions = "These tools hand out tasks. Look with get_next_actionable, take one with claim_task, " +
-	"do what its text says, and close it with exactly one of the signals done, partial or stuck; ralph checks a done before it counts. Any call renews your claim, which lapses after half an hour without one."
+	"do what its text says, and close it with exactly one of the signals done, partial or stuck; " +
+	"ralph checks a done before it counts. " +
+	"Any call renews your claim, which lapses after half an hour without one."
 
 // newWorker is a server for an agent that pulls work by itself (discussion, "MCP
 // tools"). It panics if a schema cannot be made, which only a change of this
@@ -95,7 +97,8 @@ func limited(limit *rate.Limiter, scopes []string) mcp.Middleware {
 				need = ScopeRead
 			}
 			if !slices.Contains(scopes, need) {
-				return spoken(nil, fmt.Errorf("%s needs the scope %s; this server is served with %s", call.Name, need, strings.Join(scopes, ", "))), nil
+				return spoken(nil, fmt.Errorf("%s needs the scope %s; this server is served with %s",
+					call.Name, need, strings.Join(scopes, ", "))), nil
 			}
 			if r := limit.Reserve(); r.Delay() > 0 {
 				wait := r.Delay()

@@ -227,7 +227,9 @@ func (w *worker) resolve(ctx context.Context, comment int64, decision string) er
 	return w.loop.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ResolveAsAgent(comment, decision, w.name) })
 }
 
-func (w *worker) comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error) {
+func (w *worker) comments(
+	ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool,
+) ([]ralph.Comment, error) {
 	if err := w.alive(ctx); err != nil {
 		return nil, err
 	}

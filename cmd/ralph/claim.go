@@ -52,8 +52,8 @@ func sayClaimed(w io.Writer, v mcpserver.Claimed, registered bool) {
 	if v.MCP == nil && !registered {
 		fmt.Fprintln(w, "TIP: `ralph init-mcp` gives a chat in this project ralph's tools.")
 	}
-	fmt.Fprintf(w, "TIP: follow it with `ralph session watch`; end with `ralph task complete %d` or `ralph task release %d`.\n",
-		v.TaskID, v.TaskID)
+	fmt.Fprintf(w, "TIP: follow it with `ralph session watch`; "+
+		"end with `ralph task complete %d` or `ralph task release %d`.\n", v.TaskID, v.TaskID)
 }
 
 func newTaskComplete(a *app) *cobra.Command {

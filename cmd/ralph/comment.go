@@ -122,7 +122,8 @@ func (a *app) resolve(tx *store.Tx, id int64, decision string, approve, refuse b
 	case decidable:
 		return tx.Decide(id, approve, decision, a.person())
 	case approve || refuse:
-		return usage(fmt.Errorf("comment %d proposes no cancellation and no change of protected files: resolve it with words", id))
+		return usage(fmt.Errorf("comment %d proposes no cancellation and no change of protected files: "+
+			"resolve it with words", id))
 	}
 	return tx.Resolve(id, decision, a.person())
 }

@@ -57,7 +57,8 @@ func newEvents(a *app) *cobra.Command {
 				return err
 			}
 			if follow && !cmd.Flags().Changed("since") {
-				if err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err }); err != nil {
+				err := db.View(cmd.Context(), func(tx *store.Tx) (err error) { r.after, err = tx.LastEvent(); return err })
+				if err != nil {
 					return err
 				}
 			}
@@ -89,7 +90,8 @@ type eventReader struct {
 func (r *eventReader) print(ctx context.Context) error {
 	for {
 		var page []ralph.Event
-		if err := r.db.View(ctx, func(tx *store.Tx) (err error) { page, err = tx.Events(r.after, eventPage); return err }); err != nil {
+		err := r.db.View(ctx, func(tx *store.Tx) (err error) { page, err = tx.Events(r.after, eventPage); return err })
+		if err != nil {
 			return err
 		}
 		for _, e := range page {
@@ -139,6 +141,7 @@ func (r *eventReader) one(e ralph.Event) error {
 	if r.json {
 		return json.NewEncoder(r.out).Encode(e)
 	}
-	_, err := fmt.Fprintf(r.out, "%6d  %s  %s\n", e.ID, e.Created.Local().Format("2006-01-02 15:04:05"), words.Listed(e, time.Now()))
+	at := e.Created.Local().Format("2006-01-02 15:04:05")
+	_, err := fmt.Fprintf(r.out, "%6d  %s  %s\n", e.ID, at, words.Listed(e, time.Now()))
 	return err
 }

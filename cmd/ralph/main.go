@@ -56,7 +56,8 @@ func complain(a *app, err error) int {
 	var field *ralph.FieldError
 	var bad *config.Error
 	switch {
-	case errors.As(err, &field), errors.As(err, &bad), errors.Is(err, ralph.ErrNotFound), errors.Is(err, ralph.ErrConflict),
+	case errors.As(err, &field), errors.As(err, &bad),
+		errors.Is(err, ralph.ErrNotFound), errors.Is(err, ralph.ErrConflict),
 		errors.Is(err, ralph.ErrInvariant), errors.Is(err, loop.ErrLocked):
 		return ralph.ExitUsage
 	}

@@ -250,7 +250,9 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 	fmt.Fprintln(w)
 	for _, id := range order {
 		l := lines[id]
-		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n", id, l.task.Status, text.Line(l.task.Title, 80), text.Line(l.task.StatusReason, 300), text.Count(l.sessions, "session"), text.Money(l.cost))
+		fmt.Fprintf(w, "TASK-%-4d %-11s %s\n           %s (%s, %s)\n",
+			id, l.task.Status, text.Line(l.task.Title, 80),
+			text.Line(l.task.StatusReason, 300), text.Count(l.sessions, "session"), text.Money(l.cost))
 		for _, n := range l.notes {
 			fmt.Fprintf(w, "           ! %s\n", text.Line(n, 400))
 		}
@@ -264,7 +266,9 @@ func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result)
 			fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(i.Kind, i.TaskID), text.Line(i.Text, 120), i.Command)
 		}
 	}
-	fmt.Fprintf(w, "\n%s on %s, %s, %s\n", text.Count(run.Sessions, "session"), text.Count(run.Tasks, "task"), text.Money(run.CostUSD), run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
+	fmt.Fprintf(w, "\n%s on %s, %s, %s\n",
+		text.Count(run.Sessions, "session"), text.Count(run.Tasks, "task"), text.Money(run.CostUSD),
+		run.EndedAt.Sub(run.StartedAt.Time).Round(time.Second))
 	for i, r := range result.Reasons {
 		prefix := "ended: "
 		if i > 0 {

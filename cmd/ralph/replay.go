@@ -69,7 +69,8 @@ func sayReplay(w io.Writer, s ralph.Session, r replay.Replay) {
 		fmt.Fprintln(w, "\nToday's rules decide as was decided then.")
 		return
 	}
-	fmt.Fprintf(w, "\nThen it was %s: %s\nToday's rules decide differently:\n", r.Then.Status, text.Line(r.Then.Reason, 500))
+	fmt.Fprintf(w, "\nThen it was %s: %s\nToday's rules decide differently:\n",
+		r.Then.Status, text.Line(r.Then.Reason, 500))
 	sayDifferences(w, r)
 }
 

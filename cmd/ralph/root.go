@@ -36,7 +36,8 @@ func newRoot(a *app) *cobra.Command {
 			newPermission(a),
 		}},
 		{"look", "Look back:", []*cobra.Command{
-			newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a), newSnapshot(a),
+			newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a),
+			newSnapshot(a),
 		}},
 		{"self", "Drive yourself, with `task claim`, `task complete` and `task release`:", []*cobra.Command{
 			newToken(a), newInitMCP(a), newMCP(a),

@@ -59,7 +59,10 @@ var limitFlags = []keyFlag{
 	{"max-tasks", "limits.max_tasks", "end after sessions on `N` tasks"},
 	{"max-duration", "limits.max_duration", "end after this `TIME`, such as 8h"},
 	{"max-cost", "limits.max_cost_usd", "end when this much is spent, in `USD`"},
-	{"max-cost-per-day", "limits.max_cost_per_day_usd", "end when this much is spent since midnight, over all runs, in `USD`"},
+	{
+		"max-cost-per-day", "limits.max_cost_per_day_usd",
+		"end when this much is spent since midnight, over all runs, in `USD`",
+	},
 	{"usage", "limits.usage", "wait, or end, when a usage window is used so far: `{five_hour: 80%}`"},
 	{"stagnant-sessions", "limits.stagnant_sessions", "end after `N` sessions in a row that changed nothing"},
 	{"attempts", "limits.attempts", "fail a task after `N` sessions"},

@@ -163,8 +163,8 @@ func warnService(w io.Writer, agent string, u systemd.Unit) {
 	}
 	who, err := user.Current()
 	if err == nil && !u.System && !state.Exists(filepath.Join("/var/lib/systemd/linger", who.Username)) {
-		fmt.Fprintf(w, "it ends when you log out, and starts when you log in; so that it does not: loginctl enable-linger %s\n",
-			who.Username)
+		fmt.Fprintf(w, "it ends when you log out, and starts when you log in; "+
+			"so that it does not: loginctl enable-linger %s\n", who.Username)
 	}
 }
 

@@ -250,9 +250,11 @@ func (w *chatWatch) introduce(tx *store.Tx, s ralph.Session) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w.app.out, "TASK-%d %s, claimed %s by %s\n", t.ID, text.Line(t.Title, 100), s.StartedAt.Local().Format("15:04:05"), s.Worker)
+	fmt.Fprintf(w.app.out, "TASK-%d %s, claimed %s by %s\n",
+		t.ID, text.Line(t.Title, 100), s.StartedAt.Local().Format("15:04:05"), s.Worker)
 	if s.Progress != nil {
-		_, err = fmt.Fprintf(w.app.out, "%s  %s\n", s.Progress.Timestamp.Local().Format("15:04:05"), words.Progress(*s.Progress))
+		at := s.Progress.Timestamp.Local().Format("15:04:05")
+		_, err = fmt.Fprintf(w.app.out, "%s  %s\n", at, words.Progress(*s.Progress))
 	}
 	return err
 }

@@ -160,7 +160,8 @@ func (d *demo) play(ctx context.Context) error {
 func (d *demo) run(ctx context.Context) error {
 	err := d.show(ctx, "run")
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && slices.Contains([]int{ralph.ExitFailed, ralph.ExitWaiting, ralph.ExitLimit}, exit.ExitCode()) {
+	unfinished := []int{ralph.ExitFailed, ralph.ExitWaiting, ralph.ExitLimit}
+	if errors.As(err, &exit) && slices.Contains(unfinished, exit.ExitCode()) {
 		return nil
 	}
 	return err

@@ -35,7 +35,9 @@ const Excused = "tests that fail by name before a task is begun are excused, and
 
 // Examine looks at everything that a run needs. verifying is called before commands of
 // the project run, with how long each may take; nil leaves them out.
-func Examine(ctx context.Context, open func(context.Context) (*project.Project, error), verifying func(limit string)) []Finding {
+func Examine(
+	ctx context.Context, open func(context.Context) (*project.Project, error), verifying func(limit string),
+) []Finding {
 	findings := []Finding{lookForGit()}
 	note := func(list ...Finding) { findings = append(findings, list...) }
 	p, err := open(ctx)

@@ -153,7 +153,10 @@ func stream(w http.ResponseWriter, n int, t Turn) {
 		}
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
 	}
-	usage := map[string]any{"input_tokens": 1200, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+	usage := map[string]any{
+		"input_tokens": 1200, "output_tokens": 1,
+		"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+	}
 	event("message_start", map[string]any{"message": map[string]any{
 		"id": fmt.Sprintf("msg_%d", n), "type": "message", "role": "assistant",
 		"model": "claude-opus-4-8", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
@@ -173,13 +176,17 @@ func stream(w http.ResponseWriter, n int, t Turn) {
 		if err != nil {
 			input = []byte(`{}`)
 		}
-		block(map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d_%d", n, i), "name": tool.Name, "input": map[string]any{}},
-			map[string]any{"type": "input_json_delta", "partial_json": string(input)})
+		block(map[string]any{
+			"type": "tool_use", "id": fmt.Sprintf("toolu_%d_%d", n, i), "name": tool.Name, "input": map[string]any{},
+		}, map[string]any{"type": "input_json_delta", "partial_json": string(input)})
 	}
 	reason := "end_turn"
 	if len(t.Tools) > 0 {
 		reason = "tool_use"
 	}
-	event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": reason, "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 50}})
+	event("message_delta", map[string]any{
+		"delta": map[string]any{"stop_reason": reason, "stop_sequence": nil},
+		"usage": map[string]any{"output_tokens": 50},
+	})
 	event("message_stop", map[string]any{})
 }

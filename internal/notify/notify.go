@@ -142,7 +142,8 @@ func (n *Notifier) lines() ([]*line, error) {
 		if taken[reader]++; taken[reader] > 1 {
 			reader = fmt.Sprintf("%s#%d", reader, taken[reader])
 		}
-		lines = append(lines, &line{Notifier: n, to: r, name: fmt.Sprintf("%d (%s)", i+1, r.label()), reader: reader, client: client})
+		name := fmt.Sprintf("%d (%s)", i+1, r.label())
+		lines = append(lines, &line{Notifier: n, to: r, name: name, reader: reader, client: client})
 	}
 	return lines, nil
 }
@@ -256,7 +257,8 @@ func (l *line) deliver(ctx context.Context, note Notification) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	l.Log.Warn("a notification was dropped", "receiver", l.name, "type", string(note.Type), "event", note.Data.EventID, "error", err)
+	l.Log.Warn("a notification was dropped",
+		"receiver", l.name, "type", string(note.Type), "event", note.Data.EventID, "error", err)
 	return true
 }
 
@@ -267,7 +269,8 @@ func (l *line) save(ctx context.Context) {
 	}
 	err := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetReaderPosition(l.reader, l.at) })
 	if err != nil {
-		l.Log.Warn("the place in the log of events cannot be kept; some notifications may come twice", "receiver", l.name, "error", err)
+		l.Log.Warn("the place in the log of events cannot be kept; some notifications may come twice",
+			"receiver", l.name, "error", err)
 		return
 	}
 	l.stored = l.at

@@ -29,19 +29,30 @@ type Receiver struct {
 func (r Receiver) Check() error {
 	format, known := presets[r.Preset]
 	if !known {
-		return &ralph.FieldError{Field: fmt.Sprintf("preset %q", r.Preset), Problem: "is not one of the accepted values", Accepted: presetNames()}
+		return &ralph.FieldError{
+			Field:    fmt.Sprintf("preset %q", r.Preset),
+			Problem:  "is not one of the accepted values",
+			Accepted: presetNames(),
+		}
 	}
 	if (r.URL == "") == (len(r.Command) == 0) {
 		return &ralph.FieldError{Field: "url", Problem: "or command must be given, and not both"}
 	}
 	for _, t := range r.Events {
 		if !slices.Contains(Types, t) {
-			return &ralph.FieldError{Field: fmt.Sprintf("event %q", t), Problem: "is not one of the accepted values", Accepted: typeNames()}
+			return &ralph.FieldError{
+				Field:    fmt.Sprintf("event %q", t),
+				Problem:  "is not one of the accepted values",
+				Accepted: typeNames(),
+			}
 		}
 	}
 	if len(r.Command) > 0 {
 		if r.Preset != Generic || r.Secret != "" {
-			return &ralph.FieldError{Field: "command", Problem: "takes neither a preset nor a secret: it always gets the generic form"}
+			return &ralph.FieldError{
+				Field:   "command",
+				Problem: "takes neither a preset nor a secret: it always gets the generic form",
+			}
 		}
 		return nil
 	}
@@ -64,7 +75,10 @@ func (r Receiver) checkSecret() error {
 			return &ralph.FieldError{Field: "the secret", Problem: err.Error()}
 		}
 	case r.Preset != Ntfy:
-		return &ralph.FieldError{Field: "the secret", Problem: fmt.Sprintf("is of no use to %s, which knows no signatures", r.Preset)}
+		return &ralph.FieldError{
+			Field:   "the secret",
+			Problem: fmt.Sprintf("is of no use to %s, which knows no signatures", r.Preset),
+		}
 	case strings.ContainsFunc(r.Secret, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return &ralph.FieldError{Field: "the secret", Problem: "must be an access token of ntfy, in one line"}
 	}
@@ -102,7 +116,8 @@ func (r Receiver) scrub(text string) string {
 	secrets := []string{r.URL, r.Secret, strings.TrimPrefix(r.Secret, secretPrefix)}
 	if u, err := url.Parse(r.URL); err == nil {
 		secrets = append(secrets, u.RequestURI(), u.Path, u.RawQuery, u.User.String())
-		secrets = append(secrets, strings.FieldsFunc(u.Path+"&"+u.RawQuery, func(c rune) bool { return strings.ContainsRune("/&=", c) })...)
+		between := func(c rune) bool { return strings.ContainsRune("/&=", c) }
+		secrets = append(secrets, strings.FieldsFunc(u.Path+"&"+u.RawQuery, between)...)
 	}
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {
@@ -114,7 +129,8 @@ func (r Receiver) scrub(text string) string {
 }
 
 // errNoKey is for what cannot be a signing secret.
-var errNoKey = errors.New(`must be "whsec_" and 24 to 64 bytes in base64, such as from: echo "whsec_$(openssl rand -base64 32)"`)
+var errNoKey = errors.New(`must be "whsec_" and 24 to 64 bytes in base64, ` +
+	`such as from: echo "whsec_$(openssl rand -base64 32)"`)
 
 func typeNames() []string {
 	names := make([]string, len(Types))

@@ -33,9 +33,15 @@ const (
 func (n *Notifier) client() *http.Client {
 	transport := n.Transport
 	if transport == nil {
-		transport = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}
+		transport = &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			ForceAttemptHTTP2:   true,
+			MaxIdleConnsPerHost: 1,
+			IdleConnTimeout:     time.Minute,
+		}
 	}
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Transport: transport, CheckRedirect: stay}
 }
 
 // send tells the receiver once. Errors say what came of it without the URL or the
@@ -138,7 +144,10 @@ func sign(h http.Header, secret, id string, now time.Time, body []byte) error {
 
 // again are the refusals after which trying again may help: proxies and gateways
 // answer so while a receiver is being replaced.
-var again = []int{http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests}
+var again = []int{
+	http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
+	http.StatusTooManyRequests,
+}
 
 // judge makes an answer an error, unless it is a success.
 func (l *line) judge(resp *http.Response, answer []byte) error {

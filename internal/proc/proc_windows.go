@@ -57,7 +57,8 @@ func Start(spec Spec) (*Process, error) {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), windows.CloseHandle(job))
 	}
 	if err := p.enter(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.cmd.Process.Kill(), p.cmd.Wait(), windows.CloseHandle(job))
+		return nil, errors.Join(fmt.Errorf("start %s: %w", path, err),
+			p.cmd.Process.Kill(), p.cmd.Wait(), windows.CloseHandle(job))
 	}
 	return p, nil
 }
@@ -87,7 +88,9 @@ func newJob() (windows.Handle, error) {
 		return 0, fmt.Errorf("create a job object: %w", err)
 	}
 	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
-		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE},
+		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{
+			LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+		},
 	}
 	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))

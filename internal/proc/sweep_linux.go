@@ -22,9 +22,10 @@ const minDoubts = 5
 
 // Sweep kills every process whose environment, as it was when the process was
 // started, has the entry marker, such as "RALPH_SESSION_ID=…", or which is in
-// the cgroup of a command that was started with it, and waits until all are gone. It is for what a crash has left behind, and reaches what the
-// current user may read and signal. The error names what could not be killed,
-// or is about the marker: it must be NAME=value, and not one that the calling
+// the cgroup of a command that was started with it, and waits until all are
+// gone. It is for what a crash has left behind, and reaches what the current
+// user may read and signal. The error names what could not be killed, or is
+// about the marker: it must be NAME=value, and not one that the calling
 // process carries itself. Where processes cannot be found by their environment
 // (anywhere but on Linux), the error is [errors.ErrUnsupported].
 func Sweep(marker string) ([]Leftover, error) {

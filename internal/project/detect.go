@@ -86,8 +86,11 @@ var testTarget = regexp.MustCompile(`(?m)^test\s*:`)
 func testScript(form *regexp.Regexp) func(text []byte) bool {
 	return func(text []byte) bool {
 		var manifest struct{ Scripts struct{ Test string } }
-		script := &manifest.Scripts.Test
-		return json.Unmarshal(text, &manifest) == nil && !strings.Contains(*script, "no test specified") && form.MatchString(strings.TrimSpace(*script))
+		if json.Unmarshal(text, &manifest) != nil {
+			return false
+		}
+		script := strings.TrimSpace(manifest.Scripts.Test)
+		return !strings.Contains(script, "no test specified") && form.MatchString(script)
 	}
 }
 

@@ -47,9 +47,10 @@ type Receipt struct {
 	CostUSD  float64       `json:"cost_usd"`
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the last session
-	Flags    []Flag        `json:"flags"`  // problems that its sessions reported, warnings and blocking ones, and nobody has resolved
-	Notes    []string      `json:"notes"`  // what people have to know of its sessions
-	Shared   bool          `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
+	// problems that its sessions reported, warnings and blocking ones, and nobody has resolved
+	Flags  []Flag   `json:"flags"`
+	Notes  []string `json:"notes"`  // what people have to know of its sessions
+	Shared bool     `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
 }
 
 // A Flag is a problem that an agent reported.
@@ -79,7 +80,11 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 			t := tasks[s.TaskID]
 			i = len(r.Tasks)
 			at[s.TaskID] = i
-			r.Tasks = append(r.Tasks, Receipt{TaskID: t.ID, Title: t.Title, Feature: t.Feature, Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts, Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}})
+			r.Tasks = append(r.Tasks, Receipt{
+				TaskID: t.ID, Title: t.Title, Feature: t.Feature,
+				Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts,
+				Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{},
+			})
 		}
 		c := &r.Tasks[i]
 		c.Sessions++
@@ -136,7 +141,11 @@ func (r Report) render(w *bytes.Buffer, format string) error {
 	case "junit":
 		return r.junit(w)
 	}
-	return &ralph.FieldError{Field: fmt.Sprintf("format %q", format), Problem: "is not one of the accepted values", Accepted: Formats}
+	return &ralph.FieldError{
+		Field:    fmt.Sprintf("format %q", format),
+		Problem:  "is not one of the accepted values",
+		Accepted: Formats,
+	}
 }
 
 func (r Report) headline() string {
@@ -166,8 +175,8 @@ func (r Report) ending() string {
 }
 
 func (c Receipt) took() string {
-	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", text.Count(c.Sessions, "session"), (time.Duration(c.Seconds) * time.Second).String(), c.CostUSD,
-		c.Tokens.Sum())
+	spent := time.Duration(c.Seconds) * time.Second
+	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", text.Count(c.Sessions, "session"), spent, c.CostUSD, c.Tokens.Sum())
 	if c.Shared {
 		took += ", work tree shared"
 	}
@@ -177,7 +186,8 @@ func (c Receipt) took() string {
 func (r Report) text(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.headline())
 	for _, t := range r.Tasks {
-		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n", t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
+		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n",
+			t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
 		for _, c := range t.Verify {
 			if !c.Passed {
 				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
@@ -203,7 +213,8 @@ func (r Report) text(w *bytes.Buffer) {
 
 // String is the flag as its agent worded it, with what is done about it.
 func (f Flag) String() string {
-	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION", f.Severity, f.Category, strings.TrimSpace(f.What), f.Comment)
+	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION",
+		f.Severity, f.Category, strings.TrimSpace(f.What), f.Comment)
 }
 
 // whole is a text that people decide on, with all its lines, those after the first
@@ -287,7 +298,8 @@ func (r Report) markdown(w *bytes.Buffer) {
 			if c.Passed {
 				continue
 			}
-			fmt.Fprintf(w, "\n## Task %d: %s\n\nexit %d %s\n\n%s\n", t.TaskID, cell(c.Command), c.Exit, cell(c.Error), quote(c.Tail))
+			fmt.Fprintf(w, "\n## Task %d: %s\n\nexit %d %s\n\n%s\n",
+				t.TaskID, cell(c.Command), c.Exit, cell(c.Error), quote(c.Tail))
 		}
 	}
 }
@@ -341,7 +353,11 @@ func (r Report) junit(w *bytes.Buffer) error {
 		if t.Feature != "" {
 			class += "." + line(t.Feature)
 		}
-		c := junitCase{Class: class, Name: fmt.Sprintf("TASK-%d %s", t.TaskID, line(t.Title)), Time: fmt.Sprintf("%.3f", t.Seconds)}
+		c := junitCase{
+			Class: class,
+			Name:  fmt.Sprintf("TASK-%d %s", t.TaskID, line(t.Title)),
+			Time:  fmt.Sprintf("%.3f", t.Seconds),
+		}
 		switch t.Status {
 		case ralph.Completed:
 		case ralph.Failed:
@@ -356,7 +372,8 @@ func (r Report) junit(w *bytes.Buffer) error {
 	}
 	if r.ExitStatus != nil && slices.Contains([]int{ralph.ExitFailure, ralph.ExitUsage, ralph.ExitAgent}, *r.ExitStatus) {
 		suite.Errors++
-		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: &junitText{Message: line(r.ending())}})
+		broken := &junitText{Message: line(r.ending())}
+		suite.Cases = append(suite.Cases, junitCase{Class: "ralph", Name: "run", Time: "0.000", Error: broken})
 	}
 	suite.Tests, suite.Time = len(suite.Cases), fmt.Sprintf("%.3f", total)
 	w.WriteString(xml.Header)
@@ -402,7 +419,8 @@ func (r Report) Annotate(w io.Writer) error {
 			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.String())
 		}
 	}
-	annotation(&b, "notice", "ralph", strings.Join(slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" }), "\n"))
+	said := slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" })
+	annotation(&b, "notice", "ralph", strings.Join(said, "\n"))
 	_, err := w.Write(b.Bytes())
 	return err
 }

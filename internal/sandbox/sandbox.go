@@ -77,7 +77,8 @@ const trial = 10 * time.Second
 // or without network. path is the PATH to look in. The error says what to do.
 func Available(ctx context.Context, path string, network bool) (program string, err error) {
 	if program = look(path); program == "" {
-		return "", errors.New("bwrap is not installed: install bubblewrap (apt install bubblewrap, dnf install bubblewrap), or set sandbox: off")
+		return "", errors.New("bwrap is not installed: " +
+			"install bubblewrap (apt install bubblewrap, dnf install bubblewrap), or set sandbox: off")
 	}
 	limited, cancel := context.WithTimeout(ctx, trial)
 	defer cancel()

@@ -43,11 +43,13 @@ func ParseCron(s string, local *time.Location) (Cron, error) {
 	}
 	c.fields = strings.Join(fields, " ")
 	if word := len(fields) == 1 && slices.Contains(shorthands, c.fields); !word && len(fields) != 5 {
-		return Cron{}, fmt.Errorf("%q is not a schedule: write five fields (minute, hour, day of the month, month, day of the week), such as \"0 22 * * 1-5\", or one of %s",
-			s, strings.Join(shorthands, ", "))
+		return Cron{}, fmt.Errorf("%q is not a schedule: "+
+			"write five fields (minute, hour, day of the month, month, day of the week), such as \"0 22 * * 1-5\", "+
+			"or one of %s", s, strings.Join(shorthands, ", "))
 	}
 	if !gronx.IsValid(c.fields) {
-		return Cron{}, fmt.Errorf("%q is not a schedule: a field is out of its range or cannot be read (minute 0-59, hour 0-23, day 1-31, month 1-12, day of the week 0-7)", s)
+		return Cron{}, fmt.Errorf("%q is not a schedule: a field is out of its range or cannot be read "+
+			"(minute 0-59, hour 0-23, day 1-31, month 1-12, day of the week 0-7)", s)
 	}
 	// Eight years hold every date that there is: a leap year may be left out.
 	if c.Next(time.Date(2096, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {

@@ -75,9 +75,11 @@ func Status(w io.Writer, v StatusView) {
 	now := v.Now
 	for _, i := range v.Inbox {
 		if i.Kind == "permission" {
-			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s", i.TaskID, text.VisibleLine(i.Text), i.Command)
+			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s",
+				i.TaskID, text.VisibleLine(i.Text), i.Command)
 			if !i.Expires.IsZero() {
-				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, i.Expires.Sub(now.Time).Round(time.Second).Seconds())))
+				left := i.Expires.Sub(now.Time).Round(time.Second)
+				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, left.Seconds())))
 			}
 			fmt.Fprintln(w)
 		}
@@ -94,7 +96,8 @@ func Status(w io.Writer, v StatusView) {
 	case v.Run.EndedAt.IsZero():
 		fmt.Fprintf(w, "not running; the last run (process %d) was lost: `ralph run` takes up what it left\n", v.Run.PID)
 	default:
-		fmt.Fprintf(w, "not running; the last run ended %s: %s\n", v.Run.EndedAt.Local().Format("Jan 2 15:04"), text.Line(v.Run.Reason, 200))
+		fmt.Fprintf(w, "not running; the last run ended %s: %s\n",
+			v.Run.EndedAt.Local().Format("Jan 2 15:04"), text.Line(v.Run.Reason, 200))
 	}
 	for _, s := range v.Sessions {
 		who := ""
@@ -183,7 +186,9 @@ func limits(w io.Writer, v StatusView) {
 	if v.Run == nil || v.Running {
 		return
 	}
-	fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n", text.Count(v.Run.Sessions, "session"), text.Count(v.Run.Tasks, "task"), text.Money(v.Run.CostUSD), took(*v.Run, false, now))
+	fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n",
+		text.Count(v.Run.Sessions, "session"), text.Count(v.Run.Tasks, "task"),
+		text.Money(v.Run.CostUSD), took(*v.Run, false, now))
 }
 
 // took is how long a run has lasted; of a lost one nobody knows.

@@ -69,7 +69,8 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	}
 	here, configured := within(h.Top, h.Root), Exists(filepath.Join(h.Root, ConfigName))
 	var root string
-	if err := db.View(ctx, func(tx *store.Tx) (err error) { root, err = tx.Root(); return err }); err != nil || root == here {
+	err := db.View(ctx, func(tx *store.Tx) (err error) { root, err = tx.Root(); return err })
+	if err != nil || root == here {
 		return err
 	}
 	there := filepath.Join(h.Top, filepath.FromSlash(root))
@@ -78,13 +79,15 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 		return nil // a queue of before: a look from elsewhere says nothing
 	case root == "":
 	case configured && root != "." && !Exists(filepath.Join(there, ConfigName)):
-		fmt.Fprintf(h.Warn, "ralph: the queue was that of %s, which has no %s any more; it is that of %s from now on\n", there, ConfigName, h.Root)
+		fmt.Fprintf(h.Warn, "ralph: the queue was that of %s, which has no %s any more; it is that of %s from now on\n",
+			there, ConfigName, h.Root)
 	case configured:
 		return ralph.Usage(fmt.Errorf("%s is not the configuration of the queue in %s, which is that of the project in %s: "+
 			"`ralph init --package` in %s gives it a queue of its own; or remove that file",
 			filepath.Join(h.Root, ConfigName), h.State, there, h.Root))
 	default:
-		return ralph.Usage(fmt.Errorf("the queue in %s is that of the project in %s: work there (ralph -C %s …)", h.State, there, there))
+		return ralph.Usage(fmt.Errorf("the queue in %s is that of the project in %s: work there (ralph -C %s …)",
+			h.State, there, there))
 	}
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.SetRoot(here) })
 }
@@ -119,11 +122,13 @@ func Prepare(ctx context.Context, root string, own bool) error {
 	}
 	switch {
 	case Exists(path) && begun:
-		return ralph.Usage(fmt.Errorf("%s exists already; it was not changed. This is a project: `ralph doctor` says whether a run can work here", path))
+		return ralph.Usage(fmt.Errorf("%s exists already; it was not changed. "+
+			"This is a project: `ralph doctor` says whether a run can work here", path))
 	case own && git:
 		queue, err := rootOfQueue(ctx, common)
 		if err == nil && queue == within(top, root) {
-			err = ralph.Usage(fmt.Errorf("%s has the repository's queue already, and needs none of its own: work here as you are", root))
+			err = ralph.Usage(fmt.Errorf("%s has the repository's queue already, and needs none of its own: "+
+				"work here as you are", root))
 		}
 		if err != nil {
 			return err
@@ -132,7 +137,8 @@ func Prepare(ctx context.Context, root string, own bool) error {
 	case own:
 		return nil // its state is in it
 	}
-	const remedy = "use that one (ralph task add --feature tells parts of it apart), or give this folder a queue and a configuration of its own: ralph init --package"
+	const remedy = "use that one (ralph task add --feature tells parts of it apart), " +
+		"or give this folder a queue and a configuration of its own: ralph init --package"
 	for d := filepath.Dir(root); ; d = filepath.Dir(d) {
 		if within(top, root) != "." && isRoot(d) || !git && isRoot(d) {
 			return ralph.Usage(fmt.Errorf("%s is part of the project in %s: %s", root, d, remedy))

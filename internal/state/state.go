@@ -167,10 +167,11 @@ func chooseState(ctx context.Context, root, top, common string) (string, error) 
 	if plainErr == nil && plainTasks == 0 && (gitErr != nil || gitTasks > 0) {
 		advice = plain + " holds no task and is a left-over: move it away with `mv " + plain + " " + plain + ".old`"
 	} else if gitErr == nil && gitTasks == 0 && plainTasks > 0 {
-		advice = inGit + " holds no task: move it away with `mv " + inGit + " " + inGit + ".old`, and then the other one there with `ralph db move`"
+		advice = inGit + " holds no task: move it away with `mv " + inGit + " " + inGit + ".old`, " +
+			"and then the other one there with `ralph db move`"
 	}
-	return "", fmt.Errorf("there are two queues for %s, and it cannot be told which is meant: %s (%s) and %s (%s); %s", root,
-		plain, tasksIn(plainTasks, plainErr), inGit, tasksIn(gitTasks, gitErr), advice)
+	return "", fmt.Errorf("there are two queues for %s, and it cannot be told which is meant: %s (%s) and %s (%s); %s",
+		root, plain, tasksIn(plainTasks, plainErr), inGit, tasksIn(gitTasks, gitErr), advice)
 }
 
 // countTasks counts what a database holds, without changing it.
@@ -223,7 +224,8 @@ func (h *Home) HasQueue() (bool, error) {
 	if err == nil {
 		what = "is empty"
 	}
-	return false, fmt.Errorf("the database %s %s, but what it belongs to is there (%s): this is no new project; %s; to begin a new queue, move %s away",
+	return false, fmt.Errorf("the database %s %s, but what it belongs to is there (%s): this is no new project; "+
+		"%s; to begin a new queue, move %s away",
 		path, what, strings.Join(left, ", "), h.HowToRestore(), h.State)
 }
 
@@ -238,14 +240,17 @@ func (h *Home) HowToRestore() string {
 	newest, at := "", time.Time{}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && filepath.Ext(e.Name()) == ".db" && info.Mode().IsRegular() && info.Size() > 0 && info.ModTime().After(at) {
+		if err == nil && filepath.Ext(e.Name()) == ".db" &&
+			info.Mode().IsRegular() && info.Size() > 0 && info.ModTime().After(at) {
 			newest, at = filepath.Join(dir, e.Name()), info.ModTime()
 		}
 	}
 	if newest == "" {
-		return "ralph has made no copy of it; if you have one, bring it back with `ralph db restore FILE`, which keeps what is there now"
+		return "ralph has made no copy of it; " +
+			"if you have one, bring it back with `ralph db restore FILE`, which keeps what is there now"
 	}
-	return fmt.Sprintf("bring the newest copy back, of %s, with `ralph db restore %s`, which lacks all that happened since and keeps what is there now",
+	return fmt.Sprintf("bring the newest copy back, of %s, with `ralph db restore %s`, "+
+		"which lacks all that happened since and keeps what is there now",
 		at.Local().Format("Jan 2 2006 15:04:05"), newest)
 }
 

@@ -144,7 +144,10 @@ type State struct {
 }
 
 // properties are what Status asks for, in the order of the fields.
-var properties = []string{"UnitFileState", "ActiveState", "SubState", "StatusText", "MainPID", "Result", "ExecMainStatus", "NRestarts", "StateChangeTimestamp", "NeedDaemonReload"}
+var properties = []string{
+	"UnitFileState", "ActiveState", "SubState", "StatusText", "MainPID",
+	"Result", "ExecMainStatus", "NRestarts", "StateChangeTimestamp", "NeedDaemonReload",
+}
 
 // Status asks systemd for the service. Without systemd, and without a unit, it
 // says just that.
@@ -202,7 +205,8 @@ func (m Manager) systemctl(ctx context.Context, args ...string) (string, error) 
 	case result.Exit.Code == 0:
 		return result.Output, nil
 	case !m.System && strings.Contains(said, "Failed to connect to bus"):
-		return "", fmt.Errorf("%s: %s: this is no session of its user that systemd knows of: log in directly (not by su or sudo), or use --system", strings.Join(command, " "), said)
+		return "", fmt.Errorf("%s: %s: this is no session of its user that systemd knows of: "+
+			"log in directly (not by su or sudo), or use --system", strings.Join(command, " "), said)
 	}
 	return "", fmt.Errorf("%s: exit status %d: %s", strings.Join(command, " "), result.Exit.Code, said)
 }

@@ -51,7 +51,8 @@ func (p *readable) line(line []byte) {
 		ImportPath string
 		Output     string
 	}
-	if !bytes.HasPrefix(line, []byte("{")) || json.Unmarshal(line, &e) != nil || e.Action == "" || e.Package == "" && e.ImportPath == "" {
+	if !bytes.HasPrefix(line, []byte("{")) || json.Unmarshal(line, &e) != nil ||
+		e.Action == "" || e.Package == "" && e.ImportPath == "" {
 		p.add(string(line) + "\n")
 		return
 	}

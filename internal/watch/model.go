@@ -283,7 +283,11 @@ func (m Model) permit(key string) (tea.Model, tea.Cmd) {
 
 // scroll moves what is read.
 func (m *Model) scroll(name string) {
-	step := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -m.height / 2, "b": -m.height / 2, "pgdown": m.height / 2, "space": m.height / 2}[name]
+	half := m.height / 2
+	step := map[string]int{
+		"up": -1, "k": -1, "down": 1, "j": 1,
+		"pgup": -half, "b": -half, "pgdown": half, "space": half,
+	}[name]
 	m.down = max(0, min(m.down+step, len(m.text())-1))
 }
 

@@ -32,8 +32,9 @@ var phases = map[ralph.Phase]struct {
 	icon  string
 	style lipgloss.Style
 }{
-	ralph.PhaseIdle: {"○", dim}, ralph.PhaseAnalyzing: {"◐", blue}, ralph.PhaseImplementing: {"◑", yellow}, ralph.PhaseTesting: {"◒", cyan},
-	ralph.PhaseCommitting: {"◓", green}, ralph.PhaseReviewing: {"◔", purple}, ralph.PhaseDone: {"●", green}, ralph.PhaseFailed: {"✕", red},
+	ralph.PhaseIdle: {"○", dim}, ralph.PhaseAnalyzing: {"◐", blue}, ralph.PhaseImplementing: {"◑", yellow},
+	ralph.PhaseTesting: {"◒", cyan}, ralph.PhaseCommitting: {"◓", green}, ralph.PhaseReviewing: {"◔", purple},
+	ralph.PhaseDone: {"●", green}, ralph.PhaseFailed: {"✕", red},
 }
 
 // twoColumns is from what width on the queue stands beside the log.
@@ -119,7 +120,8 @@ func (m Model) band() []string {
 	if !p.Expires.IsZero() {
 		left = fmt.Sprintf("  answers itself with deny in %s", span(p.Expires.Sub(m.snapshot.At.Time)))
 	}
-	head := yellow.Bold(true).Render(fmt.Sprintf("⏸ needs you now: TASK-%d stands still", p.TaskID)) + yellow.Render(left)
+	head := fmt.Sprintf("⏸ needs you now: TASK-%d stands still", p.TaskID)
+	head = yellow.Bold(true).Render(head) + yellow.Render(left)
 	text := m.whole(*p)
 	keys := "A allow  D deny"
 	if most := max(1, m.height/3); len(text) > most {
@@ -134,7 +136,8 @@ func (m Model) band() []string {
 func (m Model) whole(w Waiting) (lines []string) {
 	add := func(all string) {
 		for l := range strings.Lines(text.Visible(strings.TrimSpace(all))) {
-			for row := range strings.SplitSeq(ansi.Wrap(strings.ReplaceAll(strings.TrimRight(l, "\n"), "\t", "    "), max(10, m.width-4), " "), "\n") {
+			l = strings.ReplaceAll(strings.TrimRight(l, "\n"), "\t", "    ")
+			for row := range strings.SplitSeq(ansi.Wrap(l, max(10, m.width-4), " "), "\n") {
 				lines = append(lines, "  "+row)
 			}
 		}
@@ -154,7 +157,8 @@ func (m Model) whole(w Waiting) (lines []string) {
 func (m Model) text() (lines []string) {
 	switch {
 	case m.mode == writing && m.wanted.Do == "answer":
-		lines = append(lines, bold.Render(fmt.Sprintf("TASK-%d %s", m.question.TaskID, text.VisibleLine(m.question.Title))), "")
+		title := fmt.Sprintf("TASK-%d %s", m.question.TaskID, text.VisibleLine(m.question.Title))
+		lines = append(lines, bold.Render(title), "")
 		lines = append(lines, m.whole(m.question)...)
 		if len(m.question.Options) > 0 {
 			lines = append(lines, "", dim.Render("a number chooses"))
@@ -188,14 +192,18 @@ func (m Model) header() []string {
 		case "paused":
 			state = yellow.Render("paused")
 		}
-		switch next := map[string]string{ralph.ControlPause: "pauses", ralph.ControlStop: "ends", ralph.ControlStopNow: "ends"}[s.Control]; {
+		next := map[string]string{
+			ralph.ControlPause: "pauses", ralph.ControlStop: "ends", ralph.ControlStopNow: "ends",
+		}[s.Control]
+		switch {
 		case next == "" || s.State == "paused" && s.Control == ralph.ControlPause:
 		case s.Session != nil:
 			state = yellow.Render(next + " after this session")
 		default:
 			state = yellow.Render(next)
 		}
-		right = fmt.Sprintf("%s %s  session %d of %d  %s of %s", state, span(s.At.Sub(s.Since.Time)), s.Sessions, s.MaxSessions, text.Money(s.CostUSD), text.Money(s.MaxCostUSD))
+		right = fmt.Sprintf("%s %s  session %d of %d  %s of %s", state, span(s.At.Sub(s.Since.Time)),
+			s.Sessions, s.MaxSessions, text.Money(s.CostUSD), text.Money(s.MaxCostUSD))
 		if s.MaxDayUSD > 0 {
 			right += fmt.Sprintf("  today %s of %s", text.Money(s.DayUSD), text.Money(s.MaxDayUSD))
 		}
@@ -233,7 +241,9 @@ func (m Model) current() []string {
 	if s.Session.Worker != "" {
 		attempt += ", worker " + text.VisibleLine(s.Session.Worker)
 	}
-	lines := []string{bold.Render(title) + ansi.Truncate(text.VisibleLine(s.Task.Title), max(10, m.width-len(title)-len(attempt)), "…") + dim.Render(attempt)}
+	room := max(10, m.width-len(title)-len(attempt))
+	name := ansi.Truncate(text.VisibleLine(s.Task.Title), room, "…")
+	lines := []string{bold.Render(title) + name + dim.Render(attempt)}
 	var way []string
 	for _, stay := range s.Session.Stays(s.At) {
 		p := phases[stay.Phase]
@@ -283,7 +293,8 @@ func (m Model) tail(parts []string, by string) string {
 // log is what the agent says and does, the latest at the bottom.
 func (m Model) log(width, room int) []string {
 	styles := map[string]lipgloss.Style{
-		transcript.Tool: blue, transcript.Error: red, transcript.Told: cyan, transcript.Result: dim, transcript.Start: dim, transcript.Answer: dim, transcript.Note: yellow,
+		transcript.Tool: blue, transcript.Error: red, transcript.Told: cyan, transcript.Result: dim,
+		transcript.Start: dim, transcript.Answer: dim, transcript.Note: yellow,
 		"+": green, "-": red, "…": dim, " ": dim,
 	}
 	visible := m.visible()
@@ -339,7 +350,8 @@ func (m Model) side() []string {
 	}
 	lines = append(lines, "", bold.Render("waits for you")+fmt.Sprintf("  %d", len(s.Waiting)))
 	for _, w := range s.Waiting {
-		lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID), "  "+text.VisibleLine(w.Text), dim.Render("  "+w.Command))
+		lines = append(lines,
+			ralph.Named(yellow.Render(w.Kind), w.TaskID), "  "+text.VisibleLine(w.Text), dim.Render("  "+w.Command))
 	}
 	return lines
 }

@@ -102,7 +102,8 @@ func (a *app) csrf(v visitor) string {
 }
 
 // policy lets a page have its own script and style and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // maxBody is how large a form may be, in bytes; a text of 64 KiB grows threefold
 // where each byte has to be escaped.
@@ -134,7 +135,8 @@ func (a *app) guard(next http.Handler) http.Handler {
 		v := a.visitor(r)
 		switch {
 		case !a.knows(r.Host):
-			a.refuse(w, http.StatusMisdirectedRequest, "This server is not known under that name. Use its address, or name it in dashboard.hosts of ralph.yaml.")
+			a.refuse(w, http.StatusMisdirectedRequest, "This server is not known under that name. "+
+				"Use its address, or name it in dashboard.hosts of ralph.yaml.")
 		case !ok || origin != "" && !strings.EqualFold(origin, r.Host) || crossOrigin.Check(r) != nil:
 			a.refuse(w, http.StatusForbidden, "Requests from pages of other sites are refused.")
 		case open(r.URL.Path) || v.mayRead && (r.Method == http.MethodGet || r.Method == http.MethodHead):
@@ -154,8 +156,8 @@ func (a *app) guard(next http.Handler) http.Handler {
 // from outside.
 func (a *app) knows(host string) bool {
 	name := localhttp.Name(host)
-	return localhttp.Loopback(host) || slices.ContainsFunc(a.Hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) }) ||
-		a.Public && net.ParseIP(name) != nil
+	named := func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) }
+	return localhttp.Loopback(host) || slices.ContainsFunc(a.Hosts, named) || a.Public && net.ParseIP(name) != nil
 }
 
 func (a *app) refuse(w http.ResponseWriter, status int, why string) {
@@ -187,7 +189,8 @@ func (a *app) askToSignIn(w http.ResponseWriter, r *http.Request) {
 
 // signInPage asks for the token.
 func (a *app) signInPage(w http.ResponseWriter, r *http.Request) {
-	a.write(w, r, http.StatusOK, view{title: "Sign in", name: "signin", body: signInForm{Next: local(r.URL.Query().Get("next"))}})
+	form := signInForm{Next: local(r.URL.Query().Get("next"))}
+	a.write(w, r, http.StatusOK, view{title: "Sign in", name: "signin", body: form})
 }
 
 type signInForm struct {
@@ -223,7 +226,8 @@ func (a *app) setCookie(w http.ResponseWriter, purpose, value string, age time.D
 // local is a path of this server, whatever a link says: never another site.
 func local(path string) string {
 	u, err := url.Parse(path)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+	if err != nil || u.IsAbs() || u.Host != "" ||
+		!strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
 		return "/"
 	}
 	return path

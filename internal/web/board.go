@@ -74,14 +74,25 @@ type listView struct {
 
 func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 	q := r.URL.Query()
-	v := listView{Status: ralph.Status(q.Get("status")), Feature: q.Get("feature"), Text: text.Line(q.Get("q"), ralph.MaxTitle), Statuses: ralph.Statuses}
+	v := listView{
+		Status:   ralph.Status(q.Get("status")),
+		Feature:  q.Get("feature"),
+		Text:     text.Line(q.Get("q"), ralph.MaxTitle),
+		Statuses: ralph.Statuses,
+	}
 	// A number is a task's, however it is written.
 	if id, err := ralph.ParseTaskID(v.Text); err == nil {
 		if t, err := tx.Task(id); err == nil {
 			v.Tasks, v.Text = []ralph.Task{t}, fmt.Sprintf("TASK-%d", id)
 		}
 	}
-	f := store.TaskFilter{Feature: v.Feature, Text: v.Text, Latest: v.Status == "" || v.Status.Ended(), Limit: listTasks + 1, Skip: (pageOf(r) - 1) * listTasks}
+	f := store.TaskFilter{
+		Feature: v.Feature,
+		Text:    v.Text,
+		Latest:  v.Status == "" || v.Status.Ended(),
+		Limit:   listTasks + 1,
+		Skip:    (pageOf(r) - 1) * listTasks,
+	}
 	if slices.Contains(ralph.Statuses, v.Status) {
 		f.Statuses = []ralph.Status{v.Status}
 	}

@@ -28,7 +28,13 @@ type learningsView struct {
 
 func (a *app) learnings(tx *store.Tx, r *http.Request) (view, error) {
 	q := r.URL.Query()
-	v := learningsView{Scope: q.Get("scope"), Text: strings.TrimSpace(q.Get("q")), Forgotten: q.Get("forgotten") != "", Scopes: signals.Scopes, Kinds: signals.LearnedKinds}
+	v := learningsView{
+		Scope:     q.Get("scope"),
+		Text:      strings.TrimSpace(q.Get("q")),
+		Forgotten: q.Get("forgotten") != "",
+		Scopes:    signals.Scopes,
+		Kinds:     signals.LearnedKinds,
+	}
 	f := store.LearningFilter{Forgotten: v.Forgotten}
 	if slices.Contains(v.Scopes, v.Scope) {
 		f.Scope = v.Scope
@@ -52,7 +58,14 @@ func (a *app) learnings(tx *store.Tx, r *http.Request) (view, error) {
 }
 
 func (a *app) addLearning(tx *store.Tx, r *http.Request) (string, error) {
-	l := ralph.Learning{Text: written(r, "text"), Kind: r.PostFormValue("kind"), Scope: ralph.ScopeProject, Feature: r.PostFormValue("feature"), Rationale: written(r, "rationale"), Author: a.Person}
+	l := ralph.Learning{
+		Text:      written(r, "text"),
+		Kind:      r.PostFormValue("kind"),
+		Scope:     ralph.ScopeProject,
+		Feature:   r.PostFormValue("feature"),
+		Rationale: written(r, "rationale"),
+		Author:    a.Person,
+	}
 	if l.Feature != "" {
 		l.Scope = ralph.ScopeFeature
 	}

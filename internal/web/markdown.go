@@ -79,7 +79,10 @@ func newParser(more ...goldmark.Extender) goldmark.Markdown {
 	)
 	return goldmark.New(
 		goldmark.WithParser(known), goldmark.WithExtensions(append(more, extension.Linkify)...),
-		goldmark.WithRendererOptions(html.WithHardWraps(), html.WithWriter(literal{}), renderer.WithNodeRenderers(util.Prioritized(literal{}, 100))),
+		goldmark.WithRendererOptions(
+			html.WithHardWraps(), html.WithWriter(literal{}),
+			renderer.WithNodeRenderers(util.Prioritized(literal{}, 100)),
+		),
 	)
 }
 
@@ -95,7 +98,8 @@ func (e emphasis) Parse(parent ast.Node, block goldtext.Reader, pc parser.Contex
 	n := len(rest) - len(bytes.TrimLeft(rest, "*"))
 	before := block.PrecendingCharacter()
 	after, _ := utf8.DecodeRune(rest[n:])
-	opens := (n == len(rest) || unicode.IsLetter(after) || unicode.IsDigit(after) || strings.ContainsRune("`([\"'“‘", after)) &&
+	opens := (n == len(rest) || unicode.IsLetter(after) || unicode.IsDigit(after) ||
+		strings.ContainsRune("`([\"'“‘", after)) &&
 		(unicode.IsSpace(before) || strings.ContainsRune("([\"'“‘", before))
 	ended, _ := utf8.DecodeRune(bytes.TrimLeft(rest[n:], ".,;:!?)]\"'”’"))
 	closes := (ended == utf8.RuneError || unicode.IsSpace(ended)) &&

@@ -102,7 +102,8 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		}
 	}
 	v.Empty = len(v.Counts) == 0
-	if v.Queue, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: overviewQueue}); err != nil {
+	pending := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: overviewQueue}
+	if v.Queue, err = tx.Tasks(pending); err != nil {
 		return view{}, err
 	}
 	inbox, err := tx.InboxPart("", overviewInbox+1, 0)

@@ -72,7 +72,10 @@ type shownEntry struct {
 func (a *app) readFirst(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var s ralph.Session
-		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) { s, err = tx.Session(r.PathValue("id")); return err })
+		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
+			s, err = tx.Session(r.PathValue("id"))
+			return err
+		})
 		if err == nil {
 			_, err = a.transcripts.journal(s.ID).catchUp(!s.CompletedAt.IsZero())
 		}
@@ -90,7 +93,13 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	now := tx.Now()
-	v := sessionView{Session: s, Running: s.CompletedAt.IsZero(), Stays: s.Stays(now), Stood: s.Stood(), Kinds: ralph.CommentKinds}
+	v := sessionView{
+		Session: s,
+		Running: s.CompletedAt.IsZero(),
+		Stays:   s.Stays(now),
+		Stood:   s.Stood(),
+		Kinds:   ralph.CommentKinds,
+	}
 	v.Seconds = now.Sub(s.StartedAt.Time).Seconds()
 	if !v.Running {
 		v.Seconds = s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
@@ -119,7 +128,10 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 		v.Prompt = true
 		file.Close()
 	}
-	w := view{title: "Session " + text.Head(s.ID, 8), name: "session", nav: "/sessions", task: s.TaskID, live: true, body: v}
+	w := view{
+		title: "Session " + text.Head(s.ID, 8), name: "session", nav: "/sessions",
+		task: s.TaskID, live: true, body: v,
+	}
 	// An earlier part of a transcript stands still.
 	if v.Running && v.Newer == "" {
 		w.stream, w.entry = s.ID, v.Last
@@ -168,7 +180,8 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 	j := a.transcripts.journal(v.Session.ID)
 	all, err := j.catchUp(!v.Running)
 	if errors.Is(err, fs.ErrNotExist) {
-		v.Missing = "The transcript is not there: the session ended before the agent was started, or it is older than retention in ralph.yaml keeps."
+		v.Missing = "The transcript is not there: the session ended before the agent was started, " +
+			"or it is older than retention in ralph.yaml keeps."
 		switch {
 		case v.Session.Origin == ralph.FromHuman:
 			v.Missing = "A person works on it with a chat of their own: there is no transcript here."
@@ -257,7 +270,10 @@ func (a *app) prompt(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	defer file.Close()
 	all, err := io.ReadAll(io.LimitReader(file, maxPrompt))
-	return view{title: "Prompt of session " + text.Head(s.ID, 8), name: "prompt", nav: "/sessions", body: promptView{s, string(all)}}, err
+	return view{
+		title: "Prompt of session " + text.Head(s.ID, 8), name: "prompt", nav: "/sessions",
+		body: promptView{s, string(all)},
+	}, err
 }
 
 // sessionsListed is how many sessions are on a page of the list.
@@ -272,8 +288,13 @@ type sessionsView struct {
 }
 
 func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
-	v := sessionsView{Outcome: r.URL.Query().Get("outcome"), Outcomes: []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout}}
-	list, err := tx.Sessions(store.SessionFilter{Outcome: v.Outcome, Limit: sessionsListed + 1, Skip: (pageOf(r) - 1) * sessionsListed})
+	v := sessionsView{
+		Outcome:  r.URL.Query().Get("outcome"),
+		Outcomes: []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout},
+	}
+	list, err := tx.Sessions(store.SessionFilter{
+		Outcome: v.Outcome, Limit: sessionsListed + 1, Skip: (pageOf(r) - 1) * sessionsListed,
+	})
 	if err != nil {
 		return view{}, err
 	}

@@ -65,7 +65,10 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer a.streams.Add(-1)
-	s := &subscription{app: a, w: w, control: http.NewResponseController(w), at: startOf(r), task: r.URL.Query().Get("task")}
+	s := &subscription{
+		app: a, w: w, control: http.NewResponseController(w),
+		at: startOf(r), task: r.URL.Query().Get("task"),
+	}
 	if err := s.find(r); err != nil {
 		a.fail(w, r, err)
 		return
@@ -170,7 +173,8 @@ func (s *subscription) page(ctx context.Context) (int, error) {
 	for _, e := range events {
 		s.at.event = e.ID
 		// What an agent stands still for is on every page.
-		everywhere := e.Type == ralph.EventPermissionAsked || e.Type == ralph.EventPermissionDecided || e.Type == ralph.EventSessionEnded
+		everywhere := e.Type == ralph.EventPermissionAsked || e.Type == ralph.EventPermissionDecided ||
+			e.Type == ralph.EventSessionEnded
 		if s.task != "" && s.task != strconv.FormatInt(e.TaskID, 10) && !everywhere {
 			continue
 		}

@@ -28,8 +28,9 @@ func bar(stays []ralph.Stay) (list []segment) {
 	}
 	x := 0.0
 	for _, s := range stays {
-		w := s.Seconds * barWidth / whole
-		list = append(list, segment{round(x), round(w), phases[s.Phase].Class, fmt.Sprintf("%s: %s", phases[s.Phase].Label, span(s.Seconds))})
+		w, phase := s.Seconds*barWidth/whole, phases[s.Phase]
+		label := fmt.Sprintf("%s: %s", phase.Label, span(s.Seconds))
+		list = append(list, segment{round(x), round(w), phase.Class, label})
 		x += w
 	}
 	return list
@@ -109,7 +110,13 @@ func newChart(title string, legend []legendEntry, data []datum, format func(floa
 	every := int(math.Ceil(float64(len(data)) / 12))
 	for i, d := range data {
 		width := min(step*0.76, widestColumn)
-		col := chartColumn{X: round(chartLeft + float64(i)*step + (step-width)/2), Width: round(width), Middle: round(chartLeft + (float64(i)+0.5)*step), Name: d.Name, Total: format(sum(d.Values))}
+		col := chartColumn{
+			X:      round(chartLeft + float64(i)*step + (step-width)/2),
+			Width:  round(width),
+			Middle: round(chartLeft + (float64(i)+0.5)*step),
+			Name:   d.Name,
+			Total:  format(sum(d.Values)),
+		}
 		if i%every == 0 {
 			col.Label, col.Minor = d.Label, i/every%3 != 0 && len(data) > 6
 		}

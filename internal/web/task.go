@@ -77,7 +77,10 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	if err := v.addTimeline(tx, r); err != nil {
 		return view{}, err
 	}
-	return view{title: "TASK-" + r.PathValue("id") + " " + text.Line(v.Task.Title, 80), name: "task", nav: "/board", task: id, live: true, body: v}, nil
+	return view{
+		title: "TASK-" + r.PathValue("id") + " " + text.Line(v.Task.Title, 80), name: "task", nav: "/board",
+		task: id, live: true, body: v,
+	}, nil
 }
 
 // addTimeline adds the page of the timeline that is asked for.

@@ -157,7 +157,8 @@ func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 	}
 	names := append([]string{"--show-toplevel", "--git-common-dir", "--absolute-git-dir"}, more...)
 	ask := func(names ...string) (string, error) {
-		out, err := runWithin(ctx, gitLimit, dir, env, "", append([]string{"rev-parse", "--path-format=absolute"}, names...)...)
+		args := append([]string{"rev-parse", "--path-format=absolute"}, names...)
+		out, err := runWithin(ctx, gitLimit, dir, env, "", args...)
 		return strings.TrimSuffix(string(out), "\n"), err
 	}
 	text, err := ask(names...)
@@ -181,7 +182,8 @@ func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 	if nearest, err := gitDirOf(at); err != nil || !sameFile(nearest, lines[2]) {
 		// Past a .git that it does not understand git goes on to a repository further up,
 		// whose project is another.
-		return nil, unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), but git passes it over and takes the repository of %s", at, lines[2]))
+		return nil, unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), "+
+			"but git passes it over and takes the repository of %s", at, lines[2]))
 	}
 	if lines[1] == lines[2] && isBare(lines[1]) {
 		return nil, bare(dir, at, lines[1])
@@ -221,7 +223,8 @@ func whyNot(ctx context.Context, dir, at string, err error) error {
 
 // unreadable is the error for a repository that cannot be looked at.
 func unreadable(dir string, err error) error {
-	return fmt.Errorf("it cannot be told which git repository %s is in, where the queue is kept: %w; mend that and try again", dir, err)
+	return fmt.Errorf("it cannot be told which git repository %s is in, where the queue is kept: %w; "+
+		"mend that and try again", dir, err)
 }
 
 // bare is the error for a repository that is said to have no work tree.
@@ -231,5 +234,6 @@ func bare(dir, at, common string) error {
 }
 
 func noWorkTree(dir string) error {
-	return fmt.Errorf("%s is a bare repository, or inside of a git folder: %w; go to a work tree, such as a clone of it", dir, ErrNoWorkTree)
+	return fmt.Errorf("%s is a bare repository, or inside of a git folder: %w; "+
+		"go to a work tree, such as a clone of it", dir, ErrNoWorkTree)
 }

@@ -21,9 +21,9 @@ const gitlinkMode = 0o160000
 
 // lookAtAll takes the marks away from the entries of an index by which a file that was
 // changed would not be seen; an agent may set them. A file that is not there for a
-// sparse checkout keeps its own. It returns the repositories within. What cannot be read as an index stays as it is, for
-// git to judge. The checksum at the end stays too: git does not read it, and a split
-// index is known by it.
+// sparse checkout keeps its own. It returns the repositories within. What cannot be
+// read as an index stays as it is, for git to judge. The checksum at the end stays too:
+// git does not read it, and a split index is known by it.
 func (t *Tree) lookAtAll(index []byte) (links []gitlink) {
 	if len(index) < 12 || string(index[:4]) != "DIRC" {
 		return nil

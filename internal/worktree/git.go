@@ -24,11 +24,14 @@ var errSlow = fmt.Errorf("was killed after %s", gitLimit)
 // configuration tells.
 var quiet = []string{
 	"--no-optional-locks", "--no-pager",
-	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.alternateRefsCommand=", "-c", "core.sshCommand=false",
-	"-c", "core.gitProxy=", "-c", "core.askPass=", "-c", "credential.helper=", "-c", "core.editor=:", "-c", "sequence.editor=:",
+	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+	"-c", "core.alternateRefsCommand=", "-c", "core.sshCommand=false",
+	"-c", "core.gitProxy=", "-c", "core.askPass=", "-c", "credential.helper=",
+	"-c", "core.editor=:", "-c", "sequence.editor=:",
 	"-c", "core.pager=cat", "-c", "interactive.diffFilter=", "-c", "uploadpack.packObjectsHook=",
 	"-c", "commit.gpgSign=false", "-c", "tag.gpgSign=false", "-c", "log.showSignature=false", "-c", "gpg.program=false",
-	"-c", "gpg.ssh.program=false", "-c", "gpg.ssh.defaultKeyCommand=", "-c", "gpg.x509.program=false", "-c", "init.templateDir=",
+	"-c", "gpg.ssh.program=false", "-c", "gpg.ssh.defaultKeyCommand=", "-c", "gpg.x509.program=false",
+	"-c", "init.templateDir=",
 	"-c", "submodule.recurse=false", "-c", "status.submoduleSummary=false",
 	"-c", "gc.auto=0", "-c", "maintenance.auto=false",
 	"-c", "advice.addEmbeddedRepo=false", "-c", "core.quotePath=false", "-c", "core.compression=0",
@@ -38,7 +41,8 @@ var quiet = []string{
 // quietEnv is the same for the environment. No transport is allowed, whatever the
 // configuration says of one: a partial clone would fetch with it.
 var quietEnv = []string{
-	"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
+	"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
+	"GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
 	"GIT_PAGER=cat", "GIT_SSH_COMMAND=false", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
 	// History is what the commits say, and not what somebody has put in their place here.
 	"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null",
@@ -52,7 +56,8 @@ var quietEnv = []string{
 func command(ctx context.Context, dir string, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", append(slices.Clip(quiet), args...)...)
 	cmd.Dir = dir
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") }), quietEnv...)
+	inherited := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") })
+	cmd.Env = append(inherited, quietEnv...)
 	cmd.Env = append(cmd.Env, env...)
 	asGroup(cmd)
 	// What has left the group may hold the output open for ever; on a loaded machine it
@@ -80,7 +85,9 @@ func (t *Tree) runInput(ctx context.Context, env []string, input string, args ..
 }
 
 // runWithin runs git in dir, for so long at most.
-func runWithin(ctx context.Context, limit time.Duration, dir string, env []string, input string, args ...string) ([]byte, error) {
+func runWithin(
+	ctx context.Context, limit time.Duration, dir string, env []string, input string, args ...string,
+) ([]byte, error) {
 	within, cancel := context.WithTimeoutCause(ctx, limit, errSlow)
 	defer cancel()
 	cmd := command(within, dir, env, args...)

@@ -25,7 +25,8 @@ func inUse(lock, top string) bool {
 			continue
 		}
 		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
-		if strings.HasPrefix(string(name), "git") && (os.IsPermission(err) || err == nil && (cwd == top || strings.HasPrefix(cwd, top+"/"))) {
+		within := err == nil && (cwd == top || strings.HasPrefix(cwd, top+"/"))
+		if strings.HasPrefix(string(name), "git") && (os.IsPermission(err) || within) {
 			return true
 		}
 		files, err := os.ReadDir(filepath.Join(dir, "fd"))

@@ -73,7 +73,9 @@ func moduleScratch(scratch, name string) string {
 
 // lookInto looks at the repositories within, with Snapshot or Look. What cannot be
 // looked at is noted, with the reason.
-func (t *Tree) lookInto(ctx context.Context, scratch string, links []gitlink, look func(*Tree, context.Context, string) (Snapshot, error)) (map[string]Snapshot, error) {
+func (t *Tree) lookInto(
+	ctx context.Context, scratch string, links []gitlink, look looker,
+) (map[string]Snapshot, error) {
 	var modules map[string]Snapshot
 	for _, link := range links {
 		name, below := strings.CutPrefix(link.name, t.below())
@@ -114,7 +116,9 @@ func (t *Tree) emptied(before, after Snapshot) (names []string) {
 
 // changesWithin are the files and commits of the repositories within that differ
 // between two snapshots. Of one that is new, its uncommitted files count.
-func (t *Tree) changesWithin(ctx context.Context, before, after Snapshot, scratch string) (files []ralph.FileChange, commits []string, err error) {
+func (t *Tree) changesWithin(
+	ctx context.Context, before, after Snapshot, scratch string,
+) (files []ralph.FileChange, commits []string, err error) {
 	for _, name := range t.emptied(before, after) {
 		files = append(files, ralph.FileChange{Path: name, Status: "deleted"})
 	}

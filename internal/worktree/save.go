@@ -48,7 +48,9 @@ type Saved struct {
 // included, as a commit that a ref of ralph's own holds. s and ignored were just
 // taken. It touches neither the index, the work tree nor a branch. ok is false
 // if there is nothing to keep, or nothing that has changed since the last time.
-func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, message string) (saved Saved, ok bool, err error) {
+func (t *Tree) Save(
+	ctx context.Context, s Snapshot, ignored Ignored, scratch, message string,
+) (saved Saved, ok bool, err error) {
 	if t.git == "" || !t.native && t.prefix != "" {
 		return Saved{}, false, nil
 	}
@@ -100,7 +102,8 @@ func (t *Tree) Save(ctx context.Context, s Snapshot, ignored Ignored, scratch, m
 	for _, old := range list[min(len(list), savedKept-1):] {
 		// Another process that saves may be dropping it at this moment, and what stays is
 		// dropped the next time: this one is kept all the same.
-		if _, err := t.run(ctx, nil, "update-ref", "-d", savedRefs+strconv.FormatInt(old.ID, 10)); err != nil && ctx.Err() != nil {
+		ref := savedRefs + strconv.FormatInt(old.ID, 10)
+		if _, err := t.run(ctx, nil, "update-ref", "-d", ref); err != nil && ctx.Err() != nil {
 			return Saved{}, false, err
 		}
 	}
@@ -199,8 +202,12 @@ func (o *objects) name(common string, first int64, commit string) (id int64, err
 	return id, err
 }
 
-// author are the names under which saved states are committed.
-var author = []string{"GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost"}
+// author are the names under which saved states are committed, and other commits
+// where git knows of none.
+var author = []string{
+	"GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost",
+	"GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost",
+}
 
 // keep makes a commit of the work tree, in the repository's own objects.
 func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignored []string) (string, error) {
@@ -233,8 +240,9 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 		return "", err
 	}
 	if len(ignored) > 0 {
+		literal := append(env, "GIT_LITERAL_PATHSPECS=1")
 		force := []string{"add", "-f", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"}
-		if _, err := t.runInput(ctx, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(ignored, "\x00"), force...); err != nil {
+		if _, err := t.runInput(ctx, literal, strings.Join(ignored, "\x00"), force...); err != nil {
 			if !complains(err) || ctx.Err() != nil {
 				return "", err
 			}
@@ -295,7 +303,8 @@ func (t *Tree) SavedStates(ctx context.Context) ([]Saved, error) {
 		return []Saved{}, nil
 	}
 	list, err := ask(t, "", (*objects).saved, func() (list []Saved, err error) {
-		out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents)%00", savedRefs)
+		out, err := t.run(ctx, nil, "for-each-ref",
+			"--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents)%00", savedRefs)
 		for fields := range slices.Chunk(strings.Split(string(out), "\x00"), 4) {
 			if len(fields) < 4 {
 				break
@@ -373,7 +382,8 @@ func (t *Tree) SavedFiles(ctx context.Context, s Saved) ([]string, error) {
 		if parent, err := t.id(ctx, s.Commit+"^"); err == nil {
 			base = parent
 		}
-		out, err := t.run(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "--no-commit-id", base, s.Commit)
+		out, err := t.run(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d",
+			"--no-commit-id", base, s.Commit)
 		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 	})
 }
@@ -504,7 +514,8 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (id s
 		return "", nil, err
 	}
 	literal := append(slices.Clip(overrides), "GIT_LITERAL_PATHSPECS=1")
-	status, err := t.run(ctx, overrides, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+	status, err := t.run(ctx, overrides, "status", "--porcelain=v1", "-z", "--no-renames",
+		"--untracked-files=all", "--ignore-submodules=dirty")
 	if err != nil {
 		return "", nil, err
 	}
@@ -528,12 +539,13 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (id s
 	paths := strings.Join(changed, "\x00")
 	from := []string{"--pathspec-from-file=-", "--pathspec-file-nul"}
 	// `git add` would look into submodules, with the filters of their configuration.
-	if _, err := t.runInput(ctx, literal, paths, "update-index", "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
+	staging := []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}
+	if _, err := t.runInput(ctx, literal, paths, staging...); err != nil {
 		return "", filtered, err
 	}
 	env := literal
 	if _, err := t.run(ctx, nil, "var", "GIT_COMMITTER_IDENT"); err != nil {
-		env = append(env, "GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost", "GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost")
+		env = append(env, author...)
 	}
 	file, err := os.CreateTemp("", "ralph-message-*")
 	if err != nil {
@@ -544,7 +556,8 @@ func (t *Tree) Commit(ctx context.Context, files []string, message string) (id s
 	if err = errors.Join(err, file.Close()); err != nil {
 		return "", filtered, err
 	}
-	if _, err := t.runInput(ctx, env, paths, append([]string{"commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}, from...)...); err != nil {
+	commit := []string{"commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}
+	if _, err := t.runInput(ctx, env, paths, append(commit, from...)...); err != nil {
 		return "", filtered, err
 	}
 	id, _ = t.head(ctx)

@@ -27,7 +27,7 @@ func Secret(name string, content func() []byte) bool {
 	}
 	// Of files with such words in their names those that are data: not credentials.go.
 	return slices.Contains(dataExtensions, ext) &&
-		slices.ContainsFunc([]string{"credentials", "client_secret", "service-account", "service_account"}, func(w string) bool { return strings.Contains(base, w) }) ||
+		slices.ContainsFunc(dataWords, func(w string) bool { return strings.Contains(base, w) }) ||
 		slices.Contains(dataExtensions, ext) && slices.Contains([]string{"secret", "secrets"}, strings.TrimSuffix(base, ext))
 }
 
@@ -38,12 +38,15 @@ var (
 		".netrc", "_netrc", ".git-credentials", ".pgpass", ".htpasswd", "kubeconfig",
 	}
 	tokenWords     = []string{"authtoken", "_auth", "password", "token", "\"auth\"", "api_key"}
-	dataExtensions = []string{"", ".json", ".yaml", ".yml", ".toml", ".ini", ".csv", ".txt", ".xml", ".properties", ".cfg", ".conf"}
+	dataWords      = []string{"credentials", "client_secret", "service-account", "service_account"}
+	dataExtensions = []string{
+		"", ".json", ".yaml", ".yml", ".toml", ".ini", ".csv", ".txt", ".xml", ".properties", ".cfg", ".conf",
+	}
+	exampleWords = []string{"example", "examples", "sample", "template", "tmpl", "dist", "defaults", "schema"}
 )
 
 // isExample tells the file that shows what a secret one looks like.
 func isExample(base string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(base, func(r rune) bool { return strings.ContainsRune("._-", r) }), func(word string) bool {
-		return slices.Contains([]string{"example", "examples", "sample", "template", "tmpl", "dist", "defaults", "schema"}, word)
-	})
+	words := strings.FieldsFunc(base, func(r rune) bool { return strings.ContainsRune("._-", r) })
+	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(exampleWords, word) })
 }

@@ -53,9 +53,11 @@ func IsSettings(name string) bool {
 // steering are the keys, without what names one of several, that lead git elsewhere or
 // have it run something.
 var steering = []string{
-	"alias.*", "core.alternaterefscommand", "core.askpass", "core.attributesfile", "core.bare", "core.editor", "core.excludesfile",
-	"core.fsmonitor", "core.gitproxy", "core.hookspath", "core.pager", "core.sparsecheckout", "core.sshcommand", "core.worktree",
-	"credential.*", "diff.command", "diff.external", "diff.textconv", "difftool.*", "extensions.*", "filter.*", "gpg.*", "hook.*",
+	"alias.*", "core.alternaterefscommand", "core.askpass", "core.attributesfile", "core.bare", "core.editor",
+	"core.excludesfile", "core.fsmonitor", "core.gitproxy", "core.hookspath", "core.pager",
+	"core.sparsecheckout", "core.sshcommand", "core.worktree",
+	"credential.*", "diff.command", "diff.external", "diff.textconv", "difftool.*", "extensions.*",
+	"filter.*", "gpg.*", "hook.*",
 	"include.*", "includeif.*", "interactive.difffilter", "merge.driver", "mergetool.*", "pager.*", "remote.receivepack",
 	"remote.uploadpack", "remote.vcs", "sequence.editor", "submodule.update", "trailer.*", "uploadpack.*", "url.*",
 }

@@ -23,13 +23,16 @@ const maxLost = 1000
 // its beginning. Of theirs, the files that were not committed then and are a person's,
 // it tells which have been committed since. Lost commits are all that were there
 // before and are in no branch any more; whose they are is not known here.
-func (t *Tree) Standing(ctx context.Context, before, now Snapshot, scratch string, theirs []string) (s ralph.Standing, err error) {
+func (t *Tree) Standing(
+	ctx context.Context, before, now Snapshot, scratch string, theirs []string,
+) (s ralph.Standing, err error) {
 	if t.git == "" {
 		return s, nil
 	}
 	_, branch := t.head(ctx)
 	s = ralph.Standing{
-		Git: true, Branch: shortRef(branch), Commit: now.Head, Began: shortRef(before.Branch), Switched: branch != before.Branch,
+		Git: true, Branch: shortRef(branch), Commit: now.Head,
+		Began: shortRef(before.Branch), Switched: branch != before.Branch,
 		Emptied: t.emptied(before, now), Approximate: t.Approximate(),
 	}
 	files, err := t.Uncommitted(ctx, now, scratch)
@@ -83,7 +86,9 @@ func without(list, other []string) []string {
 
 // lost are the commits that HEAD's branch had before and has no more, and those that
 // any branch, tag or stash had and nothing has any more.
-func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched bool, state refState) ([]ralph.Commit, error) {
+func (t *Tree) lost(
+	ctx context.Context, before Snapshot, head string, switched bool, state refState,
+) ([]ralph.Commit, error) {
 	stashes := state.stashes
 	now := slices.Concat(slices.Collect(maps.Values(state.refs)), stashes, []string{head})
 	var ids []string
@@ -134,7 +139,9 @@ func (t *Tree) lost(ctx context.Context, before Snapshot, head string, switched 
 }
 
 // addLost adds the commits that can be reached from some and not from others.
-func (t *Tree) addLost(ctx context.Context, list []ralph.Commit, from, not []string, how reach) ([]ralph.Commit, error) {
+func (t *Tree) addLost(
+	ctx context.Context, list []ralph.Commit, from, not []string, how reach,
+) ([]ralph.Commit, error) {
 	commits, err := t.log(ctx, from, not, how)
 	return append(list, slices.DeleteFunc(commits, func(c ralph.Commit) bool {
 		return slices.ContainsFunc(list, func(l ralph.Commit) bool { return l.ID == c.ID })
@@ -153,7 +160,9 @@ func (t *Tree) subjects(ctx context.Context, ids []string) ([]string, error) {
 
 // aside counts the commits that have been made since before on other branches, and on
 // tags, than the one of HEAD.
-func (t *Tree) aside(ctx context.Context, before Snapshot, head, branch string, refs map[string]string) ([]ralph.Aside, error) {
+func (t *Tree) aside(
+	ctx context.Context, before Snapshot, head, branch string, refs map[string]string,
+) ([]ralph.Aside, error) {
 	var list []ralph.Aside
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		if ref == branch || ref == "refs/stash" || !counted(ref) || refs[ref] == before.Refs[ref] || refs[ref] == head {
@@ -184,7 +193,9 @@ func (t *Tree) beginnings(ctx context.Context, before Snapshot, others ...string
 // taken are those of some files that commits since before have, which any ref but a stash
 // still knows, and those of them that look like secrets and were in no commit before. A
 // remote's branch counts for secrets alone: what else it has may have been fetched.
-func (t *Tree) taken(ctx context.Context, before Snapshot, head string, state refState, theirs []string) (files, secrets []string, err error) {
+func (t *Tree) taken(
+	ctx context.Context, before Snapshot, head string, state refState, theirs []string,
+) (files, secrets []string, err error) {
 	if len(theirs) == 0 || head == "" {
 		return nil, nil, nil
 	}

@@ -102,7 +102,8 @@ func (t *Tree) TakeBack(
 
 // at is where the entry of a path is, -1 if there is none.
 func at(list []treeEntry, path string) int {
-	i, ok := slices.BinarySearchFunc(list, path, func(e treeEntry, path string) int { return strings.Compare(e.path, path) })
+	byPath := func(e treeEntry, path string) int { return strings.Compare(e.path, path) }
+	i, ok := slices.BinarySearchFunc(list, path, byPath)
 	if !ok {
 		return -1
 	}
@@ -208,7 +209,8 @@ func (t *Tree) unstage(ctx context.Context, head string, which func(path string)
 	if err != nil {
 		return err
 	}
-	out, err := t.run(ctx, nil, "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", tree)
+	out, err := t.run(ctx, nil, "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames",
+		"--no-ext-diff", tree)
 	if err != nil {
 		return err
 	}

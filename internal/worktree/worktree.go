@@ -50,7 +50,7 @@ type Tree struct {
 type Snapshot struct {
 	Head    string            `json:"head"`    // commit, "" before the first one
 	Branch  string            `json:"branch"`  // full ref name, "" if detached
-	Content string            `json:"content"` // what is in the work tree: committed, uncommitted and untracked, without ignored files
+	Content string            `json:"content"` // what is in the work tree, untracked files too, but no ignored ones
 	Refs    map[string]string `json:"refs"`    // ref name to commit
 	Logged  []string          `json:"logged"`  // commits that only the logs of the refs still know
 	Stashes []string          `json:"stashes"` // commits of the stash, which are among those
@@ -147,8 +147,11 @@ func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error)
 	return t.look(ctx, scratch, (*Tree).Look)
 }
 
+// A looker is Look or Snapshot.
+type looker func(t *Tree, ctx context.Context, scratch string) (Snapshot, error)
+
 // look is Look of a git work tree, which looks at the repositories within with into.
-func (t *Tree) look(ctx context.Context, scratch string, into func(*Tree, context.Context, string) (Snapshot, error)) (s Snapshot, err error) {
+func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapshot, err error) {
 	if err := t.Intact(); err != nil {
 		return s, err
 	}
@@ -313,7 +316,9 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 
 // Changes are the files that differ between two snapshots, by path, and the
 // commits that were made between them, amended and reset ones included.
-func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch string) ([]ralph.FileChange, []string, error) {
+func (t *Tree) Changes(
+	ctx context.Context, before, after Snapshot, scratch string,
+) ([]ralph.FileChange, []string, error) {
 	if t.git == "" || before.Content == "" {
 		return []ralph.FileChange{}, []string{}, nil
 	}
@@ -332,7 +337,8 @@ func (t *Tree) Changes(ctx context.Context, before, after Snapshot, scratch stri
 	files, err := ask(t, scratch, func(o *objects) ([]ralph.FileChange, error) {
 		return o.changed(ctx, before.Content, after.Content)
 	}, func() ([]ralph.FileChange, error) {
-		out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", "--raw", "--numstat", before.Content, after.Content)
+		out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv",
+			"--raw", "--numstat", before.Content, after.Content)
 		if err != nil {
 			return nil, err
 		}
@@ -348,7 +354,9 @@ func sorted(files []ralph.FileChange) []ralph.FileChange {
 }
 
 // statusNames are git's letters in words.
-var statusNames = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'T': "modified", 'C': "added"}
+var statusNames = map[byte]string{
+	'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'T': "modified", 'C': "added",
+}
 
 // parseChanges reads `diff-tree -z --raw --numstat`: first what became of each file,
 // then how many lines. A rename has two paths.
