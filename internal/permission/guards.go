@@ -25,30 +25,42 @@ var guards = []guard{
 		}
 		return ""
 	}},
-	{"root",
+	{
+		"root",
 		"root rights: sudo, su, doas, pkexec, run0",
 		"Work without root rights, or signal blocked (external) and say what is missing.",
-		eachCommand(asksForRoot)},
-	{"force-push",
+		eachCommand(asksForRoot),
+	},
+	{
+		"force-push",
 		"rewriting or deleting what is on a remote: git push with --force, --mirror, --delete, a leading + or :",
 		"Push without force, or leave it to people.",
-		eachCommand(pushesWithForce)},
-	{"git-config",
+		eachCommand(pushesWithForce),
+	},
+	{
+		"git-config",
 		"changing git's configuration, remotes or hooks",
 		"Pass an option for one command with git -c, or leave it to people.",
-		guardGit},
-	{"ralph",
+		guardGit,
+	},
+	{
+		"ralph",
 		"ralph's own state and configuration, and its commands that change something",
 		"Say what you want by ralph's signals; people decide.",
-		guardRalph},
-	{"agent-settings",
+		guardRalph,
+	},
+	{
+		"agent-settings",
 		"the agent's own settings in the project: .claude/settings*.json, .claude/hooks, .mcp.json",
 		"Leave them to people.",
-		guardSettings},
-	{"outside",
+		guardSettings,
+	},
+	{
+		"outside",
 		"writing outside the project and the temporary directories",
 		"Write within the project or to a temporary directory.",
-		guardOutside},
+		guardOutside,
+	},
 }
 
 // Guards lists the built-in rules, name and what they deny, in the order in which
