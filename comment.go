@@ -2,7 +2,7 @@ package ralph
 
 import "encoding/json"
 
-// A Verb is one of the eight things that an agent can signal.
+// A Verb is one of the things that an agent can signal.
 type Verb string
 
 // The verbs. The first three close a session: the last of them counts.
@@ -17,8 +17,27 @@ const (
 	VerbBlocked Verb = "blocked"
 )
 
-// Verbs lists the eight verbs, the closing ones first.
+// Verbs lists the verbs, the closing ones first.
 var Verbs = []Verb{VerbDone, VerbPartial, VerbStuck, VerbAsk, VerbFlag, VerbLearned, VerbSuggest, VerbBlocked}
+
+// A Look is how a thing is shown: by its sign, its word and its colour, so that
+// nothing is told by the colour alone.
+type Look struct{ Icon, Label, Colour string }
+
+// verbLooks are the looks of signals (sessions, "Signal cards").
+var verbLooks = map[Verb]Look{
+	VerbDone:    {"✓", "Done", "green"},
+	VerbPartial: {"⊙", "Partial", "cyan"},
+	VerbStuck:   {"⚠", "Stuck", "purple"},
+	VerbAsk:     {"❓", "Ask", "yellow"},
+	VerbFlag:    {"🚩", "Flag", "red"},
+	VerbLearned: {"💡", "Learned", "blue"},
+	VerbSuggest: {"💭", "Suggest", "teal"},
+	VerbBlocked: {"🚫", "Blocked", "orange"},
+}
+
+// Look is how the signals of the verb are shown.
+func (v Verb) Look() Look { return verbLooks[v] }
 
 // Closes reports whether the verb ends a session.
 func (v Verb) Closes() bool { return v == VerbDone || v == VerbPartial || v == VerbStuck }

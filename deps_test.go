@@ -45,33 +45,33 @@ var imports = map[string][]string{
 	"ralph/internal/demo":        {"ralph", "ralph/internal/state"},
 	// What ralph knows as text for terminals and chats.
 	"ralph/internal/show": {
-		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/advice", "ralph/internal/config",
+		"ralph", "ralph/store", "ralph/loop/agent/kinds", "ralph/internal/advice", "ralph/internal/config",
 		"ralph/internal/testresult",
 		"ralph/internal/transcript",
 		"ralph/internal/words",
 	},
 	// A project's configuration, made into what works.
 	"ralph/internal/project": {
-		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/loop", "ralph/loop/agent/claude",
+		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds",
 		"ralph/internal/config", "ralph/internal/exchange", "ralph/internal/permission", "ralph/internal/proc",
 		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/state", "ralph/internal/systemd",
 		"ralph/internal/worktree", "ralph/loop/check", "ralph/loop/place", "ralph/loop/session",
 	},
 	"ralph/internal/doctor": {
-		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/config",
+		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/internal/config",
 		"ralph/internal/project", "ralph/internal/show", "ralph/internal/state", "ralph/internal/worktree",
 		"ralph/internal/words",
 	},
 	// Those on whom the work of a run does not depend.
 	"ralph/internal/beside": {
-		"ralph", "ralph/store", "ralph/loop/agent/claude", "ralph/internal/config", "ralph/internal/web",
+		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/config", "ralph/internal/web",
 		"ralph/internal/web/localhttp", "ralph/internal/notify", "ralph/internal/project",
 		"ralph/internal/retention",
 	},
 	"ralph/internal/jsonl":      {},
 	"ralph/internal/transcript": {"ralph/loop/agent", "ralph/internal/jsonl"},
 	"ralph/internal/watch": {
-		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent/claude", "ralph/internal/retention", "ralph/internal/advice",
+		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/retention", "ralph/internal/advice",
 		"ralph/internal/transcript",
 	},
 	"ralph/internal/retention":     {},
@@ -105,6 +105,8 @@ var imports = map[string][]string{
 	"ralph/loop/agent/claude": {
 		"ralph", "ralph/loop/agent", "ralph/internal/proc", "ralph/internal/jsonl", "ralph/internal/permission",
 	},
+	// Every agent, for who knows none by name.
+	"ralph/loop/agent/kinds": {"ralph/internal/config", "ralph/loop/agent", "ralph/loop/agent/claude"},
 	// Measures all of them, as users and from the inside, and is in no binary of ralph's.
 	"ralph/internal/bench": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude",

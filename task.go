@@ -34,6 +34,26 @@ func (s Status) Ended() bool {
 	return s == Completed || s == Failed || s == Rejected || s == Cancelled
 }
 
+// Wanted reports whether sessions are to work on the task, now or once what holds it back
+// is settled.
+func (s Status) Wanted() bool { return s != Proposed && !s.Ended() }
+
+// statusLooks are the looks of tasks.
+var statusLooks = map[Status]Look{
+	Proposed:   {"?", "Proposed", "teal"},
+	Pending:    {"○", "Pending", "gray"},
+	InProgress: {"▶", "In progress", "blue"},
+	NeedsInput: {"❓", "Needs input", "yellow"},
+	Blocked:    {"⊘", "Blocked", "orange"},
+	Completed:  {"✓", "Completed", "green"},
+	Failed:     {"✕", "Failed", "red"},
+	Rejected:   {"–", "Rejected", "gray"},
+	Cancelled:  {"–", "Cancelled", "gray"},
+}
+
+// Look is how tasks of the status are shown.
+func (s Status) Look() Look { return statusLooks[s] }
+
 // An Origin says who made a task or a learning.
 type Origin string
 

@@ -19,7 +19,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ralph"
 	"ralph/signals"
 )
 
@@ -40,43 +39,11 @@ type Options struct {
 	Permit func(ctx context.Context, tool string, input json.RawMessage) (allow bool, why string, err error)
 }
 
-// A tool is one verb as an agent sees it.
-type tool struct {
-	payload     signals.Payload
-	description string
-}
-
-// tools are the frozen interface: the eight verbs, the closing ones first.
-var tools = []tool{
-	{signals.Done{}, "Signal that the task is fully complete and tested. " +
-		"It closes the session; ralph then checks the claim by running the verification. " +
-		"Call exactly one of done, partial and stuck, as the last thing you do."},
-	{signals.Partial{}, "Signal that progress was made but the task couldn't be fully completed. " +
-		"The remaining work will be picked up in a future session. It closes the session."},
-	{signals.Stuck{}, "Signal that you cannot make meaningful progress on this task. It closes the session."},
-	{signals.Ask{}, "Ask a question that you need answered to do this task well. " +
-		"If `blocking: true`, you should also call `partial` to pause the task until the question is answered. " +
-		"Nobody answers during this session."},
-	{signals.Flag{}, "Report a problem you discovered during this task."},
-	{signals.Learned{}, "Record knowledge that will be useful for future tasks on this project."},
-	{signals.Suggest{}, "Recommend an action that should be taken but is outside the scope of your current task."},
-	{signals.Blocked{}, "Report that you cannot complete part of your task " +
-		"because something outside your control is missing or broken. Then call partial or stuck."},
-}
-
-// enums are the accepted values of fields, by verb and field.
-var enums = map[ralph.Verb]map[string][]string{
-	ralph.VerbFlag:    {"severity": signals.Severities, "category": signals.Categories},
-	ralph.VerbLearned: {"kind": signals.LearnedKinds, "scope": signals.Scopes},
-	ralph.VerbSuggest: {"kind": signals.SuggestKinds},
-	ralph.VerbBlocked: {"kind": signals.BlockedKinds},
-}
-
 const instructions = "These tools are how you speak to ralph, which runs you unattended. " +
 	"Close the session with exactly one of done, partial or stuck; " +
 	"call the others whenever there is something to say."
 
-// New is a server with exactly the eight tools. It panics if a tool's schema
+// New is a server with exactly the tools of the verbs. It panics if a tool's schema
 // cannot be made, which only a change of this package can cause.
 func New(o Options) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: o.Version},
@@ -98,7 +65,8 @@ func New(o Options) *mcp.Server {
 
 // Schema is what a verb's calls look like: every field with its description, the
 // accepted values, and nothing else.
-func Schema(p signals.Payload) (*jsonschema.Schema, error) {
+func Schema(v signals.Known) (*jsonschema.Schema, error) {
+	p := v.Payload
 	schema, err := jsonschema.ForType(reflect.TypeOf(p), &jsonschema.ForOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", p.Verb(), err)
@@ -109,7 +77,7 @@ func Schema(p signals.Payload) (*jsonschema.Schema, error) {
 		if len(field.Types) == 2 {
 			field.Type, field.Types = field.Types[1], nil
 		}
-		for _, v := range enums[p.Verb()][name] {
+		for _, v := range v.Accepted[name] {
 			field.Enum = append(field.Enum, v)
 		}
 	}
@@ -131,15 +99,15 @@ func recorded(o Options) said {
 	}
 }
 
-// addVerbs serves the eight verbs.
+// addVerbs serves the verbs.
 func addVerbs(server *mcp.Server, prefix string, say said) {
-	for _, t := range tools {
-		verb := t.payload.Verb()
-		schema, err := Schema(t.payload)
+	for _, t := range signals.Verbs {
+		verb := t.Payload.Verb()
+		schema, err := Schema(t)
 		if err != nil {
 			panic(err)
 		}
-		addTool(server, prefix+string(verb), t.description, schema, spoken,
+		addTool(server, prefix+string(verb), t.Tool, schema, spoken,
 			func(ctx context.Context, req *mcp.CallToolRequest) (any, error) {
 				raw := req.Params.Arguments
 				if len(raw) == 0 {

@@ -7,38 +7,8 @@ import (
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/signals"
 )
-
-// uses says of each verb when it is the right one (docs, "Signals").
-var uses = []struct {
-	verb ralph.Verb
-	when string
-}{
-	{ralph.VerbDone, "the task is finished: every acceptance criterion is met and you have seen it work. " +
-		"`summary`: what was accomplished, with key decisions and outcomes."},
-	{ralph.VerbPartial, "there is real progress and something is left, " +
-		"or you need an answer or another's work before you can go on. " +
-		"`remaining`: what is left and why you stopped, precise enough for a session that knows nothing but your words."},
-	{ralph.VerbStuck, "you cannot make meaningful progress. `reason`: what you tried, and what exactly is in the way. " +
-		"A task that should not be done at all, since it is obsolete or impossible, is stuck too."},
-	{ralph.VerbAsk, "you need to know something from a person to do the task well. " +
-		"`blocking: true` if you cannot go on without the answer: then also close with `partial`. " +
-		"Else choose what is most sensible, say what you chose in `preferred`, and go on."},
-	{ralph.VerbFlag, "you found a problem: a bug, a contradiction, a security hole, something stale or left undone. " +
-		"`info` is good to know, `warning` should be seen to, `blocking` keeps this task from being completed."},
-	{ralph.VerbLearned, "you found out, decided or noticed a convention that would help someone else on another task. " +
-		"For a decision say why in `rationale`. " +
-		"`scope: project` if it holds for every task of the project; " +
-		"else it reaches the tasks of this feature (without a feature: the others that have none). " +
-		"Not what you did: that is the summary's."},
-	{ralph.VerbSuggest, "something should be done that is not part of your task: " +
-		"a new task, a split, a refactoring, an alternative. " +
-		"Signal it instead of doing it."},
-	{ralph.VerbBlocked, "something out of your hands is missing: " +
-		"another task's work (`upstream_task`; name it as TASK-12 or by its title) " +
-		"or credentials, a service, infrastructure (`external`). " +
-		"Do what is possible without it, then close with `partial` or `stuck`."},
-}
 
 // role is the section of rules, which is the same for every task of a project
 // but for the commands at its end.
@@ -110,12 +80,12 @@ func rules(d Data) string {
 
 func verbs(d Data) string {
 	var closing, other strings.Builder
-	for _, u := range uses {
-		into := &other
-		if u.verb.Closes() {
+	for _, u := range signals.Verbs {
+		into, verb := &other, u.Payload.Verb()
+		if verb.Closes() {
 			into = &closing
 		}
-		fmt.Fprintf(into, "- %s — %s\n", d.tool(u.verb), u.when)
+		fmt.Fprintf(into, "- %s — %s\n", d.tool(verb), u.When)
 	}
 	return "## Signals\n\nExactly one of these closes the session:\n\n" + closing.String() +
 		"\nThese may come at any time and any number of times, before the closing one:\n\n" + other.String() + "\n"

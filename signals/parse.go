@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,33 +21,15 @@ func Parse(verb ralph.Verb, raw []byte) (Payload, error) {
 	if !utf8.Valid(raw) {
 		return nil, &ralph.FieldError{Field: "arguments", Problem: "are not valid UTF-8"}
 	}
-	switch verb {
-	case ralph.VerbDone:
-		return decode[Done](raw)
-	case ralph.VerbPartial:
-		return decode[Partial](raw)
-	case ralph.VerbStuck:
-		return decode[Stuck](raw)
-	case ralph.VerbAsk:
-		return decode[Ask](raw)
-	case ralph.VerbFlag:
-		return decode[Flag](raw)
-	case ralph.VerbLearned:
-		return decode[Learned](raw)
-	case ralph.VerbSuggest:
-		return decode[Suggest](raw)
-	case ralph.VerbBlocked:
-		return decode[Blocked](raw)
+	i := slices.IndexFunc(Verbs, func(k Known) bool { return k.Payload.Verb() == verb })
+	if i < 0 {
+		return nil, &ralph.FieldError{Field: fmt.Sprintf("verb %q", verb), Problem: "is not one of the verbs"}
 	}
-	return nil, &ralph.FieldError{Field: fmt.Sprintf("verb %q", verb), Problem: "is not one of the eight"}
-}
-
-func decode[P Payload](raw []byte) (Payload, error) {
-	var p P
-	if err := checkKeys(raw, p); err != nil {
+	into := reflect.New(reflect.TypeOf(Verbs[i].Payload))
+	if err := checkKeys(raw, Verbs[i].Payload); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(raw, &p); err != nil {
+	if err := json.Unmarshal(raw, into.Interface()); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			problem := fmt.Sprintf("must be a %s, not a %s", jsonType(wrong.Type.String()), wrong.Value)
@@ -53,7 +37,8 @@ func decode[P Payload](raw []byte) (Payload, error) {
 		}
 		return nil, &ralph.FieldError{Field: "arguments", Problem: "are not a JSON object: " + err.Error()}
 	}
-	payload := tidy(p)
+	tidy(into.Elem())
+	payload := into.Elem().Interface().(Payload)
 	if err := payload.Check(); err != nil {
 		return nil, err
 	}
@@ -74,10 +59,7 @@ func jsonType(goType string) string {
 // checkKeys refuses what is no object, a key that is not exactly a field's name
 // (Go's own reading ignores case), and one that comes twice or is null.
 func checkKeys(raw []byte, p Payload) error {
-	known, err := fields(p)
-	if err != nil {
-		return err
-	}
+	names := fields(p)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return &ralph.FieldError{Field: "arguments", Problem: "are not a JSON object"}
@@ -94,9 +76,8 @@ func checkKeys(raw []byte, p Payload) error {
 			return &ralph.FieldError{Field: key, Problem: "is not valid JSON"}
 		}
 		switch {
-		case !known[key]:
-			verb := p.Verb()
-			return &ralph.FieldError{Field: key, Problem: "is not a field of " + string(verb), Accepted: fieldNames[verb]}
+		case !slices.Contains(names, key):
+			return &ralph.FieldError{Field: key, Problem: "is not a field of " + string(p.Verb()), Accepted: names}
 		case seen[key]:
 			return &ralph.FieldError{Field: key, Problem: "is given twice"}
 		case string(value) == "null":
@@ -113,51 +94,45 @@ func checkKeys(raw []byte, p Payload) error {
 	return nil
 }
 
-// fieldNames are the fields of each verb, the required ones first.
-var fieldNames = map[ralph.Verb][]string{
-	ralph.VerbDone:    {"summary"},
-	ralph.VerbPartial: {"summary", "remaining"},
-	ralph.VerbStuck:   {"reason"},
-	ralph.VerbAsk:     {"question", "blocking", "options", "preferred"},
-	ralph.VerbFlag:    {"what", "severity", "category"},
-	ralph.VerbLearned: {"text", "kind", "rationale", "scope"},
-	ralph.VerbSuggest: {"what", "kind", "why", "feature"},
-	ralph.VerbBlocked: {"on", "kind", "detail"},
+// tag is the name of a payload's field, and whether it may be left out.
+func tag(f reflect.StructField) (name string, optional bool) {
+	name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name, rest == "omitempty"
 }
 
-func fields(p Payload) (map[string]bool, error) {
-	names, ok := fieldNames[p.Verb()]
-	if !ok {
-		return nil, fmt.Errorf("no fields for %s", p.Verb())
+// fields are the fields of a payload, the required ones first.
+func fields(p Payload) (names []string) {
+	var optional []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(p)) {
+		if name, may := tag(f); may {
+			optional = append(optional, name)
+		} else {
+			names = append(names, name)
+		}
 	}
-	set := map[string]bool{}
-	for _, n := range names {
-		set[n] = true
-	}
-	return set, nil
+	return append(names, optional...)
 }
 
 // tidy makes blank optional texts absent.
-func tidy(p Payload) Payload {
-	blank := func(s string) string {
-		if strings.TrimSpace(s) == "" {
-			return ""
+func tidy(payload reflect.Value) {
+	for _, f := range reflect.VisibleFields(payload.Type()) {
+		v := payload.FieldByIndex(f.Index)
+		if _, optional := tag(f); optional && v.Kind() == reflect.String && strings.TrimSpace(v.String()) == "" {
+			v.SetString("")
 		}
-		return s
 	}
-	switch v := p.(type) {
-	case Ask:
-		v.Preferred = blank(v.Preferred)
-		return v
-	case Learned:
-		v.Rationale, v.Scope = blank(v.Rationale), blank(v.Scope)
-		return v
-	case Suggest:
-		v.Feature = blank(v.Feature)
-		return v
-	case Blocked:
-		v.Detail = blank(v.Detail)
-		return v
+}
+
+// A Text is what one field of a payload says.
+type Text struct{ Name, Text string }
+
+// Texts are the texts of a payload in the order of its fields.
+func Texts(p Payload) (list []Text) {
+	v := reflect.ValueOf(p)
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if v := v.FieldByIndex(f.Index); v.Kind() == reflect.String {
+			list = append(list, Text{f.Name, v.String()})
+		}
 	}
-	return p
+	return list
 }

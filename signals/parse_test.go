@@ -113,7 +113,7 @@ func TestWhatAnAgentIsToldOfAWrongCall(t *testing.T) {
 		{"done", `{"summary":"a"}{}`, "arguments have something after the object"},
 		{"done", `"summary"`, "arguments are not a JSON object"},
 		{"done", "\xff", "arguments are not valid UTF-8"},
-		{"shout", `{}`, `verb "shout" is not one of the eight`},
+		{"shout", `{}`, `verb "shout" is not one of the verbs`},
 		{"ask", `{"question":"a"}`, "blocking is required (accepted: true, false)"},
 		{"ask", `{"question":"a","blocking":"yes"}`, "blocking must be a boolean, not a string"},
 		{"ask", `{"question":"a","blocking":true,"options":"x"}`, "options must be a list of strings, not a string"},

@@ -1,5 +1,5 @@
 // Package signals is what agents say and what follows from it: the payloads of
-// the eight verbs, and Decide, the one function that judges a session.
+// the verbs, and Decide, the one function that judges a session.
 //
 // It is pure: it never reads a clock, a file or a database. What it is given it
 // checks; what it returns is data that others apply. No input makes it panic.
@@ -38,6 +38,85 @@ var (
 	SuggestKinds = []string{"new_task", "split", "refactor", "alternative", "deprecate"}
 	BlockedKinds = []string{"upstream_task", "external"}
 )
+
+// A Known is all that agents are told of a verb.
+type Known struct {
+	Payload  Payload             // of this type its calls are; the fields' tags describe them
+	Tool     string              // what its tool says of itself
+	When     string              // it is the right one, as prompts say (docs, "Signals")
+	Accepted map[string][]string // values of the fields that have a fixed set
+}
+
+// Verbs are the frozen interface, the closing ones first. What is read, checked, offered
+// as tools and explained in prompts is what stands here.
+var Verbs = []Known{
+	{
+		Payload: Done{},
+		Tool: "Signal that the task is fully complete and tested. " +
+			"It closes the session; ralph then checks the claim by running the verification. " +
+			"Call exactly one of done, partial and stuck, as the last thing you do.",
+		When: "the task is finished: every acceptance criterion is met and you have seen it work. " +
+			"`summary`: what was accomplished, with key decisions and outcomes.",
+	},
+	{
+		Payload: Partial{},
+		Tool: "Signal that progress was made but the task couldn't be fully completed. " +
+			"The remaining work will be picked up in a future session. It closes the session.",
+		When: "there is real progress and something is left, " +
+			"or you need an answer or another's work before you can go on. " +
+			"`remaining`: what is left and why you stopped, precise enough for a session that knows nothing but your words.",
+	},
+	{
+		Payload: Stuck{},
+		Tool:    "Signal that you cannot make meaningful progress on this task. It closes the session.",
+		When: "you cannot make meaningful progress. `reason`: what you tried, and what exactly is in the way. " +
+			"A task that should not be done at all, since it is obsolete or impossible, is stuck too.",
+	},
+	{
+		Payload: Ask{},
+		Tool: "Ask a question that you need answered to do this task well. " +
+			"If `blocking: true`, you should also call `partial` to pause the task until the question is answered. " +
+			"Nobody answers during this session.",
+		When: "you need to know something from a person to do the task well. " +
+			"`blocking: true` if you cannot go on without the answer: then also close with `partial`. " +
+			"Else choose what is most sensible, say what you chose in `preferred`, and go on.",
+	},
+	{
+		Payload: Flag{},
+		Tool:    "Report a problem you discovered during this task.",
+		When: "you found a problem: a bug, a contradiction, a security hole, something stale or left undone. " +
+			"`info` is good to know, `warning` should be seen to, `blocking` keeps this task from being completed.",
+		Accepted: map[string][]string{"severity": Severities, "category": Categories},
+	},
+	{
+		Payload: Learned{},
+		Tool:    "Record knowledge that will be useful for future tasks on this project.",
+		When: "you found out, decided or noticed a convention that would help someone else on another task. " +
+			"For a decision say why in `rationale`. " +
+			"`scope: project` if it holds for every task of the project; " +
+			"else it reaches the tasks of this feature (without a feature: the others that have none). " +
+			"Not what you did: that is the summary's.",
+		Accepted: map[string][]string{"kind": LearnedKinds, "scope": Scopes},
+	},
+	{
+		Payload: Suggest{},
+		Tool:    "Recommend an action that should be taken but is outside the scope of your current task.",
+		When: "something should be done that is not part of your task: " +
+			"a new task, a split, a refactoring, an alternative. " +
+			"Signal it instead of doing it.",
+		Accepted: map[string][]string{"kind": SuggestKinds},
+	},
+	{
+		Payload: Blocked{},
+		Tool: "Report that you cannot complete part of your task " +
+			"because something outside your control is missing or broken. Then call partial or stuck.",
+		When: "something out of your hands is missing: " +
+			"another task's work (`upstream_task`; name it as TASK-12 or by its title) " +
+			"or credentials, a service, infrastructure (`external`). " +
+			"Do what is possible without it, then close with `partial` or `stuck`.",
+		Accepted: map[string][]string{"kind": BlockedKinds},
+	},
+}
 
 // maxOptions bounds the options of an ask; more is no question any more.
 const maxOptions = 20

@@ -455,7 +455,7 @@ func (tx *Tx) MoveRank(id, other int64, after bool) error {
 	}
 	queue, err := values[int64](tx, `
 		SELECT t.id FROM tasks t
-		WHERE t.priority = $1 AND t.status IN ('proposed', 'pending', 'in_progress', 'needs_input', 'blocked', 'failed')
+		WHERE t.priority = $1 AND t.status NOT IN ('completed', 'rejected', 'cancelled')
 		ORDER BY `+queueOrder, o.Priority)
 	if err != nil {
 		return err

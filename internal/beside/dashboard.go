@@ -19,7 +19,8 @@ import (
 	"ralph/internal/retention"
 	"ralph/internal/web"
 	"ralph/internal/web/localhttp"
-	"ralph/loop/agent/claude"
+	"ralph/loop/agent"
+	"ralph/loop/agent/kinds"
 	"ralph/store"
 )
 
@@ -86,13 +87,13 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 		Control: func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
 		Settle:  o.Settle,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
-			name := claude.TranscriptFile
+			name := agent.TranscriptFile
 			if file == web.Prompt {
 				name = promptFile
 			}
 			return retention.Open(filepath.Join(p.Session(session), name))
 		},
-		Reader: claude.NewReader,
+		Reader: kinds.NewReader,
 	}
 	return d, nil
 }

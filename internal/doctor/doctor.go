@@ -18,6 +18,7 @@ import (
 	"ralph/internal/words"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 	"ralph/store"
 )
@@ -64,11 +65,16 @@ func Examine(
 	}
 	note(database(ctx, p, db)...)
 	note(unsettled(ctx, db)...)
-	agent, err := p.Agent(db)
+	works, err := p.Agent(db)
 	if err != nil {
 		return append(findings, Finding{"agent", false, err.Error(), ""})
 	}
-	note(version(ctx, p, agent), credentials(p), permissions(p))
+	if a, ok := works.(agent.Program); ok {
+		note(version(ctx, p, a))
+	}
+	if _, ok := works.(*claude.Agent); ok {
+		note(credentials(p), permissions(p))
+	}
 	note(verification(ctx, p, db, verifying)...)
 	if template, err := p.Template(); err != nil {
 		note(Finding{"prompt", false, err.Error(), "mend the template, or start anew from `ralph prompt --template`"})
@@ -129,9 +135,9 @@ func unsettled(ctx context.Context, db *store.DB) (findings []Finding) {
 	return findings
 }
 
-func version(ctx context.Context, p *project.Project, agent *claude.Agent) Finding {
-	command := strings.Join(agent.Command(), " ")
-	version, err := agent.Version(ctx, p.Root)
+func version(ctx context.Context, p *project.Project, works agent.Program) Finding {
+	command := strings.Join(works.Command(), " ")
+	version, err := works.Version(ctx, p.Root)
 	switch {
 	case err != nil:
 		return Finding{"agent", false, err.Error(), claude.Install + ", or set agent.command in ralph.yaml"}

@@ -37,18 +37,15 @@ type Line struct {
 
 // ownStatus are the statuses of ralph's own tasks as they are taken over. What waits or
 // is worked on there is queued here: what it waits for is not in the file.
-var ownStatus = map[string]ralph.Status{
-	"":            ralph.Pending,
-	"pending":     ralph.Pending,
-	"in_progress": ralph.Pending,
-	"needs_input": ralph.Pending,
-	"blocked":     ralph.Pending,
-	"proposed":    ralph.Proposed,
-	"completed":   ralph.Completed,
-	"failed":      ralph.Failed,
-	"rejected":    ralph.Rejected,
-	"cancelled":   ralph.Cancelled,
-}
+var ownStatus = func() map[string]ralph.Status {
+	taken := map[string]ralph.Status{"": ralph.Pending}
+	for _, s := range ralph.Statuses {
+		if taken[string(s)] = s; s.Wanted() {
+			taken[string(s)] = ralph.Pending
+		}
+	}
+	return taken
+}()
 
 // readJSONL reads ralph's own export.
 func readJSONL(data []byte) (in ralph.Import, err error) {

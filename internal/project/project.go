@@ -24,6 +24,7 @@ import (
 	"ralph/internal/state"
 	"ralph/internal/systemd"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 	"ralph/store"
 )
@@ -203,15 +204,17 @@ func (p *Project) Queue(ctx context.Context, db *store.DB) (q exchange.Queue, er
 
 // Preflight finds what would stop the first session, before one is opened.
 func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
-	agent, ok := l.Agent.(*claude.Agent)
+	works, ok := l.Agent.(agent.Program)
 	if !ok {
 		return nil
 	}
-	c := p.Config.Agent
-	if why := claude.Refusal(c.PermissionMode, slices.Concat(c.Command, c.ExtraArgs), p.Getenv); why != "" {
-		return ralph.Usage(errors.New(why))
+	if _, ok := works.(*claude.Agent); ok {
+		c := p.Config.Agent
+		if why := claude.Refusal(c.PermissionMode, slices.Concat(c.Command, c.ExtraArgs), p.Getenv); why != "" {
+			return ralph.Usage(errors.New(why))
+		}
 	}
-	if _, err := agent.Version(ctx, p.Root); err != nil {
+	if _, err := works.Version(ctx, p.Root); err != nil {
 		return &ralph.ExitError{Status: ralph.ExitAgent, Err: fmt.Errorf("the agent cannot be used: %w", err)}
 	}
 	return nil
@@ -219,8 +222,8 @@ func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
 
 // AgentCommand is how a loop's agent is started.
 func AgentCommand(l *loop.Loop) string {
-	if agent, ok := l.Agent.(*claude.Agent); ok {
-		return strings.Join(agent.Command(), " ")
+	if a, ok := l.Agent.(agent.Program); ok {
+		return strings.Join(a.Command(), " ")
 	}
 	return ""
 }

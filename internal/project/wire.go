@@ -19,7 +19,9 @@ import (
 	"ralph/internal/state"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
+	"ralph/loop/agent/kinds"
 	"ralph/loop/check"
 	"ralph/loop/place"
 	"ralph/loop/session"
@@ -36,9 +38,13 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	}
 	tree.Marker = "RALPH_LOOK=" + p.State
 	c := p.Config.Config
-	agent, err := p.Agent(db)
+	works, err := p.Agent(db)
 	if err != nil {
 		return nil, err
+	}
+	var prepare func() (forget func())
+	if a, ok := works.(agent.Preparer); ok {
+		prepare = a.Prepare
 	}
 	escalation := c.EscalationModel
 	if escalation == config.None {
@@ -57,7 +63,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent's prompts are not its own to write
 	}
 	return &loop.Loop{
-		Store: db, Agent: agent, Prepare: agent.Prepare, Log: p.Log,
+		Store: db, Agent: works, Prepare: prepare, Log: p.Log,
 		Place: &place.Place{
 			Dir: p.Root, Tree: tree, State: p.State, Saves: c.Git.Snapshot,
 			TakesBack: c.AfterFailure == "restore", Watched: c.Stagnation.Files,
@@ -143,7 +149,7 @@ func (p *Project) Limits() ralph.Limits {
 }
 
 // Agent is the agent as the configuration says. It starts nothing.
-func (p *Project) Agent(db *store.DB) (*claude.Agent, error) {
+func (p *Project) Agent(db *store.DB) (agent.Agent, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -167,7 +173,7 @@ func (p *Project) Agent(db *store.DB) (*claude.Agent, error) {
 	if p.Config.Sessions.Enforce {
 		editHook = []string{self, "hook", "--database", db.Path()}
 	}
-	return claude.New(claude.Options{
+	return kinds.New(c, claude.Options{
 		Command: c.Command, ExtraArgs: c.ExtraArgs, EditHook: editHook,
 		MCPCommand: []string{self, "mcp"}, Database: db.Path(),
 		SettingSources: c.SettingSources, PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,

@@ -10,10 +10,9 @@ import (
 	"ralph/internal/text"
 )
 
-// verbColours are the colours of the cards, as terminals number them.
-var verbColours = map[ralph.Verb]string{
-	ralph.VerbDone: "32", ralph.VerbPartial: "36", ralph.VerbStuck: "35", ralph.VerbAsk: "33",
-	ralph.VerbFlag: "31", ralph.VerbLearned: "34", ralph.VerbSuggest: "96", ralph.VerbBlocked: "91",
+// colours are those of the cards, as terminals number them.
+var colours = map[string]string{
+	"green": "32", "cyan": "36", "purple": "35", "yellow": "33", "red": "31", "blue": "34", "teal": "96", "orange": "91",
 }
 
 // Timeline writes a card for each signal and a bubble for each comment, as
@@ -31,7 +30,7 @@ func Timeline(w io.Writer, comments []ralph.Comment, s Screen) {
 			indent = "    "
 		}
 		if c.Verb != "" {
-			head, colour = fmt.Sprintf("[%s] session %.8s", c.Verb, c.SessionID), verbColours[c.Verb]
+			head, colour = fmt.Sprintf("[%s] session %.8s", c.Verb, c.SessionID), colours[c.Verb.Look().Colour]
 		}
 		head = fmt.Sprintf("%d  %s  %s  %s", c.ID, c.Created.Local().Format(time.DateTime), text.Line(c.Author, 40), head)
 		fmt.Fprintf(w, "%s%s\n", indent, s.Paint(colour, head))

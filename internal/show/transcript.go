@@ -12,7 +12,7 @@ import (
 	"ralph"
 	"ralph/internal/text"
 	"ralph/internal/transcript"
-	"ralph/loop/agent/claude"
+	"ralph/loop/agent/kinds"
 )
 
 // A Printer prints a transcript as it is written to it.
@@ -32,7 +32,7 @@ func NewPrinter(out io.Writer, s Screen, raw, json bool) Printer {
 		// Not every line has to be JSON, which would have no such characters.
 		out = transform.NewWriter(out, runes.Map(harmless))
 	}
-	return Printer{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(claude.NewReader())}
+	return Printer{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(kinds.NewReader())}
 }
 
 // Write implements io.Writer. Whoever writes need not know where lines end.

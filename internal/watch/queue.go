@@ -17,7 +17,8 @@ import (
 	"ralph/internal/retention"
 	"ralph/internal/transcript"
 	"ralph/loop"
-	"ralph/loop/agent/claude"
+	"ralph/loop/agent"
+	"ralph/loop/agent/kinds"
 	"ralph/store"
 )
 
@@ -152,10 +153,10 @@ func (s *Queue) Read(_ context.Context, session string) (entries []transcript.En
 		if err := s.Close(); err != nil {
 			return nil, err
 		}
-		s.session, s.reader, s.skip = session, transcript.NewReader(claude.NewReader()), false
+		s.session, s.reader, s.skip = session, transcript.NewReader(kinds.NewReader()), false
 	}
 	if s.file == nil {
-		s.file, err = retention.Open(filepath.Join(s.State, "sessions", session, claude.TranscriptFile))
+		s.file, err = retention.Open(filepath.Join(s.State, "sessions", session, agent.TranscriptFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			s.file = nil
 			return nil, nil // it has not begun to speak

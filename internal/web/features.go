@@ -29,7 +29,7 @@ func newFeatureRow(tx *store.Tx, f ralph.Feature) (row featureRow, err error) {
 	for _, s := range ralph.Statuses {
 		if n := row.Progress.Tasks[s]; n > 0 {
 			w := float64(n) * barWidth / float64(row.All)
-			row.Bar = append(row.Bar, segment{round(x), round(w), statuses[s].Class, plural(n, statuses[s].Label+" task")})
+			row.Bar = append(row.Bar, segment{round(x), round(w), statusLook(s).Class, plural(n, statusLook(s).Label+" task")})
 			x += w
 		}
 	}

@@ -10,16 +10,10 @@ import (
 // nothing is told by the colour alone.
 type look struct{ Icon, Label, Class string }
 
-// verbs are the looks of signals (sessions, "Signal cards").
-var verbs = map[ralph.Verb]look{
-	ralph.VerbDone:    {"✓", "Done", "green"},
-	ralph.VerbPartial: {"⊙", "Partial", "cyan"},
-	ralph.VerbStuck:   {"⚠", "Stuck", "purple"},
-	ralph.VerbAsk:     {"❓", "Ask", "yellow"},
-	ralph.VerbFlag:    {"🚩", "Flag", "red"},
-	ralph.VerbLearned: {"💡", "Learned", "blue"},
-	ralph.VerbSuggest: {"💭", "Suggest", "teal"},
-	ralph.VerbBlocked: {"🚫", "Blocked", "orange"},
+// verbLook is the look of a signal.
+func verbLook(v ralph.Verb) look {
+	l := v.Look()
+	return look{l.Icon, l.Label, l.Colour}
 }
 
 // phases are the looks of a session's states (sessions, the table of states).
@@ -34,17 +28,10 @@ var phases = map[ralph.Phase]look{
 	ralph.PhaseFailed:       {"✕", "Failed", "red"},
 }
 
-// statuses are the looks of tasks.
-var statuses = map[ralph.Status]look{
-	ralph.Proposed:   {"?", "Proposed", "teal"},
-	ralph.Pending:    {"○", "Pending", "gray"},
-	ralph.InProgress: {"▶", "In progress", "blue"},
-	ralph.NeedsInput: {"❓", "Needs input", "yellow"},
-	ralph.Blocked:    {"⊘", "Blocked", "orange"},
-	ralph.Completed:  {"✓", "Completed", "green"},
-	ralph.Failed:     {"✕", "Failed", "red"},
-	ralph.Rejected:   {"–", "Rejected", "gray"},
-	ralph.Cancelled:  {"–", "Cancelled", "gray"},
+// statusLook is the look of a task.
+func statusLook(s ralph.Status) look {
+	l := s.Look()
+	return look{l.Icon, l.Label, l.Colour}
 }
 
 // sign is the colour of a line of a difference.

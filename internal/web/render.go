@@ -39,8 +39,8 @@ func parsePages() (p pages, err error) {
 		"span": span, "number": number, "plural": plural,
 		"moment": moment, "short": func(id string) string { return text.Head(id, 8) },
 		"words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
-		"verb":  func(v ralph.Verb) look { return verbs[v] }, "phase": func(p ralph.Phase) look { return phases[p] },
-		"status": func(s ralph.Status) look { return statuses[s] }, "args": args,
+		"verb":  verbLook, "phase": func(p ralph.Phase) look { return phases[p] },
+		"status": statusLook, "args": args,
 		"sign": sign, "percent": percent, "left": left,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {

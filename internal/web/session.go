@@ -234,14 +234,14 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 func newEntry(e transcript.Entry) shownEntry {
 	s := shownEntry{Entry: e, Name: e.Tool}
 	if verb, ok := signalOf(e); ok {
-		s.Verb, s.Name = verbs[verb], string(verb)
+		s.Verb, s.Name = verbLook(verb), string(verb)
 	}
 	return s
 }
 
 // signalOf is the verb of a call of one of ralph's own tools.
 func signalOf(e transcript.Entry) (ralph.Verb, bool) {
-	for v := range verbs {
+	for _, v := range ralph.Verbs {
 		if e.Kind == transcript.Tool && e.Tool == "signal_"+string(v) {
 			return v, true
 		}

@@ -163,7 +163,7 @@ func cards(tx *store.Tx, t ralph.Task, comments []ralph.Comment) (list []card, e
 }
 
 func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
-	k = card{Comment: c, Look: verbs[c.Verb]}
+	k = card{Comment: c, Look: verbLook(c.Verb)}
 	if c.Verb == "" {
 		if c.ParentID == nil {
 			k.Review, err = tx.Review(c.ID)
@@ -211,13 +211,6 @@ func (k *card) say(p signals.Payload) {
 		}
 	}
 	switch p := p.(type) {
-	case signals.Done:
-		add("", p.Summary)
-	case signals.Partial:
-		add("", p.Summary)
-		add("Remaining", p.Remaining)
-	case signals.Stuck:
-		add("", p.Reason)
 	case signals.Ask:
 		k.Note = "not blocking"
 		if p.IsBlocking() {
@@ -241,6 +234,13 @@ func (k *card) say(p signals.Payload) {
 		k.Note = p.Kind
 		add("", p.On)
 		add("Detail", p.Detail)
+	default:
+		for i, t := range signals.Texts(p) {
+			if i == 0 {
+				t.Name = "" // what it is all about needs no heading
+			}
+			add(t.Name, t.Text)
+		}
 	}
 }
 

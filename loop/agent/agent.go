@@ -23,6 +23,25 @@ type Agent interface {
 	Salvage(logDir string) (Report, error)
 }
 
+// A Program is an agent that runs a program, which may be missing.
+type Program interface {
+	Agent
+	// Command is the program and its first arguments.
+	Command() []string
+	// Version is what the program says of itself in dir; "" if it says nothing.
+	Version(ctx context.Context, dir string) (string, error)
+}
+
+// A Preparer is an agent that can get ready for its next session while its owner does
+// something else; forget undoes that.
+type Preparer interface {
+	Prepare() (forget func())
+}
+
+// TranscriptFile is the file in a session's folder that has what the agent printed, byte
+// for byte.
+const TranscriptFile = "stream.jsonl"
+
 // An Assignment is everything that an agent is handed for one session.
 type Assignment struct {
 	SessionID  string // a UUID; the agent's own session id too

@@ -40,8 +40,9 @@ func (n Needs) made(ctx context.Context, task int64) (own map[string]bool, err e
 	err = n.Store.View(ctx, func(tx *store.Tx) error {
 		ids := []int64{task}
 		if task == 0 {
-			unended := []ralph.Status{ralph.Pending, ralph.InProgress, ralph.NeedsInput, ralph.Blocked}
-			tasks, err := tx.Tasks(store.TaskFilter{Statuses: unended, Limit: loosest})
+			unwanted := func(s ralph.Status) bool { return !s.Wanted() }
+			wanted := slices.DeleteFunc(slices.Clone(ralph.Statuses), unwanted)
+			tasks, err := tx.Tasks(store.TaskFilter{Statuses: wanted, Limit: loosest})
 			if err != nil {
 				return err
 			}

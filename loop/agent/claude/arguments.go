@@ -154,7 +154,7 @@ func mcpConfig(o Options, a agent.Assignment) string {
 	return string(b)
 }
 
-// toolNames are the names under which the model sees the eight signals: all but
+// toolNames are the names under which the model sees the signals: all but
 // letters, digits, "_" and "-" of a tool's name becomes "_".
 func toolNames() []string {
 	names := make([]string, len(ralph.Verbs))

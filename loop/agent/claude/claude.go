@@ -106,7 +106,10 @@ type Agent struct {
 	next      *launch // of the next session; nil if it is not prepared
 }
 
-var _ agent.Agent = (*Agent)(nil)
+var (
+	_ agent.Program  = (*Agent)(nil)
+	_ agent.Preparer = (*Agent)(nil)
+)
 
 // New returns an agent. Nothing is started or looked for yet.
 func New(o Options) *Agent { return &Agent{options: o.withDefaults()} }

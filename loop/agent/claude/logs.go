@@ -15,9 +15,9 @@ import (
 
 // Files in the directory of a session's logs.
 const (
-	TranscriptFile = "stream.jsonl" // what the agent printed, byte for byte
-	StderrFile     = "stderr.log"   // its standard error
-	ServerFile     = "mcp.log"      // the standard error of ralph's MCP server
+	TranscriptFile = agent.TranscriptFile // what the agent printed, byte for byte
+	StderrFile     = "stderr.log"         // its standard error
+	ServerFile     = "mcp.log"            // the standard error of ralph's MCP server
 )
 
 // What is kept of the standard error.

@@ -32,7 +32,7 @@
 //	write PATH "CONTENT"  write a file; the content is a Go string literal
 //	run COMMAND           run a shell command
 //	call TOOL JSON        call a tool of an MCP server
-//	done JSON             call ralph's tool of this name; so for all eight verbs
+//	done JSON             call ralph's tool of this name; so for all verbs
 //	spawn COMMAND         leave a process behind, in a session of its own
 //	usage WINDOW PERCENT SECONDS
 //	                      tell how far a usage window is used, and when it is reset
