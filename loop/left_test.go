@@ -265,6 +265,84 @@ func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
 	}
 }
 
+// TestADoneIsNotJudgedByACheckThatCannotBeRun, or whose traces cannot be seen: that found
+// nothing against it.
+func TestADoneIsNotJudgedByACheckThatCannotBeRun(t *testing.T) {
+	for _, tt := range []struct {
+		name, command string
+		breaks        bool // the agent puts a folder where the log of the check is to be
+		want          string
+	}{
+		{"it cannot be logged", "false", true, "log of the verification: "},
+		{"it breaks git's index", "test ! -e made || echo x > .git/index", false, "state of the work tree after the verification: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.repository(tt.command)
+			id := b.add(ralph.Task{Title: "A"})
+			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				write(t, filepath.Join(a.Dir, "made"), "x")
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish)
+				if tt.breaks {
+					err = errors.Join(err, os.Mkdir(filepath.Join(a.LogDir, "verify.log"), 0o700))
+				}
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+			}))
+			task := b.task(id)
+			if task.Status != ralph.Pending || task.VerifyFailures != 0 || !strings.HasPrefix(task.StatusReason, "the done could not be checked: "+tt.want) {
+				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+			}
+		})
+	}
+}
+
+// TestADoneOfARunThatIsStoppedShowsItsCheck as far as it came.
+func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
+	b := newWorkshop(t)
+	running := filepath.Join(t.TempDir(), "running")
+	l := b.tree("[ ! -e made ] || { echo > " + running + "; sleep 600; }") // not before there is something to check
+	id := b.add(ralph.Task{Title: "A"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "made"), "x")
+		_, err := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", "", finish)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	ended := make(chan error)
+	go func() { _, err := l.Run(ctx); ended <- err }()
+	until(t, "the check", func() bool { return exists(running) })
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	task, s := b.task(id), b.last()
+	if !strings.Contains(task.StatusReason, "before the claim could be checked") || len(s.Verify) != 1 || s.Verify[0].Error != "was stopped with the run" {
+		t.Errorf("it is %s: %s; checks %+v", task.Status, task.StatusReason, s.Verify)
+	}
+}
+
+// TestWhatIsTakenAwayCannotBeCompared: that which files were changed is not known any more
+// is said, and not read as that none was.
+func TestWhatIsTakenAwayCannotBeCompared(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	id := b.add(ralph.Task{Title: "A"})
+	write(t, filepath.Join(l.Place.Dir, "mine"), "x")
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "made"), "x")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, os.RemoveAll(filepath.Join(a.LogDir, "objects")))
+	}))
+	if task := b.task(id); !strings.Contains(task.StatusReason, "could not be looked at: which files were changed (") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
 // TestATaskOfAPersonsThatIsCalledOff ends as what it is: nobody was lost.
 func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 	b := newWorkshop(t)
