@@ -326,6 +326,72 @@ func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
 	}
 }
 
+// TestADoneOfASessionIsCheckedOnce: what held when its turn ended is what counts, and whom a
+// person stops is not checked after all.
+func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		halted bool
+		ending ralph.Ending
+		want   ralph.Status
+		reason string
+	}{
+		{"it holds", false, ralph.Finished, ralph.Completed, "done and verified"},
+		{"a person stops the session meanwhile", true, ralph.Interrupted, ralph.Pending, "a person stopped it before the claim could be checked"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			running := filepath.Join(t.TempDir(), "running")
+			wait := map[bool]string{true: "sleep 2", false: "true"}[tt.halted]
+			l := b.tree("[ ! -e made ] || { echo x >> " + running + "; " + wait + "; }")
+			id := b.add(ralph.Task{Title: "A"})
+			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				write(t, filepath.Join(a.Dir, "made"), "x")
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish)
+				over := make(chan bool)
+				go func() { over <- a.TurnEnded(ctx, agent.Turn{}).Over }()
+				if tt.halted {
+					until(t, "the check", func() bool { return exists(running) })
+					err = errors.Join(err, b.db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Halt(a.SessionID, "eve") }))
+				}
+				if !<-over {
+					t.Error("it may go on")
+				}
+				return agent.Report{Ending: tt.ending, CostKnown: true}, err
+			}))
+			task := b.task(id)
+			runs, err := os.ReadFile(running)
+			if err != nil || string(runs) != "x\n" || task.Status != tt.want || !strings.Contains(task.StatusReason, tt.reason) {
+				t.Errorf("it is %s: %s; checked %q, %v", task.Status, task.StatusReason, runs, err)
+			}
+		})
+	}
+}
+
+// TestADoneOfASessionThatIsRefusedIsNoted with why, while its agent goes on.
+func TestADoneOfASessionThatIsRefusedIsNoted(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("test -e made")
+	b.add(ralph.Task{Title: "A"})
+	b.once(l, &speech{b: b, ending: ralph.Finished, turns: []turn{
+		{say: finish, answer: "does not hold"},
+		{write: []string{"made"}, say: finish, answer: "over"},
+	}})
+	var why []string
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Events(0, 1000)
+		for _, e := range list {
+			if e.Type == ralph.EventDoneRefused {
+				why = append(why, string(e.Payload))
+			}
+		}
+		return err
+	})
+	if len(why) != 1 || !strings.Contains(why[0], "`test -e made` exits 1") {
+		t.Errorf("noted are %q", why)
+	}
+}
+
 // TestWhatIsTakenAwayCannotBeCompared: that which files were changed is not known any more
 // is said, and not read as that none was.
 func TestWhatIsTakenAwayCannotBeCompared(t *testing.T) {
