@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -50,6 +51,24 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 				t.Errorf("got %v; it is %s: %s", err, s.Ending, s.Reason)
 			}
 		})
+	}
+}
+
+// TestAClaimThatCannotBeReadIsNotHeld: nor is it over.
+func TestAClaimThatCannotBeReadIsNotHeld(t *testing.T) {
+	b := newWorkshop(t)
+	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
+	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), `PRAGMA ignore_check_constraints = 1; UPDATE sessions SET notes = '{'`); err != nil {
+		t.Fatal(err)
+	}
+	var dropped *session.DroppedError
+	if err := c.Held(t.Context()); err == nil || errors.As(err, &dropped) || !strings.Contains(err.Error(), "JSON") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -203,6 +222,26 @@ func TestFilesOfPeopleThatASessionRemovedAreNamed(t *testing.T) {
 		if got := strings.Join(s.Gone, " "); got != map[bool]string{true: "mine", false: ""}[saved] || (s.SnapshotID != 0) != saved {
 			t.Errorf("saved %t: %q are gone, and kept in %d", saved, got, s.SnapshotID)
 		}
+	}
+}
+
+// TestFilesOfPeopleThatCannotBeLookedFor are not taken to be there.
+func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	l.Place.Saves = true
+	folder := filepath.Join(l.Place.Dir, "folder")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, "mine"), "x")
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, os.RemoveAll(folder), os.Symlink("folder", folder))
+	}))
+	if task := b.task(id); !strings.Contains(task.StatusReason, "whether files are gone that were not committed (") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }
 

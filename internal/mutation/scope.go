@@ -21,7 +21,7 @@ var (
 		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged",
 		"TestWhatIsTakenAway", "TestWhatASessionShows", "TestWhatAnAttemptLeaves",
 	)
-	lost   = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor")
+	lost   = of("loop", "TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestARunLeaves", "TestASupervisor")
 	claims = of("loop",
 		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
 		"TestATaskWhoseAttempts", "TestAPersonsClaim", "TestAWorkerHears", "TestATaskOfAPersons", "TestAPersonIs",
