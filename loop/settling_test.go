@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -255,6 +256,14 @@ func TestWhatASessionIsHeldTo(t *testing.T) {
 			{write: []string{"more"}, say: finish, answer: "HEAD is on x, the session began on main"},
 			{git: "checkout -q main", say: finish, answer: "over"},
 		}, "done and verified"},
+		{"and what it committed there was not verified", "", halts(turn{git: "checkout -q -b x; add made; commit -q -m made", write: []string{"made"}}), 1, "", []turn{
+			{write: []string{"more"}, say: finish, answer: "HEAD is on x, the session began on main"},
+			{git: "checkout -q main", say: finish, answer: "over"},
+		}, "1 commit on x is not on main, so it was not verified"},
+		{"a person's file is theirs for as long", "", halts(turn{git: "checkout -q -b x", write: []string{"made"}}), 1, "", []turn{
+			{git: "checkout -q main; add notes; commit -q -m notes", say: finish, answer: "These files had changes of a person's"},
+			{say: finish, answer: "over"},
+		}, "committed what a person had not: notes"},
 		{"until it has been mended", "", halts(turn{git: "checkout -q -b x; checkout -q main", write: []string{"made"}}), 1, "", []turn{
 			{write: []string{"more"}, git: "checkout -q -b y", say: finish, answer: "HEAD is on y, the session began on main"},
 			{git: "checkout -q main", say: finish, answer: "over"},
@@ -283,6 +292,7 @@ func TestWhatASessionIsHeldTo(t *testing.T) {
 			if tt.person != "" {
 				b.git(l.Place.Dir, strings.Fields(tt.person)...)
 			}
+			write(t, filepath.Join(l.Place.Dir, "notes"), "a person's")
 			id := b.add(ralph.Task{Title: "A"})
 			sessions := []*speech{
 				{b: b, turns: tt.first, ending: ralph.Finished}, {b: b, turns: tt.then, ending: ralph.Finished},
@@ -312,6 +322,82 @@ func TestWhatASessionIsHeldTo(t *testing.T) {
 				t.Errorf("after %d sessions it is %s: %s", n, task.Status, task.StatusReason)
 			}
 		})
+	}
+}
+
+// TestWhatASessionShowsIsBounded: of each kind the first hundred are kept, and what a
+// command of the check changed is not laid to the next one.
+func TestWhatASessionShowsIsBounded(t *testing.T) {
+	b := newWorkshop(t)
+	var made []string
+	for i := range 101 {
+		made = append(made, fmt.Sprintf("f%d", i))
+	}
+	// They change nothing before there is something to check.
+	first := "test ! -e f0 || for i in $(seq 100 159); do echo x > $i.golden; done # " + strings.Join(made, " ")
+	second := "test ! -e f0 || for i in $(seq 100 200); do echo x > d$i; test $i -lt 160 || echo x > $i.golden; done"
+	l := b.repository(first, second)
+	l.Session.Retries, l.Check.Protect, l.Kept = 0, []string{"*.golden"}, check.Kept(t.TempDir())
+	b.add(ralph.Task{Title: "A"})
+	_, s := b.once(l, &speech{b: b, turns: []turn{{write: made, say: finish, answer: "over"}}, ending: ralph.Finished})
+	d, err := store.Decided(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := d.Evidence
+	if len(e.Drives) != 100 || len(e.Drift) != 100 || len(e.Rewritten) != 100 {
+		t.Fatalf("%d files drive the check, %d drifted, %d are rewritten", len(e.Drives), len(e.Drift), len(e.Rewritten))
+	}
+	for i, want := range map[int]ralph.Touch{59: {File: "159.golden", Command: first}, 60: {File: "160.golden", Command: second}, 99: {File: "199.golden", Command: second}} {
+		if e.Rewritten[i] != want {
+			t.Errorf("rewritten %d is %+v", i, e.Rewritten[i])
+		}
+	}
+}
+
+// TestWhatAnAttemptLeavesIsTakenBack where that is wanted and it failed: what it changed,
+// and no more.
+func TestWhatAnAttemptLeavesIsTakenBack(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	l.Place.Saves, l.Place.TakesBack = true, true
+	for _, name := range []string{"mine", "kept"} {
+		write(t, filepath.Join(l.Place.Dir, name), "a person's")
+	}
+	b.add(ralph.Task{Title: "A"})
+	b.once(l, &speech{b: b, ending: ralph.Finished, turns: []turn{
+		{write: []string{"made", "mine"}, say: signals.Stuck{Reason: "no idea"}},
+	}})
+	for name, want := range map[string]string{"mine": "a person's", "kept": "a person's", "made": ""} {
+		if got, _ := os.ReadFile(filepath.Join(l.Place.Dir, name)); string(got) != want {
+			t.Errorf("%s has %q", name, got)
+		}
+	}
+}
+
+// TestADoneOfAWorkerIsHeldToWhereItWorked, and not to what another one left in another
+// work tree; and people are told that its agent was free to go on.
+func TestADoneOfAWorkerIsHeldToWhereItWorked(t *testing.T) {
+	b := newWorkshop(t)
+	here, there := b.repository("true"), b.repository("true")
+	b.git(there.Place.Dir, "checkout", "-q", "-b", "y")
+	id := b.add(ralph.Task{Title: "A"})
+	work := func(l *loop.Loop, say signals.Payload, args ...string) {
+		c := b.claim(l, id, "ann")
+		b.passed.Add(int64(time.Minute))
+		write(t, filepath.Join(l.Place.Dir, "made"), "x")
+		if len(args) > 0 {
+			b.git(l.Place.Dir, args...)
+		}
+		b.say(c, say)
+		if again, _, err := c.Close(t.Context()); again != "" || err != nil {
+			t.Errorf("it is told %q, %v", again, err)
+		}
+	}
+	work(here, halt, "checkout", "-q", "-b", "x")
+	work(there, finish)
+	if task := b.task(id); task.Status != ralph.Completed || !strings.Contains(task.StatusReason, "agent not contained") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }
 

@@ -82,3 +82,27 @@ func TestASessionThatCannotBeSettledStopsNobody(t *testing.T) {
 		})
 	}
 }
+
+// TestARunLeavesTheSessionsOfOthers alone that work while it begins: a worker's has its
+// lease, a person's has no end but its own.
+func TestARunLeavesTheSessionsOfOthers(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	c := b.claim(l, b.add(ralph.Task{Title: "A worker's"}), "ann")
+	s := b.claimFor(l, b.add(ralph.Task{Title: "A person's"}), "eve")
+	if result, _ := b.run(l, func() {}); strings.Contains(strings.Join(result.Reasons, "\n"), "settled") {
+		t.Errorf("it says %q", result.Reasons)
+	}
+	for id, session := range map[int64]string{1: c.SessionID(), 2: s.ID} {
+		if task := b.task(id); task.Status != ralph.InProgress || task.ClaimedBy != session {
+			t.Errorf("TASK-%d is %s: %s", id, task.Status, task.StatusReason)
+		}
+	}
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Unsettled()
+		if len(list) > 0 {
+			t.Errorf("doctor is told %+v", list)
+		}
+		return err
+	})
+}

@@ -17,12 +17,13 @@ var (
 		"TestHowARunEndsWithNothingLeftToDo",
 	)
 	sessions = of("loop",
-		"TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped",
+		"TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOf",
 		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged",
-		"TestWhatIsTakenAway",
+		"TestWhatIsTakenAway", "TestWhatASessionShows", "TestWhatAnAttemptLeaves",
 	)
 	lost = of("loop",
-		"TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor",
+		"TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled",
+		"TestARunLeaves", "TestASupervisor",
 	)
 	claims = of("loop",
 		"TestAClaim", "TestALapsedClaim", "TestADoneThatIsChecked", "TestALease", "TestReleasing", "TestWhoIsTooLate",
@@ -62,7 +63,7 @@ var scope = []target{
 	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
 		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", `Verifier\.Tampered`,
 		`Session\.(turnEnded|reply|objection)`, `runner\.obeying`, "obeyed",
-	}, judges: []judge{sessions, faults}},
+	}, judges: []judge{sessions, of("loop/session"), faults}},
 	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
 		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands",
 		`Needs\.(Recover|reopen|Lapse)`,

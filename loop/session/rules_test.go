@@ -3,6 +3,9 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +14,7 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
+	"ralph/store"
 )
 
 func TestASessionsClock(t *testing.T) {
@@ -61,6 +65,37 @@ func TestASessionsClock(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A watcher is a log that looks at something whenever a line is written.
+type watcher struct {
+	slog.Handler
+	look func()
+}
+
+func (w watcher) Handle(context.Context, slog.Record) error { w.look(); return nil }
+
+// TestATurnIsNotOfTheSessionsTime: its clock stands still while ralph looks at it; and where
+// its signals cannot be read it is not told that there are none.
+func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state", "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Session{Needs: Needs{Store: db, Limits: Limits{Reminders: 1}}, clock: newClock(time.Hour, func() {})}
+	defer s.clock.pause()
+	looked := 0
+	s.Log = slog.New(watcher{slog.NewTextHandler(io.Discard, nil), func() {
+		if looked++; !s.clock.paused() {
+			t.Error("it runs while the turn is looked at")
+		}
+	}})
+	if got := s.turnEnded(t.Context(), agent.Turn{}); got != (agent.Answer{}) || looked != 1 || s.clock.paused() {
+		t.Errorf("it is told %+v, %d warnings, and the clock stands still: %t", got, looked, s.clock.paused())
 	}
 }
 
