@@ -19,7 +19,7 @@ var (
 	sessions = of("loop",
 		"TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped",
 		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged",
-		"TestWhatIsTakenAway",
+		"TestWhatIsTakenAway", "TestAnAgentStandsStill",
 	)
 	lost = of("loop",
 		"TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor",
@@ -62,7 +62,7 @@ var scope = []target{
 	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
 		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names", `Verifier\.Tampered`,
 		`Session\.(turnEnded|reply|objection)`, `runner\.obeying`, "obeyed",
-	}, judges: []judge{sessions, faults}},
+	}, judges: []judge{sessions, faults, of("loop/session", "TestASessionsClockStands")}},
 	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
 		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands",
 		`Needs\.(Recover|reopen|Lapse)`,
