@@ -19,7 +19,7 @@ var (
 	sessions = of("loop",
 		"TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOfARunThatIsStopped",
 		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged",
-		"TestWhatIsTakenAway", "TestAnAgentStandsStill",
+		"TestWhatIsTakenAway", "TestAnAgentStandsStill", "TestWhatCouldNot", "TestAConfigurationThat",
 	)
 	lost = of("loop",
 		"TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled", "TestASupervisor",
