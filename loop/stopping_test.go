@@ -124,17 +124,17 @@ func (s salvager) Salvage(string) (agent.Report, error) { return s.report, s.err
 func TestWhatALostSessionLeft(t *testing.T) {
 	broken := errors.New("no transcript")
 	for _, tt := range []struct {
-		name                                string
-		say                                 signals.Payload
-		made                                bool
-		elsewhere, worker, noFolder, orphan bool
-		agent                               salvager
-		want                                ralph.Status
-		reason                              string
-		lost                                int
-		refused                             int
-		cost                                float64
-		known                               bool
+		name                                        string
+		say                                         signals.Payload
+		made                                        bool
+		elsewhere, worker, person, noFolder, orphan bool
+		agent                                       salvager
+		want                                        ralph.Status
+		reason                                      string
+		lost                                        int
+		refused                                     int
+		cost                                        float64
+		known                                       bool
 	}{
 		{name: "nothing was said", want: ralph.Pending, reason: "lost: ralph or its machine stopped", lost: 1, known: true},
 		{name: "a done that holds", say: finish, made: true, want: ralph.Completed, reason: "done and verified", known: true},
@@ -143,6 +143,7 @@ func TestWhatALostSessionLeft(t *testing.T) {
 		{name: "a partial", say: halt, made: true, want: ralph.Pending, reason: "partial: the rest", lost: 1, known: true},
 		{name: "a partial from another work tree", say: halt, made: true, elsewhere: true, want: ralph.Pending, reason: "partial: the rest", lost: 1, known: true},
 		{name: "a worker has its claim still", worker: true, want: ralph.InProgress},
+		{name: "a person has", person: true, want: ralph.InProgress},
 		{name: "what it cost is known", agent: salvager{report: agent.Report{CostUSD: 2, CostKnown: true}}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 2, known: true},
 		{name: "its transcript cannot be read", agent: salvager{err: broken}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 7},
 		{name: "its folder is gone", noFolder: true, agent: salvager{report: agent.Report{CostKnown: true}}, want: ralph.Pending, reason: "lost: ", lost: 1, cost: 7},
@@ -159,6 +160,9 @@ func TestWhatALostSessionLeft(t *testing.T) {
 			}
 			if tt.worker {
 				start.Worker, start.Lease = "ann", session.Lease
+			}
+			if tt.person {
+				start.Worker, start.Origin = "ann", ralph.FromHuman
 			}
 			b.tx(func(tx *store.Tx) error { _, err := tx.StartSession(start); return err })
 			if !tt.noFolder {

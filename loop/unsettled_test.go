@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"log/slog"
 	"path/filepath"
@@ -11,22 +12,29 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// garble makes what a session has signalled unreadable, as a disk does.
-func (b *workshop) garble(session string) {
+// raw writes past the store.
+func (b *workshop) raw(statement string, args ...any) {
 	b.t.Helper()
 	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	defer raw.Close()
-	if _, err := raw.ExecContext(b.t.Context(), `PRAGMA ignore_check_constraints = 1; UPDATE task_comments SET signal_payload = '{}' WHERE session_id = $1`, session); err != nil {
+	if _, err := raw.ExecContext(b.t.Context(), "PRAGMA ignore_check_constraints = 1; "+statement, args...); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// garble makes what a session has signalled unreadable, as a disk does.
+func (b *workshop) garble(session string) {
+	b.t.Helper()
+	b.raw(`UPDATE task_comments SET signal_payload = '{}' WHERE session_id = $1`, session)
 }
 
 // One session that cannot be settled keeps its task, is named, and keeps nobody else
@@ -105,4 +113,38 @@ func TestARunLeavesTheSessionsOfOthers(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestWhatCouldNotBeLookedAtIsSaid with the outcome, and in the log.
+func TestWhatCouldNotBeLookedAtIsSaid(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	var log bytes.Buffer
+	l.Log = slog.New(slog.NewTextHandler(&log, nil))
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "made"), "x")
+		b.raw(`UPDATE sessions SET uncommitted = '[' WHERE id = $1`, a.SessionID)
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	const gone = "whether files are gone that were not committed"
+	if task := b.task(id); !strings.Contains(task.StatusReason, gone) {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+	if !strings.Contains(log.String(), gone) {
+		t.Errorf("it is not logged:\n%s", log.String())
+	}
+}
+
+// TestAConfigurationThatASessionChangedIsNamed in its record.
+func TestAConfigurationThatASessionChangedIsNamed(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	l.Configuration = []string{filepath.Join(l.Place.Dir, "ralph.yaml")}
+	b.add(ralph.Task{Title: "A"})
+	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"ralph.yaml"}, say: halt}}, ending: ralph.Finished})
+	if notes := strings.Join(s.Notes, "; "); !strings.Contains(notes, "it changed ralph.yaml, by which runs are configured") {
+		t.Errorf("it notes %q", notes)
+	}
 }

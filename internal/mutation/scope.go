@@ -20,6 +20,7 @@ var (
 		"TestWhatBecomesOfASession", "TestWhatASessionIsHeldTo", "TestACheckIsGivenItsTime", "TestADoneOf",
 		"TestWhatAnAgentReports", "TestWhereAPersons", "TestFilesOfPeople", "TestADoneIsNotJudged",
 		"TestWhatIsTakenAway", "TestWhatASessionShows", "TestWhatAnAttemptLeaves",
+		"TestWhatIsTakenAway", "TestAnAgentStandsStill", "TestWhatCouldNot", "TestAConfigurationThat",
 	)
 	lost = of("loop",
 		"TestWhatALostSessionLeft", "TestLooksAtTheWorkTree", "TestASessionThatCannotBeSettled",
