@@ -211,6 +211,12 @@ func TestWhatALostSessionLeft(t *testing.T) {
 			if tt.want != ralph.InProgress && s.Ending != ralph.Lost {
 				t.Errorf("it ended as %s", s.Ending)
 			}
+			if tt.noFolder {
+				info, err := os.Stat(filepath.Join(b.state, "sessions", start.ID))
+				if err != nil || info.Mode().Perm() != 0o700 {
+					t.Errorf("its folder is not made anew for its owner alone: %v, %v", info, err)
+				}
+			}
 			b.tx(func(tx *store.Tx) error {
 				list, err := tx.Unsettled()
 				if len(list) > 0 {
