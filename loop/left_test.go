@@ -1,9 +1,11 @@
 package loop_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -225,10 +227,24 @@ func TestFilesOfPeopleThatASessionRemovedAreNamed(t *testing.T) {
 	}
 }
 
-// TestFilesOfPeopleThatCannotBeLookedFor are not taken to be there.
+// TestFilesOfPeopleThatConfigureRunsAreNamed where a session has changed them: the next run
+// would be another one.
+func TestFilesOfPeopleThatConfigureRunsAreNamed(t *testing.T) {
+	b := newWorkshop(t)
+	b.add(ralph.Task{Title: "A"})
+	_, s := b.once(b.repository(), &speech{b: b, turns: []turn{{write: []string{"ralph.yaml"}, say: halt}}, ending: ralph.Finished})
+	if notes := strings.Join(s.Notes, "\n"); !strings.Contains(notes, "ralph.yaml, by which runs are configured: the next run starts only after") {
+		t.Errorf("noted is %q", notes)
+	}
+}
+
+// TestFilesOfPeopleThatCannotBeLookedFor are not taken to be there: the reason says so, and
+// the log.
 func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
+	var log bytes.Buffer
+	l.Log = slog.New(slog.NewTextHandler(&log, nil))
 	l.Place.Saves = true
 	folder := filepath.Join(l.Place.Dir, "folder")
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -240,8 +256,9 @@ func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
 		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, os.RemoveAll(folder), os.Symlink("folder", folder))
 	}))
-	if task := b.task(id); !strings.Contains(task.StatusReason, "whether files are gone that were not committed (") {
-		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	const what = "whether files are gone that were not committed ("
+	if task := b.task(id); !strings.Contains(task.StatusReason, what) || !strings.Contains(log.String(), what) {
+		t.Errorf("it is %s: %s\n%s", task.Status, task.StatusReason, log.String())
 	}
 }
 
