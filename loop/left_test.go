@@ -3,7 +3,6 @@ package loop_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"os"
@@ -60,14 +59,7 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 func TestAClaimThatCannotBeReadIsNotHeld(t *testing.T) {
 	b := newWorkshop(t)
 	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
-	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	if _, err := raw.ExecContext(t.Context(), `PRAGMA ignore_check_constraints = 1; UPDATE sessions SET notes = '{'`); err != nil {
-		t.Fatal(err)
-	}
+	b.spoil(`UPDATE sessions SET notes = '{'`)
 	var dropped *session.DroppedError
 	if err := c.Held(t.Context()); err == nil || errors.As(err, &dropped) || !strings.Contains(err.Error(), "JSON") {
 		t.Errorf("got %v", err)
@@ -259,6 +251,21 @@ func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
 	const what = "whether files are gone that were not committed ("
 	if task := b.task(id); !strings.Contains(task.StatusReason, what) || !strings.Contains(log.String(), what) {
 		t.Errorf("it is %s: %s\n%s", task.Status, task.StatusReason, log.String())
+	}
+}
+
+// TestFilesOfPeopleThatAreNotKnown any more are not taken for none.
+func TestFilesOfPeopleThatAreNotKnown(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		b.spoil(`UPDATE sessions SET uncommitted = '{'`)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); !strings.Contains(task.StatusReason, "whether files are gone that were not committed (") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }
 

@@ -19,12 +19,18 @@ import (
 // garble makes what a session has signalled unreadable, as a disk does.
 func (b *workshop) garble(session string) {
 	b.t.Helper()
+	b.spoil(`UPDATE task_comments SET signal_payload = '{}' WHERE session_id = $1`, session)
+}
+
+// spoil changes rows behind the back of those who use the database.
+func (b *workshop) spoil(statement string, args ...any) {
+	b.t.Helper()
 	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	defer raw.Close()
-	if _, err := raw.ExecContext(b.t.Context(), `PRAGMA ignore_check_constraints = 1; UPDATE task_comments SET signal_payload = '{}' WHERE session_id = $1`, session); err != nil {
+	if _, err := raw.ExecContext(b.t.Context(), `PRAGMA ignore_check_constraints = 1; `+statement, args...); err != nil {
 		b.t.Fatal(err)
 	}
 }
