@@ -1,9 +1,10 @@
 package loop_test
 
 import (
+	"bytes"
 	"context"
-	"database/sql"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,14 +59,7 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 func TestAClaimThatCannotBeReadIsNotHeld(t *testing.T) {
 	b := newWorkshop(t)
 	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
-	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	if _, err := raw.ExecContext(t.Context(), `PRAGMA ignore_check_constraints = 1; UPDATE sessions SET notes = '{'`); err != nil {
-		t.Fatal(err)
-	}
+	b.raw(`UPDATE sessions SET notes = '{'`)
 	var dropped *session.DroppedError
 	if err := c.Held(t.Context()); err == nil || errors.As(err, &dropped) || !strings.Contains(err.Error(), "JSON") {
 		t.Errorf("got %v", err)
@@ -225,10 +219,24 @@ func TestFilesOfPeopleThatASessionRemovedAreNamed(t *testing.T) {
 	}
 }
 
-// TestFilesOfPeopleThatCannotBeLookedFor are not taken to be there.
+// TestFilesOfPeopleThatConfigureRunsAreNamed where a session has changed them: the next run
+// would be another one.
+func TestFilesOfPeopleThatConfigureRunsAreNamed(t *testing.T) {
+	b := newWorkshop(t)
+	b.add(ralph.Task{Title: "A"})
+	_, s := b.once(b.repository(), &speech{b: b, turns: []turn{{write: []string{"ralph.yaml"}, say: halt}}, ending: ralph.Finished})
+	if notes := strings.Join(s.Notes, "\n"); !strings.Contains(notes, "ralph.yaml, by which runs are configured: the next run starts only after") {
+		t.Errorf("noted is %q", notes)
+	}
+}
+
+// TestFilesOfPeopleThatCannotBeLookedFor are not taken to be there: the reason says so, and
+// the log.
 func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
+	var log bytes.Buffer
+	l.Log = slog.New(slog.NewTextHandler(&log, nil))
 	l.Place.Saves = true
 	folder := filepath.Join(l.Place.Dir, "folder")
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -239,6 +247,22 @@ func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, os.RemoveAll(folder), os.Symlink("folder", folder))
+	}))
+	const what = "whether files are gone that were not committed ("
+	if task := b.task(id); !strings.Contains(task.StatusReason, what) || !strings.Contains(log.String(), what) {
+		t.Errorf("it is %s: %s\n%s", task.Status, task.StatusReason, log.String())
+	}
+}
+
+// TestFilesOfPeopleThatAreNotKnown any more are not taken for none.
+func TestFilesOfPeopleThatAreNotKnown(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		b.raw(`UPDATE sessions SET uncommitted = '{'`)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	}))
 	if task := b.task(id); !strings.Contains(task.StatusReason, "whether files are gone that were not committed (") {
 		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
