@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -446,9 +447,9 @@ func (t *Tree) Missing(files []string) ([]string, error) {
 	for _, f := range files {
 		_, err := os.Lstat(filepath.Join(t.top(), f))
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // a file stands where its folder was
 			missing = append(missing, f)
-		case err != nil && !strings.Contains(err.Error(), "not a directory"):
+		case err != nil:
 			return nil, err
 		}
 	}

@@ -237,3 +237,15 @@ func TestSavesAtTheSameTimeAllGetANumber(t *testing.T) {
 		t.Errorf("%d saves have %d numbers: %v", savers, n, ids)
 	}
 }
+
+// A file is gone, too, where another file stands in place of its folder.
+func TestWhatAFileStandsInForIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "git init -q -b main; mkdir folder; echo x > folder/file; echo y > kept; git add .; git commit -qm base")
+	tree := open(t, dir)
+	sh(t, dir, "rm -r folder; echo z > folder")
+	missing, err := tree.Missing([]string{"folder/file", "kept"})
+	if err != nil || !slices.Equal(missing, []string{"folder/file"}) {
+		t.Errorf("missing are %q, %v", missing, err)
+	}
+}
