@@ -2,7 +2,7 @@
 # be as fast for ralph and builds in half the time.
 export CGO_CFLAGS ?= -O1
 
-.PHONY: help build install demo test lint bench mutation dist
+.PHONY: help build install demo test lint bench storm mutation dist
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 10
@@ -24,6 +24,12 @@ lint: ## formatting and static checks; .golangci.yml says which, and why
 
 bench: build ## ralph against what the same work costs without it; docs/benchmarks.md
 	go run ./internal/bench $(BENCH)
+
+storm: ## several sessions at once, simulated and killed, by random seeds; STORM says how many
+	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_STORM=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./loop/... -run TestSimulated
+	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_STORM=1 RALPH_TEST_WORKERS=1000 RALPH_TEST_TASKS=2000 \
+		go test -count=1 -timeout 2h -v ./loop/landing -run TestSimulatedFleet
+	RALPH_TEST_KILLS=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestACrowdThatIsKilled|TestKilledAtAnyMomentInSlots'
 
 mutation: ## break the rules, one change at a time, and list what no test notices; CONTRIBUTING.md
 	go run ./internal/mutation $(MUTATION)

@@ -7,21 +7,20 @@ import (
 	"fmt"
 )
 
-// ErrInvariant is the error of what the rules of discussion do not allow: a fourth
-// open blocker, a reply to a reply. Its text begins with the code by which
-// programs know it.
+// ErrInvariant is the error for a request that the rules of discussion forbid, such as a fourth
+// open blocker or a reply to a reply. Its text begins with the code that programs match.
 var ErrInvariant = errors.New("task.invariant_violated")
 
-// MaxOpenBlockers is how many open blockers an author may have on a task.
+// MaxOpenBlockers is the number of open blockers an author may have on one task.
 const MaxOpenBlockers = 3
 
-// A Contract is what a task's done is measured by. A part that is nil stays.
+// A Contract is what a task's done is measured by. In a patch, a nil part stays as it is.
 type Contract struct {
 	Acceptance *[]string `json:"acceptance,omitempty"` // criteria in words
 	Verify     *[]string `json:"verify,omitempty"`     // commands that must exit 0
 }
 
-// A Patch is a proposed change of a task; what is nil stays as it is.
+// A Patch is a proposed change to a task. Nil fields stay as they are.
 type Patch struct {
 	Title       *string   `json:"title,omitempty"`
 	Description *string   `json:"description,omitempty"`
@@ -32,8 +31,7 @@ type Patch struct {
 // patchFields are the keys of a patch.
 var patchFields = []string{"title", "description", "contracts", "priority"}
 
-// ParsePatch reads a patch. The error names the key that is wrong, and what is
-// accepted.
+// ParsePatch parses a patch. Its error names the wrong key and the accepted ones.
 func ParsePatch(raw []byte) (Patch, error) {
 	var p Patch
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -45,7 +43,7 @@ func ParsePatch(raw []byte) (Patch, error) {
 	return p, p.Check()
 }
 
-// Check reports what is wrong with a patch.
+// Check returns an error that says what is wrong with the patch, or nil.
 func (p Patch) Check() error {
 	if len(p.Keys()) == 0 {
 		return &FieldError{Field: "patch", Problem: "changes nothing; it needs one or more of", Accepted: patchFields}
@@ -87,7 +85,7 @@ func (p Patch) Check() error {
 	return nil
 }
 
-// Keys are what a patch changes, in a fixed order.
+// Keys returns the names of the fields that the patch changes, in a fixed order.
 func (p Patch) Keys() (keys []string) {
 	for _, k := range []struct {
 		name  string
@@ -105,7 +103,7 @@ func (p Patch) Keys() (keys []string) {
 	return keys
 }
 
-// Apply is the task with the patch.
+// Apply returns the task with the patch applied.
 func (p Patch) Apply(t Task) Task {
 	if p.Title != nil {
 		t.Title = *p.Title
@@ -127,8 +125,8 @@ func (p Patch) Apply(t Task) Task {
 	return t
 }
 
-// Of is the patch that makes of a task what this one has changed: the same keys
-// with the task's own values.
+// Of returns a patch with the same keys as p and the values that the task
+// has for them. Applied later, it undoes p.
 func (p Patch) Of(t Task) Patch {
 	var q Patch
 	if p.Title != nil {
@@ -152,10 +150,10 @@ func (p Patch) Of(t Task) Patch {
 	return q
 }
 
-// An AmendmentStatus says what became of an amendment.
+// An AmendmentStatus says where an amendment stands.
 type AmendmentStatus string
 
-// The statuses of amendments. What was rejected or superseded is history.
+// The statuses of amendments. Rejected and superseded ones are kept as history.
 const (
 	AmendmentProposed   AmendmentStatus = "proposed"
 	AmendmentApproved   AmendmentStatus = "approved"
@@ -163,8 +161,7 @@ const (
 	AmendmentSuperseded AmendmentStatus = "superseded"
 )
 
-// An Amendment is a proposed change of what a task asks for (discussion,
-// "Amendments").
+// An Amendment is a proposed change to what a task asks for (discussion, "Amendments").
 type Amendment struct {
 	ID         int64           `json:"id"`
 	TaskID     int64           `json:"task_id"`
@@ -177,7 +174,7 @@ type Amendment struct {
 	Note       string          `json:"decision_note"`
 	DecidedBy  string          `json:"decided_by"`
 	DecidedAt  Time            `json:"decided_at"`
-	Before     *Patch          `json:"applied_snapshot"` // what the task had in its place; nil until it is applied
+	Before     *Patch          `json:"applied_snapshot"` // the values that it replaced; nil until it is applied
 	RolledBack Time            `json:"rolled_back_at"`
 	Created    Time            `json:"created"`
 }

@@ -1,19 +1,20 @@
 package ralph
 
-// A Checkpoint is where a session stood, for the one that goes on (human,
-// "checkpoints"; the prompt's last section).
+// A Checkpoint records where a session stood, for the session that
+// continues its task (human, "checkpoints"; the prompt's last section).
 type Checkpoint struct {
 	ID        int64  `json:"id"`
 	SessionID string `json:"session_id"`
-	// "limit": the context was nearly full; "end": the session ended in the middle; "reported"
+	// one of the sources below: the context was nearly full, the session ended
+	// midway, or the agent reported it
 	Source      string   `json:"source"`
-	Iteration   int      `json:"iteration"` // as it was reported; 0 if it was not
+	Iteration   int      `json:"iteration"` // as reported; 0 if not
 	State       Phase    `json:"state"`
 	Completed   []string `json:"work_completed"`
 	Remaining   []string `json:"remaining_work"`
-	Note        string   `json:"note"`         // what the agent said last
-	TokensUsed  int64    `json:"tokens_used"`  // of the model's context; 0 if it is not known
-	TokensLimit int64    `json:"tokens_limit"` // the size of that context; 0 if it is not known
+	Note        string   `json:"note"`         // the agent's last words
+	TokensUsed  int64    `json:"tokens_used"`  // of the model's context; 0 if unknown
+	TokensLimit int64    `json:"tokens_limit"` // the size of that context; 0 if unknown
 	Created     Time     `json:"created"`
 }
 
@@ -24,6 +25,6 @@ const (
 	CheckpointReported = "reported"
 )
 
-// DefaultContextWindow is how many tokens a model's context is taken to have as
-// long as no session of it has said how many.
+// DefaultContextWindow is the assumed size of a model's context, in
+// tokens, until a session reports the real one.
 const DefaultContextWindow = 200_000

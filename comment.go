@@ -2,10 +2,10 @@ package ralph
 
 import "encoding/json"
 
-// A Verb is one of the things that an agent can signal.
+// A Verb is a kind of signal that an agent can give.
 type Verb string
 
-// The verbs. The first three close a session: the last of them counts.
+// The verbs. The first three close a session; the last closing signal counts.
 const (
 	VerbDone    Verb = "done"
 	VerbPartial Verb = "partial"
@@ -17,14 +17,14 @@ const (
 	VerbBlocked Verb = "blocked"
 )
 
-// Verbs lists the verbs, the closing ones first.
+// Verbs lists every verb, the closing ones first.
 var Verbs = []Verb{VerbDone, VerbPartial, VerbStuck, VerbAsk, VerbFlag, VerbLearned, VerbSuggest, VerbBlocked}
 
-// A Look is how a thing is shown: by its sign, its word and its colour, so that
-// nothing is told by the colour alone.
+// A Look is how a thing is shown: an icon, a word and a colour, so that
+// nothing depends on the colour alone.
 type Look struct{ Icon, Label, Colour string }
 
-// verbLooks are the looks of signals (sessions, "Signal cards").
+// verbLooks has the look of each verb (sessions, "Signal cards").
 var verbLooks = map[Verb]Look{
 	VerbDone:    {"✓", "Done", "green"},
 	VerbPartial: {"⊙", "Partial", "cyan"},
@@ -36,13 +36,13 @@ var verbLooks = map[Verb]Look{
 	VerbBlocked: {"🚫", "Blocked", "orange"},
 }
 
-// Look is how the signals of the verb are shown.
+// Look returns how signals with this verb are shown.
 func (v Verb) Look() Look { return verbLooks[v] }
 
 // Closes reports whether the verb ends a session.
 func (v Verb) Closes() bool { return v == VerbDone || v == VerbPartial || v == VerbStuck }
 
-// A CommentKind says what a comment that is no signal is for (discussion, "typed comments").
+// A CommentKind says what a comment other than a signal is for (discussion, "typed comments").
 type CommentKind string
 
 // The kinds of comments.
@@ -60,33 +60,34 @@ var CommentKinds = []CommentKind{Note, Question, Blocker, Reference, Nack}
 // NeedsRationale reports whether a comment of this kind must say why.
 func (k CommentKind) NeedsRationale() bool { return k == Blocker || k == Nack }
 
-// A Comment is one line of a task's timeline. It is an agent's signal if Verb is
-// set, and has a Kind otherwise; never both, and its text never decides which.
+// A Comment is one entry of a task's timeline. A signal has a Verb, any other
+// comment has a Kind, and none has both. Its text never decides which it is.
 type Comment struct {
 	ID         int64           `json:"id"`
 	TaskID     int64           `json:"task_id"`
-	SessionID  string          `json:"session_id"` // "" for what people say outside a session
-	Author     string          `json:"author"`     // "human", or the discipline's name, or "agent"
+	SessionID  string          `json:"session_id"` // "" if it was written outside a session
+	Author     string          `json:"author"`     // a person's name, a discipline's name, or "agent"
 	AuthorKind Origin          `json:"author_kind"`
 	Kind       CommentKind     `json:"kind"`
 	Verb       Verb            `json:"signal_verb"`
 	Payload    json.RawMessage `json:"signal_payload"`  // the validated call; null for comments
-	Answer     *string         `json:"signal_answered"` // an ask's answer, null while there is none
+	Answer     *string         `json:"signal_answered"` // the answer to an ask; null until it is answered
 	Body       string          `json:"body"`            // Markdown
 	ParentID   *int64          `json:"parent_id"`
 	Created    Time            `json:"created"`
 	ResolvedAt Time            `json:"resolved_at"`
 	ResolvedBy string          `json:"resolved_by"`
-	Decision   string          `json:"decision"` // the words with which it was resolved
+	Decision   string          `json:"decision"` // the text with which it was resolved
 	Rationale  string          `json:"rationale"`
-	Holding    bool            `json:"holding"` // it holds its task back now: an open question or blocker
-	// what ralph made of it: why a blocker could not be resolved to a task
-	HoldReason string `json:"hold_reason"`
-	Delivered  Time   `json:"delivered_at"` // when a running session was handed it
+	Holding    bool            `json:"holding"` // it holds its task back now, as an open question or blocker
+	// ralph's remark on it: why a blocker could not be resolved to a task
+	HoldReason  string `json:"hold_reason"`
+	Delivered   Time   `json:"delivered_at"` // when it was handed to a running session
+	DeliveredTo string `json:"delivered_to"` // that session's id; "" for none
 }
 
-// Threads puts replies below what they reply to, where that is among the comments
-// too; the rest stays in its order.
+// Threads returns the comments with each reply directly after its parent,
+// if the parent is in the list; all else keeps its order.
 func Threads(comments []Comment) []Comment {
 	replies := map[int64][]Comment{}
 	shown := map[int64]bool{}

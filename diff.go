@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Diff is what a patch changes, as lines that begin with "-", "+" or " ", field by
-// field. Before holds the values that it replaces, see [Patch.Of]; its fields are
-// those of the patch.
+// Diff returns the changes of a patch field by field, as lines that begin with "-",
+// "+" or " ". Before holds the replaced values of the same fields, see [Patch.Of].
 func (p Patch) Diff(before Patch) (lines []string) {
 	field := func(name string, old, new []string) {
 		lines = append(lines, "  "+name)
@@ -45,7 +44,7 @@ func (p Patch) Diff(before Patch) (lines []string) {
 	return lines
 }
 
-// folded are texts of a line each.
+// folded returns each text as a single line.
 func folded(list []string) []string {
 	lines := make([]string, len(list))
 	for i, s := range list {
@@ -54,15 +53,15 @@ func folded(list []string) []string {
 	return lines
 }
 
-// maxTable bounds the table of a comparison; two texts of a few thousand lines
-// each, of which nearly all differ, are shown as a whole.
+// maxTable limits the size of the comparison table. Longer texts (thousands
+// of lines that nearly all differ) are shown as wholly replaced.
 const maxTable = 4 << 20
 
 // LineDiff marks the lines that only one of two texts has with "-" and "+".
 func LineDiff(old, new []string) []string { return lineDiff(old, new) }
 
-// lineDiff marks the lines that only one of two texts has, by their longest common
-// subsequence.
+// lineDiff marks the lines that only one of two texts has, based on their
+// longest common subsequence.
 func lineDiff(old, new []string) (lines []string) {
 	head := 0
 	for head < len(old) && head < len(new) && old[head] == new[head] {
@@ -101,8 +100,8 @@ func middleDiff(old, new []string) (lines []string) {
 	return lines
 }
 
-// commonLengths are the lengths of the longest common subsequences of what begins
-// at each pair of lines; nil if that would be too many.
+// commonLengths returns, for each pair of lines, the length of the longest
+// common subsequence from there on; nil if the table would be too large.
 func commonLengths(old, new []string) [][]int {
 	if (len(old)+1)*(len(new)+1) > maxTable {
 		return nil

@@ -24,8 +24,8 @@ func TestAPatchIsShownAsWhatItChanges(t *testing.T) {
 	}
 }
 
-// TestTwoTextsWithoutAnythingInCommonAreShownAsAWhole: an agent's patch cannot
-// take the memory of whoever looks at it.
+// TestTwoTextsWithoutAnythingInCommonAreShownAsAWhole: an agent's patch
+// must not use up the memory of whoever views it.
 func TestTwoTextsWithoutAnythingInCommonAreShownAsAWhole(t *testing.T) {
 	t.Parallel()
 	task := ralph.Task{Description: "same\n" + strings.Repeat("a\n", 30_000) + "end"}

@@ -18,16 +18,25 @@ const (
 	EventAmendmentApplied  = "task.amendment.applied"
 	EventAmendmentRejected = "task.amendment.rejected"
 	EventTaskCommitted     = "task.committed"
-	EventBaselineRed       = "task.baseline_red" // what verifies it fails before it is begun
+	EventBaselineRed       = "task.baseline_red" // the task's verification fails before any work on it
 	EventSessionStarted    = "session.started"
 	EventSessionState      = "session.state"
 	EventSessionProgress   = "session.progress"
 	EventSessionCheckpoint = "session.checkpoint"
-	EventDoneRefused       = "session.done_refused" // the agent was told, and goes on in the session
-	EventSessionRefused    = "session.refused"      // it tried a command that only people may give
+	EventDoneRefused       = "session.done_refused" // the agent is told why, and its session goes on
+	EventVerifying         = "verifying"            // a verification command takes longer than a second
+	EventSessionRefused    = "session.refused"      // a session tried a command that only people may give
 	EventSessionEnded      = "session.ended"
 	EventSessionRestored   = "session.restored"
 	EventConfigApproved    = "configuration.approved"
+	EventChangeQueued      = "change.queued"
+	EventChangeLanded      = "change.landed"
+	EventChangeBounced     = "change.bounced"
+	EventChangeDropped     = "change.dropped"
+	EventQueuePaused       = "queue.paused"
+	EventQueueResumed      = "queue.resumed"
+	EventTargetBehind      = "target.behind" // the person's branch could not follow
+	EventTargetRewritten   = "target.rewritten"
 	EventPermissionAsked   = "permission.asked"
 	EventPermissionDecided = "permission.decided"
 	EventRunStarted        = "run.started"
@@ -35,8 +44,8 @@ const (
 	EventRunEnded          = "run.ended"
 )
 
-// An Event is one entry of the append-only log of what happened. It is written
-// in the transaction that makes it true.
+// An Event is one entry of the append-only event log. It is written in the
+// same transaction as the change that it reports.
 type Event struct {
 	ID        int64           `json:"id"`
 	Type      string          `json:"type"`
@@ -47,10 +56,10 @@ type Event struct {
 	Payload   json.RawMessage `json:"payload"`
 }
 
-// An EventPayload is what events of one type tell. Every type has a struct of its own.
+// An EventPayload is the content of an event. Every event type has a struct of its own.
 type EventPayload interface{ eventType() string }
 
-// payloads has the payload of every type, in the order of docs/events.md.
+// payloads has one payload of each type, in the order of docs/events.md.
 var payloads = []EventPayload{
 	TaskCreated{},
 	TaskUpdated{},
@@ -67,11 +76,20 @@ var payloads = []EventPayload{
 	SessionMoved{},
 	SessionProgressed{},
 	CheckpointKept{},
+	SlowCheck{},
 	DoneRefused{},
 	CommandRefused{},
 	SessionEnded{},
 	SessionRestored{},
 	ConfigurationApproved{},
+	ChangeQueued{},
+	ChangeLanded{},
+	ChangeBounced{},
+	ChangeDropped{},
+	QueuePaused{},
+	QueueResumed{},
+	TargetBehind{},
+	TargetRewritten{},
 	PermissionAsked{},
 	PermissionDecided{},
 	RunStarted{},
@@ -87,7 +105,7 @@ var EventTypes = func() (types []string) {
 	return types
 }()
 
-// Telling is the event with what it tells, and the type that this makes it.
+// Telling returns the event with payload p and the matching type.
 func (e Event) Telling(p EventPayload) (Event, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -97,8 +115,8 @@ func (e Event) Telling(p EventPayload) (Event, error) {
 	return e, nil
 }
 
-// Read is what the event tells, as the struct of its type: a [TaskCreated], not a
-// pointer to one.
+// Read decodes the event's payload into the struct of its type: a
+// [TaskCreated], not a pointer to one.
 func (e Event) Read() (EventPayload, error) {
 	for _, p := range payloads {
 		if p.eventType() != e.Type {
@@ -113,34 +131,34 @@ func (e Event) Read() (EventPayload, error) {
 	return nil, fmt.Errorf("event %d is of the type %q: %w", e.ID, e.Type, ErrNotFound)
 }
 
-// TaskCreated tells of a new task.
+// TaskCreated reports a new task.
 type TaskCreated struct {
 	Origin Origin `json:"origin"`
 	Status Status `json:"status"`
 	Title  string `json:"title"`
 }
 
-// TaskUpdated tells of an edit (title and changes), of a task that was put behind
-// the others (skipped), or of one that was moved (priority and moved).
+// TaskUpdated reports an edit (Title and Changes), a task put behind the
+// others (Skipped), or a task moved in the queue (Priority and Moved).
 type TaskUpdated struct {
-	Changes  map[string]Change `json:"changes,omitzero"`
-	Moved    int64             `json:"moved,omitempty"` // the task beside which it stands now
-	Priority *int              `json:"priority,omitempty"`
-	Skipped  bool              `json:"skipped,omitempty"`
-	Title    string            `json:"title,omitempty"`
+	Changes  map[string]Edit `json:"changes,omitzero"`
+	Moved    int64           `json:"moved,omitempty"` // the task next to which it now stands
+	Priority *int            `json:"priority,omitempty"`
+	Skipped  bool            `json:"skipped,omitempty"`
+	Title    string          `json:"title,omitempty"`
 }
 
-// TaskStatusChanged tells of a [Move]. Of a task that becomes blocked it says whether
-// a person is waited for or only another task.
+// TaskStatusChanged reports a [Move]. For a blocked task it says whether a
+// person or only another task is needed.
 type TaskStatusChanged struct {
-	Blockers   *int   `json:"blockers,omitempty"` // that are open
+	Blockers   *int   `json:"blockers,omitempty"` // open ones
 	From       Status `json:"from"`
 	Reason     string `json:"reason"`
 	To         Status `json:"to"`
-	Unfinished *int   `json:"unfinished,omitempty"` // dependencies
+	Unfinished *int   `json:"unfinished,omitempty"` // unfinished dependencies
 }
 
-// CommentAdded tells of a comment that is no signal.
+// CommentAdded reports a comment that is not a signal.
 type CommentAdded struct {
 	Author     string      `json:"authorId"`
 	AuthorKind Origin      `json:"authorKind"`
@@ -149,74 +167,76 @@ type CommentAdded struct {
 	TaskID     int64       `json:"taskId"`
 }
 
-// CommentResolved tells with which words a comment was settled.
+// CommentResolved reports the text with which a comment was resolved.
 type CommentResolved struct {
 	CommentID int64  `json:"commentId"`
 	Decision  string `json:"decision"`
 	TaskID    int64  `json:"taskId"`
 }
 
-// SignalGiven tells of an agent's signal, whose payload package signals reads.
+// SignalGiven reports an agent's signal. Package signals decodes the payload.
 type SignalGiven struct {
 	CommentID int64           `json:"commentId"`
 	Payload   json.RawMessage `json:"payload"`
 	Verb      Verb            `json:"verb"`
 }
 
-// AmendmentMade tells of a proposal to change a task.
+// AmendmentMade reports a proposal to change a task.
 type AmendmentMade struct {
 	AmendmentID int64    `json:"amendmentId"`
-	PatchKeys   []string `json:"patchKeys"` // what it would change
+	PatchKeys   []string `json:"patchKeys"` // the fields that it would change
 	TaskID      int64    `json:"taskId"`
 }
 
-// AmendmentApplied tells that an amendment was approved.
+// AmendmentApplied reports that an amendment was approved.
 type AmendmentApplied struct {
 	AmendmentID  int64 `json:"amendmentId"`
-	ClaimDropped bool  `json:"claimDropped"` // a session that works on the task is being stopped
+	ClaimDropped bool  `json:"claimDropped"` // the session that works on the task is being stopped
 	TaskID       int64 `json:"taskId"`
 }
 
-// AmendmentRefused tells that an amendment was rejected.
+// AmendmentRefused reports that an amendment was rejected.
 type AmendmentRefused struct {
 	AmendmentID int64 `json:"amendmentId"`
 	TaskID      int64 `json:"taskId"`
 }
 
-// TaskCommitted tells of a commit that ralph made of a session's work.
+// TaskCommitted reports that ralph committed a session's work.
 type TaskCommitted struct {
 	Commit string `json:"commit"`
 }
 
-// BaselineRed tells that what verifies a task fails before it is begun, or, without a
-// task, what verifies the project before any work.
+// BaselineRed reports that a task's verification fails before any work on it or,
+// without a task, that the project's verification fails before a run's first task.
 type BaselineRed struct {
 	Checks  []Check `json:"checks,omitempty"`
-	Follows string  `json:"follows,omitempty"` // for people in a sentence
+	Follows string  `json:"follows,omitempty"` // the consequence, as a sentence for people
 	OnRed   string  `json:"on_red,omitempty"`  // stop, first or go
 	Reason  string  `json:"reason"`
 }
 
-// SessionStarted tells that a session has taken its task.
+// SessionStarted reports that a session has claimed its task.
 type SessionStarted struct {
 	Attempt int    `json:"attempt"`
+	Agent   string `json:"agent"` // its name in ralph.yaml
 	Model   string `json:"model"`
-	Title   string `json:"title"` // of the task
+	Title   string `json:"title"`          // of the task
+	Lane    int    `json:"lane,omitempty"` // of a run that has several, from 1
 }
 
-// SessionMoved tells of a session's new phase.
+// SessionMoved reports a session's new phase.
 type SessionMoved struct {
-	Metadata   map[string]any `json:"metadata"` // whatever the agent reported with it
+	Metadata   map[string]any `json:"metadata"` // the agent's report
 	Previous   Phase          `json:"previous"`
 	Source     string         `json:"source"` // [Reported] or [Observed]
 	State      Phase          `json:"state"`
 	Unexpected bool           `json:"unexpected"`
 }
 
-// SessionProgressed tells what a person's chat reports of its work.
+// SessionProgressed reports the progress of a person's chat.
 type SessionProgressed struct{ Progress }
 
-// CheckpointKept tells where a session stood.
+// CheckpointKept reports that a checkpoint of a session was stored.
 type CheckpointKept struct {
 	Checkpoint  int64  `json:"checkpoint"`
 	Iteration   int    `json:"iteration"`
@@ -225,80 +245,142 @@ type CheckpointKept struct {
 	TokensUsed  int64  `json:"tokens_used"`
 }
 
-// DoneRefused tells why a done was refused within its session, which goes on.
+// DoneRefused reports why a done was refused while its session goes on.
 type DoneRefused struct {
 	Reason string `json:"reason"`
 }
 
-// CommandRefused tells of a command that a session tried and that only people may give.
+// SlowCheck reports a verification command that takes longer than a second,
+// for a session's done or, without a session, before a run's first task.
+type SlowCheck struct {
+	Command string `json:"command"`
+}
+
+// CommandRefused reports a command that a session tried and that only people may give.
 type CommandRefused struct {
 	Command string `json:"command"`
 }
 
-// SessionEnded tells what became of a session and of its task.
+// SessionEnded reports the result of a session and of its task.
 type SessionEnded struct {
 	Announce     []int64  `json:"announce"` // blocking flags
 	ClosingVerb  Verb     `json:"closing_verb"`
 	CostUSD      float64  `json:"cost_usd"`
 	Ending       Ending   `json:"ending"`
-	Files        int      `json:"files"` // that it changed
-	Gone         []string `json:"gone"`  // uncommitted files of people's that it removed
+	Files        int      `json:"files"` // how many it changed
+	Gone         []string `json:"gone"`  // a person's uncommitted files that it removed
 	Leftovers    []string `json:"leftovers"`
 	Notes        []string `json:"notes"`
 	Outcome      string   `json:"outcome"`
 	Reason       string   `json:"reason"`
 	Seconds      float64  `json:"seconds"`
-	SnapshotID   int64    `json:"snapshot_id"` // that has what is gone
+	SnapshotID   int64    `json:"snapshot_id"` // the snapshot that has the files in gone
 	Status       Status   `json:"status"`      // of the task
 	StatusReason string   `json:"status_reason"`
 	Turns        int      `json:"turns"`
 }
 
-// SessionRestored tells what became of the changes of a session that failed.
+// SessionRestored reports that the changes of a failed session were undone.
 type SessionRestored struct {
-	Files      []string `json:"files"` // that are as they were before it
-	Left       []string `json:"left"`  // that somebody has changed since
+	Files      []string `json:"files"` // restored to their state before the session
+	Left       []string `json:"left"`  // not restored, because somebody has changed them since
 	Note       string   `json:"note"`
-	SnapshotID int64    `json:"snapshot_id"` // that has what was taken back; 0 for none
+	SnapshotID int64    `json:"snapshot_id"` // the snapshot of what was undone; 0 for none
 }
 
-// ConfigurationApproved tells that files by which runs are configured count as people
-// want them.
+// ConfigurationApproved reports that a person approved the present state
+// of files that configure runs.
 type ConfigurationApproved struct {
 	By    string   `json:"by"`
 	Files []string `json:"files"`
 }
 
-// PermissionAsked tells that an agent stands still until a person answers.
+// ChangeQueued reports that a change was put into the merge queue.
+type ChangeQueued struct {
+	ChangeID int64  `json:"change_id"`
+	Head     string `json:"head"`
+}
+
+// ChangeLanded reports that a change is in the target branch.
+type ChangeLanded struct {
+	ChangeID int64  `json:"change_id"`
+	Commit   string `json:"commit"`
+	Into     string `json:"into"` // the branch
+}
+
+// ChangeBounced reports that a change left the queue unmerged, and why.
+type ChangeBounced struct {
+	ChangeID  int64    `json:"change_id"` // 0 if its session goes on with it
+	Conflicts []string `json:"conflicts"` // files
+	Reason    string   `json:"reason"`
+	Times     int      `json:"times"` // how often the task's changes have bounced
+}
+
+// ChangeDropped reports that a change is no longer wanted.
+type ChangeDropped struct {
+	ChangeID int64  `json:"change_id"`
+	Reason   string `json:"reason"`
+}
+
+// QueuePaused reports that nothing is merged until a person resumes the queue.
+type QueuePaused struct {
+	Reason string `json:"reason"`
+}
+
+// QueueResumed reports that changes are merged again.
+type QueueResumed struct {
+	By string `json:"by"`
+}
+
+// TargetRewritten reports that people reset the target branch to before a
+// landed change, and so removed it from the branch.
+type TargetRewritten struct {
+	Branch string `json:"branch"`
+	From   string `json:"from"` // commit ids
+	To     string `json:"to"`
+	Kept   string `json:"kept"` // the ref that has the removed commits
+}
+
+// TargetBehind reports that the person's own branch could not follow the
+// target after a landing: why, and the command that catches up.
+type TargetBehind struct {
+	Branch  string `json:"branch"`
+	Commit  string `json:"commit"`
+	Ahead   int    `json:"ahead"` // commits on its first-parent line
+	Command string `json:"command"`
+	Reason  string `json:"reason"`
+}
+
+// PermissionAsked reports that an agent waits for a person's permission.
 type PermissionAsked struct {
-	Expires      Time   `json:"expires"` // when it answers itself with deny; null for never
+	Expires      Time   `json:"expires"` // when the request is denied if nobody answers; null for never
 	Input        string `json:"input"`
 	PermissionID int64  `json:"permissionId"`
 	Tool         string `json:"tool"`
 }
 
-// PermissionDecided tells what an agent that stood still was answered.
+// PermissionDecided reports the answer to a request for permission.
 type PermissionDecided struct {
 	By           string `json:"by"` // a person's name; "" for ralph itself
 	Decision     string `json:"decision"`
 	PermissionID int64  `json:"permissionId"`
 }
 
-// RunStarted tells of a run and its limits.
+// RunStarted reports the start of a run and its limits.
 type RunStarted struct {
 	Limits Limits `json:"limits"`
 	PID    int    `json:"pid"`
 }
 
-// RunWaiting tells that a run waits, or that it was paused.
+// RunWaiting reports that a run waits or is paused.
 type RunWaiting struct {
-	Agent  bool   `json:"agent"` // the agent cannot be used now, and is what is waited for
+	Agent  bool   `json:"agent"` // the agent cannot be used now, and the run waits for it
 	Reason string `json:"reason"`
 	State  string `json:"state"` // "waiting" or "paused"
 	Until  Time   `json:"until"`
 }
 
-// RunEnded tells why a run ended, and what it came to.
+// RunEnded reports why a run ended, and its totals.
 type RunEnded struct {
 	CostUSD    float64 `json:"cost_usd"`
 	ExitStatus int     `json:"exit_status"`
@@ -322,11 +404,20 @@ func (SessionStarted) eventType() string        { return EventSessionStarted }
 func (SessionMoved) eventType() string          { return EventSessionState }
 func (SessionProgressed) eventType() string     { return EventSessionProgress }
 func (CheckpointKept) eventType() string        { return EventSessionCheckpoint }
+func (SlowCheck) eventType() string             { return EventVerifying }
 func (DoneRefused) eventType() string           { return EventDoneRefused }
 func (CommandRefused) eventType() string        { return EventSessionRefused }
 func (SessionEnded) eventType() string          { return EventSessionEnded }
 func (SessionRestored) eventType() string       { return EventSessionRestored }
 func (ConfigurationApproved) eventType() string { return EventConfigApproved }
+func (ChangeQueued) eventType() string          { return EventChangeQueued }
+func (ChangeLanded) eventType() string          { return EventChangeLanded }
+func (ChangeBounced) eventType() string         { return EventChangeBounced }
+func (ChangeDropped) eventType() string         { return EventChangeDropped }
+func (QueuePaused) eventType() string           { return EventQueuePaused }
+func (QueueResumed) eventType() string          { return EventQueueResumed }
+func (TargetBehind) eventType() string          { return EventTargetBehind }
+func (TargetRewritten) eventType() string       { return EventTargetRewritten }
 func (PermissionAsked) eventType() string       { return EventPermissionAsked }
 func (PermissionDecided) eventType() string     { return EventPermissionDecided }
 func (RunStarted) eventType() string            { return EventRunStarted }

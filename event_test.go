@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestEveryTypeOfEventHasItsStruct: each of the constants is the type of exactly one
-// payload, and what is told can be read again, every field of it.
+// TestEveryTypeOfEventHasItsStruct checks that each constant is the type of
+// exactly one payload, and that every field of a payload survives encoding.
 func TestEveryTypeOfEventHasItsStruct(t *testing.T) {
 	source, err := os.ReadFile("event.go")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestEveryTypeOfEventHasItsStruct(t *testing.T) {
 	}
 }
 
-// fill gives every field a value that is not zero, so that one which is lost shows.
+// fill sets every field to a value that is not zero, so that a lost field shows.
 func fill(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch {
@@ -86,8 +86,8 @@ func fill(t *testing.T, v reflect.Value) {
 	}
 }
 
-// TestEventsOfOlderDatabases: what older ralphs have written is read, with what they
-// did not know left zero.
+// TestEventsOfOlderDatabases: events of older versions can be read, and
+// fields that they lack are zero.
 func TestEventsOfOlderDatabases(t *testing.T) {
 	three := 3
 	for _, tt := range []struct {
@@ -96,7 +96,7 @@ func TestEventsOfOlderDatabases(t *testing.T) {
 	}{
 		{EventTaskStatusChanged, `{"from":"pending","reason":"r","to":"blocked"}`, TaskStatusChanged{From: Pending, To: Blocked, Reason: "r"}},
 		{EventTaskUpdated, `{"moved":2,"priority":3}`, TaskUpdated{Moved: 2, Priority: &three}},
-		{EventTaskUpdated, `{"changes":{},"title":"T"}`, TaskUpdated{Title: "T", Changes: map[string]Change{}}},
+		{EventTaskUpdated, `{"changes":{},"title":"T"}`, TaskUpdated{Title: "T", Changes: map[string]Edit{}}},
 		{EventBaselineRed, `{"checks":null,"follows":"","on_red":"go","reason":"r"}`, BaselineRed{OnRed: "go", Reason: "r"}},
 		{
 			EventSessionState, `{"metadata":null,"previous":"idle","source":"observed","state":"analyzing","unexpected":false}`,

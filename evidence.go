@@ -2,66 +2,69 @@ package ralph
 
 import "fmt"
 
-// Evidence is what was seen of a session when its done was checked, beside what the
-// commands said.
+// Evidence is what ralph saw when it checked a session's done, apart from
+// the results of the commands.
 type Evidence struct {
 	Standing
-	// the session with whose beginning it was compared, while what refuses it is not mended
+	// the session whose start it is compared with; "" unless that shows a problem
 	Since string `json:"since,omitempty"`
 
-	Rewritten []Touch `json:"rewritten,omitempty"` // protected files that a command of the check changed
-	// files that the session changed, and the command that runs or reads them
+	Rewritten []Touch `json:"rewritten,omitempty"` // protected files that a verification command changed
+	// files that the session changed and that a verification command runs or reads
 	Drives []Touch `json:"drives,omitempty"`
-	// other files that changed while it was checked: a command's doing, or a person's
-	Drift       []string `json:"drift,omitempty"`
-	Killed      []string `json:"killed,omitempty"`      // commands of what the session had left running
-	Uncontained bool     `json:"uncontained,omitempty"` // its agent was free to go on during the check
+	// other files that changed during the check, by a command or by a person
+	Drift  []string `json:"drift,omitempty"`
+	Killed []string `json:"killed,omitempty"` // the commands of processes that the session had left running
+	// nested repositories, such as submodules, at commits that their remotes lack, and why
+	Within      []string `json:"within,omitempty"`
+	Uncontained bool     `json:"uncontained,omitempty"` // the agent was able to go on working during the check
 }
 
-// A Touch is a file and a command of the verification that has to do with it.
+// A Touch pairs a file with the verification command that changes or uses it.
 type Touch struct {
 	File    string `json:"file"`
 	Command string `json:"command"`
 }
 
-// A Standing is where a session left the repository, compared with where it began.
+// A Standing is the state in which a session left the repository, compared
+// with the state at its start.
 type Standing struct {
-	Git         bool     `json:"git"`                   // there is a repository, and the rest is known
+	Git         bool     `json:"git"`                   // there is a repository, and the other fields are known
 	Branch      string   `json:"branch,omitempty"`      // "" if HEAD is detached
-	Commit      string   `json:"commit,omitempty"`      // of HEAD, "" before the first one
-	Uncommitted int      `json:"uncommitted,omitempty"` // files that differ from it
-	Began       string   `json:"began,omitempty"`       // the branch at the beginning
-	Switched    bool     `json:"switched,omitempty"`    // HEAD is on another branch than at the beginning
-	Lost        []Commit `json:"lost,omitempty"`        // commits of people that the branch, or every branch, has no more
-	Aside       []Aside  `json:"aside,omitempty"`       // commits of the session that are not in HEAD
-	Stashes     []string `json:"stashes,omitempty"`     // that the session made, by their messages
-	// there is no git program, and files are known as go-git sees them
+	Commit      string   `json:"commit,omitempty"`      // HEAD's commit, "" before the first one
+	Uncommitted int      `json:"uncommitted,omitempty"` // files that differ from Commit
+	Began       string   `json:"began,omitempty"`       // the branch at the start
+	Switched    bool     `json:"switched,omitempty"`    // HEAD is on another branch than at the start
+	Lost        []Commit `json:"lost,omitempty"`        // commits of people that a branch, or every branch, no longer has
+	Aside       []Aside  `json:"aside,omitempty"`       // the session's commits that are not in HEAD
+	Stashes     []string `json:"stashes,omitempty"`     // messages of the stashes that the session made
+	// there is no git program: go-git listed the files
 	Approximate bool `json:"approximate,omitempty"`
-	// repositories within, such as submodules, that have no files any more
+	// nested repositories, such as submodules, that have lost all their files
 	Emptied []string `json:"emptied,omitempty"`
-	// files of a person's, not committed at the beginning, that it committed
+	// a person's files, uncommitted at the start, that the session committed
 	Taken   []string `json:"taken,omitempty"`
-	Secrets []string `json:"secrets,omitempty"` // those of them that git did not know and that look like secrets
+	Secrets []string `json:"secrets,omitempty"` // those of Taken that git did not track and that look like secrets
 }
 
-// A Commit is named as people know it.
+// A Commit names a commit the way people do.
 type Commit struct {
 	ID      string `json:"id"`
-	Subject string `json:"subject"` // "" if it is gone for good
+	Subject string `json:"subject"` // "" if the object is gone
 	Author  string `json:"author"`
-	From    string `json:"from,omitempty"` // the branch that has it no more; "" for all of them
+	From    string `json:"from,omitempty"` // the branch that no longer has it; "" if none has
 }
 
-// An Aside are commits on a branch that is not the one which was verified.
+// An Aside counts commits on a branch other than the verified one.
 type Aside struct {
 	Branch  string `json:"branch"`
 	Commits int    `json:"commits"`
 }
 
-// ShortID is the beginning of a commit's id by which people name it.
+// ShortID returns the abbreviated form of a commit's id.
 func ShortID(id string) string { return id[:min(len(id), 7)] }
 
-// String is the commit's short id, subject and author.
+// String returns the commit's short id, subject and author.
 func (c Commit) String() string {
 	if c.Subject == "" && c.Author == "" {
 		return ShortID(c.ID) + " (its object is gone)"
@@ -69,7 +72,7 @@ func (c Commit) String() string {
 	return fmt.Sprintf("%s %q by %s", ShortID(c.ID), c.Subject, c.Author)
 }
 
-// Place is the branch and the commit in a few words; "" where there is none.
+// Place names the branch and the commit in a few words; "" without a repository.
 func (s Standing) Place() string {
 	switch {
 	case !s.Git:

@@ -2,13 +2,13 @@ package ralph
 
 import "fmt"
 
-// An ExitError is an error with an exit status of its own.
+// An ExitError is an error that sets the exit status.
 type ExitError struct {
 	Status int
-	Err    error // nil: what there is to say has been said
+	Err    error // nil if the message has already been printed
 }
 
-// Error is what there is to say.
+// Error returns the message.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit status %d", e.Status)
@@ -16,10 +16,10 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap is what there is to say.
+// Unwrap returns Err.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Usage marks an error as one of usage or configuration; nil stays nil.
+// Usage marks an error as a usage or configuration error; nil stays nil.
 func Usage(err error) error {
 	if err == nil {
 		return nil

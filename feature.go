@@ -1,22 +1,24 @@
 package ralph
 
-// A Feature is what tasks belong to.
+// A Feature groups tasks.
 type Feature struct {
 	ID          int64    `json:"id"`
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
-	Learnings   string   `json:"learnings"` // written by people; goes before the agents' in prompts
-	Verify      []string `json:"verify"`    // shell commands that must pass for its tasks
+	Learnings   string   `json:"learnings"` // written by people; precedes the agents' learnings in prompts
+	Verify      []string `json:"verify"`    // shell commands that must pass for every task of the feature
 	Created     Time     `json:"created"`
 	Updated     Time     `json:"updated"`
 }
 
-// A Discipline is how tasks are worked on: instructions and a model.
+// A Discipline is a way of working on tasks: instructions, an agent and a model.
 type Discipline struct {
 	ID           int64  `json:"id"`
 	Name         string `json:"name"`
 	Instructions string `json:"instructions"`
 	Model        string `json:"model"`
+	Parallel     int    `json:"parallel"` // how many sessions may work on its tasks at once; 0 is unlimited
+	Agent        string `json:"agent"`    // a name from ralph.yaml, "" for none
 	Created      Time   `json:"created"`
 	Updated      Time   `json:"updated"`
 }

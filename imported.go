@@ -2,53 +2,52 @@ package ralph
 
 import "strings"
 
-// An Import is what a file of another tool holds, in ralph's terms (docs/import.md).
+// An Import is the content of another tool's task file, in ralph's terms (docs/import.md).
 type Import struct {
 	Format      string // "markdown", "prd.json", …
 	Features    []ImportedFeature
 	Disciplines []ImportedDiscipline
-	Tasks       []ImportedTask // in the order in which they are to be done
+	Tasks       []ImportedTask // in the order of work
 	Learnings   []ImportedLearning
-	Notes       []string // what was left out or changed, a sentence each
+	Notes       []string // what was left out or changed, one sentence each
 }
 
-// An ImportedFeature is a feature of a file.
+// An ImportedFeature is a feature from a file.
 type ImportedFeature struct {
 	Feature
-	Line int // where it stands in the file, from 1
+	Line int // its line in the file, from 1
 }
 
-// An ImportedDiscipline is a discipline of a file.
+// An ImportedDiscipline is a discipline from a file.
 type ImportedDiscipline struct {
 	Discipline
-	Line int // where it stands in the file, from 1
+	Line int // its line in the file, from 1
 }
 
-// An ImportedLearning is a learning of a file.
+// An ImportedLearning is a learning from a file.
 type ImportedLearning struct {
 	Learning
-	Line int // where it stands in the file, from 1
+	Line int // its line in the file, from 1
 }
 
-// An ImportedTask is a task as another tool has it.
+// An ImportedTask is a task from a file.
 type ImportedTask struct {
-	Task         // ExternalID and ExternalSource are set; Status is what it is there; DependsOn is not used
-	Line  int    // where it stands in the file, from 1
+	Task         // with ExternalID and ExternalSource; Status is the other tool's; DependsOn is unused
+	Line  int    // its line in the file, from 1
 	Key   string // see [ExternalKey]
 	Needs []Need
 }
 
-// A Need is a task that has to be completed before.
+// A Need is a dependency: a task that has to be completed first.
 type Need struct {
 	Key      string // of the task, see [ExternalKey]
-	Optional bool   // there may be no such task, or a circle: it is noted and left out
+	Optional bool   // if the task is missing, or closes a cycle, the need is noted and dropped
 }
 
-// ExternalKey is what tells an imported task from all others: where it comes from
-// and its id there, "beads#bd-12".
+// ExternalKey identifies an imported task by its source and its id there: "beads#bd-12".
 func ExternalKey(source, id string) string { return source + "#" + id }
 
-// ExternalID takes a key apart.
+// ExternalID splits a key into source and id.
 func ExternalID(key string) (source, id string) {
 	source, id, ok := strings.Cut(key, "#")
 	if !ok {

@@ -7,44 +7,47 @@ import (
 	"time"
 )
 
-// Scopes of a learning: whose prompts it goes into.
+// Scopes of a learning: the tasks whose prompts contain it.
 const (
-	ScopeProject = "project" // every task's
-	ScopeFeature = "feature" // those of the same feature's tasks
-	ScopeTask    = "task"    // only the same task's, when it is tried again
+	ScopeProject = "project" // every task
+	ScopeFeature = "feature" // the tasks of the same feature
+	ScopeTask    = "task"    // only the same task, when it is tried again
 )
 
-// A Learning is something that is known about the project. Several signals that
-// said the same are one learning that was seen several times.
+// Forgotten is the status of a learning that no prompt contains any more.
+const Forgotten = "forgotten"
+
+// A Learning is a known fact about the project. Signals that say the same
+// are merged into one learning, which counts them.
 type Learning struct {
 	ID        int64   `json:"id"`
 	Text      string  `json:"text"`
 	Kind      string  `json:"kind"`  // discovery, decision or convention
 	Scope     string  `json:"scope"` // project, feature or task
 	Feature   string  `json:"feature"`
-	TaskID    int64   `json:"task_id"` // where it was learned first; 0 if a person wrote it
+	TaskID    int64   `json:"task_id"` // the task it was first learned in; 0 if a person wrote it
 	Rationale string  `json:"rationale"`
 	Origin    Origin  `json:"origin"`
 	TimesSeen int     `json:"times_seen"`
 	LastSeen  Time    `json:"last_seen"`
 	Created   Time    `json:"created"`
 	Author    string  `json:"author"`
-	Pinned    bool    `json:"pinned"`   // before all others of its scope
-	Status    string  `json:"status"`   // "active", or "forgotten": in no prompt any more
-	Comments  []int64 `json:"comments"` // the signals that it came from
+	Pinned    bool    `json:"pinned"`   // listed before all others of its scope
+	Status    string  `json:"status"`   // "active", or "forgotten": no longer in any prompt
+	Comments  []int64 `json:"comments"` // the signals that reported it
 
-	ContradictedBy []int64 `json:"contradicted_by"` // later ones that say the contrary, while nobody has settled it
-	Contradicts    []int64 `json:"contradicts"`     // earlier ones
+	ContradictedBy []int64 `json:"contradicted_by"` // later learnings that contradict it, until a person settles it
+	Contradicts    []int64 `json:"contradicts"`     // earlier learnings that it contradicts
 	Terms          string  `json:"-"`               // the stems of its words, for ranking
 }
 
-// longUnused is after how long, counted back from the newest of all, a learning
-// that was seen once sinks.
+// longUnused is the age, relative to the newest learning, from which a
+// learning that was seen only once sinks.
 const longUnused = 180 * 24 * time.Hour
 
-// Stale says why a learning sinks below the others of its scope; "" if it does
-// not. Newest is when any of them was seen last, so that the same data give the
-// same order; gone is a file that it names and that is not there any more.
+// Stale says why a learning ranks below the others of its scope; "" if it does
+// not. Newest is when any learning was last seen, so that the result depends on
+// data alone. Gone is a file that the learning names and that no longer exists.
 func (l Learning) Stale(newest Time, gone string) string {
 	switch {
 	case l.Pinned:
@@ -59,13 +62,13 @@ func (l Learning) Stale(newest Time, gone string) string {
 	return ""
 }
 
-// filePath is what looks like a file of the project: with a folder and an ending.
+// filePath matches what looks like a project file: a path with a folder and an extension.
 var filePath = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(\[])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,7})\b`)
 
-// Files are the files of the project that a learning names, relative to its root.
+// Files returns the project files that the learning names, relative to the root.
 func (l Learning) Files() []string { return NamedFiles(l.Text) }
 
-// NamedFiles are the paths with a folder and an ending that stand in a text.
+// NamedFiles returns the paths in a text that have a folder and an extension.
 func NamedFiles(text string) (files []string) {
 	if !strings.Contains(text, "/") {
 		return nil

@@ -1,24 +1,24 @@
 package ralph
 
-// A Permission is an agent's question whether it may use a tool, and what it was
-// told (unattended, "The agent's processes").
+// A Permission is an agent's request to use a tool, and the decision on it
+// (unattended, "The agent's processes").
 type Permission struct {
 	ID        int64  `json:"id"`
 	TaskID    int64  `json:"task_id"`
 	SessionID string `json:"session_id"`
 	Tool      string `json:"tool"`
-	// the tool's input as JSON text: whole where a person was asked, else its beginning
+	// the tool's input as JSON text: whole if a person was asked, else only its beginning
 	Input     string `json:"input"`
-	Decision  string `json:"decision"`   // "allow", "deny", or "ask" while a person is waited for
+	Decision  string `json:"decision"`   // "allow", "deny", or "ask" while it waits for a person
 	Rule      string `json:"rule"`       // the rule that decided; "" for the default or a person
 	Reason    string `json:"reason"`     // what the agent was told
 	DecidedBy string `json:"decided_by"` // a person's name; "" for the rules
 	Created   Time   `json:"created"`
-	DecidedAt Time   `json:"decided_at"` // null while a person is waited for
-	// when what a person was asked answers itself with deny; null for what the rules decided
+	DecidedAt Time   `json:"decided_at"` // null while it waits for a person
+	// when an unanswered request is denied; null if the rules decided
 	Expires Time `json:"expires"`
 }
 
-// MaxPermissionInput is how much is kept, in bytes, of the input of a tool whose use
-// the rules decided. What a person decides on is kept whole.
+// MaxPermissionInput is how many bytes of a tool's input are kept if the
+// rules decided. If a person decides, the input is kept whole.
 const MaxPermissionInput = 2 << 10

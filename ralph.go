@@ -1,9 +1,8 @@
-// Package ralph has the nouns of ralph: tasks, sessions, comments, learnings,
-// features, runs and events, with the rules that belong to one of them alone.
+// Package ralph defines ralph's nouns: tasks, sessions, comments, learnings,
+// features, runs and events, with the rules that concern only one of them.
 //
-// It is pure. It never reads a clock, a file, a database or a configuration:
-// those live in store, loop and the packages below internal. Every other
-// package speaks in terms of what is defined here; this one imports none of them.
+// It is pure: it never reads a clock, a file, a database or a configuration; store, loop and the
+// packages below internal do. Every other package uses these types; this one imports none of them.
 package ralph
 
 import (
@@ -14,25 +13,33 @@ import (
 	"time"
 )
 
-// Errors that a caller tells apart with errors.Is. The text before them says
-// which task, comment or file is meant.
+// Errors to tell apart with errors.Is. The text wrapped around them names
+// the task, comment or file.
 var (
-	// ErrNotFound says that what was named does not exist.
+	// ErrNotFound says that the named thing does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict says that the thing exists and that its present state forbids
-	// what was asked, such as answering an answered question.
+	// ErrConflict says that the thing exists but its present state forbids the
+	// request, such as answering a question twice.
 	ErrConflict = errors.New("not possible now")
 )
 
-// A FieldError says which input is wrong, what is wrong with it and what would
-// be right. It is written for people and for models alike.
+// Conflict returns an error that wraps [ErrConflict] and reads as the sentence alone.
+func Conflict(format string, args ...any) error { return conflict(fmt.Sprintf(format, args...)) }
+
+type conflict string
+
+func (c conflict) Error() string { return string(c) }
+func (conflict) Unwrap() error   { return ErrConflict }
+
+// A FieldError says which input is wrong, why, and what would be accepted.
+// Both people and models read it.
 type FieldError struct {
-	Field    string   // the name that the caller used: "severity", "--priority"
+	Field    string   // the name as the caller knows it: "severity", "--priority"
 	Problem  string   // "is required", "is not one of the accepted values"
-	Accepted []string // what would be right; empty where the problem says it
+	Accepted []string // the accepted values; empty if Problem says it all
 }
 
-// Error is "FIELD PROBLEM (accepted: A, B)".
+// Error returns "FIELD PROBLEM (accepted: A, B)".
 func (e *FieldError) Error() string {
 	if len(e.Accepted) == 0 {
 		return e.Field + " " + e.Problem
@@ -47,7 +54,7 @@ const timeLayout = "2006-01-02T15:04:05.000Z"
 // exactly three decimals; the zero Time is the empty text and, in JSON, null.
 type Time struct{ time.Time }
 
-// At is the moment t, cut to the millisecond.
+// At returns t in UTC, truncated to the millisecond.
 func At(t time.Time) Time {
 	if t.IsZero() {
 		return Time{}
@@ -55,7 +62,7 @@ func At(t time.Time) Time {
 	return Time{t.UTC().Truncate(time.Millisecond)}
 }
 
-// String is the text form, which is also what the database holds.
+// String returns the text form, which the database holds too.
 func (t Time) String() string {
 	if t.IsZero() {
 		return ""
@@ -63,7 +70,7 @@ func (t Time) String() string {
 	return t.UTC().Format(timeLayout)
 }
 
-// ParseTime reads the text form, or any RFC 3339 time. Empty text is the zero Time.
+// ParseTime parses the text form or any RFC 3339 time. Empty text is the zero Time.
 func ParseTime(s string) (Time, error) {
 	if s == "" {
 		return Time{}, nil
@@ -75,7 +82,7 @@ func ParseTime(s string) (Time, error) {
 	return At(t), nil
 }
 
-// MarshalJSON writes the text form, or null for the zero Time.
+// MarshalJSON returns the text form, or null for the zero Time.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil
@@ -83,7 +90,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.String())
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	var s *string
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -98,7 +105,7 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Scan reads the text form from a database column.
+// Scan parses the text form from a database column.
 func (t *Time) Scan(column any) error {
 	text, ok := column.(string)
 	if !ok {

@@ -8,20 +8,20 @@ import (
 
 // Exit statuses of ralph (unattended, "Ending a run").
 const (
-	ExitOK      = 0   // every task completed, or nothing to do
+	ExitOK      = 0   // every task is completed, or there was nothing to do
 	ExitFailure = 1   // ralph itself failed
 	ExitUsage   = 2   // usage or configuration error
 	ExitFailed  = 3   // ended with failed tasks
-	ExitWaiting = 4   // what is left waits for people
-	ExitLimit   = 5   // a limit of the run was reached, or it stagnated
+	ExitWaiting = 4   // the remaining tasks wait for people
+	ExitLimit   = 5   // the run reached a limit, or stagnated
 	ExitAgent   = 6   // the agent cannot be used
 	ExitStopped = 130 // stopped by a signal or by `ralph stop`
 )
 
-// exitOrder is what wins when several apply (decision 6).
+// exitOrder is the precedence of statuses if several apply (decision 6).
 var exitOrder = []int{ExitFailure, ExitStopped, ExitAgent, ExitUsage, ExitLimit, ExitFailed, ExitWaiting, ExitOK}
 
-// ExitStatus is the one status of a run to which all of those apply.
+// ExitStatus returns the status that takes precedence among those that apply to a run.
 func ExitStatus(applying ...int) int {
 	for _, s := range exitOrder {
 		for _, a := range applying {
@@ -33,15 +33,15 @@ func ExitStatus(applying ...int) int {
 	return ExitOK
 }
 
-// Controls of a run: what `ralph stop|pause|resume` ask of it.
+// Controls of a run: the requests of `ralph stop|pause|resume`.
 const (
 	ControlNone    = ""         // go on
 	ControlPause   = "pause"    // start no session until resumed
-	ControlStop    = "stop"     // end after the session in progress, within the grace period
-	ControlStopNow = "stop_now" // stop the session in progress too
+	ControlStop    = "stop"     // end after the session in progress, which has the grace period to finish
+	ControlStopNow = "stop_now" // end now, and stop the session in progress
 )
 
-// A Run is one `ralph run` from start to end.
+// A Run is one execution of `ralph run`.
 type Run struct {
 	ID          int64   `json:"id"`
 	PID         int     `json:"pid"`
@@ -52,6 +52,8 @@ type Run struct {
 	StateReason string  `json:"state_reason"`
 	WaitUntil   Time    `json:"wait_until"` // when a wait ends; null if nothing is waited for
 	Limits      Limits  `json:"limits"`
+	Idle        string  `json:"idle"`     // why fewer sessions work than may; "" if unknown
+	Sandbox     string  `json:"sandbox"`  // what confines its agents, in words; "" if unknown
 	Sessions    int     `json:"sessions"` // launched so far
 	Tasks       int     `json:"tasks"`    // distinct tasks worked on so far
 	CostUSD     float64 `json:"cost_usd"`
@@ -59,9 +61,8 @@ type Run struct {
 	Reason      string  `json:"reason"`      // one sentence: why it ended
 }
 
-// Doing says what a run in a state does, why, and until when if that is known. Some
-// reasons go on with the word for the state ("waiting for new tasks"), others are
-// sentences.
+// Doing says what a run in the given state does, why, and until when if that is known. A reason
+// either completes the state's word ("waiting for new tasks") or is a sentence of its own.
 func Doing(state, reason, until string) string {
 	if until != "" {
 		until = " until " + until
@@ -76,29 +77,44 @@ func Doing(state, reason, until string) string {
 	return state + until + ": " + reason
 }
 
-// Limits bound a run and its sessions. Durations are in seconds; no limit is
-// ever zero: every default is finite.
+// Limits are the bounds of a run and its sessions. Durations are in seconds. Every
+// limit has a finite default; only Parallel and Waiting give zero a meaning of its own.
 type Limits struct {
 	MaxSessions     int     `json:"max_sessions"`
 	MaxTasks        int     `json:"max_tasks"`
 	MaxSeconds      float64 `json:"max_seconds"`
 	MaxCostUSD      float64 `json:"max_cost_usd"`
-	MaxDayCostUSD   float64 `json:"max_cost_per_day_usd"` // from midnight to midnight, over all runs
+	MaxDayCostUSD   float64 `json:"max_cost_per_day_usd"` // from midnight to midnight, across all runs
 	SessionSeconds  float64 `json:"session_seconds"`
 	IdleSeconds     float64 `json:"idle_seconds"` // of a session
 	SessionTurns    int     `json:"session_turns"`
 	SessionCostUSD  float64 `json:"session_cost_usd"`
+	SessionMinUSD   float64 `json:"session_min_usd"` // minimum for a session beside others; with less left, it waits
+	Parallel        int     `json:"parallel"`        // sessions at once; 0 is 1
+	Waiting         int     `json:"waiting"`         // how many tasks may wait for people; 0 is no limit
 	Attempts        int     `json:"attempts"`
 	StagnantMaximum int     `json:"stagnant_sessions"`
 
-	Usage map[string]int `json:"usage"` // of a subscription's windows, by name, in percent
+	Usage map[string]int `json:"usage"` // percent of a subscription's usage window, by name
 }
 
-// A UsageWindow is how far an account's allowance for a span of time is used, as
-// the agent told last.
+// A UsageWindow is how much of an account's allowance for a span of time
+// is used, as the agent last reported it.
 type UsageWindow struct {
+	Agent       string  `json:"agent"`       // its name in ralph.yaml
 	Name        string  `json:"name"`        // "five_hour", "seven_day", "seven_day_opus", …
 	Utilization float64 `json:"utilization"` // 0 to 1
 	ResetsAt    Time    `json:"resets_at"`
-	Seen        Time    `json:"seen"` // when the agent told
+	Seen        Time    `json:"seen"` // when the agent reported it
+}
+
+// DefaultAgent is the name of the built-in agent.
+const DefaultAgent = "claude"
+
+// Title returns the window's name for people, with the agent's unless it is the default one.
+func (w UsageWindow) Title() string {
+	if w.Agent == DefaultAgent || w.Agent == "" {
+		return w.Name
+	}
+	return w.Agent + " " + w.Name
 }

@@ -1,11 +1,13 @@
 package ralph
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
 
-// A Phase is what a session is doing, as far as that is known (sessions, "states").
+// A Phase is what a session is doing, as far as ralph knows (sessions, "states").
 type Phase string
 
 // The phases. PhaseDone and PhaseFailed are set by ralph at the end, never by an agent.
@@ -27,7 +29,7 @@ type PhaseChange struct {
 	Metadata  map[string]any `json:"metadata,omitempty"`
 	Source    string         `json:"source"` // "reported" by the agent, "observed" by ralph
 
-	Unexpected bool `json:"unexpected,omitempty"` // it does not follow what it should, see [ExpectedPhase]
+	Unexpected bool `json:"unexpected,omitempty"` // it does not usually follow the phase before it, see [ExpectedPhase]
 }
 
 // Sources of a phase.
@@ -36,12 +38,11 @@ const (
 	Observed = "observed"
 )
 
-// ReportedPhases are those that an agent may report, in the order in which they
-// usually come.
+// ReportedPhases are the phases that an agent may report, in their usual order.
 var ReportedPhases = []Phase{PhaseAnalyzing, PhaseImplementing, PhaseTesting, PhaseCommitting, PhaseReviewing}
 
-// ExpectedPhase reports whether one phase usually follows the other (sessions,
-// "expected ways"). An unexpected order is recorded all the same.
+// ExpectedPhase reports whether one phase usually follows the other
+// (sessions, "expected ways"). An unexpected order is recorded all the same.
 func ExpectedPhase(from, to Phase) bool {
 	switch to {
 	case PhaseAnalyzing:
@@ -62,24 +63,25 @@ func ExpectedPhase(from, to Phase) bool {
 	return false
 }
 
-// longPhase is from when on a phase is unusually long for one that a session is in
-// once; a phase without one is never.
+// longPhase is the time from which one stay in a phase counts as unusually
+// long. Phases without an entry have no limit.
 var longPhase = map[Phase]time.Duration{
 	PhaseIdle: time.Minute, PhaseAnalyzing: 10 * time.Minute, PhaseImplementing: 30 * time.Minute,
 	PhaseTesting: 15 * time.Minute, PhaseCommitting: 5 * time.Minute, PhaseReviewing: 10 * time.Minute,
 }
 
-// A Stay is one time that a session spent in a phase.
+// A Stay is an uninterrupted time in one phase.
 type Stay struct {
 	Phase      Phase   `json:"state"`
 	Seconds    float64 `json:"seconds"`
 	Source     string  `json:"source"`         // who said that it began: "reported" or "observed"
-	Long       bool    `json:"unusually_long"` // several times what such a phase usually takes
+	Long       bool    `json:"unusually_long"` // it took longer than such a phase usually takes
 	Unexpected bool    `json:"unexpected"`     // the phase before it usually leads elsewhere
+	Said       string  `json:"said,omitempty"` // the metadata that the agent last reported with it, as JSON
 }
 
-// Stays are the phases of a session in order with the time in each; the one that
-// is not over lasts until now. A phase that is reported anew goes on.
+// Stays returns the stays of a session in order. The current one lasts
+// until now. Reporting the same phase again continues it.
 func (s Session) Stays(now Time) []Stay {
 	stays := []Stay{}
 	for i, h := range s.History {
@@ -97,13 +99,16 @@ func (s Session) Stays(now Time) []Stay {
 			stays = append(stays, Stay{Phase: h.State, Seconds: took, Source: h.Source, Unexpected: h.Unexpected})
 		}
 		last := &stays[len(stays)-1]
+		if said, err := json.Marshal(h.Metadata); err == nil && h.Source == Reported && len(h.Metadata) > 0 {
+			last.Said = string(said)
+		}
 		limit := longPhase[h.State].Seconds()
 		last.Long = limit > 0 && last.Seconds >= limit
 	}
 	return stays
 }
 
-// Stood is the phase in which a session was when it ended, or is.
+// Stood returns the last phase before the end, or the current one.
 func (s Session) Stood() Phase {
 	for i := len(s.History) - 1; i >= 0; i-- {
 		if p := s.History[i].State; p != PhaseDone && p != PhaseFailed {
@@ -113,12 +118,12 @@ func (s Session) Stood() Phase {
 	return s.State
 }
 
-// sameMoment is how long after a report an observation does not contradict it.
+// sameMoment is the time after a report within which an observation is ignored.
 const sameMoment = time.Second
 
-// Observe reports whether a session that stands at last is moved by an observed
-// phase. A report wins over what was observed at the same moment, and reading
-// is part of every phase but the first.
+// Observe reports whether an observed phase moves a session on from its last
+// phase. A report wins over an observation at the same moment. Reading counts
+// as analyzing only at the start, since every later phase includes reading.
 func Observe(last PhaseChange, seen Phase, at Time) bool {
 	switch {
 	case last.State == seen || last.State == PhaseDone || last.State == PhaseFailed:
@@ -129,24 +134,24 @@ func Observe(last PhaseChange, seen Phase, at Time) bool {
 	return last.Source != Reported || at.Sub(last.Timestamp.Time) >= sameMoment
 }
 
-// An Ending is how a session's process came to its end, whatever was signalled.
+// An Ending is how a session's process ended, whatever it had signalled.
 type Ending string
 
-// The endings. Those after Lost are agent errors (pipeline, "Agent errors"):
-// never the task's fault.
+// The endings. Those after Lost are agent errors (pipeline, "Agent
+// errors"), which are never the task's fault.
 const (
 	Finished    Ending = "finished"    // the agent ended its turn
-	TimedOut    Ending = "timed_out"   // a limit of the session: time, turns or cost
+	TimedOut    Ending = "timed_out"   // it reached a limit of the session: time, turns or cost
 	Interrupted Ending = "interrupted" // ralph stopped it
-	Lost        Ending = "lost"        // its process is gone without an end: a crash
+	Lost        Ending = "lost"        // its process is gone and left no result: a crash
 
-	RateLimited   Ending = "rate_limited"    // a usage window or a 429
+	RateLimited   Ending = "rate_limited"    // a usage window is used up, or a 429
 	Overloaded    Ending = "overloaded"      // the service is at capacity
-	Network       Ending = "network"         // the service was not reached
+	Network       Ending = "network"         // the service could not be reached
 	AuthFailed    Ending = "auth"            // credentials were refused
 	Billing       Ending = "billing"         // no credit
-	PromptTooLong Ending = "prompt_too_long" // the prompt is longer than the model takes
-	MCPFailed     Ending = "mcp_failed"      // ralph's tools were not there
+	PromptTooLong Ending = "prompt_too_long" // the prompt exceeds the model's context
+	MCPFailed     Ending = "mcp_failed"      // ralph's tools were missing
 	NoWork        Ending = "no_work"         // no tool call, no cost
 )
 
@@ -156,7 +161,7 @@ var Endings = []Ending{
 	MCPFailed, NoWork,
 }
 
-// AgentError reports whether the agent, not the session, failed.
+// AgentError reports whether the agent failed, rather than the session's work.
 func (e Ending) AgentError() bool {
 	switch e {
 	case RateLimited, Overloaded, Network, AuthFailed, Billing, PromptTooLong, MCPFailed, NoWork:
@@ -167,24 +172,24 @@ func (e Ending) AgentError() bool {
 
 // Outcomes of a session.
 const (
-	OutcomeSuccess = "success" // done was accepted, or partial left something behind
-	OutcomeFailure = "failure" // everything else that is not a timeout
-	OutcomeTimeout = "timeout" // a limit of the session ended it
+	OutcomeSuccess = "success" // done was accepted, or partial left changes behind
+	OutcomeFailure = "failure" // anything else but a timeout
+	OutcomeTimeout = "timeout" // it reached a limit of the session
 )
 
-// Tokens are what a session used, from the agent's own report.
+// Tokens is a session's usage, as the agent reported it.
 type Tokens struct {
 	Input         int64 `json:"input"`
 	Output        int64 `json:"output"`
 	CacheRead     int64 `json:"cache_read"`
 	CacheCreation int64 `json:"cache_creation"`
-	ContextWindow int64 `json:"context_window"` // of the model, 0 if not reported
+	ContextWindow int64 `json:"context_window"` // the model's context size; 0 if not reported
 }
 
-// Sum is all of them.
+// Sum returns the total of input, output and cache tokens.
 func (t Tokens) Sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheCreation }
 
-// A FileChange is a file that differs between a session's start and its end.
+// A FileChange is a file that differs between the start and the end of a session.
 type FileChange struct {
 	Path    string `json:"path"` // slash-separated, relative to the project's root
 	Added   int    `json:"added"`
@@ -192,7 +197,7 @@ type FileChange struct {
 	Status  string `json:"status"` // "added", "modified", "deleted" or "renamed"
 }
 
-// A Check is one verification command and what came of it.
+// A Check is one verification command and its result.
 type Check struct {
 	Command string  `json:"command"`
 	Exit    int     `json:"exit"` // -1 if it was stopped or could not be started
@@ -202,8 +207,8 @@ type Check struct {
 	Error   string  `json:"error"` // why it was stopped or could not be started
 
 	// Tests by name, where the command reported them (go test -json, JUnit XML):
-	Failures []string `json:"failures,omitempty"` // those that fail and did not before the task was begun
-	Excused  []string `json:"excused,omitempty"`  // those that fail and did so before (decision 1)
+	Failures []string `json:"failures,omitempty"` // fail now, but did not before the task began
+	Excused  []string `json:"excused,omitempty"`  // fail now, and did before the task began (decision 1)
 }
 
 // Green reports whether all checks passed.
@@ -211,22 +216,22 @@ func Green(checks []Check) bool {
 	return !slices.ContainsFunc(checks, func(c Check) bool { return !c.Passed })
 }
 
-// A Session is one run of the agent on one task.
+// A Session is one run of an agent on one task.
 type Session struct {
 	ID          string        `json:"id"` // a UUID, also the agent's own session id
 	TaskID      int64         `json:"task_id"`
-	Attempt     int           `json:"attempt"` // counts from 1 per task, every session included
+	Attempt     int           `json:"attempt"` // counts from 1 per task and includes every session
 	Origin      string        `json:"origin"`  // "loop" or "human"
 	State       Phase         `json:"current_state"`
 	History     []PhaseChange `json:"state_history"`
 	Ending      Ending        `json:"ending"` // "" while it runs
 	Outcome     string        `json:"outcome"`
-	Reason      string        `json:"outcome_reason"` // one sentence: why it ended as it did
+	Reason      string        `json:"outcome_reason"` // one sentence: why it ended this way
 	ClosingVerb Verb          `json:"closing_verb"`
 	StartedAt   Time          `json:"started_at"`
 	CompletedAt Time          `json:"completed_at"`
 	CostUSD     float64       `json:"cost_usd"`
-	CostKnown   bool          `json:"cost_known"` // false: cost_usd is what it was charged for want of a report
+	CostKnown   bool          `json:"cost_known"` // false: the agent reported no cost, and cost_usd is an estimate
 	Tokens      Tokens        `json:"tokens"`
 	Turns       int           `json:"turns"`
 	Files       []FileChange  `json:"files"`
@@ -234,52 +239,70 @@ type Session struct {
 	Verify      []Check       `json:"verify"`
 	Exit        *int          `json:"exit"` // the agent's exit status, null if it was killed or lost
 	Model       string        `json:"model"`
-	// the parts that are as they were before: "definitions", "files", "head", "work_tree"
+
+	Agent        string `json:"agent"`         // a name from ralph.yaml; "" if it was not one of ralph's agents
+	AgentVersion string `json:"agent_version"` // as its program reports it
+	// the parts that did not change: "definitions", "files", "head", "work_tree"
 	Unchanged  []string `json:"unchanged"`
-	LastWords  string   `json:"last_words"`  // what the agent said last
-	StderrTail string   `json:"stderr_tail"` // the end of its standard error
+	LastWords  string   `json:"last_words"`  // the agent's last words
+	StderrTail string   `json:"stderr_tail"` // the end of the agent's standard error
 	Denials    []string `json:"permission_denials"`
-	Leftovers  []string `json:"leftovers"` // processes that had to be killed after its end
-	// of the uncommitted files before it, for `ralph snapshot restore`; 0 if none was needed
+	Leftovers  []string `json:"leftovers"` // processes that had to be killed after it ended
+	// a snapshot of the files that were uncommitted at the start, for `ralph
+	// snapshot restore`; 0 if none was needed
 	SnapshotID int64    `json:"snapshot_id"`
-	Gone       []string `json:"gone"` // those of them that it removed
-	// what people have to know of it, in sentences: what it tried that is theirs to do, and what it
-	// changed that is theirs
+	Gone       []string `json:"gone"` // the files of that snapshot that the session removed
+	// sentences for people: what it tried or changed that is theirs alone
 	Notes    []string `json:"notes"`
 	RunID    int64    `json:"run_id"`
-	Decision string   `json:"decision"` // what the rules made of it, as JSON
-	// who claimed the task: an agent that pulls work by itself, or a person; "" for the loop
-	Worker string `json:"worker"`
-	Dir    string `json:"dir"` // the work tree; "" if that is not known
-	// another session worked there meanwhile: what changed may be that one's doing
-	Shared   bool      `json:"shared"`
-	Branch   string    `json:"branch"`   // of the work tree when a person claimed the task; "" if there was none
-	Progress *Progress `json:"progress"` // what a person's chat reported last; null if nothing
+	Decision string   `json:"-"` // the decision of the rules, as JSON; `ralph replay` shows it
+	// who claimed the task: an agent that pulls its own work, or a person; "" for the loop
+	Worker       string  `json:"worker"`
+	Dir          string  `json:"dir"`            // the work tree; "" if unknown
+	Lane         int     `json:"lane"`           // its lane in the run, from 1; 0 if unknown or not started by the loop
+	CostLimitUSD float64 `json:"cost_limit_usd"` // the most that it may spend
+	// another session worked there at the same time, so changes may be that session's
+	Shared        bool      `json:"shared"`
+	Change        *Change   `json:"-"`              // the change that it left in a slot, while it is being settled
+	Branch        string    `json:"branch"`         // checked out when a person claimed the task; "" if none
+	Progress      *Progress `json:"progress"`       // the last report of a person's chat; null if none
+	Checking      string    `json:"checking"`       // the command that is checking its done now, if it takes long
+	CheckingSince Time      `json:"checking_since"` // since when; null if nothing is being checked
+}
+
+// Verifies names the command that is checking the session's done, and for
+// how long; "" if no command is known to take long.
+func (s Session) Verifies(now Time) string {
+	if s.Checking == "" || !s.CompletedAt.IsZero() {
+		return ""
+	}
+	took := max(0, now.Sub(s.CheckingSince.Time)).Truncate(time.Second)
+	return fmt.Sprintf("verifying: %s, %s", s.Checking, took)
 }
 
 // The origins of sessions.
 const (
-	FromLoop  = "loop"  // ralph's own, and those of workers
-	FromHuman = "human" // a person's, who works with a chat
+	FromLoop  = "loop"  // a session of the loop or of a worker
+	FromHuman = "human" // a person's session, in a chat
 )
 
-// Progress is what a person's chat reports of its work (human, "MCP tools of this
-// profile"). Its JSON is what stands in session.json.
+// Progress is a report of a person's chat on its work (human, "MCP tools
+// of this profile"). session.json holds the same JSON.
 type Progress struct {
 	Iteration     int      `json:"iteration"`
 	FilesModified []string `json:"filesModified"`
-	TestsStatus   string   `json:"testsStatus"` // "unknown" if nothing is said
+	TestsStatus   string   `json:"testsStatus"` // "unknown" if not given
 	Notes         string   `json:"notes"`
 	Timestamp     Time     `json:"timestamp"`
 
-	// How full the model's context was, where the chat said so; 0 where it did not.
+	// How full the model's context is; 0 if the chat did not say.
 	TokensUsed  int64 `json:"tokensUsed,omitempty"`
 	TokensLimit int64 `json:"tokensLimit,omitempty"`
 }
 
-// CurrentSession is the session of those that are open that people mean who name
-// none: the run's, or else the only one that a worker has. What a person has claimed
-// is nobody else's to stop.
+// CurrentSession returns the open session that a command without a session
+// id means: the run's session, or else a worker's if there is only one. A
+// person's own session is never meant, as nobody else may stop it.
 func CurrentSession(open []Session) (s Session, ok bool) {
 	var workers []Session
 	for _, s := range open {

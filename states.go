@@ -2,17 +2,17 @@ package ralph
 
 import "slices"
 
-// A StateTime is how long sessions were in a phase.
+// A StateTime sums up the time that sessions spent in one phase.
 type StateTime struct {
 	State    Phase   `json:"state"`
-	Sessions int     `json:"sessions"` // that were in it
-	Seconds  float64 `json:"seconds"`  // in all
+	Sessions int     `json:"sessions"` // that entered it
+	Seconds  float64 `json:"seconds"`  // in total
 	Median   float64 `json:"median_seconds"`
 	Long     int     `json:"unusually_long"`
 	Failed   int     `json:"failed_here"` // sessions that failed or timed out while in it
 }
 
-// TimeInStates sums sessions up by state, in the order of the states.
+// TimeInStates sums up sessions by phase, in the order of the phases.
 func TimeInStates(list []Session, now Time) []StateTime {
 	times := map[Phase][]float64{}
 	long, failed := map[Phase]int{}, map[Phase]int{}

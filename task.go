@@ -12,12 +12,13 @@ import (
 // A Status says where a task stands (data model, "Task status").
 type Status string
 
-// The statuses. NeedsInput and Blocked are derived from what is open (see
-// [Waiting]); nothing else sets them.
+// The statuses. NeedsInput and Blocked are derived from open questions,
+// blockers and dependencies (see [Waiting]); nothing else sets them.
 const (
 	Proposed   Status = "proposed"    // an agent suggested it; a person decides
 	Pending    Status = "pending"     // waits for a session
 	InProgress Status = "in_progress" // a session or a person works on it
+	Merging    Status = "merging"     // done and verified; its change waits to be merged into the target branch
 	NeedsInput Status = "needs_input" // a blocking question is open
 	Blocked    Status = "blocked"     // a blocker or an unfinished dependency holds it back
 	Completed  Status = "completed"   // done, and the verification agreed
@@ -27,22 +28,24 @@ const (
 )
 
 // Statuses lists every status in the order in which people are shown them.
-var Statuses = []Status{Proposed, Pending, InProgress, NeedsInput, Blocked, Completed, Failed, Rejected, Cancelled}
+var Statuses = []Status{
+	Proposed, Pending, InProgress, Merging, NeedsInput, Blocked, Completed, Failed, Rejected, Cancelled,
+}
 
-// Ended reports whether no session will work on the task unless a person revives it.
+// Ended reports whether no session will work on the task unless a person reopens it.
 func (s Status) Ended() bool {
 	return s == Completed || s == Failed || s == Rejected || s == Cancelled
 }
 
-// Wanted reports whether sessions are to work on the task, now or once what holds it back
-// is settled.
+// Wanted reports whether sessions are to work on the task, now or once it is no longer held back.
 func (s Status) Wanted() bool { return s != Proposed && !s.Ended() }
 
-// statusLooks are the looks of tasks.
+// statusLooks has the look of each status.
 var statusLooks = map[Status]Look{
 	Proposed:   {"?", "Proposed", "teal"},
 	Pending:    {"○", "Pending", "gray"},
 	InProgress: {"▶", "In progress", "blue"},
+	Merging:    {"⇢", "Merging", "purple"},
 	NeedsInput: {"❓", "Needs input", "yellow"},
 	Blocked:    {"⊘", "Blocked", "orange"},
 	Completed:  {"✓", "Completed", "green"},
@@ -51,10 +54,10 @@ var statusLooks = map[Status]Look{
 	Cancelled:  {"–", "Cancelled", "gray"},
 }
 
-// Look is how tasks of the status are shown.
+// Look returns how tasks with this status are shown.
 func (s Status) Look() Look { return statusLooks[s] }
 
-// An Origin says who made a task or a learning.
+// An Origin says whether a person or an agent made a task or a learning.
 type Origin string
 
 // The origins of tasks and learnings.
@@ -63,17 +66,17 @@ const (
 	ByAgent Origin = "agent"
 )
 
-// Limits of what a task may hold.
+// Limits of a task's fields.
 const (
 	MaxTitle        = 500      // characters of a title
-	MaxText         = 64 << 10 // bytes of any one text that an agent or a person gives
+	MaxText         = 64 << 10 // bytes of any one text from an agent or a person
 	HighestPriority = 0        // goes first
 	LowestPriority  = 4        // goes last
-	DefaultPriority = 2        // where nothing is said
+	DefaultPriority = 2        // if none is given
 )
 
-// Named is what a thing in a list of people's is called: "question TASK-12", or
-// its kind alone where it is of no task.
+// Named names a thing in a person's list: "question TASK-12", or just its
+// kind if it belongs to no task.
 func Named(kind string, task int64) string {
 	if task == 0 {
 		return kind
@@ -81,19 +84,19 @@ func Named(kind string, task int64) string {
 	return fmt.Sprintf("%s TASK-%d", kind, task)
 }
 
-// A Task is one piece of work for an agent. Its JSON is what `task list --json`
-// prints of it; the fields without a JSON name are added by `task show`.
+// A Task is one piece of work for an agent. `task list --json` prints its
+// JSON; `task show` adds the fields that have no JSON name here.
 type Task struct {
 	ID           int64   `json:"id"`
 	Title        string  `json:"title"`
 	Status       Status  `json:"status"`
-	StatusReason string  `json:"status_reason"` // one line for people: why the status is what it is
+	StatusReason string  `json:"status_reason"` // one line for people: why the task has this status
 	Priority     int     `json:"priority"`      // 0 highest to 4 lowest
 	Feature      string  `json:"feature"`       // name, "" for none
 	Discipline   string  `json:"discipline"`    // name, "" for none
 	Origin       Origin  `json:"origin"`
 	DependsOn    []int64 `json:"depends_on"` // ids, ascending
-	Attempts     int     `json:"attempts"`   // sessions that counted; agent errors, interruptions and losses do not
+	Attempts     int     `json:"attempts"`   // sessions that counted: agent errors, interruptions and losses do not
 	StuckCount   int     `json:"stuck_count"`
 	Created      Time    `json:"created"`
 	Updated      Time    `json:"updated"`
@@ -102,26 +105,28 @@ type Task struct {
 	Description    string   `json:"-"`
 	Acceptance     []string `json:"-"` // criteria in words
 	Verify         []string `json:"-"` // shell commands that must exit 0
-	Model          string   `json:"-"` // "" leaves the choice to the discipline and the configuration
-	ExternalID     string   `json:"-"` // its id where it was imported from, as it is there
-	ExternalSource string   `json:"-"` // where that is: "beads", "prd.json/ralph/login"; one id may be in several
+	Files          []string `json:"-"` // globs of the files it may touch, a hint for scheduling; empty if unknown
+	Model          string   `json:"-"` // "" leaves the choice to the discipline, then to the configuration
+	Agent          string   `json:"-"` // a name from ralph.yaml; "" leaves the choice as for Model
+	ExternalID     string   `json:"-"` // its id in the tool it was imported from
+	ExternalSource string   `json:"-"` // that tool: "beads", "prd.json/ralph/login"; one id may exist in several
+	Bounces        int      `json:"-"` // how often its change bounced since the last new information
 	VerifyFailures int      `json:"-"` // refused claims since the last new information
-	PromptTooLong  int      `json:"-"` // sessions in a row whose prompt the agent could not take
-	LostCount      int      `json:"-"` // sessions in a row that were lost
-	NotBefore      Time     `json:"-"` // when it is tried again after those; zero is now
-	ClaimedBy      string   `json:"-"` // who works on it: a session's id, or "" for nobody
+	PromptTooLong  int      `json:"-"` // consecutive sessions whose prompt was too long for the agent
+	LostCount      int      `json:"-"` // consecutive sessions that were lost
+	NotBefore      Time     `json:"-"` // no retry before this time, after lost sessions; zero is now
+	ClaimedBy      string   `json:"-"` // the id of the session that works on it; "" for none
 }
 
-// A Change is what an edit made of one field of a task: texts, numbers or lists.
-type Change struct {
+// An Edit is the old and the new value of one field: a text, a number or a list.
+type Edit struct {
 	Before any `json:"before"`
 	After  any `json:"after"`
 }
 
-// Changes are the fields that differ between a task before an edit and after it, by
-// their names in JSON.
-func Changes(before, after Task) map[string]Change {
-	changes := map[string]Change{}
+// Changes returns the fields that differ before and after an edit, by their JSON names.
+func Changes(before, after Task) map[string]Edit {
+	changes := map[string]Edit{}
 	for name, field := range map[string]func(t Task) any{
 		"title":       func(t Task) any { return t.Title },
 		"description": func(t Task) any { return t.Description },
@@ -129,20 +134,22 @@ func Changes(before, after Task) map[string]Change {
 		"discipline":  func(t Task) any { return t.Discipline },
 		"priority":    func(t Task) any { return t.Priority },
 		"model":       func(t Task) any { return t.Model },
+		"agent":       func(t Task) any { return t.Agent },
 		"acceptance":  func(t Task) any { return append([]string{}, t.Acceptance...) },
 		"verify":      func(t Task) any { return append([]string{}, t.Verify...) },
+		"files":       func(t Task) any { return append([]string{}, t.Files...) },
 	} {
-		if c := (Change{field(before), field(after)}); !reflect.DeepEqual(c.Before, c.After) {
+		if c := (Edit{field(before), field(after)}); !reflect.DeepEqual(c.Before, c.After) {
 			changes[name] = c
 		}
 	}
 	return changes
 }
 
-// NewContract reports whether a change of a task ends the session that works on it, which
-// has begun with something else. An agent's ends if anything is changed that the task asks
-// for. A person's goes on, as people change both, unless criteria or verification are
-// amended: that is the outcome of a discussion, not of their own edit.
+// NewContract reports whether an edit to a task ends the session that works on it, because the
+// session began with other terms. An agent's session ends if anything it was asked to do
+// changed. A person's session goes on, since people edit both, unless an amendment changed the
+// criteria or the verification: that is the outcome of a discussion, not the person's own edit.
 func NewContract(before, after Task, person, amended bool) bool {
 	if person && !amended {
 		return false
@@ -155,7 +162,7 @@ func NewContract(before, after Task, person, amended bool) bool {
 	return slices.ContainsFunc(asked, func(name string) bool { _, ok := changed[name]; return ok })
 }
 
-// ParseTaskID reads "12", "#12" or "TASK-12" (command line).
+// ParseTaskID parses "12", "#12" or "TASK-12" (command line).
 func ParseTaskID(s string) (int64, error) {
 	t := strings.TrimPrefix(strings.TrimSpace(s), "#")
 	if len(t) > 5 && strings.EqualFold(t[:5], "task-") {
@@ -169,8 +176,8 @@ func ParseTaskID(s string) (int64, error) {
 	return id, nil
 }
 
-// CheckTitle reports why s cannot be a title: blank, too long, more than one
-// line, or not UTF-8. The field is what the caller calls it.
+// CheckTitle returns why s cannot be a title: blank, too long, more than
+// one line, or not UTF-8. Field is the name of the input.
 func CheckTitle(field, s string) error {
 	switch {
 	case !utf8.ValidString(s):
@@ -187,8 +194,8 @@ func CheckTitle(field, s string) error {
 	return nil
 }
 
-// CheckText reports why s cannot be stored as text: not UTF-8, a NUL byte, or
-// longer than [MaxText]. Required text must also not be blank.
+// CheckText returns why s cannot be stored as text: not UTF-8, a NUL byte,
+// longer than [MaxText], or blank although required.
 func CheckText(field, s string, required bool) error {
 	switch {
 	case !utf8.ValidString(s):
@@ -203,7 +210,7 @@ func CheckText(field, s string, required bool) error {
 	return nil
 }
 
-// CheckPriority reports why p is no priority.
+// CheckPriority returns why p is not a priority.
 func CheckPriority(field string, p int) error {
 	if p < HighestPriority || p > LowestPriority {
 		return &FieldError{Field: field, Problem: fmt.Sprintf("must be a number from %d (highest) to %d (lowest), not %d",
@@ -212,7 +219,7 @@ func CheckPriority(field string, p int) error {
 	return nil
 }
 
-// A Mover is who changes a task's status.
+// A Mover is what changes a task's status.
 type Mover string
 
 // The movers.
@@ -220,9 +227,10 @@ const (
 	Person  Mover = "person"  // by a command or a page
 	Loop    Mover = "loop"    // when it starts, recovers or releases a session
 	Verdict Mover = "verdict" // the decision after a session
-	Derived Mover = "derived" // follows from what is open, see [Waiting]
+	Lander  Mover = "merge"   // the outcome of a change in the merge queue
+	Derived Mover = "derived" // follows from open questions, blockers and dependencies, see [Waiting]
 
-	Importer Mover = "import" // `ralph import`, for what has ended where it comes from
+	Importer Mover = "import" // `ralph import`, for tasks that have ended in the other tool
 )
 
 // A Move is one allowed change of a task's status.
@@ -237,9 +245,8 @@ const (
 	heldOrLost = "a blocker or an unfinished dependency is open, or five of its sessions in a row were lost"
 )
 
-// Moves is every change of status that there is. Nothing else in ralph knows
-// the rules: the store refuses what is not here, and docs/task-status.md is
-// generated from it.
+// Moves lists every allowed change of status. No other code knows these rules: the
+// store refuses anything else, and docs/task-status.md is generated from this table.
 var Moves = []Move{
 	{Proposed, Pending, Person, "the suggestion is approved (or auto-approved)"},
 	{Proposed, Rejected, Person, "the suggestion is refused"},
@@ -252,6 +259,7 @@ var Moves = []Move{
 	{Pending, Failed, Loop, "its turn comes and its attempts are used up"},
 
 	{InProgress, Completed, Verdict, "done, and the verification agreed or there is none"},
+	{InProgress, Merging, Verdict, "the same in a slot: its change waits to be merged"},
 	{InProgress, Pending, Verdict, "partial, stuck or a refused done: it is tried again"},
 	{InProgress, Failed, Verdict, tooOften},
 	{InProgress, NeedsInput, Verdict, "a blocking question is open"},
@@ -259,8 +267,18 @@ var Moves = []Move{
 	{InProgress, Pending, Loop, "its session was interrupted or lost"},
 	{InProgress, Cancelled, Person, "the task is called off; its session is stopped first"},
 
+	{Merging, Completed, Lander, "the change is in the target branch, and verified there"},
+	{Merging, Pending, Lander, "the change conflicts, or is refused once merged: it bounces"},
+	{Merging, NeedsInput, Lander, "merged, it changes protected files"},
+	{Merging, Blocked, Lander, "the target branch is gone, or it bounced too often"},
+	{Merging, Pending, Person, "what the task asks for was changed, or `ralph merge drop`"},
+	{Merging, Cancelled, Person, "the task is called off (refused while the change is landing)"},
+	{Pending, Merging, Person, "`ralph merge retry`: the change is tried again as it is"},
+	{Blocked, Merging, Person, "`ralph merge retry`: the change is tried again as it is"},
+
 	{NeedsInput, Pending, Derived, "the last open question is answered"},
-	{NeedsInput, Completed, Person, "`ralph resolve --approve`: a verified done may change protected files"},
+	{NeedsInput, Completed, Person, "`ralph approve`: a verified done may change protected files"},
+	{NeedsInput, Merging, Person, "the same, of a change that was made in a slot"},
 	{NeedsInput, Blocked, Derived, "the last open question is answered and a blocker is left"},
 	{NeedsInput, Cancelled, Person, "the task is called off"},
 
@@ -288,8 +306,8 @@ var Moves = []Move{
 	{Blocked, Rejected, Importer, "it is rejected where it was imported from"},
 }
 
-// CanMove reports whether by may change a task's status from one to the other.
-// Staying is always possible.
+// CanMove reports whether by may change a task's status from one to the
+// other. Keeping the status is always allowed.
 func CanMove(from, to Status, by Mover) bool {
 	if from == to {
 		return true
@@ -302,9 +320,8 @@ func CanMove(from, to Status, by Mover) bool {
 	return false
 }
 
-// Waiting is the status of a task that is neither worked on nor ended, derived
-// from what is open (pipeline rule 5): questions first, then blockers and
-// dependencies, then the queue.
+// Waiting returns the status of a task that is neither worked on nor ended (pipeline
+// rule 5): open questions come first, then blockers and dependencies, then the queue.
 func Waiting(openQuestions, openBlockers, unfinishedDependencies int) Status {
 	switch {
 	case openQuestions > 0:

@@ -11,8 +11,8 @@ func TestWhichChangesEndASession(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*ralph.Task)
-		agents bool // it ends an agent's
-		people bool // and a person's, if it is amended
+		agents bool // ends an agent's session
+		people bool // ends a person's session, if it is an amendment
 	}{
 		{"nothing", func(*ralph.Task) {}, false, false},
 		{"the title", func(t *ralph.Task) { t.Title = "B" }, true, false},

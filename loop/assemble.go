@@ -12,31 +12,35 @@ import (
 
 	"ralph"
 	"ralph/internal/bm25"
+	"ralph/loop/agent"
 	"ralph/loop/check"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// reasonsShown is how many earlier stuck sessions are told of.
+// reasonsShown is the number of earlier stuck sessions that a prompt mentions.
 const reasonsShown = 5
 
-// Prompts say how the loop's prompts are made.
+// Prompts configures how the loop builds prompts.
 type Prompts struct {
-	Tokens      int    // the budget of one
-	ToolPrefix  string // how the agent sees ralph's tools
-	StateTool   string // the one by which it reports its phases
-	CommentTool string // the one by which it comments on its task
-	AmendTool   string // and the one by which it proposes changes of it
+	Tokens int // the budget of one prompt
 
-	Template *prompt.Template // of the project; nil for ralph's own
+	// The names of ralph's tools for reporting phases, commenting on the task
+	// and proposing amendments; "" for none.
+	StateTool, CommentTool, AmendTool string
+
+	Template *prompt.Template // the project's template; nil for ralph's own
 }
 
-// BuildPrompt is what the next session of a task would be told. The same
-// database and the same configuration give the same bytes, with the same uncommitted
-// files that are not the session's to commit.
+// BuildPrompt returns the prompt of a task's next session. It depends only on the database,
+// the configuration and strange: the uncommitted files that are not the session's to commit.
 func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task, strange ...string) (prompt.Prompt, error) {
-	d, err := l.promptData(tx, t)
+	c, err := l.who(tx, t)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	d, err := l.promptData(tx, t, c.Agent)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
@@ -45,7 +49,7 @@ func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task, strange ...string) (promp
 	return built, built.Err
 }
 
-// ChatPrompt is what a person who has claimed a task gives to a chat.
+// ChatPrompt returns the prompt that a person who has claimed a task gives to a chat.
 func (l *Loop) ChatPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 	d, err := l.ChatData(tx, t)
 	if err != nil {
@@ -54,14 +58,14 @@ func (l *Loop) ChatPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 	return prompt.Build(d), nil
 }
 
-// ChatData is what [Loop.ChatPrompt] is made of.
+// ChatData returns the data for [Loop.ChatPrompt].
 func (l *Loop) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
-	d, err := l.promptData(tx, t)
+	d, err := l.promptData(tx, t, nil)
 	d.Chat, d.Template = true, nil
 	if err != nil || t.ClaimedBy == "" {
 		return d, err
 	}
-	// Another chat on the same claim goes on where the one before stood.
+	// A new chat on the same claim continues where the last one stood.
 	s, err := tx.Session(t.ClaimedBy)
 	if err != nil || s.Origin != ralph.FromHuman {
 		return d, err
@@ -81,12 +85,13 @@ func (l *Loop) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
 	return d, nil
 }
 
-func (l *Loop) promptData(tx *store.Tx, t ralph.Task) (d prompt.Data, err error) {
-	// Each retry after "prompt is too long" has half the budget of the one before.
-	p := l.Prompts
+func (l *Loop) promptData(tx *store.Tx, t ralph.Task, works agent.Agent) (d prompt.Data, err error) {
+	// Each retry after "prompt is too long" halves the budget.
+	p, tools := l.Prompts, agent.ProfileOf(works)
 	d = prompt.Data{
-		ToolPrefix: p.ToolPrefix, StateTool: p.StateTool, CommentTool: p.CommentTool, AmendTool: p.AmendTool,
-		Template: p.Template, Project: filepath.Base(l.Place.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
+		ToolPrefix: tools.SignalPrefix(), StateTool: tools.Tool(p.StateTool), CommentTool: tools.Tool(p.CommentTool),
+		AmendTool: tools.Tool(p.AmendTool),
+		Template:  p.Template, Project: filepath.Base(l.Place.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
 	}
 	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{
 		l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline,
@@ -120,7 +125,7 @@ func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) 
 	return err
 }
 
-// failedBefore tells of a command that failed before the task was begun.
+// failedBefore describes a command that failed before the task began.
 func failedBefore(b check.Outcome, strict bool) prompt.FailedBefore {
 	f := prompt.FailedBefore{Command: b.Check.Command, Left: b.Left}
 	if b.Tests != nil {
@@ -148,12 +153,10 @@ func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err err
 	return err
 }
 
-// learningsShown is how many learnings of a scope a prompt may show: more than
-// any budget has room for.
+// learningsShown is the most learnings of a scope in a prompt, more than any budget has room for.
 const learningsShown = 1000
 
-// fitting are the learnings of a scope that fit the task best, those that are stale
-// last.
+// fitting returns the learnings of a scope that fit the task best, stale ones last.
 func (l *Loop) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Data) ([]ralph.Learning, error) {
 	all, err := tx.Candidates(t, scope)
 	if err != nil {
@@ -171,8 +174,8 @@ func (l *Loop) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Data)
 	return l.sink(list), nil
 }
 
-// rank puts what is pinned or written by people first, and then what fits the task.
-// The order among what fits alike stays: seen often, seen lately.
+// rank puts learnings that are pinned or written by people first, then orders
+// by fit. Equal ones keep their order: seen often, then seen recently.
 func rank(t ralph.Task, all []store.Candidate) []int64 {
 	terms := make([]string, len(all))
 	for i, c := range all {
@@ -196,7 +199,7 @@ func rank(t ralph.Task, all []store.Candidate) []int64 {
 	return ids
 }
 
-// sink puts stale learnings behind the others.
+// sink moves stale learnings to the end.
 func (l *Loop) sink(list []ralph.Learning) []ralph.Learning {
 	var newest ralph.Time
 	for _, k := range list {
@@ -215,8 +218,8 @@ func (l *Loop) sink(list []ralph.Learning) []ralph.Learning {
 	return append(fresh, stale...)
 }
 
-// Gone is the first file that a learning names and that is not in the project; ""
-// if there is none.
+// Gone returns the first file that a learning names and that the project
+// lacks; "" if there is none.
 func Gone(dir string, k ralph.Learning) string {
 	for _, f := range k.Files() {
 		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(f))); errors.Is(err, fs.ErrNotExist) {
@@ -261,8 +264,7 @@ func addAnswers(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	return nil
 }
 
-// addContinuation tells where the last session stood: its own words where it
-// closed with a signal, and what refused its done.
+// addContinuation adds where the last session stood: its closing signal and what refused its done.
 func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	began, err := tx.LastSessionStart(t.ID)
 	if err != nil || began.IsZero() {
@@ -296,7 +298,7 @@ func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	return addStuck(tx, t, d)
 }
 
-// addStuck tells why the latest sessions got no further.
+// addStuck adds why the latest sessions got stuck.
 func addStuck(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	if t.StuckCount == 0 {
 		return nil
@@ -309,7 +311,7 @@ func addStuck(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	return err
 }
 
-// addCheckpoint tells where the last session stood if it was cut off.
+// addCheckpoint adds where the last session stood if it was cut off.
 func addCheckpoint(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	s, c, ok, err := tx.Interrupted(t.ID)
 	if err != nil || !ok {
@@ -321,7 +323,7 @@ func addCheckpoint(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	return nil
 }
 
-// tested is what a session reported last of its tests.
+// tested returns the test results that a session last reported.
 func tested(s ralph.Session) string {
 	if s.Progress != nil && s.Progress.TestsStatus != "unknown" {
 		return s.Progress.TestsStatus
@@ -342,7 +344,7 @@ func tested(s ralph.Session) string {
 	return ""
 }
 
-// author is the name under which a task's sessions speak.
+// author returns the name that a task's sessions speak under.
 func author(t ralph.Task) string {
 	if t.Discipline != "" {
 		return t.Discipline
@@ -369,8 +371,8 @@ func addTimeline(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
 	return err
 }
 
-// newTo reports whether a person said something, or decided on it, that a task's last
-// session was not told. One that did nothing, such as a crashed one, is passed over.
+// newTo reports whether a person wrote or resolved the comment without the task's last session
+// being told. Sessions that did nothing, such as crashed ones, do not count as the last.
 func newTo(last ralph.Session, c ralph.Comment) bool {
 	since := func(t ralph.Time) bool { return !t.IsZero() && !t.Before(last.StartedAt.Time) }
 	told := !c.Delivered.IsZero() && !c.Delivered.After(last.CompletedAt.Time)

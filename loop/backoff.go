@@ -1,49 +1,51 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph"
+	"ralph/loop/agent"
+	"ralph/loop/session"
 	"ralph/store"
 )
 
-// Backoff says how long an agent that cannot work now is left alone.
+// Backoff says how long to wait for an agent that cannot work now.
 type Backoff struct {
 	Initial time.Duration // after the first error
 	Max     time.Duration // at most
 	Tries   int           // errors in a row after which the run ends
 }
 
-// longestReset is how far ahead a reset time is believed: the longest usage
-// window is a week.
+// longestReset is the farthest believable reset time: the longest usage window is a week.
 const longestReset = 8 * 24 * time.Hour
 
-// A pause is what an agent error leads to: a wait, or the end of the run.
+// A pause is the consequence of an agent error: a wait, or the end of the run.
 type pause struct {
 	until  time.Time
 	reason string
 	end    *end
 }
 
-// afterError decides what an agent error leads to (pipeline, "Agent errors").
-// failures counts the errors in a row that were waited for, this one included;
-// repeats counts those of this class; jitter is between 0 and 1.
+// afterError decides the consequence of an agent error (pipeline, "Agent errors"). Failures
+// is the number of agent errors in a row, this one included, repeats the number of those
+// with this ending. Others says that another agent may stand in. Jitter is between 0 and 1.
 func afterError(
-	report agent.Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64,
+	report agent.Report, failures, repeats int, others, noWait bool, b Backoff, now time.Time, jitter float64,
 ) pause {
 	stop := func(format string, args ...any) pause {
 		return pause{end: &end{ralph.ExitAgent, fmt.Sprintf(format, args...)}}
 	}
 	switch report.Ending {
-	case ralph.AuthFailed:
-		return stop("the agent's credentials were refused: %s", report.Reason)
-	case ralph.Billing:
-		return stop("the agent's account has no credit: %s", report.Reason)
+	case ralph.AuthFailed, ralph.Billing:
+		if !others {
+			return stop("%s: %s", unusableWhy[report.Ending], report.Reason)
+		}
+		failures = math.MaxInt // wait as long as possible
 	case ralph.MCPFailed:
 		if repeats < 2 {
 			return pause{}
@@ -58,11 +60,12 @@ func afterError(
 	default:
 		return pause{}
 	}
-	what := map[ralph.Ending]string{
+	what := cmp.Or(unusableWhy[report.Ending], map[ralph.Ending]string{
 		ralph.RateLimited: "rate limit", ralph.Overloaded: "the service is overloaded",
-		ralph.Network: "the service was not reached",
-	}[report.Ending]
-	if !noWait && report.Ending != ralph.RateLimited && failures > b.Tries {
+		ralph.Network: "the service could not be reached",
+	}[report.Ending])
+	instead := others && fallsBack(report.Ending)
+	if !noWait && !instead && report.Ending != ralph.RateLimited && failures > b.Tries {
 		return stop("%s, %d times in a row: %s", what, failures, report.Reason)
 	}
 	wait := b.Max
@@ -70,47 +73,75 @@ func afterError(
 		wait = min(b.Max, b.Initial<<shift)
 	}
 	until := now.Add(wait/2 + time.Duration(jitter*float64(wait/2)))
-	// A reset time that has passed already was not the whole truth.
+	// A reset time in the past cannot be right.
 	if r := report.ResetAt; r.After(now) && r.Before(now.Add(longestReset)) {
 		until = r.Add(time.Second)
 	}
 	p := pause{until: until, reason: what + ": " + report.Reason}
-	if noWait {
+	if noWait && !instead {
 		p.end = &end{ralph.ExitAgent, p.reason + ", and --no-wait"}
 	}
 	return p
 }
 
-// afterAgent notes what a session tells of the agent, for this run and the next.
-func (r *runner) afterAgent(ctx context.Context, report agent.Report) error {
-	if report.Ending == r.last {
+// unusableWhy describes the endings that only people can fix.
+var unusableWhy = map[ralph.Ending]string{
+	ralph.AuthFailed: "the agent's credentials were refused", ralph.Billing: "the agent's account has no credit",
+}
+
+// afterAgent records what a session says about its agent, for this run and later
+// ones. A session that began before the agent's last failure says nothing new.
+func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agent.Report) error {
+	name := s.Row.Agent
+	known := s.Row.StartedAt.Before(r.failed[name])
+	switch last := (lastEnding{name, report.Ending}); {
+	case known:
+	case last == r.last:
 		r.repeats++
-	} else {
-		r.last, r.repeats = report.Ending, 1
+	default:
+		r.last, r.repeats = last, 1
 	}
 	var p pause
 	err := r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		state, err := tx.AgentState()
+		states, err := tx.AgentStates()
 		if err != nil {
 			return err
 		}
+		state := store.AgentState{Agent: name}
+		for _, s := range states {
+			if s.Agent == name {
+				state = s
+			}
+		}
 		for _, w := range report.Usage {
+			w.Agent = name
 			if err := tx.KeepUsage(w); err != nil {
 				return err
 			}
 		}
+		if known {
+			return nil
+		}
 		if !report.Ending.AgentError() {
-			if report.Ending == ralph.Interrupted || report.Ending == ralph.Lost || state == (store.AgentState{}) {
+			if report.Ending == ralph.Interrupted || report.Ending == ralph.Lost || state.Failures == 0 {
 				return nil
 			}
-			return tx.SetAgentState(store.AgentState{})
+			return tx.SetAgentState(store.AgentState{Agent: name})
 		}
-		p = afterError(report, state.Failures+1, r.repeats, r.NoWait, r.Backoff, time.Now(), rand.Float64())
+		now := time.Now()
+		r.failed[name] = ralph.At(now).Time
+		_, d, err := tasked(tx, s.Row.TaskID)
+		if err != nil {
+			return err
+		}
+		others := standIns(r.Agents.order(s.Task, d), name, states, now)
+		p = afterError(report, state.Failures+1, r.repeats, others, r.NoWait, r.Backoff, now, rand.Float64())
 		if p.until.IsZero() {
 			return nil
 		}
-		state = store.AgentState{WaitUntil: ralph.At(p.until), Reason: p.reason, Failures: state.Failures + 1}
-		return tx.SetAgentState(state)
+		return tx.SetAgentState(store.AgentState{
+			Agent: name, WaitUntil: ralph.At(p.until), Reason: p.reason, Ending: report.Ending, Failures: state.Failures + 1,
+		})
 	})
 	if err == nil && p.end != nil {
 		return p.end
@@ -118,26 +149,27 @@ func (r *runner) afterAgent(ctx context.Context, report agent.Report) error {
 	return err
 }
 
-// waitForAgent waits as long as the database says that no session should start,
-// this run's word or an earlier one's.
-func (r *runner) waitForAgent(ctx context.Context) error {
-	now := time.Now()
-	state, err := store.Read(ctx, r.Store, func(tx *store.Tx) (store.AgentState, error) {
-		state, err := tx.AgentState()
+// lastEnding is an agent and how its last session ended.
+type lastEnding struct {
+	agent  string
+	ending ralph.Ending
+}
+
+// waitForAgent waits while none of the agents that may work on the task can,
+// according to the database, which also has the errors of earlier runs.
+func (r *runner) waitForAgent(ctx context.Context, task int64) error {
+	its, err := store.Read(ctx, r.Store, func(tx *store.Tx) (turn, error) {
+		t, d, err := tasked(tx, task)
 		if err != nil {
-			return state, err
+			return turn{}, err
 		}
-		windows, err := tx.UsageWindows()
-		if until, why := usedUp(windows, r.Limits.Usage, now); until.After(state.WaitUntil.Time) {
-			state.WaitUntil, state.Reason = ralph.At(until), why
-		}
-		return state, err
+		return r.works(tx, t, d)
 	})
 	switch {
-	case err != nil || !state.WaitUntil.After(now):
+	case err != nil || its.until.IsZero():
 		return err
 	case r.NoWait:
-		return &end{ralph.ExitAgent, fmt.Sprintf("no session before %s, and --no-wait: %s", state.WaitUntil, state.Reason)}
+		return &end{ralph.ExitAgent, fmt.Sprintf("no session before %s, and --no-wait: %s", ralph.At(its.until), its.why)}
 	}
-	return r.wait(ctx, state.Reason, state.WaitUntil.Time)
+	return r.wait(ctx, its.why, its.until)
 }

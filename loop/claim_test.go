@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ import (
 	"ralph/store"
 )
 
-// A workshop is a database whose clock stands still until it is moved.
+// A workshop is a database whose clock only moves when told to.
 type workshop struct {
 	t      *testing.T
 	db     *store.DB
@@ -47,13 +48,13 @@ func newWorkshop(t *testing.T) *workshop {
 	return b
 }
 
-// tree is a loop in a work tree of its own that shares the queue.
+// tree returns a loop in a work tree of its own that shares the queue.
 func (b *workshop) tree(verify ...string) *loop.Loop {
 	b.t.Helper()
 	return b.at(b.t.TempDir(), verify...)
 }
 
-// at is a loop that works in a folder.
+// at returns a loop that works in a folder.
 func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 	b.t.Helper()
 	tree, err := worktree.Open(b.t.Context(), dir)
@@ -66,7 +67,7 @@ func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 		Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
 		Check:   check.Rules{Commands: verify, Timeout: 10 * time.Minute, Env: os.Environ()},
 		Session: session.Limits{Retries: 2},
-		Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: "x_"},
+		Prompts: loop.Prompts{Tokens: 24_000},
 	}
 }
 
@@ -97,7 +98,7 @@ func (b *workshop) claim(l *loop.Loop, id int64, worker string) *session.Claim {
 
 func (b *workshop) say(c *session.Claim, p signals.Payload) {
 	b.t.Helper()
-	if _, err := b.db.Say(b.t.Context(), c.TaskID(), c.SessionID(), "w", "", p); err != nil {
+	if _, err := b.db.Say(b.t.Context(), c.TaskID(), c.SessionID(), "w", p); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -114,8 +115,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// A claim that was refused where its worker is must not hold because somebody
-// else, in whose work tree the checks pass, settles it.
+// A claim that was refused in its worker's work tree must not be accepted
+// because somebody with another work tree settles it.
 func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
 	b := newWorkshop(t)
 	here, elsewhere := b.tree("test ! -e broken"), b.tree("test ! -e broken")
@@ -150,7 +151,7 @@ func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
 	}
 }
 
-// In its own work tree it is judged, as a lost session of the loop is (decision 3).
+// In its own work tree it is judged, like a lost session of the loop (decision 3).
 func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree("test -e made")
@@ -167,14 +168,14 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	}
 }
 
-// blocker is a command that says when it runs and ends when it is told to; a
-// second one meanwhile fails at once.
+// blocker is a command that reports when it runs and ends on request. A
+// second one at the same time fails at once.
 func blocker(dir string) (command string, running, proceed string) {
 	running, proceed = filepath.Join(dir, "running"), filepath.Join(dir, "proceed")
 	return "[ ! -e " + running + " ] || exit 1; echo > " + running + "; while [ ! -e " + proceed + " ]; do sleep 0.01; done", running, proceed
 }
 
-// until waits for something that another goroutine or process does.
+// until waits for something done by another goroutine or process.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -190,7 +191,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// What ralph itself takes for checking is not taken off the worker's lease (decision 18).
+// The time of ralph's own checks does not count against the worker's lease (decision 18).
 func TestALeaseLastsForTheVerification(t *testing.T) {
 	b := newWorkshop(t)
 	marks := t.TempDir()
@@ -221,8 +222,8 @@ func TestALeaseLastsForTheVerification(t *testing.T) {
 	}
 }
 
-// A worker whose task is amended while its done is checked is told so: the done does
-// not count, and the next session is told why (decision 3).
+// A worker is told if its task is amended during the check of its done:
+// the done does not count, and the next session is told why (decision 3).
 func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 	b := newWorkshop(t)
 	marks := t.TempDir()
@@ -266,7 +267,7 @@ func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 	}
 }
 
-// A worker that calls while somebody settles its lapsed claim keeps it.
+// A worker that calls while somebody settles its lapsed claim keeps the claim.
 func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	b := newWorkshop(t)
 	marks := t.TempDir()
@@ -319,8 +320,8 @@ func TestReleasingTellsWhatBecomesOfTheTask(t *testing.T) {
 	}
 }
 
-// A worker's task has a baseline as the loop's has, or tests that failed before
-// would be held against it (decision 1).
+// A worker's task has a baseline like the loop's, or earlier test failures
+// would count against it (decision 1).
 func TestAClaimTakesTheBaseline(t *testing.T) {
 	b := newWorkshop(t)
 	const red = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
@@ -344,13 +345,54 @@ func TestATaskWhoseAttemptsAreUsedUpIsNotHandedOut(t *testing.T) {
 	if _, _, err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.Limits.Attempts = 1 // lowered meanwhile
+	l.Limits.Attempts = 1 // lowered in the meantime
 	next, ok, err := l.Next(t.Context())
 	if err != nil || !ok || next.ID != fresh {
 		t.Errorf("got TASK-%d, %t, %v", next.ID, ok, err)
 	}
 	if task := b.task(spent); task.Status != ralph.Failed {
 		t.Errorf("got %s", task.Status)
+	}
+}
+
+// TestATaskWhoseAttemptsAreUsedUpInARun is named at the end of the run. A
+// task that has ended is left alone.
+func TestATaskWhoseAttemptsAreUsedUpInARun(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		fails  bool // the database fails when the task is to fail
+		say    signals.Payload
+		only   bool
+		exit   int
+		reason string
+		want   ralph.Status
+	}{
+		{"it fails", false, halt, false, ralph.ExitFailed, "failed: TASK-1", ralph.Failed},
+		{"a run for it alone", false, halt, true, ralph.ExitFailed, "failed: TASK-1", ralph.Failed},
+		{"a run for one that is completed", false, finish, true, ralph.ExitOK, "", ralph.Completed},
+		{"which cannot be recorded", true, halt, false, ralph.ExitFailure, "the disk is full", ralph.Pending},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree()
+			id := b.add(ralph.Task{Title: "A"})
+			answer := map[bool]string{true: "over"}[tt.want == ralph.Completed]
+			b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: tt.say, answer: answer}}, ending: ralph.Finished})
+			if tt.fails {
+				b.raw(`CREATE TRIGGER full BEFORE UPDATE OF status ON tasks BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
+			}
+			l.Limits.MaxSessions, l.Limits.Attempts = 9, 1 // lowered in the meantime
+			if tt.only {
+				l.Task = id
+			}
+			result, err := l.Run(t.Context())
+			if said := fmt.Sprint(result.Reasons, err); result.Status != tt.exit || !strings.Contains(said, tt.reason) || (err != nil) != tt.fails {
+				t.Errorf("exit status %d: %s", result.Status, said)
+			}
+			if task := b.task(id); task.Status != tt.want {
+				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+			}
+		})
 	}
 }
 
@@ -367,7 +409,7 @@ func TestWhoIsTooLateIsToldWhyAndLeavesNothing(t *testing.T) {
 	if _, err := b.tree("touch "+marked).Claim(t.Context(), id, "bob"); !errors.Is(err, ralph.ErrConflict) || exists(marked) {
 		t.Errorf("the baseline of a task is taken that cannot be claimed: %v", err)
 	}
-	// Somebody who was faster between the look and the claim.
+	// Somebody else was faster, between the look and the claim.
 	other := b.add(ralph.Task{Title: "B"})
 	rival := b.tree()
 	slow := b.tree("true")
@@ -426,14 +468,14 @@ func TestSessionsOfOneWorkTreeAreMarkedAsShared(t *testing.T) {
 	}
 }
 
-// A client that leaves may kill its server while it gives the task back: the claim is
-// over all the same, and not half an hour later.
+// A client that leaves may kill its server while it releases the task: the
+// claim ends at once all the same, not half an hour later.
 func TestAClaimThatIsNotGivenBackToTheEndLapsesAtOnce(t *testing.T) {
 	b := newWorkshop(t)
 	l, other := b.tree(), b.tree()
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
-	// Its session cannot be closed, as if the server were killed before.
+	// The session cannot be closed, as if the server had been killed before.
 	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -459,7 +501,7 @@ func TestAClaimThatIsNotGivenBackToTheEndLapsesAtOnce(t *testing.T) {
 	}
 }
 
-// A done that is checked while its worker gives the task back is judged there alone.
+// If a done is being checked while its worker releases the task, only that check judges it.
 func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
 	b := newWorkshop(t)
 	command, running, proceed := blocker(t.TempDir())

@@ -9,15 +9,14 @@ import (
 	"sync"
 	"testing"
 
-	"ralph/loop/agent"
-
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// A reader is an agent that notes what it is told, and says that it is done.
+// A reader is an agent that records its prompt and signals done.
 type reader struct {
 	db      *store.DB
 	mu      sync.Mutex
@@ -32,14 +31,13 @@ func (r *reader) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 	if err := os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600); err != nil {
 		return agent.Report{}, err
 	}
-	_, err := r.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
+	_, err := r.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
 	return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 }
 
 func (*reader) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
-// run works through the queue with something that happens, once, between the moment
-// in which a task is read and that in which it is claimed.
+// run works through the queue; once, between reading a task and claiming it, something happens.
 func (b *workshop) run(l *loop.Loop, between func()) (loop.Result, *reader) {
 	b.t.Helper()
 	agent := &reader{db: b.db}
@@ -64,7 +62,7 @@ func (b *workshop) tx(f func(tx *store.Tx) error) {
 	}
 }
 
-// What a person says while a task is being taken counts for its session.
+// What a person says while a task is being claimed counts for its session.
 func TestAWordBetweenPromptAndClaimCounts(t *testing.T) {
 	t.Run("a comment", func(t *testing.T) {
 		b := newWorkshop(t)
@@ -115,12 +113,12 @@ func TestAWordBetweenPromptAndClaimCounts(t *testing.T) {
 	})
 }
 
-// Whoever takes the task that the loop has just picked leaves the loop the others.
+// If somebody else claims the task that the loop has just picked, the loop works on the others.
 func TestALostRaceIsNoError(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		happen func(b *workshop, id int64) // nil: a signal
-		status ralph.Status                // of the first task at the end
+		status ralph.Status                // of the first task, at the end
 		exit   int
 		worked []int64
 	}{
@@ -165,8 +163,8 @@ func TestALostRaceIsNoError(t *testing.T) {
 	}
 }
 
-// A task on which somebody speaks all the time is not waited for without end, and
-// does not keep the others from their sessions.
+// A task that somebody keeps commenting on does not block the run, and
+// does not keep other tasks from their sessions.
 func TestATaskThatNeverStandsStillEndsNothing(t *testing.T) {
 	b := newWorkshop(t)
 	id := b.add(ralph.Task{Title: "A"})
@@ -180,7 +178,7 @@ func TestATaskThatNeverStandsStillEndsNothing(t *testing.T) {
 		})
 	})
 	_, err := l.Claim(t.Context(), id, "ann")
-	if err == nil || !strings.Contains(err.Error(), "TASK-1 is changed again and again while it is being taken") || said != 10 {
+	if err == nil || !strings.Contains(err.Error(), "TASK-1 keeps changing while it is being claimed") || said != 10 {
 		t.Errorf("after %d comments: %v", said, err)
 	}
 	if task := b.task(id); task.Status != ralph.Pending {

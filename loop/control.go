@@ -8,21 +8,21 @@ import (
 	"ralph"
 )
 
-// glance is how soon it is looked what people ask for, and again after each commit.
+// glance is the delay before the first look at what people ask for. Later looks follow each commit.
 const glance = 200 * time.Millisecond
 
-// obeying is a context for what ralph does outside of a session's own time, such as
-// verification: it ends at once with `ralph stop --now`, and after the grace with
-// `ralph stop` or a first signal. Whoever asked for it releases it.
-func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context.Context, release func()) {
+// obeying returns a context for work outside of a session's own time, such as
+// verification. `ralph stop --now` cancels it at once; `ralph stop` or a first
+// signal cancels it after the grace period. The caller must call release.
+func (c course) obeying(ctx context.Context, grace time.Duration) (work context.Context, release func()) {
 	work, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		defer cancel()
-		stopping := r.Stop
+		stopping := c.Stop
 		var over <-chan time.Time
 		for {
-			select { // most of what is done so is over before anybody could ask for anything
+			select { // most work is over before anybody could ask for anything
 			case <-work.Done():
 				return
 			case <-over:
@@ -30,10 +30,10 @@ func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context
 			case <-stopping:
 			case <-time.After(glance):
 			}
-			changed := r.Store.Changed()
-			control, err := r.control(work)
+			changed := c.Store.Changed()
+			control, err := c.control(work)
 			var again <-chan time.Time
-			if err != nil { // the database is busy; the next look will tell
+			if err != nil { // the database is busy: look again soon
 				control, again = ralph.ControlNone, time.After(step)
 			}
 			if closed(stopping) {
@@ -60,16 +60,16 @@ func (r *runner) obeying(ctx context.Context, grace time.Duration) (work context
 	return work, func() { cancel(); watch.Wait() }
 }
 
-// obeyed tells whether what people ask for ends what is done now, or when its grace is over.
+// obeyed reports whether a control ends the work now, or when its grace period is over.
 func obeyed(control string, grace time.Duration) (now, soon bool) {
-	stop := control == ralph.ControlStop
-	return control == ralph.ControlStopNow || stop && grace <= 0, stop && grace > 0
+	soon = control == ralph.ControlStop
+	return control == ralph.ControlStopNow || soon && grace <= 0, soon
 }
 
-// interruptibly runs f with a context that ends when the run is to end; what f was
-// doing has no result then.
-func (r *runner) interruptibly(ctx context.Context, f func(ctx context.Context) error) (stopped bool, err error) {
-	work, release := r.obeying(ctx, 0)
+// interruptibly runs f with a context that is cancelled when the run is to
+// end. The result of f is then void.
+func (c course) interruptibly(ctx context.Context, f func(ctx context.Context) error) (stopped bool, err error) {
+	work, release := c.obeying(ctx, 0)
 	defer release()
 	if err = f(work); work.Err() != nil {
 		return true, nil

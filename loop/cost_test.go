@@ -14,20 +14,19 @@ import (
 	"testing"
 	"time"
 
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/check"
 	"ralph/loop/place"
 	"ralph/loop/session"
-
-	"ralph"
-	"ralph/internal/worktree"
-	"ralph/loop"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// statements runs a loop on so many tasks and returns what it, and its agent, asked of
-// the database.
+// statements runs a loop on so many tasks, and returns the database
+// statements of the loop and its agent.
 func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,16 +70,16 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 	return slices.Clone(list), db
 }
 
-// TestASessionAsksLittleOfTheDatabase counts instead of taking the time: a statement
-// or a durable commit more is a decision, and not an accident. The agent says four
-// things, each of which is a commit.
+// TestASessionAsksLittleOfTheDatabase counts statements and commits
+// instead of measuring time, so that an additional one is a decision, not
+// an accident. The agent gives four signals, each of which is a commit.
 func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	count := func(list []string) (statements, commits int) {
 		for _, s := range list {
 			switch s {
 			case "COMMIT":
 				commits++
-			case "PRAGMA data_version": // reads no table, at whatever moments the clock says
+			case "PRAGMA data_version": // reads no table, and its timing depends on the clock
 			default:
 				statements++
 			}
@@ -100,27 +99,27 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	}
 }
 
-// few are the tables and names of which every row may be read: they do not grow with
-// the history of a project, or end with the newest.
+// few lists the tables and aliases that may be read completely: they do not
+// grow with a project's history, or are read from the newest row on.
 var few = map[string]string{
-	"agent_state": "one row", "usage_windows": "about six", "protected_files": "those of the work tree", "configuration_files": "about three", "c": "configuration_files", "k": "conflicts of learnings",
+	"agent_states": "a row an agent", "usage_windows": "about six an agent", "protected_files": "those of the work tree", "configuration_files": "about three", "c": "configuration_files", "k": "conflicts of learnings",
 	"r": "runs, of which the newest is taken", "latest": "the comments that a prompt has room for",
 	"d": "one row",
 }
 
-// scanned is a table that a plan reads as a whole. An index that has a name was made
-// for what is asked; one without has the whole table.
+// scanned is a table that a plan reads completely. A named index was made
+// for the query; one without a name has the whole table.
 var scanned = regexp.MustCompile(`^SCAN (\w+)( USING .*sqlite_autoindex.*)?$`)
 
 var placeholder = regexp.MustCompile(`\$\d+`)
 
-// explain reports statements that read a whole table, or sort more than what is of one
-// task to take the first of it, by their plans.
+// explain reports statements whose plans read a whole table, or sort more
+// than one task's rows to take the first.
 func explain(t *testing.T, db *store.DB, list []string) {
 	t.Helper()
 	for _, query := range list {
-		// The plan of an INSERT has the checks of foreign keys, which are not made where
-		// there is nothing to mend.
+		// The plan of an INSERT includes foreign key checks, which do not run if
+		// there is nothing to check.
 		if query == "COMMIT" || strings.HasPrefix(query, "INSERT") {
 			continue
 		}
@@ -159,15 +158,15 @@ func explain(t *testing.T, db *store.DB, list []string) {
 	}
 }
 
-// everybody is an agent that says what the title of its task asks for, once its
-// session has been looked after for a while.
+// everybody is an agent that gives the signals that its task's title asks
+// for, after its session was watched for a while.
 type everybody struct {
 	db    *store.DB
 	beats chan struct{}
 }
 
 func (e everybody) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-	for range 3 { // of the session's watch
+	for range 3 { // rounds of the session's watch
 		<-e.beats
 	}
 	var title string
@@ -184,7 +183,7 @@ func (e everybody) Work(ctx context.Context, a agent.Assignment) (agent.Report, 
 		"refuse": {finish},
 		"tamper": {finish},
 	}[title] {
-		if _, err := e.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", p); err != nil {
+		if _, err := e.db.Say(ctx, a.TaskID, a.SessionID, "agent", p); err != nil {
 			return agent.Report{}, err
 		}
 	}
@@ -201,8 +200,8 @@ func (e everybody) Work(ctx context.Context, a agent.Assignment) (agent.Report, 
 
 func (everybody) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
-// TestNoStatementOfTheLoopReadsAWholeTable explains what the loop, workers and people
-// who take tasks really asked of the database, in sessions that use all of it.
+// TestNoStatementOfTheLoopReadsAWholeTable explains the actual statements
+// of the loop, workers and people, in sessions that use every feature.
 func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex
@@ -259,7 +258,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 		return nil
 	})
 	mu.Lock()
-	clear(asked) // what people do may take its time
+	clear(asked) // people's own commands may take longer
 	mu.Unlock()
 	const workers, persons = 7, 8
 	claim, err := l.Claim(t.Context(), workers, "w")

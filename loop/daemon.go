@@ -12,29 +12,28 @@ import (
 	"ralph/store"
 )
 
-// A Heart is told how a run gets on, so that somebody may notice when it does not.
+// A Heart receives a run's heartbeat, so that somebody notices when the run hangs.
 type Heart interface {
-	Beat(within time.Duration) // the run gets on, and will say so again within that time
+	Beat(within time.Duration) // the run is alive, and will beat again within that time
 	Status(text string)        // one line: what it is doing
 }
 
 const (
-	// stepTime is what the longest step of the loop may take that has no limit of
+	// stepTime is the longest time for a step of the loop that has no limit of
 	// its own, such as a snapshot of the work tree.
 	stepTime = 5 * time.Minute
 
-	// lookAgain is how often a run that is paused looks whether a limit is reached, and
-	// a daemon for a claim that has expired and that it could not settle.
+	// lookAgain is how often a paused run checks its limits, and how often a
+	// daemon retries an expired claim that it could not settle.
 	lookAgain = time.Minute
 
-	// lookAnyway is how often a daemon looks for work even if nothing has happened.
+	// lookAnyway is how often a daemon looks for work even though nothing has happened.
 	lookAnyway = time.Hour
 )
 
-// Serve works like [Loop.Run], and with a schedule batch after batch: each is a
-// run of its own, with its limits, that waits for its time and ends when nothing
-// is left to do. It ends as the batch does that was stopped, that found the agent
-// unusable, or in which ralph itself failed.
+// Serve works like [Loop.Run]; with a schedule it runs one batch after another. Each batch is a
+// run with limits of its own that waits for its time and ends when nothing is left to do. Serve
+// ends with the batch that is stopped, finds the agent unusable, or fails in ralph itself.
 func (l *Loop) Serve(ctx context.Context) (Result, error) {
 	if l.Schedule.IsZero() {
 		return l.Run(ctx)
@@ -51,7 +50,7 @@ func (l *Loop) Serve(ctx context.Context) (Result, error) {
 	}
 }
 
-// followed reports whether a batch that ended so is followed by another one.
+// followed reports whether another batch follows one with this exit status.
 func followed(status int) bool {
 	switch status {
 	case ralph.ExitOK, ralph.ExitFailed, ralph.ExitWaiting, ralph.ExitLimit:
@@ -60,8 +59,8 @@ func followed(status int) bool {
 	return false
 }
 
-// waitForOpening waits for the batch's beginning, and if there is work also for
-// the window in which sessions may begin.
+// waitForOpening waits for the start of the batch and, if there is work,
+// for the window in which sessions may begin.
 func (r *runner) waitForOpening(ctx context.Context, work bool) error {
 	now := time.Now()
 	until, reason := schedule.Opening(now, r.begins, r.Between)
@@ -87,6 +86,12 @@ func (r *runner) waitForWork(ctx context.Context) error {
 	for _, e := range ends {
 		reasons = append(reasons, e.reason)
 	}
+	if r.held != "" {
+		reasons = append(reasons, r.held)
+	}
+	if r.waits != "" {
+		reasons = append(reasons, "done work is not merged: "+r.waits)
+	}
 	if err := r.state(ctx, "waiting", strings.Join(reasons, "; "), time.Time{}); err != nil {
 		return err
 	}
@@ -96,19 +101,22 @@ func (r *runner) waitForWork(ctx context.Context) error {
 		r.seen = last
 		return news, err
 	}
-	// What happened between the look at the queue and this one is looked at first.
+	// Look first at what happened since the queue was read.
 	if found, err := news(); found || err != nil {
 		return cmp.Or(err, errAgain)
 	}
 	until, err := r.lapses(ctx, time.Now())
+	if err == nil {
+		until, err = r.mergesAgain(ctx, until, time.Now())
+	}
 	if err != nil {
 		return err
 	}
 	return r.await(ctx, until, news)
 }
 
-// lapses is when a daemon without work looks again: the next claim lapses then, with
-// which no event comes.
+// lapses returns when a daemon without work looks again: when the next
+// claim expires, as that causes no event.
 func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, err error) {
 	next, err := store.Read(ctx, r.Store, (*store.Tx).NextLapse)
 	until = now.Add(lookAnyway)
@@ -122,9 +130,25 @@ func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, er
 	return until, err
 }
 
-// await waits for a time, or until people ask something of the run or there is
-// news (nil: of no interest), and has the round begin again. Each look costs the same
-// whatever the queue holds. Such a wait is not taken off the run's time.
+// mergesAgain returns until, or an earlier time if the merge queue needs a look that no event
+// causes: to ask a remote again, or to retry a branch of people's that could not follow.
+func (r *runner) mergesAgain(ctx context.Context, until, now time.Time) (time.Time, error) {
+	if r.Lander == nil {
+		return until, nil
+	}
+	q, err := store.Read(ctx, r.Store, (*store.Tx).MergeQueue)
+	if q.Behind != "" && now.Add(lookAgain).Before(until) {
+		until = now.Add(lookAgain)
+	}
+	if q.WaitUntil.After(now) && q.WaitUntil.Before(until) {
+		until = q.WaitUntil.Add(time.Millisecond)
+	}
+	return until, err
+}
+
+// await waits until the given time, until people ask something of the run, or until
+// there is news (if not nil), and then starts the next round. A look costs the same
+// whatever the queue holds. The wait does not count against the run's time.
 func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, error)) error {
 	for {
 		r.changed = r.Store.Changed()
@@ -146,19 +170,19 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 	}
 }
 
-// lastEvent is the id of the newest event. Whatever can give the loop work is one.
+// lastEvent returns the id of the newest event. Whatever gives the loop work is an event.
 func (r *runner) lastEvent(ctx context.Context) (int64, error) {
 	return store.Read(context.WithoutCancel(ctx), r.Store, (*store.Tx).LastEvent)
 }
 
-// beat says that the loop gets on and will again within d.
+// beat says that the loop is alive and will beat again within d.
 func (l *Loop) beat(d time.Duration) {
 	if l.Heart != nil {
 		l.Heart.Beat(d)
 	}
 }
 
-// says tells in one line what the run is doing.
+// says reports in one line what the run is doing.
 func (l *Loop) says(text string) {
 	if l.Heart != nil {
 		l.Heart.Status(text)

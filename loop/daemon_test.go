@@ -14,22 +14,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"ralph/loop/agent"
-	"ralph/loop/place"
-
 	"ralph"
 	"ralph/internal/schedule"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// worker is an agent that takes a while over a task and then says that it is done.
+// worker is an agent that takes a while over a task and then signals done.
 type worker struct {
 	db    *store.DB
 	takes time.Duration
-	idle  bool // it says nothing and changes nothing
+	idle  bool // it signals and changes nothing
 
 	mu      sync.Mutex
 	started []string // day and time of each session's start
@@ -50,13 +49,13 @@ func (w *worker) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 	if err := os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600); err != nil {
 		return agent.Report{}, err
 	}
-	_, err := w.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
+	_, err := w.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
 	return agent.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, err
 }
 
 func (w *worker) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
-// heart notes when a beat comes later than was promised.
+// heart records beats that come later than promised.
 type heart struct {
 	mu       sync.Mutex
 	promised time.Time
@@ -81,15 +80,15 @@ func (h *heart) Status(text string) {
 	}
 }
 
-// A bench is a loop with a worker, in a bubble where time begins on 2000-01-01 at
-// midnight UTC.
+// A bench is a loop with a worker, in a synctest bubble whose time begins
+// on 2000-01-01 at midnight UTC.
 type bench struct {
 	*loop.Loop
 	worker *worker
 	heart  *heart
 	stop   chan struct{}
-	asked  atomic.Int64 // statements, but for looks whether there was a commit
-	looked atomic.Int64 // those
+	asked  atomic.Int64 // statements, except for checks for new commits
+	looked atomic.Int64 // those checks
 }
 
 // hear counts a statement.
@@ -155,7 +154,7 @@ func (b *bench) serve(t *testing.T) (wait func() loop.Result) {
 	return func() loop.Result { return <-ended }
 }
 
-// stopAt stops the loop at a time of the bubble's first day.
+// stopAt stops the loop at a time on the bubble's first day.
 func (b *bench) stopAt(after time.Duration) { time.AfterFunc(after, func() { close(b.stop) }) }
 
 func (b *bench) expect(t *testing.T, result loop.Result, status int, starts ...string) {
@@ -194,7 +193,7 @@ func TestSessionsBeginOnlyWithinTheWindow(t *testing.T) {
 		b.Between, b.Limits.MaxSeconds = window(t, "02:00-02:25"), 5400
 		b.add(t, "one", "two", "three", "four")
 		b.stopAt(5 * time.Hour)
-		// Longer than the limit of a run before the window, and after it.
+		// Longer than a run's limit, before the window and after it.
 		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 02:00", "01 02:10", "01 02:20")
 		if last := b.heart.statuses[len(b.heart.statuses)-1]; !strings.HasPrefix(last, "waiting for the window 02:00-02:25 until Jan 2 ") {
 			t.Errorf("the last status is %q", last)
@@ -217,7 +216,7 @@ func TestADaemonTakesUpWhatComesLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon = true
 		wait := b.serve(t)
-		time.Sleep(3*time.Hour + 30*time.Second) // longer than the limit of a run
+		time.Sleep(3*time.Hour + 30*time.Second) // longer than a run's limit
 		b.add(t, "one")
 		time.Sleep(time.Hour)
 		b.add(t, "two")
@@ -231,8 +230,8 @@ func TestADaemonTakesUpWhatComesLater(t *testing.T) {
 	})
 }
 
-// TestWaitingAsksNothingOfTheDatabase: neither a session whose agent is at work nor a
-// daemon without work reads the database as long as nothing happens in it.
+// TestWaitingAsksNothingOfTheDatabase: neither a session whose agent is working
+// nor a daemon without work reads the database while nothing happens in it.
 func TestWaitingAsksNothingOfTheDatabase(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon = true
@@ -268,17 +267,17 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 		why    string
 		starts []string
 	}{
-		{"cost", func(l *ralph.Limits) { l.MaxCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent)", []string{"01 23:57", "01 23:58", "02 00:00"}},
-		{"cost of a day over all runs", func(l *ralph.Limits) { l.MaxDayCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent since midnight, over all runs)", []string{"01 23:57", "01 23:58", "02 00:00"}},
+		{"cost", func(l *ralph.Limits) { l.MaxCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent)", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
+		{"cost of a day over all runs", func(l *ralph.Limits) { l.MaxDayCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent since midnight, over all runs)", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
 		{"sessions", func(l *ralph.Limits) { l.MaxSessions = 1 }, "the limit of 1 sessions per day is reached", []string{"01 23:57", "02 00:00"}},
-		{"tasks", func(l *ralph.Limits) { l.MaxTasks = 2 }, "the limit of 2 tasks per day is reached", []string{"01 23:57", "01 23:58", "02 00:00"}},
+		{"tasks", func(l *ralph.Limits) { l.MaxTasks = 2 }, "the limit of 2 tasks per day is reached", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
 		{"time", func(l *ralph.Limits) { l.MaxSeconds = 100 }, "the limit of 1m40s per day is reached", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				b.Daemon = true
 				tt.set(&b.Limits)
-				b.add(t, "one", "two", "three")
+				b.add(t, "one", "two", "three", "four")
 				b.worker.takes = time.Minute
 				time.Sleep(23*time.Hour + 57*time.Minute)
 				b.stopAt(4*time.Minute + 30*time.Second)
@@ -290,6 +289,18 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestADaemonHasGoneOnWithATaskOfTheDay: only further tasks wait for midnight.
+func TestADaemonHasGoneOnWithATaskOfTheDay(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Daemon, b.Limits.MaxTasks = true, 1
+		again := act{change: true, say: []signals.Payload{halt}}
+		b.perform(again, again, act{change: true, say: []signals.Payload{finish}}).takes = time.Minute
+		b.add(t, "one", "two")
+		b.stopAt(time.Hour)
+		b.expect(t, b.serve(t)(), ralph.ExitStopped, "01 00:00", "01 00:01", "01 00:02")
+	})
 }
 
 func TestARunWithALimitOfTheDayEnds(t *testing.T) {
@@ -317,7 +328,7 @@ func TestADaemonThatWaitsForMidnightIsStopped(t *testing.T) {
 	})
 }
 
-// TestADaemonStillEndsWithoutProgress: that is no matter of the day.
+// TestADaemonStillEndsWithoutProgress: this limit is not a daily one.
 func TestADaemonStillEndsWithoutProgress(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Limits.StagnantMaximum, b.worker.idle = true, 2, true
@@ -345,7 +356,8 @@ func TestBatchesBeginOnScheduleEachWithItsOwnLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// One that its limit ended, one that had done all, an empty one, and the one that was stopped while it waited.
+		// A batch ended by its limit, a completed one, an empty one, and one that
+		// was stopped while it waited.
 		if want := []int{ralph.ExitLimit, ralph.ExitOK, ralph.ExitOK, ralph.ExitStopped}; !slices.Equal(statuses, want) {
 			t.Errorf("the batches ended with %v, want %v", statuses, want)
 		}

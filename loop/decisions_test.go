@@ -1,6 +1,8 @@
 package loop_test
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
+	"ralph/store"
 )
 
 func TestLimitsOfARun(t *testing.T) {
@@ -25,10 +28,43 @@ func TestLimitsOfARun(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	for _, tt := range []struct{ run, day, want float64 }{{0, 0, 4}, {3, 3, 2}, {0, 7.5, 0.5}} {
-		if got := loop.Allowance(limits, loop.Spend(0, 0, 0, tt.run, tt.day)); got != tt.want {
-			t.Errorf("spent %g and %g: may spend %g, want %g", tt.run, tt.day, got, tt.want)
+}
+
+// TestTheAllowanceOfASession: a session alone may spend whatever is left. Beside others
+// it gets its share, at least the minimum, and nothing that the others may still spend.
+func TestTheAllowanceOfASession(t *testing.T) {
+	limits := ralph.Limits{MaxCostUSD: 10, MaxDayCostUSD: 20, SessionCostUSD: 4, SessionMinUSD: 0.5}
+	for _, tt := range []struct {
+		name  string
+		spent store.Spending
+		width int
+		want  float64
+	}{
+		{"alone its own limit", store.Spending{}, 1, 4},
+		{"alone what the run leaves", store.Spending{USD: 8, DayUSD: 8}, 1, 2},
+		{"alone what the day leaves", store.Spending{DayUSD: 19.75}, 1, 0.25},
+		{"its share", store.Spending{}, 4, 2.5},
+		{"of what is not reserved", store.Spending{Open: 1, Held: 4, DayHeld: 4}, 4, 2},
+		{"nor by other runs", store.Spending{Open: 1, Held: 4, DayHeld: 17}, 4, 1},
+		{"at least the least", store.Spending{Open: 1, USD: 9, DayUSD: 9, Held: 0.5, DayHeld: 0.5}, 4, 0.5},
+		{"the last gets all", store.Spending{Open: 3, USD: 1, Held: 6, DayHeld: 6}, 4, 3},
+		{"the first of several gets the rest", store.Spending{USD: 9.75}, 4, 0.25},
+		{"too little beside others", store.Spending{Open: 1, USD: 9, Held: 0.6, DayHeld: 0.6}, 4, 0},
+	} {
+		got, why := loop.Allowance(limits, tt.spent, tt.width)
+		if math.Abs(got-tt.want) > 1e-9 || (why == "") != (tt.want > 0) {
+			t.Errorf("%s: $%g (%s), want $%g", tt.name, got, why, tt.want)
 		}
+	}
+	for held, left := range map[float64]string{0.75: "all but $0.25,", 3: "all but $0.00,"} {
+		if _, why := loop.Allowance(limits, store.Spending{Open: 1, USD: 9, Held: held}, 2); !strings.Contains(why, left) {
+			t.Errorf("of $1 with $%g held: %s", held, why)
+		}
+	}
+	cheap := limits
+	cheap.SessionCostUSD = 0.2
+	if got, why := loop.Allowance(cheap, store.Spending{Open: 1, USD: 9.7}, 2); got != 0.2 || why != "" {
+		t.Errorf("of sessions that may spend $0.20 one more gets $%g (%s)", got, why)
 	}
 }
 

@@ -3,13 +3,12 @@ package loop
 import (
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
-// What the tests of the package's decisions look at.
+// Exports for the tests of the package's decisions.
 var (
 	Reached = reached
 	UsedUp  = usedUp
@@ -22,27 +21,38 @@ type (
 // Allowance is allowance.
 var Allowance = allowance
 
-// Spend makes what limits are compared with.
+// Spend returns the spending that limits are compared with.
 func Spend(sessions, stagnant int, elapsed time.Duration, run, day float64) Spending {
 	return spending{per: "run", sessions: sessions, stagnant: stagnant, elapsed: elapsed, run: run, day: day}
 }
 
-// SetClaiming has something happen between reading a task and claiming it.
+// SetClaiming sets a hook that is called between reading a task and claiming it.
 func SetClaiming(l *Loop, f func()) { l.claiming = f }
 
-// AfterError is afterError: until when to wait, why, and the reason to end.
-func AfterError(r agent.Report, failures, repeats int, noWait bool, b Backoff, now time.Time, jitter float64) (until time.Time, reason, ends string) {
-	p := afterError(r, failures, repeats, noWait, b, now, jitter)
+// AfterError calls afterError. It returns until when to wait, why, and the reason to end.
+func AfterError(r agent.Report, failures, repeats int, others, noWait bool, b Backoff, now time.Time, jitter float64) (until time.Time, reason, ends string) {
+	p := afterError(r, failures, repeats, others, noWait, b, now, jitter)
 	if p.end != nil {
 		ends = p.end.reason
 	}
 	return p.until, p.reason, ends
 }
 
-// JudgeRest is judgeRest: the exit statuses.
-func JudgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) (statuses []int) {
+// Choose is choose.
+func Choose(
+	agents []string, states []store.AgentState, windows []ralph.UsageWindow, limits map[string]int, now time.Time,
+) (name string, until time.Time, why string) {
+	t := choose(agents, states, windows, limits, now)
+	return t.name, t.until, t.why
+}
+
+// StandIns is standIns.
+var StandIns = standIns
+
+// JudgeRest calls judgeRest. It returns the exit statuses and the reasons.
+func JudgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) (statuses []int, why []string) {
 	for _, e := range judgeRest(tasks, inbox, worked, only) {
-		statuses = append(statuses, e.status)
+		statuses, why = append(statuses, e.status), append(why, e.reason)
 	}
-	return statuses
+	return statuses, why
 }

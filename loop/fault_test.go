@@ -11,17 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/loop/agent"
-	"ralph/loop/place"
-
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// speaker is an agent that says something of every kind and leaves a file.
+// speaker is an agent that gives every kind of signal and leaves a file.
 type speaker struct{ db *store.DB }
 
 func (s speaker) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -32,8 +31,8 @@ func (s speaker) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 		signals.Ask{Question: "is that right?", Blocking: &no},
 		signals.Done{Summary: "made it"},
 	} {
-		if _, err := s.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", p); err != nil {
-			// What is not acknowledged was not said; the agent goes on without.
+		if _, err := s.db.Say(ctx, a.TaskID, a.SessionID, "agent", p); err != nil {
+			// A signal without a confirmation was not given; the agent goes on without it.
 			return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
 		}
 	}
@@ -42,12 +41,11 @@ func (s speaker) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 
 func (speaker) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
-// TestAnyWriteMayFail lets the database refuse every write from the Nth event on,
-// for every N, as a full disk does. ralph says so and ends; the next run finds
-// everything as if nothing had been.
+// TestAnyWriteMayFail has the database refuse every write from the Nth event on, for every N,
+// as a full disk would. ralph reports this and ends; the next run finds a consistent state.
 func TestAnyWriteMayFail(t *testing.T) {
 	failed := 0
-	for after := 2; ; after++ { // the two tasks
+	for after := 2; ; after++ { // start after the two tasks
 		if !failAfter(t, after) {
 			break
 		}

@@ -5,36 +5,53 @@ import (
 	"errors"
 
 	"ralph"
+	"ralph/loop/agent"
+	"ralph/prompt"
 	"ralph/store"
 )
 
-// A tooLongError says why no session may begin on a task: its prompt has no room for
-// what a person said, or for a blocking flag. It wraps [ralph.ErrConflict].
+// A tooLongError says that no session may begin on a task because its prompt has no
+// room for what a person said, or for a blocking flag. It wraps [ralph.ErrConflict].
 type tooLongError struct{ why string }
 
 func (e *tooLongError) Error() string { return "no session begins: " + e.why }
 
 func (*tooLongError) Unwrap() error { return ralph.ErrConflict }
 
-// firstPrompt is what a session begins with, unless it is too long: a person may say that
-// one begins all the same.
-func (l *Loop) firstPrompt(tx *store.Tx, t ralph.Task, strange []string) (string, error) {
-	built, err := l.BuildPrompt(tx, t, strange...)
-	if l.claiming != nil {
-		l.claiming()
-	}
-	if err != nil || built.TooLong == "" {
+// firstPrompt returns a builder of a session's first prompt. It fails if
+// the prompt is too long, unless a person said to begin all the same.
+func (l *Loop) firstPrompt(slot *prompt.Slot) func(*store.Tx, ralph.Task, agent.Agent, []string) (string, error) {
+	return func(tx *store.Tx, t ralph.Task, works agent.Agent, strange []string) (string, error) {
+		d, err := l.promptData(tx, t, works)
+		if err != nil {
+			return "", err
+		}
+		if d.Slot = slot; slot == nil {
+			d.Strange = strange
+		}
+		built := prompt.Build(d)
+		if l.claiming != nil {
+			l.claiming()
+		}
+		if built.Err != nil || built.TooLong == "" {
+			return built.Text, built.Err
+		}
+		begins, err := tx.BeginsLong(t.ID)
+		if err == nil && !begins {
+			err = &tooLongError{built.TooLong}
+		}
 		return built.Text, err
 	}
-	begins, err := tx.BeginsLong(t.ID)
-	if err == nil && !begins {
-		err = &tooLongError{built.TooLong}
-	}
-	return built.Text, err
 }
 
-// holdBack holds a task back if that is why no session could be opened.
+// holdBack holds the task back if err says that the task itself is why no session could be opened.
 func (l *Loop) holdBack(ctx context.Context, task int64, err error) (bool, error) {
+	var unknown *unknownAgentError
+	if errors.As(err, &unknown) { // no other agent stands in
+		return true, l.Store.Tx(ctx, func(tx *store.Tx) error {
+			return tx.Move(task, ralph.Failed, ralph.Loop, unknown.Error())
+		})
+	}
 	var long *tooLongError
 	if !errors.As(err, &long) {
 		return false, nil
@@ -42,8 +59,8 @@ func (l *Loop) holdBack(ctx context.Context, task int64, err error) (bool, error
 	return true, l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.HoldForPrompt(task, long.Error()) })
 }
 
-// release lets go of the tasks whose prompts have room by now: flags were resolved, the
-// task was shortened, or the budget was raised.
+// release lets go of tasks whose prompts fit again, because flags were
+// resolved, the task was shortened or the budget was raised.
 func (l *Loop) release(ctx context.Context) error {
 	var free []ralph.Comment
 	err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -57,7 +74,10 @@ func (l *Loop) release(ctx context.Context) error {
 			if berr == nil && built.TooLong == "" {
 				free = append(free, held[i])
 			}
-			err = berr
+			var unknown *unknownAgentError
+			if !errors.As(berr, &unknown) { // reported when the task's turn comes
+				err = berr
+			}
 		}
 		return err
 	})

@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"ralph"
 	"ralph/internal/proc"
 	"ralph/loop/agent"
-
-	"ralph"
 	"ralph/store"
 )
 
-// TestAnAgentStandsStill while its done is checked: what holds kills it, and what is said
-// to it lets it go on.
+// TestAnAgentStandsStill while its done is checked: acceptance kills it,
+// and a message lets it go on.
 func TestAnAgentStandsStill(t *testing.T) {
 	const (
 		holds   = "holds"
@@ -33,8 +32,8 @@ func TestAnAgentStandsStill(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		event  string
-		verify string // once there is something to check, which is counted
-		text   string // what it is told
+		verify string // once there is something to check; counts its runs
+		text   string // the message to the agent
 		answer agent.Answer
 		then   string
 		want   ralph.Status
@@ -59,7 +58,7 @@ func TestAnAgentStandsStill(t *testing.T) {
 			id := b.add(ralph.Task{Title: "A"})
 			claim := func(ctx context.Context, a agent.Assignment, turn agent.Turn, made string) agent.Answer {
 				write(t, filepath.Join(a.Dir, made), "x")
-				if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish); err != nil {
+				if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish); err != nil {
 					t.Error(err)
 				}
 				return a.TurnEnded(ctx, turn)
@@ -124,7 +123,7 @@ func TestAnAgentStandsStill(t *testing.T) {
 	}
 }
 
-// An echo is a process that says again what it is told.
+// An echo is a process that repeats its input.
 type echo struct {
 	*proc.Process
 	t      *testing.T
@@ -160,7 +159,7 @@ func newEcho(t *testing.T) *echo {
 	return e
 }
 
-// moves reports whether it answers; it does not if it is gone, and has to be one of them.
+// moves reports whether the process answers. If it does not, it must be frozen or gone.
 func (e *echo) moves() bool {
 	e.t.Helper()
 	if err := e.out.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
@@ -176,7 +175,7 @@ func (e *echo) moves() bool {
 	return err == nil
 }
 
-// kill ends it, whatever became of it.
+// kill ends the process in any case.
 func (e *echo) kill() {
 	_ = e.Kill() // it may be gone
 	<-e.exited

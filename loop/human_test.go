@@ -47,7 +47,7 @@ func (b *workshop) claimFor(l *loop.Loop, id int64, person string) ralph.Session
 	return s
 }
 
-// A claim of a person's does not expire, but it is not forgotten either.
+// A person's claim does not expire, but it is not forgotten either.
 func TestAPersonsClaimIsInTheInboxAfterADay(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree()

@@ -11,8 +11,8 @@ import (
 	"ralph/store"
 )
 
-// BenchmarkPromptByLearnings is reading, ranking and choosing what is known for a
-// prompt; per learning it must not cost more where ten times as much is known.
+// BenchmarkPromptByLearnings reads, ranks and selects learnings for a
+// prompt. The cost per learning must not grow with their number.
 func BenchmarkPromptByLearnings(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -21,7 +21,7 @@ func BenchmarkPromptByLearnings(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer db.Close()
-			l := &Loop{Prompts: Prompts{Tokens: 24_000, ToolPrefix: "mcp__ralph__ralph_signal_"}, Place: &place.Place{Dir: b.TempDir()}}
+			l := &Loop{Prompts: Prompts{Tokens: 24_000}, Place: &place.Place{Dir: b.TempDir()}}
 			var task ralph.Task
 			err = db.Tx(b.Context(), func(tx *store.Tx) error {
 				id, err := tx.AddTask(ralph.Task{Title: "Retry the uploads", Description: "The network fails now and then."}, "human")
@@ -44,7 +44,7 @@ func BenchmarkPromptByLearnings(b *testing.B) {
 			}
 			for b.Loop() {
 				err := db.View(b.Context(), func(tx *store.Tx) error {
-					d := prompt.Data{ToolPrefix: l.Prompts.ToolPrefix, Task: task, MaxTokens: l.Prompts.Tokens}
+					d := prompt.Data{Task: task, MaxTokens: l.Prompts.Tokens}
 					if err := l.addKnowledge(tx, task, &d); err != nil {
 						return err
 					}

@@ -12,8 +12,7 @@ import (
 	"ralph/store"
 )
 
-// needed are tasks and what somebody who works on them should know, out of all that
-// is known.
+// needed maps tasks to the learnings that they need, out of all that are known.
 var needed = []struct {
 	task ralph.Task
 	best []string
@@ -35,15 +34,15 @@ var needed = []struct {
 	}},
 }
 
-// TestAPromptHasTheLearningsThatItsTaskNeeds, though what is known is many times what
-// it has room for: those that fit the task come before those that were seen more often.
+// TestAPromptHasTheLearningsThatItsTaskNeeds, even if many times as many are known
+// as fit: those that match the task come before those that were seen more often.
 func TestAPromptHasTheLearningsThatItsTaskNeeds(t *testing.T) {
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	l := &loop.Loop{Store: db, Prompts: loop.Prompts{Tokens: 4000, ToolPrefix: "x_"}, Place: &place.Place{Dir: t.TempDir()}}
+	l := &loop.Loop{Store: db, Prompts: loop.Prompts{Tokens: 4000}, Place: &place.Place{Dir: t.TempDir()}}
 	write := func(f func(tx *store.Tx) error) {
 		t.Helper()
 		if err := db.Tx(t.Context(), f); err != nil {

@@ -11,19 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"ralph/loop/agent"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/check"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// A worker is told at its next call that a person has taken its task away.
+// A worker learns from its next call that a person has taken its task away.
 func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -55,7 +55,7 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 	}
 }
 
-// TestAClaimThatCannotBeReadIsNotHeld: nor is it over.
+// TestAClaimThatCannotBeReadIsNotHeld, but it is not over either.
 func TestAClaimThatCannotBeReadIsNotHeld(t *testing.T) {
 	b := newWorkshop(t)
 	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
@@ -86,14 +86,13 @@ func TestAWorkerHearsOnceWhatPeopleSay(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentReportsIsKept with its session, and where the session stood if it ended
-// in the middle.
+// TestWhatAnAgentReportsIsKept with its session, and where the session stood if it ended midway.
 func TestWhatAnAgentReportsIsKept(t *testing.T) {
 	exit := 3
 	report := agent.Report{
 		Ending: ralph.Finished, Reason: "it ended", Exit: &exit, Model: "small", CostUSD: 0.5, CostKnown: true, Turns: 4,
 		Tokens: ralph.Tokens{Input: 1, Output: 2}, LastWords: "half way", StderrTail: "a warning", Denials: []string{"Bash: rm"},
-		Leftovers: []string{"12: sleep 600"},
+		Leftovers: []string{"12: sleep 600"}, Version: "1.2.3",
 	}
 	for _, tt := range []struct {
 		name   string
@@ -118,12 +117,12 @@ func TestWhatAnAgentReportsIsKept(t *testing.T) {
 				if tt.say == nil {
 					return want, nil
 				}
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", tt.say)
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", tt.say)
 				return want, err
 			}))
 			got := agent.Report{
 				Ending: s.Ending, Reason: want.Reason, Exit: s.Exit, Model: s.Model, CostUSD: s.CostUSD, CostKnown: s.CostKnown, Turns: s.Turns,
-				Tokens: s.Tokens, LastWords: s.LastWords, StderrTail: s.StderrTail, Denials: s.Denials, Leftovers: s.Leftovers,
+				Tokens: s.Tokens, LastWords: s.LastWords, StderrTail: s.StderrTail, Denials: s.Denials, Leftovers: s.Leftovers, Version: s.AgentVersion,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
@@ -135,7 +134,7 @@ func TestWhatAnAgentReportsIsKept(t *testing.T) {
 	}
 }
 
-// stood are the checkpoints of a session, without what every one has.
+// stood returns the checkpoints of a session, without the fields that all have.
 func (b *workshop) stood(session string) (list []ralph.Checkpoint) {
 	b.t.Helper()
 	b.tx(func(tx *store.Tx) (err error) {
@@ -148,7 +147,7 @@ func (b *workshop) stood(session string) (list []ralph.Checkpoint) {
 	return list
 }
 
-// TestWhereAPersonsSessionStood: what the chat reported last stands.
+// TestWhereAPersonsSessionStood: the chat's last report counts.
 func TestWhereAPersonsSessionStood(t *testing.T) {
 	reported := ralph.Checkpoint{Source: ralph.CheckpointReported, Iteration: 1, Completed: []string{"a"}, Remaining: []string{"b"}}
 	for _, tt := range []struct {
@@ -204,7 +203,7 @@ func TestWhereAPersonsSessionStood(t *testing.T) {
 	}
 }
 
-// TestFilesOfPeopleThatASessionRemovedAreNamed where they were saved before it.
+// TestFilesOfPeopleThatASessionRemovedAreNamed if they were saved before it.
 func TestFilesOfPeopleThatASessionRemovedAreNamed(t *testing.T) {
 	for _, saved := range []bool{true, false} {
 		b := newWorkshop(t)
@@ -219,8 +218,8 @@ func TestFilesOfPeopleThatASessionRemovedAreNamed(t *testing.T) {
 	}
 }
 
-// TestFilesOfPeopleThatConfigureRunsAreNamed where a session has changed them: the next run
-// would be another one.
+// TestFilesOfPeopleThatConfigureRunsAreNamed if a session changed them, as
+// the next run would differ.
 func TestFilesOfPeopleThatConfigureRunsAreNamed(t *testing.T) {
 	b := newWorkshop(t)
 	b.add(ralph.Task{Title: "A"})
@@ -230,8 +229,41 @@ func TestFilesOfPeopleThatConfigureRunsAreNamed(t *testing.T) {
 	}
 }
 
-// TestFilesOfPeopleThatCannotBeLookedFor are not taken to be there: the reason says so, and
-// the log.
+// TestFilesOfPeopleThatSteerAgents are as people left them while a later
+// session works, and otherwise as a session left them, for a person to review.
+func TestFilesOfPeopleThatSteerAgents(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	l.Steering, l.Kept = []string{"AGENTS.md"}, check.Kept(filepath.Join(b.state, "kept"))
+	rules := filepath.Join(l.Place.Dir, "AGENTS.md")
+	read := func() string {
+		text, err := os.ReadFile(rules)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	write(t, rules, "people's")
+	for range 2 {
+		b.add(ralph.Task{Title: "A"})
+	}
+	var found []string
+	for range 2 {
+		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			if found = append(found, read()); len(found) == 1 {
+				write(t, rules, "its own")
+			}
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		found = append(found, read())
+	}
+	if got := strings.Join(found, ", "); got != "people's, its own, people's, its own" {
+		t.Errorf("before and after each session it was %s", got)
+	}
+}
+
+// TestFilesOfPeopleThatCannotBeLookedFor are not assumed to exist: the reason and the log say so.
 func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
@@ -245,7 +277,7 @@ func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
 	write(t, filepath.Join(folder, "mine"), "x")
 	id := b.add(ralph.Task{Title: "A"})
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, os.RemoveAll(folder), os.Symlink("folder", folder))
 	}))
 	const what = "whether files are gone that were not committed ("
@@ -254,13 +286,13 @@ func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
 	}
 }
 
-// TestFilesOfPeopleThatAreNotKnown any more are not taken for none.
+// TestFilesOfPeopleThatAreNotKnown any more are not treated as none.
 func TestFilesOfPeopleThatAreNotKnown(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
 	id := b.add(ralph.Task{Title: "A"})
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
 		b.raw(`UPDATE sessions SET uncommitted = '{'`)
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	}))
@@ -269,194 +301,71 @@ func TestFilesOfPeopleThatAreNotKnown(t *testing.T) {
 	}
 }
 
-// TestADoneIsNotJudgedWhereProtectedFilesAreHidden from ralph since the session began.
-func TestADoneIsNotJudgedWhereProtectedFilesAreHidden(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		before bool // they were hidden before as well
-		say    signals.Payload
-		want   string
-	}{
-		{"a done", false, finish, "it cannot be told whether protected files were changed in x\x00 (invalid argument)"},
-		{"a done, where they were before", true, finish, "done and verified"},
-		{"a partial", false, halt, "partial: the rest"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := newWorkshop(t)
-			l := b.tree("true")
-			const never = "x\x00/*" // no system lets anybody look there
-			l.Check.Protect = []string{"data/*"}
-			if tt.before {
-				l.Check.Protect[0] = never
-			}
-			id := b.add(ralph.Task{Title: "A"})
-			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-				l.Check.Protect[0] = never
-				write(t, filepath.Join(a.Dir, "made"), "x")
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", tt.say)
-				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-			}))
-			if task := b.task(id); !strings.Contains(task.StatusReason, tt.want) {
-				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
-			}
-		})
-	}
-}
-
-// TestADoneOfARunThatIsStoppedIsNotJudgedBlindly, even where nothing has to be run for it.
-func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
+// TestFilesOfPeopleThatCannotBePutBackEndTheRun: the next session would be blamed for them.
+func TestFilesOfPeopleThatCannotBePutBackEndTheRun(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
-	id := b.add(ralph.Task{Title: "A"})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
-		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
-		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
-	}
-	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
-		write(t, filepath.Join(a.Dir, ".git", "index"), "x")
-		_, err := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", "", finish)
-		stop()
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-	})
-	if _, err := l.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: the work tree (git cannot tell") {
-		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
-	}
-}
-
-// TestADoneIsNotJudgedByACheckThatCannotBeRun, or whose traces cannot be seen: that found
-// nothing against it.
-func TestADoneIsNotJudgedByACheckThatCannotBeRun(t *testing.T) {
-	for _, tt := range []struct {
-		name, command string
-		breaks        bool // the agent puts a folder where the log of the check is to be
-		want          string
-	}{
-		{"it cannot be logged", "false", true, "log of the verification: "},
-		{"it breaks git's index", "test ! -e made || echo x > .git/index", false, "state of the work tree after the verification: "},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := newWorkshop(t)
-			l := b.repository(tt.command)
-			id := b.add(ralph.Task{Title: "A"})
-			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-				write(t, filepath.Join(a.Dir, "made"), "x")
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish)
-				if tt.breaks {
-					err = errors.Join(err, os.Mkdir(filepath.Join(a.LogDir, "verify.log"), 0o700))
-				}
-				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-			}))
-			task := b.task(id)
-			if task.Status != ralph.Pending || task.VerifyFailures != 0 || !strings.HasPrefix(task.StatusReason, "the done could not be checked: "+tt.want) {
-				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
-			}
-		})
-	}
-}
-
-// TestADoneOfARunThatIsStoppedShowsItsCheck as far as it came.
-func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
-	b := newWorkshop(t)
-	running := filepath.Join(t.TempDir(), "running")
-	l := b.tree("[ ! -e made ] || { echo > " + running + "; sleep 600; }") // not before there is something to check
-	id := b.add(ralph.Task{Title: "A"})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
-		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
-		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
-	}
-	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
-		write(t, filepath.Join(a.Dir, "made"), "x")
-		_, err := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", "", finish)
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-	})
-	ended := make(chan error)
-	go func() { _, err := l.Run(ctx); ended <- err }()
-	until(t, "the check", func() bool { return exists(running) })
-	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	task, s := b.task(id), b.last()
-	if !strings.Contains(task.StatusReason, "before the claim could be checked") || len(s.Verify) != 1 || s.Verify[0].Error != "was stopped with the run" {
-		t.Errorf("it is %s: %s; checks %+v", task.Status, task.StatusReason, s.Verify)
-	}
-}
-
-// TestADoneOfASessionIsCheckedOnce: what held when its turn ended is what counts, and whom a
-// person stops is not checked after all.
-func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		halted bool
-		ending ralph.Ending
-		want   ralph.Status
-		reason string
-	}{
-		{"it holds", false, ralph.Finished, ralph.Completed, "done and verified"},
-		{"a person stops the session meanwhile", true, ralph.Interrupted, ralph.Pending, "a person stopped it before the claim could be checked"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := newWorkshop(t)
-			running := filepath.Join(t.TempDir(), "running")
-			wait := map[bool]string{true: "sleep 2", false: "true"}[tt.halted]
-			l := b.tree("[ ! -e made ] || { echo x >> " + running + "; " + wait + "; }")
-			id := b.add(ralph.Task{Title: "A"})
-			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-				write(t, filepath.Join(a.Dir, "made"), "x")
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish)
-				over := make(chan bool)
-				go func() { over <- a.TurnEnded(ctx, agent.Turn{}).Over }()
-				if tt.halted {
-					until(t, "the check", func() bool { return exists(running) })
-					err = errors.Join(err, b.db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Halt(a.SessionID, "eve") }))
-				}
-				if !<-over {
-					t.Error("it may go on")
-				}
-				return agent.Report{Ending: tt.ending, CostKnown: true}, err
-			}))
-			task := b.task(id)
-			runs, err := os.ReadFile(running)
-			if err != nil || string(runs) != "x\n" || task.Status != tt.want || !strings.Contains(task.StatusReason, tt.reason) {
-				t.Errorf("it is %s: %s; checked %q, %v", task.Status, task.StatusReason, runs, err)
-			}
-		})
-	}
-}
-
-// TestADoneOfASessionThatIsRefusedIsNoted with why, while its agent goes on.
-func TestADoneOfASessionThatIsRefusedIsNoted(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.tree("test -e made")
+	l.Check.Protect = []string{"*.golden"} // no copies are kept of these
 	b.add(ralph.Task{Title: "A"})
-	b.once(l, &speech{b: b, ending: ralph.Finished, turns: []turn{
-		{say: finish, answer: "does not hold"},
-		{write: []string{"made"}, say: finish, answer: "over"},
-	}})
-	var why []string
-	b.tx(func(tx *store.Tx) error {
-		list, err := tx.Events(0, 1000)
-		for _, e := range list {
-			if e.Type == ralph.EventDoneRefused {
-				why = append(why, string(e.Payload))
-			}
-		}
-		return err
-	})
-	if len(why) != 1 || !strings.Contains(why[0], "`test -e made` exits 1") {
-		t.Errorf("noted are %q", why)
+	result, _ := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a.golden"}, say: halt}}, ending: ralph.Finished})
+	if said := strings.Join(result.Reasons, "\n"); result.Status != ralph.ExitWaiting || !strings.Contains(said, "cannot be put back: a.golden") {
+		t.Errorf("exit status %d: %s", result.Status, said)
 	}
 }
 
-// TestWhatIsTakenAwayCannotBeCompared: that which files were changed is not known any more
-// is said, and not read as that none was.
+// TestFilesOfPeopleThatAWorkerChangedArePutBack when it is settled.
+func TestFilesOfPeopleThatAWorkerChangedArePutBack(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository("true")
+	l.Check.Protect, l.Kept = []string{"*.golden"}, check.Kept(t.TempDir())
+	golden := filepath.Join(l.Place.Dir, "a.golden")
+	write(t, golden, "a person's")
+	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+	write(t, golden, "a worker's")
+	b.say(c, halt)
+	if _, _, err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(golden); err != nil || string(got) != "a person's" {
+		t.Errorf("it has %q, %v", got, err)
+	}
+}
+
+// TestAStateThatIsTakenAwayIsNotMadeAnew: its content would seem to have never existed.
+func TestAStateThatIsTakenAwayIsNotMadeAnew(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	b.add(ralph.Task{Title: "A"})
+	l.Agent, l.OnRed, l.Limits = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, os.RemoveAll(b.state)
+	}), loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	if _, err := l.Run(t.Context()); err == nil {
+		t.Error("nothing is said of it")
+	}
+	if exists(b.state) {
+		t.Error("it is made anew")
+	}
+}
+
+// TestARefusalThatCannotBeRecordedIsTold in the log: the agent has heard of it.
+func TestARefusalThatCannotBeRecordedIsTold(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository("test -e never")
+	var log bytes.Buffer
+	l.Log = slog.New(slog.NewTextHandler(&log, nil))
+	b.add(ralph.Task{Title: "A"})
+	b.raw(`CREATE TRIGGER full BEFORE INSERT ON events WHEN NEW.type = '` + ralph.EventDoneRefused + `' BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: finish, answer: "does not hold"}}, ending: ralph.Finished})
+	if !strings.Contains(log.String(), "the disk is full") {
+		t.Errorf("logged is %q", log.String())
+	}
+}
+
+// TestWhatIsTakenAwayCannotBeCompared: ralph says that the changed files
+// are unknown, rather than that there are none.
 func TestWhatIsTakenAwayCannotBeCompared(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
@@ -464,7 +373,7 @@ func TestWhatIsTakenAwayCannotBeCompared(t *testing.T) {
 	write(t, filepath.Join(l.Place.Dir, "mine"), "x")
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 		write(t, filepath.Join(a.Dir, "made"), "x")
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, os.RemoveAll(filepath.Join(a.LogDir, "objects")))
 	}))
 	if task := b.task(id); !strings.Contains(task.StatusReason, "could not be looked at: which files were changed (") {
@@ -472,7 +381,7 @@ func TestWhatIsTakenAwayCannotBeCompared(t *testing.T) {
 	}
 }
 
-// TestATaskOfAPersonsThatIsCalledOff ends as what it is: nobody was lost.
+// TestATaskOfAPersonsThatIsCalledOff is cancelled, not lost.
 func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree()
@@ -491,7 +400,7 @@ func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 func TestAPersonIsNotHeldToWhatWasHidden(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree("true")
-	l.Check.Protect = []string{"x\x00/*"} // no system lets anybody look there
+	l.Check.Protect = []string{"x\x00/*"} // no system allows reading this
 	id := b.add(ralph.Task{Title: "A"})
 	b.claimFor(l, id, "ann")
 	refused, _, err := l.Complete(t.Context(), id, session.Completion{Author: "ann", Summary: "made it"})
@@ -500,8 +409,7 @@ func TestAPersonIsNotHeldToWhatWasHidden(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenAwayIsNotMadeAnew: a look at the work tree would leave a state without
-// a database.
+// TestWhatIsTakenAwayIsNotMadeAnew: a scan would leave a state folder without a database.
 func TestWhatIsTakenAwayIsNotMadeAnew(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree()

@@ -11,16 +11,24 @@ import (
 	"ralph/store"
 )
 
-// spending is what a run's limits are compared with.
+// spending is what a run has used of its limits.
 type spending struct {
-	per      string // what the limits of a run are of: "run", or "day" in a daemon
+	per      string // the period of the limits: "run", or "day" in a daemon
 	sessions int
-	stagnant int // sessions in a row that left nothing behind
+	stagnant int // sessions in a row without any change
 	elapsed  time.Duration
 	run, day float64 // USD
 }
 
-// reached is the first limit of the run that is reached; "" if none is.
+// since returns the start of the period that the run's limits count for.
+func (r *runner) since() time.Time {
+	if r.ofDays() {
+		return r.day
+	}
+	return time.Time{}
+}
+
+// reached names the first limit of the run that is reached; "" if none is.
 func reached(l ralph.Limits, s spending) string {
 	switch {
 	case s.sessions >= l.MaxSessions:
@@ -38,34 +46,43 @@ func reached(l ralph.Limits, s spending) string {
 	return ""
 }
 
-// allowance is what the next session may spend: its own limit, or what the run's
-// and the day's leave.
-func allowance(l ralph.Limits, s spending) float64 {
-	return min(l.SessionCostUSD, l.MaxCostUSD-s.run, l.MaxDayCostUSD-s.day)
+// allowance returns how much the next session may spend: its own limit, or its share of what
+// the run and the day have left once the sessions in progress have spent all that they may.
+// Beside others, a session does not begin with less than the minimum; why then says so.
+func allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why string) {
+	left := min(l.MaxCostUSD-s.USD-s.Held, l.MaxDayCostUSD-s.DayUSD-s.DayHeld)
+	least := min(l.SessionMinUSD, l.SessionCostUSD)
+	if s.Open > 0 && left < least {
+		return 0, fmt.Sprintf("sessions in progress may spend all but $%.2f, and another one needs "+
+			"at least $%.2f (limits.session_min_usd)", max(left, 0), least)
+	}
+	share := max(left/float64(max(width-s.Open, 1)), least)
+	return min(l.SessionCostUSD, share, left), ""
 }
 
-// Midnight is when the day of a moment began, where ralph runs.
+// Midnight returns the start of the day in the local time zone.
 func Midnight(now time.Time) time.Time {
 	y, m, d := now.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, now.Location())
 }
 
-// spent is what counts against the limits now.
+// spent returns what counts against the limits now.
 func (r *runner) spent(ctx context.Context) (s spending, err error) {
 	now := time.Now()
-	s = spending{per: r.per(), sessions: r.sessions, stagnant: r.stagnant, elapsed: now.Sub(r.started), run: r.cost}
-	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		s.day, err = tx.CostSince(Midnight(now))
-		return err
+	total, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (store.Spending, error) {
+		return tx.Spending(r.id, r.since(), Midnight(now))
 	})
-	return s, err
+	return spending{
+		per: r.per(), sessions: total.Sessions, stagnant: r.stagnant, elapsed: now.Sub(r.started),
+		run: total.USD, day: total.DayUSD,
+	}, err
 }
 
-// limit ends the run at the first limit of it that is reached.
+// limit ends the run if one of its limits is reached.
 func (r *runner) limit(ctx context.Context) error {
 	s, err := r.spent(ctx)
 	if r.ofDays() {
-		s = spending{stagnant: s.stagnant} // the others are waited for
+		s = spending{stagnant: s.stagnant} // waitForDay waits for the others
 	}
 	if why := reached(r.Limits, s); err == nil && why != "" {
 		return &end{ralph.ExitLimit, why}
@@ -73,11 +90,11 @@ func (r *runner) limit(ctx context.Context) error {
 	return err
 }
 
-// ofDays reports whether the limits of a run are those of each day: in a daemon
-// without a schedule, whose run does not end.
+// ofDays reports whether the limits count per day: in a daemon without a
+// schedule, whose run does not end.
 func (r *runner) ofDays() bool { return r.Daemon && r.Schedule.IsZero() }
 
-// per is what the limits of a run are of.
+// per names the period of the run's limits.
 func (r *runner) per() string {
 	if r.ofDays() {
 		return "day"
@@ -85,7 +102,7 @@ func (r *runner) per() string {
 	return "run"
 }
 
-// tasksReached says that no session on one more task may begin; "" if it may.
+// tasksReached returns why no session on another task may begin; "" if one may.
 func (r *runner) tasksReached(task int64) string {
 	if task == 0 || r.counted[task] || len(r.counted) < r.Limits.MaxTasks {
 		return ""
@@ -93,22 +110,21 @@ func (r *runner) tasksReached(task int64) string {
 	return fmt.Sprintf("the limit of %d tasks per %s is reached", r.Limits.MaxTasks, r.per())
 }
 
-// waitForDay has a daemon wait for midnight when a limit of the day is reached that
-// holds a session on this task back; 0 is any.
+// waitForDay has a daemon wait for midnight if a daily limit holds back a
+// session on this task; 0 is any task.
 func (r *runner) waitForDay(ctx context.Context, task int64) error {
 	if !r.ofDays() {
 		return nil
 	}
 	now := time.Now()
 	if day := Midnight(now); !day.Equal(r.day) {
-		r.day, r.started, r.sessions, r.cost = day, now, 0, 0
+		r.day, r.started = day, now
 		clear(r.counted)
 	}
 	s, err := r.spent(ctx)
 	if err != nil {
 		return err
 	}
-	s.stagnant = 0
 	why := cmp.Or(reached(r.Limits, s), r.tasksReached(task))
 	if why == "" {
 		return nil
@@ -120,8 +136,8 @@ func (r *runner) waitForDay(ctx context.Context, task int64) error {
 	return r.await(ctx, until, nil)
 }
 
-// usedUp finds the usage window that is used further than its limit allows and
-// is reset last (decision 15). A window without a reset time ahead has no effect.
+// usedUp returns the latest reset time of the usage windows that are over their
+// limit (decision 15), and why. Windows without a future reset time do not count.
 func usedUp(windows []ralph.UsageWindow, limits map[string]int, now time.Time) (until time.Time, why string) {
 	for _, w := range windows {
 		percent, ok := usageLimit(w.Name, limits)
@@ -135,8 +151,8 @@ func usedUp(windows []ralph.UsageWindow, limits map[string]int, now time.Time) (
 	return until, why
 }
 
-// usageLimit is the limit of a window. One for seven_day is also one for
-// seven_day_opus and the like, unless that has its own.
+// usageLimit returns the limit of a window. A limit for seven_day also
+// holds for seven_day_opus and the like, unless that has its own.
 func usageLimit(window string, limits map[string]int) (percent int, ok bool) {
 	for name := window; name != ""; {
 		if percent, ok = limits[name]; ok {

@@ -1,11 +1,10 @@
-// Package loop works through the queue: it picks a task, lets an agent have a
-// session on it, checks what the agent claims, has signals.Decide decide, and
-// writes that down, until nothing is left to do or a limit says so.
+// Package loop works through the queue. It picks a task, has an agent work on it
+// in a session, checks the agent's claims, applies the decision of
+// signals.Decide, and goes on until nothing is left to do or a limit is reached.
 //
-// It knows agents through an interface only, decides nothing about tasks itself
-// and keeps nothing in memory that the database does not have: after a kill at
-// any moment the next Run settles what was left and goes on. When Run returns,
-// no process of a session is left.
+// It knows agents only through an interface, decides nothing about tasks itself, and keeps
+// all state that matters in the database: after a kill at any moment, the next Run settles
+// what was left open and goes on. When Run returns, no process of a session is left.
 package loop
 
 import (
@@ -18,72 +17,90 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
-
-	"ralph/loop/agent"
-	"ralph/loop/check"
-	"ralph/loop/place"
-	"ralph/loop/session"
 
 	"ralph"
 	"ralph/internal/schedule"
+	"ralph/internal/text"
+	"ralph/loop/agent"
+	"ralph/loop/check"
+	"ralph/loop/landing"
+	"ralph/loop/place"
+	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// A Loop works through the queue of one project. Its fields are set before Run
-// and not changed after.
+// A Loop works through the queue of one project. Set its fields before Run
+// and do not change them afterwards.
 type Loop struct {
-	Store *store.DB
-	Agent agent.Agent
-	// Prepare has the agent get ready for a session while the work tree is looked
-	// at, and forget undoes it; nil if there is nothing to do before.
+	Store  *store.DB
+	Agent  agent.Agent // the default agent
+	Agents Agents      // the other agents
+	// Prepare lets the agent prepare a session while the work tree is being
+	// scanned; forget undoes it. It is nil if nothing can be prepared.
 	Prepare func() (forget func())
+
+	// Channel sets [session.Needs.Channel].
+	Channel func(a agent.Assignment, folder string) (c agent.Channel, shut func() error, err error)
 
 	Place *place.Place
 	Log   *slog.Logger
 
-	// Configuration are the files by which runs are configured, as absolute paths, and
-	// Kept is where copies are of what people left.
+	// If Apart is set, sessions work in Slots, apart from people, who have
+	// Place. Lander merges the results into the target branch.
+	Apart  bool
+	Slots  *place.Slots
+	Lander *landing.Lander
+
+	// Configuration lists the files that configure runs, as absolute paths.
+	// Kept has copies of their state as people left it.
 	Configuration []string
+	Steering, Own []string // see [check.Verifier]
 	Kept          check.Kept
+	Contained     bool // see [check.Verifier]
 
 	Limits  ralph.Limits
+	Sandbox string // what confines agents and checks, in words
 	Rules   signals.Rules
 	Backoff Backoff
 	Check   check.Rules
 
 	Prompts Prompts
 	Models  Models
-	Session session.Limits // as far as it is not the run's Limits that say so
+	Session session.Limits // except for the limits that Limits sets
 
-	CommitTasks bool // what a completed task left uncommitted is committed
+	CommitTasks bool // commit what a completed task left uncommitted
 
-	Task   int64           // work on this one alone; 0 for the queue
+	Parallel int // number of sessions at once, in slots; 0 is 1
+
+	Task   int64           // work on this task only; 0 for the whole queue
 	NoWait bool            // end the run instead of waiting for the agent
-	Stop   <-chan struct{} // closed when no further session is wanted
+	Stop   <-chan struct{} // closed when no further session may begin
 
 	Daemon   bool             // wait for new tasks and answers instead of ending
 	Schedule schedule.Cron    // when batches begin; see Serve
 	Between  schedule.Between // the window in which sessions may begin
-	Heart    Heart            // nil if nobody watches
+	Heart    Heart            // nil if nobody monitors the run
 
-	OnRed    OnRed                    // what is made of a verification that fails before any work; "" is stop
-	Commands func() ([]string, error) // the project's commands as they are configured now; nil if they do not change
+	OnRed    OnRed                    // what to do if the verification fails before any work; "" is RedStop
+	Commands func() ([]string, error) // returns the project's commands as configured now; nil if they never change
 
-	begins   time.Time // when the batch begins; set by Serve
-	claiming func()    // called between reading a task and claiming it, by tests
+	begins   time.Time            // when the batch begins; set by Serve
+	slow     func(command string) // is told the command that runs outside of a session; nil for nobody
+	claiming func()               // a hook for tests, called between reading a task and claiming it
 }
 
-// Models say which one a session uses.
+// Models say which model a session uses.
 type Models struct {
-	Flag       string // of `--model`; wins over every other
-	Config     string // of the configuration; used where nothing else is said
-	Escalation string // from the second attempt after a stuck one; "" switches it off
+	Flag       string // from `--model`; overrides every other
+	Config     string // from the configuration; the default
+	Escalation string // used once two sessions of a task were stuck; "" switches this off
 }
 
-// choose is decision 20's order: the flag, the task's, escalation if it is
-// due, the discipline's, the configuration's.
+// choose applies the order of decision 20: the flag, the task, escalation
+// if it is due, the discipline, the configuration.
 func (m Models) choose(t ralph.Task, d ralph.Discipline) string {
 	if t.StuckCount < 2 {
 		m.Escalation = ""
@@ -91,75 +108,84 @@ func (m Models) choose(t ralph.Task, d ralph.Discipline) string {
 	return cmp.Or(m.Flag, t.Model, m.Escalation, d.Model, m.Config)
 }
 
-// needs are what a session of the loop needs of it.
+// needs returns the needs of a session that works in Place.
 func (l *Loop) needs() session.Needs {
 	limits := l.Session
 	limits.Time, limits.Idle = seconds(l.Limits.SessionSeconds), seconds(l.Limits.IdleSeconds)
 	limits.Turns = l.Limits.SessionTurns
 	return session.Needs{
 		Store: l.Store, Place: l.Place, Check: l.verifier(), Agent: l.Agent, Log: l.Log, Stop: l.Stop,
-		Prompt: l.firstPrompt, Model: l.Models.choose, Rules: l.Rules, Limits: limits,
+		Asked: session.Asked{Prompt: l.firstPrompt(nil), Who: l.who}, Channel: l.Channel, Rules: l.Rules, Limits: limits,
 	}
 }
 
-// verifier checks work in the loop's place.
-func (l *Loop) verifier() *check.Verifier {
+// verifier returns a verifier for the loop's own place.
+func (l *Loop) verifier() *check.Verifier { return l.verifierIn(l.Place) }
+
+func (l *Loop) verifierIn(p *place.Place) *check.Verifier {
 	return &check.Verifier{
-		Rules: l.Check, Store: l.Store, Place: l.Place, Configuration: l.Configuration, Kept: l.Kept, Log: l.Log,
-		Busy: func(d time.Duration) { l.beat(stepTime + d) },
+		Rules: l.Check, Store: l.Store, Place: p, Configuration: l.Configuration, Kept: l.Kept, Log: l.Log,
+		Steering: l.Steering, Own: l.Own, Contained: l.Contained,
+		Busy: func(d time.Duration) { l.beat(stepTime + d) }, Slow: l.slow,
 	}
 }
 
-// Verify is [check.Verifier.Verify].
+// Verify calls [check.Verifier.Verify] on the tip, see onTip.
 func (l *Loop) Verify(
 	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
 ) (checks []ralph.Check, holds bool, err error) {
-	return l.verifier().Verify(ctx, task, show)
+	err = l.onTip(ctx, func(v *check.Verifier) (err error) { checks, holds, err = v.Verify(ctx, task, show); return err })
+	return checks, holds, err
 }
 
-// A Result is how a run ended.
+// A Result says how a run ended.
 type Result struct {
 	RunID   int64
 	Status  int      // exit status
 	Reasons []string // every reason that applies, the deciding one first
 }
 
-// end is one reason to end a run, with the exit status that belongs to it. What ends
-// a round so returns it as its error.
+// An end is a reason to end a run, with its exit status. A round returns it as its error.
 type end struct {
 	status int
 	reason string
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *end) Error() string { return e.reason }
 
-// errAgain has a round begin anew: something was waited for, or has changed.
+// errAgain starts the next round, after a wait or because something has changed.
 var errAgain = errors.New("the round begins again")
 
-// Run works until no task is left that it could work on, a limit is reached, the
-// agent cannot be used, or it is stopped. When ctx ends the session in progress
-// is stopped at once. It leaves no goroutine and no process behind.
+// Run works until no task is left that it could work on, a limit is reached,
+// the agent cannot be used, or it is stopped. If ctx ends, it stops the
+// session in progress at once. It leaves no goroutine and no process behind.
 //
-// The error is for what ralph itself could not do; the database is then left as
+// The error reports a failure of ralph itself. The database then stays as
 // it is, and the next run reconciles it.
 func (l *Loop) Run(ctx context.Context) (Result, error) {
 	if err := l.recover(ctx); err != nil {
 		return Result{Status: ralph.ExitFailure}, fmt.Errorf("recover what an earlier run left: %w", err)
 	}
+	if err := l.CommitApproved(ctx); err != nil {
+		return Result{Status: ralph.ExitFailure}, err
+	}
 	var run ralph.Run
+	accounts := l.Agents.accounts()
 	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		run, err = tx.StartRun(os.Getpid(), l.Limits)
+		for name, account := range accounts {
+			if err := tx.WorksWith(name, account); err != nil {
+				return err
+			}
+		}
+		run, err = tx.StartRun(os.Getpid(), l.Limits, l.Sandbox)
 		return err
 	})
 	if err != nil {
 		return Result{Status: ralph.ExitFailure}, err
 	}
-	own := *l // whose commands may change
-	r := &runner{
-		Loop: &own, id: run.ID, started: time.Now(), day: Midnight(time.Now()),
-		worked: map[int64]bool{}, counted: map[int64]bool{},
-	}
+	r := newRunner(l, run.ID)
+	r.slow = r.verifying
 	ends, err := r.work(ctx)
 	if err != nil {
 		ends = []end{{ralph.ExitFailure, err.Error()}}
@@ -180,71 +206,101 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	if errors.Is(err, store.ErrGone) {
 		return result, err // there is nothing left to record it in
 	}
-	// The end of a run is recorded even if it was told to stop.
+	// Record the end of the run even if ctx has ended.
 	closing := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		return tx.EndRun(run.ID, result.Status, result.Reasons[0])
 	})
 	return result, errors.Join(err, closing)
 }
 
-// runner is what one run remembers. All that must survive it is in the database.
+// A runner schedules one run. Only its goroutine checks, waits, picks and
+// counts. Sessions and landings run in goroutines of their own, which send
+// it their results. Whatever must survive the run is in the database.
 type runner struct {
-	*Loop
-	id       int64
-	started  time.Time
-	day      time.Time // whose limits the counters below are compared with, where they are of a day
-	sessions int
-	cost     float64
-	worked   map[int64]bool // tasks that had a session in this run
-	counted  map[int64]bool // those that count against its limit
-	stagnant int            // sessions in a row that left nothing behind
-	repeats  int            // of the agent error before, in a row
-	last     ralph.Ending
-	seen     int64           // the newest event when a daemon last looked for work
-	changed  <-chan struct{} // since the run looked last what is to be done
+	course
+	beside context.Context                  // the context of those goroutines
+	lanes  map[int]*lane                    // the lanes with a session, by number
+	over   chan func(context.Context) error // receives a function per result, which applies it to the run
+	ended  []func(context.Context) error    // received, but not yet applied
+	pulse  *pulse
+	merges bool                 // a landing is in progress
+	failed map[string]time.Time // by agent: when it was last found unable to work
 
-	lost       int   // sessions in a row that were lost, of whatever task
-	missedTask int64 // that could not be taken the last time it was picked; 0 for none
+	started  time.Time
+	day      time.Time      // the day that the limits count for, if they are daily
+	worked   map[int64]bool // tasks that had a session in this run
+	counted  map[int64]bool // tasks that count against the limit of tasks
+	stagnant int            // sessions in a row without any change
+	repeats  int            // how often in a row the last agent error occurred
+	last     lastEnding
+	waits    string          // what the merge queue waits for; "" if it is empty
+	rested   int64           // the newest event when the merge queue began to wait
+	seen     int64           // the newest event when a daemon last looked for work
+	changed  <-chan struct{} // closed at the first change after the run's last look
+
+	lost       int           // lost sessions in a row, of any task
+	held       string        // why no new task may begin; "" if one may
+	passes     []int64       // tasks passed over in favour of the last pick
+	passed     map[int64]int // how often each task was passed over
+	missedTask int64         // the last pick, if it could not be claimed; 0 if it could
 	red        suspense
 
-	untold    int // times in a row that git has failed before a session
+	untold    int // git failures in a row before a session
 	gitNext   time.Time
 	gitReason string
 }
 
-// work has one round after the other, until one ends the run.
+// work runs rounds until one of them ends the run.
 func (r *runner) work(ctx context.Context) ([]end, error) {
+	beside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.beside = beside
 	for {
 		err := r.round(ctx)
 		var e *end
 		switch {
 		case err == nil, errors.Is(err, errAgain), r.awaitGit(err):
 		case errors.As(err, &e):
+			ends, err := r.settle(ctx, cancel)
+			if err != nil {
+				return nil, err
+			}
 			rest, err := r.leftOver(ctx)
 			if e.status == ralph.ExitOK && len(rest) > 0 {
 				return rest, err
 			}
-			return append([]end{*e}, rest...), err
+			return slices.Concat([]end{*e}, ends, rest), err
 		default:
-			return nil, err
+			cancel()
+			_, more := r.settle(ctx, cancel)
+			return nil, errors.Join(err, more)
 		}
 	}
 }
 
-// round looks, waits or picks, works and settles.
+// round waits, or picks a task and begins a session on it.
 func (r *runner) round(ctx context.Context) error {
+	if err := r.heed(ctx, len(r.lanes) >= r.width()); err != nil {
+		return err
+	}
 	r.beat(stepTime)
 	if err := r.Place.Tree.Intact(); err != nil {
-		return fmt.Errorf("%w; bring it back, or see what became of it, before the next run", err)
+		return fmt.Errorf("%w; restore it, or find out what happened to it, before the next run", err)
 	}
 	ofAny := func(ctx context.Context) error { return r.waitForDay(ctx, 0) }
-	for _, step := range []func(context.Context) error{r.stopped, r.limit, r.waitForAgent, ofAny, r.waitForGit} {
+	for _, step := range []func(context.Context) error{r.stopped, r.land, r.limit, ofAny, r.waitForGit} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
+	if len(r.lanes) >= r.width() { // a landing has ended, and no session
+		return errAgain
+	}
 	if err := r.Lapse(ctx); err != nil {
-		return fmt.Errorf("claims of workers: %w", err)
+		return fmt.Errorf("settle expired claims: %w", err)
+	}
+	if why, err := r.room(ctx); err != nil || why != "" {
+		return cmp.Or(err, r.besides(ctx, why))
 	}
 	task, ok, err := r.next(ctx)
 	if err != nil {
@@ -253,6 +309,9 @@ func (r *runner) round(ctx context.Context) error {
 	if err := r.waitForOpening(ctx, ok); err != nil {
 		return err
 	}
+	if !ok && r.busy() {
+		return r.besides(ctx, cmp.Or(r.held, "no other task can start now"))
+	}
 	if !ok {
 		if err := r.waitForLost(ctx); err != nil {
 			return err
@@ -260,55 +319,81 @@ func (r *runner) round(ctx context.Context) error {
 		if err := r.waitForWork(ctx); err != nil {
 			return err
 		}
-		return &end{ralph.ExitOK, "nothing is left to do"}
+		if r.waits != "" {
+			return &end{ralph.ExitWaiting, "done work is not merged: " + r.waits}
+		}
+		if r.held != "" {
+			return &end{ralph.ExitWaiting, r.held}
+		}
+		failed, err := store.Read(ctx, r.Store, func(tx *store.Tx) (int, error) {
+			return tx.CountTasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed}})
+		})
+		if err != nil {
+			return err
+		}
+		why := "nothing is left to do"
+		if failed > 0 {
+			why += fmt.Sprintf("; %s failed in earlier runs", text.Count(failed, "task"))
+		}
+		return &end{ralph.ExitOK, why}
 	}
 	if err := r.waitForDay(ctx, task.ID); err != nil {
 		return err
+	}
+	if err := r.waitForAgent(ctx, task.ID); err != nil {
+		return err
+	}
+	if !r.red.green && r.busy() {
+		return r.besides(ctx, "the verification has to pass first")
 	}
 	if task, err = r.ready(ctx, task); err != nil {
 		return err
 	}
 	if why := r.tasksReached(task.ID); why != "" {
+		if r.busy() {
+			return r.besides(ctx, why)
+		}
 		return &end{ralph.ExitLimit, why}
 	}
-	return r.session(ctx, task)
+	return r.begin(ctx, task)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// next is the task to work on; ok is false if there is none now.
+// next returns the task to work on; ok is false if there is none now.
 func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error) {
 	if err := r.release(ctx); err != nil {
 		return task, false, err
 	}
-	task, ok, spent, err := r.pick(ctx, r.Task)
+	task, ok, spent, err := r.pick(ctx, r.Task, r.choose)
 	for _, id := range spent {
 		r.worked[id], r.counted[id] = true, true
 	}
 	return task, ok, err
 }
 
-// Next is the task that would be claimed next: the first of the queue, as the loop
-// itself would pick it. Claims that have lapsed are settled before.
+// Next returns the task that the loop itself would claim next. It settles lapsed claims first.
 func (l *Loop) Next(ctx context.Context) (task ralph.Task, ok bool, err error) {
 	if err := errors.Join(l.Lapse(ctx), l.release(ctx)); err != nil {
 		return task, false, err
 	}
-	task, ok, _, err = l.pick(ctx, 0)
+	task, ok, _, err = l.pick(ctx, 0, (*store.Tx).Next)
 	return task, ok, err
 }
 
-// pick is the first task of the queue, or the one of that number if it is pending.
-// Tasks whose turn has come and whose attempts are used up fail: they are spent.
-func (l *Loop) pick(ctx context.Context, only int64) (task ralph.Task, ok bool, spent []int64, err error) {
+// pick returns the next task of the queue or, if only is set, that task if it is pending.
+// A task whose turn has come but whose attempts are used up fails; its id is in spent.
+func (l *Loop) pick(
+	ctx context.Context, only int64, next func(*store.Tx) (ralph.Task, bool, error),
+) (task ralph.Task, ok bool, spent []int64, err error) {
 	for {
-		err = l.Store.View(ctx, func(tx *store.Tx) error {
+		err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
 			if only != 0 {
 				task, err = tx.Task(only)
 				ok = task.Status == ralph.Pending && !task.NotBefore.After(tx.Now().Time)
 				return err
 			}
-			task, ok, err = tx.Next()
+			task, ok, err = next(tx)
 			return err
 		})
 		if err != nil || !ok || task.Attempts < l.Limits.Attempts {
@@ -326,73 +411,7 @@ func (l *Loop) pick(ctx context.Context, only int64) (task ralph.Task, ok bool, 
 	}
 }
 
-// session works on one task and judges what the run makes of it.
-func (r *runner) session(ctx context.Context, task ralph.Task) error {
-	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
-		return err
-	}
-	if err := r.verifier().Greet(ctx); err != nil {
-		return notGreeted(err)
-	}
-	stopped, err := r.interruptibly(ctx, func(ctx context.Context) error { return r.verifier().Baseline(ctx, task) })
-	if stopped || err != nil || closed(r.Stop) {
-		return err
-	}
-	spent, err := r.spent(ctx)
-	if err != nil {
-		return err
-	}
-	if r.Prepare != nil {
-		forget := r.Prepare()
-		defer forget()
-	}
-	n := r.needs()
-	n.Limits.CostUSD, n.Limits.Deadline = allowance(r.Limits, spent), r.started.Add(seconds(r.Limits.MaxSeconds))
-	n.Begin = func(tx *store.Tx, again bool) error { return r.mayBegin(tx, task.ID, again) }
-	s, err := n.Open(ctx, store.Start{Run: r.id}, task.ID)
-	if held, herr := r.holdBack(ctx, task.ID, err); held {
-		return herr
-	}
-	if err != nil {
-		return r.missed(ctx, task.ID, err)
-	}
-	r.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
-	r.missedTask, r.untold = 0, 0
-	r.worked[task.ID], r.counted[task.ID] = true, true
-	r.sessions++
-	end := s.Work(ctx)
-	settling, release := r.obeying(ctx, r.Session.Grace)
-	d, err := s.Settle(settling, end.Report)
-	release()
-	if err != nil {
-		return fmt.Errorf("settle session %s of TASK-%d: %w", s.Row.ID, task.ID, errors.Join(end.Unusable, err))
-	}
-	if end.Unusable != nil {
-		return unusable(end.Unusable)
-	}
-	r.cost += s.Row.CostUSD
-	if err := r.verifier().PutBack(context.WithoutCancel(ctx)); err != nil {
-		return notGreeted(err)
-	}
-	if r.CommitTasks && d.Status == ralph.Completed {
-		if err := s.Commit(context.WithoutCancel(ctx)); err != nil {
-			// The task is done all the same, and its files are where they were.
-			r.Log.Warn("what the task left could not be committed", "task", task.ID, "error", err)
-		}
-	}
-	switch {
-	case d.Stagnant:
-		r.stagnant++
-	case !end.Ending.AgentError() && end.Ending != ralph.Interrupted && end.Ending != ralph.Lost:
-		r.stagnant = 0
-	}
-	if err := r.bounded(s.Task, s.Row.Ending, d); err != nil {
-		return err
-	}
-	return r.afterAgent(ctx, end.Report)
-}
-
-// notGreeted ends a run whose next session would be held to what another one left.
+// notGreeted ends the run if the next session would be blamed for the changes of another one.
 func notGreeted(err error) error {
 	var stuck *check.StuckError
 	if errors.As(err, &stuck) {
@@ -401,7 +420,7 @@ func notGreeted(err error) error {
 	return err
 }
 
-// unusable ends a run whose agent could not be run at all.
+// unusable ends the run if the agent's program could not be run at all.
 func unusable(cause error) error {
 	if errors.Is(cause, exec.ErrNotFound) || errors.Is(cause, fs.ErrNotExist) || errors.Is(cause, fs.ErrPermission) {
 		return &end{ralph.ExitAgent, cause.Error()}
@@ -409,96 +428,83 @@ func unusable(cause error) error {
 	return cause
 }
 
-// errHeld says that a person has stopped or paused the run before a session began.
-var errHeld = errors.New("the run is to begin no session now")
-
-// mayBegin reports that a person has stopped or paused the run meanwhile, or that a
-// change of the picked task has moved another one before it.
-func (r *runner) mayBegin(tx *store.Tx, task int64, again bool) error {
-	if closed(r.Stop) {
-		return errHeld
+// stopped ends the run if somebody asked for that, and waits while it is paused.
+func (r *runner) stopped(ctx context.Context) error {
+	if ctx.Err() != nil || closed(r.Stop) {
+		return &end{ralph.ExitStopped, "stopped by a signal"}
 	}
-	control, err := tx.RunControl(r.id)
-	if err == nil && control != ralph.ControlNone {
-		err = errHeld
-	}
-	if err != nil || !again || r.Task != 0 {
+	r.changed = r.Store.Changed()
+	control, err := r.control(ctx)
+	if err != nil {
 		return err
 	}
-	next, ok, err := tx.Next()
-	if err == nil && (!ok || next.ID != task) {
-		err = fmt.Errorf("TASK-%d is not the first of the queue any more: %w", task, ralph.ErrConflict)
-	}
-	return err
-}
-
-// stopped ends the run if somebody asked for it, and sits out a pause.
-func (r *runner) stopped(ctx context.Context) error {
-	for {
-		if ctx.Err() != nil || closed(r.Stop) {
-			return &end{ralph.ExitStopped, "stopped by a signal"}
-		}
-		r.changed = r.Store.Changed()
-		control, err := r.control(ctx)
-		if err != nil {
+	switch control {
+	case ralph.ControlStop, ralph.ControlStopNow:
+		return &end{ralph.ExitStopped, "stopped by `ralph stop`"}
+	case ralph.ControlPause:
+		if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
 			return err
 		}
-		switch control {
-		case ralph.ControlStop, ralph.ControlStopNow:
-			return &end{ralph.ExitStopped, "stopped by `ralph stop`"}
-		case ralph.ControlPause:
-			if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
-				return err
-			}
-			if err := r.limit(ctx); err != nil {
-				return err
-			}
-			r.sleep(ctx, time.Now().Add(lookAgain))
-		default:
-			return nil
+		if err := r.limit(ctx); err != nil {
+			return err
 		}
+		r.sleep(ctx, time.Now().Add(lookAgain))
+		return errAgain
 	}
+	return nil
 }
 
-// control is what `ralph stop|pause|resume` asked for.
-func (r *runner) control(ctx context.Context) (string, error) {
-	return store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (string, error) {
-		return tx.RunControl(r.id)
+// control returns the request of `ralph stop|pause|resume`.
+func (c course) control(ctx context.Context) (string, error) {
+	return store.Read(context.WithoutCancel(ctx), c.Store, func(tx *store.Tx) (string, error) {
+		return tx.RunControl(c.id)
 	})
 }
 
-// state notes what the run is doing, if that is news.
-func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
+// state records what the run is doing, if that is new.
+func (c course) state(ctx context.Context, state, reason string, until time.Time) error {
 	when := ""
 	if !until.IsZero() {
 		when = until.Local().Format("Jan 2 15:04:05")
 	}
-	r.says(ralph.Doing(state, reason, when))
-	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		run, err := tx.Run(r.id)
+	c.says(ralph.Doing(state, reason, when))
+	return c.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		run, err := tx.Run(c.id)
 		if err != nil || (run.State == state && run.StateReason == reason && run.WaitUntil == ralph.At(until)) {
 			return err
 		}
-		return tx.SetRunState(r.id, state, reason, until)
+		return tx.SetRunState(c.id, state, reason, until)
 	})
 }
 
-// step is how long a run waits at most without a look at the clock, which may jump.
+// verifying records the command that the run waits for before a session.
+func (r *runner) verifying(command string) {
+	why := fmt.Sprintf("verifying before the first session, since %s: %s", time.Now().Format("15:04:05"), command)
+	r.says(why)
+	err := r.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.NoteVerifying(r.id, command, why) })
+	if err != nil {
+		r.Log.Warn("cannot record the command that is running", "error", err)
+	}
+}
+
+// step is the longest sleep between two looks at the clock, which may jump.
 const step = time.Second
 
-// sleep waits until a time, until something has changed since the run looked last, or
-// until the run is to stop or its own time is over.
+// sleep returns at the given time, on a change since the run last looked, on a result
+// from another goroutine, on a request to stop, or when the run's own time is over.
 func (r *runner) sleep(ctx context.Context, until time.Time) {
 	end := r.started.Add(seconds(r.Limits.MaxSeconds))
 	if !r.ofDays() && end.After(time.Now()) && end.Before(until) {
 		until = end
 	}
-	for left := time.Until(until); left > 0; left = time.Until(until) {
+	for left := time.Until(until); left > 0 && len(r.ended) == 0; left = time.Until(until) {
 		r.beat(stepTime)
 		timer := time.NewTimer(min(left, step))
 		select {
 		case <-timer.C:
 			continue
+		case judge := <-r.over:
+			r.ended = append(r.ended, judge)
 		case <-r.changed:
 		case <-ctx.Done():
 		case <-r.Stop:
@@ -508,8 +514,8 @@ func (r *runner) sleep(ctx context.Context, until time.Time) {
 	}
 }
 
-// wait says what is waited for and until when, and waits, or until something has changed:
-// people may ask something of the run, and other tasks may come.
+// wait records what the run waits for and until when, and sleeps. A change ends the
+// sleep early, as people may have asked for something and other tasks may have come.
 func (r *runner) wait(ctx context.Context, reason string, until time.Time) error {
 	if err := r.state(ctx, "waiting", reason, until); err != nil {
 		return err

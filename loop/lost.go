@@ -11,8 +11,8 @@ import (
 	"ralph/store"
 )
 
-// maxLost is how many sessions of a run are lost in a row, whatever their tasks,
-// before it ends: the agent is at fault then, or the machine.
+// maxLost is the number of lost sessions in a row, of any tasks, that ends
+// a run: the fault is then the agent's or the machine's.
 const maxLost = 10
 
 // bounded ends the run if too many sessions in a row were lost.
@@ -30,8 +30,7 @@ func (r *runner) bounded(task ralph.Task, ending ralph.Ending, d signals.Decisio
 	return &end{ralph.ExitAgent, why}
 }
 
-// waitForLost waits for the task that is tried again next after a lost session, when
-// there is nothing else to do.
+// waitForLost waits for the next retry after a lost session, if there is nothing else to do.
 func (r *runner) waitForLost(ctx context.Context) error {
 	var task ralph.Task
 	var ok bool
@@ -49,7 +48,7 @@ func (r *runner) waitForLost(ctx context.Context) error {
 		return err
 	}
 	if !task.NotBefore.After(now.Time) {
-		return errAgain // its time has come since it was looked for
+		return errAgain // its time came after the last look
 	}
 	why := fmt.Sprintf("before TASK-%d is tried again (%s; %d in a row, %d are the limit)",
 		task.ID, task.StatusReason, task.LostCount, signals.LostLimit)
@@ -59,14 +58,14 @@ func (r *runner) waitForLost(ctx context.Context) error {
 	return r.wait(ctx, why, task.NotBefore.Time)
 }
 
-// missed judges that a picked task could not be taken. A lost race is no error: the
-// run picks again. What cannot be taken twice in a row is left alone for a moment.
+// missed handles a picked task that could not be claimed. A lost race is no error:
+// the run picks again, but pauses if the same task is missed twice in a row.
 func (r *runner) missed(ctx context.Context, task int64, err error) error {
 	switch {
 	case errors.Is(err, errHeld):
 		return nil
 	case errors.Is(err, ralph.ErrNotFound):
-		// If it is the task that is gone, so be it.
+		// It may be the task that is gone, which is fine.
 		return r.Store.View(ctx, func(tx *store.Tx) error {
 			if _, gone := tx.Task(task); errors.Is(gone, ralph.ErrNotFound) {
 				return nil
@@ -77,7 +76,7 @@ func (r *runner) missed(ctx context.Context, task int64, err error) error {
 		return err
 	}
 	if r.missedTask == task {
-		r.changed = nil // what changes meanwhile is no reason to try it sooner
+		r.changed = nil // a change is no reason to retry sooner
 		r.sleep(ctx, time.Now().Add(step))
 	}
 	r.missedTask = task

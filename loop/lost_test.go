@@ -7,18 +7,17 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ralph/loop/agent"
-	"ralph/loop/place"
-
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// unlucky is an agent whose supervisor is killed while it starts, the first time.
+// unlucky is an agent whose supervisor is killed during its first start.
 type unlucky struct {
 	agent.Agent
 	started int

@@ -7,7 +7,7 @@ import (
 	"ralph/internal/proc"
 )
 
-// TestMain is also the supervisor of the commands that verify.
+// TestMain also acts as the supervisor of verification commands.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
 		os.Exit(proc.Supervise())

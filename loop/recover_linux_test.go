@@ -9,8 +9,8 @@ import (
 	"ralph/store"
 )
 
-// TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled: git that looks for a ralph which
-// is gone would write where the next one looks.
+// TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled: a leftover git scan
+// would write to the files of the next one.
 func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		b := newWorkshop(t)
@@ -18,7 +18,7 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 		l.Agent, l.Place.Tree.Marker = everybody{}, "RALPH_LOOK="+b.state
 		l.Limits = ralph.Limits{MaxSessions: 1, MaxTasks: 1, MaxSeconds: 60, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionCostUSD: 1, StagnantMaximum: 1, Attempts: 1}
 		err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
-			run, err := tx.StartRun(1, l.Limits)
+			run, err := tx.StartRun(1, l.Limits, l.Sandbox)
 			if err == nil && ended {
 				err = tx.EndRun(run.ID, 0, "nothing is left to do")
 			}
@@ -41,7 +41,7 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 		}()
 		run(t, l)
 		if !ended {
-			<-gone // or the test ends by its time limit
+			<-gone // or until the test's time limit
 			continue
 		}
 		select {

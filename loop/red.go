@@ -13,35 +13,35 @@ import (
 	"ralph/store"
 )
 
-// OnRed is what a run makes of a verification that fails before any work.
+// OnRed says what a run does if the verification fails before any work.
 type OnRed string
 
-// What it may be.
+// The values of OnRed.
 const (
 	RedStop  OnRed = "stop"  // the run ends before anything is spent; a daemon waits
-	RedFirst OnRed = "first" // one task works until it is green, the others wait
-	RedGo    OnRed = "go"    // the run goes on
+	RedFirst OnRed = "first" // one task works until the verification passes, the others wait
+	RedGo    OnRed = "go"    // the run goes on regardless
 )
 
-// redLook is how often a daemon looks whether the verification is still red, and
-// redLookMax how seldom in a work tree that takes long to look at.
+// redLook is how often a daemon checks whether the verification is still red,
+// and redLookMax how often at least, in a work tree that takes long to scan.
 const (
 	redLook    = 5 * time.Second
 	redLookMax = time.Minute
 )
 
-// A suspense is what a run knows of a verification that is red before any work.
+// A suspense is what a run knows about a verification that is red before any work.
 type suspense struct {
-	green     bool  // it has been seen to be green, or it does not matter
-	mending   int64 // the task that works until it is green; 0 if there is none yet
+	green     bool  // it passed, or it does not matter
+	mending   int64 // the task that is to make it pass; 0 if there is none yet
 	announced string
-	waits     bool          // the daemon waits for it
-	look      time.Duration // how long the last look took whether it is worth another
-	asked     bool          // it was run in this run: what was known before is not of before a mending
+	waits     bool          // the daemon waits until it passes
+	look      time.Duration // how long the last check for news took
+	asked     bool          // it ran in this run: earlier results are older than any fix
 }
 
-// ready has the verification run before the first session, and gives the task that is
-// worked on then; the run may wait instead, or end.
+// ready runs the verification before the first session, and returns the
+// task to work on. It may wait or end the run instead.
 func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error) {
 	if r.red.green {
 		return task, nil
@@ -53,7 +53,7 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 	stopped, err := r.interruptibly(ctx, func(ctx context.Context) (err error) { red, err = r.redNow(ctx); return err })
 	switch {
 	case stopped:
-		return task, errAgain // the round sees to it
+		return task, errAgain // the next round handles the stop
 	case err != nil:
 		return task, err
 	case len(red) == 0 || r.OnRed == RedGo:
@@ -64,14 +64,14 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 	if r.OnRed == RedFirst {
 		return r.readyFirst(ctx, task, red, said)
 	}
-	return task, r.stopRed(ctx, red, "the verification fails before any work, and nothing was begun: "+said)
+	return task, r.stopRed(ctx, red, "your tests fail before any work, and nothing was begun: "+said)
 }
 
-// readyFirst has one task after the other work until the verification is green. The
-// next one has its turn when the one before it is completed.
+// readyFirst has one task at a time work until the verification passes.
+// The next one gets its turn when the one before is completed.
 func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Check, said string) (ralph.Task, error) {
 	if r.red.mending != 0 {
-		first, ok, spent, err := r.pick(ctx, r.red.mending)
+		first, ok, spent, err := r.pick(ctx, r.red.mending, nil)
 		for _, id := range spent {
 			r.worked[id] = true
 		}
@@ -79,40 +79,40 @@ func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Ch
 			return first, err
 		}
 		if first.Status != ralph.Completed {
-			return task, r.stopRed(ctx, red, fmt.Sprintf("the verification still fails after TASK-%d, which is %s, "+
-				"and the others wait for it: %s", first.ID, first.Status, said))
+			return task, r.stopRed(ctx, red, fmt.Sprintf("your tests still fail after TASK-%d, which is %s, "+
+				"and the others wait for them: %s", first.ID, first.Status, said))
 		}
 	}
 	r.red.mending = task.ID
-	return task, r.announce(ctx, red, fmt.Sprintf("TASK-%d works until it passes, the others wait", task.ID))
+	return task, r.announce(ctx, red, fmt.Sprintf("TASK-%d works until they pass, the others wait", task.ID))
 }
 
-// stopRed ends the run; a daemon waits for somebody to mend what fails.
+// stopRed ends the run; a daemon waits until a person has fixed what fails.
 func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) error {
 	if err := r.announce(ctx, red, ""); err != nil {
 		return err
 	}
 	if !r.Daemon {
-		return &end{ralph.ExitUsage, why + ". Mend it (`ralph verify` runs it)" + r.nameTests(red) +
-			", or let a task mend it, as in a project that begins empty: `ralph run --on-red first`; " +
+		return &end{ralph.ExitUsage, why + ". Fix them first (`ralph verify` runs them)" + r.nameTests(red) +
+			", or run with --on-red first, and the first task works until they pass, as in a project that begins empty; " +
 			"--on-red go works on all tasks regardless"}
 	}
 	r.red.waits = true
-	reason := "until the verification passes: " + why + " (`ralph verify` runs it; verify.on_red)"
+	reason := "until your tests pass: " + why + " (`ralph verify` runs them; verify.on_red)"
 	return cmp.Or(r.state(ctx, "waiting", reason, time.Time{}), errAgain)
 }
 
-// nameTests is the way out where tests were red for long and no command says which.
+// nameTests suggests test names as a way out if tests were red for long and no command names them.
 func (l *Loop) nameTests(red []ralph.Check) string {
 	unnamed := func(c ralph.Check) bool { return c.Error == "" }
 	if l.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}
-	return ", or have it name its tests, so that those which fail already are excused " +
+	return ", or have them name what fails, so that it is excused " +
 		"(`go test -json`, or JUnit XML in verify.junit)"
 }
 
-// announce records what fails, with the end of its output, once for each way to fail.
+// announce records what fails, with the end of its output, once per kind of failure.
 func (r *runner) announce(ctx context.Context, red []ralph.Check, follows string) error {
 	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
 	if said+follows == r.red.announced {
@@ -124,36 +124,37 @@ func (r *runner) announce(ctx context.Context, red []ralph.Check, follows string
 	})
 }
 
-// hasNews reports whether there is a reason to look again at a verification that was
-// red: other content or other commands, or a result by hand that is green.
+// hasNews reports whether a red verification is worth another run: the
+// files or the commands changed, or it passed when run by hand.
 func (r *runner) hasNews(ctx context.Context) bool {
 	began := time.Now()
 	defer func() { r.red.look = time.Since(began) }()
 	if r.Commands != nil {
 		configured, err := r.Commands()
 		if err != nil {
-			r.Log.Warn("the configuration cannot be read; the daemon goes on with what it began with", "error", err)
+			r.Log.Warn("cannot read the configuration; the daemon keeps the old one", "error", err)
 			return false
 		}
 		r.Check.Commands = configured
 	}
 	commands, err := r.suiteCommands(ctx)
 	if err != nil {
-		return true // whoever looks says what is wrong
+		return true // the next run of the verification reports the error
 	}
-	red, err := r.verifier().KnownRed(ctx, commands)
+	var red bool
+	err = r.onTip(ctx, func(v *check.Verifier) (err error) { red, err = v.KnownRed(ctx, commands); return err })
 	return err != nil || !red
 }
 
-// waitForGreen waits until it is time to look again.
+// waitForGreen waits until the next look is due.
 func (r *runner) waitForGreen(ctx context.Context) error {
 	return r.await(ctx, time.Now().Add(min(max(redLook, 20*r.red.look), redLookMax)), nil)
 }
 
-// redNow has the commands of the project and of the features that have work run on
-// the work tree, and gives those that fail without an excuse. What failed at an
-// earlier time is run again: what it lacked may not have been in the work tree.
-// What a session has in hand is no reason: it goes on with it.
+// redNow runs the commands of the project and of the features with open tasks,
+// and returns those that fail without an excuse. Commands that failed before are
+// run again, as what they lacked may be outside the work tree. A failure that
+// belongs to a session's unfinished work does not count: that session goes on.
 func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 	commands, err := r.suiteCommands(ctx)
 	if err != nil || len(commands) == 0 {
@@ -162,15 +163,18 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 	if err := r.state(ctx, "running", "verifies the project before the first session", time.Time{}); err != nil {
 		return nil, err
 	}
-	red, err = r.verifier().Red(ctx, commands, !r.red.asked, r.OnRed == RedFirst)
+	err = r.onTip(ctx, func(v *check.Verifier) (err error) {
+		red, err = v.Red(ctx, commands, !r.red.asked, r.OnRed == RedFirst)
+		return err
+	})
 	if err == nil && ctx.Err() == nil {
 		r.red.asked = true
 	}
 	return red, err
 }
 
-// suiteCommands are the project's and those of the features of tasks that are
-// pending; of one task if the run is for one.
+// suiteCommands returns the commands of the project and of the features with
+// pending tasks or, if the run is for one task, of that task's feature.
 func (r *runner) suiteCommands(ctx context.Context) ([]string, error) {
 	features, err := store.Read(ctx, r.Store, func(tx *store.Tx) ([]ralph.Feature, error) {
 		return tx.FeaturesWithWork(r.Task)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,15 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// TestARunThatBeginsRed: what a run makes of a verification that fails before any work.
+// TestARunThatBeginsRed checks what a run does if the verification fails before any work.
 func TestARunThatBeginsRed(t *testing.T) {
 	const named = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
 	green := "test -e made1"
@@ -29,20 +29,20 @@ func TestARunThatBeginsRed(t *testing.T) {
 		verify  []string
 		onRed   loop.OnRed
 		strict  bool
-		feature []string // commands of the feature of the last task
+		feature []string // commands of the last task's feature
 		only    int64
-		mends   int64 // the task that makes it green; 0 is none
+		mends   int64 // the task that makes it pass; 0 is none
 		status  int
 		reason  string
-		tasks   []int64 // of the sessions
+		tasks   []int64 // the sessions' tasks
 		later   bool    // a person breaks it after the first task
-		hint    bool    // it says that tests with names would be excused
-		noted   int     // how often it is recorded that it is red
+		hint    bool    // the message says that named tests would be excused
+		noted   int     // how often the failure is recorded
 		timeout time.Duration
 	}{
 		{name: "green", verify: []string{"true"}, onRed: loop.RedStop, tasks: []int64{1, 2}},
 		{name: "nothing verifies", onRed: loop.RedStop, tasks: []int64{1, 2}},
-		{name: "red", verify: []string{"true", green}, onRed: loop.RedStop, mends: 1, status: ralph.ExitUsage, reason: "the verification fails before any work, and nothing was begun: `test -e made1` exits 1", hint: true, noted: 1},
+		{name: "red", verify: []string{"true", green}, onRed: loop.RedStop, mends: 1, status: ralph.ExitUsage, reason: "your tests fail before any work, and nothing was begun: `test -e made1` exits 1", hint: true, noted: 1},
 		{name: "red, where nobody has chosen", verify: []string{green}, mends: 1, status: ralph.ExitUsage, reason: "nothing was begun", hint: true, noted: 1},
 		{name: "red for it takes too long", verify: []string{"sleep 600"}, onRed: loop.RedStop, timeout: 10 * time.Millisecond, status: ralph.ExitUsage, reason: "nothing was begun", noted: 1},
 		{name: "red by one that has no names, strictly", verify: []string{green}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was begun", noted: 1},
@@ -52,7 +52,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 		{name: "which a run for another task does not need", verify: []string{"true"}, feature: []string{"false"}, only: 1, onRed: loop.RedStop, tasks: []int64{1}},
 		{name: "but the one for its task", verify: []string{"true"}, feature: []string{"false"}, only: 2, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1", hint: true, noted: 1},
 		{name: "the first task mends it", verify: []string{green}, onRed: loop.RedFirst, mends: 1, tasks: []int64{1, 2}, noted: 1},
-		{name: "the first task does not, until it fails", verify: []string{green}, onRed: loop.RedFirst, status: ralph.ExitUsage, reason: "the verification still fails after TASK-1, which is failed, and the others wait for it: ", tasks: []int64{1, 1}, hint: true, noted: 2},
+		{name: "the first task does not, until it fails", verify: []string{green}, onRed: loop.RedFirst, status: ralph.ExitUsage, reason: "your tests still fail after TASK-1, which is failed, and the others wait for them: ", tasks: []int64{1, 1}, hint: true, noted: 2},
 		{name: "red only later", verify: []string{"test ! -e broken"}, onRed: loop.RedStop, status: ralph.ExitFailed, reason: "failed: TASK-2", tasks: []int64{1, 2, 2}, later: true},
 		{name: "no matter", verify: []string{green}, onRed: loop.RedGo, mends: 1, tasks: []int64{1, 2}},
 	} {
@@ -88,7 +88,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 					name = "made1"
 				}
 				write(t, filepath.Join(a.Dir, name), "x")
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", signals.Done{Summary: "made it"})
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
 				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 			})
 			result, err := l.Run(t.Context())
@@ -98,7 +98,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 			if result.Status != tt.status || !strings.Contains(strings.Join(result.Reasons, "\n"), tt.reason) || !slices.Equal(tasks, tt.tasks) {
 				t.Errorf("exit status %d after sessions on %v: %q", result.Status, tasks, result.Reasons)
 			}
-			if hint := strings.Contains(strings.Join(result.Reasons, "\n"), "have it name its tests"); hint != tt.hint {
+			if hint := strings.Contains(strings.Join(result.Reasons, "\n"), "have them name what fails"); hint != tt.hint {
 				t.Errorf("it is hinted %t at tests with names: %q", hint, result.Reasons)
 			}
 			if noted := b.red(); len(noted) != tt.noted {
@@ -111,10 +111,15 @@ func TestARunThatBeginsRed(t *testing.T) {
 	}
 }
 
-// red is what was recorded of a verification that fails before any work.
-func (b *workshop) red() (noted []ralph.BaselineRed) {
+// red returns the recorded failure of the verification before any work.
+func (b *workshop) red() []ralph.BaselineRed {
 	b.t.Helper()
-	b.tx(func(tx *store.Tx) error {
+	return redOf(b.t, b.db)
+}
+
+func redOf(t *testing.T, db *store.DB) (noted []ralph.BaselineRed) {
+	t.Helper()
+	if err := db.View(t.Context(), func(tx *store.Tx) error {
 		events, err := tx.Events(0, 1000)
 		for _, e := range events {
 			if e.Type != ralph.EventBaselineRed || e.TaskID != 0 {
@@ -127,12 +132,14 @@ func (b *workshop) red() (noted []ralph.BaselineRed) {
 			noted = append(noted, red)
 		}
 		return err
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 	return noted
 }
 
-// TestWhatWasRedBefore: what a session has in hand is its own matter, and what else
-// failed in an earlier run is run again, once.
+// TestWhatWasRedBefore: a failure in a session's unfinished work does not
+// count. Other failures of an earlier run are run again, once.
 func TestWhatWasRedBefore(t *testing.T) {
 	const named = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
 	for _, tt := range []struct {
@@ -165,7 +172,7 @@ func TestWhatWasRedBefore(t *testing.T) {
 				if tt.breaks {
 					write(t, filepath.Join(a.Dir, "broken"), "x")
 				}
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
 				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 			})
 			for i := range 2 {
@@ -185,7 +192,7 @@ func TestWhatWasRedBefore(t *testing.T) {
 	}
 }
 
-// TestSessionsInARowThatAreLostEndARun: whatever their tasks, for the agent is at fault then.
+// TestSessionsInARowThatAreLostEndARun, whatever their tasks: the agent is then at fault.
 func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
 	lost := act{report: agent.Report{Ending: ralph.Lost, Reason: "lost: it is gone"}}
 	end := act{change: true, say: []signals.Payload{finish}}
@@ -222,11 +229,11 @@ func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
 	t.Run("of a run for one task", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *bench) {
 			b.Task = 2
-			b.perform(lost, end)
+			p := b.perform(lost, end)
 			b.add(t, "one", "two")
 			began := time.Now()
-			if result := b.serve(t)(); result.Status != ralph.ExitOK {
-				t.Errorf("got %+v", result)
+			if result := b.serve(t)(); result.Status != ralph.ExitOK || len(p.sessions) != 2 || p.sessions[0].TaskID != 2 {
+				t.Errorf("got %+v after %+v", result, p.sessions)
 			}
 			if took := time.Since(began); took < 3*time.Second || took > 6*time.Second {
 				t.Errorf("it took %s: two sessions, and a wait of a second between them", took)
@@ -235,14 +242,14 @@ func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
 	})
 }
 
-// TestADaemonWaitsUntilItsVerificationPasses: until there is something else to verify, or
-// something else to verify it with.
+// TestADaemonWaitsUntilItsVerificationPasses, until either the files or the commands change.
 func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 	broken := errors.New("ralph.yaml: not a map")
+	elsewhere := filepath.Join(t.TempDir(), "made") // the work tree does not change with it
 	for _, tt := range []struct {
 		name     string
 		mend     func(b *bench)
-		commands func() ([]string, error) // that are configured later
+		commands func() ([]string, error) // as configured later
 		verified int
 		starts   []string
 	}{
@@ -251,16 +258,24 @@ func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 		{"something else is changed", func(b *bench) { write(t, filepath.Join(b.Place.Dir, "other"), "x") }, nil, 2, nil},
 		{"other commands are configured", nil, func() ([]string, error) { return []string{"true"}, nil }, 2, []string{"01 00:01"}},
 		{"the configuration is broken meanwhile", nil, func() ([]string, error) { return nil, broken }, 1, nil},
+		{"one more command is configured", nil, func() ([]string, error) { return []string{"test -e made || test -e " + elsewhere, "true"}, nil }, 2, nil},
+		{"it passes by hand", func(b *bench) {
+			write(t, elsewhere, "x")
+			if _, _, err := b.Verify(context.Background(), 0, func(ralph.Check, io.ReadSeeker) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		}, nil, 2, []string{"01 00:01"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				b.Daemon, b.worker.takes = true, time.Second
-				b.Check.Commands, b.Check.Timeout, b.Check.Env = []string{"test -e made"}, time.Minute, os.Environ()
+				red := "test -e made || test -e " + elsewhere
+				b.Check.Commands, b.Check.Timeout, b.Check.Env = []string{red}, time.Minute, os.Environ()
 				b.Commands = func() ([]string, error) {
 					if tt.commands != nil && time.Now().Minute() > 0 {
 						return tt.commands()
 					}
-					return []string{"test -e made"}, nil
+					return []string{red}, nil
 				}
 				if tt.mend != nil {
 					time.AfterFunc(time.Minute, func() { tt.mend(b) })
@@ -268,11 +283,14 @@ func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 				b.add(t, "one")
 				b.stopAt(3 * time.Minute)
 				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
+				if noted := redOf(t, b.Store); len(noted) != 1 {
+					t.Errorf("it is noted %d times: %+v", len(noted), noted)
+				}
 				if left, err := os.ReadDir(filepath.Join(b.Place.State, "baseline")); err != nil || len(left) > 0 {
 					t.Errorf("it left %v, %v", left, err)
 				}
 				said := strings.Join(b.heart.statuses, "\n")
-				if n := strings.Count(said, "verifies the project"); n != tt.verified || !strings.Contains(said, "\nwaiting until the verification passes: ") {
+				if n := strings.Count(said, "verifies the project"); n != tt.verified || !strings.Contains(said, "\nwaiting until your tests pass: ") {
 					t.Errorf("it verified %d times, and said\n%s", n, said)
 				}
 			})

@@ -9,9 +9,9 @@ import (
 	"ralph/store"
 )
 
-// leftOver finds the tasks that failed in this run or hold back its queue, and
-// those that wait for people (decision 6). Proposals and questions that hold
-// nothing back are no reason.
+// leftOver returns why the run ends with work left: tasks that failed in
+// this run or hold back its queue, and tasks that wait for people (decision
+// 6). Proposals, and questions that hold nothing back, do not count.
 func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var tasks []ralph.Task
 	var inbox []store.InboxItem
@@ -41,8 +41,8 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	return ends, nil
 }
 
-// unsettledEnds names the sessions that could not be settled, whose tasks wait for
-// somebody to mend that.
+// unsettledEnds names the sessions that could not be settled; their tasks
+// wait until a person fixes that.
 func unsettledEnds(list []store.UnsettledSession) (ends []end) {
 	for _, u := range list {
 		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be settled: %s (see `ralph doctor`)",
@@ -52,44 +52,66 @@ func unsettledEnds(list []store.UnsettledSession) (ends []end) {
 	return ends
 }
 
-// Outside says of completed tasks that nothing recorded says why they are.
+// Outside says that tasks are completed without a recorded reason.
 func Outside(tasks []int64) string {
-	names := make([]string, len(tasks))
-	for i, id := range tasks {
-		names[i] = fmt.Sprintf("TASK-%d", id)
-	}
 	return fmt.Sprintf("%s: %s; look at what is there, and have it done again with `ralph task retry`",
-		store.Unaccepted, strings.Join(names, ", "))
+		store.Unaccepted, named(tasks))
 }
 
-// judgeRest is the decision behind leftOver. Of all tasks it is given those that
-// failed, are blocked or need input; only one of them counts if the run was for one.
+// mostNamed is the most tasks that a sentence names.
+const mostNamed = 20
+
+// named lists tasks for a sentence.
+func named(tasks []int64) string {
+	names := make([]string, 0, mostNamed)
+	for _, id := range tasks[:min(len(tasks), mostNamed)] {
+		names = append(names, fmt.Sprintf("TASK-%d", id))
+	}
+	list := strings.Join(names, ", ")
+	if more := len(tasks) - mostNamed; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}
+
+// judgeRest is the decision of leftOver. Tasks are those that failed, are
+// blocked or need input. If the run was for one task, only that one counts.
 func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) []end {
-	holds := map[int64]bool{} // failed tasks that another one depends on
+	holds := map[int64]bool{} // failed tasks that others depend on
+	asks := map[int64]bool{}  // tasks that an inbox item holds back
 	for _, i := range inbox {
+		asks[i.TaskID] = asks[i.TaskID] || i.Holding
 		if i.Kind == "dependency" && (only == 0 || i.TaskID == only) {
 			holds[i.Ref.ID] = true
 		}
 	}
-	var failed, waiting []string
+	var failed, waiting, behind []int64
 	for _, t := range tasks {
 		switch {
 		case only != 0 && t.ID != only && !holds[t.ID]:
 		case t.Status == ralph.Failed:
 			if worked[t.ID] || holds[t.ID] || t.ID == only {
-				failed = append(failed, fmt.Sprintf("TASK-%d", t.ID))
+				failed = append(failed, t.ID)
 			}
+		case asks[t.ID]:
+			waiting = append(waiting, t.ID)
 		default:
-			waiting = append(waiting, fmt.Sprintf("TASK-%d", t.ID))
+			behind = append(behind, t.ID)
 		}
 	}
 	var ends []end
 	if len(failed) > 0 {
-		ends = append(ends, end{ralph.ExitFailed, "failed: " + strings.Join(failed, ", ")})
+		ends = append(ends, end{ralph.ExitFailed, "failed: " + named(failed)})
 	}
-	if len(waiting) > 0 {
-		why := "waiting for people: " + strings.Join(waiting, ", ") + " (see `ralph inbox`)"
+	switch {
+	case len(waiting) > 0:
+		why := "waiting for people: " + named(waiting) + " (see `ralph inbox`)"
+		if len(behind) > 0 {
+			why += "; for other tasks: " + named(behind)
+		}
 		ends = append(ends, end{ralph.ExitWaiting, why})
+	case len(behind) > 0:
+		ends = append(ends, end{ralph.ExitWaiting, "waiting for other tasks: " + named(behind) + " (see `ralph task graph`)"})
 	}
 	return ends
 }

@@ -51,7 +51,7 @@ func TestWhatPeopleAskEndsWhatIsDoneNowOrSoon(t *testing.T) {
 		{ralph.ControlNone, time.Minute, false, false},
 		{ralph.ControlPause, 0, false, false},
 		{ralph.ControlPause, time.Minute, false, false},
-		{ralph.ControlStop, 0, true, false},
+		{ralph.ControlStop, 0, true, true},
 		{ralph.ControlStop, time.Minute, false, true},
 		{ralph.ControlStopNow, 0, true, false},
 		{ralph.ControlStopNow, time.Minute, true, false},

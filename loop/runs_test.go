@@ -2,29 +2,30 @@ package loop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"ralph/loop/agent"
 
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// A performer is an agent that does in each session what the next act says.
+// A performer is an agent that plays the next act in each session.
 type performer struct {
 	b        *bench
 	acts     []act
-	takes    time.Duration // each of them
+	takes    time.Duration // duration of each act
 	n        int
 	sessions []agent.Assignment
 }
@@ -33,7 +34,7 @@ type performer struct {
 type act struct {
 	change bool
 	say    []signals.Payload
-	report agent.Report // an Ending that is missing is "finished"
+	report agent.Report // a missing Ending is "finished"
 }
 
 func (p *performer) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -48,7 +49,7 @@ func (p *performer) Work(ctx context.Context, a agent.Assignment) (agent.Report,
 		}
 	}
 	for _, say := range now.say {
-		if _, err := p.b.Store.Say(ctx, a.TaskID, a.SessionID, "agent", "", say); err != nil {
+		if _, err := p.b.Store.Say(ctx, a.TaskID, a.SessionID, "agent", say); err != nil {
 			return agent.Report{}, err
 		}
 	}
@@ -61,7 +62,7 @@ func (p *performer) Work(ctx context.Context, a agent.Assignment) (agent.Report,
 
 func (p *performer) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
-// perform has the bench's agent do these acts.
+// perform makes the bench's agent play these acts.
 func (b *bench) perform(acts ...act) *performer {
 	p := &performer{b: b, acts: acts, takes: time.Second}
 	b.Agent = p
@@ -73,8 +74,8 @@ var (
 	halt   = signals.Partial{Summary: "a part", Remaining: "the rest"}
 )
 
-// TestSessionsInARowThatChangeNothingEndARun: in a row, so one that changes something
-// begins the count anew; one that the agent could not work in does not count.
+// TestSessionsInARowThatChangeNothingEndARun: a session that changes something
+// resets the count, and one in which the agent could not work does not count.
 func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
 	idle, busy := act{say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{halt}}
 	broken := act{report: agent.Report{Ending: ralph.NoWork}}
@@ -109,7 +110,7 @@ func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatDoesNothingTwiceInARowEndsARun, and not one that has worked between.
+// TestAnAgentThatDoesNothingTwiceInARowEndsARun, but not if it worked in between.
 func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
 	nothing := act{report: agent.Report{Ending: ralph.NoWork, Reason: "it is not logged in"}}
 	tools := act{report: agent.Report{Ending: ralph.MCPFailed, Reason: "no tools"}}
@@ -137,6 +138,67 @@ func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
 	}
 }
 
+// TestSessionsAtOnceThatFailTogether say about their agent what the first of them says.
+func TestSessionsAtOnceThatFailTogether(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		endings  []ralph.Ending // of the sessions, in the order in which they begin; those after them are done
+		status   int
+		sessions int
+	}{
+		{"one error", []ralph.Ending{ralph.Network, ralph.Network}, ralph.ExitOK, 4},
+		{"a second one after it", []ralph.Ending{ralph.Network, ralph.Network, ralph.Network}, ralph.ExitAgent, 4},
+		{"for other reasons", []ralph.Ending{ralph.NoWork, ralph.MCPFailed, ralph.NoWork}, ralph.ExitAgent, 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				var begun atomic.Int64
+				b.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+					n := int(begun.Add(1))
+					time.Sleep(time.Duration(n) * time.Second)
+					if n <= len(tt.endings) {
+						return agent.Report{Ending: tt.endings[n-1], Reason: "why", CostKnown: true}, nil
+					}
+					write(t, filepath.Join(a.Dir, fmt.Sprint("made", n)), "")
+					_, err := b.Store.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+					return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+				})
+				b.Parallel, b.Backoff = 2, loop.Backoff{Initial: time.Minute, Max: time.Minute, Tries: 1}
+				b.add(t, "one", "two")
+				if result := b.serve(t)(); result.Status != tt.status || int(begun.Load()) != tt.sessions {
+					t.Errorf("status %d after %d sessions: %q", result.Status, begun.Load(), result.Reasons)
+				}
+			})
+		})
+	}
+}
+
+// TestALostDatabaseEndsTheSessionsBeside: what they do could not be written down.
+func TestALostDatabaseEndsTheSessionsBeside(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		var begun atomic.Int64
+		var stopped time.Duration
+		b.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			if begun.Add(1) == 1 {
+				time.Sleep(time.Minute)
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, os.Remove(filepath.Join(b.Place.State, "ralph.db"))
+			}
+			began := time.Now()
+			<-ctx.Done()
+			stopped = time.Since(began)
+			return agent.Report{Ending: ralph.Interrupted, CostKnown: true}, nil
+		})
+		b.Parallel, b.Limits.MaxSessions = 3, 2 // it does not begin more, and waits for these
+		b.add(t, "one", "two")
+		if _, err := b.Run(t.Context()); !errors.Is(err, store.ErrGone) || !strings.Contains(err.Error(), "settle session ") {
+			t.Errorf("the run ended with %v", err)
+		}
+		if stopped == 0 || stopped > 10*time.Minute {
+			t.Errorf("the other one worked for %s", stopped)
+		}
+	})
+}
+
 // TestARunWorksOnSoManyTasks, however many sessions each of them takes.
 func TestARunWorksOnSoManyTasks(t *testing.T) {
 	again, end := act{change: true, say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{finish}}
@@ -145,7 +207,7 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 		limit  int
 		acts   []act
 		status int
-		tasks  []int64 // of the sessions
+		tasks  []int64 // the sessions' tasks
 		reason string
 	}{
 		{"as many as there are", 2, []act{end}, ralph.ExitOK, []int64{1, 2}, "nothing is left to do"},
@@ -171,7 +233,7 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 	}
 }
 
-// TestAUsageWindowThatIsUsedUpIsWaitedFor, by this run and by the next one.
+// TestAUsageWindowThatIsUsedUpIsWaitedFor by this run and by the next one.
 func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	used := func(share float64) act {
 		return act{change: true, say: []signals.Payload{finish}, report: agent.Report{Usage: []ralph.UsageWindow{
@@ -226,8 +288,8 @@ func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestALapsedClaimGoesBackToTheQueueOfARun: whoever took a task and is never heard of
-// again holds nothing up for longer than a lease.
+// TestALapsedClaimGoesBackToTheQueueOfARun: a worker that disappears holds
+// nothing up for longer than its lease.
 func TestALapsedClaimGoesBackToTheQueueOfARun(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Limits.MaxSeconds = true, 86400
@@ -284,15 +346,14 @@ func TestTheThirdSessionOfAStuckTaskHasTheEscalationModel(t *testing.T) {
 	}
 }
 
-// TestEachSessionOfATaskSpeaksForItself: a task that is tried several times has
-// signals of several sessions, each kept with its own, and a session is judged by
-// what it said itself.
+// TestEachSessionOfATaskSpeaksForItself: each session of a task keeps its
+// own signals, and is judged by these alone.
 func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		learned := signals.Learned{Text: "it is slow", Kind: "discovery", Scope: "task"}
 		p := b.perform(
 			act{change: true, say: []signals.Payload{finish, learned, halt}}, // the last one closes it
-			act{change: true}, // says nothing: what the one before said does not speak for it
+			act{change: true}, // no signals: those of the session before do not count
 			act{change: true, say: []signals.Payload{finish}},
 			act{change: true, say: []signals.Payload{finish}},
 		)
@@ -307,7 +368,7 @@ func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
 		}
 		want := []kept{
 			{1, 1, []ralph.Verb{"done", "learned", "partial"}, "partial", "success"},
-			{1, 2, nil, "stuck", "failure"},
+			{1, 2, nil, "", "failure"},
 			{1, 3, []ralph.Verb{"done"}, "done", "success"},
 			{2, 1, []ralph.Verb{"done"}, "done", "success"},
 		}
@@ -342,8 +403,8 @@ func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
 	})
 }
 
-// TestTheWaitsForAnAgentGrow with each error in a row, whatever is interrupted or lost
-// between them; a session that worked begins them anew.
+// TestTheWaitsForAnAgentGrow with each error in a row, even with interrupted
+// or lost sessions in between. A session that worked resets them.
 func TestTheWaitsForAnAgentGrow(t *testing.T) {
 	busy := act{report: agent.Report{Ending: ralph.Overloaded, Reason: "busy"}}
 	end := act{change: true, say: []signals.Payload{finish}}
@@ -352,7 +413,7 @@ func TestTheWaitsForAnAgentGrow(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		acts  []act
-		waits []int // after each session but the last one: at least so many seconds, and at most twice as many
+		waits []int // after each session but the last: minimum in seconds; the maximum is twice that
 	}{
 		{"twice in a row", []act{busy, busy, end}, []int{20, 40, 0}},
 		{"with one between them that worked", []act{busy, end, busy, end}, []int{20, 0, 20}},

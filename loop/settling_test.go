@@ -11,25 +11,24 @@ import (
 	"testing"
 	"time"
 
-	"ralph/loop/agent"
-	"ralph/loop/check"
-
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/check"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// A turn is what an agent does before it ends its turn: files that it writes, those
-// that it removes, commands of git, and what it signals.
+// A turn is what an agent does in a turn: the files that it writes and
+// removes, its git commands, and its signals.
 type turn struct {
 	write, remove []string
-	git           string // by semicolons
+	git           string // separated by semicolons
 	say           signals.Payload
-	answer        string // a part of what it is told then; "over" for the end, "" for none
+	answer        string // a part of the answer to the turn; "over" for the end, "" for none
 }
 
-// A speech is an agent of so many turns, which asks after each how it goes on.
+// A speech is an agent that plays these turns, and asks after each how to go on.
 type speech struct {
 	b      *workshop
 	turns  []turn
@@ -54,7 +53,7 @@ func (p *speech) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 			}
 		}
 		if now.say != nil {
-			if _, err := p.b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", now.say); err != nil {
+			if _, err := p.b.db.Say(ctx, a.TaskID, a.SessionID, "agent", now.say); err != nil {
 				return agent.Report{}, err
 			}
 		}
@@ -77,16 +76,18 @@ func (b *workshop) repository(verify ...string) *loop.Loop {
 	return b.at(dir, verify...)
 }
 
-func (b *workshop) git(dir string, args ...string) {
+func (b *workshop) git(dir string, args ...string) string {
 	b.t.Helper()
 	git := exec.CommandContext(b.t.Context(), "git", append([]string{"-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...)
 	git.Dir = dir
-	if out, err := git.CombinedOutput(); err != nil {
+	out, err := git.CombinedOutput()
+	if err != nil {
 		b.t.Fatalf("git %q: %v\n%s", args, err, out)
 	}
+	return strings.TrimSpace(string(out))
 }
 
-// once runs the queue for one session and gives it back.
+// once runs the queue for one session and returns it.
 func (b *workshop) once(l *loop.Loop, agent agent.Agent) (loop.Result, ralph.Session) {
 	b.t.Helper()
 	l.Agent, l.OnRed = agent, loop.RedGo
@@ -101,7 +102,7 @@ func (b *workshop) once(l *loop.Loop, agent agent.Agent) (loop.Result, ralph.Ses
 	return result, b.last()
 }
 
-// last is the session that began last.
+// last returns the session that began last.
 func (b *workshop) last() ralph.Session {
 	b.t.Helper()
 	var list []ralph.Session
@@ -115,16 +116,16 @@ func (b *workshop) last() ralph.Session {
 	return s
 }
 
-// TestWhatBecomesOfASession: what its agent is told after each turn, what is found,
-// and what follows.
+// TestWhatBecomesOfASession checks what its agent is told after each turn,
+// the findings, and the decision.
 func TestWhatBecomesOfASession(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		verify   []string
 		turns    []turn
 		want     ralph.Status
-		reason   string // a part of why
-		files    string // that it changed, by spaces
+		reason   string // a part of the reason
+		files    string // files that it changed, separated by spaces
 		refused  int
 		stagnant bool
 	}{
@@ -239,16 +240,16 @@ func TestWhatBecomesOfASession(t *testing.T) {
 	}
 }
 
-// TestWhatASessionIsHeldTo: what it found, or what an earlier one of the run left to
-// mend; and not what sessions made before it.
+// TestWhatASessionIsHeldTo: changes since its start, or since an earlier session
+// of the run that left something to fix, but not what sessions before did.
 func TestWhatASessionIsHeldTo(t *testing.T) {
 	halts := func(now turn) []turn { now.say = halt; return []turn{now} }
 	for _, tt := range []struct {
 		name   string
-		person string // commands of git before all
+		person string // git commands before the first session
 		first  []turn
-		runs   int    // in which the sessions are
-		mine   string // a file that a person changes between them
+		runs   int    // the runs that the sessions belong to
+		mine   string // a file that a person changes in between
 		then   []turn
 		reason string
 	}{
@@ -325,8 +326,8 @@ func TestWhatASessionIsHeldTo(t *testing.T) {
 	}
 }
 
-// TestWhatASessionShowsIsBounded: of each kind the first hundred are kept, and what a
-// command of the check changed is not laid to the next one.
+// TestWhatASessionShowsIsBounded: the first hundred entries of each list are
+// kept, and a change by one verification command is not attributed to the next.
 func TestWhatASessionShowsIsBounded(t *testing.T) {
 	b := newWorkshop(t)
 	var made []string
@@ -355,8 +356,8 @@ func TestWhatASessionShowsIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatAnAttemptLeavesIsTakenBack where that is wanted and it failed: what it changed,
-// and no more.
+// TestWhatAnAttemptLeavesIsTakenBack if that is configured and the session
+// failed: its own changes, and no others.
 func TestWhatAnAttemptLeavesIsTakenBack(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
@@ -375,8 +376,8 @@ func TestWhatAnAttemptLeavesIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestADoneOfAWorkerIsHeldToWhereItWorked, and not to what another one left in another
-// work tree; and people are told that its agent was free to go on.
+// TestADoneOfAWorkerIsHeldToWhereItWorked, not to what another worker left
+// in another work tree. People are told that its agent was free to go on.
 func TestADoneOfAWorkerIsHeldToWhereItWorked(t *testing.T) {
 	b := newWorkshop(t)
 	here, there := b.repository("true"), b.repository("true")
@@ -401,14 +402,13 @@ func TestADoneOfAWorkerIsHeldToWhereItWorked(t *testing.T) {
 	}
 }
 
-// promises notes for how long the loop says that it may not be heard.
+// promises records how long the loop announces to be silent.
 type promises []time.Duration
 
 func (p *promises) Beat(within time.Duration) { *p = append(*p, within) }
 func (*promises) Status(string)               {}
 
-// TestACheckIsGivenItsTime by whoever watches over a daemon: all of its commands may take
-// as long as they are allowed to.
+// TestACheckIsGivenItsTime by a daemon's watchdog: all of its commands may use their full timeouts.
 func TestACheckIsGivenItsTime(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree("true", "test -e made")
@@ -418,5 +418,46 @@ func TestACheckIsGivenItsTime(t *testing.T) {
 	b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: finish, answer: "over"}}, ending: ralph.Finished})
 	if longest := slices.Max(said); longest != slices.Min(said)+2*l.Check.Timeout {
 		t.Errorf("it promised %s", said)
+	}
+}
+
+// TestAConfigurationOfAnEarlierSessionIsRefusedStill: no later session of
+// the task can be done while people have not approved the change.
+func TestAConfigurationOfAnEarlierSessionIsRefusedStill(t *testing.T) {
+	b := newWorkshop(t)
+	dir := b.t.TempDir()
+	write(t, filepath.Join(dir, "conf"), "people's")
+	l := b.at(dir)
+	l.Check.Protect, l.Configuration, l.Kept = []string{"conf"}, []string{filepath.Join(dir, "conf")}, check.Kept(t.TempDir())
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"conf"}, say: signals.Partial{Summary: "half", Remaining: "the rest"}}}, ending: ralph.Finished})
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: signals.Done{Summary: "made it"}, answer: "conf"}}, ending: ralph.Finished})
+	if task := b.task(id); task.Status == ralph.Completed {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestWhatASessionWaitsForIsShown, and only while it waits.
+func TestWhatASessionWaitsForIsShown(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.tree("sleep 1.2")
+	b.add(ralph.Task{Title: "A"})
+	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
+	if s.Checking != "" {
+		t.Errorf("it still waits for %q", s.Checking)
+	}
+	shown := 0
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Events(0, 1000)
+		for _, e := range list {
+			if e.Type == "verifying" && e.SessionID == s.ID && strings.Contains(string(e.Payload), `"sleep 1.2"`) {
+				shown++
+			}
+		}
+		return err
+	})
+	if shown != 1 {
+		t.Errorf("it was shown %d times", shown)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"ralph/loop/agent"
-	"ralph/loop/session"
-
 	"github.com/google/uuid"
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/place"
+	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -28,22 +28,22 @@ func (d deed) Work(ctx context.Context, a agent.Assignment) (agent.Report, error
 
 func (deed) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
 
-// control asks something of the active run.
+// control sends a request to the active run.
 func (b *workshop) control(c string) func() {
 	return func() { b.tx(func(tx *store.Tx) error { return tx.Control(c) }) }
 }
 
-// TestADoneOfARunThatIsStopped: what could not be checked is nobody's fault, and what
-// needs no check counts.
+// TestADoneOfARunThatIsStopped: a done that could not be checked is
+// nobody's fault, and a done that needs no check counts.
 func TestADoneOfARunThatIsStopped(t *testing.T) {
 	const stopped = "the run was stopped before the claim could be checked"
 	for _, tt := range []struct {
 		name    string
 		verify  bool
 		grace   time.Duration
-		before  bool   // it is stopped before the check begins, or while it runs
+		before  bool   // it is stopped before the check begins, not while it runs
 		how     string // a control, "signal", or "at once"
-		proceed bool   // the check ends by itself then
+		proceed bool   // the check then ends by itself
 		want    ralph.Status
 		reason  string
 	}{
@@ -56,7 +56,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 		{"by a control, and its grace is over", true, time.Millisecond, false, ralph.ControlStop, false, ralph.Pending, stopped},
 		{"by a signal, without a grace", true, 0, false, "signal", false, ralph.Pending, stopped},
 		{"by a signal, with its grace", true, time.Hour, false, "signal", true, ralph.Completed, "done and verified"},
-		// A paused run looks at its limits all the same: it has had its one session.
+		// A paused run checks its limits all the same: it has had its one session.
 		{"paused, during the check", true, 0, false, ralph.ControlPause, true, ralph.Completed, "done and verified"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 			}
 			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 				write(t, filepath.Join(a.Dir, "made"), "x")
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish)
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
 				if tt.before {
 					stop()
 				}
@@ -111,7 +111,20 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 	}
 }
 
-// A salvager is an agent whose sessions are over when the run begins.
+// TestAGraceIsForWhoIsAskedToStop: without a request to stop, a check may
+// take longer than the grace period.
+func TestAGraceIsForWhoIsAskedToStop(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("sleep 1") // longer than the first look and the grace period after it
+	id := b.add(ralph.Task{Title: "A"})
+	l.Session.Grace = time.Millisecond
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	if got := b.task(id); got.Status != ralph.Completed {
+		t.Errorf("it is %s: %s", got.Status, got.StatusReason)
+	}
+}
+
+// A salvager is an agent whose sessions have ended when the run begins.
 type salvager struct {
 	deed
 	report agent.Report
@@ -120,7 +133,7 @@ type salvager struct {
 
 func (s salvager) Salvage(string) (agent.Report, error) { return s.report, s.err }
 
-// TestWhatALostSessionLeft is settled by the next run, by the rules for any other.
+// TestWhatALostSessionLeft is settled by the next run, by the usual rules.
 func TestWhatALostSessionLeft(t *testing.T) {
 	broken := errors.New("no transcript")
 	for _, tt := range []struct {
@@ -171,13 +184,18 @@ func TestWhatALostSessionLeft(t *testing.T) {
 				}
 			}
 			if tt.say != nil {
-				if _, err := b.db.Say(t.Context(), id, start.ID, "agent", "", tt.say); err != nil {
+				if _, err := b.db.Say(t.Context(), id, start.ID, "agent", tt.say); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if tt.made {
 				write(t, filepath.Join(l.Place.Dir, "made"), "x")
 			}
+			channel := place.Channel(start.ID)
+			if err := os.MkdirAll(channel, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(channel) })
 			gone := make(chan struct{})
 			close(gone)
 			if tt.orphan {
@@ -211,6 +229,9 @@ func TestWhatALostSessionLeft(t *testing.T) {
 			if tt.want != ralph.InProgress && s.Ending != ralph.Lost {
 				t.Errorf("it ended as %s", s.Ending)
 			}
+			if _, err := os.Stat(channel); (err == nil) != (tt.want == ralph.InProgress) {
+				t.Errorf("of its channel: %v", err)
+			}
 			if tt.noFolder {
 				info, err := os.Stat(filepath.Join(b.state, "sessions", start.ID))
 				if err != nil || info.Mode().Perm() != 0o700 {
@@ -225,5 +246,22 @@ func TestWhatALostSessionLeft(t *testing.T) {
 				return err
 			})
 		})
+	}
+}
+
+// TestAnAgentGetsReadyBeforeItsSession, and its preparations are gone afterwards.
+func TestAnAgentGetsReadyBeforeItsSession(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	b.add(ralph.Task{Title: "A"})
+	var did []string
+	note := func(what string) { did = append(did, what) }
+	l.Prepare = func() func() { note("ready"); return func() { note("forgotten") } }
+	b.once(l, deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		note("works")
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	}))
+	if got := strings.Join(did, ", "); got != "ready, works, forgotten" {
+		t.Error(got)
 	}
 }

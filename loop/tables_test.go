@@ -1,16 +1,16 @@
 package loop_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"ralph/loop/agent"
 
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
@@ -23,32 +23,39 @@ func TestAfterAnAgentError(t *testing.T) {
 		reset             time.Time
 		failures, repeats int
 		noWait            bool
-		wait              time.Duration // with the longest jitter; 0 is none
+		others            bool          // another agent may stand in
+		wait              time.Duration // with the most jitter; 0 is none
 		ends              bool
 	}{
-		{"refused credentials end the run", ralph.AuthFailed, time.Time{}, 1, 1, false, 0, true},
-		{"so does an empty account", ralph.Billing, time.Time{}, 1, 1, false, 0, true},
-		{"without its tools it is tried once more", ralph.MCPFailed, time.Time{}, 1, 1, false, 0, false},
-		{"and no further time", ralph.MCPFailed, time.Time{}, 1, 2, false, 0, true},
-		{"one that did nothing is tried once more", ralph.NoWork, time.Time{}, 1, 1, false, 0, false},
-		{"and no further time too", ralph.NoWork, time.Time{}, 1, 2, false, 0, true},
-		{"a prompt that is too long is the task's affair", ralph.PromptTooLong, time.Time{}, 9, 9, false, 0, false},
-		{"the first wait", ralph.Overloaded, time.Time{}, 1, 1, false, 10 * time.Second, false},
-		{"the second is twice that", ralph.Overloaded, time.Time{}, 2, 2, false, 20 * time.Second, false},
-		{"the third twice again", ralph.Network, time.Time{}, 3, 3, false, 40 * time.Second, false},
-		{"the fourth is the longest", ralph.Network, time.Time{}, 4, 1, false, time.Minute, false},
-		{"after so many tries the run ends", ralph.Network, time.Time{}, 5, 1, false, 0, true},
-		{"a rate limit is waited for however often", ralph.RateLimited, time.Time{}, 99, 99, false, time.Minute, false},
-		{"until it is reset, and a second more", ralph.RateLimited, now.Add(5 * time.Hour), 1, 1, false, 5*time.Hour + time.Second, false},
-		{"a reset that is past says nothing", ralph.RateLimited, now, 1, 1, false, 10 * time.Second, false},
-		{"nor does one that is weeks away", ralph.RateLimited, now.Add(9 * 24 * time.Hour), 1, 1, false, 10 * time.Second, false},
-		{"who does not wait ends, and the next run knows until when", ralph.RateLimited, now.Add(time.Hour), 1, 1, true, time.Hour + time.Second, true},
-		{"a finished session leads to nothing", ralph.Finished, time.Time{}, 9, 9, false, 0, false},
-		{"a lost one is the task's affair", ralph.Lost, time.Time{}, 9, 9, false, 0, false},
+		{"refused credentials end the run", ralph.AuthFailed, time.Time{}, 1, 1, false, false, 0, true},
+		{"so does an empty account", ralph.Billing, time.Time{}, 1, 1, false, false, 0, true},
+		{"without its tools it is tried once more", ralph.MCPFailed, time.Time{}, 1, 1, false, false, 0, false},
+		{"and no further time", ralph.MCPFailed, time.Time{}, 1, 2, false, false, 0, true},
+		{"one that did nothing is tried once more", ralph.NoWork, time.Time{}, 1, 1, false, false, 0, false},
+		{"and no further time too", ralph.NoWork, time.Time{}, 1, 2, false, false, 0, true},
+		{"a prompt that is too long is the task's affair", ralph.PromptTooLong, time.Time{}, 9, 9, false, false, 0, false},
+		{"the first wait", ralph.Overloaded, time.Time{}, 1, 1, false, false, 10 * time.Second, false},
+		{"the second is twice that", ralph.Overloaded, time.Time{}, 2, 2, false, false, 20 * time.Second, false},
+		{"the third twice again", ralph.Network, time.Time{}, 3, 3, false, false, 40 * time.Second, false},
+		{"the fourth is the longest", ralph.Network, time.Time{}, 4, 1, false, false, time.Minute, false},
+		{"after so many tries the run ends", ralph.Network, time.Time{}, 5, 1, false, false, 0, true},
+		{"a rate limit is waited for however often", ralph.RateLimited, time.Time{}, 99, 99, false, false, time.Minute, false},
+		{"until it is reset, and a second more", ralph.RateLimited, now.Add(5 * time.Hour), 1, 1, false, false, 5*time.Hour + time.Second, false},
+		{"a reset that is past says nothing", ralph.RateLimited, now, 1, 1, false, false, 10 * time.Second, false},
+		{"nor does one that is weeks away", ralph.RateLimited, now.Add(9 * 24 * time.Hour), 1, 1, false, false, 10 * time.Second, false},
+		{"who does not wait ends, and the next run knows until when", ralph.RateLimited, now.Add(time.Hour), 1, 1, true, false, time.Hour + time.Second, true},
+		{"a finished session leads to nothing", ralph.Finished, time.Time{}, 9, 9, false, false, 0, false},
+		{"a lost one is the task's affair", ralph.Lost, time.Time{}, 9, 9, false, false, 0, false},
+		{"refused credentials have another one work", ralph.AuthFailed, time.Time{}, 1, 1, false, true, time.Minute, false},
+		{"so has an empty account", ralph.Billing, time.Time{}, 1, 1, false, true, time.Minute, false},
+		{"an overloaded service for long, too", ralph.Overloaded, time.Time{}, 9, 9, false, true, time.Minute, false},
+		{"one that is not reached is nobody else's work", ralph.Network, time.Time{}, 5, 1, false, true, 0, true},
+		{"nor one without its tools", ralph.MCPFailed, time.Time{}, 1, 2, false, true, 0, true},
+		{"who does not wait need not", ralph.RateLimited, now.Add(time.Hour), 1, 1, true, true, time.Hour + time.Second, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			report := agent.Report{Ending: tt.ending, Reason: "why", ResetAt: tt.reset}
-			until, reason, e := loop.AfterError(report, tt.failures, tt.repeats, tt.noWait, b, now, 1)
+			until, reason, e := loop.AfterError(report, tt.failures, tt.repeats, tt.others, tt.noWait, b, now, 1)
 			wait := time.Duration(0)
 			if !until.IsZero() {
 				wait = until.Sub(now)
@@ -56,8 +63,11 @@ func TestAfterAnAgentError(t *testing.T) {
 			if wait != tt.wait || (e != "") != tt.ends || tt.wait > 0 && !strings.Contains(reason, ": why") {
 				t.Errorf("got a wait of %s (%q) and the end %q", wait, reason, e)
 			}
+			if strings.Contains(e, " times in a row") && !strings.Contains(e, fmt.Sprintf(" %d times in a row", tt.failures)) {
+				t.Errorf("after %d failures it ends: %s", tt.failures, e)
+			}
 			if tt.wait > 0 && tt.reset.Sub(now) <= 0 {
-				if least, _, _ := loop.AfterError(report, tt.failures, tt.repeats, tt.noWait, b, now, 0); least.Sub(now) != tt.wait/2 {
+				if least, _, _ := loop.AfterError(report, tt.failures, tt.repeats, tt.others, tt.noWait, b, now, 0); least.Sub(now) != tt.wait/2 {
 					t.Errorf("the shortest wait is %s, want half of %s", least.Sub(now), tt.wait)
 				}
 			}
@@ -67,7 +77,7 @@ func TestAfterAnAgentError(t *testing.T) {
 
 func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 	failed, blocked := ralph.Task{ID: 1, Status: ralph.Failed}, ralph.Task{ID: 2, Status: ralph.Blocked}
-	holds := []store.InboxItem{{Kind: "dependency", TaskID: 2, Ref: store.Reference{Of: store.OfTask, ID: 1}}}
+	holds := []store.InboxItem{{Kind: "dependency", TaskID: 2, Holding: true, Ref: store.Reference{Of: store.OfTask, ID: 1}}}
 	for _, tt := range []struct {
 		name   string
 		tasks  []ralph.Task
@@ -88,9 +98,105 @@ func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 		{"what another one waits for", []ralph.Task{failed, blocked}, holds, nil, 3, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, loop.JudgeRest(tt.tasks, tt.inbox, tt.worked, tt.only)); diff != "" {
+			statuses, _ := loop.JudgeRest(tt.tasks, tt.inbox, tt.worked, tt.only)
+			if diff := cmp.Diff(tt.want, statuses); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestWhatIsSaidOfWhatIsLeft: a task that is said to wait for people has an
+// item in the inbox, and the sentence stays short however many there are.
+func TestWhatIsSaidOfWhatIsLeft(t *testing.T) {
+	asks, behind := ralph.Task{ID: 1, Status: ralph.NeedsInput}, ralph.Task{ID: 2, Status: ralph.Blocked}
+	inbox := []store.InboxItem{{Kind: "question", TaskID: 1, Holding: true}, {Kind: "flag", TaskID: 2}}
+	_, why := loop.JudgeRest([]ralph.Task{asks, behind}, inbox, nil, 0)
+	if diff := cmp.Diff([]string{"waiting for people: TASK-1 (see `ralph inbox`); for other tasks: TASK-2"}, why); diff != "" {
+		t.Error(diff)
+	}
+	_, why = loop.JudgeRest([]ralph.Task{asks}, inbox, nil, 0)
+	if diff := cmp.Diff([]string{"waiting for people: TASK-1 (see `ralph inbox`)"}, why); diff != "" {
+		t.Error(diff)
+	}
+	many := make([]ralph.Task, 100_000)
+	for i := range many {
+		many[i] = ralph.Task{ID: int64(i + 1), Status: ralph.Blocked}
+	}
+	_, why = loop.JudgeRest(many, nil, nil, 0)
+	if len(why) != 1 || len(why[0]) > 300 || !strings.Contains(why[0], "TASK-20 and 99980 more") {
+		t.Errorf("%.400q", why)
+	}
+}
+
+func TestWhichAgentWorks(t *testing.T) {
+	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	rests := func(name string, wait time.Duration, ending ralph.Ending) store.AgentState {
+		return store.AgentState{Agent: name, WaitUntil: ralph.At(now.Add(wait)), Reason: "why", Ending: ending, Failures: 1}
+	}
+	used := func(name string, wait time.Duration) ralph.UsageWindow {
+		return ralph.UsageWindow{Agent: name, Name: "five_hour", Utilization: 0.9, ResetsAt: ralph.At(now.Add(wait))}
+	}
+	limited := func(name string, wait time.Duration) store.AgentState { return rests(name, wait, ralph.RateLimited) }
+	for _, tt := range []struct {
+		name    string
+		agents  string
+		states  []store.AgentState
+		windows []ralph.UsageWindow
+		want    string
+		wait    time.Duration
+	}{
+		{"the one that is wanted", "a b", nil, nil, "a", 0},
+		{"of another's limit it knows nothing", "a b", []store.AgentState{limited("b", time.Hour)}, nil, "a", 0},
+		{"limited: the next", "a b c", []store.AgentState{limited("a", time.Hour)}, nil, "b", 0},
+		{"both limited: the third", "a b c", []store.AgentState{limited("a", 2*time.Hour), limited("b", time.Hour)}, nil, "c", 0},
+		{"its time is over: back", "a b", []store.AgentState{limited("a", 0)}, nil, "a", 0},
+		{"all limited: the earliest is waited for", "a b", []store.AgentState{limited("a", 2*time.Hour), limited("b", time.Hour)}, nil, "", time.Hour},
+		{"alone: it is waited for", "a", []store.AgentState{limited("a", time.Hour)}, nil, "", time.Hour},
+		{"a used window is a limit", "a b", nil, []ralph.UsageWindow{used("a", time.Hour)}, "b", 0},
+		{"of its own account", "a b", nil, []ralph.UsageWindow{used("b", time.Hour)}, "a", 0},
+		{"the longer of both counts", "a", []store.AgentState{limited("a", time.Minute)}, []ralph.UsageWindow{used("a", time.Hour)}, "", time.Hour},
+		{"overloaded", "a b", []store.AgentState{rests("a", time.Hour, ralph.Overloaded)}, nil, "b", 0},
+		{"no credit", "a b", []store.AgentState{rests("a", time.Hour, ralph.Billing)}, nil, "b", 0},
+		{"no credentials", "a b", []store.AgentState{rests("a", time.Hour, ralph.AuthFailed)}, nil, "b", 0},
+		{
+			"one without credentials is not waited for where another is", "a b",
+			[]store.AgentState{rests("a", time.Minute, ralph.AuthFailed), limited("b", time.Hour)},
+			nil, "", time.Hour,
+		},
+		{
+			"whichever comes first", "b a",
+			[]store.AgentState{rests("a", time.Minute, ralph.Billing), limited("b", time.Hour)},
+			nil, "", time.Hour,
+		},
+		{"not reached: it is waited for", "a b", []store.AgentState{rests("a", time.Hour, ralph.Network)}, nil, "", time.Hour},
+		{
+			"the next was not reached: it is waited for", "a b c",
+			[]store.AgentState{limited("a", time.Hour), rests("b", time.Minute, ralph.Network)},
+			nil, "", time.Minute,
+		},
+	} {
+		name, until, why := loop.Choose(strings.Fields(tt.agents), tt.states, tt.windows, map[string]int{"five_hour": 80}, now)
+		if want := now.Add(tt.wait); name != tt.want || tt.wait != 0 && (!until.Equal(want) || why == "") {
+			t.Errorf("%s: got %q until %s (%s), want %q until %s", tt.name, name, until, why, tt.want, want)
+		}
+	}
+}
+
+func TestAnAgentThatPeopleHaveToMendDoesNotStandIn(t *testing.T) {
+	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	for ending, want := range map[ralph.Ending]bool{
+		"": true, ralph.RateLimited: true, ralph.Overloaded: true, ralph.AuthFailed: false, ralph.Billing: false,
+	} {
+		states := []store.AgentState{{Agent: "b", WaitUntil: ralph.At(now.Add(time.Hour)), Ending: ending}}
+		if got := loop.StandIns([]string{"a", "b"}, "a", states, now); got != want {
+			t.Errorf("%q: got %t", ending, got)
+		}
+		if !loop.StandIns([]string{"a", "b"}, "a", states, now.Add(time.Hour)) {
+			t.Errorf("%q: it does not even when its time is over", ending)
+		}
+	}
+	if loop.StandIns([]string{"a"}, "a", nil, now) {
+		t.Error("an agent stands in for itself")
 	}
 }

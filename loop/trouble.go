@@ -9,14 +9,13 @@ import (
 	"ralph/loop/place"
 )
 
-// gitTries is how often in a row git may fail before a session begins until a run ends.
+// gitTries is the number of git failures in a row, before a session, that ends a run.
 const gitTries = 3
 
-// awaitGit notes that git has failed before a session began; ok is false where that is
-// not what went wrong, or no use to wait for. Another git may just be writing there, or
-// the machine be short of something. There is one work tree, so that no other task can
-// be worked on instead of this one: where it lasts a run ends with the reason, for only
-// people can mend it, and a daemon goes on waiting.
+// awaitGit schedules a retry after git failed before a session began. Another git may be
+// writing just then, or the machine may be short of something. It returns false for any other
+// error, if waiting is no use, or if git keeps failing. All tasks need the same work tree, so
+// a run then ends with the reason, which only people can fix; a daemon keeps waiting.
 func (r *runner) awaitGit(cause error) (ok bool) {
 	var trouble *place.GitError
 	if !errors.As(cause, &trouble) || errors.Is(cause, worktree.ErrGone) {
@@ -27,11 +26,11 @@ func (r *runner) awaitGit(cause error) (ok bool) {
 	}
 	r.gitReason = cause.Error()
 	r.gitNext = time.Now().Add(time.Second << min(r.untold-1, 6))
-	r.Log.Warn("git fails before a session; it is tried again", "error", cause, "times", r.untold)
+	r.Log.Warn("git failed before a session; trying again", "error", cause, "times", r.untold)
 	return true
 }
 
-// waitForGit waits until git is asked again.
+// waitForGit waits until git may be tried again.
 func (r *runner) waitForGit(ctx context.Context) error {
 	if time.Until(r.gitNext) <= 0 {
 		return nil

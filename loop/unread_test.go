@@ -14,29 +14,28 @@ import (
 	"testing"
 	"time"
 
-	"ralph/loop/agent"
-
 	"github.com/google/uuid"
 	"github.com/mattn/go-sqlite3"
 
 	"ralph"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/loop/session"
 	"ralph/store"
 )
 
-// A saboteur refuses one statement of the database, and notes by whom each was asked.
+// A saboteur refuses one database statement, and records which function asked for each.
 type saboteur struct {
 	mu      sync.Mutex
 	on      bool
-	asked   []string // by whom, so far
-	fails   string   // whose first statement is refused; "" for nobody's
-	refused bool     // it was
+	asked   []string // the functions that asked so far
+	fails   string   // the function whose first statement is refused; "" for none
+	refused bool     // a statement was refused
 }
 
 const denied = "not authorized" // in SQLite's words
 
-// sabotage has every connection that is opened from here on ask it.
+// sabotage registers the saboteur for every connection that is opened from here on.
 func sabotage(t *testing.T) *saboteur {
 	t.Helper()
 	s := &saboteur{}
@@ -78,7 +77,7 @@ func (s *saboteur) authorize(op int, _, _, _ string) int {
 	return sqlite3.SQLITE_OK
 }
 
-// asker names the places in loop that wait for the statement, the innermost first.
+// asker names the functions in loop that wait for the statement, innermost first.
 func asker() string {
 	pcs := make([]uintptr, 100)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
@@ -94,7 +93,7 @@ func asker() string {
 	}
 }
 
-// begin has statements counted from here on.
+// begin starts counting statements.
 func (s *saboteur) begin(fails string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,14 +106,14 @@ func (s *saboteur) end() {
 	s.on = false
 }
 
-// TestNoFailureOfTheDatabaseIsReadAsAnAbsence: wherever one statement fails, once,
-// somebody is told: by the error, in a reason that people read, or in the log.
+// TestNoFailureOfTheDatabaseIsReadAsAnAbsence: if any one statement fails,
+// somebody is told, by an error, in a reason that people read, or in the log.
 func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 	s := sabotage(t)
 	known := map[string]bool{}
 	for _, scene := range []struct {
 		name  string
-		least int // statements that are made to fail
+		least int // minimum number of statements that are made to fail
 		play  func(b *workshop, l *loop.Loop, begin func()) error
 	}{
 		{"a run", 40, func(b *workshop, l *loop.Loop, begin func()) error {
@@ -163,7 +162,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			before := len(known)
 			s.watch(t, "", scene.play)
 			for _, asker := range s.asked {
-				// Those who look all the time look again soon.
+				// Functions that poll look again soon.
 				if known[asker] || strings.Contains(asker, "watch.go") || strings.Contains(asker, "control.go") {
 					continue
 				}
@@ -179,7 +178,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 	}
 }
 
-// watch plays a scene in which one statement is refused, and gives what is told of it.
+// watch plays a scene in which one statement is refused, and returns what is reported about it.
 func (s *saboteur) watch(t *testing.T, fails string, play func(*workshop, *loop.Loop, func()) error) (told string) {
 	t.Helper()
 	b := newWorkshop(t)
@@ -192,7 +191,7 @@ func (s *saboteur) watch(t *testing.T, fails string, play func(*workshop, *loop.
 	}
 	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 		write(t, filepath.Join(a.Dir, "made"), "x")
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", finish)
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
 		a.TurnEnded(ctx, agent.Turn{})
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	})

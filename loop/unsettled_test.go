@@ -4,21 +4,26 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// raw writes past the store.
+// raw writes to the database without the store.
 func (b *workshop) raw(statement string, args ...any) {
 	b.t.Helper()
 	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
@@ -31,14 +36,14 @@ func (b *workshop) raw(statement string, args ...any) {
 	}
 }
 
-// garble makes what a session has signalled unreadable, as a disk does.
+// garble makes a session's signals unreadable, as a bad disk would.
 func (b *workshop) garble(session string) {
 	b.t.Helper()
 	b.raw(`UPDATE task_comments SET signal_payload = '{}' WHERE session_id = $1`, session)
 }
 
-// One session that cannot be settled keeps its task, is named, and keeps nobody else
-// from anything: not the other lost ones, not the run, not the next one.
+// A session that cannot be settled keeps its task and is named, but hinders
+// nothing else: not the other lost sessions, not this run, not the next one.
 func TestASessionThatCannotBeSettledStopsNobody(t *testing.T) {
 	for _, worker := range []bool{false, true} {
 		b := newWorkshop(t)
@@ -57,7 +62,7 @@ func TestASessionThatCannotBeSettledStopsNobody(t *testing.T) {
 				_, err := tx.StartSession(store.Start{ID: session, Task: id, Dir: l.Place.Dir})
 				return err
 			})
-			if _, err := b.db.Say(t.Context(), id, session, "agent", "", signals.Stuck{Reason: "no idea"}); err != nil {
+			if _, err := b.db.Say(t.Context(), id, session, "agent", signals.Stuck{Reason: "no idea"}); err != nil {
 				t.Fatal(err)
 			}
 			return session
@@ -78,7 +83,7 @@ func TestASessionThatCannotBeSettledStopsNobody(t *testing.T) {
 				t.Errorf("worker %t: TASK-%d is %s: %s", worker, id, got.Status, got.StatusReason)
 			}
 		}
-		if n := strings.Count(log.String(), "cannot be settled"); n != 1 || !strings.Contains(log.String(), bad) {
+		if n := strings.Count(log.String(), "cannot settle"); n != 1 || !strings.Contains(log.String(), bad) {
 			t.Errorf("worker %t: it is logged %d times:\n%s", worker, n, log.String())
 		}
 		b.tx(func(tx *store.Tx) error {
@@ -91,8 +96,73 @@ func TestASessionThatCannotBeSettledStopsNobody(t *testing.T) {
 	}
 }
 
-// TestARunLeavesTheSessionsOfOthers alone that work while it begins: a worker's has its
-// lease, a person's has no end but its own.
+// TestWhatIsWrittenToTheDatabaseDuringASession costs at most that session:
+// the run goes on, and says so.
+func TestWhatIsWrittenToTheDatabaseDuringASession(t *testing.T) {
+	for statement, want := range map[string]struct {
+		first  ralph.Status
+		status int
+		says   string
+	}{
+		`UPDATE tasks SET status = 'completed' WHERE id = 1`: {ralph.Failed, ralph.ExitFailed, "its task was made completed outside of ralph, which does not count"},
+		`UPDATE tasks SET status = 'merging' WHERE id = 1`:   {ralph.Failed, ralph.ExitFailed, "its task was made merging outside of ralph, which does not count"},
+		`UPDATE sessions SET completed_at = '2026-01-01T00:00:00.000Z', outcome = 'success' WHERE task_id = 1`: {
+			ralph.InProgress, ralph.ExitFailed, "its record is gone or ended",
+		},
+		`UPDATE task_comments SET signal_payload = '{}' WHERE task_id = 1`: {
+			ralph.InProgress, ralph.ExitFailed, " of TASK-1 is over and could not be settled: ",
+		},
+		`DELETE FROM sessions`: {ralph.InProgress, ralph.ExitFailed, "its record is gone or ended"},
+	} {
+		b := newWorkshop(t)
+		l := b.tree()
+		b.add(ralph.Task{Title: "A"})
+		b.add(ralph.Task{Title: "B"})
+		l.Rules.StuckLimit, l.OnRed, l.Log = 1, loop.RedGo, slog.New(slog.NewTextHandler(t.Output(), nil))
+		l.Limits = ralph.Limits{
+			MaxSessions: 4, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+			SessionTurns: 10, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 20,
+		}
+		l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Stuck{Reason: "no idea"})
+			if a.TaskID == 1 {
+				b.raw(statement)
+			}
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		})
+		result, err := l.Run(t.Context())
+		one := b.task(1)
+		if err != nil || one.Status != want.first || b.task(2).Status != ralph.Failed || result.Status != want.status {
+			t.Errorf("%s: the run ends with %d, %q, %v; TASK-1 is %s: %s", statement, result.Status, result.Reasons, err, one.Status, one.StatusReason)
+		}
+		b.tx(func(tx *store.Tx) error {
+			list, err := tx.Sessions(store.SessionFilter{})
+			said := strings.Join(result.Reasons, "\n")
+			for _, s := range list {
+				said += strings.Join(s.Notes, "\n")
+			}
+			if !strings.Contains(said, want.says) {
+				t.Errorf("%s: it says %q", statement, said)
+			}
+			return err
+		})
+		if strings.Contains(want.says, "its record") { // the next run works on the task again
+			if _, err := l.Run(t.Context()); err != nil {
+				t.Errorf("%s: %v", statement, err)
+			}
+			b.tx(func(tx *store.Tx) error {
+				events, err := tx.Events(0, 1000)
+				if released := slices.ContainsFunc(events, func(e ralph.Event) bool { return strings.Contains(string(e.Payload), "is gone or ended") }); !released {
+					t.Errorf("%s: it is not released", statement)
+				}
+				return err
+			})
+		}
+	}
+}
+
+// TestARunLeavesTheSessionsOfOthers alone when it begins: a worker's
+// session has its lease, and a person's ends only by itself.
 func TestARunLeavesTheSessionsOfOthers(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree()
@@ -125,7 +195,7 @@ func TestWhatCouldNotBeLookedAtIsSaid(t *testing.T) {
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 		write(t, filepath.Join(a.Dir, "made"), "x")
 		b.raw(`UPDATE sessions SET uncommitted = '[' WHERE id = $1`, a.SessionID)
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", "", halt)
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	}))
 	const gone = "whether files are gone that were not committed"
@@ -146,5 +216,87 @@ func TestAConfigurationThatASessionChangedIsNamed(t *testing.T) {
 	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"ralph.yaml"}, say: halt}}, ending: ralph.Finished})
 	if notes := strings.Join(s.Notes, "; "); !strings.Contains(notes, "it changed ralph.yaml, by which runs are configured") {
 		t.Errorf("it notes %q", notes)
+	}
+}
+
+// TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain: otherwise nobody would ever end its claim.
+func TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain(t *testing.T) {
+	b := newWorkshop(t)
+	id := b.add(ralph.Task{Title: "A"})
+	b.raw(`UPDATE tasks SET status = 'in_progress', claimed_by = 'gone' WHERE id = $1`, id)
+	if result, _ := b.run(b.tree(), func() {}); b.task(id).Status != ralph.Completed {
+		t.Errorf("it is %s, and the run ended with %q", b.task(id).Status, result.Reasons)
+	}
+}
+
+// TestASessionWhoseSlotCannotBeOpenedIsNotSettled as if it had worked in people's tree.
+func TestASessionWhoseSlotCannotBeOpenedIsNotSettled(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, session := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: session, Task: id, Dir: filepath.Join(l.Slots.Dir, "1", "tree")})
+		return err
+	})
+	if err := os.MkdirAll(l.Slots.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(l.Slots.Dir, "1"), "no folder")
+	result, _ := b.run(l, func() {})
+	if task := b.task(id); task.Status != ralph.InProgress || !strings.Contains(strings.Join(result.Reasons, "\n"), "could not be settled: slot 1: ") {
+		t.Errorf("it is %s, and the run ended with %q", task.Status, result.Reasons)
+	}
+}
+
+// A witness is a log that reports each warning.
+type witness struct {
+	slog.Handler
+	warned func(message string)
+}
+
+func (w witness) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		w.warned(r.Message)
+	}
+	return nil
+}
+
+// TestTroubleWithGitThatPassesEndsNoRun, however often it returns: a
+// session that could begin shows that it has passed.
+func TestTroubleWithGitThatPassesEndsNoRun(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.repository()
+	index := filepath.Join(l.Place.Dir, ".git", "index")
+	troubled := 0
+	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) {
+		if strings.HasPrefix(message, "git failed before a session") {
+			if troubled++; troubled%2 == 0 {
+				if err := os.Remove(index); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}})
+	id := b.add(ralph.Task{Title: "A"})
+	write(t, index, "garbage")
+	sessions := 0
+	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		var say signals.Payload = signals.Done{Summary: "made it"}
+		if sessions++; sessions == 1 {
+			say = signals.Partial{Summary: "half", Remaining: "the rest"}
+			write(t, index, "garbage")
+		}
+		write(t, filepath.Join(a.Dir, fmt.Sprint("file", sessions)), "made")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", say)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 9, MaxDayCostUSD: 9, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionTurns: 9, SessionCostUSD: 9, Attempts: 9, StagnantMaximum: 9,
+	}
+	result, err := l.Run(t.Context())
+	if err != nil || b.task(id).Status != ralph.Completed || troubled != 4 {
+		t.Errorf("after %d troubles: %+v, %v; the task is %s", troubled, result, err, b.task(id).Status)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"ralph/store"
 )
 
-// TestAClaimLapses: a worker that is not heard of for the length of its lease
-// loses its task, what it signalled counts, and it cannot go on.
+// TestAClaimLapses: a worker that does not call during its lease loses its
+// task. Its signals count, and it cannot go on.
 func TestAClaimLapses(t *testing.T) {
 	dir := t.TempDir()
 	var passed atomic.Int64
@@ -36,7 +36,7 @@ func TestAClaimLapses(t *testing.T) {
 	}
 	l := &loop.Loop{
 		Store: db, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: "x_"},
+		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000},
 	}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
 		t.Fatal(err)
@@ -56,10 +56,10 @@ func TestAClaimLapses(t *testing.T) {
 		t.Errorf("a second claim: %v, want ErrConflict", err)
 	}
 	passed.Store(int64(session.Lease - time.Second))
-	if err := first.Held(t.Context()); err != nil { // it renews
+	if err := first.Held(t.Context()); err != nil { // this renews it
 		t.Error(err)
 	}
-	if _, err := db.Say(t.Context(), 1, first.SessionID(), "ann", "", signals.Learned{Text: "x is y", Kind: "discovery", Scope: "project"}); err != nil {
+	if _, err := db.Say(t.Context(), 1, first.SessionID(), "ann", signals.Learned{Text: "x is y", Kind: "discovery", Scope: "project"}); err != nil {
 		t.Fatal(err)
 	}
 	passed.Store(int64(2*session.Lease - 2*time.Second))
@@ -92,8 +92,8 @@ func TestAClaimLapses(t *testing.T) {
 	}
 }
 
-// TestWorkersClaimOneAfterTheOther: nobody looks at a work tree for a task that
-// somebody else takes meanwhile.
+// TestWorkersClaimOneAfterTheOther: nobody scans a work tree for a task
+// that somebody else is about to claim.
 func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	const workers = 8
 	dir := t.TempDir()
@@ -118,11 +118,11 @@ func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	for range workers {
 		l := &loop.Loop{
 			Store: db, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
-			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: "x_"},
+			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000},
 		}
 		loop.SetClaiming(l, func() {
 			looks.Add(1)
-			time.Sleep(100 * time.Millisecond) // as on a large work tree
+			time.Sleep(100 * time.Millisecond) // as in a large work tree
 		})
 		all.Go(func() {
 			<-begin

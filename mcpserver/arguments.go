@@ -14,10 +14,9 @@ import (
 	"ralph"
 )
 
-// arguments reads a call's arguments into dest. What is wrong with them is found by
-// the tool's own schema: the error names the field and what is accepted, so that a
-// model can mend it. What may be left out may be null; no arguments are an empty
-// object.
+// arguments decodes a call's arguments into dest. It checks them against the tool's
+// schema: errors name the field and what is accepted, so that a model can correct the
+// call. Optional fields may be null, and missing arguments count as an empty object.
 func arguments(schema *jsonschema.Schema, raw json.RawMessage, dest any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
@@ -35,8 +34,7 @@ func arguments(schema *jsonschema.Schema, raw json.RawMessage, dest any) error {
 	return json.Unmarshal(raw, dest)
 }
 
-// checkValue checks one value; path is the name of its field, "" for the
-// arguments themselves.
+// checkValue checks a value; path is the name of its field, "" for the arguments as a whole.
 func checkValue(schema *jsonschema.Schema, path string, v any, required bool) error {
 	kinds := schema.Types
 	if schema.Type != "" {
@@ -98,7 +96,7 @@ func checkObject(schema *jsonschema.Schema, path string, object map[string]any) 
 	return nil
 }
 
-// accepted are a field's values, if they are counted.
+// accepted returns a field's accepted values, if they are enumerated.
 func accepted(field *jsonschema.Schema) (list []string) {
 	for _, v := range field.Enum {
 		list = append(list, fmt.Sprint(v))
@@ -106,7 +104,7 @@ func accepted(field *jsonschema.Schema) (list []string) {
 	return list
 }
 
-// kindOf is what JSON schema calls a value.
+// kindOf returns JSON schema's name for the type of a value.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -32,14 +32,14 @@ import (
 type Background struct {
 	PID       int        `json:"pid"`
 	URL       string     `json:"url"`
-	TokenFile string     `json:"token_file"` // "" if the token was chosen by RALPH_MCP_TOKEN
+	TokenFile string     `json:"token_file"` // "" if RALPH_MCP_TOKEN sets the token
 	StartedAt ralph.Time `json:"started_at"`
 }
 
-// TokenVariable has the token that clients of a server on HTTP send.
+// TokenVariable is the variable with the token for clients of an HTTP server.
 const TokenVariable = "RALPH_MCP_TOKEN"
 
-// Files of that server in ralph's folder. The lock is held as long as it lives.
+// Files of the server in ralph's folder. The lock is held while the server runs.
 const (
 	serverFile = "mcp-server.json"
 	serverLock = "mcp-server.lock"
@@ -47,7 +47,7 @@ const (
 	tokenFile  = "mcp-token" //nolint:gosec // a file's name
 )
 
-// Serve serves the chats on stdio, or on a loopback address.
+// Serve serves chats on stdio or on a loopback address.
 func (c *Chats) Serve(ctx context.Context, address string, in io.ReadCloser, out io.WriteCloser) error {
 	if err := c.enabled(); err != nil {
 		return err
@@ -65,11 +65,10 @@ func (c *Chats) enabled() error {
 	return ralph.Usage(errors.New("mcp.enabled is false in the configuration: ralph does not serve chats here"))
 }
 
-// file is a file of the server in ralph's folder.
+// file returns the path of a file of the server in ralph's folder.
 func (c *Chats) file(name string) string { return filepath.Join(c.State, name) }
 
-// serve serves on HTTP and says so in ralph's folder, where one server at a
-// time is known.
+// serve serves HTTP and records this in ralph's folder. Only one such server runs at a time.
 func (c *Chats) serve(ctx context.Context, address string) (err error) {
 	lock := flock.New(c.file(serverLock))
 	ok, err := lock.TryLock()
@@ -77,8 +76,8 @@ func (c *Chats) serve(ctx context.Context, address string) (err error) {
 		return fmt.Errorf("lock of the server for chats: %w", err)
 	}
 	if !ok {
-		return ralph.Usage(fmt.Errorf("a server for chats is running already; "+
-			"stop it with `ralph session stop`: %w", ralph.ErrConflict))
+		return ralph.Usage(ralph.Conflict("a server for chats is running already; " +
+			"stop it with `ralph chat stop`"))
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	me := Background{PID: os.Getpid(), StartedAt: ralph.At(time.Now())}
@@ -113,8 +112,8 @@ func (c *Chats) serve(ctx context.Context, address string) (err error) {
 	return errors.Join(err, os.Remove(path))
 }
 
-// keptToken is the token in a file; a new one if there is none, so that clients need
-// not be told again.
+// keptToken returns the token in a file. If there is none, it creates one,
+// so that clients need to be told only once.
 func keptToken(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if token := strings.TrimSpace(string(b)); err == nil && token != "" {
@@ -127,7 +126,7 @@ func keptToken(path string) (string, error) {
 	return token, files.Write(path, []byte(token+"\n"), 0o600)
 }
 
-// listenLoopback listens on an address of this machine alone.
+// listenLoopback listens on a loopback address.
 func listenLoopback(ctx context.Context, name, address string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil || !localhttp.Loopback(address) {
 		return nil, ralph.Usage(&ralph.FieldError{
@@ -139,8 +138,7 @@ func listenLoopback(ctx context.Context, name, address string) (net.Listener, er
 	return l, ralph.Usage(err)
 }
 
-// serveUntilStopped serves until it is interrupted or told to end. Calls in progress
-// come to their end first.
+// serveUntilStopped serves until an interrupt or SIGTERM. It completes calls in progress first.
 func serveUntilStopped(ctx context.Context, l net.Listener, clients *Clients) error {
 	told, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -158,8 +156,8 @@ func serveUntilStopped(ctx context.Context, l net.Listener, clients *Clients) er
 	return errors.Join(err, <-left)
 }
 
-// Server is the server for chats that runs now; nil if there is none. What a
-// killed one left behind does not count: its lock is free.
+// Server returns the running server for chats; nil if there is none. A
+// killed server does not count, as its lock is free.
 func (c *Chats) Server() *Background {
 	path := c.file(serverLock)
 	if _, err := os.Stat(path); err != nil {
@@ -167,7 +165,7 @@ func (c *Chats) Server() *Background {
 	}
 	lock := flock.New(path)
 	if ok, err := lock.TryRLock(); err != nil || ok {
-		_ = lock.Unlock() // it is given back with the process at the latest
+		_ = lock.Unlock() // released when the process ends at the latest
 		return nil
 	}
 	b, err := os.ReadFile(c.file(serverFile))
@@ -178,15 +176,14 @@ func (c *Chats) Server() *Background {
 	return &s
 }
 
-// Waits for the server in the background.
+// How long to wait for the background server.
 const (
 	serverStarts = 10 * time.Second
 	serverEnds   = 5 * time.Second
 	serverPoll   = 20 * time.Millisecond
 )
 
-// Start starts the server in the background, if it does not run yet, and waits
-// until it can be reached.
+// Start starts the background server if it is not running, and waits until it can be reached.
 func (c *Chats) Start(ctx context.Context) (*Background, error) {
 	if err := c.enabled(); err != nil {
 		return nil, err
@@ -204,7 +201,7 @@ func (c *Chats) Start(ctx context.Context) (*Background, error) {
 		return nil, err
 	}
 	defer log.Close()
-	command := []string{self, "-C", c.Root, "mcp", "--profile", "human", "--http", c.Addr}
+	command := []string{self, "-C", c.Root, "mcp", "--profile", "chat", "--http", c.Addr}
 	ended, err := proc.Detach(command, c.Environ, "/", log)
 	if err != nil {
 		return nil, fmt.Errorf("server for chats: %w", err)
@@ -229,7 +226,7 @@ func (c *Chats) Start(ctx context.Context) (*Background, error) {
 	}
 }
 
-// Stop ends the server in the background; false if none runs.
+// Stop stops the background server; it returns false if none was running.
 func (c *Chats) Stop(ctx context.Context) (bool, error) {
 	s := c.Server()
 	if s == nil {
@@ -261,9 +258,8 @@ func (c *Chats) Stop(ctx context.Context) (bool, error) {
 	return false, fmt.Errorf("process %d does not end", s.PID)
 }
 
-// ServeWorker serves the worker profile on stdio, or on a loopback address, until it is
-// interrupted or told to end. Whoever stops it lets go of the claims first; a second
-// signal ends it at once.
+// ServeWorker serves the worker profile on stdio or on a loopback address, until an
+// interrupt or SIGTERM. It then releases the claims first; a second signal ends it at once.
 func ServeWorker(ctx context.Context, o WorkerOptions, l *loop.Loop, in io.ReadCloser, out io.WriteCloser) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -297,7 +293,7 @@ func serveWorkers(ctx context.Context, o WorkerOptions, l *loop.Loop) error {
 		w := &worker{loop: l, name: o.Name}
 		return newWorker(o, w), func() {
 			if err := w.leave(context.WithoutCancel(ctx)); err != nil {
-				l.Log.Error("a claim could not be given back; it lapses", "worker", o.Name, "error", err)
+				l.Log.Error("cannot release a claim; it will expire", "worker", o.Name, "error", err)
 			}
 		}
 	}))

@@ -18,22 +18,22 @@ import (
 	"ralph/store"
 )
 
-// A chat is one connection of a person's client. It changes only what a person has
-// claimed. What its methods return as any is told to the client as JSON; a task of 0 is
-// the connection's own.
+// A chat is one connection of a person's client. It changes only tasks
+// that a person has claimed. Methods that return any have their result
+// sent to the client as JSON. Task 0 means the connection's own task.
 type chat struct {
 	*Chats
-	headless bool // the client says that it can ask a person, and cannot
+	headless bool // the client claims that it can ask a person, but cannot
 
 	mu      sync.Mutex
-	task    int64          // the connection's own, once it is known
-	doubted map[int64]bool // tasks about whose completion without a change it was asked
+	task    int64          // the connection's own task, once known
+	doubted map[int64]bool // tasks for which completion without a change was questioned
 }
 
 var errNoClaim = errors.New("No active session")
 
-// claim is the session of a claimed task; for 0 of the connection's own, which is
-// the one that it used first, else the one that was claimed last in this work tree.
+// claim returns the session of a claimed task. For task 0 it is that of the connection's
+// own task: the first one it used, or else the last one claimed in this work tree.
 func (c *chat) claim(tx *store.Tx, task int64) (ralph.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *chat) claim(tx *store.Tx, task int64) (ralph.Session, error) {
 	return claims[0], nil
 }
 
-// do runs f on the session of a claimed task, and brings up to date what follows.
+// do runs f on the session of a claimed task, and then updates checkpoints and session.json.
 func (c *chat) do(ctx context.Context, task int64, f func(tx *store.Tx, s ralph.Session, seen Seen) error) error {
 	claimed, err := store.Read(ctx, c.Store, func(tx *store.Tx) (ralph.Session, error) { return c.claim(tx, task) })
 	if err == nil {
@@ -70,7 +70,7 @@ func (c *chat) do(ctx context.Context, task int64, f func(tx *store.Tx, s ralph.
 				return err
 			}
 			if s.ID != claimed.ID {
-				return fmt.Errorf("TASK-%d was claimed anew meanwhile; call it again: %w", s.TaskID, ralph.ErrConflict)
+				return ralph.Conflict("TASK-%d was released and claimed again in the meantime; repeat the call", s.TaskID)
 			}
 			if err := f(tx, s, seen); err != nil {
 				return err
@@ -85,7 +85,7 @@ func (c *chat) do(ctx context.Context, task int64, f func(tx *store.Tx, s ralph.
 	return err
 }
 
-func (c *chat) active(ctx context.Context, task int64) (any, error) {
+func (c *chat) active(ctx context.Context, in onTask) (any, error) {
 	type active struct {
 		ChatTask
 		SessionID string     `json:"sessionId"`
@@ -94,35 +94,35 @@ func (c *chat) active(ctx context.Context, task int64) (any, error) {
 	}
 	var t ralph.Task
 	var s ralph.Session
-	err := c.do(ctx, task, func(tx *store.Tx, claimed ralph.Session, _ Seen) (err error) {
+	err := c.do(ctx, int64(in.TaskID), func(tx *store.Tx, claimed ralph.Session, _ Seen) (err error) {
 		s = claimed
 		t, err = tx.Task(s.TaskID)
 		return err
 	})
 	if errors.Is(err, errNoClaim) {
-		return nil, nil
+		return map[string]string{"error": errNoClaim.Error()}, nil
 	}
 	return active{newChatTask(t, s.Dir), s.ID, s.StartedAt, s.Branch}, err
 }
 
-// Limits of what agentic_task_show tells.
+// Limits of agentic_task_show's answer.
 const (
-	shownComments = 100     // of the timeline, the latest
+	shownComments = 100     // the latest comments of the timeline
 	shownText     = 4 << 10 // bytes of each comment
 	shownLearned  = 30
 )
 
-// A shownTask is what agentic_task_show answers.
+// A shownTask is the answer of agentic_task_show.
 type shownTask struct {
 	ChatTask
 	Reason      string         `json:"statusReason"`
 	Description string         `json:"description"`
-	Verify      []string       `json:"verify"` // every command that is run before it is completed
+	Verify      []string       `json:"verify"` // every command that runs before the task is completed
 	Feature     string         `json:"feature"`
 	Discipline  string         `json:"discipline"`
 	DependsOn   []ChatTask     `json:"dependsOn"`
 	Timeline    []shownComment `json:"timeline"`
-	Earlier     int            `json:"earlierComments"` // that are left out
+	Earlier     int            `json:"earlierComments"` // number of comments that are left out
 	Learnings   []string       `json:"learnings"`
 }
 
@@ -135,11 +135,11 @@ type shownComment struct {
 	Created ralph.Time `json:"created"`
 }
 
-// show is of any task, since it changes nothing.
-func (c *chat) show(ctx context.Context, task int64) (any, error) {
+// show works for any task, as it changes nothing.
+func (c *chat) show(ctx context.Context, in onTask) (any, error) {
 	v := shownTask{Verify: []string{}, DependsOn: []ChatTask{}, Timeline: []shownComment{}, Learnings: []string{}}
 	err := c.Store.View(ctx, func(tx *store.Tx) error {
-		t, err := tx.Task(task)
+		t, err := tx.Task(int64(in.TaskID))
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (c *chat) show(ctx context.Context, task int64) (any, error) {
 	return v, err
 }
 
-// beginning is at most n bytes of a text, which says so if it is cut.
+// beginning returns at most n bytes of a text, with a mark if it is cut.
 func beginning(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -217,7 +217,7 @@ func iterationOf(n float64) (int, error) {
 	return int(n), nil
 }
 
-// A CompletedTask is what a completed task came to.
+// A CompletedTask is the result of completing a task.
 type CompletedTask struct {
 	Status    ralph.Status       `json:"status"`
 	Task      string             `json:"task"`
@@ -245,8 +245,13 @@ func (c *chat) complete(ctx context.Context, in CompleteCall,
 			return nil, err
 		}
 	}
+	if err := ralph.CheckText("summary", in.Summary, false); err != nil {
+		return nil, err
+	}
 	summary := s.Worker + " completed it with a chat"
-	if s.Progress != nil && strings.TrimSpace(s.Progress.Notes) != "" {
+	if in.Summary != "" {
+		summary = in.Summary
+	} else if s.Progress != nil && strings.TrimSpace(s.Progress.Notes) != "" {
 		summary += ": " + s.Progress.Notes
 	}
 	v, refused, err := c.CompleteClaim(ctx, s, session.Completion{
@@ -261,8 +266,8 @@ func (c *chat) complete(ctx context.Context, in CompleteCall,
 	return v, err
 }
 
-// confirm asks the person, if the client can; else a completion that nothing
-// supports has to be said twice.
+// confirm asks the person, if the client can. If it cannot, a completion
+// without any evidence must be requested twice.
 func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Checked,
 	ask func(context.Context, string) (bool, error),
 ) (no string, err error) {
@@ -292,7 +297,7 @@ func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Che
 	return no, err
 }
 
-// CompleteClaim completes a claimed task and says what it came to.
+// CompleteClaim completes a claimed task and returns the result.
 func (c *Chats) CompleteClaim(
 	ctx context.Context, s ralph.Session, how session.Completion,
 ) (v CompletedTask, refused string, err error) {
@@ -300,7 +305,7 @@ func (c *Chats) CompleteClaim(
 	if err != nil || refused != "" {
 		return v, refused, err
 	}
-	err = c.Store.View(ctx, func(tx *store.Tx) (err error) { s, err = tx.Session(s.ID); return err })
+	s, err = store.Read(ctx, c.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(s.ID) })
 	c.WriteMirror()
 	return CompletedTask{
 		Status: d.Status, Task: fmt.Sprintf("TASK-%d", s.TaskID), Reason: d.StatusReason, Learnings: len(how.Learnings),
@@ -309,7 +314,7 @@ func (c *Chats) CompleteClaim(
 	}, "", err
 }
 
-func (c *chat) tokenStatus(ctx context.Context) (any, error) {
+func (c *chat) tokenStatus(ctx context.Context, _ struct{}) (any, error) {
 	var v TokenStatus
 	err := c.do(ctx, 0, func(tx *store.Tx, s ralph.Session, seen Seen) error {
 		u, err := c.ContextOf(tx, s, seen)
@@ -339,16 +344,16 @@ func (c *chat) checkpoint(ctx context.Context, in CheckpointCall) (any, error) {
 	return made, err
 }
 
-// A MadeCheckpoint is what the one who made it is told.
+// A MadeCheckpoint is the answer to a request for a checkpoint.
 type MadeCheckpoint struct {
 	Status     string `json:"status"`
 	Checkpoint int64  `json:"checkpoint"`
 	Task       string `json:"task"`
-	Resume     string `json:"resume"` // how to go on from it
+	Resume     string `json:"resume"` // how to continue from it
 }
 
-// AddCheckpoint keeps where a session stands; what is not said of its context is
-// looked up.
+// AddCheckpoint stores a session's checkpoint. If the use of the context
+// is not given, it is looked up.
 func (c *Chats) AddCheckpoint(
 	tx *store.Tx, s ralph.Session, seen Seen, k ralph.Checkpoint,
 ) (made MadeCheckpoint, err error) {
@@ -402,7 +407,7 @@ func (c *chat) promptText(ctx context.Context, task int64) (string, error) {
 	})
 }
 
-// text writes of a task; 0 is the connection's own.
+// text renders a task with write; task 0 is the connection's own.
 func (c *chat) text(
 	ctx context.Context, task int64, write func(w io.Writer, tx *store.Tx, t ralph.Task) error,
 ) (string, error) {
@@ -411,7 +416,7 @@ func (c *chat) text(
 		if task == 0 {
 			s, err := c.claim(tx, 0)
 			if err != nil {
-				return fmt.Errorf("no task is claimed in this work tree; claim one with `ralph task claim`: %w", ralph.ErrNotFound)
+				return fmt.Errorf("no task is claimed in this work tree; claim one with `ralph chat claim`: %w", ralph.ErrNotFound)
 			}
 			task = s.TaskID
 		}
@@ -424,17 +429,17 @@ func (c *chat) text(
 	return b.String(), err
 }
 
-// speaker is the chat of a session.
+// speaker returns the speaker for a session's chat.
 func (c *chat) speaker(tx *store.Tx, s ralph.Session) (speaker, error) {
 	t, err := tx.Task(s.TaskID)
 	return speaker{s.ID, cmp.Or(t.Discipline, "agent")}, err
 }
 
-// discuss has the chat of a claimed task add to the discussion.
+// discuss lets the chat of a claimed task add to the discussion.
 func (c *chat) discuss(
-	ctx context.Context, task int64, add func(tx *store.Tx, me speaker) (int64, error),
+	ctx context.Context, task taskID, add func(tx *store.Tx, me speaker) (int64, error),
 ) (id int64, err error) {
-	err = c.do(ctx, task, func(tx *store.Tx, s ralph.Session, _ Seen) error {
+	err = c.do(ctx, int64(task), func(tx *store.Tx, s ralph.Session, _ Seen) error {
 		me, err := c.speaker(tx, s)
 		if err != nil {
 			return err
@@ -445,35 +450,13 @@ func (c *chat) discuss(
 	return id, err
 }
 
-func (c *chat) comment(ctx context.Context, in CommentCall) (int64, error) {
-	return c.discuss(ctx, int64(in.TaskID), func(tx *store.Tx, me speaker) (int64, error) { return me.comment(tx, in) })
-}
-
-func (c *chat) propose(ctx context.Context, in AmendmentCall) (int64, error) {
-	return c.discuss(ctx, int64(in.TaskID), func(tx *store.Tx, me speaker) (int64, error) { return me.propose(tx, in) })
-}
-
 func (c *chat) resolve(ctx context.Context, comment int64, decision string) error {
-	var task int64
-	if err := c.Store.View(ctx, func(tx *store.Tx) error {
-		k, err := tx.Comment(comment)
-		task = k.TaskID
-		return err
-	}); err != nil {
+	k, err := store.Read(ctx, c.Store, func(tx *store.Tx) (ralph.Comment, error) { return tx.Comment(comment) })
+	if err != nil {
 		return err
 	}
-	_, err := c.discuss(ctx, task, func(tx *store.Tx, me speaker) (int64, error) {
+	_, err = c.discuss(ctx, taskID(k.TaskID), func(tx *store.Tx, me speaker) (int64, error) {
 		return comment, tx.ResolveAsAgent(comment, decision, me.author)
 	})
 	return err
-}
-
-func (c *chat) comments(
-	ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool,
-) ([]ralph.Comment, error) {
-	return commentsOf(ctx, c.Store, task, kind, openOnly)
-}
-
-func (c *chat) amendments(ctx context.Context, task int64) ([]ralph.Amendment, error) {
-	return proposedFor(ctx, c.Store, task)
 }

@@ -12,18 +12,18 @@ import (
 	"ralph/store"
 )
 
-// Claimed is a task that a person has taken, and what the chat needs for it.
+// Claimed is a task that a person has claimed, with what the chat needs.
 type Claimed struct {
 	TaskID    int64       `json:"task_id"`
 	SessionID string      `json:"session_id"`
 	ClaimedAt ralph.Time  `json:"claimed_at"`
 	Branch    string      `json:"branch"`
-	MCP       *Background `json:"mcp"` // null if it was not asked for, or could not be started
+	MCP       *Background `json:"mcp"` // null if not requested, or if it could not be started
 	Prompt    string      `json:"prompt"`
 }
 
-// Claim has a person take a task, and with tools makes ralph's reachable for the chat.
-// Whatever goes wrong beside it is a warning: the claim stands.
+// Claim claims a task for a person. If tools is set, it also makes ralph's tools
+// available to the chat. Failures apart from the claim itself are only warnings.
 func (c *Chats) Claim(ctx context.Context, id int64, person string, tools bool) (v Claimed, err error) {
 	err = c.Store.View(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(id)
@@ -36,7 +36,7 @@ func (c *Chats) Claim(ctx context.Context, id int64, person string, tools bool) 
 		return v, err
 	}
 	if tools {
-		// Before the work tree is looked at: what ralph writes is not the chat's doing.
+		// Before the work tree is scanned, so that this change does not count as the chat's.
 		if _, err := Register(c.Root); err != nil {
 			fmt.Fprintf(c.Warn, "warning: ralph's tools are not registered: %v\n", err)
 		}
@@ -64,8 +64,8 @@ func (c *Chats) Release(ctx context.Context, id int64, person string) (signals.D
 	return d, err
 }
 
-// Clear releases what is claimed in this work tree, or only one task, and forgets
-// session.json if nothing is claimed elsewhere.
+// Clear releases the tasks claimed in this work tree, or only one task. It
+// removes session.json if nothing is claimed elsewhere.
 func (c *Chats) Clear(ctx context.Context, only int64, person string) (released []int64, err error) {
 	released = []int64{}
 	var claims []ralph.Session

@@ -16,23 +16,23 @@ import (
 	"ralph/internal/files"
 )
 
-// ClientFile is where clients such as Claude Code find a project's MCP servers.
+// ClientFile is the file in which clients such as Claude Code find a project's MCP servers.
 const ClientFile = ".mcp.json"
 
-// A clientEntry is a server as clients know it.
+// A clientEntry is a server's entry in that file.
 type clientEntry struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
 }
 
-// ownEntry is how a client starts ralph: by its name if that is this program, so
-// that the file can be shared.
+// ownEntry returns the command by which a client starts ralph: just its
+// name, if PATH leads to this program, so that the file can be shared.
 func ownEntry() (clientEntry, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return clientEntry{}, err
 	}
-	e := clientEntry{Command: self, Args: []string{"mcp", "--profile", "human"}}
+	e := clientEntry{Command: self, Args: []string{"mcp", "--profile", "chat"}}
 	found, err := exec.LookPath("ralph")
 	if err == nil && sameFile(found, self) {
 		e.Command = "ralph"
@@ -46,12 +46,12 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-// Register writes ralph into the project's .mcp.json. Nothing else in it changes
-// but white space; a file that is no JSON is left alone.
+// Register adds ralph to the project's .mcp.json. It changes nothing else
+// but white space. It refuses a file that is not JSON.
 func Register(root string) (changed bool, err error) {
 	path := filepath.Join(root, ClientFile)
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // a link stays one
+		path = real // keep the link
 	}
 	mode, text := fs.FileMode(0o644), []byte("{}")
 	switch info, err := os.Stat(path); {
@@ -77,21 +77,21 @@ func Register(root string) (changed bool, err error) {
 	return true, files.Write(path, written, mode)
 }
 
-// addServer adds the entry to a client's file, or updates it there.
+// addServer adds the entry to the content of a client's file, or updates it.
 func addServer(text []byte, entry clientEntry) ([]byte, error) {
 	if !json.Valid(text) || !gjson.ParseBytes(text).IsObject() {
-		return nil, errors.New("is no JSON object: mend it, or move it away")
+		return nil, errors.New("is no JSON object: correct it, or move it away")
 	}
 	servers := gjson.GetBytes(text, "mcpServers")
 	if servers.Exists() && !servers.IsObject() {
-		return nil, errors.New(`has a key "mcpServers" that is no object: mend it, or move it away`)
+		return nil, errors.New(`has a key "mcpServers" that is no object: correct it, or move it away`)
 	}
 	var there clientEntry
 	if own := servers.Get("ralph"); own.IsObject() && json.Unmarshal([]byte(own.Raw), &there) == nil &&
 		there.Command == entry.Command && strings.Join(there.Args, "\x00") == strings.Join(entry.Args, "\x00") {
 		return text, nil
 	}
-	// Of an entry that is there other keys, such as env, stay.
+	// Other keys of an existing entry, such as env, are kept.
 	out, err := sjson.SetBytes(text, "mcpServers.ralph.command", entry.Command)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func indent(b *strings.Builder, text []byte, by string) error {
 	return e.Encode(raw)
 }
 
-// indentOf is what the lines of a file are indented with.
+// indentOf returns the indentation of a file.
 func indentOf(text []byte) string {
 	_, after, ok := strings.Cut(string(text), "\n")
 	by := after[:len(after)-len(strings.TrimLeft(after, " \t"))]
@@ -124,7 +124,7 @@ func indentOf(text []byte) string {
 	return by
 }
 
-// Registered reports whether the project's .mcp.json has ralph.
+// Registered reports whether the project's .mcp.json has an entry for ralph.
 func (c *Chats) Registered() bool {
 	text, err := os.ReadFile(filepath.Join(c.Root, ClientFile))
 	return err == nil && gjson.GetBytes(text, "mcpServers.ralph").Exists()

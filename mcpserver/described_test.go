@@ -8,7 +8,7 @@ import (
 	"ralph"
 )
 
-// TestDescribedValues: what tools.json says is accepted is what is.
+// TestDescribedValues checks that the values listed in tools.json are the accepted ones.
 func TestDescribedValues(t *testing.T) {
 	texts := func(list []any) (texts []string) {
 		for _, v := range list {

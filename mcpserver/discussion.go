@@ -13,6 +13,12 @@ import (
 	"ralph/store"
 )
 
+// Names of the tools for commenting on a task and proposing amendments.
+const (
+	CommentTool = "comment_on_task"
+	AmendTool   = "propose_task_amendment"
+)
+
 // A CommentCall is a call of comment_on_task.
 type CommentCall struct {
 	TaskID    taskID            `json:"task_id"`
@@ -29,84 +35,102 @@ type AmendmentCall struct {
 	Rationale string          `json:"rationale"`
 }
 
-// taskID is a task's number, also as "12", "#12" or "TASK-12".
+// taskID is a task's number; its JSON may also be "12", "#12" or "TASK-12".
 type taskID int64
 
-// UnmarshalJSON takes a number or a text.
+// UnmarshalJSON accepts a number or a text.
 func (t *taskID) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
-		return nil // as if it were left out
+		return nil // as if it were omitted
 	}
 	id, err := ralph.ParseTaskID(strings.Trim(string(b), `"`))
 	*t = taskID(id)
 	return err
 }
 
-// onTask is the input of tools that need no more than a task, 0 if it is left out.
+// onTask is the input of tools that only need a task, 0 if it is omitted.
 type onTask struct {
 	TaskID taskID `json:"task_id"`
 }
 
-// A discussion is how agents and people speak about tasks (discussion, "MCP tools").
-type discussion interface {
-	// resolve settles a comment of an agent's; people's are theirs to settle.
-	resolve(ctx context.Context, comment int64, decision string) error
-	comments(ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool) ([]ralph.Comment, error)
-	amendments(ctx context.Context, task int64) ([]ralph.Amendment, error)
+// A discussing adds to a task's discussion on behalf of its speaker.
+type discussing func(ctx context.Context, task taskID, add func(tx *store.Tx, me speaker) (int64, error)) (int64, error)
+
+// comment and propose implement Options.Comment and Options.Propose.
+func (d discussing) comment(ctx context.Context, c CommentCall) (int64, error) {
+	return d(ctx, c.TaskID, func(tx *store.Tx, me speaker) (int64, error) { return me.comment(tx, c) })
 }
 
-// addDiscussion serves the tools by which agents discuss a task; nil leaves one out.
+func (d discussing) propose(ctx context.Context, c AmendmentCall) (int64, error) {
+	return d(ctx, c.TaskID, func(tx *store.Tx, me speaker) (int64, error) { return me.propose(tx, c) })
+}
+
+// addDiscussion adds the tools for discussing a task; nil omits one.
 func addDiscussion(server *mcp.Server, comment func(context.Context, CommentCall) (int64, error),
 	propose func(context.Context, AmendmentCall) (int64, error),
 ) {
 	if comment != nil {
-		serve(server, "comment_on_task", spoken, func(
-			ctx context.Context, _ *mcp.CallToolRequest, c CommentCall,
-		) (any, error) {
+		serve(server, CommentTool, spoken, func(ctx context.Context, c CommentCall) (any, error) {
 			id, err := comment(ctx, c)
 			return fmt.Sprintf("Recorded comment %d on TASK-%d.", id, c.TaskID), err
 		})
 	}
 	if propose != nil {
-		serve(server, "propose_task_amendment", spoken,
-			func(ctx context.Context, _ *mcp.CallToolRequest, c AmendmentCall) (any, error) {
-				id, err := propose(ctx, c)
-				return fmt.Sprintf("Proposed amendment %d of TASK-%d; a person decides.", id, c.TaskID), err
-			})
+		serve(server, AmendTool, spoken, func(ctx context.Context, c AmendmentCall) (any, error) {
+			id, err := propose(ctx, c)
+			return fmt.Sprintf("Proposed amendment %d of TASK-%d; a person decides.", id, c.TaskID), err
+		})
 	}
 }
 
-// addReading serves the tools that settle and list what is discussed.
-func addReading(server *mcp.Server, d discussion) {
+// addReading adds the tools that list and resolve comments, each of which first calls
+// ready. resolve only resolves agents' comments; people's are theirs to resolve.
+func addReading(server *mcp.Server, db *store.DB, ready func(context.Context) error,
+	resolve func(ctx context.Context, comment int64, decision string) error,
+) {
 	type settling struct {
 		CommentID int64  `json:"comment_id"`
 		Decision  string `json:"decision"`
 	}
-	serve(server, "resolve_comment", spoken, func(ctx context.Context, _ *mcp.CallToolRequest, in settling) (any, error) {
-		return fmt.Sprintf("Resolved comment %d.", in.CommentID), d.resolve(ctx, in.CommentID, in.Decision)
+	serve(server, "resolve_comment", spoken, func(ctx context.Context, in settling) (any, error) {
+		if err := ready(ctx); err != nil {
+			return nil, err
+		}
+		return fmt.Sprintf("Resolved comment %d.", in.CommentID), resolve(ctx, in.CommentID, in.Decision)
 	})
 	type reading struct {
 		TaskID   taskID            `json:"task_id"`
 		Kind     ralph.CommentKind `json:"kind"`
 		OpenOnly bool              `json:"open_only"`
 	}
-	serve(server, "list_task_comments", listed, func(
-		ctx context.Context, _ *mcp.CallToolRequest, in reading,
-	) (any, error) {
-		list, err := d.comments(ctx, int64(in.TaskID), in.Kind, in.OpenOnly)
-		return append([]ralph.Comment{}, list...), err
+	serve(server, "list_task_comments", listed, func(ctx context.Context, in reading) (any, error) {
+		if err := ready(ctx); err != nil {
+			return nil, err
+		}
+		list, err := store.Read(ctx, db, func(tx *store.Tx) ([]ralph.Comment, error) {
+			if _, err := tx.Task(int64(in.TaskID)); err != nil {
+				return nil, err
+			}
+			return tx.Timeline(int64(in.TaskID), store.CommentFilter{Open: in.OpenOnly})
+		})
+		return slices.DeleteFunc(list, func(c ralph.Comment) bool { return in.Kind != "" && c.Kind != in.Kind }), err
 	})
-	serve(server, "list_pending_amendments", listed, func(
-		ctx context.Context, _ *mcp.CallToolRequest, in onTask,
-	) (any, error) {
-		list, err := d.amendments(ctx, int64(in.TaskID))
-		return append([]ralph.Amendment{}, list...), err
+	serve(server, "list_pending_amendments", listed, func(ctx context.Context, in onTask) (any, error) {
+		if err := ready(ctx); err != nil {
+			return nil, err
+		}
+		return store.Read(ctx, db, func(tx *store.Tx) ([]ralph.Amendment, error) {
+			if err := tx.CheckTask(int64(in.TaskID)); err != nil {
+				return nil, err
+			}
+			return tx.Amendments(store.AmendmentFilter{Task: int64(in.TaskID), Status: ralph.AmendmentProposed})
+		})
 	})
 }
 
-// A speaker is the agent on whose behalf a server adds to the discussion.
+// A speaker is the agent that adds to the discussion.
 type speaker struct {
-	session string // "" if it holds no task
+	session string // "" if it has claimed no task
 	author  string
 }
 
@@ -126,31 +150,4 @@ func (s speaker) propose(tx *store.Tx, c AmendmentCall) (int64, error) {
 		TaskID: int64(c.TaskID), SessionID: s.session, Author: s.author, AuthorKind: ralph.ByAgent,
 		Patch: patch, Rationale: c.Rationale,
 	})
-}
-
-// commentsOf lists what was said on a task.
-func commentsOf(
-	ctx context.Context, db *store.DB, task int64, kind ralph.CommentKind, openOnly bool,
-) (list []ralph.Comment, err error) {
-	err = db.View(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Task(task); err != nil {
-			return err
-		}
-		list, err = tx.Timeline(task, store.CommentFilter{Open: openOnly})
-		list = slices.DeleteFunc(list, func(c ralph.Comment) bool { return kind != "" && c.Kind != kind })
-		return err
-	})
-	return list, err
-}
-
-// proposedFor lists the changes of a task that wait for a person; 0 is of all tasks.
-func proposedFor(ctx context.Context, db *store.DB, task int64) (list []ralph.Amendment, err error) {
-	err = db.View(ctx, func(tx *store.Tx) error {
-		if err := tx.CheckTask(task); err != nil {
-			return err
-		}
-		list, err = tx.Amendments(store.AmendmentFilter{Task: task, Status: ralph.AmendmentProposed})
-		return err
-	})
-	return list, err
 }

@@ -108,7 +108,7 @@ func TestDiscussionCallsAreCheckedAndPassedOn(t *testing.T) {
 	}
 }
 
-// call is a call with these arguments, or with none at all.
+// call calls a tool with these arguments, or without any.
 func call(tool, args string) *mcp.CallToolParams {
 	p := &mcp.CallToolParams{Name: tool}
 	if args != "" {

@@ -14,12 +14,12 @@ import (
 	"ralph/internal/web/localhttp"
 )
 
-// maxBody is how large a request may be, in bytes.
+// maxBody is the size limit of a request in bytes.
 const maxBody = 1 << 20
 
-// Clients serves MCP over streamable HTTP, for programs on this machine: each client
-// gets a server of its own, a request needs the token as "Authorization: Bearer
-// TOKEN", and neither its Host nor its Origin may be another machine's.
+// Clients serves MCP over streamable HTTP to programs on this machine.
+// Each client gets a server of its own. Requests need the token as
+// "Authorization: Bearer TOKEN", and a Host and Origin of this machine.
 type Clients struct {
 	token   string
 	inner   http.Handler
@@ -31,9 +31,8 @@ type Clients struct {
 	here   sync.WaitGroup // counts open
 }
 
-// NewClients asks connect for a server for each client. left is called once when
-// that client is gone: it has said so, has not called for an hour, or [Clients.Close]
-// was called.
+// NewClients calls connect for each client's server. left is called once that client
+// is gone: it said so, made no call for an hour, or [Clients.Close] was called.
 func NewClients(token string, connect func() (server *mcp.Server, left func())) *Clients {
 	c := &Clients{token: token, connect: connect, open: map[*mcp.ServerSession]bool{}}
 	server := func(*http.Request) *mcp.Server { return c.server() }
@@ -58,8 +57,8 @@ func (c *Clients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Close lets every client go. Calls in progress come to their end, whether or not
-// their answers still arrive; further ones are refused.
+// Close disconnects every client. Calls in progress are completed, even if
+// their answers no longer arrive; further ones are refused.
 func (c *Clients) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -73,7 +72,7 @@ func (c *Clients) Close() error {
 	return errors.Join(errs...)
 }
 
-// server is a server that is told of its client by the client's first call.
+// server returns a server that registers its client on the first call.
 func (c *Clients) server() *mcp.Server {
 	server, left := c.connect()
 	var first sync.Once
@@ -92,7 +91,7 @@ func (c *Clients) server() *mcp.Server {
 	return server
 }
 
-// join lets a client in, unless all are to go.
+// join registers a client, unless Close was called.
 func (c *Clients) join(s *mcp.ServerSession, left func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +100,7 @@ func (c *Clients) join(s *mcp.ServerSession, left func()) bool {
 	}
 	c.open[s] = true
 	c.here.Go(func() {
-		_ = s.Wait() // how it ended makes no difference
+		_ = s.Wait() // its error does not matter
 		left()
 		c.mu.Lock()
 		defer c.mu.Unlock()

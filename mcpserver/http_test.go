@@ -50,7 +50,7 @@ func TestHTTPIsForThisMachineAndWhoHasTheToken(t *testing.T) {
 			if err := errors.Join(err, answer.Body.Close()); err != nil {
 				t.Error(err)
 			}
-			// The SDK would refuse some of these too, in words of its own.
+			// The SDK would refuse some of these too, in its own words.
 			if words := map[int]string{http.StatusForbidden: "refused", http.StatusUnauthorized: "the token is missing or wrong"}[tt.want]; !strings.Contains(string(said), words) && !strings.Contains(string(said), "is not one of this machine's") {
 				t.Errorf("got %q", said)
 			}

@@ -28,6 +28,7 @@ type ProgressCall struct {
 type CompleteCall struct {
 	TaskID    taskID   `json:"task_id"`
 	Learnings []string `json:"learnings"`
+	Summary   string   `json:"summary"`
 }
 
 // A CheckpointCall is a call of agentic_create_checkpoint.
@@ -40,7 +41,7 @@ type CheckpointCall struct {
 	TokensLimit   int64    `json:"tokens_limit"`
 }
 
-// HumanTools are the tools of the human profile beside those of the discussion.
+// HumanTools lists the tools of the human profile, without those for discussion.
 var HumanTools = []string{
 	"agentic_get_active_task", "agentic_task_show", "agentic_task_update_progress",
 	"agentic_task_complete", "agentic_get_token_status", "agentic_create_checkpoint",
@@ -50,58 +51,37 @@ const humanInstructions = "A person has claimed a task in ralph and works on it 
 	"Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, " +
 	"and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
 
-// newHuman is a server for the chat of a person who has claimed a task (human, "MCP
-// tools of this profile"). It panics if a schema cannot be made, which only a change
-// of this package can cause.
+// newHuman returns a server for the chat of a person who has claimed a task (human, "MCP tools of
+// this profile"). It panics if a schema is invalid, which only a change of this package can cause.
 func newHuman(c *Chats) *mcp.Server {
 	h := &chat{Chats: c, headless: claude.Headless(c.Getenv), doubted: map[int64]bool{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: c.Version},
 		&mcp.ServerOptions{Instructions: humanInstructions, Capabilities: &mcp.ServerCapabilities{}})
-	serve(server, "agentic_get_active_task", asJSON, func(
-		ctx context.Context, _ *mcp.CallToolRequest, in onTask,
-	) (any, error) {
-		active, err := h.active(ctx, int64(in.TaskID))
-		if active == nil && err == nil {
-			return map[string]string{"error": "No active session"}, nil
-		}
-		return active, err
-	})
-	serve(server, "agentic_task_show", asJSON, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
-		return h.show(ctx, int64(in.TaskID))
-	})
-	serve(server, "agentic_task_update_progress", asJSON,
-		func(ctx context.Context, _ *mcp.CallToolRequest, in ProgressCall) (any, error) {
-			return h.progress(ctx, in)
-		})
-	serve(server, "agentic_task_complete", asJSON,
-		func(ctx context.Context, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
-			return complete(ctx, h, req, in)
-		})
-	serve(server, "agentic_get_token_status", asJSON,
-		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (any, error) { return h.tokenStatus(ctx) })
-	serve(server, "agentic_create_checkpoint", asJSON,
-		func(ctx context.Context, _ *mcp.CallToolRequest, in CheckpointCall) (any, error) {
-			return h.checkpoint(ctx, in)
-		})
-	addDiscussion(server, h.comment, h.propose)
-	addReading(server, h)
+	serve(server, "agentic_get_active_task", asJSON, h.active)
+	serve(server, "agentic_task_show", asJSON, h.show)
+	serve(server, "agentic_task_update_progress", asJSON, h.progress)
+	serveRequest(server, "agentic_task_complete", asJSON, h.completeAsked)
+	serve(server, "agentic_get_token_status", asJSON, h.tokenStatus)
+	serve(server, "agentic_create_checkpoint", asJSON, h.checkpoint)
+	addDiscussion(server, discussing(h.discuss).comment, discussing(h.discuss).propose)
+	addReading(server, h.Store, func(context.Context) error { return nil }, h.resolve)
 	addResources(server, h)
 	return server
 }
 
-// modern is the first version of the protocol in which a server asks by its answer,
-// and is called again with what the person said.
+// modern is the first version of the protocol in which a server asks
+// through its answer, and gets the person's reply in a second call.
 const modern = "2026-07-28"
 
-// complete asks the person in the way that the client has, if it has one. Where the
-// answer comes in a second call it is asked before the checks, which would run twice.
-func complete(ctx context.Context, h *chat, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
+// completeAsked asks the person in the client's way, if it has one. If the reply
+// comes in a second call, it asks before the checks, which would otherwise run twice.
+func (c *chat) completeAsked(ctx context.Context, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
 	client := req.Session.InitializeParams()
 	if client == nil || client.Capabilities == nil || client.Capabilities.Elicitation == nil {
-		return h.complete(ctx, in, nil)
+		return c.complete(ctx, in, nil)
 	}
 	if client.ProtocolVersion < modern {
-		return h.complete(ctx, in, func(ctx context.Context, question string) (bool, error) {
+		return c.complete(ctx, in, func(ctx context.Context, question string) (bool, error) {
 			said, err := req.Session.Elicit(ctx, elicitation(question))
 			if err != nil {
 				return false, fmt.Errorf("the person could not be asked whether TASK-%d is to be completed: %w", in.TaskID, err)
@@ -117,10 +97,10 @@ func complete(ctx context.Context, h *chat, req *mcp.CallToolRequest, in Complet
 	if !ok {
 		return nil, errors.New("the answer to the question whether the task is to be completed is missing")
 	}
-	return h.complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
+	return c.complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
 }
 
-// elicitation asks for no more than yes or no: a form has both by itself.
+// elicitation asks for just yes or no, which every form offers.
 func elicitation(question string) *mcp.ElicitParams {
 	form := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
 	return &mcp.ElicitParams{Message: question, RequestedSchema: form}
@@ -129,8 +109,8 @@ func elicitation(question string) *mcp.ElicitParams {
 // agreed reports whether the person said yes.
 func agreed(said *mcp.ElicitResult) bool { return said.Action == "accept" }
 
-// addResources serves the task, its timeline and its prompt to be read, and the
-// prompt work-on-task to be chosen.
+// addResources adds the task, its timeline and its prompt as resources,
+// and the prompt work-on-task.
 func addResources(server *mcp.Server, h *chat) {
 	for _, r := range []struct {
 		name, about, suffix string
@@ -189,7 +169,7 @@ func addResources(server *mcp.Server, h *chat) {
 	})
 }
 
-// resourceTask is the task of "ralph://task/12/timeline"; 0 for the active one.
+// resourceTask returns the task of "ralph://task/12/timeline"; 0 for the active one.
 func resourceTask(uri, suffix string) (int64, error) {
 	id := strings.TrimSuffix(strings.TrimPrefix(uri, "ralph://task/"), suffix)
 	if id == "active" {

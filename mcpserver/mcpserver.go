@@ -1,14 +1,15 @@
-// Package mcpserver serves the tools by which agents speak to ralph, a profile for
-// each sort of them: those that the loop starts ([New]), those that pull work by
-// themselves ([ServeWorker]) and the chats of people ([Chats]).
+// Package mcpserver serves the tools by which agents talk to ralph. There is
+// a profile for each kind of agent: those that the loop starts ([New]), those
+// that pull their own work ([ServeWorker]) and people's chats ([Chats]).
 //
-// A call is checked by its tool's schema; what is wrong is said so that a model can mend
-// it. The package holds no rules and keeps no data: what calls come to is up to package
-// loop and the store. The loop's server reads nothing to the agent, edits no task and
-// merges nothing, and what it has answered is durable.
+// Calls are checked against their tool's schema; errors tell a model how to correct
+// the call. The package has no rules and keeps no data: package loop and the store
+// decide what calls lead to. The loop's server reads nothing to the agent, edits no
+// task and merges nothing, and whatever it has confirmed is durable.
 package mcpserver
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,20 +23,19 @@ import (
 	"ralph/signals"
 )
 
-// Options of New.
+// Options configure New.
 type Options struct {
-	Version    string
-	Underscore bool // ralph_signal_done instead of ralph.signal.done, for clients that refuse dots
+	Version string
 	// Say stores a signal durably and returns the id of its comment.
 	Say func(ctx context.Context, p signals.Payload) (int64, error)
-	// SetState records what the agent reports to be doing. nil leaves the tool out.
+	// SetState records what the agent reports that it is doing. nil omits the tool.
 	SetState func(ctx context.Context, c StateChange) (StateReply, error)
-	// Comment and Propose keep what the agent has to say on a task, and return its
-	// id. nil leaves the tool out.
+	// Comment and Propose record an agent's comment or amendment on a task,
+	// and return its id. nil omits the tool.
 	Comment func(ctx context.Context, c CommentCall) (int64, error)
 	Propose func(ctx context.Context, c AmendmentCall) (int64, error)
-	// Permit answers the agent's program whether a tool may be used, and says why
-	// not. It may take as long as a person does. nil leaves the tool out.
+	// Permit decides for the agent's program whether a tool may be used, and
+	// if not says why. It may wait for a person. nil omits the tool.
 	Permit func(ctx context.Context, tool string, input json.RawMessage) (allow bool, why string, err error)
 }
 
@@ -43,16 +43,12 @@ const instructions = "These tools are how you speak to ralph, which runs you una
 	"Close the session with exactly one of done, partial or stuck; " +
 	"call the others whenever there is something to say."
 
-// New is a server with exactly the tools of the verbs. It panics if a tool's schema
-// cannot be made, which only a change of this package can cause.
+// New returns a server with exactly the verbs' tools. It panics if a
+// tool's schema is invalid, which only a change of this package can cause.
 func New(o Options) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
-	prefix := "ralph.signal."
-	if o.Underscore {
-		prefix = "ralph_signal_"
-	}
-	addVerbs(server, prefix, recorded(o))
+	addVerbs(server, "ralph.signal.", recorded(o))
 	if o.SetState != nil {
 		addState(server, o.SetState)
 	}
@@ -63,8 +59,8 @@ func New(o Options) *mcp.Server {
 	return server
 }
 
-// Schema is what a verb's calls look like: every field with its description, the
-// accepted values, and nothing else.
+// Schema returns the input schema of a verb's tool: every field with its
+// description and the accepted values, and nothing else.
 func Schema(v signals.Known) (*jsonschema.Schema, error) {
 	p := v.Payload
 	schema, err := jsonschema.ForType(reflect.TypeOf(p), &jsonschema.ForOptions{})
@@ -84,10 +80,10 @@ func Schema(v signals.Known) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// said keeps a signal and says what came of it.
+// said stores a signal and returns the answer to the agent.
 type said func(ctx context.Context, p signals.Payload) (string, error)
 
-// recorded is what an agent of the loop is told: nothing else happens in the server.
+// recorded returns the said for agents of the loop, which only stores the signal.
 func recorded(o Options) said {
 	return func(ctx context.Context, p signals.Payload) (string, error) {
 		id, err := o.Say(ctx, p)
@@ -99,7 +95,7 @@ func recorded(o Options) said {
 	}
 }
 
-// addVerbs serves the verbs.
+// addVerbs adds the verbs' tools to the server.
 func addVerbs(server *mcp.Server, prefix string, say said) {
 	for _, t := range signals.Verbs {
 		verb := t.Payload.Verb()
@@ -117,17 +113,48 @@ func addVerbs(server *mcp.Server, prefix string, say said) {
 				if err != nil {
 					return nil, err
 				}
-				// The client may close its end right after the call; what it said counts.
+				// The client may close its end right after the call; its signal counts all
+				// the same.
 				return say(context.WithoutCancel(ctx), payload)
 			})
 	}
 }
 
-// Serve serves on a pair of streams until the client closes its end.
+// Serve serves a pair of streams until the client closes its end. It ignores lines that are not JSON.
 func Serve(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser) error {
-	err := server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	lines := struct {
+		io.Reader
+		io.Closer
+	}{&jsonLines{in: bufio.NewReaderSize(in, maxMessage)}, in}
+	err := server.Run(ctx, &mcp.IOTransport{Reader: lines, Writer: out})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
+}
+
+// jsonLines reads the lines of a stream that are JSON, and not too long.
+type jsonLines struct {
+	in   *bufio.Reader
+	rest []byte // of the line
+}
+
+func (l *jsonLines) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err := l.in.ReadSlice('\n')
+		switch {
+		case err == nil && json.Valid(line):
+			l.rest = line
+		case errors.Is(err, bufio.ErrBufferFull):
+			for errors.Is(err, bufio.ErrBufferFull) {
+				_, err = l.in.ReadSlice('\n')
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
 }

@@ -1,9 +1,11 @@
 package mcpserver_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +17,7 @@ import (
 	"ralph/signals"
 )
 
-// connect starts a server that remembers what is said, and a client of it.
+// connect starts a server that records its signals, and a client of it.
 func connect(t *testing.T, o mcpserver.Options) *mcp.ClientSession {
 	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
@@ -35,36 +37,52 @@ func connect(t *testing.T, o mcpserver.Options) *mcp.ClientSession {
 	return client
 }
 
-func TestThereAreExactlyTheEightTools(t *testing.T) {
-	for _, underscore := range []bool{false, true} {
-		client := connect(t, mcpserver.Options{Underscore: underscore})
-		list, err := client.ListTools(t.Context(), nil)
+func TestALineThatIsNoJSONEndsNoServer(t *testing.T) {
+	in, client := io.Pipe()
+	answers, out := io.Pipe()
+	served := make(chan error)
+	go func() { served <- mcpserver.Serve(t.Context(), mcpserver.New(mcpserver.Options{}), in, out) }()
+	hello := `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+	go func() {
+		_, err := io.WriteString(client, "garbage\n"+strings.Repeat("x", 5<<20)+"\n\n"+hello+"\n")
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
-		prefix := "ralph.signal."
-		if underscore {
-			prefix = "ralph_signal_"
+	}()
+	line, err := bufio.NewReader(answers).ReadString('\n')
+	if err != nil || !strings.Contains(line, `"id":7`) {
+		t.Errorf("answered %q, %v", line, err)
+	}
+	if err := errors.Join(client.Close(), <-served); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestThereAreExactlyTheEightTools(t *testing.T) {
+	client := connect(t, mcpserver.Options{})
+	list, err := client.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, want []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+		if tool.Description == "" {
+			t.Errorf("%s has no description", tool.Name)
 		}
-		var names, want []string
-		for _, tool := range list.Tools {
-			names = append(names, tool.Name)
-			if tool.Description == "" {
-				t.Errorf("%s has no description", tool.Name)
-			}
-			schema, err := json.Marshal(tool.InputSchema)
-			if err != nil || !strings.Contains(string(schema), `"additionalProperties":false`) || strings.Contains(string(schema), `"null"`) {
-				t.Errorf("%s: schema %s (%v)", tool.Name, schema, err)
-			}
+		schema, err := json.Marshal(tool.InputSchema)
+		if err != nil || !strings.Contains(string(schema), `"additionalProperties":false`) || strings.Contains(string(schema), `"null"`) {
+			t.Errorf("%s: schema %s (%v)", tool.Name, schema, err)
 		}
-		for _, v := range ralph.Verbs {
-			want = append(want, prefix+string(v))
-		}
-		slices.Sort(names)
-		slices.Sort(want)
-		if !slices.Equal(names, want) {
-			t.Errorf("got %v, want %v", names, want)
-		}
+	}
+	for _, v := range ralph.Verbs {
+		want = append(want, "ralph.signal."+string(v))
+	}
+	slices.Sort(names)
+	slices.Sort(want)
+	if !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
 	}
 }
 
@@ -104,24 +122,5 @@ func TestACallIsStoredOrRefusedWithAReason(t *testing.T) {
 		if stored := len(said) > before; stored == tt.refused {
 			t.Errorf("%s %s: stored %t", tt.tool, tt.args, stored)
 		}
-	}
-}
-
-func TestEnvNamesWhatIsMissing(t *testing.T) {
-	full := map[string]string{"RALPH_TASK_ID": "12", "RALPH_SESSION_ID": "s", "RALPH_DB_PATH": "/db"}
-	for _, missing := range []string{"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_DB_PATH"} {
-		_, err := mcpserver.Env(func(name string) string {
-			if name == missing {
-				return ""
-			}
-			return full[name]
-		})
-		if err == nil || !strings.Contains(err.Error(), missing) {
-			t.Errorf("got %v, want an error on %s", err, missing)
-		}
-	}
-	s, err := mcpserver.Env(func(name string) string { return full[name] })
-	if err != nil || s.TaskID != 12 || s.Author() != "agent" {
-		t.Errorf("got %+v, %v", s, err)
 	}
 }

@@ -11,37 +11,38 @@ import (
 	"ralph"
 	"ralph/internal/files"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 
-// Chats are the chats of people with their own clients in one project.
+// Chats serves the chats that people run with their own clients in one project.
 type Chats struct {
 	Store *store.DB
-	Loop  *loop.Loop // nil where nothing is claimed, completed or said
-	Root  string     // the project's
-	State string     // the folder of its state
+	Loop  *loop.Loop // nil if nothing is to be claimed, completed or said
+	Root  string     // of the project
+	State string     // the project's state folder
 	File  string     // session.json
 
-	CheckpointAt int    // percent of a context at which a new chat is advised
-	Enabled      bool   // they may reach ralph at all
-	Addr         string // of the server in the background
+	CheckpointAt int    // percent of a context from which a new chat is advised
+	Enabled      bool   // chats may use ralph at all
+	Addr         string // of the background server
 	Version      string // of ralph
 	Environ      []string
 	Getenv       func(name string) string
-	Warn         io.Writer // is told what is wrong and stops nothing
+	Warn         io.Writer // gets problems that stop nothing
 }
 
-// A ChatTask is the task that a person works on, for a chat.
+// A ChatTask is a person's task as chats see it.
 type ChatTask struct {
 	ID         string       `json:"id"` // "TASK-12"
 	Title      string       `json:"title"`
 	Status     ralph.Status `json:"status"`
-	SpecRefs   []string     `json:"specRefs"` // files of the project that its description names
+	SpecRefs   []string     `json:"specRefs"` // existing project files that its description names
 	Acceptance []string     `json:"acceptance"`
 }
 
-// A ChatSession is one person's session, in session.json and for a chat.
+// A ChatSession is a person's session as session.json and chats show it.
 type ChatSession struct {
 	Task      ChatTask        `json:"task"`
 	SessionID string          `json:"sessionId"`
@@ -54,19 +55,19 @@ type ChatSession struct {
 	Tokens    ContextUse      `json:"tokens"`
 }
 
-// A Mirror is session.json: what the database knows of people's sessions. Nothing
-// reads it back.
+// A Mirror is the content of session.json: people's sessions as the
+// database has them. Nothing reads it back.
 type Mirror struct {
-	ActiveTask *ChatTask       `json:"activeTask"` // the one claimed last; null if none is
+	ActiveTask *ChatTask       `json:"activeTask"` // the task claimed last; null if none
 	ClaimedAt  ralph.Time      `json:"claimedAt"`
 	Branch     string          `json:"branch"`
-	MCPEnabled bool            `json:"mcpEnabled"` // the tools can be reached
+	MCPEnabled bool            `json:"mcpEnabled"` // the tools are available
 	Progress   *ralph.Progress `json:"progress"`
 	Tokens     *ContextUse     `json:"tokens"`
-	Sessions   []ChatSession   `json:"sessions"` // those that are open, the one claimed last first
+	Sessions   []ChatSession   `json:"sessions"` // the open sessions, the last claimed one first
 }
 
-// ReadMirror says what session.json is to be.
+// ReadMirror returns the content for session.json.
 func (c *Chats) ReadMirror(tx *store.Tx) (m Mirror, err error) {
 	claims, err := tx.ClaimsOfPeople()
 	if err != nil {
@@ -82,7 +83,7 @@ func (c *Chats) ReadMirror(tx *store.Tx) (m Mirror, err error) {
 	}
 	shown := m.Sessions
 	if len(shown) == 0 {
-		// What was completed last stays to be seen until something else is claimed.
+		// The last completed task is shown until something else is claimed.
 		last, ok, err := tx.LastOfPeople()
 		if err != nil || !ok || last.Outcome != ralph.OutcomeSuccess {
 			return m, err
@@ -98,8 +99,8 @@ func (c *Chats) ReadMirror(tx *store.Tx) (m Mirror, err error) {
 	return m, nil
 }
 
-// WriteMirror brings session.json up to date. It is for people and scripts, so that
-// a failure is no more than worth a word.
+// WriteMirror updates session.json. The file is for people and scripts, so
+// a failure is only a warning.
 func (c *Chats) WriteMirror() {
 	err := c.Store.View(context.Background(), func(tx *store.Tx) error {
 		m, err := c.ReadMirror(tx)
@@ -143,41 +144,41 @@ func newChatTask(t ralph.Task, dir string) ChatTask {
 	return c
 }
 
-// A TokenStatus is how full the context of one session's model is.
+// A TokenStatus is the answer of agentic_get_token_status.
 type TokenStatus struct {
 	Task      string `json:"task"`
 	SessionID string `json:"session_id"`
 	ContextUse
 }
 
-// A ContextUse is how full the context of a session's model is.
+// A ContextUse says how full the context of a session's model is.
 type ContextUse struct {
-	Used    *int64   `json:"used"` // tokens; null if that is not known
+	Used    *int64   `json:"used"` // tokens; null if unknown
 	Limit   *int64   `json:"limit"`
 	Percent *float64 `json:"percent"`
-	// Source is "transcript" of the chat, "stream" of a session of the loop, "reported" by
-	// the chat, or "unknown".
+	// Source is "transcript" for a chat, "stream" for a session of the loop,
+	// "reported" if the chat reported it, or "unknown".
 	Source string `json:"source"`
 	Model  string `json:"model"`
 	Advice string `json:"advice"`
 }
 
-// longContext is the size of a model's large context: what has been used is then
-// more than the usual one holds, and nobody has told how much there is.
+// longContext is the size of a model's large context. It is assumed if
+// more was used than the default size, and the real size is unknown.
 const longContext = 1_000_000
 
-// A Seen is what the transcript of a session tells of its model's context. It is looked
-// at before a transaction that writes, for which others wait.
+// A Seen is what a session's transcript says about its model's context. It
+// is read before a write transaction, for which others wait.
 type Seen struct {
 	use    claude.Use
-	ok     bool // it tells of it
+	ok     bool // the transcript says something
 	source string
 	err    error // why it cannot be read
 }
 
 // See reads a session's transcript.
 func (c *Chats) See(s ralph.Session) (seen Seen) {
-	path := filepath.Join(c.State, "sessions", s.ID, claude.TranscriptFile)
+	path := filepath.Join(c.State, "sessions", s.ID, agent.TranscriptFile)
 	seen.source = "stream"
 	if s.Origin == ralph.FromHuman {
 		path, seen.source = claude.ChatIn(s.Dir, s.StartedAt.Time, c.Getenv), "transcript"
@@ -188,7 +189,7 @@ func (c *Chats) See(s ralph.Session) (seen Seen) {
 	return seen
 }
 
-// ContextOf finds how full the context of a session's model is.
+// ContextOf determines how full the context of a session's model is.
 func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUse, err error) {
 	u.Source, u.Advice = "unknown", "ralph cannot see how full the context is; watch it in the client"
 	var used, limit int64
@@ -202,10 +203,11 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUs
 		}
 		used, limit = seen.use.Tokens, windows[seen.use.Model]
 		u.Source, u.Model = seen.source, seen.use.Model
-	case s.Progress != nil && s.Progress.TokensUsed > 0:
-		used, limit, u.Source = s.Progress.TokensUsed, s.Progress.TokensLimit, "reported"
 	default:
-		return u, nil
+		if used, limit, err = reportedContext(tx, s); err != nil || used == 0 {
+			return u, err
+		}
+		u.Source = "reported"
 	}
 	if limit <= 0 {
 		limit = ralph.DefaultContextWindow
@@ -223,8 +225,24 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUs
 	return u, nil
 }
 
-// autoCheckpoint keeps where a person's session stands once its context is as full
-// as the configuration says (human, "MCP tools of this profile").
+// reportedContext is what a chat has said last of its context, with its progress or with a
+// checkpoint; 0 if nothing.
+func reportedContext(tx *store.Tx, s ralph.Session) (used, limit int64, err error) {
+	var at ralph.Time
+	if p := s.Progress; p != nil {
+		used, limit, at = p.TokensUsed, p.TokensLimit, p.Timestamp
+	}
+	list, err := tx.Checkpoints(s.ID)
+	for _, k := range list { // the oldest first
+		if k.TokensUsed > 0 && (used == 0 || !k.Created.Before(at.Time)) {
+			used, limit = k.TokensUsed, k.TokensLimit
+		}
+	}
+	return used, limit, err
+}
+
+// autoCheckpoint stores a checkpoint of a person's session once its
+// context is as full as configured (human, "MCP tools of this profile").
 func (c *Chats) autoCheckpoint(tx *store.Tx, s ralph.Session, seen Seen) error {
 	at := c.Loop.Session.CheckpointAt
 	if at == 0 {

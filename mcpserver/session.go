@@ -2,29 +2,40 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/internal/permission"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// A Session says which session a server serves.
+// A Session is the session that a server serves.
 type Session struct {
-	TaskID      int64
-	SessionID   string
-	DBPath      string
-	Discipline  string // "" if the task has none
-	AgentTaskID string
-	Permissions string // the rules by which it may use tools; "" if nobody asks
+	Store      *store.DB
+	TaskID     int64
+	SessionID  string
+	Discipline string            // "" if the task has none
+	Rules      *permission.Rules // permission rules for its tools; nil if nobody asks
+	NoTool     bool              // its program asks for permissions by other means than a tool
+	// Uses converts a tool use that the agent's hook asks about for the rules;
+	// nil takes it as it is.
+	Uses       func(tool string, input json.RawMessage) []permission.Use
+	Enforce    bool   // it must report a phase before it may change files
+	State, Dir string // the project's state, and the folder in which the session works
+	Version    string
+	Mask       func(string) string // masks secrets in the agent's input; nil masks nothing
+
+	unreported string // a file that exists until it has reported a phase; "" if none was created
 }
 
-// Author is the name under which the session speaks.
+// Author returns the name that the session speaks under.
 func (s Session) Author() string {
 	if s.Discipline == "" {
 		return "agent"
@@ -32,69 +43,83 @@ func (s Session) Author() string {
 	return s.Discipline
 }
 
-// Env reads the session from the environment variables RALPH_TASK_ID,
-// RALPH_SESSION_ID and RALPH_DB_PATH, and, optionally, RALPH_DISCIPLINE,
-// RALPH_AGENT_TASK_ID and RALPH_PERMISSIONS. The error names the variable that is missing or wrong.
-func Env(getenv func(string) string) (Session, error) {
-	s := Session{
-		SessionID: getenv("RALPH_SESSION_ID"), DBPath: getenv("RALPH_DB_PATH"),
-		Discipline: getenv("RALPH_DISCIPLINE"), AgentTaskID: getenv("RALPH_AGENT_TASK_ID"),
-		Permissions: getenv(permissionsVariable),
-	}
-	for _, v := range []string{"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_DB_PATH"} {
-		if strings.TrimSpace(getenv(v)) == "" {
-			return s, fmt.Errorf("the environment variable %s is not set; ralph sets it when it starts the agent", v)
-		}
-	}
-	id, err := strconv.ParseInt(getenv("RALPH_TASK_ID"), 10, 64)
-	if err != nil || id <= 0 {
-		return s, fmt.Errorf("the environment variable RALPH_TASK_ID is %q, which is no task id", getenv("RALPH_TASK_ID"))
-	}
-	s.TaskID = id
-	return s, nil
+// say stores a signal.
+func (s Session) say(ctx context.Context, p signals.Payload) (id int64, err error) {
+	err = patiently(ctx, func() error { id, err = s.Store.Say(ctx, s.TaskID, s.SessionID, s.Author(), p); return err })
+	return id, err
 }
 
-// NewSession is the server of one session of the loop's. The error says that there is no
-// such session, or that the rules of permissions cannot be read.
-func NewSession(ctx context.Context, db *store.DB, s Session, o Options) (*mcp.Server, error) {
-	if err := db.View(ctx, func(tx *store.Tx) error { return tx.CheckSession(s.TaskID, s.SessionID) }); err != nil {
-		return nil, err
+// Server returns the server for a session of the loop.
+func (s Session) Server() *mcp.Server {
+	db, o := s.Store, Options{Version: s.Version}
+	o.Say = s.say
+	o.SetState = func(ctx context.Context, c StateChange) (reply StateReply, err error) {
+		err = patiently(ctx, func() error { reply, err = setState(ctx, db, s.SessionID, c); return err })
+		if err == nil && s.unreported != "" {
+			err = os.RemoveAll(s.unreported)
+		}
+		return reply, err
 	}
-	o.Say = func(ctx context.Context, p signals.Payload) (int64, error) {
-		return db.Say(ctx, s.TaskID, s.SessionID, s.Author(), s.AgentTaskID, p)
-	}
-	o.SetState = func(ctx context.Context, c StateChange) (StateReply, error) {
-		return setState(ctx, db, s.SessionID, c)
-	}
-	// own adds to the discussion of the session's own task.
-	own := func(ctx context.Context, task taskID, add func(tx *store.Tx) (int64, error)) (id int64, err error) {
-		err = db.Tx(ctx, func(tx *store.Tx) error {
-			var other error
-			if int64(task) != s.TaskID {
-				other = fmt.Errorf("TASK-%d is not the task that you work on, which is TASK-%d: %w",
-					task, s.TaskID, ralph.ErrConflict)
-			}
-			if err := errors.Join(other, tx.CheckSession(s.TaskID, s.SessionID)); err != nil {
+	// own adds to the discussion of the session's own task only.
+	own := discussing(func(
+		ctx context.Context, task taskID, add func(tx *store.Tx, me speaker) (int64, error),
+	) (id int64, err error) {
+		err = patiently(ctx, func() error {
+			return db.Tx(ctx, func(tx *store.Tx) error {
+				var other error
+				if int64(task) != s.TaskID {
+					other = ralph.Conflict("TASK-%d is not the task that you work on, which is TASK-%d",
+						task, s.TaskID)
+				}
+				if err := errors.Join(other, tx.CheckSession(s.TaskID, s.SessionID)); err != nil {
+					return err
+				}
+				id, err = add(tx, speaker{s.SessionID, s.Author()})
 				return err
-			}
-			id, err = add(tx)
-			return err
+			})
 		})
 		return id, err
+	})
+	o.Comment, o.Propose = own.comment, own.propose
+	if s.Rules != nil && !s.NoTool {
+		o.Permit = s.permit
 	}
-	me := speaker{s.SessionID, s.Author()}
-	o.Comment = func(ctx context.Context, c CommentCall) (int64, error) {
-		return own(ctx, c.TaskID, func(tx *store.Tx) (int64, error) { return me.comment(tx, c) })
-	}
-	o.Propose = func(ctx context.Context, c AmendmentCall) (int64, error) {
-		return own(ctx, c.TaskID, func(tx *store.Tx) (int64, error) { return me.propose(tx, c) })
-	}
-	if s.Permissions != "" {
-		permit, err := permitter(db, s)
-		if err != nil {
-			return nil, fmt.Errorf("the environment variable %s: %w", permissionsVariable, err)
+	server := New(o)
+	server.AddReceivingMiddleware(s.masking)
+	return server
+}
+
+// How long and how often a call is retried while the database is unavailable (decision 25).
+const (
+	tryFor   = 4 * time.Minute
+	tryAfter = 100 * time.Millisecond // doubled each time, up to
+	tryEvery = 5 * time.Second
+)
+
+// patiently retries while the database fails for a temporary reason: an
+// error would only make the agent repeat its call.
+func patiently(ctx context.Context, try func() error) error {
+	for begun, wait := time.Now(), tryAfter; ; wait = min(2*wait, tryEvery) {
+		err := try()
+		if !store.Passes(err) || time.Since(begun) > tryFor {
+			return err
 		}
-		o.Permit = permit
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
 	}
-	return New(o), nil
+}
+
+// masking masks secrets in the input of tools, except for requests for
+// permission, whose input is returned to the agent's program unchanged.
+func (s Session) masking(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if call, ok := req.(*mcp.CallToolRequest); ok && s.Mask != nil && call.Params.Name != PermissionTool &&
+			call.Params.Name != strings.ReplaceAll(PermissionTool, ".", "_") {
+			call.Params.Arguments = json.RawMessage(s.Mask(string(call.Params.Arguments)))
+		}
+		return next(ctx, method, req)
+	}
 }

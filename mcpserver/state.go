@@ -10,17 +10,17 @@ import (
 	"ralph/store"
 )
 
-// StateTool is the tool by which an agent reports what it is doing.
+// StateTool is the tool by which an agent reports its phase.
 const StateTool = "update_session_state"
 
-// A StateChange is what an agent reports.
+// A StateChange is the tool's input.
 type StateChange struct {
-	SessionID string         `json:"sessionId"` // "" for the session that the server serves
+	SessionID string         `json:"sessionId"` // "" for the server's own session
 	State     ralph.Phase    `json:"state"`
 	Metadata  map[string]any `json:"metadata"` // nil if none was given
 }
 
-// A StateReply is what it is told.
+// A StateReply is the tool's output.
 type StateReply struct {
 	Success        bool        `json:"success"`
 	PreviousState  ralph.Phase `json:"previousState"`
@@ -28,7 +28,7 @@ type StateReply struct {
 	TransitionedAt ralph.Time  `json:"transitionedAt"`
 }
 
-// addState serves the tool.
+// addState adds the tool.
 func addState(server *mcp.Server, set func(ctx context.Context, c StateChange) (StateReply, error)) {
 	tell := func(v any, err error) *mcp.CallToolResult {
 		if err != nil {
@@ -36,7 +36,7 @@ func addState(server *mcp.Server, set func(ctx context.Context, c StateChange) (
 		}
 		return asJSON(v, nil)
 	}
-	serve(server, StateTool, tell, func(ctx context.Context, req *mcp.CallToolRequest, c StateChange) (any, error) {
+	serveRequest(server, StateTool, tell, func(ctx context.Context, req *mcp.CallToolRequest, c StateChange) (any, error) {
 		if err := ralph.CheckText("metadata", string(req.Params.Arguments), false); err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func addState(server *mcp.Server, set func(ctx context.Context, c StateChange) (
 	})
 }
 
-// setState records what a session reports of itself.
+// setState records the phase that a session reports.
 func setState(ctx context.Context, db *store.DB, session string, c StateChange) (reply StateReply, err error) {
 	if c.SessionID != "" && c.SessionID != session {
 		return reply, otherSession(ctx, db, c.SessionID, session)
@@ -57,7 +57,7 @@ func setState(ctx context.Context, db *store.DB, session string, c StateChange) 
 	return reply, err
 }
 
-// otherSession says why the state of another session cannot be reported.
+// otherSession says why the phase of another session cannot be reported.
 func otherSession(ctx context.Context, db *store.DB, id, own string) error {
 	if err := db.View(ctx, func(tx *store.Tx) error { return tx.OpenSession(id) }); err != nil {
 		return err

@@ -5,26 +5,27 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// toolsText has the tools as clients see them, by their names, but for the signals,
-// which are made of their payloads.
+// toolsText describes the tools to clients, by name. The signals' tools
+// are not in it: they are derived from their payloads.
 //
 //go:embed tools.json
 var toolsText []byte
 
-// A described tool is one of them.
+// A described tool is an entry of toolsText.
 type described struct {
 	Description string             `json:"description"`
 	Input       *jsonschema.Schema `json:"input"`
 }
 
-// describedTools are all of them. It panics if one cannot be read, which only a change
-// of this package can cause.
+// describedTools returns all entries. It panics if they cannot be parsed,
+// which only a change of this package can cause.
 var describedTools = sync.OnceValue(func() (tools map[string]described) {
 	if err := json.Unmarshal(toolsText, &tools); err != nil {
 		panic(err)
@@ -32,11 +33,18 @@ var describedTools = sync.OnceValue(func() (tools map[string]described) {
 	return tools
 })
 
-// A telling is how a tool answers: with what it comes to, or why it failed.
+// A telling formats a tool's answer: its result, or why it failed.
 type telling func(v any, err error) *mcp.CallToolResult
 
-// serve serves a tool whose input is a T.
-func serve[T any](server *mcp.Server, name string, tell telling,
+// serve adds a tool whose input is a T.
+func serve[T any](server *mcp.Server, name string, tell telling, call func(ctx context.Context, in T) (any, error)) {
+	serveRequest(server, name, tell, func(ctx context.Context, _ *mcp.CallToolRequest, in T) (any, error) {
+		return call(ctx, in)
+	})
+}
+
+// serveRequest is like serve, for calls that need the request.
+func serveRequest[T any](server *mcp.Server, name string, tell telling,
 	call func(ctx context.Context, req *mcp.CallToolRequest, in T) (any, error),
 ) {
 	t := describedTools()[name]
@@ -45,23 +53,25 @@ func serve[T any](server *mcp.Server, name string, tell telling,
 		if err := arguments(t.Input, req.Params.Arguments, &in); err != nil {
 			return nil, err
 		}
-		// The client may be gone before the answer; what it asked for is done all the same.
+		// The client may be gone before the answer; its request is carried out all the same.
 		return call(context.WithoutCancel(ctx), req, in)
 	})
 }
 
-// addTool serves a tool. Everything that is wrong with a call is a tool error, which the
-// model can read and mend.
+// addTool adds a tool. Every problem with a call is a tool error, which
+// the model can read and correct.
 func addTool(server *mcp.Server, name, description string, schema *jsonschema.Schema, tell telling,
 	call func(ctx context.Context, req *mcp.CallToolRequest) (any, error),
 ) {
 	no := false
 	server.AddTool(&mcp.Tool{
 		Name: name, Description: description, InputSchema: schema,
-		Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+		Annotations: &mcp.ToolAnnotations{
+			DestructiveHint: &no, OpenWorldHint: &no, ReadOnlyHint: slices.Contains(reading, name),
+		},
 	}, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 		defer func() {
-			// A panic would end the process and with it the session's only way to speak.
+			// A panic would end the process, and with it the session's only way to signal.
 			if r := recover(); r != nil {
 				result, err = tell(nil, fmt.Errorf("internal error: %v", r)), nil
 			}
@@ -71,12 +81,12 @@ func addTool(server *mcp.Server, name, description string, schema *jsonschema.Sc
 	})
 }
 
-// told is a text for the client.
+// told returns a text for the client.
 func told(s string, failed bool) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}, IsError: failed}
 }
 
-// spoken answers in words.
+// spoken answers in plain text.
 func spoken(v any, err error) *mcp.CallToolResult {
 	if err != nil {
 		return told("Not recorded: "+err.Error(), true)
@@ -84,7 +94,7 @@ func spoken(v any, err error) *mcp.CallToolResult {
 	return told(fmt.Sprint(v), false)
 }
 
-// asJSON answers with JSON, also if it fails: {"error": …}.
+// asJSON answers in JSON, also on failure: {"error": …}.
 func asJSON(v any, err error) *mcp.CallToolResult {
 	if ask, ok := v.(*mcp.CallToolResult); ok && err == nil {
 		return ask
@@ -99,7 +109,7 @@ func asJSON(v any, err error) *mcp.CallToolResult {
 	return told(string(b), err != nil)
 }
 
-// listed answers with a list as JSON, and with words if it fails.
+// listed answers with a list in JSON, or with plain text on failure.
 func listed(v any, err error) *mcp.CallToolResult {
 	if err != nil {
 		return spoken(nil, err)

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file anew")
 
-// A designed field is a parameter of a tool in the words of the design.
+// A designed field is a parameter of a tool as the design words it.
 type designedField struct {
 	kind     string
 	required bool
@@ -26,9 +26,9 @@ type designedField struct {
 	words    string
 }
 
-// designed are the eight tools in the words of the design, which are normative: the
-// sentences below each verb's heading and the descriptions of its parameters teach a
-// model when to call what. Whatever a tool says besides comes after them.
+// designed has the eight tools in the words of the design, which are normative:
+// the sentences below each verb's heading and the descriptions of its parameters
+// teach a model when to call what. A tool's other words come after them.
 var designed = map[ralph.Verb]struct {
 	words  string
 	fields map[string]designedField
@@ -73,7 +73,7 @@ var designed = map[ralph.Verb]struct {
 	}},
 }
 
-// TestTheToolsAreAsTheDesignWordsThem compares what a client is told with the design.
+// TestTheToolsAreAsTheDesignWordsThem compares the tools that a client sees with the design.
 func TestTheToolsAreAsTheDesignWordsThem(t *testing.T) {
 	list, err := connect(t, mcpserver.Options{}).ListTools(t.Context(), nil)
 	if err != nil {
@@ -128,8 +128,7 @@ func TestTheToolsAreAsTheDesignWordsThem(t *testing.T) {
 	}
 }
 
-// TestTheToolsAreFrozen: a change of the golden file is a change of an interface, for
-// people to read.
+// TestTheToolsAreFrozen: changing the golden file changes an interface, which needs a review.
 func TestTheToolsAreFrozen(t *testing.T) {
 	client := connect(t, mcpserver.Options{SetState: func(context.Context, mcpserver.StateChange) (mcpserver.StateReply, error) {
 		return mcpserver.StateReply{}, nil

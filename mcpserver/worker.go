@@ -12,35 +12,34 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The scopes in which a worker's server is served.
+// The scopes of a worker's server.
 const (
 	ScopeRead  = "tasks:read"
 	ScopeWrite = "tasks:write"
 )
 
-// Scopes lists them.
+// Scopes lists the scopes.
 var Scopes = []string{ScopeRead, ScopeWrite}
 
-// Calls a minute that a client may make if nothing else is said; more where all that
-// it may do is read.
+// The default limits of calls per minute and client. A server that only reads has a higher one.
 const (
 	CallsPerMinute        = 60
 	CallsPerMinuteReading = 600
 )
 
-// WorkerOptions of ServeWorker.
+// WorkerOptions configure ServeWorker.
 type WorkerOptions struct {
 	Version string
-	Name    string   // under which the worker signals and comments
+	Name    string   // the name that the worker signals and comments under
 	Dotted  bool     // ralph.signal.done instead of ralph_signal_done
-	Scopes  []string // of [Scopes]; a call without its scope is refused
-	// PerMinute is how many calls a minute are answered; further ones are refused
-	// with the time to wait. 0 is what is usual in the scopes.
+	Scopes  []string // from [Scopes]; a call without its scope is refused
+	// PerMinute is the most calls per minute. Further ones are refused, with
+	// the time to wait. 0 is the default for the scopes.
 	PerMinute int
 
-	Address string    // to serve on; "" for stdio
-	Token   string    // that clients on an address send; "" makes one, and tells it
-	Tell    io.Writer // where it is told
+	Address string    // the address to serve; "" for stdio
+	Token   string    // the token that clients on an address send; "" generates and prints one
+	Tell    io.Writer // where to print it
 }
 
 const workerInstructions = "These tools hand out tasks. Look with get_next_actionable, take one with claim_task, " +
@@ -48,9 +47,8 @@ const workerInstructions = "These tools hand out tasks. Look with get_next_actio
 	"ralph checks a done before it counts. " +
 	"Any call renews your claim, which lapses after half an hour without one."
 
-// newWorker is a server for an agent that pulls work by itself (discussion, "MCP
-// tools"). It panics if a schema cannot be made, which only a change of this
-// package can cause.
+// newWorker returns a server for an agent that pulls its own work (discussion, "MCP
+// tools"). It panics if a schema is invalid, which only a change of this package can cause.
 func newWorker(o WorkerOptions, w *worker) *mcp.Server {
 	if o.PerMinute == 0 {
 		o.PerMinute = CallsPerMinuteReading
@@ -62,41 +60,50 @@ func newWorker(o WorkerOptions, w *worker) *mcp.Server {
 		&mcp.ServerOptions{Instructions: workerInstructions, Capabilities: &mcp.ServerCapabilities{}})
 	limit := rate.NewLimiter(rate.Every(time.Minute/time.Duration(o.PerMinute)), o.PerMinute)
 	server.AddReceivingMiddleware(limited(limit, o.Scopes))
-	serve(server, "get_next_actionable", spoken,
-		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (any, error) { return w.next(ctx) })
-	serve(server, "claim_task", spoken, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
-		return w.take(ctx, int64(in.TaskID))
-	})
-	serve(server, "release_task", spoken, func(ctx context.Context, _ *mcp.CallToolRequest, in onTask) (any, error) {
-		return w.release(ctx, int64(in.TaskID))
-	})
+	serve(server, "get_next_actionable", spoken, w.next)
+	serve(server, "claim_task", spoken, w.take)
+	serve(server, "release_task", spoken, w.release)
 	prefix := "ralph_signal_"
 	if o.Dotted {
 		prefix = "ralph.signal."
 	}
 	addVerbs(server, prefix, w.say)
 	addState(server, w.setState)
-	addDiscussion(server, w.comment, w.propose)
-	addReading(server, w)
+	addDiscussion(server, discussing(w.discuss).comment, discussing(w.discuss).propose)
+	addReading(server, w.loop.Store, w.alive, w.resolve)
 	return server
 }
 
-// reading are the tools that need no more than the scope tasks:read.
-var reading = []string{"get_next_actionable", "list_task_comments", "list_pending_amendments"}
+// reading lists the tools that change nothing; a worker needs only the scope tasks:read for them.
+var reading = []string{
+	"get_next_actionable", "list_task_comments", "list_pending_amendments",
+	"agentic_get_active_task", "agentic_get_token_status", "agentic_task_show",
+}
 
-// limited refuses calls without their scope, and calls that come too fast.
+// scopeOf is the scope that a tool needs.
+func scopeOf(tool string) string {
+	if slices.Contains(reading, tool) {
+		return ScopeRead
+	}
+	return ScopeWrite
+}
+
+// limited refuses calls without their scope, and calls that come too fast, and lists only
+// the tools that are not refused.
 func limited(limit *rate.Limiter, scopes []string) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			call, ok := req.GetParams().(*mcp.CallToolParamsRaw)
 			if method != "tools/call" || !ok {
-				return next(ctx, method, req)
+				res, err := next(ctx, method, req)
+				if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
+					list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool {
+						return !slices.Contains(scopes, scopeOf(t.Name))
+					})
+				}
+				return res, err
 			}
-			need := ScopeWrite
-			if slices.Contains(reading, call.Name) {
-				need = ScopeRead
-			}
-			if !slices.Contains(scopes, need) {
+			if need := scopeOf(call.Name); !slices.Contains(scopes, need) {
 				return spoken(nil, fmt.Errorf("%s needs the scope %s; this server is served with %s",
 					call.Name, need, strings.Join(scopes, ", "))), nil
 			}

@@ -14,17 +14,17 @@ import (
 	"ralph/store"
 )
 
-// A worker is one client's connection: it pulls tasks from the queue, one at a time.
-// What its methods return is told to the client.
+// A worker is one client's connection, which pulls tasks from the queue,
+// one at a time. The results of its methods are sent to the client.
 type worker struct {
 	loop *loop.Loop
-	name string // under which it signals and comments
+	name string // the name that it signals and comments under
 
-	mu    sync.Mutex                    // held by a call that may end the claim, also while it is checked
+	mu    sync.Mutex                    // held by calls that may end the claim, even during the check
 	claim atomic.Pointer[session.Claim] // nil if there is none
 }
 
-// leave gives back what is claimed.
+// leave releases the claim, if there is one.
 func (w *worker) leave(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,17 +39,16 @@ func (w *worker) leave(ctx context.Context) error {
 	return err
 }
 
-// held is the claim, renewed; an error says why there is none any more. The caller
-// holds the lock.
+// held returns the claim and renews it; the error says why it is gone. The caller holds the lock.
 func (w *worker) held(ctx context.Context) (*session.Claim, error) {
 	claim := w.claim.Load()
 	if claim == nil {
-		return nil, fmt.Errorf("you have not claimed a task; call claim_task first: %w", ralph.ErrConflict)
+		return nil, ralph.Conflict("you have not claimed a task; call claim_task first")
 	}
 	return claim, w.over(claim.Held(ctx))
 }
 
-// over forgets the claim if the error says that there is none any more.
+// over drops the claim if the error says that it is gone.
 func (w *worker) over(err error) error {
 	var dropped *session.DroppedError
 	if errors.As(err, &dropped) {
@@ -58,10 +57,10 @@ func (w *worker) over(err error) error {
 	return err
 }
 
-// alive renews the claim: any call does. An error says why there is none any more.
+// alive renews the claim, as any call does. The error says why it is gone.
 func (w *worker) alive(ctx context.Context) error {
 	if !w.mu.TryLock() {
-		return nil // another call is under way, which has renewed it
+		return nil // another call is in progress and has renewed it
 	}
 	defer w.mu.Unlock()
 	if w.claim.Load() == nil {
@@ -71,14 +70,14 @@ func (w *worker) alive(ctx context.Context) error {
 	return err
 }
 
-// next is the task that would be claimed.
-func (w *worker) next(ctx context.Context) (string, error) {
+// next describes the task that would be claimed.
+func (w *worker) next(ctx context.Context, _ struct{}) (any, error) {
 	if err := w.alive(ctx); err != nil {
-		return "", err
+		return nil, err
 	}
 	t, ok, err := w.loop.Next(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if !ok {
 		return "No task can be claimed now.", nil
@@ -87,24 +86,24 @@ func (w *worker) next(ctx context.Context) (string, error) {
 		t.ID, t.Title, t.Priority, t.Description), nil
 }
 
-// take takes a task, or the next one for 0. Where the next task is asked for and somebody
-// is faster, the one behind it is tried.
-func (w *worker) take(ctx context.Context, task int64) (string, error) {
+// take claims a task, or the next one for 0. If somebody else takes the
+// next one first, it tries the one after it.
+func (w *worker) take(ctx context.Context, in onTask) (any, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.claim.Load() != nil {
 		c, err := w.held(ctx)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		return "", fmt.Errorf("you hold TASK-%d; close or release it first: %w", c.TaskID(), ralph.ErrConflict)
+		return nil, ralph.Conflict("you hold TASK-%d; close or release it first", c.TaskID())
 	}
 	for {
-		id := task
+		id := int64(in.TaskID)
 		if id == 0 {
 			next, ok, err := w.loop.Next(ctx)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			if !ok {
 				return "No task can be claimed now.", nil
@@ -112,11 +111,11 @@ func (w *worker) take(ctx context.Context, task int64) (string, error) {
 			id = next.ID
 		}
 		c, err := w.loop.Claim(ctx, id, w.name)
-		if task == 0 && errors.Is(err, ralph.ErrConflict) && ctx.Err() == nil {
+		if in.TaskID == 0 && errors.Is(err, ralph.ErrConflict) && ctx.Err() == nil {
 			continue
 		}
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		w.claim.Store(c)
 		return fmt.Sprintf("You hold TASK-%d (session %s).\n\n%s", c.TaskID(), c.SessionID(), c.Prompt()), nil
@@ -124,19 +123,20 @@ func (w *worker) take(ctx context.Context, task int64) (string, error) {
 }
 
 // release gives the claimed task back.
-func (w *worker) release(ctx context.Context, task int64) (string, error) {
+func (w *worker) release(ctx context.Context, in onTask) (any, error) {
+	task := int64(in.TaskID)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, err := w.held(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if task != 0 && task != c.TaskID() {
-		return "", fmt.Errorf("you hold TASK-%d, not TASK-%d: %w", c.TaskID(), task, ralph.ErrConflict)
+		return nil, ralph.Conflict("you hold TASK-%d, not TASK-%d", c.TaskID(), task)
 	}
 	d, err := c.Release(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	w.claim.Store(nil)
 	switch d.Status {
@@ -148,7 +148,7 @@ func (w *worker) release(ctx context.Context, task int64) (string, error) {
 	return fmt.Sprintf("You do not hold TASK-%d any more. It is %s: %s", c.TaskID(), d.Status, d.StatusReason), nil
 }
 
-// say keeps a signal and, for a closing verb, settles the task.
+// say stores a signal and, if it closes the session, settles the task.
 func (w *worker) say(ctx context.Context, p signals.Payload) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,7 +156,7 @@ func (w *worker) say(ctx context.Context, p signals.Payload) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, err := w.loop.Store.Say(ctx, c.TaskID(), c.SessionID(), w.name, "", p)
+	id, err := w.loop.Store.Say(ctx, c.TaskID(), c.SessionID(), w.name, p)
 	if err != nil {
 		return "", err
 	}
@@ -187,31 +187,22 @@ func (w *worker) setState(ctx context.Context, c StateChange) (StateReply, error
 	return setState(ctx, w.loop.Store, claim.SessionID(), c)
 }
 
-// comment is allowed on any task, since a reviewer holds none.
-func (w *worker) comment(ctx context.Context, c CommentCall) (id int64, err error) {
+// discuss adds to the discussion of any task, as a reviewer has claimed none.
+func (w *worker) discuss(
+	ctx context.Context, _ taskID, add func(tx *store.Tx, me speaker) (int64, error),
+) (id int64, err error) {
 	if err := w.alive(ctx); err != nil {
 		return 0, err
 	}
 	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
-		id, err = speaker{w.sessionID(), w.name}.comment(tx, c)
+		id, err = add(tx, speaker{w.sessionID(), w.name})
 		return err
 	})
 	return id, err
 }
 
-func (w *worker) propose(ctx context.Context, c AmendmentCall) (id int64, err error) {
-	if err := w.alive(ctx); err != nil {
-		return 0, err
-	}
-	err = w.loop.Store.Tx(ctx, func(tx *store.Tx) error {
-		id, err = speaker{w.sessionID(), w.name}.propose(tx, c)
-		return err
-	})
-	return id, err
-}
-
-// sessionID is of the session that the claim opened; "" without a claim. It waits for nothing:
-// it is asked within transactions.
+// sessionID returns the id of the claim's session; "" without a claim. It
+// does not block, as it is called within transactions.
 func (w *worker) sessionID() string {
 	claim := w.claim.Load()
 	if claim == nil {
@@ -221,24 +212,5 @@ func (w *worker) sessionID() string {
 }
 
 func (w *worker) resolve(ctx context.Context, comment int64, decision string) error {
-	if err := w.alive(ctx); err != nil {
-		return err
-	}
 	return w.loop.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ResolveAsAgent(comment, decision, w.name) })
-}
-
-func (w *worker) comments(
-	ctx context.Context, task int64, kind ralph.CommentKind, openOnly bool,
-) ([]ralph.Comment, error) {
-	if err := w.alive(ctx); err != nil {
-		return nil, err
-	}
-	return commentsOf(ctx, w.loop.Store, task, kind, openOnly)
-}
-
-func (w *worker) amendments(ctx context.Context, task int64) ([]ralph.Amendment, error) {
-	if err := w.alive(ctx); err != nil {
-		return nil, err
-	}
-	return proposedFor(ctx, w.loop.Store, task)
 }

@@ -1,9 +1,8 @@
-// Package migrations brings a database to the shape that this ralph needs.
+// Package migrations updates the schema of a database.
 //
-// Each database has a folder of plain SQL files that could be pasted into its
-// shell: forward only, applied in the order of their names, each name recorded
-// once applied. It never opens, locks or backs up a database; store does that
-// around it. Either all that is missing is applied or nothing.
+// Each database has a folder of plain SQL files that could be pasted into its shell: forward only,
+// applied in the order of their names, each recorded when applied. The package never opens, locks
+// or backs up a database; store does that. Either all pending migrations are applied or none.
 package migrations
 
 import (
@@ -23,12 +22,19 @@ var files embed.FS
 // ErrTooNew says that the database was written by a newer ralph.
 var ErrTooNew = errors.New("the database was written by a newer ralph; use that version or a newer one")
 
-// catalogues say, for each dialect, how many tables have the name of ours.
+// ErrMoved says that the file is not the database any more.
+var ErrMoved = errors.New("the database was moved into the state folder of the project")
+
+// moved is recorded in a database that was moved. No ralph has a migration of this name, so older
+// versions refuse the database as one of a newer ralph.
+const moved = "9999_moved_into_the_state_folder.sql"
+
+// catalogues query, for each dialect, whether the table of migrations exists.
 var catalogues = map[string]string{
 	"sqlite": `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`,
 }
 
-// Names are the migrations of a dialect ("sqlite"), in the order of application.
+// Names lists the migrations of a dialect ("sqlite") in the order of application.
 func Names(dialect string) ([]string, error) {
 	entries, err := fs.ReadDir(files, dialect)
 	if err != nil {
@@ -41,8 +47,8 @@ func Names(dialect string) ([]string, error) {
 	return names, nil
 }
 
-// SignalsView is the statement that makes the view task_signals, for a database in
-// which a table of an older design has stood in its place.
+// SignalsView returns the statement that creates the view task_signals, for a database that had a
+// table of an older design in its place.
 func SignalsView(dialect string) (string, error) {
 	const begin = "CREATE VIEW task_signals AS"
 	text, err := files.ReadFile(dialect + "/0001_initial.sql")
@@ -57,8 +63,8 @@ func SignalsView(dialect string) (string, error) {
 	return strings.Replace(begin, "VIEW", "VIEW IF NOT EXISTS", 1) + body, nil
 }
 
-// Pending are the migrations that the database lacks. It fails with [ErrTooNew]
-// if the database has one that is not known here.
+// Pending lists the migrations that the database lacks. It fails with [ErrTooNew] if the database
+// has an unknown one, and with [ErrMoved] if it was retired.
 func Pending(ctx context.Context, db *sql.DB, dialect string) ([]string, error) {
 	names, err := Names(dialect)
 	if err != nil {
@@ -69,6 +75,9 @@ func Pending(ctx context.Context, db *sql.DB, dialect string) ([]string, error) 
 		return nil, err
 	}
 	for _, a := range applied {
+		if a == moved {
+			return nil, ErrMoved
+		}
 		if !slices.Contains(names, a) {
 			return nil, fmt.Errorf("migration %s is not known here: %w", a, ErrTooNew)
 		}
@@ -76,8 +85,8 @@ func Pending(ctx context.Context, db *sql.DB, dialect string) ([]string, error) 
 	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(applied, n) }), nil
 }
 
-// Up applies what is missing, in one transaction, and records now as its time.
-// The caller keeps every other process away meanwhile.
+// Up applies the pending migrations in one transaction, and records now as their time. The caller
+// excludes all other processes.
 func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string, err error) {
 	pending, err := Pending(ctx, db, dialect)
 	if err != nil || len(pending) == 0 {
@@ -92,8 +101,7 @@ func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string,
 			err = errors.Join(err, rollback)
 		}
 	}()
-	if _, err := tx.ExecContext(ctx, `
-		CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL)`); err != nil {
+	if _, err := tx.ExecContext(ctx, record); err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
 	for _, name := range pending {
@@ -115,7 +123,26 @@ func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string,
 	return pending, nil
 }
 
-// appliedNames are the recorded migrations; none if the table is not there yet.
+// record creates the table of applied migrations.
+const record = `CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL)`
+
+// Retire makes every ralph refuse a database, which may be empty, from now on.
+func Retire(ctx context.Context, db *sql.DB, now string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, record)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `INSERT INTO schema_migrations (name, applied) VALUES ($1, $2)`, moved, now)
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// appliedNames lists the recorded migrations; none if the table does not exist yet.
 func appliedNames(ctx context.Context, db *sql.DB, dialect string) (names []string, err error) {
 	var there int
 	if err := db.QueryRowContext(ctx, catalogues[dialect]).Scan(&there); err != nil {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// A class is what an item is, as far as the budget is concerned.
+// A class says what an item is, for the budget.
 type class int
 
-// The classes in the order in which they are left out: all of one before any of
-// the next. Of those up to blockingFlags nothing is ever left out.
+// The classes in the order in which they are left out, each completely
+// before the next. Those up to blockingFlags are never left out.
 const (
 	kept class = iota
 	newComments
@@ -28,7 +28,7 @@ const (
 	classes
 )
 
-// nouns says for people what the classes are.
+// nouns names the classes for people.
 var nouns = [classes]string{
 	kept:                "",
 	newComments:         "comments",
@@ -45,19 +45,18 @@ var nouns = [classes]string{
 	blockingFlags:       "blocking flags",
 }
 
-// Weights count sevenths of a token, so that the estimates of pieces add up to
-// the estimate of the whole.
+// Weights count sevenths of a token, so that the estimates of pieces add
+// up exactly to the estimate of the whole.
 const (
 	asciiWeight = 2
 	otherWeight = 7
 	perToken    = 7
 )
 
-// EstimateTokens is about how many tokens a model makes of s: one for 3.5
-// characters of ASCII, which is what Claude's makers give for English and a
-// little more than code comes to, and one for every other character, which is
-// more than most scripts take. It is an estimate on the safe side; tokenizers
-// differ and none is public.
+// EstimateTokens estimates how many tokens a model makes of s. It counts one for every
+// 3.5 characters of ASCII, which is Anthropic's figure for English and somewhat more
+// than code needs, and one for every other character, which is more than most scripts
+// need. The estimate is on the safe side; tokenizers differ and none is public.
 func EstimateTokens(s string) int { return (weigh(s) + perToken - 1) / perToken }
 
 func weigh(s string) int {
@@ -72,13 +71,12 @@ func weigh(s string) int {
 	return w
 }
 
-// A plan is every item that a prompt could show and the order in which they are
-// left out.
+// A plan has every item that a prompt could show, and the order in which they are left out.
 type plan struct {
 	sections []section
-	beyond   int          // learnings of agents that did not come so far
-	turns    int          // how many items can be left out
-	counts   [classes]int // of items by class
+	beyond   int          // agents' learnings that were not even considered
+	turns    int          // number of items that can be left out
+	counts   [classes]int // number of items per class
 }
 
 func newPlan(all []section) *plan {
@@ -113,8 +111,8 @@ func newPlan(all []section) *plan {
 	return p
 }
 
-// fit is the number of items that have to be left out so that the prompt stays
-// within the budget: all that can be, if it never does.
+// fit returns how many items have to be left out to keep the prompt within
+// the budget: all that can be, if it never fits.
 func (p *plan) fit(budget int) int {
 	fits := func(drop int) bool { return p.tokens(drop, budget) <= budget }
 	if fits(0) {
@@ -123,7 +121,7 @@ func (p *plan) fit(budget int) int {
 	return sort.Search(p.turns, fits)
 }
 
-// tokens is the estimate for the prompt without the first drop items.
+// tokens returns the estimate for the prompt without the first drop items.
 func (p *plan) tokens(drop, budget int) int {
 	total := weigh(leftOutLine(p.leftOut(drop), budget))
 	for i := range p.sections {
@@ -132,8 +130,8 @@ func (p *plan) tokens(drop, budget int) int {
 	return (total + perToken - 1) / perToken
 }
 
-// leftOut says for people what is not shown: whole items by class, in the order
-// in which they were left out, then what was cut from those that are shown.
+// leftOut says for people what is not shown: whole items per class, in the order
+// in which they were left out, then what was cut from the items that are shown.
 func (p *plan) leftOut(drop int) []string {
 	var out [classes]int
 	cutItems, cutBytes := 0, 0
@@ -166,7 +164,7 @@ func (p *plan) leftOut(drop int) []string {
 	return said
 }
 
-// leftOutLine is the line that tells the agent what is not shown; "" if all is.
+// leftOutLine returns the line that tells the agent what is not shown; "" if everything is.
 func leftOutLine(out []string, budget int) string {
 	if len(out) == 0 {
 		return ""
@@ -174,7 +172,7 @@ func leftOutLine(out []string, budget int) string {
 	return fmt.Sprintf("Left out to keep this prompt short (budget: %d tokens): %s.\n", budget, strings.Join(out, ", "))
 }
 
-// exceed notes that what is never left out has no room in the budget.
+// exceed records that the parts that are never left out exceed the budget.
 func (p *Prompt) exceed(plan *plan, budget int) {
 	n := EstimateTokens(p.Text)
 	if n <= budget {

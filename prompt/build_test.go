@@ -161,7 +161,7 @@ func TestEstimateTokensIsOneForThreeAndAHalfCharacters(t *testing.T) {
 	}
 }
 
-// kept are the texts of d that no budget shortens.
+// kept has the texts of d that no budget shortens.
 func kept(d prompt.Data) []string {
 	all := append([]string{d.Task.Title, d.Task.Description, d.LastSession.Remaining, d.Discipline.Instructions, d.FeatureText}, d.Task.Acceptance...)
 	for _, c := range d.LastSession.Failed {
@@ -179,7 +179,7 @@ func kept(d prompt.Data) []string {
 func TestTheBudgetIsKeptWhereverItCanBe(t *testing.T) {
 	d := tight()
 	d.MaxTokens = 0
-	least := prompt.EstimateTokens(prompt.Build(d).Text) + 2 // the line that names the budget is longer if that has more digits
+	least := prompt.EstimateTokens(prompt.Build(d).Text) + 2 // the line that names it grows with its digits
 	for budget := 0; budget < 2*least; budget += 7 {
 		d.MaxTokens = budget
 		p := prompt.Build(d)
@@ -239,17 +239,17 @@ func TestAnswersGivenSinceTheLastSessionStandFirst(t *testing.T) {
 
 func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 	d := everything()
-	order := []string{ // each is gone from the prompt before any that follows
+	order := []string{ // each disappears from the prompt before the ones after it
 		"backoff.go\n", "backoff_test.go",
 		"Is a pause of a minute", "legacy/", "No, take ten seconds", // the late reply outlives the younger comment
 		"row lock",
 		"README speaks", "with one try", "greets", "Tokens are logged",
 		"fake server closes", "vendored client", "wrong host", "got 4 tries", "Wrote the backoff", "eventually consistent",
 	}
-	d.ProjectLearnings = nil // whose ranks are the feature's too
+	d.ProjectLearnings = nil // their ranks equal the feature's
 	d.Comments = d.Comments[:3]
 	d.Stuck = stuckTwice().Stuck
-	d.Stuck[0].Attempt, d.Stuck[1].Attempt = 5, 6 // none of them the last session
+	d.Stuck[0].Attempt, d.Stuck[1].Attempt = 5, 6 // neither is the last session
 	d.DependsOn[1].Summary = "It greets."
 	d.LastSession.Failed[1].Tail = "wrong host"
 	full := prompt.EstimateTokens(prompt.Build(d).Text)
@@ -278,7 +278,7 @@ func TestNoMoreIsLeftOutThanHasTo(t *testing.T) {
 	if got := prompt.Build(d); got.Text != full.Text || len(got.LeftOut) > 0 {
 		t.Errorf("a prompt that just fits is left out of: %q", got.LeftOut)
 	}
-	for i := range 100 { // enough that the line that says so pays for itself
+	for i := range 100 { // enough to make up for the additional line
 		d.Files = append(d.Files, ralph.FileChange{Path: fmt.Sprintf("some/where/else%03d.go", i)})
 	}
 	d.MaxTokens += 100
@@ -324,8 +324,8 @@ func BenchmarkBuildWithTenThousandLearnings(b *testing.B) {
 	}
 }
 
-// TestWordsAreThereWholeWhateverTheBudget: what people said since the last session and
-// blocking flags, and it is said where they have no room.
+// TestWordsAreThereWholeWhateverTheBudget: comments by people since the last session and
+// blocking flags are shown in full, and TooLong says so if there is no room for them.
 func TestWordsAreThereWholeWhateverTheBudget(t *testing.T) {
 	d := fresh()
 	long := strings.Repeat("on and on ", ralph.MaxText/10-10) + "to its end"

@@ -7,8 +7,8 @@ import (
 	"ralph/internal/text"
 )
 
-// checkpoint is where the last session stood when it was cut off (docs, "The
-// prompt", section 10).
+// checkpoint shows where the last session stood when it was cut off (docs,
+// "The prompt", section 10).
 func checkpoint(d Data) section {
 	s := section{name: "checkpoint", head: "## Checkpoint: where the last session was cut off\n\n"}
 	if d.Checkpoint == nil {

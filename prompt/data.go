@@ -2,56 +2,55 @@ package prompt
 
 import "ralph"
 
-// Data is all that a prompt may show. It arrives ranked and complete: no
-// section asks for more. Slices are in the order in which they are shown,
-// unless the section sorts them itself.
+// Data is everything that a prompt may show. It arrives ranked and complete. Slices
+// are in the order in which they are shown, unless the section sorts them itself.
 type Data struct {
-	Chat bool // for a person's chat, which has the tools named agentic_…, and not for a session of the loop
+	Chat bool // for a person's chat with the tools agentic_…, not for a session of the loop
 
-	StateTool   string // the tool by which phases are reported, as the model sees it; "" if there is none
-	CommentTool string // the tool by which a task is commented on, as the model sees it; "" if there is none
-	AmendTool   string // the one by which changes of it are proposed; "" if there is none
-	ToolPrefix  string // how the model sees ralph's tools: "mcp__ralph__ralph_signal_"
+	StateTool   string // the model's name for the tool that reports phases; "" if there is none
+	CommentTool string // the model's name for the tool that comments on a task; "" if there is none
+	AmendTool   string // the same for the tool that proposes amendments; "" if there is none
+	ToolPrefix  string // prefix of ralph's tools in the model's names: "mcp__ralph__ralph_signal_"
 	Project     string // name of the project's directory
-	Commit      string // the project's wishes on commits, one sentence; "" for the default
+	Commit      string // the project's rule about commits, one sentence; "" for the default
 
 	Discipline       ralph.Discipline // zero if the task has none
 	ProjectLearnings []ralph.Learning // scope project, best first; pinned ones are moved to the front, then people's
-	LearningsBeyond  int              // agents' learnings of both that are known and not listed here, since they fit least
+	LearningsBeyond  int              // number of agents' learnings, of any scope, that fit too little to be listed
 	FeatureName      string
 	FeatureText      string // the feature's description
 	FeatureHuman     string // the feature's human-written learnings
 
-	// FeatureLearnings have the scopes feature and task, in the same order. Without a
-	// feature they are those of all tasks without one.
+	// FeatureLearnings have scope feature or task, in the same order. For a
+	// task without a feature, they are those of all such tasks.
 	FeatureLearnings []ralph.Learning
 
 	Task         ralph.Task
-	Verify       []string           // every command that will be run on a `done`: the project's, the feature's, the task's
-	Protect      []string           // globs of the files that must not be changed
-	FailedBefore []FailedBefore     // commands that failed before the task was begun
+	Verify       []string           // every command that checks a `done`: the project's, the feature's, the task's
+	Protect      []string           // globs of files that must not be changed
+	FailedBefore []FailedBefore     // commands that failed before the task began
 	Strange      []string           // uncommitted files that are not this task's to commit
+	Slot         *Slot              // nil if people work in the same folder
 	DependsOn    []Dependency       // ascending ids
 	Answers      []Answer           // latest first; new ones are moved to the front
 	LastSession  *Continuation      // nil for a fresh task
 	Stuck        []StuckSession     // earlier stuck sessions, oldest first
-	Amended      []ralph.Amendment  // changes of the task that were approved since its last session, oldest first
+	Amended      []ralph.Amendment  // amendments approved since the task's last session, oldest first
 	Flags        []ralph.Comment    // latest first; blocking ones are moved to the front
 	Comments     []ralph.Comment    // people's and agents' plain comments with their replies, oldest first
-	NewComments  map[int64]bool     // ids of those that people made, or decided on, since the last session
+	NewComments  map[int64]bool     // ids of comments that people made or decided on since the last session
 	Files        []ralph.FileChange // newest first
-	Checkpoint   *Checkpoint        // where the last session stood, if it was interrupted; nil if not
-	Template     *Template          // in place of ralph's own order of the sections; nil for that
-	MaxTokens    int                // the budget as EstimateTokens counts; it is taken literally, also if zero
+	Checkpoint   *Checkpoint        // where the last session stood, if it was interrupted; else nil
+	Template     *Template          // replaces ralph's own order of sections; nil for that order
+	MaxTokens    int                // the budget in tokens of EstimateTokens; zero is no special case
 }
 
-// FailedBefore is a command of the verification that failed before the task's
-// first session.
+// FailedBefore is a verification command that failed before the task's first session.
 type FailedBefore struct {
 	Command string
-	Tests   []string // by name, where it reports them
-	Excused bool     // those tests may go on failing; else the command must pass all the same
-	Left    []string // tests, or the command, that an earlier session broke whose work was not accepted
+	Tests   []string // names, if the command reports them
+	Excused bool     // those tests may keep failing; else the whole command must pass
+	Left    []string // tests, or the command, broken by an earlier session whose work was not accepted
 }
 
 // A Dependency is a task that this one depends on, and how it ended.
@@ -59,23 +58,23 @@ type Dependency struct {
 	ID      int64
 	Title   string
 	Status  ralph.Status
-	Summary string     // of its accepted `done`; "" if there is none
+	Summary string     // the summary of its accepted `done`; "" if there is none
 	Author  string     // who wrote the summary: a discipline's name, or "agent"
 	At      ralph.Time // when it was written
 }
 
-// An Answer is what a person answered to an ask.
+// An Answer is a person's answer to an ask.
 type Answer struct {
 	Question string
 	Answer   string
 	Author   string // who answered
 	At       ralph.Time
 	New      bool  // answered since the task's last session
-	Own      bool  // asked by this task; else by another of the same feature
-	TaskID   int64 // who asked
+	Own      bool  // asked by this task; else by another task of the same feature
+	TaskID   int64 // the task that asked
 }
 
-// A Continuation is what the last session left.
+// A Continuation is what the last session left behind.
 type Continuation struct {
 	Attempt   int
 	Author    string     // a discipline's name, or "agent"
@@ -84,20 +83,20 @@ type Continuation struct {
 	Verb      ralph.Verb // "" if it did not close
 	Summary   string
 	Remaining string
-	Reason    string        // how it ended, in one sentence
-	Failed    []ralph.Check // verification that refused its done
-	TakenBack bool          // what it changed was taken back
+	Reason    string        // one sentence: how it ended
+	Failed    []ralph.Check // the checks that refused its done
+	TakenBack bool          // its changes were taken back
 }
 
-// A Checkpoint is where an interrupted session stood.
+// A Checkpoint says where an interrupted session stood.
 type Checkpoint struct {
 	ralph.Checkpoint
 	Attempt int
 	Author  string // a discipline's name, or "agent"
 	Ending  ralph.Ending
-	Files   []ralph.FileChange // that it changed
-	Tests   string             // what it reported of tests, in a few words; "" for nothing
-	Open    bool               // its session, a person's, has not ended: another chat goes on with it
+	Files   []ralph.FileChange // files that it changed
+	Tests   string             // its report on tests, in a few words; "" for none
+	Open    bool               // its session, a person's, is still open: another chat continues it
 }
 
 // A StuckSession is an earlier session that made no progress.
@@ -106,4 +105,12 @@ type StuckSession struct {
 	Author  string // a discipline's name, or "agent"
 	At      ralph.Time
 	Reason  string
+}
+
+// A Slot describes a folder in which only the session works.
+type Slot struct {
+	Target    string   // the branch that its work lands on
+	Kept      bool     // it contains an earlier session's work
+	Conflicts []string // files in which that work and the branch conflict
+	Bounced   string   // why that work could not be merged; "" if it was not tried
 }

@@ -11,36 +11,38 @@ import (
 	"ralph/internal/text"
 )
 
-// Limits of single quotations in bytes. They do not touch what is never
+// Limits of single quotations in bytes. They do not apply to what is never
 // shortened: the task, answers and what remains.
 const (
 	maxQuote = 8 << 10 // a comment, a learning, a summary, the output of a command
-	maxWord  = 300     // a file name, a name of an author
+	maxWord  = 300     // a file name, an author's name
 )
 
-// The marks of fences. Tildes, since what agents and people write is full of
-// backticks, and a longer mark is needed less often.
+// Fences are made of tildes, as agents and people often write backticks.
 const (
 	fenceChar = '~'
 	minFence  = 3
 )
 
-// fence quotes what was said as data: between two lines of tildes of which there are
-// more than anywhere in the text, so that no line of it can end the fence. The
-// label, which says who wrote it and when, stands on the first of the two lines
-// and must be a single line of ralph's own words and of words made by [word].
+// fence quotes said as data, between two lines of tildes. These are longer
+// than any run of tildes in the text, so that no line of it can end the fence.
+// The label, which says who wrote it and when, is on the first line, and must
+// consist of ralph's own words and of words made by [word], on a single line.
 func fence(label, said string) string {
 	said = text.Clean(said)
 	mark := fenceMark(longestRun(said))
 	return mark + " " + label + "\n" + said + "\n" + mark + "\n\n"
 }
 
-// fenceMark is a mark that is longer than the longest run of it in what it encloses.
+// Quoted is [fence] for texts outside of a prompt.
+func Quoted(label, said string) string { return fence(label, said) }
+
+// fenceMark returns a mark longer than the longest run of tildes in the content.
 func fenceMark(longest int) string {
 	return strings.Repeat(string(fenceChar), max(minFence, longest+1))
 }
 
-// longestRun is the length of the longest run of the fence's mark in s.
+// longestRun returns the length of the longest run of fenceChar in s.
 func longestRun(s string) int {
 	longest, run := 0, 0
 	for i := range len(s) {
@@ -54,15 +56,15 @@ func longestRun(s string) int {
 	return longest
 }
 
-// indent moves a fence under the one that it replies to.
+// indent indents a fence below the one that it replies to.
 func indent(fenced string) string {
 	lines := strings.Split(strings.TrimRight(fenced, "\n"), "\n")
 	return "  " + strings.Join(lines, "\n  ") + "\n\n"
 }
 
-// word is a name as it stands within one of ralph's own lines: as it is if it
-// has nothing but letters, digits and the marks that are allowed, else in
-// double quotes with everything unusual escaped as in Go.
+// word returns a name for use in one of ralph's own lines. A name of
+// letters, digits and the allowed marks is returned as it is, any other in
+// double quotes, with unusual characters escaped as in Go.
 func word(name, marks string) string {
 	usual := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(marks, r) }
 	shown := text.Head(name, maxWord)
@@ -76,14 +78,14 @@ func word(name, marks string) string {
 	return quoted
 }
 
-// Marks that names may have without being quoted.
+// Marks that need no quotes in names and paths.
 const (
 	nameMarks = "-_."
 	pathMarks = "-_./+@=#"
 )
 
-// by is the label of a fence: who wrote what is in it, when, and what it is.
-// The parts are ralph's own words.
+// by returns the label of a fence: who wrote the content, when, and what
+// it is. The parts are ralph's own words.
 func by(author string, kind ralph.Origin, at ralph.Time, parts ...string) string {
 	who := "agent"
 	if kind == ralph.ByHuman {
@@ -106,7 +108,7 @@ func by(author string, kind ralph.Origin, at ralph.Time, parts ...string) string
 
 func date(at ralph.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
 
-// tag is a name in a label, which there need not be.
+// tag returns a name for a label; "" for "".
 func tag(name string) string {
 	if name == "" {
 		return ""
@@ -114,21 +116,21 @@ func tag(name string) string {
 	return word(name, nameMarks)
 }
 
-// quote fences text and keeps to [maxQuote] bytes of it: its beginning.
+// quote fences the first [maxQuote] bytes of a text.
 func quote(label, said string) quotation {
 	said = text.Clean(said)
 	shown := text.Head(said, maxQuote)
 	return quoteCut(label, shown, len(said)-len(shown), "the rest of this text")
 }
 
-// quoteEnd is quote for what matters most at its end, such as the output of a command.
+// quoteEnd is like quote, but keeps the end, which matters most in the output of a command.
 func quoteEnd(label, said string) quotation {
 	said = text.Clean(said)
 	shown := text.Tail(said, maxQuote)
 	return quoteCut(label, shown, len(said)-len(shown), "the beginning of this text")
 }
 
-// A quotation is fenced text of which a part may be cut.
+// A quotation is fenced text that may have been cut.
 type quotation struct {
 	text string
 	cut  int // bytes

@@ -24,8 +24,8 @@ var (
 	closing = regexp.MustCompile(`^ {0,3}(~{3,})[ \t]*$`)
 )
 
-// parse reads a prompt by the rules of CommonMark, which are not those by which
-// it was written: the lines outside of fences, blank ones left away, and the fences.
+// parse parses a prompt by the rules of CommonMark, not by those of the package:
+// it returns the lines outside of fences, without blank ones, and the fences.
 func parse(t *testing.T, text string) (outside []string, blocks []block) {
 	t.Helper()
 	var open []string // the opening line's parts
@@ -51,7 +51,7 @@ func parse(t *testing.T, text string) (outside []string, blocks []block) {
 	return outside, blocks
 }
 
-// quoting is a prompt's data in which every text is text and every name is name.
+// quoting returns a prompt's data with text for every text and name for every name.
 func quoting(text, name string) prompt.Data {
 	parent := int64(1)
 	payload, _ := json.Marshal(map[string]string{"what": text, "severity": name, "category": name})
@@ -90,18 +90,18 @@ func quoting(text, name string) prompt.Data {
 	}
 }
 
-// inLine are ralph's lines on which names stand, up to the name; what follows
-// is one line whatever the name is.
+// inLine has the beginnings of ralph's lines that contain names, up to the
+// name; the rest must stay on one line whatever the name is.
 var inLine = regexp.MustCompile(`^(## Your task: TASK-12 |- TASK-3 |It belongs to the feature |You are a coding agent at work in the project ).*$`)
 
-// ownWords are lines that a longer or stranger text makes ralph add.
+// ownWords are lines that ralph adds for a longer or stranger text.
 var ownWords = regexp.MustCompile(`^(\(Cut: the (rest|beginning) of this text, \d+ bytes\.\)|Left out to keep this prompt short .*|ANSWER to your question that is quoted first:)$`)
 
-// skeleton is what ralph itself says in a prompt.
+// skeleton returns ralph's own lines in a prompt.
 func skeleton(outside []string) []string {
 	var own []string
 	for _, line := range outside {
-		line = strings.TrimPrefix(line, "  ") // a reply's
+		line = strings.TrimPrefix(line, "  ") // of a reply
 		if !ownWords.MatchString(line) {
 			own = append(own, inLine.ReplaceAllString(line, "$1"))
 		}
@@ -109,8 +109,7 @@ func skeleton(outside []string) []string {
 	return own
 }
 
-// FuzzFence: whatever is quoted, ralph's own lines stay the same, in their
-// number, order and words.
+// FuzzFence: whatever is quoted, ralph's own lines stay the same in number, order and words.
 func FuzzFence(f *testing.F) {
 	for _, text := range []string{
 		"", attack, "~", "~~~", "\n~~~~\n", "```", "\r~~~\r", "\x1b]0;~~~\x07", "~\x00~\u200b~\n", "~~\x1b[0m~\n# x",
@@ -121,7 +120,7 @@ func FuzzFence(f *testing.F) {
 	f.Add("\x7f\x1f\x00\x1b[", "~~\x0f\x0fx\xa3")
 	f.Add("human", "human (person), 2026-01-01 00:00 UTC")
 	f.Fuzz(func(t *testing.T, text, name string) {
-		// Blank texts are not shown at all, so these never are: é ends no terminal escape.
+		// Blank texts are not shown at all, so these are never blank: é ends no terminal escape.
 		p := prompt.Build(quoting(text+"é", name+"é"))
 		got, blocks := parse(t, p.Text)
 		want, _ := parse(t, prompt.Build(quoting("x", "x")).Text)
@@ -144,7 +143,7 @@ func FuzzFence(f *testing.F) {
 	})
 }
 
-// commented is the fence in which a prompt shows this comment.
+// commented returns the fence in which a prompt shows this comment.
 func commented(t *testing.T, c ralph.Comment) block {
 	t.Helper()
 	d := fresh()

@@ -8,11 +8,11 @@ import (
 	"ralph/internal/text"
 )
 
-// maxQuestion is how long a question may be, in bytes, to be repeated on the
-// line of its answer.
+// maxQuestion is the size limit, in bytes, of a question that is repeated
+// in the line of its answer.
 const maxQuestion = 500
 
-// answers are what people answered, new ones first. They are never shortened.
+// answers shows people's answers, new ones first. They are never shortened.
 func answers(d Data) section {
 	s := section{name: "answers", head: "## Answers\n\n"}
 	isNew := group{head: "Given since this task's last session:\n\n"}
@@ -28,9 +28,9 @@ func answers(d Data) section {
 	return s
 }
 
-// answered is one answer. The line `ANSWER to your question "…": …` has the exact
-// words of both, which is possible only while nothing in the question can be
-// taken for the end of it; any other question is fenced by itself, as its agent's.
+// answered shows one answer. The line `ANSWER to your question "…": …` has the
+// exact words of both. This requires a question in which nothing looks like
+// its end; any other question is fenced separately, as the agent's words.
 func answered(a Answer) string {
 	other := ""
 	if !a.Own {
@@ -46,8 +46,7 @@ func answered(a Answer) string {
 		fence(label("ANSWER to this question"), a.Answer)
 }
 
-// continuation is what earlier sessions left to go on from. What remains is
-// never shortened.
+// continuation shows what earlier sessions left to continue. What remains is never shortened.
 func continuation(d Data) section {
 	s := section{name: "continuation", head: "## Where earlier sessions stopped\n\n"}
 	s.groups = append(s.groups, amended(d.Amended))
@@ -58,7 +57,7 @@ func continuation(d Data) section {
 	return s
 }
 
-// amended tells that the task is not what the last session knew. It is never shortened.
+// amended shows that the task was changed since the last session. It is never shortened.
 func amended(all []ralph.Amendment) group {
 	g := group{head: "A person has approved changes of this task since its last session. " +
 		"The task above is as it is now; look at what was done before in this light.\n\n"}
@@ -76,7 +75,7 @@ func lastSession(c Continuation, stuck []StuckSession) group {
 	}
 	label := func(what string) string { return by(c.Author, ralph.ByAgent, c.At, what) }
 	g.items = append(g.items, item{text: ended(c)})
-	// A stuck session's reason stands below, with those before it.
+	// A stuck session's reason is shown below, with earlier ones.
 	if len(stuck) == 0 || stuck[len(stuck)-1].Attempt != c.Attempt {
 		add(quote(label("why it ended"), c.Reason), 1)
 	}
@@ -87,7 +86,7 @@ func lastSession(c Continuation, stuck []StuckSession) group {
 	return g
 }
 
-// endings says in words how a session ended.
+// endings describes how a session ended.
 var endings = map[ralph.Ending]string{
 	ralph.Finished:    "ended its turn",
 	ralph.TimedOut:    "reached a limit of time, turns or cost",
@@ -114,8 +113,8 @@ func ended(c Continuation) string {
 	return line + "\n\n"
 }
 
-// refused is why a done was not accepted: every command that failed, with the
-// end of its output as long as there is room for it.
+// refused shows why a done was not accepted: every command that failed,
+// with the end of its output if there is room.
 func refused(failed []ralph.Check) group {
 	g := group{head: "Its `done` was refused: ralph ran these commands and they failed. " +
 		"Find out why and mend it before you signal `done` again.\n\n"}

@@ -9,8 +9,8 @@ import (
 	"ralph/internal/text"
 )
 
-// learnings are what is known: the project's, then the feature's, in each what
-// people wrote before what agents learned.
+// learnings shows what is known: the project's learnings, then the
+// feature's, each with people's before agents'.
 func learnings(d Data) section {
 	s := section{name: "learnings", head: "## What is known\n\n"}
 	s.groups = append(s.groups, known("Of the project:\n\n", d.ProjectLearnings))
@@ -64,7 +64,7 @@ func learned(l ralph.Learning) item {
 	return item{text: q.text, cut: q.cut, class: c}
 }
 
-// problems are the flags, blocking ones first.
+// problems shows the flags, blocking ones first.
 func problems(d Data) section {
 	blocking := group{head: "Blocking: these keep the task from being completed while they hold.\n\n"}
 	other := group{head: "Others, the latest first:\n\n"}
@@ -92,15 +92,15 @@ func problems(d Data) section {
 	return section{name: "problems", head: "## Known problems\n\n", groups: []group{blocking, other}}
 }
 
-// A flag is the part of a flag's payload that is shown.
+// A flag has the fields of a flag's payload that are shown.
 type flag struct {
 	What     string `json:"what"`
 	Severity string `json:"severity"`
 	Category string `json:"category"`
 }
 
-// readFlag reads a flag's payload. One that cannot be read, or says nothing, is
-// shown by its body, and as a warning.
+// readFlag parses a flag's payload. If it is invalid or empty, the flag is
+// shown by its body, as a warning.
 func readFlag(c ralph.Comment) flag {
 	var f flag
 	if err := json.Unmarshal(c.Payload, &f); err != nil || text.Clean(f.What) == "" {
@@ -109,9 +109,9 @@ func readFlag(c ralph.Comment) flag {
 	return f
 }
 
-// comments are what was said on the task, oldest first, each reply under what
-// it replies to. The oldest are left out first; a reply names its comment, and
-// so can stand without it. What people said since the last session stays, whole.
+// comments shows the comments on the task, oldest first, each reply below its
+// parent. The oldest are left out first; a reply names its parent, so it can do
+// without it. Comments by people since the last session are always shown in full.
 func comments(d Data) section {
 	thread := threads(d.Comments)
 	g := group{items: make([]item, len(thread))}
@@ -132,8 +132,7 @@ func comments(d Data) section {
 	return section{name: "comments", head: "## Comments on this task\n\n", groups: []group{g}}
 }
 
-// threads puts each reply behind what it replies to. One whose comment is not
-// there stands by itself.
+// threads puts each reply after its parent. A reply without its parent is a comment of its own.
 func threads(all []ralph.Comment) []ralph.Comment {
 	top := map[int64]bool{}
 	for _, c := range all {
@@ -157,12 +156,12 @@ func threads(all []ralph.Comment) []ralph.Comment {
 	sorted := make([]ralph.Comment, 0, len(all))
 	for _, c := range roots {
 		sorted = append(append(sorted, c), replies[c.ID]...)
-		delete(replies, c.ID) // once, should two comments claim one id
+		delete(replies, c.ID) // only once, even if two comments have the same id
 	}
 	return sorted
 }
 
-// said is one comment, and what was decided on it; whole if it is new.
+// said shows a comment and its resolution, in full if it is new.
 func said(c ralph.Comment, isNew bool) item {
 	quote, class := quote, plainComments
 	if isNew {
@@ -200,7 +199,7 @@ func said(c ralph.Comment, isNew bool) item {
 	return item{text: q.text, cut: q.cut, class: class}
 }
 
-// files are what earlier sessions changed, newest first: lines of one fence.
+// files lists what earlier sessions changed, newest first, in a single fence.
 func files(d Data) section {
 	s := section{name: "files", head: "## Files\n\n"}
 	if len(d.Files) == 0 {
@@ -211,13 +210,13 @@ func files(d Data) section {
 	return s
 }
 
-// fileGroup lists files, the first to be left out last.
+// fileGroup lists files; the first is left out last.
 func fileGroup(head string, files []ralph.FileChange) group {
 	g := group{items: make([]item, len(files))}
 	longest := 0
 	for i, f := range files {
 		line := fmt.Sprintf("+%d −%d %s", f.Added, f.Removed, word(f.Path, pathMarks))
-		if f.Status == "" && f.Added+f.Removed == 0 { // a chat has named it, and nobody has counted
+		if f.Status == "" && f.Added+f.Removed == 0 { // named by a chat, without counts
 			line = word(f.Path, pathMarks)
 		}
 		if f.Status != "" && f.Status != "modified" {

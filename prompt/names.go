@@ -7,9 +7,8 @@ import (
 	"text/template/parse"
 )
 
-// checkNames finds fields and templates that there are not, also where trying
-// the template out does not come by, such as a condition on the attempt. The
-// error is worded as the template's own are.
+// checkNames finds unknown fields and templates, even where a trial execution does not get
+// to, such as below a condition on the attempt. Its errors read like the template's own.
 func checkNames(t *template.Template) error {
 	for _, part := range t.Templates() {
 		if part.Tree == nil {
@@ -23,7 +22,7 @@ func checkNames(t *template.Template) error {
 	return nil
 }
 
-// misnamed is the first node below one that names what there is not; nil if none does.
+// misnamed returns the first node below n with an unknown name; nil if there is none.
 func misnamed(t *template.Template, n parse.Node) (parse.Node, string) {
 	switch n := n.(type) {
 	case *parse.FieldNode:
@@ -47,7 +46,7 @@ func misnamed(t *template.Template, n parse.Node) (parse.Node, string) {
 	return nil, ""
 }
 
-// nodes are the nodes of which one consists.
+// nodes returns the child nodes of n.
 func nodes(n parse.Node) (list []parse.Node) {
 	pipe := func(p *parse.PipeNode) {
 		if p == nil {

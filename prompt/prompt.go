@@ -1,19 +1,17 @@
-// Package prompt makes the text that a session's agent begins with. The agent
-// can read nothing else of ralph's, so whatever it is to know stands in it.
+// Package prompt builds the text that a session's agent starts with. The agent
+// can read nothing else of ralph's, so everything that it has to know is in it.
 //
-// It is pure. It never asks a database, a file or a clock, never ranks, and
-// never decides what a task may see: that arrives as [Data]. It guarantees that
-// the same data make the same bytes; that no text of an agent or a person can
-// pass for ralph's own or end the fence in which it is quoted; that the budget
-// is kept by leaving out in a fixed order; and that the task, the answers, what
-// remains of it, what people said since its last session and blocking flags are
-// there whole, whatever the budget.
+// The package is pure: it never asks a database, a file or a clock, never ranks, and
+// never decides what a task may see; all that arrives as [Data]. It guarantees that
+// the same data yield the same bytes; that no text of an agent or a person can pass
+// for ralph's own or end the fence that quotes it; that items are left out in a fixed
+// order to keep within the budget; and that the task, the answers, what remains, what
+// people said since the last session and blocking flags are always shown in full.
 //
-// Texts of the task and of its discipline are fenced like all the others. They
-// are what the agent is to do, and the rules say so; the fence shows where they
-// end, so that a task that was pasted from elsewhere, or suggested by an agent,
-// cannot go on as if it were ralph. Only the task's title stands outside, made
-// one line, at the end of a heading that begins with ralph's words.
+// Texts of the task and its discipline are fenced like all others. They are instructions to the
+// agent, and the rules say so. The fence shows where they end, so that a task that was pasted from
+// elsewhere, or suggested by an agent, cannot continue in ralph's name. Only the task's title is
+// outside of a fence, as a single line at the end of a heading that begins with ralph's words.
 package prompt
 
 import (
@@ -21,28 +19,27 @@ import (
 	"strings"
 )
 
-// A Prompt is the text of a prompt and what there is to say about it.
+// A Prompt is the text of a prompt, and facts about it.
 type Prompt struct {
 	Text     string
-	Sections []SectionSize // in the order of the text; together they are the text
-	Err      error         // why the project's template could not make it; nil otherwise
-	LeftOut  []string      // what the budget had no room for, for people: "7 of 9 files"; empty if all is there
+	Sections []SectionSize // in the order of the text, which they add up to
+	Err      error         // why the project's template failed; else nil
+	LeftOut  []string      // for people, what exceeded the budget: "7 of 9 files"; empty if nothing did
 
-	// TooLong is why no session should begin with it: what people said since the
-	// last one, or a blocking flag, has no room. It is empty if all has.
+	// TooLong says why no session should begin with this prompt: there is no room for what
+	// people said since the last session, or for a blocking flag. It is empty if there is.
 	TooLong string
 }
 
-// A SectionSize is how much of a prompt one section takes.
+// A SectionSize is the size of one section of a prompt.
 type SectionSize struct {
 	Name   string `json:"name"`
 	Bytes  int    `json:"bytes"`
 	Tokens int    `json:"tokens"` // an estimate
 }
 
-// sections makes the sections of a prompt in their order: what changes least
-// from session to session comes first, so that the model's prompt cache holds
-// (docs, "The prompt").
+// sections returns the sections of a prompt in order. What changes least between
+// sessions comes first, for the model's prompt cache (docs, "The prompt").
 func sections(d Data) []section {
 	return []section{
 		role(d),
@@ -58,9 +55,8 @@ func sections(d Data) []section {
 	}
 }
 
-// Build makes the prompt of a task's next session. A section with nothing in it
-// is left out. If what is never shortened exceeds the budget by itself it is
-// kept all the same, and LeftOut says so.
+// Build builds the prompt of a task's next session. It omits empty sections. Parts that
+// are never shortened are kept even if they alone exceed the budget; LeftOut then says so.
 func Build(d Data) Prompt {
 	p := newPlan(sections(d))
 	p.beyond = d.LearningsBeyond
@@ -75,31 +71,30 @@ func Build(d Data) Prompt {
 type section struct {
 	name   string
 	groups []group
-	head   string // the heading and what ralph says first
+	head   string // the heading and ralph's introduction
 }
 
-// A group is a list of items under one introduction. It is shown if one of its
-// items is.
+// A group is a list of items under one introduction, which is shown only with at least one
+// item.
 type group struct {
 	head  string
 	items []item
 	foot  string
 }
 
-// An item is what is kept or left out as a whole.
+// An item is kept or left out as a whole.
 type item struct {
 	text  string
-	short string // stands for it where it is left out
-	cut   int    // bytes that its own limit has cut from it
-	class class  // what it is, which says when it is left out
-	rank  int    // within its class those of the highest rank are left out first
+	short string // replaces the text if that is left out
+	cut   int    // bytes cut off because of its own limit
+	class class  // its kind, which determines when it is left out
+	rank  int    // in a class, items with the highest rank are left out first
 
-	turn                int // it is the turn-th to be left out, from 1; 0 for never
+	turn                int // position in the order of leaving out, from 1; 0 for never
 	weight, shortWeight int // of text and short
 }
 
-// render writes the prompt without the first drop items of the order in which
-// they are left out.
+// render writes the prompt without the first drop items in the order of leaving out.
 func (p *plan) render(drop, budget int) Prompt {
 	var parts []SectionSize
 	var text strings.Builder
@@ -125,8 +120,8 @@ func (p *plan) render(drop, budget int) Prompt {
 	return built
 }
 
-// write hands out what is shown of the section, piece by piece with its weight;
-// nothing, not even its heading, if none of its items is.
+// write emits the visible pieces of the section with their weights.
+// Without a visible item it emits nothing, not even the heading.
 func (s *section) write(drop int, emit func(text string, weight int)) {
 	headed := false
 	for gi := range s.groups {
@@ -153,7 +148,7 @@ func (s *section) write(drop int, emit func(text string, weight int)) {
 	}
 }
 
-// shown is what stands in the prompt for the item, and its weight.
+// shown returns the visible text of the item, and its weight.
 func (it *item) shown(drop int) (string, int) {
 	if it.out(drop) {
 		return it.short, it.shortWeight
@@ -161,10 +156,10 @@ func (it *item) shown(drop int) (string, int) {
 	return it.text, it.weight
 }
 
-// out reports whether the item is among the first drop to be left out.
+// out reports whether the item is among the first drop items to be left out.
 func (it *item) out(drop int) bool { return it.turn != 0 && it.turn <= drop }
 
-// first moves those for which is holds to the front and keeps the order otherwise.
+// first moves the elements for which is returns true to the front, and keeps the order otherwise.
 func first[T any](all []T, is func(T) bool) []T {
 	sorted := append([]T(nil), all...)
 	sort.SliceStable(sorted, func(i, j int) bool { return is(sorted[i]) && !is(sorted[j]) })

@@ -10,8 +10,8 @@ import (
 	"ralph/signals"
 )
 
-// role is the section of rules, which is the same for every task of a project
-// but for the commands at its end.
+// role returns the rules. They are the same for every task of a project,
+// except for the commands at the end.
 func role(d Data) section {
 	if d.Chat {
 		return chatRole(d)
@@ -91,8 +91,7 @@ func verbs(d Data) string {
 		"\nThese may come at any time and any number of times, before the closing one:\n\n" + other.String() + "\n"
 }
 
-// discussion tells which way of saying something on the task is the right one
-// (docs/discussion.md).
+// discussion explains how to choose the way of commenting on the task (docs/discussion.md).
 func discussion(d Data) string {
 	if d.CommentTool == "" || d.AmendTool == "" {
 		return ""
@@ -109,7 +108,7 @@ func discussion(d Data) string {
 		"- the task's text must change: " + amend + "; a person decides. More than two sentences are usually an amendment\n\n"
 }
 
-// phases asks the agent to report what it is doing.
+// phases asks the agent to report its phase.
 func phases(d Data) string {
 	if d.StateTool == "" {
 		return ""
@@ -125,7 +124,7 @@ func phases(d Data) string {
 		"It decides nothing: it is no signal and closes nothing.\n\n"
 }
 
-// checks names the commands with which a done is checked.
+// checks lists the commands that check a done.
 func checks(d Data) string {
 	if len(d.Verify) == 0 {
 		return "## How `done` is checked\n\nralph has no command to check a `done` with. " +
@@ -137,7 +136,7 @@ func checks(d Data) string {
 		commands(d) + failedBefore(d) + protect(d)
 }
 
-// commands are those of the verification, quoted.
+// commands quotes the verification commands.
 func commands(d Data) string {
 	lines := make([]string, len(d.Verify))
 	for i, command := range d.Verify {
@@ -146,7 +145,7 @@ func commands(d Data) string {
 	return fence("commands, from the configuration, the feature and the task", strings.Join(lines, "\n"))
 }
 
-// failedBefore tells what the agent did not break, and whether it has to mend it.
+// failedBefore lists what the agent did not break, and says whether it has to fix it.
 func failedBefore(d Data) string {
 	var b strings.Builder
 	for _, f := range d.FailedBefore {
@@ -169,7 +168,7 @@ func failedBefore(d Data) string {
 	return b.String()
 }
 
-// named lists tests by name, as far as there is room.
+// named lists tests, up to testsNamed.
 func named(tests []string) string {
 	list := ""
 	for i, name := range tests {
@@ -181,10 +180,10 @@ func named(tests []string) string {
 	return list
 }
 
-// testsNamed is how many of the tests that failed before are named.
+// testsNamed is the most tests that failed before that are listed.
 const testsNamed = 50
 
-// protect names the files that must stay as they are.
+// protect lists the files that must not be changed.
 func protect(d Data) string {
 	if len(d.Protect) == 0 {
 		return ""
@@ -197,5 +196,5 @@ func protect(d Data) string {
 		fence("protected files, from the project's configuration", strings.Join(lines, "\n"))
 }
 
-// tool is a verb's tool by the name that the model knows, as code.
+// tool returns the model's name for a verb's tool, as code.
 func (d Data) tool(v ralph.Verb) string { return "`" + d.ToolPrefix + string(v) + "`" }

@@ -8,7 +8,7 @@ import (
 	"ralph/internal/text"
 )
 
-// discipline is how work of the task's kind is done. It is never shortened.
+// discipline shows how to work on tasks of this kind. It is never shortened.
 func discipline(d Data) section {
 	s := section{name: "discipline", head: "## Discipline\n\n"}
 	if text.Clean(d.Discipline.Instructions) == "" {
@@ -22,8 +22,8 @@ func discipline(d Data) section {
 	return s
 }
 
-// task is what is to be done. It is never shortened, but for what the tasks
-// that it depends on were closed with.
+// task shows what is to be done. It is never shortened, except for the
+// summaries of the tasks that it depends on.
 func task(d Data) section {
 	t := d.Task
 	s := section{name: "task", head: fmt.Sprintf("## Your task: TASK-%d %s\n\n", t.ID, text.Flat(t.Title))}
@@ -49,6 +49,9 @@ func task(d Data) section {
 	if len(d.Strange) > 0 {
 		add(strangers(d.Strange))
 	}
+	if d.Slot != nil {
+		add(slot(*d.Slot))
+	}
 	s.groups = []group{{items: items}}
 	if len(d.DependsOn) > 0 {
 		s.groups = append(s.groups, dependencies(d.DependsOn))
@@ -56,10 +59,34 @@ func task(d Data) section {
 	return s
 }
 
-// strangersNamed is how many of the files that are not the task's are named.
+// slot describes where the session works.
+func slot(s Slot) string {
+	target := word(s.Target, nameMarks+"/")
+	said := "You work in a clone that is yours alone, with HEAD detached at the tip of " + target + ". Commit or leave " +
+		"uncommitted as you like: all of it that git does not ignore is taken together, checked, and merged into " + target +
+		" by ralph when it passes. Push nothing, and leave other folders alone.\n\n"
+	if s.Kept {
+		said += "What an earlier session of this task left is in it.\n\n"
+	}
+	if s.Bounced != "" {
+		said += "It was done, and could not be merged. Mend that, and call done again:\n\n" +
+			fence("why", text.Flat(s.Bounced))
+	}
+	if len(s.Conflicts) == 0 {
+		return said
+	}
+	lines := make([]string, len(s.Conflicts))
+	for i, f := range s.Conflicts {
+		lines[i] = text.Flat(f)
+	}
+	return said + "It conflicts with what has come into " + target + " since. Both are in these files, with conflict " +
+		"marks: resolve them first.\n\n" + fence("files with conflicts", strings.Join(lines, "\n"))
+}
+
+// strangersNamed is the most files of others that are listed.
 const strangersNamed = 30
 
-// strangers names the files that somebody else has left uncommitted.
+// strangers lists the files that somebody else left uncommitted.
 func strangers(files []string) string {
 	lines := make([]string, 0, strangersNamed+1)
 	for i, f := range files {
@@ -75,8 +102,8 @@ func strangers(files []string) string {
 		fence("uncommitted before this task", strings.Join(lines, "\n"))
 }
 
-// numbered is a list as text. Its lines are not indented, so that a criterion of
-// several lines stays what it is, to the byte.
+// numbered formats a numbered list. It does not indent further lines, so
+// that a criterion of several lines stays the same to the byte.
 func numbered(criteria []string) string {
 	lines := make([]string, len(criteria))
 	for i, c := range criteria {
@@ -102,5 +129,5 @@ func dependencies(all []Dependency) group {
 	return g
 }
 
-// title is another task's title within a line of ralph's.
+// title returns another task's title for use in one of ralph's lines.
 func title(s string) string { return word(text.Flat(s), nameMarks+" ,;:+/#'()") }

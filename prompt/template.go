@@ -13,14 +13,14 @@ import (
 	"ralph/internal/text"
 )
 
-// A Template puts a prompt together in a project's own way (docs/prompt.md).
+// A Template arranges a prompt in a project's own way (docs/prompt.md).
 type Template struct {
 	name   string
 	parsed *template.Template
 }
 
-// A Value is what a template can show. The sections come as ralph makes them:
-// fenced, within the budget, "" if there is nothing in them.
+// A Value is what a template can show. The sections are as ralph builds
+// them: fenced, within the budget, "" if empty.
 type Value struct {
 	Role         string // role and rules, the signals, how done is checked
 	Discipline   string // the instructions of the task's discipline
@@ -42,14 +42,13 @@ type Value struct {
 	Attempt        int    // 1 for the first session
 }
 
-// OwnTemplate is what ralph's own prompts come to, as a template.
+// OwnTemplate is the template equivalent of ralph's own prompts.
 const OwnTemplate = "{{.Role}}{{.Discipline}}{{.Learnings}}{{.Task}}{{.Answers}}{{.Continuation}}" +
 	"{{.Problems}}{{.Comments}}{{.Files}}{{.Checkpoint}}{{.LeftOut}}"
 
-// ParseTemplate reads a template and tries it out. The error says where in it
-// what is wrong, as "NAME:LINE:COLUMN: …".
+// ParseTemplate parses a template and tries it out. Errors name the place: "NAME:LINE:COLUMN: …".
 func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
-	// A file ends with a line break that nobody meant.
+	// A file's final line break is not part of the template.
 	parsed, err := template.New(name).Option("missingkey=error").Parse(strings.TrimSuffix(text, "\n"))
 	if err != nil {
 		return nil, templateError(name, err)
@@ -64,7 +63,7 @@ func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
 	for _, s := range sectionFields {
 		v.FieldByName(s).SetString(mark + s + mark)
 	}
-	// A section may be empty, and a condition may ask for that.
+	// Sections may be empty, and conditions may test for that.
 	if _, err := t.execute(Value{}); err != nil {
 		return nil, templateError(name, err)
 	}
@@ -84,14 +83,13 @@ func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
 	return t, nil
 }
 
-// sectionFields are the fields of a [Value] that are sections, in the order in
-// which ralph's own prompts have them.
+// sectionFields are the fields of [Value] that are sections, in the order of ralph's own prompts.
 var sectionFields = []string{
 	"Role", "Discipline", "Learnings", "Task", "Answers", "Continuation",
 	"Problems", "Comments", "Files", "Checkpoint", "LeftOut",
 }
 
-// fieldOf is the field of a [Value] that a section goes into.
+// fieldOf returns the field of [Value] for a section.
 func fieldOf(section string) string {
 	if section == "left out" {
 		return "LeftOut"
@@ -111,7 +109,7 @@ var (
 	otherDot      = regexp.MustCompile(`can't evaluate field (\w+) in type \w+$`)
 )
 
-// templateError says where a template is wrong in the words of people.
+// templateError rewords an error of the template for people, with its place.
 func templateError(name string, err error) error {
 	text := strings.TrimSpace(err.Error())
 	m := templatePlace.FindStringSubmatch(text)
@@ -130,12 +128,12 @@ func templateError(name string, err error) error {
 	}
 	column := m[3]
 	if column == "" {
-		column = "1" // of an error while it is read only the line is known
+		column = "1" // a parse error only has the line
 	}
 	return errors.New(name + ":" + m[2] + ":" + column + ": " + what)
 }
 
-// build makes the prompt. What the template says itself counts towards the budget.
+// build builds the prompt. The template's own text counts towards the budget.
 func (t *Template) build(d Data, p *plan) Prompt {
 	frame := Value{
 		Project: d.Project, TaskID: d.Task.ID, TaskTitle: text.Flat(d.Task.Title), Feature: d.FeatureName,
@@ -171,8 +169,8 @@ func (t *Template) build(d Data, p *plan) Prompt {
 	return out
 }
 
-// failed cannot be for a template that was tried out, but for functions such as
-// index whose arguments depend on the task.
+// failed returns a prompt with an error. A tried template fails only in
+// functions such as index, whose arguments depend on the task.
 func (t *Template) failed(err error) Prompt {
 	return Prompt{Err: templateError(t.name, err)}
 }

@@ -8,14 +8,14 @@ import (
 	"ralph/prompt"
 )
 
-// TestTheEstimateIsNearRealTokenizers compares it with what two public tokenizers
-// (cl100k_base, o200k_base) made of these texts on 2026-11-21. The model's own is
-// not public; docs/prompt.md says what the figures are worth.
+// TestTheEstimateIsNearRealTokenizers compares it with the counts of two public
+// tokenizers (cl100k_base, o200k_base) for these texts on 2026-11-21. The model's
+// own tokenizer is not public; docs/prompt.md says what the figures are worth.
 func TestTheEstimateIsNearRealTokenizers(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		cl100k, o200k  int
-		lowest, higher float64 // of estimate / count that are taken as near
+		lowest, higher float64 // accepted range of estimate / count
 	}{
 		{"prompt.md", 1281, 1277, 0.95, 1.25},
 		{"prose.md", 836, 836, 0.95, 1.25},

@@ -11,124 +11,141 @@ import (
 
 // Said is one recorded signal of a session.
 type Said struct {
-	ID       int64 // of its comment
+	ID       int64 // the comment's id
 	Payload  Payload
-	Answered bool // an ask that a person has answered meanwhile
-	Resolved bool // a blocker, flag or suggestion that a person has settled meanwhile
+	Answered bool // an ask that a person has answered in the meantime
+	Resolved bool // a blocker, flag or suggestion that a person has settled in the meantime
 }
 
-// Facts are all that a decision may depend on. What has to be looked up in the
-// database is looked up before and stands here as a value.
+// Facts are everything that a decision depends on. All that the database
+// knows is looked up beforehand.
 type Facts struct {
-	Task        ralph.Task   // as it is while the session is being settled
+	Task        ralph.Task   // the task while the session is being settled
 	Ending      ralph.Ending // how the process ended
-	EndingWhy   string       // in one sentence, for people
-	Said        []Said       // in the order in which it was said
-	Changed     bool         // the stagnation hashes before and after differ
-	Untouched   bool         // the work tree is as it was before the session
+	EndingWhy   string       // one sentence for people
+	Said        []Said       // in the order in which they were given
+	Changed     bool         // the digests before and after the session differ
+	Untouched   bool         // the work tree has not changed since the session began
 	Confirmed   bool         // asked about a done without any change, the agent said done again
 	Verify      []ralph.Check
-	Protected   []string // protected files that are not as people left them
-	Void        bool     // its closing verb does not count: its contract was changed, or the claim could not be checked
-	CancelledBy string   // who called the task off while it was worked on; "" for nobody
-	Unchecked   string   // why its done could not be checked, although nobody stopped that; "" if it was, or there is none
-	Unseen      []string // what else could not be looked at, each with the reason
+	Protected   []string // protected files that differ from what people left
+	Void        bool     // the closing verb does not count: the contract changed, or the claim could not be checked
+	CancelledBy string   // who cancelled the task during the session; "" for nobody
+	Unchecked   string   // why the done could not be checked although nobody stopped the check; "" otherwise
+	Unseen      []string // what else could not be determined, each with the reason
+	Lands       bool     // the work was done in a slot and has to be merged first
+	Conflict    string   // why the work cannot be merged with what has landed since; "" if it can
+	Conflicts   []string // the conflicting files
+	Moved       bool     // something has landed since the agent last saw the target
 
-	Evidence ralph.Evidence // what else was seen when its done was checked
+	Evidence ralph.Evidence // what else was seen when the done was checked
 
-	OpenQuestions int // blocking questions of earlier sessions that nobody has answered
-	OpenBlockers  int // unresolved blockers from before
-	Unfinished    int // dependencies that have not completed
+	OpenQuestions int // unanswered blocking questions of earlier sessions
+	OpenBlockers  int // unresolved blockers of earlier sessions
+	Unfinished    int // dependencies that are not completed
 
-	Upstream map[int64]Upstream // for each blocked(upstream_task): what its text names
-	Known    []ralph.Learning   // what may be repeated by a learned of this session
-	Titles   map[string]bool    // NormalTitle of open tasks and proposals, of those that matter here
-	Features map[string]bool    // names of the features that exist
-	Approved int                // suggested tasks that have entered the queue unapproved within a day
+	Upstream map[int64]Upstream // for each blocked(upstream_task): what its text refers to
+	Known    []ralph.Learning   // the learnings that this session may repeat
+	Titles   map[string]bool    // NormalTitle of the open tasks and proposals that matter here
+	Features map[string]bool    // names of existing features
+	Approved int                // suggested tasks that were auto-approved within a day
 
 	Rules Rules
 }
 
-// Upstream is what the text of a blocked(upstream_task) was found to name.
+// Upstream is what the text of a blocked(upstream_task) refers to.
 type Upstream struct {
-	Matches   []int64 // tasks it could mean
+	Matches   []int64 // tasks that it could mean
 	Completed bool    // the only match has already completed
-	Cycle     bool    // depending on the only match would close a circle
+	Cycle     bool    // depending on the only match would create a cycle
 }
 
-// Rules are the numbers of the rules that a project can set.
+// Rules are the limits that a project can configure.
 type Rules struct {
 	StuckLimit     int  // stuck sessions after which a task fails
 	VerifyFailures int  // refused claims after which a task fails
 	Attempts       int  // sessions after which a task fails
-	AutoApprove    int  // so many suggested tasks a day enter the queue at once; 0 is none
-	ReviewProtect  bool // a change of protected files waits for a person, instead of being refused
+	AutoApprove    int  // how many suggested tasks a day are auto-approved; 0 is none
+	ReviewProtect  bool // a change of protected files waits for a person instead of being refused
+	Bounces        int  // conflicts and refused merges of a task before it lands alone
 }
 
-// promptTries is how often the budget of a prompt is halved before its task fails.
+// promptTries is how often a prompt's budget is halved before its task fails.
 const promptTries = 2
 
-// A Decision is what becomes of a session and its task. It is data: stored with
-// the session, printed by `ralph session show`, and applied in one transaction.
+// Signalled returns the closing verb that the agent gave; "" also if stuck was inferred.
+func (d Decision) Signalled() ralph.Verb {
+	if d.Inferred {
+		return ""
+	}
+	return d.Closing
+}
+
+// A Decision says what becomes of a session and its task. It is plain data: stored
+// with the session, printed by `ralph session show`, and applied in one transaction.
 type Decision struct {
-	Closing  ralph.Verb // the verb that was judged; inferred stuck included; "" if none was
+	Closing  ralph.Verb // the verb that was judged, even if inferred; "" if none was
 	Inferred bool       // no closing verb was given and stuck was inferred
-	Accepted bool       // done was claimed and the claim holds
-	Verified bool       // it holds because commands passed, not for want of commands
+	Accepted bool       // the session claimed done, and the claim holds
+	Verified bool       // it holds because commands passed, not because there are none
 
 	Status         ralph.Status
 	Mover          ralph.Mover
 	StatusReason   string
-	Attempts       int // the task's counters from now on
+	Attempts       int // the task's new counters
 	StuckCount     int
 	VerifyFailures int
 	PromptTooLong  int
 	LostCount      int
 
+	Bounced   string   // why a done that holds cannot be merged yet, neither an attempt nor a failure; "" if it can
+	Conflicts []string // the conflicting files
+	Bounces   int      // the task's new counter if it bounced
+
 	Blocker string // what a person has to settle before the task is tried again; "" for nothing
 
-	Outcome string // of the session
-	Reason  string // why the session ended as it did, in one sentence
+	Outcome string // the session's
+	Reason  string // one sentence: why the session ended this way
 
-	Stagnant  bool // the session counts and left nothing behind
+	Stagnant  bool // the session counts, but changed nothing
 	Evidence  ralph.Evidence
 	Review    []string   // protected files whose change a person has to approve before the task is completed
-	Holds     []Hold     // comments that hold the task back from now on
-	DependsOn []int64    // tasks that it depends on from now on
-	Learn     []Learn    // learnings to add or to raise
+	Holds     []Hold     // comments that now hold the task back
+	DependsOn []int64    // tasks that it now depends on
+	Learn     []Learn    // learnings to add or to count again
 	Propose   []Proposal // tasks to propose
-	Announce  []int64    // blocking flags
+	Announce  []int64    // ids of the blocking flags
 }
 
-// A Hold is a question or blocker that holds the task back until it is settled.
+// A Hold is a question or blocker that holds the task back until a person settles it.
 type Hold struct {
 	Comment int64
-	Why     string // what ralph made of it, for a blocker that names no single task; "" otherwise
+	Why     string // for a blocker that names no single task: why not; else ""
 }
 
-// A Learn is a learning to store. Into is the known one that it repeats, or 0.
+// A Learn is a learning to store. Into is the known learning that it repeats, or 0.
 type Learn struct {
-	Comments  []int64 // the signals that said it, which is how often it was seen
+	Comments  []int64 // the signals that reported it
 	Into      int64
 	Text      string
 	Kind      string
 	Scope     string
 	Rationale string
 
-	Contradicts []int64 // known learnings that say the contrary; both are kept
+	Contradicts []int64 // known learnings that it contradicts; both are kept
 }
 
-// A Proposal is a task that an agent suggests.
+// A Proposal is a task suggested by an agent.
 type Proposal struct {
 	Comment     int64
 	Title       string
 	Description string
 	Feature     string
-	Status      ralph.Status // proposed, or pending where the project approves by itself
+	Status      ralph.Status // proposed, or pending if it is auto-approved
 }
 
-// Decide is the one place where the rules of docs/pipeline.md are. The order of
-// its steps is the order of the rules there.
+// Decide applies the rules of docs/pipeline.md, in the order of that page.
+// They are implemented nowhere else.
 func Decide(f Facts) Decision {
 	d := Decision{
 		Status: ralph.Pending, Mover: ralph.Verdict,
@@ -151,13 +168,14 @@ func Decide(f Facts) Decision {
 		d.Outcome = outcome(f, d, closing)
 	}
 	lost(f, &d)
+	bounced(f, &d)
 	unseen(f, &d)
 	cancelled(f, &d)
 	return d
 }
 
-// Closing is the closing signal of a session: the last of done, partial and stuck
-// (rule 1). Its payload is nil if none was given.
+// Closing returns the closing signal of a session: the last of done,
+// partial and stuck (rule 1). Its payload is nil if there is none.
 func Closing(said []Said) Said {
 	for i := len(said) - 1; i >= 0; i-- {
 		if said[i].Payload.Verb().Closes() {
@@ -167,15 +185,15 @@ func Closing(said []Said) Said {
 	return Said{}
 }
 
-// counts reports whether the session was one that the task and the agent had to
-// themselves: not cut short by ralph, by a crash or by an agent that could not work.
+// counts reports whether the session counts as an attempt: ralph did not
+// cut it short, it did not crash, and its agent could work.
 func counts(f Facts) bool {
 	return !f.Ending.AgentError() && f.Ending != ralph.Interrupted && f.Ending != ralph.Lost &&
 		!f.Void && f.Unchecked == ""
 }
 
-// verdict applies rules 1 to 4: which verb closed the session and what the task
-// comes to by it, before anything that is open is looked at.
+// verdict applies rules 1 to 4: which verb closed the session, and what
+// that means for the task, apart from open questions and blockers.
 func verdict(f Facts, d *Decision) (Payload, string) {
 	closing := Closing(f.Said).Payload
 	if f.Void || f.Unchecked != "" {
@@ -203,7 +221,7 @@ func verdict(f Facts, d *Decision) (Payload, string) {
 	return closing, ""
 }
 
-// inferred is the reason of a stuck that nobody signalled (rule 1).
+// inferred returns the reason for a stuck that nobody signalled (rule 1).
 func inferred(f Facts) string {
 	if f.Ending == ralph.TimedOut {
 		return f.EndingWhy
@@ -211,9 +229,9 @@ func inferred(f Facts) string {
 	return "session ended without closing signal"
 }
 
-// unjudged is rule 1's other half: interrupted, lost or stopped by an agent
-// error, and nothing was claimed. The task goes back and no counter moves, but
-// for a prompt that stays too long.
+// unjudged is the other half of rule 1: a session without a claim that was
+// interrupted, lost or ended by an agent error. The task goes back to the
+// queue and no counter changes, except for a prompt that stays too long.
 func unjudged(f Facts, d *Decision) string {
 	if f.Unchecked != "" && !f.Void {
 		return f.Unchecked
@@ -230,9 +248,9 @@ func unjudged(f Facts, d *Decision) string {
 		"shorten the task's description or split it", promptTries)
 }
 
-// judgeDone is rule 2: a claim, checked.
+// judgeDone is rule 2: a claim and its check.
 func judgeDone(f Facts, d *Decision, c Done) string {
-	if f.Untouched && len(f.Verify) == 0 && !f.Confirmed {
+	if f.Untouched && len(f.Verify) == 0 && !f.Confirmed && f.Conflict == "" {
 		why := "done without any change, and not confirmed: " + text.FirstLine(c.Summary)
 		if !counts(f) {
 			return why // it could not be asked
@@ -240,7 +258,11 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 		return stuckOnce(f, d, why)
 	}
 	refused := Refused(f.Verify, f.Protected, f.Evidence, f.Rules)
-	if refused == "" {
+	switch {
+	case refused == "" && f.Conflict != "":
+		d.Bounced, d.Conflicts, d.Attempts = f.Conflict, f.Conflicts, f.Task.Attempts
+		return f.Conflict
+	case refused == "":
 		return accept(f, d, c)
 	}
 	d.VerifyFailures++
@@ -252,8 +274,30 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	return why
 }
 
-// accept is what a claim that holds leads to. Where it rests on changed protected
-// files, a person has the last word.
+// bounced counts how often a task's changes have bounced. A task that
+// bounces although nothing else landed waits for a person.
+func bounced(f Facts, d *Decision) {
+	if d.Bounced == "" {
+		return
+	}
+	d.Bounces = f.Task.Bounces + 1
+	why := BouncedAlone(f.Task.Bounces, f.Rules.Bounces, d.Bounced)
+	if why != "" && !f.Moved && d.Status == ralph.Pending {
+		d.Blocker = why
+		d.Status, d.StatusReason = ralph.Blocked, WaitingReason(0, 1, 0)+"; "+d.Blocker
+	}
+}
+
+// BouncedAlone returns what a person has to settle if a task that already
+// lands alone bounces once more; "" if that is not so.
+func BouncedAlone(before, limit int, why string) string {
+	if limit <= 0 || before < limit {
+		return ""
+	}
+	return fmt.Sprintf("its change has come back %d times, at last although nothing else landed: %s", before+1, why)
+}
+
+// accept applies a claim that holds. If protected files were changed, a person has the last word.
 func accept(f Facts, d *Decision, c Done) string {
 	d.Accepted, d.Verified = true, len(f.Verify) > 0
 	d.Status, d.Outcome, d.StuckCount, d.VerifyFailures = ralph.Completed, ralph.OutcomeSuccess, 0, 0
@@ -268,6 +312,9 @@ func accept(f Facts, d *Decision, c Done) string {
 	case len(notes) > 0:
 		why += " (" + strings.Join(notes, "; ") + ")"
 	}
+	if f.Lands {
+		d.Status = ralph.Merging
+	}
 	if len(f.Protected) > 0 {
 		d.Status, d.Review = ralph.NeedsInput, f.Protected
 		why = "waits for approval of changed protected files (" + FileList(f.Protected) + "); " + why
@@ -275,7 +322,7 @@ func accept(f Facts, d *Decision, c Done) string {
 	return why + ": " + text.FirstLine(c.Summary)
 }
 
-// excused counts the tests that fail and did so before the task was begun.
+// excused counts the failing tests that also failed before the task began.
 func excused(checks []ralph.Check) (n int) {
 	for _, c := range checks {
 		n += len(c.Excused)
@@ -283,10 +330,10 @@ func excused(checks []ralph.Check) (n int) {
 	return n
 }
 
-// filesNamed is how many files a reason names.
+// filesNamed is the most files that a reason names.
 const filesNamed = 5
 
-// FileList names files, or what else has short names, and the number of those beyond some.
+// FileList lists files, or other short names, up to filesNamed, and counts the rest.
 func FileList(files []string) string {
 	if n := len(files) - filesNamed; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(files[:filesNamed], ", "), n)
@@ -305,7 +352,7 @@ func how(c ralph.Check) string {
 	return fmt.Sprintf("exits %d", c.Exit)
 }
 
-// stuckOnce is rule 4, also for what rules 1 and 3 count as stuck.
+// stuckOnce is rule 4. It also applies to what rules 1 and 3 count as stuck.
 func stuckOnce(f Facts, d *Decision, why string) string {
 	d.StuckCount++
 	if d.StuckCount >= f.Rules.StuckLimit {
@@ -315,8 +362,8 @@ func stuckOnce(f Facts, d *Decision, why string) string {
 	return why
 }
 
-// holdBack is rule 5: what was asked and what blocks holds the task back, and
-// outranks failed.
+// holdBack is rule 5: blocking questions and blockers hold the task back.
+// This takes precedence over failed.
 func holdBack(f Facts, d *Decision) {
 	questions, blockers, dependencies := f.OpenQuestions, f.OpenBlockers, f.Unfinished
 	for _, s := range f.Said {
@@ -333,7 +380,7 @@ func holdBack(f Facts, d *Decision) {
 			task, why := upstream(f, s.ID, p)
 			switch {
 			case task == 0 && why == "":
-				// It names a task that has completed meanwhile: nothing is left to wait for.
+				// It names a task that has been completed: nothing is left to wait for.
 			case task != 0:
 				d.DependsOn = append(d.DependsOn, task)
 				dependencies++
@@ -349,7 +396,7 @@ func holdBack(f Facts, d *Decision) {
 	}
 }
 
-// upstream says which task a blocker waits for, or why none can be told.
+// upstream returns the task that a blocker waits for, or why that is unclear.
 func upstream(f Facts, comment int64, b Blocked) (task int64, why string) {
 	if b.Kind != "upstream_task" {
 		return 0, "waits for something outside"
@@ -395,7 +442,7 @@ func WaitingReason(questions, blockers, dependencies int) string {
 	return "waits for " + strings.Join(parts, " and ")
 }
 
-// exhausted fails a task that would be tried again without an attempt left.
+// exhausted fails a task that would be tried again but has no attempts left.
 func exhausted(f Facts, d *Decision) {
 	if d.Status == ralph.Pending && d.Attempts >= f.Rules.Attempts {
 		d.Status = ralph.Failed
@@ -403,7 +450,7 @@ func exhausted(f Facts, d *Decision) {
 	}
 }
 
-// cancelled gives a person's word the last say.
+// cancelled lets a person's cancellation override everything else.
 func cancelled(f Facts, d *Decision) {
 	if f.CancelledBy != "" {
 		d.Status, d.Mover = ralph.Cancelled, ralph.Person
@@ -411,24 +458,24 @@ func cancelled(f Facts, d *Decision) {
 	}
 }
 
-// outcome sums a session up whose done was not accepted.
+// outcome sums up a session whose done was not accepted.
 func outcome(f Facts, d Decision, closing Payload) string {
 	if f.Ending == ralph.TimedOut {
 		return ralph.OutcomeTimeout
 	}
-	if _, ok := closing.(Partial); ok && d.StuckCount == 0 {
+	if _, ok := closing.(Partial); ok && (d.StuckCount == 0 || len(d.Holds) > 0) { // asking was all it could do
 		return ralph.OutcomeSuccess
 	}
 	return ralph.OutcomeFailure
 }
 
-// stagnant reports whether the session counts as one that left nothing behind:
-// an agent that could not work is not idle, and a verified done is work.
+// stagnant reports whether the session counts, but changed nothing. An agent
+// that could not work does not count, and a verified done is not stagnant.
 func stagnant(f Facts, d Decision) bool {
 	return counts(f) && !f.Changed && !d.Verified && !taughtNew(d.Learn)
 }
 
-// announcements is rule 7's last part: blocking flags are told to people at once.
+// announcements is the last part of rule 7: people are told of blocking flags at once.
 func announcements(f Facts) []int64 {
 	var ids []int64
 	for _, s := range f.Said {
@@ -439,8 +486,8 @@ func announcements(f Facts) []int64 {
 	return ids
 }
 
-// proposals is rule 9: new tasks, unless an open one has that title already. They
-// wait for a person, but for those that the project lets in by itself.
+// proposals is rule 9: new tasks, unless an open task has the same title.
+// They wait for a person, except those that are auto-approved.
 func proposals(f Facts) []Proposal {
 	taken := map[string]bool{}
 	room := f.Rules.AutoApprove - f.Approved
@@ -481,17 +528,17 @@ func proposal(f Facts, comment int64, title string, p Suggest) Proposal {
 	return q
 }
 
-// titleLimit keeps proposed titles to what fits a line of `ralph task list`.
+// titleLimit cuts proposed titles to a line of `ralph task list`.
 const titleLimit = 120
 
-// ProposedTitle makes a title of what an agent proposes: its first line, cut, without
-// control characters.
+// ProposedTitle returns the title of a suggested task: its first line,
+// cut, without control characters.
 func ProposedTitle(p Suggest) string {
 	return text.Short(text.FirstLine(p.What), titleLimit)
 }
 
-// NormalTitle is what two titles are compared by: letters and digits in lower
-// case, and the signs that tell C from C++ and P=NP from P≠NP.
+// NormalTitle returns the form in which titles are compared: letters and
+// digits in lower case, and the signs that tell C from C++ and P=NP from P≠NP.
 func NormalTitle(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Sm, r) && r != '#'

@@ -20,7 +20,7 @@ var (
 	lesson  = signals.Learned{Text: "the cache lives in /var", Kind: "discovery", Scope: "project"}
 )
 
-var rules = signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}
+var rules = signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10, Bounces: 2}
 
 func say(payloads ...signals.Payload) []signals.Said {
 	var said []signals.Said
@@ -56,10 +56,29 @@ func TestDecide(t *testing.T) {
 			Ending: ralph.Finished, Said: say(done), Verify: red,
 			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true},
 		}, ralph.Pending, 0},
+		{"done that conflicts with what has landed bounces", signals.Facts{Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Lands: true}, ralph.Pending, 0},
+		{"the third conflict, with which it landed alone, waits for a person", signals.Facts{
+			Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved",
+		}, ralph.Blocked, 0},
+		{"it does not where something landed meanwhile", signals.Facts{
+			Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Moved: true,
+		}, ralph.Pending, 0},
+		{"nor where a task never lands alone", signals.Facts{
+			Task: ralph.Task{Bounces: 9}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Rules: signals.Rules{Bounces: -rules.Bounces},
+		}, ralph.Pending, 0},
+		{"a red verification is refused, whatever conflicts", signals.Facts{
+			Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red, Conflict: "main has moved",
+		}, ralph.Failed, 0},
 		{"done is refused when the verification fails", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Pending, 0},
 		{"the third refused done fails the task", signals.Facts{Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Failed, 0},
 		{"a done of a lost session is judged", signals.Facts{Ending: ralph.Lost, Said: say(done), Verify: green}, ralph.Completed, 0},
 		{"a done of a timed out session is judged", signals.Facts{Ending: ralph.TimedOut, Said: say(done), Verify: green}, ralph.Completed, 0},
+		{"a done that is accepted is merged first, where it has to be", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Lands: true}, ralph.Merging, 0},
+		{"a done that has to be merged waits for approval before", signals.Facts{
+			Ending: ralph.Finished, Said: say(done), Verify: green, Lands: true,
+			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true},
+		}, ralph.NeedsInput, 0},
+		{"a done that is refused is not merged", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red, Lands: true}, ralph.Pending, 0},
 		{"a void done counts for nothing", signals.Facts{Ending: ralph.Interrupted, Said: say(done), Void: true}, ralph.Pending, 0},
 		{"the last closing verb wins", signals.Facts{Ending: ralph.Finished, Said: say(stuck, done)}, ralph.Completed, 0},
 		{"a stuck after a done wins too", signals.Facts{Ending: ralph.Finished, Said: say(done, stuck)}, ralph.Pending, 1},
@@ -105,8 +124,9 @@ func TestDecide(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			review := tt.facts.Rules.ReviewProtect
+			alone := tt.facts.Rules.Bounces + rules.Bounces
 			tt.facts.Rules = rules
-			tt.facts.Rules.ReviewProtect = review
+			tt.facts.Rules.ReviewProtect, tt.facts.Rules.Bounces = review, alone
 			d := signals.Decide(tt.facts)
 			if d.Status != tt.status || d.StuckCount != tt.stuck {
 				t.Errorf("got %s with stuck count %d, want %s with %d (%s)", d.Status, d.StuckCount, tt.status, tt.stuck, d.StatusReason)
@@ -115,8 +135,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestEveryDecision walks all sessions of up to three signals with every ending,
-// counter and check, and holds what is true of every decision.
+// TestEveryDecision runs through all sessions of up to three signals with every
+// ending, counter and check, and checks what must hold for every decision.
 func TestEveryDecision(t *testing.T) {
 	payloads := []signals.Payload{done, partial, stuck, ask, mention, outside, up, lesson}
 	var sessions [][]signals.Payload
@@ -141,6 +161,9 @@ func TestEveryDecision(t *testing.T) {
 							Ending: ending, Said: say(s...), Changed: counter%2 == 0, Verify: check, Rules: rules,
 							Untouched: flags&1 != 0, Confirmed: flags&1 != 0 && counter > 1,
 							Task: ralph.Task{ID: 1, Status: ralph.InProgress, StuckCount: min(counter, 2), VerifyFailures: min(counter, 2), Attempts: counter * 3},
+						}
+						if counter == 3 {
+							f.Conflict = "main has moved"
 						}
 						if f.Rules.ReviewProtect = flags&4 != 0; flags&2 != 0 {
 							f.Protected = []string{"ci.sh"}
@@ -168,6 +191,8 @@ func hold(t *testing.T, f signals.Facts, d signals.Decision) {
 	}{
 		{!ralph.CanMove(ralph.InProgress, d.Status, d.Mover), "the status is a move that the table does not have"},
 		{d.Accepted != (d.Status == ralph.Completed || len(d.Review) > 0), "completed without an accepted claim, or the reverse"},
+		{d.Bounced != "" && (d.Attempts != f.Task.Attempts || d.VerifyFailures != f.Task.VerifyFailures || !claimed), "a bounce that counts"},
+		{d.Accepted && f.Conflict != "", "accepted with a conflict"},
 		{d.Accepted && (!claimed || red), "accepted without a claim that holds"},
 		{d.Accepted && f.Untouched && !f.Confirmed && f.Verify == nil, "accepted without a change, a check or a confirmation"},
 		{d.Status == ralph.Completed && len(f.Protected) > 0, "completed with changed protected files that nobody approved"},
@@ -225,6 +250,25 @@ func TestNearTellsRepetitionFromContradiction(t *testing.T) {
 	} {
 		if got := signals.Near(tt.a, tt.b); got != tt.want {
 			t.Errorf("Near(%q, %q) = %t, want %t", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+// TestAskingIsNoFailure: a session that had to ask before it could change
+// anything did what it could, and so did one that named a blocker.
+func TestAskingIsNoFailure(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		said []signals.Said
+		want string
+	}{
+		{"asked", say(ask, partial), ralph.OutcomeSuccess},
+		{"named what is in the way", say(signals.Blocked{On: "a key", Kind: "external"}, partial), ralph.OutcomeSuccess},
+		{"asked in passing", say(mention, partial), ralph.OutcomeFailure},
+		{"asked, and got stuck", say(ask, stuck), ralph.OutcomeFailure},
+	} {
+		if got := signals.Decide(signals.Facts{Rules: signals.Rules{StuckLimit: 3, Attempts: 10}, Ending: ralph.Finished, Said: tt.said}).Outcome; got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }

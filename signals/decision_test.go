@@ -11,8 +11,8 @@ import (
 	"ralph/signals"
 )
 
-// TestDecisionsInFull compares all that is decided, to the last word: TestDecide has
-// the rules, one a row, and this one what else they do.
+// TestDecisionsInFull compares whole decisions, to the last word. TestDecide
+// covers the rules, one per row; this test covers their side effects.
 func TestDecisionsInFull(t *testing.T) {
 	red := ralph.Check{Command: "\n  make test  \nand more", Exit: 1}
 	green := ralph.Check{Command: "make lint", Passed: true}
@@ -29,7 +29,7 @@ func TestDecisionsInFull(t *testing.T) {
 	tests := []struct {
 		name  string
 		facts signals.Facts
-		want  signals.Decision // less Mover where it is the verdict, and Reason where it is StatusReason
+		want  signals.Decision // without Mover if it is the verdict, and without Reason if it is StatusReason
 	}{
 		// Rule 2.
 		{
@@ -167,6 +167,26 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", OpenQuestions: 1},
 			signals.Decision{
 				Status: ralph.NeedsInput, StatusReason: "waits for an answer; lost: it is gone", Reason: "lost: it is gone", LostCount: 5, Outcome: ralph.OutcomeFailure,
+			},
+		},
+		{
+			"done that conflicts with what has landed",
+			signals.Facts{
+				Task: ralph.Task{Attempts: 2, Bounces: 1}, Ending: ralph.Finished, Said: say(done), Changed: true,
+				Conflict: "main has moved", Conflicts: []string{"a.go"},
+			},
+			signals.Decision{
+				Closing: ralph.VerbDone, Status: ralph.Pending, StatusReason: "main has moved", Attempts: 2, Outcome: ralph.OutcomeFailure,
+				Bounced: "main has moved", Conflicts: []string{"a.go"}, Bounces: 2,
+			},
+		},
+		{
+			"done that conflicts although nothing else landed",
+			signals.Facts{Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Conflict: "main has moved"},
+			signals.Decision{
+				Closing: ralph.VerbDone, Status: ralph.Blocked, Reason: "main has moved", Outcome: ralph.OutcomeFailure, Bounced: "main has moved", Bounces: 3,
+				StatusReason: "waits for a blocker to be resolved; its change has come back 3 times, at last although nothing else landed: main has moved",
+				Blocker:      "its change has come back 3 times, at last although nothing else landed: main has moved",
 			},
 		},
 		{
@@ -416,8 +436,8 @@ func TestDecisionsInFull(t *testing.T) {
 	}
 }
 
-// TestOnlySessionsWithTheTaskToThemselvesAreAttempts: whatever an ending is, it moves
-// all counters or none.
+// TestOnlySessionsWithTheTaskToThemselvesAreAttempts: any ending changes
+// either all counters or none.
 func TestOnlySessionsWithTheTaskToThemselvesAreAttempts(t *testing.T) {
 	for _, ending := range ralph.Endings {
 		want := 5
@@ -504,8 +524,8 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestLearningsAreMerged is rule 8, but for how near two texts are, which
-// TestMergingIsMeasured has.
+// TestLearningsAreMerged covers rule 8, except for how similar two texts
+// are: see TestMergingIsMeasured.
 func TestLearningsAreMerged(t *testing.T) {
 	learned := func(text, scope, rationale string) signals.Learned {
 		return signals.Learned{Text: text, Kind: "decision", Scope: scope, Rationale: rationale}
@@ -573,5 +593,14 @@ func TestLearningsAreMerged(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestTheVerbThatWasGiven: an inferred verb was not given.
+func TestTheVerbThatWasGiven(t *testing.T) {
+	for inferred, want := range map[bool]ralph.Verb{false: ralph.VerbStuck, true: ""} {
+		if got := (signals.Decision{Closing: ralph.VerbStuck, Inferred: inferred}).Signalled(); got != want {
+			t.Errorf("inferred %t: %q", inferred, got)
+		}
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"ralph"
 )
 
-// Differences says in which ways one decision on a session leads elsewhere than
-// another, "status: pending, now failed"; nothing if they come to the same.
-// Sentences for people are not compared.
+// Differences lists how two decisions on a session differ in effect, such
+// as "status: pending, now failed". Sentences for people are not compared.
 func Differences(then, now Decision) []string {
 	var out []string
 	differ := func(what string, a, b any) {
@@ -27,6 +26,7 @@ func Differences(then, now Decision) []string {
 	differ("refused claims", then.VerifyFailures, now.VerifyFailures)
 	differ("prompts too long", then.PromptTooLong, now.PromptTooLong)
 	differ("waits for a person", then.Blocker, now.Blocker)
+	differ("came back", then.Bounced != "", now.Bounced != "")
 	differ("outcome", then.Outcome, now.Outcome)
 	differ("stagnant", then.Stagnant, now.Stagnant)
 	differ("files to approve", then.Review, now.Review)
@@ -38,7 +38,7 @@ func Differences(then, now Decision) []string {
 	return out
 }
 
-// said makes an absent value readable.
+// said shows an absent value as "none".
 func said(v string) string {
 	if v == "" || v == "[]" {
 		return "none"
@@ -54,8 +54,8 @@ func comments(holds []Hold) []int64 {
 	return ids
 }
 
-// taught names new learnings by the comment that said them, and repetitions by
-// what they repeat. Their texts grow with later sessions.
+// taught names new learnings by their comment, and repetitions by what
+// they repeat. Texts are left out, as they grow with later sessions.
 func taught(learn []Learn) []string {
 	var out []string
 	for _, l := range learn {

@@ -2,7 +2,7 @@ package signals
 
 import "ralph"
 
-// Docs are what an agent is told of each field.
+// Docs has the descriptions of the fields that agents read.
 var Docs = map[ralph.Verb]map[string]string{
 	ralph.VerbDone: {
 		"summary": "What was accomplished. Include key decisions and outcomes.",

@@ -9,10 +9,9 @@ import (
 	"ralph"
 )
 
-// Drives are the files among those that a session changed which a command of the
-// verification runs or reads by itself: those that it names, and those that its
-// programs are known to look for. What a task's own command names is most often what
-// the task is about, and counts if it looks like a check.
+// Drives returns the changed files that a verification command itself runs or reads: those
+// that it names, and those that its programs are known to look for. A file named by a task's
+// own command is usually the subject of the task, and counts only if it looks like a check.
 func Drives(shared, own, changed []string) []ralph.Touch {
 	var list []ralph.Touch
 	for _, c := range slices.Concat(shared, own) {
@@ -28,7 +27,7 @@ func Drives(shared, own, changed []string) []ralph.Touch {
 	return list
 }
 
-// isCheck tells a file by whose name something is checked.
+// isCheck reports whether a file's name suggests that it is a check.
 func isCheck(file string) bool {
 	words := strings.FieldsFunc(strings.ToLower(file), func(r rune) bool { return !unicode.IsLetter(r) })
 	return slices.ContainsFunc(words, func(w string) bool {
@@ -38,12 +37,11 @@ func isCheck(file string) bool {
 	})
 }
 
-// anywhere begins the pattern of a file that counts in every folder.
+// anywhere is the pattern prefix for a file that counts in every folder.
 const anywhere = "**/"
 
-// drivers are the files by which programs know what to do, as patterns of names in
-// the folder in which they are run. What work itself changes all the time, such as
-// go.mod, is not among them.
+// drivers maps programs to the files that configure them, as patterns relative to the folder
+// they run in. Files that ordinary work changes all the time, such as go.mod, are left out.
 var drivers = map[string][]string{
 	"make":           {"Makefile", "makefile", "GNUmakefile", "**/*.mk"},
 	"just":           {"justfile", "Justfile", ".justfile"},
@@ -80,14 +78,14 @@ var drivers = map[string][]string{
 	"docker-compose": {"docker-compose.y*ml", "compose.y*ml"},
 }
 
-// sameAs are other names of the programs of drivers.
+// sameAs maps other names of programs to their keys in drivers.
 var sameAs = map[string]string{
 	"gmake": "make", "bmake": "make",
 	"pnpm": "npm", "yarn": "npm", "bun": "npm", "npx": "npm", "bunx": "npm", "pnpx": "npm",
 	"py.test": "pytest", "gradlew": "gradle", "mvnw": "mvn", "ctest": "cmake", "bundle": "rake", "bazelisk": "bazel",
 }
 
-// prefixes are programs that run the one that is named after them.
+// prefixes are programs that run the program named after them.
 var prefixes = []string{
 	"sh", "bash", "dash", "zsh",
 	"env", "time", "timeout", "nice", "nohup", "exec", "command", "sudo", "xargs", "xvfb-run",
@@ -96,15 +94,15 @@ var prefixes = []string{
 	"npx", "pnpx", "bunx", "bundle", "run", "node", "ruby",
 }
 
-// examiners look at files, which is what a check does of what was made, and are not
-// driven by them.
+// examiners are programs that inspect files, as a check of results does, and are not
+// configured by them.
 var examiners = []string{
 	"test", "[", "[[", "grep", "egrep", "fgrep", "rg", "ls", "stat", "wc", "file", "find",
 	"echo", "printf", "cat", "head", "tail", "jq", "git",
 }
 
-// readBy are patterns of the files that a command names, and of those that its programs
-// look for, from the project's root.
+// readBy returns patterns, relative to the project's root, for the files
+// that a command names and for those that its programs look for.
 func readBy(command string) (named, known []string) {
 	dir := ""
 	for _, segment := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|()\n`", r) }) {
@@ -144,8 +142,8 @@ func readBy(command string) (named, known []string) {
 	return named, known
 }
 
-// isProgram tells a word that can be the program of a command from those before it:
-// options, numbers, settings, and programs that run it.
+// isProgram reports whether a word can be a command's program, rather than something
+// before it: an option, a number, a variable, or a program that runs another one.
 func isProgram(word string) bool {
 	if slices.Contains(prefixes, path.Base(word)) {
 		return false
@@ -153,7 +151,7 @@ func isProgram(word string) bool {
 	return unicode.IsLetter(rune(word[0])) && strings.ToUpper(word) != word || strings.ContainsAny(word[:1], "./[")
 }
 
-// literal makes a path a pattern of itself.
+// literal escapes a path for use as a pattern.
 func literal(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }

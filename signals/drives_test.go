@@ -9,7 +9,7 @@ import (
 
 func TestDrives(t *testing.T) {
 	for _, tt := range []struct {
-		command, changed string // files, by spaces
+		command, changed string // files, separated by spaces
 		want             string
 	}{
 		{"sh tests/check.sh", "tests/check.sh main.c", "tests/check.sh"},
@@ -49,8 +49,8 @@ func TestDrives(t *testing.T) {
 	}
 }
 
-// TestDrivesOfATask: what its own command runs is what the task is about, unless it
-// looks like a check.
+// TestDrivesOfATask: a file named by the task's own command is the subject
+// of the task, unless it looks like a check.
 func TestDrivesOfATask(t *testing.T) {
 	got := signals.Drives(nil, []string{"sh temp.sh 1 | sh tests/same.sh; make all"}, []string{"temp.sh", "tests/same.sh", "Makefile"})
 	if len(got) != 2 || got[0].File != "tests/same.sh" || got[1].File != "Makefile" {

@@ -9,8 +9,8 @@ import (
 	"ralph/internal/text"
 )
 
-// Refused says in one line what a done is refused for: its checks, the protected
-// files that were changed, and what else was seen; "" if it holds (pipeline rule 2).
+// Refused says in one line why a done is refused: failed checks, changed
+// protected files, and other evidence; "" if it is not (pipeline rule 2).
 func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules) string {
 	var failed []string
 	for _, check := range checks {
@@ -24,12 +24,16 @@ func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules
 	return strings.Join(append(failed, Problems(e)...), ", ")
 }
 
-// Problems say what else a done is refused for, each in a sentence that says how to
-// mend it. Where a person decides they are only named.
+// Problems returns the evidence for which a done is refused, one sentence each,
+// which says how to fix it. Evidence that is for people to judge is left out.
 func Problems(e ralph.Evidence) []string {
 	var list []string
 	for _, t := range e.Rewritten[:min(len(e.Rewritten), filesNamed)] {
 		list = append(list, fmt.Sprintf("%s is protected and was changed while `%s` ran", t.File, text.FirstLine(t.Command)))
+	}
+	if n := len(e.Within); n > 0 {
+		list = append(list, fmt.Sprintf("%s, so that nobody else could have what lands: push %s there, or have the files "+
+			"be the project's own", strings.Join(e.Within, ", "), one(n, "that commit", "those commits")))
 	}
 	s := e.Standing
 	began := orDetached(s.Began)
@@ -53,7 +57,7 @@ func Problems(e ralph.Evidence) []string {
 		text := fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",
 			strings.Join(s.Secrets, ", "), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
 			one(n, "was", "were"), one(n, "it", "them"))
-		// Who undoes it has to know of all that the same commits took.
+		// Whoever undoes the commits has to know what else they took.
 		if other := notIn(s.Taken, s.Secrets); len(other) > 0 {
 			text += " (with what a person had not committed either: " + strings.Join(other, ", ") + ")"
 		}
@@ -62,12 +66,12 @@ func Problems(e ralph.Evidence) []string {
 	return list
 }
 
-// notIn are those of list that are not in the other.
+// notIn returns the elements of list that other lacks.
 func notIn(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }
 
-// commitsNamed is how many commits a reason names.
+// commitsNamed is the most commits that a reason names.
 const commitsNamed = 3
 
 func commitList(commits []ralph.Commit) string {
@@ -88,7 +92,7 @@ func orDetached(branch string) string {
 	return branch
 }
 
-// one is the first for one, and the other for many.
+// one returns single if n is 1, else many.
 func one(n int, single, many string) string {
 	if n == 1 {
 		return single
@@ -96,8 +100,8 @@ func one(n int, single, many string) string {
 	return many
 }
 
-// notes are what stands in the brackets of an accepted done: which state it is that
-// was checked, and what people should know of it.
+// notes returns the remarks in brackets after an accepted done: which
+// state was checked, and what people should know about it.
 func notes(f Facts) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -146,7 +150,7 @@ func notes(f Facts) []string {
 	return list
 }
 
-// commandWidth is how much of a command a reason has.
+// commandWidth is how much of a command a reason quotes.
 const commandWidth = 60
 
 func commandList(commands []string) string {
@@ -157,7 +161,7 @@ func commandList(commands []string) string {
 	return FileList(short)
 }
 
-// drives names the files that the check itself runs or reads, a command at a time.
+// drives names the changed files that the check itself runs or reads, per command.
 func drives(touches []ralph.Touch) []string {
 	var list, commands []string
 	for _, t := range touches {

@@ -8,7 +8,7 @@ import (
 	"ralph/signals"
 )
 
-// TestVerdictOfADone: what people read of a done, by what was seen when it was checked.
+// TestVerdictOfADone checks what people read about a done, depending on the evidence.
 func TestVerdictOfADone(t *testing.T) {
 	green := []ralph.Check{{Command: "make test", Passed: true}}
 	here := ralph.Standing{Git: true, Branch: "main", Commit: "1f3c9abdef", Began: "main"}
@@ -120,6 +120,10 @@ func TestVerdictOfADone(t *testing.T) {
 				e.Rewritten = []ralph.Touch{{File: "tests/check.sh", Command: "sh build.sh"}}
 			}),
 		}, "done was refused: tests/check.sh is protected and was changed while `sh build.sh` ran"},
+		{"commits of repositories within that nobody else could get", signals.Facts{
+			Verify: green, Evidence: with(func(e *ralph.Evidence) { e.Within = []string{"sub is at aaa", "lib is at bbb"} }),
+		}, "done was refused: sub is at aaa, lib is at bbb, so that nobody else could have what lands: push those commits there, " +
+			"or have the files be the project's own"},
 		{"red and on another branch", signals.Facts{
 			Verify:   []ralph.Check{{Command: "make test", Exit: 2}},
 			Evidence: with(func(e *ralph.Evidence) { e.Branch, e.Switched = "x", true }),

@@ -9,14 +9,14 @@ import (
 	"ralph/signals"
 )
 
-// TestTheExamplesOfTheDesign: what the design gives as a call's input is accepted,
-// and what it gives as a body is made of it, to the letter.
+// TestTheExamplesOfTheDesign checks that the design's example inputs are
+// accepted, and yield exactly its example bodies.
 func TestTheExamplesOfTheDesign(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		verb ralph.Verb
 		raw  string
-		body string // "" where the design shows the input alone
+		body string // "" if the design shows only the input
 	}{
 		{"done", "done", `{"summary": "Implemented lobby WebSocket channel with join/leave/chat/game_starting broadcasts. Fixed Phoenix 1.7.18 API change. Tests passing."}`, ""},
 		{
@@ -76,14 +76,14 @@ func TestTheExamplesOfTheDesign(t *testing.T) {
 	}
 }
 
-// TestTheHardestSessionsOfTheDesign: the four situations by which the verbs were
-// stress-tested, as an agent would report them, and what becomes of the task.
+// TestTheHardestSessionsOfTheDesign plays the four situations that the
+// verbs were stress-tested with, as an agent would report them.
 func TestTheHardestSessionsOfTheDesign(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		facts  signals.Facts
 		status ralph.Status
-		reason string // part of why
+		reason string // a part of the reason
 		check  func(d signals.Decision) string
 	}{
 		{"a half-finished permission migration: two models side by side, and nobody says which one is to stay", signals.Facts{

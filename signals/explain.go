@@ -8,14 +8,14 @@ import (
 	"ralph/internal/text"
 )
 
-// A Step is what one rule of docs/pipeline.md had to say about a session.
+// A Step says how one rule of docs/pipeline.md applied to a session.
 type Step struct {
 	Rule string `json:"rule"` // "1" to "9", or "stagnation", "attempts", "lost", "result"
 	Text string `json:"text"`
 }
 
-// Explain says in the order of the rules how the facts led to the decision. It
-// decides nothing: everything in it is read from the two.
+// Explain says, in the order of the rules, how the facts led to the
+// decision. It decides nothing itself.
 func Explain(f Facts, d Decision) []Step {
 	e := explanation{f: f, d: d}
 	e.closing()
@@ -52,7 +52,7 @@ func (e *explanation) step(rule, format string, args ...any) {
 	e.steps = append(e.steps, Step{Rule: rule, Text: fmt.Sprintf(format, args...)})
 }
 
-// closing is rule 1.
+// closing explains rule 1.
 func (e *explanation) closing() {
 	e.step("1", "the session ended as %s%s", e.f.Ending, because(e.f.EndingWhy))
 	var verbs []string
@@ -76,7 +76,7 @@ func (e *explanation) closing() {
 	}
 }
 
-// because appends a reason that may be missing.
+// because appends a reason, if there is one.
 func because(why string) string {
 	if why == "" {
 		return ""
@@ -84,7 +84,7 @@ func because(why string) string {
 	return ": " + text.FirstLine(why)
 }
 
-// claim is rule 2.
+// claim explains rule 2.
 func (e *explanation) claim() {
 	if e.d.Closing != ralph.VerbDone {
 		return
@@ -120,13 +120,16 @@ func (e *explanation) claim() {
 		e.step("2", "the claim holds if a person approves the protected files")
 	case e.d.Accepted:
 		e.step("2", "the claim is accepted")
+	case e.d.Bounced != "":
+		e.step("2", "the claim cannot be merged, which is no attempt and no failure: %s; its changes have come back %s",
+			e.d.Bounced, text.Count(e.d.Bounces, "time"))
 	default:
 		e.step("2", "the claim is not accepted; refused %d times so far, %d are the limit",
 			e.d.VerifyFailures, e.f.Rules.VerifyFailures)
 	}
 }
 
-// counters are rules 3 and 4.
+// counters explains rules 3 and 4.
 func (e *explanation) counters() {
 	was, is, limit := e.f.Task.StuckCount, e.d.StuckCount, e.f.Rules.StuckLimit
 	rule := "4"
@@ -145,7 +148,7 @@ func (e *explanation) counters() {
 	}
 }
 
-// waiting is rules 5 and 6.
+// waiting explains rules 5 and 6.
 func (e *explanation) waiting() {
 	held := map[int64]string{}
 	for _, h := range e.d.Holds {
@@ -186,7 +189,7 @@ func (e *explanation) waiting() {
 	}
 }
 
-// flags are rule 7.
+// flags explains rule 7.
 func (e *explanation) flags() {
 	where := map[string]string{
 		"info":     "goes into the task's next prompt",
@@ -200,7 +203,7 @@ func (e *explanation) flags() {
 	}
 }
 
-// learnings are rule 8.
+// learnings explains rule 8.
 func (e *explanation) learnings() {
 	for _, l := range e.d.Learn {
 		if l.Into == 0 {
@@ -218,7 +221,7 @@ func (e *explanation) learnings() {
 	}
 }
 
-// proposals are rule 9.
+// proposals explains rule 9.
 func (e *explanation) proposals() {
 	proposed := map[int64]Proposal{}
 	for _, p := range e.d.Propose {

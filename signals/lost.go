@@ -8,36 +8,35 @@ import (
 	"ralph"
 )
 
-// LostLimit is how many sessions of a task are lost in a row before it waits for a
-// person.
+// LostLimit is the number of lost sessions in a row after which a task waits for a person.
 const LostLimit = 5
 
-// The time for which a task is left alone after lost sessions.
+// The delays before a retry after lost sessions.
 const (
 	lostWait    = time.Second
 	longestWait = 10 * time.Minute
 )
 
-// LostWait is how long a task is left alone after so many lost sessions in a row.
+// LostWait returns the delay before a retry after so many lost sessions in a row.
 func LostWait(lost int) time.Duration {
 	switch {
 	case lost <= 0:
 		return 0
-	case lost > 10: // 2^10 s is more than the longest
+	case lost > 10: // 2^10 s exceeds longestWait
 		return longestWait
 	}
 	return min(lostWait<<(lost-1), longestWait)
 }
 
-// Lost reports whether a session came to nothing that counts elsewhere: its agent
-// died, or its done could not be checked although nobody stopped that. Whom ralph or
-// a person stopped, and whom the service refused, did not die.
+// Lost reports whether a session was lost: its agent died, or its done could
+// not be checked although nobody stopped the check. Sessions that ralph or a
+// person stopped, or that the agent's service refused, are not lost.
 func Lost(f Facts, accepted bool) bool {
 	return !accepted && f.CancelledBy == "" && (f.Ending == ralph.Lost || f.Unchecked != "" && !f.Void)
 }
 
-// lost counts the lost sessions of a task in a row. An interruption, and an agent
-// that could not work, say nothing of the next session.
+// lost counts the lost sessions of a task in a row. An interruption, or an
+// agent that could not work, says nothing about the next session.
 func lost(f Facts, d *Decision) {
 	switch {
 	case Lost(f, d.Accepted):
@@ -54,7 +53,7 @@ func lost(f Facts, d *Decision) {
 	d.Status, d.StatusReason = ralph.Blocked, WaitingReason(0, 1, 0)+"; "+d.Blocker
 }
 
-// unseen tells what could not be looked at, whatever was decided without it.
+// unseen adds what could not be determined to the reasons.
 func unseen(f Facts, d *Decision) {
 	if len(f.Unseen) == 0 {
 		return

@@ -8,9 +8,9 @@ import (
 	"ralph"
 )
 
-// learnings is rule 8: what the session learned, merged with what is known and
-// with itself. A repetition raises the count of what it repeats; one with more
-// words replaces its text.
+// learnings is rule 8: it merges the session's learnings with known ones
+// and with each other. A repetition raises the count of the learning that
+// it repeats, and replaces its text if it has more words.
 func learnings(f Facts) []Learn {
 	var out []Learn
 	for _, s := range f.Said {
@@ -35,8 +35,8 @@ func learnings(f Facts) []Learn {
 	return out
 }
 
-// merged compares a learning with what is known to the same audience: the first
-// that says the same is raised; those that say the contrary are noted.
+// merged compares a learning with the known ones for the same audience. It counts
+// for the first one that says the same; those that say the contrary are recorded.
 func merged(f Facts, l Learn) Learn {
 	known := slices.DeleteFunc(slices.Clone(f.Known), func(k ralph.Learning) bool {
 		return !sameAudience(f.Task, k, l.Scope)
@@ -49,8 +49,8 @@ func merged(f Facts, l Learn) Learn {
 	return l
 }
 
-// Against finds the first of what is known that says the same as a text; nil if
-// none does, and then the ids of those that say the contrary.
+// Against returns the first known learning that says the same as a text.
+// If there is none, it returns the ids of those that say the contrary.
 func Against(text string, known []ralph.Learning) (same *ralph.Learning, contrary []int64) {
 	said, heads := tokenise(text), map[string]bool{}
 	for w := range strings.FieldsSeq(text) {
@@ -70,17 +70,17 @@ func Against(text string, known []ralph.Learning) (same *ralph.Learning, contrar
 	return nil, contrary
 }
 
-// headLetters is how much of a word is looked at first: stems differ behind it.
+// headLetters is the number of letters compared first: stems differ after them.
 const headLetters = 4
 
-// headOf is the beginning of a word, in lower case.
+// headOf returns the first letters of a word, in lower case.
 func headOf(w string) string {
 	w = strings.TrimLeft(w, "`*_\"'([{")
 	return strings.ToLower(w[:min(len(w), headLetters)])
 }
 
-// alike reports whether a text has enough words that begin alike to be worth a
-// comparison: of thousands that are known hardly any has.
+// alike reports whether enough words of a text begin alike to make a full
+// comparison worthwhile. This rules out nearly all of thousands of known learnings.
 func alike(text string, heads map[string]bool) bool {
 	n, common := 0, 0
 	for w := range strings.FieldsSeq(text) {
@@ -92,8 +92,8 @@ func alike(text string, heads map[string]bool) bool {
 	return 3*common >= min(n, len(heads))
 }
 
-// sameAudience reports whether a known learning goes into the same prompts as
-// one of this scope that the task's session learned.
+// sameAudience reports whether a known learning goes into the same prompts
+// as one with this scope from a session of the task.
 func sameAudience(t ralph.Task, k ralph.Learning, scope string) bool {
 	if k.Scope != scope {
 		return false
@@ -107,13 +107,13 @@ func sameAudience(t ralph.Task, k ralph.Learning, scope string) bool {
 	return true
 }
 
-// taughtNew reports whether any of it was not known before; that counts as a
-// change of the session (docs/pipeline.md, "Stagnation").
+// taughtNew reports whether any learning is new. That counts as a change
+// by the session (docs/pipeline.md, "Stagnation").
 func taughtNew(ls []Learn) bool {
 	return slices.ContainsFunc(ls, func(l Learn) bool { return l.Into == 0 })
 }
 
-// fuller is the text that says more; the older one if they say as much.
+// fuller returns the text with more words, or the old one if they have the same number.
 func fuller(old, new string) string {
 	if len(words(new)) > len(words(old)) {
 		return new
@@ -121,26 +121,26 @@ func fuller(old, new string) string {
 	return old
 }
 
-// A Relation is how two texts stand to each other.
+// A Relation says how two texts relate.
 type Relation string
 
 // The relations of two texts.
 const (
 	Unrelated   Relation = ""
 	Repeats     Relation = "repeats"     // they say the same, or one says it more fully
-	Contradicts Relation = "contradicts" // the same words, but for a negation, an opposite or a number
+	Contradicts Relation = "contradicts" // the same words except for a negation, an opposite or a number
 )
 
 // Near reports whether two texts say the same in nearly the same words.
 func Near(a, b string) bool { return Compare(a, b) == Repeats }
 
-// Compare tells a repetition from a contradiction, by words alone. It is on the
-// careful side: two entries for one thing cost a line in a prompt, two things
-// merged into one cost a fact (docs/learnings.md has what it was measured to find).
+// Compare tells repetitions from contradictions by words alone. It is
+// cautious: two entries for one fact cost a line in a prompt, while two
+// facts merged into one lose a fact (docs/learnings.md has measurements).
 func Compare(a, b string) Relation { return compare(tokenise(a), tokenise(b)) }
 
-// Shares of common words from which texts count as one, or as one but for what
-// turns it around; of the pairs of neighbours; and of the shorter text within the longer.
+// The shares of common words from which texts are the same, opposite, or the same except for
+// exact names; of common pairs of neighbours; and of the shorter text's words in the longer one.
 const (
 	sameShare     = 0.7
 	oppositeShare = 0.6
@@ -150,17 +150,17 @@ const (
 	insideWords   = 4
 )
 
-// tokens are a text as it is compared.
+// tokens is a text prepared for comparison.
 type tokens struct {
-	raw    string          // in lower case
+	raw    string          // the text in lower case
 	text   string          // its words
-	order  []string        // all stems that tell something, in order
-	set    map[string]bool // those that are no negation and no opposite
-	base   map[string]bool // those of set that are not of an exact name either
-	marks  map[string]bool // words with a digit, and paths, flags and the like: exact names
+	order  []string        // all stems that carry meaning, in order
+	set    map[string]bool // those that are neither a negation nor an opposite
+	base   map[string]bool // those of set that are not part of an exact name
+	marks  map[string]bool // exact names: words with a digit, paths, flags and the like
 	fields map[string]bool // what stands between blanks
 	turned bool            // an odd number of negations
-	sides  map[int]int     // of opposites: the pair, and which of its sides the text has
+	sides  map[int]int     // opposites: by pair, the sides that the text has
 }
 
 func tokenise(text string) tokens {
@@ -211,8 +211,8 @@ func tokenise(text string) tokens {
 	return t
 }
 
-// exactName tells words of which every character counts: versions, ports, paths,
-// flags, names in code.
+// exactName reports whether every character of a word matters: versions,
+// ports, paths, flags, names in code.
 func exactName(w string) bool {
 	if w == "" {
 		return false
@@ -262,14 +262,13 @@ func compare(a, b tokens) Relation {
 	return Unrelated
 }
 
-// goesOn reports whether the longer text is the shorter one and then, after a
-// stop, more.
+// goesOn reports whether the longer text continues the shorter one after a punctuation mark.
 func goesOn(shorter, longer tokens) bool {
 	rest, ok := strings.CutPrefix(longer.raw, strings.TrimRight(shorter.raw, ".!"))
 	return ok && len(shorter.set) > 0 && rest != "" && strings.ContainsRune(",;:.", rune(rest[0]))
 }
 
-// shared is the share of words that two sets have in common, and their number.
+// shared returns the share of words that two sets have in common, and their number.
 func shared(a, b map[string]bool) (share float64, common int) {
 	for w := range a {
 		if b[w] {
@@ -279,9 +278,8 @@ func shared(a, b map[string]bool) (share float64, common int) {
 	return float64(common) / float64(max(len(a)+len(b)-common, 1)), common
 }
 
-// lacks reports whether a text says something that another one does not. Where each
-// does, one word stands in the place of another, and that is another fact however
-// long the rest is.
+// lacks reports whether b lacks something that a says. If each text lacks something of the
+// other, a word was replaced, which makes it a different fact, however long the rest is.
 func lacks(a, b tokens) bool {
 	for w := range a.base {
 		if !b.base[w] {
@@ -296,7 +294,7 @@ func lacks(a, b tokens) bool {
 	return false
 }
 
-// agreed counts the pairs of opposites of which both texts have the same side.
+// agreed counts the pairs of opposites in which both texts have the same side.
 func agreed(a, b tokens) (n int) {
 	for pair, side := range a.sides {
 		if b.sides[pair] == side {
@@ -306,7 +304,7 @@ func agreed(a, b tokens) (n int) {
 	return n
 }
 
-// opposed reports whether the texts are on different sides of a pair of opposites.
+// opposed reports whether the texts have different sides of a pair of opposites.
 func opposed(a, b tokens) bool {
 	for pair, side := range a.sides {
 		if other, ok := b.sides[pair]; ok && side != other && side != 3 && other != 3 {
@@ -316,12 +314,12 @@ func opposed(a, b tokens) bool {
 	return false
 }
 
-// How the exact names of two texts differ.
+// A difference says how the exact names of two texts differ.
 type difference int
 
 const (
 	same       difference = iota
-	oneHasMore            // what one names the other names too
+	oneHasMore            // one text names everything that the other names
 	bothDiffer            // each names something that the other does not
 )
 
@@ -343,8 +341,8 @@ func differ(a, b tokens) difference {
 	return same
 }
 
-// within reports whether the shorter text names nothing that the longer one does
-// not, and the longer one has no condition that the shorter one does not have.
+// within reports whether the longer text has all names of the shorter one,
+// and no condition that the shorter one lacks.
 func within(shorter, longer tokens) bool {
 	for m := range shorter.marks {
 		if !longer.fields[m] {
@@ -359,8 +357,8 @@ func within(shorter, longer tokens) bool {
 	return true
 }
 
-// neighbours is the share of pairs of neighbouring words that two texts have in
-// common, of the one that has fewer: "A calls B" is not "B calls A".
+// neighbours returns the share of neighbouring word pairs that two texts have in
+// common, relative to the text with fewer pairs: "A calls B" is not "B calls A".
 func neighbours(a, b []string) float64 {
 	pairs := func(list []string) map[[2]string]bool {
 		set := map[[2]string]bool{}

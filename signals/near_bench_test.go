@@ -8,8 +8,8 @@ import (
 	"ralph/signals"
 )
 
-// BenchmarkDecideWithTenThousandLearnings is settling a session that learned
-// something, where very much is known.
+// BenchmarkDecideWithTenThousandLearnings settles a session with a
+// learning in a project that knows very many.
 func BenchmarkDecideWithTenThousandLearnings(b *testing.B) {
 	f := signals.Facts{Ending: ralph.Finished, Changed: true, Said: say(lesson, lesson, done), Rules: rules}
 	for i := range 10_000 {

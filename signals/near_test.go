@@ -11,14 +11,13 @@ import (
 	"ralph/signals"
 )
 
-// TestMergingIsMeasured prints how well repetitions and contradictions are told
-// apart, on labelled pairs, and holds what it is good for: what is merged must be
-// the same, or a fact is lost.
+// TestMergingIsMeasured prints how well repetitions and contradictions are recognized, on
+// labelled pairs, and enforces minimums. Merging must be precise, as a wrong merge loses a fact.
 func TestMergingIsMeasured(t *testing.T) {
 	for _, set := range []struct {
 		file              string
-		precision, recall float64 // of merging, at least
-		conflicts         float64 // recall of contradictions, at least
+		precision, recall float64 // minimums for merging
+		conflicts         float64 // minimum recall of contradictions
 		wrong             []string
 	}{
 		{"pairs.tsv", 1, 0.85, 0.95, []string{
@@ -50,8 +49,8 @@ func TestMergingIsMeasured(t *testing.T) {
 					misjudged = append(misjudged, fmt.Sprintf("%s, taken for %s: %s / %s", part[0], found, part[1], part[2]))
 				}
 			}
-			// Each that is told wrongly is known: what takes another one for the same is
-			// read, however good the average stays.
+			// Every wrong answer is listed, so that a wrong merge is noticed however
+			// good the average is.
 			if diff := cmp.Diff(set.wrong, misjudged); diff != "" {
 				t.Errorf("other pairs than before are told wrongly:\n%s", diff)
 			}

@@ -14,9 +14,9 @@ import (
 	"ralph"
 )
 
-// Parse reads the payload of a verb, strictly: what is not known, of the wrong
-// type, missing or not accepted is a [ralph.FieldError] that names the field. An
-// optional text that is blank counts as not given.
+// Parse decodes the payload of a verb strictly. For a field that is unknown, missing,
+// of the wrong type or with a value that is not accepted, it returns a
+// [ralph.FieldError] that names the field. A blank optional text counts as not given.
 func Parse(verb ralph.Verb, raw []byte) (Payload, error) {
 	if !utf8.Valid(raw) {
 		return nil, &ralph.FieldError{Field: "arguments", Problem: "are not valid UTF-8"}
@@ -45,7 +45,7 @@ func Parse(verb ralph.Verb, raw []byte) (Payload, error) {
 	return payload, nil
 }
 
-// jsonType is what JSON calls a Go type.
+// jsonType returns JSON's name for a Go type.
 func jsonType(goType string) string {
 	switch goType {
 	case "[]string":
@@ -56,8 +56,8 @@ func jsonType(goType string) string {
 	return goType
 }
 
-// checkKeys refuses what is no object, a key that is not exactly a field's name
-// (Go's own reading ignores case), and one that comes twice or is null.
+// checkKeys refuses anything but an object, keys that are not exactly a
+// field's name (encoding/json ignores case), duplicate keys and null values.
 func checkKeys(raw []byte, p Payload) error {
 	names := fields(p)
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -94,13 +94,13 @@ func checkKeys(raw []byte, p Payload) error {
 	return nil
 }
 
-// tag is the name of a payload's field, and whether it may be left out.
+// tag returns the JSON name of a payload's field, and whether it is optional.
 func tag(f reflect.StructField) (name string, optional bool) {
 	name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name, rest == "omitempty"
 }
 
-// fields are the fields of a payload, the required ones first.
+// fields returns the names of a payload's fields, required ones first.
 func fields(p Payload) (names []string) {
 	var optional []string
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(p)) {
@@ -113,7 +113,7 @@ func fields(p Payload) (names []string) {
 	return append(names, optional...)
 }
 
-// tidy makes blank optional texts absent.
+// tidy clears blank optional texts.
 func tidy(payload reflect.Value) {
 	for _, f := range reflect.VisibleFields(payload.Type()) {
 		v := payload.FieldByIndex(f.Index)
@@ -123,10 +123,10 @@ func tidy(payload reflect.Value) {
 	}
 }
 
-// A Text is what one field of a payload says.
+// A Text is one text field of a payload.
 type Text struct{ Name, Text string }
 
-// Texts are the texts of a payload in the order of its fields.
+// Texts returns the texts of a payload in the order of its fields.
 func Texts(p Payload) (list []Text) {
 	v := reflect.ValueOf(p)
 	for _, f := range reflect.VisibleFields(v.Type()) {

@@ -12,7 +12,7 @@ import (
 	"ralph/signals"
 )
 
-// TestBodies: every verb's body with its optional parts and without.
+// TestBodies checks every verb's body, with and without its optional parts.
 func TestBodies(t *testing.T) {
 	for _, tt := range []struct {
 		verb      ralph.Verb
@@ -57,6 +57,15 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// TestTextsAreThoseOfAPayloadAlone: flags and lists are shown in other ways.
+func TestTextsAreThoseOfAPayloadAlone(t *testing.T) {
+	p, err := signals.Parse("ask", []byte(`{"question":"Empty URLs?","blocking":true,"preferred":"Reject","options":["Reject","Skip"]}`))
+	want := []signals.Text{{"Question", "Empty URLs?"}, {"Preferred", "Reject"}}
+	if diff := cmp.Diff(want, signals.Texts(p)); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 func TestParseRefusesAndNamesTheField(t *testing.T) {
 	long := `"` + strings.Repeat("a", ralph.MaxText+1) + `"`
 	for _, tt := range []struct{ verb, raw, field string }{
@@ -93,7 +102,7 @@ func TestParseRefusesAndNamesTheField(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentIsToldOfAWrongCall: the message is all that it can mend a call by.
+// TestWhatAnAgentIsToldOfAWrongCall: the message is all that an agent has to correct its call.
 func TestWhatAnAgentIsToldOfAWrongCall(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("a", n) }
 	options := func(n int, option string) string {
@@ -152,7 +161,7 @@ func TestWhatAnAgentIsToldOfAWrongCall(t *testing.T) {
 	}
 }
 
-// TestBlankOptionalTextsAreNotGiven: what an agent fills with a blank it leaves out.
+// TestBlankOptionalTextsAreNotGiven: a blank optional field counts as omitted.
 func TestBlankOptionalTextsAreNotGiven(t *testing.T) {
 	yes := true
 	for _, tt := range []struct {
@@ -172,7 +181,7 @@ func TestBlankOptionalTextsAreNotGiven(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever comes is refused or can be stored and read back the same.
+// FuzzParse: any input is refused, or can be stored and read back unchanged.
 func FuzzParse(f *testing.F) {
 	f.Add("done", []byte(`{"summary":"a"}`))
 	f.Add("ask", []byte(`{"question":"a","blocking":true,"options":["b"]}`))

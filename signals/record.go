@@ -7,9 +7,9 @@ import (
 	"ralph"
 )
 
-// A record is what is kept of Facts with a session, so that the decision can be
-// made again later. What was known of learnings is left out, for it may be
-// thousands, and so are the rules, which are those of the day.
+// A record is the part of Facts that is stored with a session, so that the
+// decision can be made again later. Known learnings are left out, as there may
+// be thousands, and so are the rules, since a replay uses the current ones.
 type record struct {
 	Task        recordedTask       `json:"task"`
 	Ending      ralph.Ending       `json:"ending"`
@@ -22,6 +22,10 @@ type record struct {
 	Protected   []string           `json:"protected,omitempty"`
 	Evidence    ralph.Evidence     `json:"evidence"`
 	Void        bool               `json:"void"`
+	Lands       bool               `json:"lands,omitempty"`
+	Conflict    string             `json:"conflict,omitempty"`
+	Conflicts   []string           `json:"conflicts,omitempty"`
+	Moved       bool               `json:"moved,omitempty"`
 	CancelledBy string             `json:"cancelled_by,omitempty"`
 	Unchecked   string             `json:"unchecked,omitempty"`
 	Unseen      []string           `json:"unseen,omitempty"`
@@ -34,7 +38,7 @@ type record struct {
 	Approved    int                `json:"approved,omitempty"`
 }
 
-// recordedTask is what decisions depend on of a task.
+// recordedTask has the fields of a task that decisions depend on.
 type recordedTask struct {
 	ID             int64  `json:"id"`
 	Feature        string `json:"feature,omitempty"`
@@ -43,6 +47,7 @@ type recordedTask struct {
 	VerifyFailures int    `json:"verify_failures"`
 	PromptTooLong  int    `json:"prompt_too_long"`
 	LostCount      int    `json:"lost_count,omitempty"`
+	Bounces        int    `json:"bounces,omitempty"`
 }
 
 type recordedSaid struct {
@@ -53,22 +58,24 @@ type recordedSaid struct {
 	Resolved bool            `json:"resolved,omitempty"`
 }
 
-// Record is the facts as they are kept with a session, as JSON: without what was
-// known of learnings, without the rules, and without the output of commands.
+// Record returns the facts as JSON for storage with a session: without
+// known learnings, rules, and the output of commands.
 func (f Facts) Record() ([]byte, error) {
 	r := record{
 		Task: recordedTask{
 			ID: f.Task.ID, Feature: f.Task.Feature, Attempts: f.Task.Attempts, StuckCount: f.Task.StuckCount,
 			VerifyFailures: f.Task.VerifyFailures, PromptTooLong: f.Task.PromptTooLong, LostCount: f.Task.LostCount,
+			Bounces: f.Task.Bounces,
 		},
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
-		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void,
+		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, Lands: f.Lands,
+		Conflict: f.Conflict, Conflicts: f.Conflicts, Moved: f.Moved,
 		CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
 		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
 		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features, Approved: f.Approved,
 	}
 	for _, c := range f.Verify {
-		c.Tail = "" // nothing depends on it, and the session has it
+		c.Tail = "" // no decision depends on it, and the session has it
 		r.Verify = append(r.Verify, c)
 	}
 	for _, s := range f.Said {
@@ -83,7 +90,7 @@ func (f Facts) Record() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// Recorded reads back what [Facts.Record] made. Known and Rules are empty.
+// Recorded parses the output of [Facts.Record]. Known and Rules are empty.
 func Recorded(text []byte) (Facts, error) {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -93,12 +100,14 @@ func Recorded(text []byte) (Facts, error) {
 		Task: ralph.Task{
 			ID: r.Task.ID, Feature: r.Task.Feature, Attempts: r.Task.Attempts, StuckCount: r.Task.StuckCount,
 			VerifyFailures: r.Task.VerifyFailures, PromptTooLong: r.Task.PromptTooLong, LostCount: r.Task.LostCount,
+			Bounces: r.Task.Bounces,
 		},
 		Ending: r.Ending, EndingWhy: r.EndingWhy, Changed: r.Changed, Untouched: r.Untouched, Confirmed: r.Confirmed,
 		Verify: r.Verify, Protected: r.Protected, Evidence: r.Evidence, Void: r.Void,
 		CancelledBy: r.CancelledBy, Unchecked: r.Unchecked, Unseen: r.Unseen,
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
-		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved,
+		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved, Lands: r.Lands,
+		Conflict: r.Conflict, Conflicts: r.Conflicts, Moved: r.Moved,
 	}
 	for _, s := range r.Said {
 		payload, err := Parse(s.Verb, s.Payload)

@@ -11,12 +11,12 @@ import (
 	"ralph/signals"
 )
 
-// full are facts of which no field is empty, so that none can be forgotten.
+// full returns facts without an empty field, so that none can be forgotten.
 func full(t *testing.T) signals.Facts {
 	t.Helper()
 	f := signals.Facts{
 		Task: ralph.Task{
-			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1, LostCount: 2,
+			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1, LostCount: 2, Bounces: 2,
 		},
 		Ending: ralph.Finished, EndingWhy: "it ended",
 		Said: []signals.Said{
@@ -29,7 +29,7 @@ func full(t *testing.T) signals.Facts {
 			{ID: 7, Payload: partial},
 			{ID: 8, Payload: done},
 		},
-		Changed: true, Untouched: true, Confirmed: true, Void: true,
+		Changed: true, Untouched: true, Confirmed: true, Void: true, Lands: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true,
 		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
 		Evidence: ralph.Evidence{
 			Standing: ralph.Standing{
@@ -38,7 +38,7 @@ func full(t *testing.T) signals.Facts {
 				Stashes: []string{"WIP"}, Taken: []string{".env", "a"}, Secrets: []string{".env"},
 			},
 			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
-			Drift: []string{"e"}, Killed: []string{"sleep"}, Uncontained: true,
+			Drift: []string{"e"}, Killed: []string{"sleep"}, Uncontained: true, Within: []string{"sub is at a commit that its remote lacks"},
 		},
 		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
@@ -64,8 +64,8 @@ func TestRecordedFactsAreTheFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Known, f.Rules = nil, signals.Rules{} // of the day, not recorded
-	f.Verify[0].Tail = ""                   // kept with the session
+	f.Known, f.Rules = nil, signals.Rules{} // the current ones, not recorded
+	f.Verify[0].Tail = ""                   // stored with the session
 	if !reflect.DeepEqual(got, f) {
 		t.Errorf("read back\n%+v\nwant\n%+v", got, f)
 	}
@@ -129,6 +129,16 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"8: new learning for the tasks without a feature: x is y",
 			"attempts: 0 before, 1 after",
 			"result: pending: done was refused: HEAD is on x, the session began on main: go back to main with your work",
+		}},
+		{"a claim that cannot be merged", signals.Facts{
+			Ending: ralph.Finished, Changed: true, Said: say(done), Conflict: "main has moved", Task: ralph.Task{Bounces: 1},
+		}, []string{
+			"1: the session ended as finished",
+			"1: closed by done (comment 1)",
+			"2: nothing is configured to check the claim",
+			"2: the claim cannot be merged, which is no attempt and no failure: main has moved; its changes have come back 2 times",
+			"attempts: 0 before, 0 after",
+			"result: pending: main has moved",
 		}},
 		{"a done that was not confirmed", signals.Facts{Ending: ralph.Finished, Untouched: true, Said: say(done)}, []string{
 			"1: the session ended as finished",
@@ -320,6 +330,7 @@ func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
 		}},
 		{"the session", func(d *signals.Decision) { d.Outcome, d.Stagnant = "success", true }, []string{"outcome: none, now success", "stagnant: false, now true"}},
 		{"what a person has to settle", func(d *signals.Decision) { d.Blocker = "x" }, []string{"waits for a person: none, now x"}},
+		{"a change that came back", func(d *signals.Decision) { d.Bounced = "x" }, []string{"came back: false, now true"}},
 		{"what it waits for", func(d *signals.Decision) { d.Review, d.DependsOn, d.Announce = []string{"a"}, []int64{7}, []int64{8} }, []string{
 			"files to approve: none, now [a]", "depends on: none, now [7]", "announced flags: none, now [8]",
 		}},

@@ -1,8 +1,8 @@
-// Package signals is what agents say and what follows from it: the payloads of
-// the verbs, and Decide, the one function that judges a session.
+// Package signals defines what agents signal and what follows from it: the
+// payloads of the verbs, and Decide, the one function that judges a session.
 //
-// It is pure: it never reads a clock, a file or a database. What it is given it
-// checks; what it returns is data that others apply. No input makes it panic.
+// It is pure: it never reads a clock, a file or a database. It checks its
+// input, and returns data for others to apply. No input makes it panic.
 package signals
 
 import (
@@ -13,16 +13,15 @@ import (
 	"ralph"
 )
 
-// A Payload is what one signal carries: one of [Done], [Partial], [Stuck],
-// [Ask], [Flag], [Learned], [Suggest] and [Blocked]. The descriptions in their
-// tags are what an agent reads of them.
+// A Payload is the content of one signal: [Done], [Partial], [Stuck], [Ask], [Flag],
+// [Learned], [Suggest] or [Blocked]. [Docs] describes their fields to agents.
 type Payload interface {
-	// Verb is the signal's verb.
+	// Verb returns the signal's verb.
 	Verb() ralph.Verb
-	// Body is the signal as Markdown for people (signals, "body text").
+	// Body returns the signal as Markdown for people (signals, "body text").
 	Body() string
-	// Check reports the first field that is missing, blank, too long, or not one of
-	// the accepted values, as a [ralph.FieldError].
+	// Check returns a [ralph.FieldError] for the first field that is missing,
+	// blank, too long, or not one of the accepted values.
 	Check() error
 }
 
@@ -39,16 +38,16 @@ var (
 	BlockedKinds = []string{"upstream_task", "external"}
 )
 
-// A Known is all that agents are told of a verb.
+// A Known is the description of a verb for agents.
 type Known struct {
-	Payload  Payload             // of this type its calls are; the fields' tags describe them
-	Tool     string              // what its tool says of itself
-	When     string              // it is the right one, as prompts say (docs, "Signals")
-	Accepted map[string][]string // values of the fields that have a fixed set
+	Payload  Payload             // the type of its calls; Docs describes the fields
+	Tool     string              // the description of its tool
+	When     string              // when to use it, as prompts say (docs, "Signals")
+	Accepted map[string][]string // the values of fields that have a fixed set
 }
 
-// Verbs are the frozen interface, the closing ones first. What is read, checked, offered
-// as tools and explained in prompts is what stands here.
+// Verbs is the frozen interface, closing verbs first. Parsing, checks,
+// tools and prompts are all based on it.
 var Verbs = []Known{
 	{
 		Payload: Done{},
@@ -118,7 +117,7 @@ var Verbs = []Known{
 	},
 }
 
-// maxOptions bounds the options of an ask; more is no question any more.
+// maxOptions is the most options of an ask.
 const maxOptions = 20
 
 // Done says that the task is complete. It is a claim, and ralph checks it.
@@ -126,7 +125,7 @@ type Done struct {
 	Summary string `json:"summary"`
 }
 
-// Partial says that there was progress and that more is to be done.
+// Partial says that there was progress and that work remains.
 type Partial struct {
 	Summary   string `json:"summary"`
 	Remaining string `json:"remaining"`
@@ -148,7 +147,7 @@ type Ask struct {
 // IsBlocking reports whether the task cannot go on without the answer.
 func (a Ask) IsBlocking() bool { return a.Blocking != nil && *a.Blocking }
 
-// Flag is a problem that was found.
+// Flag reports a problem.
 type Flag struct {
 	What     string `json:"what"`
 	Severity string `json:"severity"`
@@ -163,7 +162,7 @@ type Learned struct {
 	Scope     string `json:"scope,omitempty"`
 }
 
-// EffectiveScope is the scope, with its default.
+// EffectiveScope returns the scope, or the default if none was given.
 func (l Learned) EffectiveScope() string {
 	if l.Scope == "" {
 		return ralph.ScopeFeature
@@ -171,7 +170,7 @@ func (l Learned) EffectiveScope() string {
 	return l.Scope
 }
 
-// Suggest is something that should be done outside the task.
+// Suggest is something outside the task that should be done.
 type Suggest struct {
 	What    string `json:"what"`
 	Kind    string `json:"kind"`
@@ -179,7 +178,7 @@ type Suggest struct {
 	Feature string `json:"feature,omitempty"`
 }
 
-// Blocked is something outside the agent's control that is missing or broken.
+// Blocked reports something outside the agent's control that is missing or broken.
 type Blocked struct {
 	On     string `json:"on"`
 	Kind   string `json:"kind"`
@@ -255,7 +254,7 @@ func (b Blocked) Body() string {
 	return fmt.Sprintf("🚫 **Blocked (%s):** %s", b.Kind, b.On) + part("Detail", b.Detail)
 }
 
-// part is a paragraph of a body that is only there if the field was given.
+// part returns a paragraph of a body, or "" if the field was not given.
 func part(name, text string) string {
 	if text == "" {
 		return ""
@@ -326,7 +325,7 @@ func (b Blocked) Check() error {
 		ralph.CheckText("detail", b.Detail, false))
 }
 
-// oneOf reports a value that is not accepted.
+// oneOf returns an error if the value is not accepted.
 func oneOf(field, value string, accepted []string) error {
 	switch {
 	case slices.Contains(accepted, value):
@@ -337,7 +336,7 @@ func oneOf(field, value string, accepted []string) error {
 	return &ralph.FieldError{Field: field, Problem: "is not one of the accepted values", Accepted: accepted}
 }
 
-// first is the first error of several.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

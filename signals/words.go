@@ -8,7 +8,7 @@ import (
 	"ralph/internal/bm25"
 )
 
-// negations turn a sentence around without changing much of its words.
+// negations reverse the meaning of a sentence while changing few of its words.
 var negations = map[string]bool{
 	"no": true, "not": true, "never": true, "none": true, "without": true, "cannot": true,
 	"neither": true, "nor": true, "isnt": true, "arent": true, "dont": true, "doesnt": true, "didnt": true, "cant": true,
@@ -25,8 +25,8 @@ var negations = map[string]bool{
 	"niet": true, "geen": true, "nooit": true, "zonder": true,
 }
 
-// sameWord has the stems of words that say the same of software, each by one of
-// them, and of words that say nothing, by "".
+// sameWord maps the stems of synonyms in software to one of them, and the
+// stems of filler words to "".
 var sameWord = map[string]string{
 	"ever": "", "simpli": "", "just": "", "actual": "", "pleas": "",
 	"requir": "need", "locat": "live", "resid": "live", "store": "live", "kept": "live", "keep": "live", "execut": "run",
@@ -35,7 +35,7 @@ var sameWord = map[string]string{
 	"document": "doc", "messag": "msg", "identifi": "id",
 }
 
-// opposites are words that make two sentences contradict each other.
+// opposites are pairs of word lists that make two sentences contradict each other.
 var opposites = [][2][]string{
 	{{"always", "every", "all"}, {"never", "rarely", "seldom"}},
 	{{"enabled", "enable", "on"}, {"disabled", "disable", "off"}},
@@ -73,7 +73,7 @@ var opposites = [][2][]string{
 	{{"uppercase"}, {"lowercase"}},
 }
 
-// sideOf is which side of which pair a word is on; of several pairs, each.
+// sideOf maps a word to all of its pairs, and its side in each.
 var sideOf = func() map[string][][2]int {
 	m := map[string][][2]int{}
 	for pair, sides := range opposites {
@@ -86,7 +86,7 @@ var sideOf = func() map[string][][2]int {
 	return m
 }()
 
-// stems are the stems of a text's words, in order, those of the same meaning as one.
+// stems returns the stems of a text's words in order, with synonyms unified.
 func stems(text string) (list []string) {
 	for _, w := range bm25.Words(text) {
 		same, ok := sameWord[w]
@@ -98,8 +98,8 @@ func stems(text string) (list []string) {
 	return list
 }
 
-// words are the runs of letters and digits of a text in lower case; an
-// apostrophe within a word is left out, so that "don't" is one word.
+// words returns a text's runs of letters and digits in lower case.
+// Apostrophes are dropped, so that "don't" is one word.
 func words(s string) []string {
 	s = strings.NewReplacer("'", "", "’", "").Replace(strings.ToLower(s))
 	return strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

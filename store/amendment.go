@@ -22,13 +22,13 @@ var amendments = reads("task_amendments m", func(m *ralph.Amendment) []field {
 		{"m.decision_note", &m.Note},
 		{"m.decided_by", &m.DecidedBy},
 		{"m.decided_at", &m.DecidedAt},
-		{"m.applied_snapshot", snapshotOf{m}}, // behind the patch
+		{"m.applied_snapshot", snapshotOf{m}}, // taskSnapshot; must come after the patch, which Scan uses
 		{"m.rolled_back_at", &m.RolledBack},
 		{"m.created", &m.Created},
 	}
 })
 
-// A snapshotOf reads from the task as it was what an amendment has replaced.
+// A snapshotOf scans a stored task snapshot into the values that an amendment replaced.
 type snapshotOf struct{ *ralph.Amendment }
 
 // Scan implements sql.Scanner.
@@ -64,12 +64,12 @@ func (s taskSnapshot) task() ralph.Task {
 	}
 }
 
-// Amendment is one amendment. The error wraps [ralph.ErrNotFound] if there is none.
+// Amendment returns one amendment. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Amendment(id int64) (ralph.Amendment, error) {
 	return amendments.one(tx, fmt.Sprintf("amendment %d", id), `WHERE m.id = $1`, id)
 }
 
-// An AmendmentFilter narrows a list of amendments; the zero value is all of them.
+// An AmendmentFilter narrows a list of amendments; the zero value selects all.
 type AmendmentFilter struct {
 	Task   int64
 	Status ralph.AmendmentStatus
@@ -87,14 +87,14 @@ func (tx *Tx) Amendments(f AmendmentFilter) ([]ralph.Amendment, error) {
 	return amendments.all(tx, by.where()+" ORDER BY m.id", by.args...)
 }
 
-// Propose adds an amendment. Older proposals for the same task are superseded.
+// Propose adds an amendment. Earlier proposals for the same task become superseded.
 func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 	t, err := tx.Task(m.TaskID)
 	if err != nil {
 		return 0, err
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return 0, fmt.Errorf("TASK-%d is %s and cannot be amended: %w", t.ID, t.Status, ralph.ErrConflict)
+		return 0, ralph.Conflict("TASK-%d is %s and cannot be amended", t.ID, t.Status)
 	}
 	if err := errors.Join(m.Patch.Check(), ralph.CheckText("rationale", m.Rationale, true)); err != nil {
 		return 0, err
@@ -120,7 +120,7 @@ func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 		ralph.AmendmentMade{TaskID: m.TaskID, AmendmentID: id, PatchKeys: m.Patch.Keys()})
 }
 
-// proposedAmendment is an amendment that nobody has decided on.
+// proposedAmendment returns an undecided amendment and its task.
 func (tx *Tx) proposedAmendment(id int64) (ralph.Amendment, ralph.Task, error) {
 	m, err := tx.Amendment(id)
 	if err != nil {
@@ -133,9 +133,9 @@ func (tx *Tx) proposedAmendment(id int64) (ralph.Amendment, ralph.Task, error) {
 	return m, t, err
 }
 
-// ApproveAmendment applies an amendment: the task's row is kept, the patch applied,
-// and, if it touches the contract of a task that is worked on, the claim dropped:
-// its session is stopped, and its work kept. It reports whether that was so.
+// ApproveAmendment applies an amendment and keeps a snapshot of the task as it was. If the patch
+// changes the contract of a task in progress, its session is asked to stop, its work is kept, and
+// claimDropped is true.
 func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, err error) {
 	m, t, err := tx.proposedAmendment(id)
 	if err != nil {
@@ -165,7 +165,7 @@ func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, er
 		ralph.AmendmentApplied{TaskID: t.ID, AmendmentID: id, ClaimDropped: claimDropped})
 }
 
-// RejectAmendment refuses an amendment, for a reason that stays with it.
+// RejectAmendment rejects an amendment; the note says why and is required.
 func (tx *Tx) RejectAmendment(id int64, note, by string) error {
 	m, _, err := tx.proposedAmendment(id)
 	if err != nil {
@@ -182,9 +182,8 @@ func (tx *Tx) RejectAmendment(id int64, note, by string) error {
 	return tx.record(ralph.Event{TaskID: m.TaskID}, ralph.AmendmentRefused{TaskID: m.TaskID, AmendmentID: id})
 }
 
-// RollBack gives a task back what an approved amendment replaced. What has changed
-// in the same fields since is not overwritten: conflicts names those fields, and
-// nothing is done.
+// RollBack restores the values that an approved amendment replaced. If any of those fields has
+// changed since, it does nothing and names them in conflicts.
 func (tx *Tx) RollBack(id int64, by string) (conflicts []string, err error) {
 	m, err := tx.Amendment(id)
 	if err != nil {
@@ -214,8 +213,8 @@ func (tx *Tx) RollBack(id int64, by string) (conflicts []string, err error) {
 	return nil, err
 }
 
-// StopForContract asks the session that works on a task to stop, if a change of the task
-// has it ask for something else; see [ralph.NewContract]. It reports whether that is so.
+// StopForContract asks the session that works on a task to stop if a change of the task gives it a
+// new contract; see [ralph.NewContract]. It reports whether it did.
 func (tx *Tx) StopForContract(before, after ralph.Task, amended bool, by string) (stopped bool, err error) {
 	if before.Status != ralph.InProgress || before.ClaimedBy == "" {
 		return false, nil
@@ -227,7 +226,7 @@ func (tx *Tx) StopForContract(before, after ralph.Task, amended bool, by string)
 	return true, tx.RequestStop(s.ID, "contract", by)
 }
 
-// changedSince names the keys of a patch whose values are not those that it set.
+// changedSince names the keys of a patch whose current values differ from those that it set.
 func changedSince(set, now ralph.Patch) (keys []string) {
 	for _, k := range []struct {
 		name string
@@ -258,8 +257,7 @@ func sameContract(a, b *ralph.Contract) bool {
 	return slices.Equal(list(a.Acceptance), list(b.Acceptance)) && slices.Equal(list(a.Verify), list(b.Verify))
 }
 
-// AmendedSince are the amendments of a task that were approved after a moment,
-// oldest first.
+// AmendedSince lists a task's amendments that were approved since a moment, oldest first.
 func (tx *Tx) AmendedSince(task int64, since ralph.Time) ([]ralph.Amendment, error) {
 	return amendments.all(tx, `
 		WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2

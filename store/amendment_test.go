@@ -106,8 +106,8 @@ func TestHistoryOfAmendmentsIsReadOnly(t *testing.T) {
 	})
 }
 
-// New information returns the stuck count to 0 (pipeline rule 5, decision 8); what
-// agents say among themselves does not.
+// New information resets the stuck count (pipeline rule 5, decision 8); comments among agents do
+// not.
 func TestWhatPeopleSayIsNewInformation(t *testing.T) {
 	title := "B"
 	propose := func(tx *store.Tx) (int64, error) {

@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// So many suggested tasks a day enter the queue at once, over all sessions: the
-// others wait for a person. What people add does not count.
+// A limited number of suggested tasks per day enters the queue at once, over all sessions; the
+// others wait for a person. Tasks added by people do not count.
 func TestSuggestedTasksThatEnterTheQueueOfADay(t *testing.T) {
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return now }})
@@ -48,7 +48,7 @@ func TestSuggestedTasksThatEnterTheQueueOfADay(t *testing.T) {
 			return err
 		})
 		for n := range tt.suggests {
-			if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Suggest{What: fmt.Sprintf("more %d-%d", i, n), Kind: "new_task", Why: "why"}); err != nil {
+			if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Suggest{What: fmt.Sprintf("more %d-%d", i, n), Kind: "new_task", Why: "why"}); err != nil {
 				t.Fatal(err)
 			}
 		}

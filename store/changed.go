@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-// lookEvery is how often it is looked whether another process has committed something.
-// A look reads no table and takes some microseconds.
+// lookEvery is how often to check for commits of other processes. A check reads no table and takes
+// some microseconds.
 const lookEvery = 200 * time.Millisecond
 
-// A watcher notices for all of a process that something was committed.
+// A watcher notices commits, once for the whole process.
 type watcher struct {
 	ctx   context.Context // ends with [DB.Close]
 	close context.CancelFunc
-	poke  chan struct{} // this process has committed something
+	poke  chan struct{} // signals a commit of this process
 
 	mu    sync.Mutex
-	conn  *sql.Conn // of no transaction: SQLite tells it of the commits of all others
-	seen  int64     // the version that was seen last
+	conn  *sql.Conn // outside of any transaction: it sees the commits of all other connections
+	seen  int64     // the data version seen last
 	next  chan struct{}
 	looks sync.WaitGroup
 }
 
-// Changed is closed at the next commit, of this process or another one, or when the
-// database is not [DB.Intact] any more. Who waits for something in the database takes
-// it, looks, and waits for it where there was nothing: nothing is missed then. It may be
-// closed although there is nothing new. On PostgreSQL LISTEN will do what is polled for
-// here, at one place for all that waits in a process.
+// Changed returns a channel that is closed at the next commit, of this process or another one, or
+// when the database is no longer [DB.Intact]. A caller that waits for something takes the channel
+// first, then looks, then waits on the channel: so it misses nothing. The channel may be closed
+// although nothing has changed. On PostgreSQL, LISTEN will replace the polling, in this one place.
 func (db *DB) Changed() <-chan struct{} {
 	w := &db.watch
 	w.mu.Lock()
@@ -38,7 +37,7 @@ func (db *DB) Changed() <-chan struct{} {
 	}
 	next := make(chan struct{})
 	if w.ctx.Err() != nil {
-		close(next) // who looks is told that the database is closed
+		close(next) // so that the caller looks, and finds the database closed
 		return next
 	}
 	if w.conn == nil {
@@ -49,7 +48,7 @@ func (db *DB) Changed() <-chan struct{} {
 	return next
 }
 
-// await looks until something has changed, and tells.
+// await polls until something has changed, then closes the channel.
 func (db *DB) await() {
 	w := &db.watch
 	tick := time.NewTicker(lookEvery)
@@ -71,8 +70,8 @@ func (db *DB) await() {
 	}
 }
 
-// version is a number that each commit of another connection changes, or less than 0 if
-// it cannot be known.
+// version returns a number that changes with each commit of another connection, or -1 if it cannot
+// be read.
 func (db *DB) version() (version int64) {
 	w := &db.watch
 	if db.told != nil {
@@ -91,7 +90,7 @@ func (db *DB) version() (version int64) {
 	return version
 }
 
-// committed has the watcher look at once.
+// committed makes the watcher look at once.
 func (w *watcher) committed() {
 	select {
 	case w.poke <- struct{}{}:
@@ -99,7 +98,7 @@ func (w *watcher) committed() {
 	}
 }
 
-// end ends the watching.
+// end stops the watcher.
 func (w *watcher) end() (err error) {
 	w.close()
 	w.looks.Wait()

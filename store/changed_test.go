@@ -12,7 +12,7 @@ import (
 	"ralph/store"
 )
 
-// patient is how long a change is waited for that has to be noticed.
+// patient is the time limit for a change to be noticed.
 const patient = 20 * time.Second
 
 func addNote(t *testing.T, db *store.DB) {
@@ -64,8 +64,8 @@ func TestChangesAreNoticed(t *testing.T) {
 	noticed(t, "that it is closed", db.Changed())
 }
 
-// TestWaitingReadsNoTable: who waits asks nothing but whether there was a commit, and
-// is not woken by what is no change.
+// TestWaitingReadsNoTable: waiting only asks whether there was a commit, and is not woken without
+// one.
 func TestWaitingReadsNoTable(t *testing.T) {
 	var mu sync.Mutex
 	var told []string

@@ -33,32 +33,33 @@ var comments = reads("task_comments c", func(c *ralph.Comment) []field {
 		{"c.holding", &c.Holding},
 		{"c.hold_reason", &c.HoldReason},
 		{"c.delivered_at", &c.Delivered},
+		{"c.delivered_to", &c.DeliveredTo},
 	}
 })
 
-// Comment is one comment or signal.
+// Comment returns one comment or signal.
 func (tx *Tx) Comment(id int64) (ralph.Comment, error) {
 	return comments.one(tx, fmt.Sprintf("comment %d", id), `WHERE c.id = $1`, id)
 }
 
-// A CommentFilter narrows a timeline; the zero value is all of a task's.
+// A CommentFilter narrows a timeline; the zero value selects all of a task's comments.
 type CommentFilter struct {
 	Verbs      []ralph.Verb // only these signals
-	Session    string       // only this session's
-	NoSignals  bool         // only what is no signal
+	Session    string       // only what this session said or was handed
+	NoSignals  bool         // leave signals out
 	NoComments bool         // only signals
-	Open       bool         // only what waits for a person: questions, blockers, flags, proposals
-	Limit      int          // only the latest so many; 0 is no limit
-	Skip       int          // so many of the latest are left out; only with a limit
+	Open       bool         // only unresolved ones: questions, blockers, flags, proposals
+	Limit      int          // only the newest; 0 is no limit
+	Skip       int          // leave out this many of the newest; needs Limit
 }
 
-// Timeline is a task's comments and signals, oldest first.
+// Timeline lists a task's comments and signals, oldest first.
 func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 	var by filter
 	by.and("c.task_id = ?", task)
 	in(&by, "c.signal_verb", f.Verbs)
 	if f.Session != "" {
-		by.and("c.session_id = ?", f.Session)
+		by.and("(c.session_id = ? OR c.delivered_to = ?)", f.Session, f.Session)
 	}
 	if f.NoSignals {
 		by.and("c.signal_verb IS NULL")
@@ -81,19 +82,18 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 	return latest, err
 }
 
-// Said counts what was said on a task: its signals by verb, and under "" what is no
-// signal.
+// Said counts a task's signals by verb; its other comments are counted under "".
 func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
 	return counts[ralph.Verb](tx, `
 		SELECT coalesce(signal_verb, ''), count(*) FROM task_comments
 		WHERE task_id = $1 GROUP BY coalesce(signal_verb, '')`, task)
 }
 
-// Say stores one signal of a session, in a transaction of its own: when it
-// returns, the signal survives a crash. The error wraps [ralph.ErrNotFound] for
-// an unknown session and [ralph.ErrConflict] for one that has been settled.
+// Say stores one signal of a session in a transaction of its own: once it returns, the signal
+// survives a crash. The error wraps [ralph.ErrNotFound] for an unknown session and
+// [ralph.ErrConflict] for one that has been settled.
 func (db *DB) Say(
-	ctx context.Context, task int64, session, author, agentTask string, p signals.Payload,
+	ctx context.Context, task int64, session, author string, p signals.Payload,
 ) (id int64, err error) {
 	payload, err := json.Marshal(p)
 	if err != nil {
@@ -112,7 +112,6 @@ func (db *DB) Say(
 			"session_id":     session,
 			"author":         author,
 			"author_kind":    ralph.ByAgent,
-			"agent_task_id":  agentTask,
 			"signal_verb":    p.Verb(),
 			"signal_payload": string(payload),
 			"body":           p.Body(),
@@ -127,8 +126,8 @@ func (db *DB) Say(
 	return id, err
 }
 
-// after is the time of a session's next signal: never before the one before it,
-// also where the clock has been set back, or the last would not be the last.
+// after returns the time of a session's next signal. It is never before the session's previous
+// signal, even if the clock was set back: the last signal counts.
 func (tx *Tx) after(session string) (ralph.Time, error) {
 	last, err := value[ralph.Time](tx, `
 		SELECT created FROM task_comments
@@ -139,8 +138,8 @@ func (tx *Tx) after(session string) (ralph.Time, error) {
 	return last, nil
 }
 
-// CheckSession reports why a session takes no signals: it is unknown, another
-// task's, or settled.
+// CheckSession returns an error if a session takes no signals: it is unknown, belongs to another
+// task, or is settled.
 func (tx *Tx) CheckSession(task int64, session string) error {
 	var owner int64
 	var completed string
@@ -153,12 +152,12 @@ func (tx *Tx) CheckSession(task int64, session string) error {
 	case owner != task:
 		return fmt.Errorf("session %s of TASK-%d: %w", session, task, ralph.ErrNotFound)
 	case completed != "":
-		return fmt.Errorf("session %s has ended and takes no more signals: %w", session, ralph.ErrConflict)
+		return ralph.Conflict("session %s has ended and takes no more signals", session)
 	}
 	return nil
 }
 
-// SessionSignals are a session's signals in the order in which they were given.
+// SessionSignals lists a session's signals in the order in which they were given.
 func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
 	comments, err := comments.all(tx, `
 		WHERE c.session_id = $1 AND c.signal_verb IS NOT NULL ORDER BY c.created, c.id`, session)
@@ -176,9 +175,9 @@ func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
 	return said, nil
 }
 
-// AddComment adds a comment that is no signal. A person's comment is new
-// information for its task. A blocker holds the task back until it is resolved.
-// Replies go one level deep and stay on their parent's task.
+// AddComment adds a comment that is not a signal. A person's comment resets the task's failure
+// counters ([Tx.Renew]). A blocker holds the task until it is resolved. Replies go one level deep
+// and stay on their parent's task.
 func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 	if _, err := tx.Task(c.TaskID); err != nil {
 		return 0, err
@@ -219,9 +218,8 @@ func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 	return id, tx.Derive(c.TaskID)
 }
 
-// roomForBlocker refuses the fourth open blocker of an author on a task. It is
-// asked in the transaction that adds the blocker, and transactions that write come
-// one after the other.
+// roomForBlocker refuses an author's fourth open blocker on a task. It runs in the transaction that
+// adds the blocker, and writing transactions are serialized.
 func (tx *Tx) roomForBlocker(c ralph.Comment) error {
 	n, err := value[int](tx, `
 		SELECT count(*) FROM task_comments
@@ -257,7 +255,7 @@ func (tx *Tx) checkComment(c ralph.Comment) error {
 	case err != nil:
 		return err
 	case parent.TaskID != c.TaskID:
-		return fmt.Errorf("comment %d is not on TASK-%d: %w", parent.ID, c.TaskID, ralph.ErrConflict)
+		return ralph.Conflict("comment %d is not on TASK-%d", parent.ID, c.TaskID)
 	case parent.ParentID != nil:
 		return fmt.Errorf("comment %d is a reply itself, and replies go one level deep; propose an amendment instead: %w",
 			parent.ID, ralph.ErrInvariant)
@@ -265,7 +263,7 @@ func (tx *Tx) checkComment(c ralph.Comment) error {
 	return nil
 }
 
-// Answer stores a person's answer to an ask and adds it as a reply below.
+// Answer stores a person's answer to an agent's question and adds it as a reply.
 func (tx *Tx) Answer(comment int64, answer, author string) error {
 	if err := ralph.CheckText("answer", answer, true); err != nil {
 		return err
@@ -282,15 +280,15 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 		return tx.Resolve(comment, answer, author)
 	}
 	if c.Verb != ralph.VerbAsk && c.Holding {
-		return fmt.Errorf("comment %d is no question but holds TASK-%d back; settle it with `ralph resolve %d DECISION`: %w",
-			comment, c.TaskID, comment, ralph.ErrConflict)
+		return ralph.Conflict("comment %d is no question but holds TASK-%d back; settle it with `ralph resolve C%d DECISION`",
+			comment, c.TaskID, comment)
 	}
 	if c.Verb != ralph.VerbAsk {
-		return fmt.Errorf("comment %d is not a question of an agent; reply to it with `ralph comment %d TEXT`: %w",
-			comment, c.TaskID, ralph.ErrConflict)
+		return ralph.Conflict("comment %d is not a question of an agent; reply to it with `ralph comment %d TEXT`",
+			comment, c.TaskID)
 	}
 	if c.Answer != nil {
-		return fmt.Errorf("comment %d is answered already (%q): %w", comment, *c.Answer, ralph.ErrConflict)
+		return ralph.Conflict("comment %d is answered already (%q)", comment, *c.Answer)
 	}
 	if err := tx.set("task_comments", comment, cells{
 		"signal_answered": answer, "answered_at": tx.now, "answered_by": author, "holding": false,
@@ -308,7 +306,7 @@ func (tx *Tx) note(task int64, body, by string, parent *int64) error {
 	return err
 }
 
-// Resolve settles a blocker, a question or a suggestion with a person's words.
+// Resolve settles a blocker, a question or a suggestion with a person's decision.
 func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	if err := ralph.CheckText("decision", decision, true); err != nil {
 		return err
@@ -319,10 +317,10 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	}
 	switch {
 	case c.Verb == ralph.VerbAsk:
-		return fmt.Errorf("comment %d is a question of an agent: answer it with `ralph answer %d TEXT`: %w",
-			comment, comment, ralph.ErrConflict)
+		return ralph.Conflict("comment %d is a question of an agent: answer it with `ralph answer Q%d TEXT`",
+			comment, comment)
 	case !c.ResolvedAt.IsZero():
-		return fmt.Errorf("comment %d is resolved already (%q): %w", comment, c.Decision, ralph.ErrConflict)
+		return ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
 	}
 	if err := tx.settleComment(c, decision, by); err != nil {
 		return err
@@ -335,8 +333,7 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	return tx.Derive(c.TaskID)
 }
 
-// settleComment notes with which words a comment was settled, and that it holds its
-// task back no longer.
+// settleComment marks a comment as resolved; it no longer holds its task.
 func (tx *Tx) settleComment(c ralph.Comment, decision, by string) error {
 	if err := tx.set("task_comments", c.ID, cells{
 		"resolved_at": tx.now, "resolved_by": by, "decision": decision, "holding": false,
@@ -347,12 +344,12 @@ func (tx *Tx) settleComment(c ralph.Comment, decision, by string) error {
 		ralph.CommentResolved{TaskID: c.TaskID, CommentID: c.ID, Decision: decision})
 }
 
-// promptTooLong marks the blockers by which ralph holds tasks back whose prompt has
-// no room for what must not be left out of it.
+// promptTooLong is the hold reason of blockers that ralph adds when a prompt has no room for its
+// mandatory parts.
 const promptTooLong = "no session begins until the prompt has room"
 
-// HoldForPrompt holds a task back until its prompt has room for all that must not be
-// left out of it, or a person resolves the blocker that says so.
+// HoldForPrompt holds a task until its prompt has room for all mandatory parts, or a person
+// resolves the blocker.
 func (tx *Tx) HoldForPrompt(task int64, why string) error {
 	id, err := tx.AddComment(ralph.Comment{
 		TaskID: task, Author: "ralph", AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: why,
@@ -365,13 +362,13 @@ func (tx *Tx) HoldForPrompt(task int64, why string) error {
 	return err
 }
 
-// HeldForPrompt are the blockers of [Tx.HoldForPrompt] that are open.
+// HeldForPrompt lists the open blockers of [Tx.HoldForPrompt].
 func (tx *Tx) HeldForPrompt() ([]ralph.Comment, error) {
 	return comments.all(tx, `WHERE c.holding = 1 AND c.hold_reason = $1 ORDER BY c.id`, promptTooLong)
 }
 
-// BeginsLong reports whether a person has said since the task's last session that one
-// begins although its prompt is too long.
+// BeginsLong reports whether, since the task's last session began, a person has allowed a session
+// with a prompt that is too long.
 func (tx *Tx) BeginsLong(task int64) (bool, error) {
 	began, err := tx.LastSessionStart(task)
 	if err != nil {
@@ -383,7 +380,7 @@ func (tx *Tx) BeginsLong(task int64) (bool, error) {
 		task, promptTooLong, began)
 }
 
-// ReleaseForPrompt takes back a blocker of [Tx.HoldForPrompt]: there is room now.
+// ReleaseForPrompt resolves a blocker of [Tx.HoldForPrompt], because the prompt has room now.
 func (tx *Tx) ReleaseForPrompt(c ralph.Comment) error {
 	if err := tx.settleComment(c, "the prompt has room now", ""); err != nil {
 		return err
@@ -391,10 +388,9 @@ func (tx *Tx) ReleaseForPrompt(c ralph.Comment) error {
 	return tx.Derive(c.TaskID)
 }
 
-// ResolveAsAgent is [Tx.Resolve] by an agent. What is for people to settle is
-// refused, and the error wraps [ralph.ErrConflict]: signals, questions whether
-// protected files may change, ralph's own blockers, proposals to cancel, and what
-// people said (decision 9).
+// ResolveAsAgent is [Tx.Resolve] by an agent. Comments that only people may settle are refused with
+// an error that wraps [ralph.ErrConflict]: signals, reviews of protected files, ralph's own
+// blockers, proposals to cancel, and people's comments (decision 9).
 func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 	c, err := tx.Comment(comment)
 	if err != nil {
@@ -405,20 +401,20 @@ func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 		return err
 	}
 	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || len(review) > 0 || c.HoldReason != "" {
-		return fmt.Errorf("comment %d is for a person to settle: %w", comment, ralph.ErrConflict)
+		return ralph.Conflict("comment %d is for a person to settle", comment)
 	}
 	return tx.Resolve(comment, decision, by)
 }
 
-// Blockers are the open blockers of a task.
+// Blockers lists the open blockers of a task.
 func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
 	return comments.all(tx, `
 		WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = ''
 		ORDER BY c.id`, task)
 }
 
-// Undelivered are what people said on a task after a moment and no session was
-// handed yet, oldest first.
+// Undelivered lists people's comments on a task since a moment that no session has been handed yet,
+// oldest first.
 func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
 	return comments.all(tx, `
 		WHERE c.task_id = $1 AND c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human'
@@ -426,10 +422,7 @@ func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error)
 		ORDER BY c.id`, task, since)
 }
 
-// MarkDelivered notes that a session was handed a comment.
+// MarkDelivered records that a session was handed a comment.
 func (tx *Tx) MarkDelivered(comment int64, session string) error {
-	_, err := tx.exec(`
-		UPDATE task_comments SET delivered_at = $1, session_id = coalesce(session_id, $2) WHERE id = $3`,
-		tx.now, session, comment)
-	return err
+	return tx.set("task_comments", comment, cells{"delivered_at": tx.now, "delivered_to": session})
 }

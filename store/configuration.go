@@ -4,20 +4,21 @@ import (
 	"ralph"
 )
 
-// A ConfigurationFile is a file by which runs are configured. Digests are of its
-// content; "" means that there is no such file.
+// A ConfigurationFile is a file that configures runs. Digests are of its content; "" means that
+// there is no such file.
 type ConfigurationFile struct {
 	Path     string // absolute
 	Approved string // as people left or approved it
 	Seen     string // as the last session left it
-	Session  string // which left it so; "" for people
+	Session  string // the session that left it so; "" for people
+	Aside    bool   // the approved version replaces it while sessions work
 }
 
-// ConfigurationFiles are all that are known, by path.
+// ConfigurationFiles returns all known configuration files by path.
 func (tx *Tx) ConfigurationFiles() (map[string]ConfigurationFile, error) {
 	list, err := all(tx, func(row scanner) (c ConfigurationFile, err error) {
-		return c, row.Scan(&c.Path, &c.Approved, &c.Seen, &c.Session)
-	}, `SELECT path, approved, seen, session_id FROM configuration_files`)
+		return c, row.Scan(&c.Path, &c.Approved, &c.Seen, &c.Session, &c.Aside)
+	}, `SELECT path, approved, seen, session_id, aside FROM configuration_files`)
 	files := make(map[string]ConfigurationFile, len(list))
 	for _, c := range list {
 		files[c.Path] = c
@@ -25,11 +26,11 @@ func (tx *Tx) ConfigurationFiles() (map[string]ConfigurationFile, error) {
 	return files, err
 }
 
-// KeepConfigurationFiles writes what is known of them.
+// KeepConfigurationFiles stores the given configuration files.
 func (tx *Tx) KeepConfigurationFiles(files []ConfigurationFile) error {
 	for _, c := range files {
 		if err := tx.put("configuration_files", "path", cells{
-			"path": c.Path, "approved": c.Approved, "seen": c.Seen, "session_id": c.Session,
+			"path": c.Path, "approved": c.Approved, "seen": c.Seen, "session_id": c.Session, "aside": c.Aside,
 		}); err != nil {
 			return err
 		}
@@ -37,7 +38,7 @@ func (tx *Tx) KeepConfigurationFiles(files []ConfigurationFile) error {
 	return nil
 }
 
-// ApproveConfiguration has files count as people want them, by a person's word.
+// ApproveConfiguration stores configuration files as approved, on behalf of a person.
 func (tx *Tx) ApproveConfiguration(files []ConfigurationFile, by string) error {
 	names := make([]string, len(files))
 	for i, c := range files {
@@ -49,8 +50,8 @@ func (tx *Tx) ApproveConfiguration(files []ConfigurationFile, by string) error {
 	return tx.record(ralph.Event{}, ralph.ConfigurationApproved{Files: names, By: by})
 }
 
-// AgentsWork reports whether a session of an agent has not been settled: what changes
-// meanwhile may be its doing.
+// AgentsWork reports whether an agent's session has not been settled yet: changes made meanwhile
+// may be its own.
 func (tx *Tx) AgentsWork() (bool, error) {
 	return value[bool](tx, `SELECT EXISTS (SELECT 1 FROM sessions WHERE completed_at = '' AND origin = 'loop')`)
 }

@@ -8,8 +8,8 @@ import (
 	"ralph/store"
 )
 
-// What people change of a task while a session works on it is not the session's change,
-// and stops it only if the task asks for something else.
+// A person's edit of a task does not count as a change by its session, and stops the session only
+// if the task has a new contract.
 func TestPeopleChangeATaskThatIsWorkedOn(t *testing.T) {
 	amend := func(p ralph.Patch) func(tx *store.Tx) error {
 		return func(tx *store.Tx) error {

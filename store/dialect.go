@@ -6,46 +6,48 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
 )
 
-// A dialect is everything that two databases do not share, migrations apart.
-// Before you add a field, try to write the query so that both take it.
+// A dialect holds everything in which two databases differ, apart from migrations. Before you add a
+// field, try to write the query so that both accept it.
 type dialect struct {
 	name     string // also the folder of its migrations
 	driver   string
-	writeDSN func(path string) string
-	readDSN  func(path string) string
+	writeDSN func(path string, patience time.Duration) string
+	readDSN  func(path string, patience time.Duration) string
 	setUp    func(ctx context.Context, db *sql.DB) error // once, before the first migration
 	backup   func(ctx context.Context, db *sql.DB, path string) error
 	check    func(ctx context.Context, db *sql.DB) error
-	free     func(ctx context.Context, conn *sql.Conn, patience time.Duration) error
 	dangling string            // finds references that point nowhere; "" where there are none
 	version  string            // changes with each commit of another connection
-	explain  func(error) error // says in words what a driver's error means
+	explain  func(error) error // adds advice to a driver's error
 }
 
-// busyTimeout is how long a transaction waits for another process's, in
-// milliseconds. Transactions last milliseconds; only a stopped disk gets there.
-const busyTimeout = "30000"
+// busyTimeout is how long a transaction waits for those of other processes. Transactions last
+// milliseconds; only a stalled disk reaches this.
+const busyTimeout = 30 * time.Second
 
-// shared is what all connections are opened with.
-const shared = "&_foreign_keys=1&_stmt_cache_size=64&_busy_timeout=" + busyTimeout
+// shared returns the parameters common to all connections.
+func shared(patience time.Duration) string {
+	return fmt.Sprintf("&_foreign_keys=1&_stmt_cache_size=64&_busy_timeout=%d", patience.Milliseconds())
+}
 
 func uri(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPath() }
 
 var sqlite = dialect{
 	name:   "sqlite",
 	driver: "sqlite3",
-	// IMMEDIATE: a transaction that reads and then writes never has to give up half
-	// way. FULL: what was acknowledged survives a power cut; the driver's default does not.
-	writeDSN: func(path string) string {
-		return uri(path) + "?_txlock=immediate&_synchronous=FULL" + shared
+	// IMMEDIATE: a transaction that reads and then writes never has to give up half way. FULL:
+	// committed data survives a power cut; the driver's default does not ensure that.
+	writeDSN: func(path string, patience time.Duration) string {
+		return uri(path) + "?_txlock=immediate&_synchronous=FULL" + shared(patience)
 	},
-	readDSN: func(path string) string {
-		return uri(path) + "?mode=ro&_query_only=1" + shared
+	readDSN: func(path string, patience time.Duration) string {
+		return uri(path) + "?mode=ro&_query_only=1" + shared(patience)
 	},
 	setUp: func(ctx context.Context, db *sql.DB) error {
 		var mode string
@@ -62,26 +64,9 @@ var sqlite = dialect{
 		return err
 	},
 	check:    checkSQLite,
-	free:     freeSQLite,
 	dangling: `SELECT "table" || ' ' || coalesce(rowid, 0) || ' → ' || parent FROM pragma_foreign_key_check`,
 	version:  `PRAGMA data_version`,
 	explain:  explainSQLite,
-}
-
-// freeSQLite has a connection wait for the write lock for so long.
-func freeSQLite(ctx context.Context, conn *sql.Conn, patience time.Duration) (err error) {
-	if _, err := conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, patience.Milliseconds())); err != nil {
-		return err
-	}
-	defer func() {
-		_, reset := conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA busy_timeout = `+busyTimeout)
-		err = errors.Join(err, reset)
-	}()
-	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	_, err = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
-	return err
 }
 
 func checkSQLite(ctx context.Context, db *sql.DB) error {
@@ -105,18 +90,28 @@ func checkSQLite(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// explainSQLite adds what to do to the errors that people meet.
+// Passes reports whether a database error may go away by itself: another process holds the
+// database, or the disk is full. Nothing of the transaction was stored.
+func Passes(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && slices.Contains([]sqlite3.ErrNo{
+		sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrFull, sqlite3.ErrCantOpen,
+	}, e.Code)
+}
+
+// explainSQLite adds advice to the errors that people meet.
 func explainSQLite(err error) error {
 	var e sqlite3.Error
 	if !errors.As(err, &e) {
 		return err
 	}
+	const restore = "; `ralph db restore FILE` brings back a copy, where there is one in the folder backups beside it"
 	advice := map[sqlite3.ErrNo]string{
 		sqlite3.ErrFull:     "the disk is full; free some space, nothing that was stored is lost",
 		sqlite3.ErrReadonly: "the database cannot be written; check the permissions of the file and its folder",
 		sqlite3.ErrCantOpen: "the database cannot be opened; check that its folder exists and can be written",
-		sqlite3.ErrCorrupt:  "the database is damaged; restore a copy from the folder backups beside it",
-		sqlite3.ErrNotADB:   "the file is not a database; move it away or restore a copy from the folder backups beside it",
+		sqlite3.ErrCorrupt:  "the database is damaged" + restore,
+		sqlite3.ErrNotADB:   "the file is not a database" + restore,
 		sqlite3.ErrIoErr:    "the disk reported an error; check that it is not full or failing",
 		sqlite3.ErrBusy:     "another process kept the database for too long; see who uses it and try again",
 	}[e.Code]

@@ -1,14 +1,17 @@
 package store
 
 import (
+	"context"
+	"iter"
+
 	"ralph"
 )
 
-// What happened is read by who remembers the last id that they dealt with. That misses
-// nothing as long as ids come in the order of commits: SQLite has one writer at a time.
-// On PostgreSQL a transaction that began earlier may commit later, with lower ids; there
-// every writing transaction has to take one lock of the project first
-// (pg_advisory_xact_lock), or readers stop below the oldest transaction that is under way.
+// Readers of the log remember the id of the last event that they handled. They miss nothing as long
+// as ids are assigned in commit order: SQLite has one writer at a time. On PostgreSQL, a
+// transaction that began earlier may commit later, with lower ids; there, every writing transaction
+// must first take one lock per project (pg_advisory_xact_lock), or readers must stop below the
+// oldest open transaction.
 
 var events = reads("events e", func(e *ralph.Event) []field {
 	return []field{
@@ -39,33 +42,57 @@ func (tx *Tx) record(e ralph.Event, p ralph.EventPayload) error {
 	return err
 }
 
-// during begins an event of a session.
+// during returns an event about a session, without its payload.
 func during(s ralph.Session) ralph.Event {
 	return ralph.Event{TaskID: s.TaskID, SessionID: s.ID, RunID: s.RunID}
 }
 
-// Events are the events after an id, oldest first, at most limit of them.
+// Events lists at most limit events after an id, oldest first.
 func (tx *Tx) Events(after int64, limit int) ([]ralph.Event, error) {
 	return events.all(tx, `WHERE e.id > $1 ORDER BY e.id LIMIT $2`, after, limit)
 }
 
-// LastEvent is the id of the newest event, 0 if there is none.
+// eventPage is how many events are read at a time, to bound memory.
+const eventPage = 500
+
+// EventsAfter are the events after an id, oldest first, until there are no more.
+func (db *DB) EventsAfter(ctx context.Context, id int64) iter.Seq2[ralph.Event, error] {
+	return func(yield func(ralph.Event, error) bool) {
+		for {
+			page, err := Read(ctx, db, func(tx *Tx) ([]ralph.Event, error) { return tx.Events(id, eventPage) })
+			if err != nil {
+				yield(ralph.Event{}, err)
+				return
+			}
+			for _, e := range page {
+				if id = e.ID; !yield(e, nil) {
+					return
+				}
+			}
+			if len(page) < eventPage {
+				return
+			}
+		}
+	}
+}
+
+// LastEvent returns the id of the newest event, 0 if there is none.
 func (tx *Tx) LastEvent() (int64, error) {
 	return value[int64](tx, `SELECT coalesce(max(id), 0) FROM events`)
 }
 
-// LastEventOf is the id of a task's newest event, 0 if there is none.
+// LastEventOf returns the id of a task's newest event, 0 if there is none.
 func (tx *Tx) LastEventOf(task int64) (int64, error) {
 	return value[int64](tx, `SELECT coalesce(max(id), 0) FROM events WHERE task_id = $1`, task)
 }
 
-// LastEventTime is when the newest event happened, the zero Time if there is none.
+// LastEventTime returns the time of the newest event, the zero Time if there is none.
 func (tx *Tx) LastEventTime() (ralph.Time, error) {
 	return value[ralph.Time](tx, `SELECT coalesce((SELECT created FROM events ORDER BY id DESC LIMIT 1), '')`)
 }
 
-// BeforeLastRun is the id of the event before the last run began; the last event
-// of all if none has.
+// BeforeLastRun returns the id just before the event that began the last run. If there was no run,
+// it returns the id of the newest event.
 func (tx *Tx) BeforeLastRun() (int64, error) {
 	id, err := value[int64](tx, `SELECT id FROM events WHERE type = $1 ORDER BY id DESC LIMIT 1`, ralph.EventRunStarted)
 	if ok, err := found(err); err == nil && !ok {
@@ -74,15 +101,15 @@ func (tx *Tx) BeforeLastRun() (int64, error) {
 	return id - 1, err
 }
 
-// ReaderPosition is the last event that a reader has dealt with; ok is false if
-// it never began.
+// ReaderPosition returns the last event that a reader has handled; ok is false if it has never
+// started.
 func (tx *Tx) ReaderPosition(reader string) (event int64, ok bool, err error) {
 	event, err = value[int64](tx, `SELECT position FROM event_readers WHERE reader = $1`, reader)
 	ok, err = found(err)
 	return event, ok, err
 }
 
-// SetReaderPosition notes the last event that a reader has dealt with.
+// SetReaderPosition records the last event that a reader has handled.
 func (tx *Tx) SetReaderPosition(reader string, event int64) error {
 	return tx.put("event_readers", "reader", cells{"reader": reader, "position": event, "updated": tx.now})
 }

@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// last is the newest event with its payload.
+// last returns the newest event with its payload.
 func last(t *testing.T, db *store.DB) (e ralph.Event, payload map[string]any) {
 	t.Helper()
 	write(t, db, func(tx *store.Tx) error {
@@ -55,7 +55,7 @@ func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	until := time.Now().Add(time.Hour)
 	write(t, db, func(tx *store.Tx) error {
-		run, err := tx.StartRun(1, ralph.Limits{})
+		run, err := tx.StartRun(1, ralph.Limits{}, "")
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {
 		t.Errorf("a window: got %+v %v", e, p)
 	}
 	write(t, db, func(tx *store.Tx) error {
-		if err := tx.SetAgentState(store.AgentState{WaitUntil: ralph.At(until), Reason: "rate limit", Failures: 1}); err != nil {
+		if err := tx.SetAgentState(store.AgentState{Agent: "codex", WaitUntil: ralph.At(until), Reason: "rate limit", Failures: 1}); err != nil {
 			return err
 		}
 		return tx.SetRunState(1, "waiting", "rate limit", until)
@@ -75,12 +75,45 @@ func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {
 	}
 }
 
+// TestAnotherAccount: the state of an agent is forgotten when its account changes; that of other
+// agents is not.
+func TestAnotherAccount(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	write(t, db, func(tx *store.Tx) error {
+		var err error
+		for _, name := range []string{"claude", "codex"} {
+			err = errors.Join(err, tx.SetAgentState(store.AgentState{Agent: name, WaitUntil: ralph.At(time.Now().Add(time.Hour)), Failures: 1}),
+				tx.KeepUsage(ralph.UsageWindow{Agent: name, Name: "five_hour", Utilization: 1}))
+		}
+		return err
+	})
+	for _, tt := range []struct {
+		account string
+		known   int
+	}{{"a", 2}, {"a", 2}, {"b", 1}, {"b", 1}} {
+		write(t, db, func(tx *store.Tx) error {
+			if err := tx.WorksWith("claude", tt.account); err != nil {
+				return err
+			}
+			states, err := tx.AgentStates()
+			if err != nil {
+				return err
+			}
+			windows, err := tx.UsageWindows()
+			if len(states) != tt.known || len(windows) != tt.known || states[len(states)-1].Agent != "codex" {
+				t.Errorf("%s: %+v %+v", tt.account, states, windows)
+			}
+			return err
+		})
+	}
+}
+
 func TestALostRunEndsWithAnEventWhenTheNextBegins(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	var events []ralph.Event
 	write(t, db, func(tx *store.Tx) (err error) {
 		for range 2 {
-			if _, err := tx.StartRun(1, ralph.Limits{}); err != nil {
+			if _, err := tx.StartRun(1, ralph.Limits{}, ""); err != nil {
 				return err
 			}
 		}
@@ -117,9 +150,9 @@ func TestAReaderResumesWhereItStood(t *testing.T) {
 	})
 }
 
-// TestNoEventAppearsBehindOneThatWasRead: events of several writers, some of whose
-// transactions are given up, have ids without a gap, in the order in which they
-// become visible. A reader that goes on behind its last id therefore misses none.
+// TestNoEventAppearsBehindOneThatWasRead: events of several writers, some of which roll back, have
+// consecutive ids in the order in which they become visible. So a reader that continues after its
+// last id misses none.
 func TestNoEventAppearsBehindOneThatWasRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	db := open(t, path)

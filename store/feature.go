@@ -25,12 +25,14 @@ var disciplines = reads("disciplines", func(d *ralph.Discipline) []field {
 		{"name", &d.Name},
 		{"instructions", &d.Instructions},
 		{"model", &d.Model},
+		{"agent", &d.Agent},
+		{"parallel", &d.Parallel},
 		{"created", &d.Created},
 		{"updated", &d.Updated},
 	}
 })
 
-// Feature is the feature of that name. The error wraps [ralph.ErrNotFound].
+// Feature returns the feature of that name. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Feature(name string) (ralph.Feature, error) {
 	f, ok, err := features.first(tx, `WHERE name = $1`, name)
 	if err == nil && !ok {
@@ -44,14 +46,14 @@ func (tx *Tx) Features() ([]ralph.Feature, error) {
 	return features.all(tx, `ORDER BY name`)
 }
 
-// FeaturesWithWork lists the features, by name, that have pending tasks; that of one
-// pending task if its number is not 0.
+// FeaturesWithWork lists the features that have pending tasks, by name. If task is not 0, it lists
+// only the feature of that pending task.
 func (tx *Tx) FeaturesWithWork(task int64) ([]ralph.Feature, error) {
 	return features.all(tx, `WHERE id IN (SELECT feature_id FROM tasks WHERE status = 'pending' AND (id = $1 OR $1 = 0))
 		ORDER BY name`, task)
 }
 
-// PutFeature adds a feature, or changes the one whose id is set.
+// PutFeature adds a feature, or changes it if its id is set.
 func (tx *Tx) PutFeature(f ralph.Feature) error {
 	if err := ralph.CheckTitle("feature name", f.Name); err != nil {
 		return err
@@ -87,7 +89,7 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 	return err
 }
 
-// Discipline is the discipline of that name. The error wraps [ralph.ErrNotFound].
+// Discipline returns the discipline of that name. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Discipline(name string) (ralph.Discipline, error) {
 	d, ok, err := disciplines.first(tx, `WHERE name = $1`, name)
 	if err == nil && !ok {
@@ -101,7 +103,7 @@ func (tx *Tx) Disciplines() ([]ralph.Discipline, error) {
 	return disciplines.all(tx, `ORDER BY name`)
 }
 
-// PutDiscipline adds a discipline, or changes the one whose id is set.
+// PutDiscipline adds a discipline, or changes it if its id is set.
 func (tx *Tx) PutDiscipline(d ralph.Discipline) error {
 	if err := ralph.CheckTitle("discipline name", d.Name); err != nil {
 		return err
@@ -112,7 +114,10 @@ func (tx *Tx) PutDiscipline(d ralph.Discipline) error {
 	if err := tx.nameTaken("disciplines", "discipline", d.Name, d.ID); err != nil {
 		return err
 	}
-	r := cells{"name": d.Name, "instructions": d.Instructions, "model": d.Model, "updated": tx.now}
+	r := cells{
+		"name": d.Name, "instructions": d.Instructions, "model": d.Model, "agent": d.Agent,
+		"parallel": d.Parallel, "updated": tx.now,
+	}
 	if d.ID == 0 {
 		r["created"] = tx.now
 		_, err := tx.add("disciplines", r)
@@ -121,8 +126,8 @@ func (tx *Tx) PutDiscipline(d ralph.Discipline) error {
 	return tx.set("disciplines", d.ID, r)
 }
 
-// RemoveFeature deletes a feature by name. Its tasks stay, without it; what was
-// learned for it goes, and what its tasks learned for the project or themselves stays.
+// RemoveFeature deletes a feature by name, with its own learnings. Its tasks stay, without a
+// feature, and so do their learnings of project or task scope.
 func (tx *Tx) RemoveFeature(name string) error {
 	f, err := tx.Feature(name)
 	if err != nil {
@@ -136,7 +141,7 @@ func (tx *Tx) RemoveFeature(name string) error {
 	return err
 }
 
-// RemoveDiscipline deletes a discipline by name; its tasks stay, without it.
+// RemoveDiscipline deletes a discipline by name; its tasks stay, without a discipline.
 func (tx *Tx) RemoveDiscipline(name string) error {
 	d, err := tx.Discipline(name)
 	if err != nil {
@@ -149,21 +154,21 @@ func (tx *Tx) RemoveDiscipline(name string) error {
 func (tx *Tx) nameTaken(table, what, name string, id int64) error {
 	taken, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM `+table+` WHERE name = $1 AND id <> $2)`, name, id)
 	if err == nil && taken {
-		err = fmt.Errorf("%s %q exists already: %w", what, name, ralph.ErrConflict)
+		err = ralph.Conflict("%s %q exists already", what, name)
 	}
 	return err
 }
 
-// Progress is how far a feature is.
+// Progress is the progress of a feature.
 type Progress struct {
 	Tasks     map[ralph.Status]int `json:"tasks"`
 	Sessions  int                  `json:"sessions"`
 	CostUSD   float64              `json:"cost_usd"`
-	Open      int                  `json:"open"`      // questions and blockers that wait for a person
-	Learnings int                  `json:"learnings"` // of the feature, active ones
+	Open      int                  `json:"open"`      // questions and blockers that hold tasks
+	Learnings int                  `json:"learnings"` // active learnings of the feature
 }
 
-// Progress sums a feature up. The error wraps [ralph.ErrNotFound].
+// Progress sums up a feature. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Progress(name string) (Progress, error) {
 	var p Progress
 	f, err := tx.Feature(name)

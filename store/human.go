@@ -1,24 +1,23 @@
 package store
 
 import (
-	"fmt"
 	"time"
 
 	"ralph"
 )
 
-// ClaimsOfPeople are the open sessions of people, the one claimed last first.
+// ClaimsOfPeople lists the open sessions of people, newest first.
 func (tx *Tx) ClaimsOfPeople() ([]ralph.Session, error) {
 	return sessions.all(tx, `WHERE s.origin = 'human' AND s.completed_at = '' ORDER BY s.started_at DESC, s.id DESC`)
 }
 
-// LastOfPeople is the session that a person began last; ok is false if there is none.
+// LastOfPeople returns the newest session that a person began; ok is false if there is none.
 func (tx *Tx) LastOfPeople() (s ralph.Session, ok bool, err error) {
 	return sessions.first(tx, `WHERE s.origin = 'human' ORDER BY s.started_at DESC, s.id DESC`)
 }
 
-// ClaimOfPerson is the open session of the person who works on a task; the error
-// wraps [ralph.ErrConflict] if nobody does, and says what to do.
+// ClaimOfPerson returns the open session of the person who works on a task. The error wraps
+// [ralph.ErrConflict] if nobody does, and says what to do.
 func (tx *Tx) ClaimOfPerson(task int64) (ralph.Session, error) {
 	t, err := tx.Task(task)
 	if err != nil {
@@ -30,13 +29,13 @@ func (tx *Tx) ClaimOfPerson(task int64) (ralph.Session, error) {
 			return s, err
 		}
 	}
-	return ralph.Session{}, fmt.Errorf(
-		"TASK-%d is %s and not claimed by a person; claim it with `ralph task claim %d`: %w",
-		task, t.Status, task, ralph.ErrConflict)
+	return ralph.Session{}, ralph.Conflict(
+		"TASK-%d is %s and not claimed by a person; claim it with `ralph chat claim %d`",
+		task, t.Status, task)
 }
 
-// SetProgress keeps what a person's chat reports. The error wraps
-// [ralph.ErrConflict] if the session has ended.
+// SetProgress stores the progress that a person's chat reports. The error wraps [ralph.ErrConflict]
+// if the session has ended.
 func (tx *Tx) SetProgress(task int64, session string, p ralph.Progress) error {
 	if err := tx.CheckSession(task, session); err != nil {
 		return err
@@ -52,5 +51,5 @@ func (tx *Tx) SetProgress(task int64, session string, p ralph.Progress) error {
 	return err
 }
 
-// longClaim is from when on a person's claim is shown among what waits (decision 13).
+// longClaim is the age from which a person's claim is shown in the inbox (decision 13).
 const longClaim = 24 * time.Hour

@@ -13,34 +13,34 @@ import (
 	"ralph/signals"
 )
 
-// What an import does with a task.
+// The actions that an import takes on a task.
 const (
 	ImportAdded     = "added"
 	ImportUpdated   = "updated"
-	ImportUnchanged = "unchanged" // it is there as it is in the file
-	ImportKept      = "kept"      // it has changed there, and is beyond that here
+	ImportUnchanged = "unchanged" // already here as in the file
+	ImportKept      = "kept"      // changed in the file, but already begun or ended here
 )
 
 // An ImportResult says what an import did.
 type ImportResult struct {
 	Tasks     []ImportedResult `json:"tasks"`     // in the order of the file
-	Learnings int              `json:"learnings"` // that were added
+	Learnings int              `json:"learnings"` // number added
 	Notes     []string         `json:"notes"`     // what was left out, and why
 }
 
-// An ImportedResult is what became of a task of the file.
+// An ImportedResult is the result for one task of the file.
 type ImportedResult struct {
 	ID      int64        `json:"id"`
 	Title   string       `json:"title"`
 	Status  ralph.Status `json:"status"`
 	Action  string       `json:"action"`            // added, updated, unchanged or kept
-	Changes []string     `json:"changes,omitempty"` // the fields that were updated, or would have been
+	Changes []string     `json:"changes,omitempty"` // fields updated, or that would have been
 	Line    int          `json:"line"`
 }
 
 // An ImportError says which line of the file cannot be imported.
 type ImportError struct {
-	Line int // from 1; 0 for what is not in the file
+	Line int // from 1; 0 if the cause is not in the file
 	Err  error
 }
 
@@ -50,24 +50,26 @@ func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line,
 // Unwrap is the reason.
 func (e *ImportError) Unwrap() error { return e.Err }
 
-// imported is what is kept of a task as it was in the file.
+// imported is a task as the file had it, stored to detect changes at the next import.
 type imported struct {
-	Key         string       `json:"key"` // by which that file knows it
+	Key         string       `json:"key"` // the task's key in the file
 	Title       string       `json:"title"`
 	Description string       `json:"description"`
 	Acceptance  []string     `json:"acceptance"`
 	Verify      []string     `json:"verify"`
+	Files       []string     `json:"files"`
 	Priority    int          `json:"priority"`
 	Feature     string       `json:"feature"`
 	Discipline  string       `json:"discipline"`
 	Model       string       `json:"model"`
+	Agent       string       `json:"agent"`
 	Status      ralph.Status `json:"status"`
 	Needs       []string     `json:"needs"`
 }
 
-// Import takes over what another tool's file holds. A task is known again by its
-// external id: what has changed in the file since the last time is changed here
-// too as long as nobody has begun it; nothing is added twice (docs/import.md).
+// Import takes over the contents of another tool's file. A task is recognized by its external id.
+// What has changed in the file since the last import is changed here too, as long as nobody has
+// begun the task; nothing is added twice (docs/import.md).
 func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	r := ImportResult{Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...)}
 	for _, f := range in.Features {
@@ -95,13 +97,13 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 			return r, &ImportError{t.Line, err}
 		}
 	}
-	// Statuses last: what a task depends on must be known before it ends.
+	// Statuses come last: all dependencies of a task must be known before it ends.
 	for i, t := range in.Tasks {
 		if err := tx.importStatus(&r.Tasks[i], t); err != nil {
 			return r, &ImportError{t.Line, err}
 		}
 	}
-	for i := range r.Tasks { // what a task waits for may have ended after it
+	for i := range r.Tasks { // a dependency may have ended after the task was read
 		here, err := tx.Task(r.Tasks[i].ID)
 		if err != nil {
 			return r, err
@@ -113,7 +115,7 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	return r, err
 }
 
-// importFeature adds a feature. One that is there keeps what people wrote.
+// importFeature adds a feature. An existing one is left as it is.
 func (tx *Tx) importFeature(f ralph.Feature) error {
 	there, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM features WHERE name = $1)`, f.Name)
 	if err != nil || there {
@@ -127,10 +129,10 @@ func (tx *Tx) importDiscipline(d ralph.Discipline) error {
 	if err != nil || there {
 		return err
 	}
-	return tx.PutDiscipline(ralph.Discipline{Name: d.Name, Instructions: d.Instructions, Model: d.Model})
+	return tx.PutDiscipline(ralph.Discipline{Name: d.Name, Instructions: d.Instructions, Model: d.Model, Agent: d.Agent})
 }
 
-// importTask adds a task, or updates the one that it is.
+// importTask adds a task, or updates the one that was imported or exported before.
 func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, err error) {
 	r = ImportedResult{Title: t.Title, Status: t.Status, Line: t.Line}
 	id, kept, err := tx.importedBefore(t.Key)
@@ -142,13 +144,14 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 	}
 	now := imported{
 		Key: t.Key, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify,
-		Priority: t.Priority, Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Status: t.Status,
-		Needs: needed(t.Needs),
+		Files: t.Files, Priority: t.Priority, Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Agent: t.Agent,
+		Status: t.Status,
+		Needs:  needed(t.Needs),
 	}
 	if id == 0 {
 		task := t.Task
 		if task.Status != ralph.Proposed {
-			task.Status = ralph.Pending // it ends once its dependencies are known
+			task.Status = ralph.Pending // it ends after its dependencies are known
 		}
 		r.Action = ImportAdded
 		if r.ID, err = tx.AddTask(task, "import"); err != nil {
@@ -167,12 +170,12 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 		return r, was, err
 	}
 	if kept == "" {
-		was = now // it was made here, and exported
+		was = now // made here and exported, never imported
 	} else if err := json.Unmarshal([]byte(kept), &was); err != nil {
 		return r, was, fmt.Errorf("what was imported before of TASK-%d: %w", id, err)
 	}
 	if was.Key != "" && was.Key != t.Key {
-		// It follows another file; this one is a view of it that was exported.
+		// It was imported from another file; this one was exported from here.
 		r.Status, r.Title, r.Action = here.Status, here.Title, ImportUnchanged
 		return r, now, nil
 	}
@@ -192,8 +195,7 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 	return r, was, tx.keepImported(id, now)
 }
 
-// untouched reports whether a task may still be changed from outside: nobody has
-// begun it.
+// untouched reports whether an import may still change a task: nobody has begun it.
 func untouched(t ralph.Task) bool {
 	switch t.Status {
 	case ralph.Pending, ralph.Proposed, ralph.Blocked, ralph.NeedsInput:
@@ -202,8 +204,8 @@ func untouched(t ralph.Task) bool {
 	return false
 }
 
-// importedBefore finds the task that a key stands for: one that was imported with
-// it, or one that was made here and exported. 0 is none.
+// importedBefore finds the task with a key: one that was imported with it, or one that was made
+// here and exported. An id of 0 means none.
 func (tx *Tx) importedBefore(key string) (id int64, kept string, err error) {
 	source, external := ralph.ExternalID(key)
 	if external == "" {
@@ -216,19 +218,18 @@ func (tx *Tx) importedBefore(key string) (id int64, kept string, err error) {
 	return id, kept, err
 }
 
-// importedAs finds the first task of a condition, and what was imported of it.
+// importedAs returns the first task that meets a condition, and the stored copy of its last import.
 func (tx *Tx) importedAs(condition string, args ...any) (id int64, kept string, err error) {
 	err = tx.row(`SELECT id, imported FROM tasks WHERE `+condition+` ORDER BY id LIMIT 1`, args...).Scan(&id, &kept)
 	_, err = found(err)
 	return id, kept, err
 }
 
-// exportedID is how other tools' formats name a task of ralph's (package exchange).
+// exportedID matches the names that other tools' formats give to ralph's tasks (package exchange).
 var exportedID = regexp.MustCompile(`^(?:TASK|ralph)-(\d{1,18})$`)
 
-// exportedBefore finds the task that was exported from here in another tool's
-// format, which has no room for more than its number: the number and the title
-// have to agree.
+// exportedBefore finds a task that was exported from here in a format that keeps only its number:
+// number and title must both match.
 func (tx *Tx) exportedBefore(t ralph.ImportedTask) (id int64, kept string, err error) {
 	m := exportedID.FindStringSubmatch(t.ExternalID)
 	if m == nil {
@@ -237,11 +238,11 @@ func (tx *Tx) exportedBefore(t ralph.ImportedTask) (id int64, kept string, err e
 	return tx.importedAs(`CAST(id AS TEXT) = $1 AND normal_title = $2`, m[1], signals.NormalTitle(t.Title))
 }
 
-// exportedFrom begins the source of tasks that were made in a database of ralph's.
+// exportedFrom is the prefix of the source of tasks that were made in one of ralph's databases.
 const exportedFrom = "ralph/"
 
-// ExportKey is what a task is known again by: where it was imported from and its
-// id there, or its number and the moment at which it was added.
+// ExportKey returns the key by which a later import recognizes a task: its source and external id,
+// or its creation time and number.
 func ExportKey(t ralph.Task) string {
 	if t.ExternalID != "" {
 		return ralph.ExternalKey(t.ExternalSource, t.ExternalID)
@@ -253,8 +254,8 @@ func (tx *Tx) keepImported(id int64, t imported) error {
 	return tx.set("tasks", id, cells{"imported": asJSON(t)})
 }
 
-// merge changes what has changed in the file since the last time, and names it.
-// What people have changed here meanwhile stays.
+// merge applies to a task the fields that changed in the file since the last import, and names
+// them. Fields that did not change in the file keep their values.
 func merge(here *ralph.Task, was, now imported) (changes []string) {
 	text := func(name string, field *string, was, now string) {
 		if was != now && *field != now {
@@ -272,9 +273,13 @@ func merge(here *ralph.Task, was, now imported) (changes []string) {
 	text("description", &here.Description, was.Description, now.Description)
 	list("acceptance", &here.Acceptance, was.Acceptance, now.Acceptance)
 	list("verify", &here.Verify, was.Verify, now.Verify)
+	if now.Files != nil { // other tools' formats have none
+		list("files", &here.Files, was.Files, now.Files)
+	}
 	text("feature", &here.Feature, was.Feature, now.Feature)
 	text("discipline", &here.Discipline, was.Discipline, now.Discipline)
 	text("model", &here.Model, was.Model, now.Model)
+	text("agent", &here.Agent, was.Agent, now.Agent)
 	if was.Priority != now.Priority && here.Priority != now.Priority {
 		here.Priority = now.Priority
 		changes = append(changes, "priority")
@@ -290,8 +295,8 @@ func needed(needs []ralph.Need) []string {
 	return ids
 }
 
-// importNeeds adds the dependencies of a task that are new in the file, and drops
-// those that were there and are gone.
+// importNeeds adds the dependencies that are new in the file and drops those that the file no
+// longer has.
 func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was imported, ids map[string]int64) error {
 	result := &r.Tasks[i]
 	here, err := tx.Task(result.ID)
@@ -358,7 +363,7 @@ func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was impo
 	return nil
 }
 
-// importStatus ends a task that has ended where it comes from.
+// importStatus ends a task that has ended in the file.
 func (tx *Tx) importStatus(r *ImportedResult, t ralph.ImportedTask) error {
 	here, err := tx.Task(r.ID)
 	if err != nil {
@@ -370,7 +375,7 @@ func (tx *Tx) importStatus(r *ImportedResult, t ralph.ImportedTask) error {
 	}
 	if !untouched(here) {
 		if r.Action != ImportAdded && here.Status.Ended() {
-			return nil // it has ended here in its own way
+			return nil // it has already ended here in another way
 		}
 		r.Action = ImportKept
 		r.Changes = append(r.Changes, "status")
@@ -390,8 +395,8 @@ func (tx *Tx) importStatus(r *ImportedResult, t ralph.ImportedTask) error {
 	return nil
 }
 
-// importLearnings adds the learnings that are not known, and counts them. Those
-// that were forgotten here are not learned again from the same file.
+// importLearnings adds the learnings that are not known yet, and counts them. Learnings that were
+// forgotten here are not imported again.
 func (tx *Tx) importLearnings(list []ralph.ImportedLearning) (added int, err error) {
 	type audience struct{ scope, feature string }
 	known := map[audience]map[string]bool{}
@@ -424,8 +429,8 @@ func (tx *Tx) importLearnings(list []ralph.ImportedLearning) (added int, err err
 	return added, nil
 }
 
-// learningTexts are the words of all learnings of a feature or of the project,
-// forgotten ones too, and those with which they were imported.
+// learningTexts returns the normalized texts of all learnings of a feature or of the project,
+// forgotten ones included, and the texts with which they were imported.
 func (tx *Tx) learningTexts(scope, feature string) (map[string]bool, error) {
 	known := map[string]bool{}
 	_, err := all(tx, func(row scanner) (none struct{}, err error) {

@@ -12,11 +12,11 @@ import (
 
 // A Reference names one thing in the database.
 type Reference struct {
-	Of string // one of the constants below; "" for nothing beside the item's task
+	Of string // one of the constants below; "" for the item's task itself
 	ID int64
 }
 
-// What references are to.
+// The kinds of things that a Reference names.
 const (
 	OfComment    = "comment"
 	OfPermission = "permission"
@@ -25,40 +25,41 @@ const (
 	OfTask       = "task"
 )
 
-// MarshalJSON writes the id alone: what it is of follows from the item's kind.
+// MarshalJSON writes the id alone: the item's kind implies what it refers to.
 func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, r.ID, 10), nil }
 
 // An InboxItem is one thing that waits for a person.
 type InboxItem struct {
-	// permission, question, blocker, review, configuration, dependency, amendment,
-	// failed, claim, flag, proposal, suggestion, conflict or nack
+	// Kind is permission, question, merging, blocker, review, configuration, dependency, amendment,
+	// failed, claim, flag, proposal, suggestion, conflict or nack.
 	Kind   string `json:"kind"`
 	TaskID int64  `json:"task_id"`
 	Title  string `json:"title"`
 
-	// of a permission or of a learning in conflict or an amendment: its id;
-	// of a dependency: the task it waits for; 0 where it is the task itself
+	// Ref names the comment; for a permission, amendment or learning in conflict, its id; for a
+	// dependency, the task that is waited for; 0 for the task itself.
 	Ref     Reference  `json:"comment_id"`
 	Text    string     `json:"text"`
-	Holding bool       `json:"holding"` // the task cannot go on without it
+	Holding bool       `json:"holding"` // the task cannot go on before this is decided
 	Created ralph.Time `json:"created"`
-	Command string     `json:"command"` // that settles it
+	Item    string     `json:"item"`    // its name in approve, reject and answer: Q8, A3, TASK-12, config
+	Command string     `json:"command"` // that settles the item
 
 	Options   []string   `json:"options,omitempty"`
 	Preferred string     `json:"preferred,omitempty"`
 	Diff      []string   `json:"diff,omitempty"`    // what an amendment changes, as [ralph.Patch.Diff] has it
-	Session   string     `json:"session,omitempty"` // that stands still until a permission is answered
-	Expires   ralph.Time `json:"expires,omitzero"`  // when a permission answers itself, with deny
-	Action    string     `json:"-"`                 // what a suggestion asks for now: split, adopt or task
+	Session   string     `json:"session,omitempty"` // that is paused until the permission is answered
+	Expires   ralph.Time `json:"expires,omitzero"`  // when the permission is denied automatically
+	Action    string     `json:"-"`                 // that the suggestion allows now: split, adopt or task
 }
 
-// An inboxQuery finds what waits of a kind.
+// An inboxQuery finds the items of one kind.
 type inboxQuery struct{ kind, of, query string }
 
-// inboxQueries list the kinds in the order in which they are shown: an agent that
-// stands still, what holds work back, and then the rest. Each gives task, title,
-// comment, text, holding, created. Questions stand in it twice, as those that hold
-// and those that do not. {long} is the time before which a claim is long.
+// inboxQueries list the kinds in display order: first a paused agent, then items that hold work,
+// then the rest. Each selects task, title, reference, text, holding, created. Questions occur
+// twice: those that hold a task and those that do not. {long} is replaced by the start time before
+// which a claim counts as long.
 var inboxQueries = []inboxQuery{
 	{"permission", OfPermission, `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
@@ -69,6 +70,11 @@ var inboxQueries = []inboxQuery{
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL AND c.holding = 1
 			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+	{"merging", "", `
+		SELECT 0, 'nothing is merged', 0, q.paused, 1,
+			coalesce((SELECT e.created FROM events e
+				WHERE e.task_id IS NULL AND e.type = 'queue.paused' ORDER BY e.id DESC LIMIT 1), '')
+		FROM merge_queue q WHERE q.id = 1 AND q.paused <> ''`},
 	{"blocker", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
@@ -133,13 +139,13 @@ Why: ' || c.why, 0, c.created
 		ORDER BY c.id`},
 }
 
-// asLeft stands behind a file's path, before the session that left it.
+// asLeft separates a file's path from the session that left it.
 const asLeft = " is as session "
 
-// because is a comment's rationale, behind its text.
-const because = ` || CASE WHEN c.rationale = '' THEN '' ELSE ' (' || c.rationale || ')' END`
+// because appends a comment's rationale to its text, if there is one that says more.
+const because = ` || CASE WHEN c.rationale IN ('', c.body) THEN '' ELSE ' (' || c.rationale || ')' END`
 
-// InboxKinds lists the kinds of things that wait for people.
+// InboxKinds lists the kinds of inbox items.
 func InboxKinds() (kinds []string) {
 	for _, q := range inboxQueries {
 		if !slices.Contains(kinds, q.kind) {
@@ -149,7 +155,7 @@ func InboxKinds() (kinds []string) {
 	return kinds
 }
 
-// Inbox lists all that waits for a person, what holds work back first.
+// Inbox lists everything that waits for a person; what holds work comes first.
 func (tx *Tx) Inbox() ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
@@ -162,7 +168,22 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 	return inbox, tx.complete(inbox)
 }
 
-// NeedsYouNow lists what an agent stands still for until it is answered.
+// Questions lists the questions that wait for an answer.
+func (tx *Tx) Questions() (list []InboxItem, err error) {
+	for _, q := range inboxQueries {
+		if q.kind != "question" {
+			continue
+		}
+		items, err := all(tx, q.scan, tx.inboxQuery(q))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, items...)
+	}
+	return list, tx.complete(list)
+}
+
+// NeedsYouNow lists the permissions that paused agents wait for.
 func (tx *Tx) NeedsYouNow() ([]InboxItem, error) {
 	q := inboxQueries[0]
 	items, err := all(tx, q.scan, tx.inboxQuery(q))
@@ -172,7 +193,7 @@ func (tx *Tx) NeedsYouNow() ([]InboxItem, error) {
 	return items, tx.complete(items)
 }
 
-// complete adds to items what their kind has of its own.
+// complete adds the fields that only some kinds have.
 func (tx *Tx) complete(inbox []InboxItem) (err error) {
 	for i := range inbox {
 		switch item := &inbox[i]; item.Kind {
@@ -188,7 +209,7 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 			err = tx.addDiff(item)
 		case "configuration":
 			path, _, _ := strings.Cut(item.Text, asLeft)
-			if slices.Contains(tx.db.Instead, path) {
+			if tx.db.Instead != nil && tx.db.Instead(path) {
 				item.Text += "; runs use the version that people approved until that is approved or put back"
 			} else {
 				item.Text += "; no run starts before that is approved or put back"
@@ -201,8 +222,8 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 	return nil
 }
 
-// addAction says what is done about a suggestion: a task that has ended is not
-// split, nor done in another way.
+// addAction sets what a person can do with a suggestion: a task that has ended can neither be split
+// nor adopt an alternative.
 func (tx *Tx) addAction(item *InboxItem) error {
 	t, err := tx.Task(item.TaskID)
 	if err != nil {
@@ -220,7 +241,7 @@ func (tx *Tx) addAction(item *InboxItem) error {
 	return nil
 }
 
-// addDiff says what an amendment changes, and how.
+// addDiff adds what an amendment changes.
 func (tx *Tx) addDiff(item *InboxItem) error {
 	m, err := tx.Amendment(item.Ref.ID)
 	if err != nil {
@@ -231,8 +252,8 @@ func (tx *Tx) addDiff(item *InboxItem) error {
 	return err
 }
 
-// InboxPart is a part of [Tx.Inbox], of one kind if it is named: at most limit
-// items, without the first skip.
+// InboxPart is a page of [Tx.Inbox], of one kind if kind is not "": at most limit items after the
+// first skip.
 func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
@@ -255,7 +276,7 @@ func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
 	return inbox, tx.complete(inbox)
 }
 
-// InboxCounts is how much of each kind waits for a person.
+// InboxCounts counts the inbox items by kind.
 func (tx *Tx) InboxCounts() (map[string]int, error) {
 	counts := map[string]int{}
 	for _, q := range inboxQueries {
@@ -272,13 +293,13 @@ func (tx *Tx) inboxCount(q inboxQuery) (n int, err error) {
 	return value[int](tx, `SELECT count(*) FROM (`+tx.inboxQuery(q)+`) waiting`)
 }
 
-// scan reads an item of this kind.
+// scan reads an item of this query's kind.
 func (q inboxQuery) scan(row scanner) (InboxItem, error) {
 	i := InboxItem{Kind: q.kind, Ref: Reference{Of: q.of}}
 	return i, row.Scan(&i.TaskID, &i.Title, &i.Ref.ID, &i.Text, &i.Holding, &i.Created)
 }
 
-// addOptions adds what an agent offered as answers to its question.
+// addOptions adds the answers that an agent offered for its question.
 func (tx *Tx) addOptions(item *InboxItem) error {
 	c, err := tx.Comment(item.Ref.ID)
 	if err != nil || c.Verb == "" {
@@ -294,7 +315,7 @@ func (tx *Tx) addOptions(item *InboxItem) error {
 	return nil
 }
 
-// inboxQuery is what a kind is found by now.
+// inboxQuery fills in the current time.
 func (tx *Tx) inboxQuery(q inboxQuery) string {
 	return strings.ReplaceAll(q.query, "{long}", "'"+ralph.At(tx.now.Add(-longClaim)).String()+"'")
 }

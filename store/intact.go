@@ -7,11 +7,10 @@ import (
 	"os"
 )
 
-// ErrGone says that an open database is no longer the file that others will find
-// under its name.
+// ErrGone says that an open database is no longer the file under its name.
 var ErrGone = errors.New("the database was removed or replaced while it was in use")
 
-// recognize notes which files the open database is, so that its loss is noticed.
+// recognize records the identity of the database's files, so that their loss is noticed.
 func (db *DB) recognize() (err error) {
 	if db.file, err = os.Stat(db.path); err != nil {
 		return err
@@ -19,7 +18,7 @@ func (db *DB) recognize() (err error) {
 	for _, name := range []string{db.path + "-wal", db.path + "-shm"} {
 		info, err := os.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // as that of a database that is no WAL database
+			continue // a database without a write-ahead log has none
 		}
 		if err != nil {
 			return err
@@ -29,19 +28,19 @@ func (db *DB) recognize() (err error) {
 	return nil
 }
 
-// beside is a file that belongs to the open database: its write-ahead log, and the
-// index of that, without which other processes do not see what this one writes.
+// beside is a file that belongs to the open database: the write-ahead log or its index. Without
+// them, other processes do not see what this one writes.
 type beside struct {
 	path string
 	info os.FileInfo
 }
 
-// Intact tells whether the open database is still the file under its name, with its
-// write-ahead log. The error wraps [ErrGone] if it is not. Files that are open keep
-// their identity: no other one can be taken for them.
+// Intact checks that the open database, with its write-ahead log, is still the file under its name.
+// The error wraps [ErrGone] if it is not. An open file keeps its identity, so that no other file
+// can be mistaken for it.
 func (db *DB) Intact() error {
 	if db.file == nil {
-		return nil // it is being made
+		return nil // still being created
 	}
 	if err := same(db.path, db.file, true); err != nil {
 		return err
@@ -54,7 +53,7 @@ func (db *DB) Intact() error {
 	return nil
 }
 
-// same tells whether a file is still the one that was known under its name.
+// same checks that a file is still the known one.
 func same(path string, known os.FileInfo, content bool) error {
 	now, err := os.Stat(path)
 	switch {

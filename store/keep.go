@@ -11,8 +11,8 @@ import (
 	"ralph"
 )
 
-// invariants are what ralph itself holds true of its data, beyond what the
-// database refuses. Each query names the rows that contradict it.
+// invariants are the rules of ralph's own that the database does not enforce. Each query names the
+// rows that break one.
 var invariants = []struct{ what, mend, query string }{
 	{"references that point nowhere", "", sqlite.dangling},
 	{"sessions in progress on a task that is not", "`ralph run` settles what an earlier run left", `
@@ -23,6 +23,12 @@ var invariants = []struct{ what, mend, query string }{
 		SELECT 'TASK-' || t.id FROM tasks t
 		WHERE t.status = 'in_progress' AND t.claimed_by = '' AND NOT EXISTS (
 			SELECT 1 FROM sessions s WHERE s.task_id = t.id AND s.completed_at = '') ORDER BY t.id`},
+	{"tasks that are merging without a change in the queue", "`ralph merge retry`, or " + callOff, `
+		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'merging' AND NOT EXISTS (
+			SELECT 1 FROM changes c WHERE c.task_id = t.id AND ` + inQueue + `) ORDER BY t.id`},
+	{"changes in the queue of tasks that are not merging", "`ralph merge drop`", `
+		SELECT 'change ' || c.id || ' of TASK-' || c.task_id FROM changes c JOIN tasks t ON t.id = c.task_id
+		WHERE ` + inQueue + ` AND t.status <> 'merging' ORDER BY c.id`},
 	{"tasks that wait for an answer although no question is open", callOff, `
 		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'needs_input'
 			AND NOT EXISTS (SELECT 1 FROM task_comments c
@@ -33,15 +39,15 @@ var invariants = []struct{ what, mend, query string }{
 
 const callOff = "`ralph task cancel` calls one off, and `ralph task retry` has it done again"
 
-// A Problem is something that contradicts what ralph holds true of its data.
+// A Problem is a broken invariant.
 type Problem struct {
 	What string   `json:"what"`
-	Rows []string `json:"rows"` // all of them, in words
-	Mend string   `json:"mend"` // what to do; "" if nothing but a copy helps
+	Rows []string `json:"rows"` // the rows that break it, in words
+	Mend string   `json:"mend"` // what to do; "" if only restoring a backup helps
 }
 
-// Examine lists what contradicts what ralph itself holds true of its data; none if
-// all is well. Whether the file itself is sound says [DB.Check].
+// Examine lists the broken invariants; none if all is well. For the integrity of the file itself
+// see [DB.Check].
 func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 	err = db.View(ctx, func(tx *Tx) error {
 		for _, i := range invariants {
@@ -58,8 +64,8 @@ func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 	return problems, err
 }
 
-// Vacuum rebuilds the file without the room that deleted rows have left, and
-// empties the write-ahead log. It returns how many bytes the file has shrunk by.
+// Vacuum rebuilds the file without the space of deleted rows, and empties the write-ahead log. It
+// returns the number of bytes that the file has shrunk by.
 func (db *DB) Vacuum(ctx context.Context) (freed int64, err error) {
 	size := func() int64 {
 		info, serr := os.Stat(db.path)
@@ -78,9 +84,8 @@ func (db *DB) Vacuum(ctx context.Context) (freed int64, err error) {
 	return before - size(), err
 }
 
-// Restore puts a backup in the place of the database file at path. The backup is
-// checked first; what it replaces is kept beside it, under the returned name. The
-// caller sees to it that nobody uses the database.
+// Restore replaces the database file at path by a backup. It checks the backup first, and keeps the
+// replaced file under the returned name. The caller makes sure that nobody uses the database.
 func Restore(ctx context.Context, backup, path, stamp string) (kept string, err error) {
 	info, err := os.Stat(backup)
 	if err != nil {
@@ -89,7 +94,7 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 	if !info.Mode().IsRegular() || info.Size() == 0 {
 		return "", &ralph.FieldError{Field: "backup " + backup, Problem: "is not a copy of a database"}
 	}
-	// A copy of the copy is opened: opening migrates, and may leave files beside it.
+	// It opens a copy of the backup: opening migrates, and may leave files beside it.
 	trial := path + ".restoring"
 	if err := copyFile(backup, trial); err != nil {
 		return "", err
@@ -99,7 +104,7 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 	if err != nil {
 		return "", fmt.Errorf("the backup cannot be used: %w", err)
 	}
-	// A copy has no write-ahead log, without which readers and writers wait for each other.
+	// A copy is not in WAL mode, without which readers and writers block each other.
 	if err = db.dialect.setUp(ctx, db.write); err == nil {
 		err = db.Check(ctx)
 	}
@@ -107,8 +112,8 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 		return "", fmt.Errorf("the backup cannot be used: %w", err)
 	}
 	aside := filepath.Join(filepath.Dir(path), "backups", "replaced-"+stamp+".db")
-	// With its write-ahead log, in which the latest rows may be; one whose database is
-	// gone would be taken for the copy's.
+	// The write-ahead log moves too: it may hold the latest rows, and a leftover log would be
+	// applied to the restored copy.
 	for _, end := range []string{"", "-wal", "-shm"} {
 		if _, err := os.Stat(path + end); errors.Is(err, os.ErrNotExist) {
 			continue

@@ -33,7 +33,7 @@ var learnings = reads("learnings l", func(l *ralph.Learning) []field {
 	}
 })
 
-// withConflicts adds to learnings which of them contradict each other.
+// withConflicts adds to each learning the others that it contradicts.
 func (tx *Tx) withConflicts(list []ralph.Learning) ([]ralph.Learning, error) {
 	type pair struct{ later, earlier int64 }
 	pairs, err := all(tx, func(row scanner) (p pair, err error) { return p, row.Scan(&p.later, &p.earlier) }, `
@@ -58,8 +58,7 @@ func (tx *Tx) withConflicts(list []ralph.Learning) ([]ralph.Learning, error) {
 	return list, nil
 }
 
-// Reconcile settles what contradicts a learning: both hold. It returns how many
-// conflicts that were.
+// Reconcile settles all conflicts of a learning: both sides hold. It returns their number.
 func (tx *Tx) Reconcile(id int64, by string) (int64, error) {
 	if _, err := tx.Learning(id); err != nil {
 		return 0, err
@@ -69,14 +68,13 @@ func (tx *Tx) Reconcile(id int64, by string) (int64, error) {
 		WHERE settled_at = '' AND $3 IN (learning_id, other_id)`, tx.now, by, id)
 }
 
-// terms are the stems of a learning's words, as ranking counts them.
+// terms returns the stems of a learning's words, for ranking.
 func terms(text, rationale string) string {
 	return strings.Join(bm25.Words(text+" "+rationale), " ")
 }
 
-// audience is the condition on learnings that go into the prompts of a task, of
-// one scope: all of the project's, those of the task's feature, or the task's own.
-// Tasks without a feature are one group, as those of a feature are.
+// audience selects the active learnings of one scope that apply to a task: the project's, those of
+// its feature, or the task's own. Tasks without a feature form one group.
 func audience(t ralph.Task, scope string) (f filter) {
 	f.and(`l.status = 'active'`)
 	f.and(`l.scope = ?`, scope)
@@ -91,11 +89,10 @@ func audience(t ralph.Task, scope string) (f filter) {
 	return f
 }
 
-// learningOrder: what is pinned comes first, then what was seen most often and
-// most recently.
+// learningOrder puts pinned learnings first, then those seen most often, then most recently.
 const learningOrder = ` ORDER BY l.pinned DESC, l.times_seen DESC, l.last_seen DESC, l.id`
 
-// LearningsFor are the learnings that go into the prompts of a task, of one scope.
+// LearningsFor lists the learnings of one scope that apply to a task.
 func (tx *Tx) LearningsFor(t ralph.Task, scope string) ([]ralph.Learning, error) {
 	return tx.learningsBy(audience(t, scope))
 }
@@ -108,14 +105,14 @@ func (tx *Tx) learningsBy(f filter) ([]ralph.Learning, error) {
 	return tx.withConflicts(list)
 }
 
-// A Candidate is what ranking needs of a learning, of which there may be thousands.
+// A Candidate holds what ranking needs of a learning; there may be thousands.
 type Candidate struct {
 	ID    int64
 	Terms string // the stems of its words
 	First bool   // pinned, or written by a person
 }
 
-// Candidates are the learnings of [Tx.LearningsFor], in its order.
+// Candidates lists the learnings of [Tx.LearningsFor], in its order, for ranking.
 func (tx *Tx) Candidates(t ralph.Task, scope string) ([]Candidate, error) {
 	by := audience(t, scope)
 	return all(tx, func(row scanner) (c Candidate, err error) {
@@ -128,7 +125,7 @@ func (tx *Tx) Candidates(t ralph.Task, scope string) ([]Candidate, error) {
 		CASE WHEN l.terms = '' THEN l.text ELSE '' END FROM learnings l`+by.where()+learningOrder, by.args...)
 }
 
-// LearningsByID are these learnings, in this order.
+// LearningsByID returns the learnings with these ids, in this order.
 func (tx *Tx) LearningsByID(ids []int64) ([]ralph.Learning, error) {
 	if len(ids) == 0 {
 		return []ralph.Learning{}, nil
@@ -147,10 +144,20 @@ func (tx *Tx) LearningsByID(ids []int64) ([]ralph.Learning, error) {
 	return list, nil
 }
 
-// learn adds a learning, or raises the one that it repeats.
-func (tx *Tx) learn(t ralph.Task, author string, l signals.Learn) error {
-	id := l.Into
+// learn adds a learning, or raises the one that it repeats. It is the author's, or of
+// the person who holds the session where she said it herself.
+func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Learn) error {
+	id, origin := l.Into, ralph.ByAgent
 	var err error
+	if s.Origin == ralph.FromHuman {
+		said, err := value[string](tx, `SELECT author FROM task_comments WHERE id = $1`, l.Comments[0])
+		if err != nil {
+			return err
+		}
+		if said == s.Worker {
+			author, origin = said, ralph.ByHuman
+		}
+	}
 	if id != 0 {
 		_, err = tx.exec(`
 			UPDATE learnings SET times_seen = times_seen + $1, last_seen = $2, text = $3, rationale = $4, terms = $5
@@ -167,7 +174,7 @@ func (tx *Tx) learn(t ralph.Task, author string, l signals.Learn) error {
 			"feature_id": feature,
 			"task_id":    t.ID,
 			"rationale":  l.Rationale,
-			"origin":     ralph.ByAgent,
+			"origin":     origin,
 			"author":     author,
 			"last_seen":  tx.now,
 			"created":    tx.now,
@@ -189,7 +196,7 @@ func (tx *Tx) learn(t ralph.Task, author string, l signals.Learn) error {
 	return err
 }
 
-// noteConflicts notes which earlier learnings one says the contrary of.
+// noteConflicts records the earlier learnings that one contradicts.
 func (tx *Tx) noteConflicts(id int64, others []int64) error {
 	for _, other := range others {
 		if _, err := tx.exec(`
@@ -201,8 +208,8 @@ func (tx *Tx) noteConflicts(id int64, others []int64) error {
 	return nil
 }
 
-// Teach adds what a person knows. What is known in these words already is refused
-// with [ralph.ErrConflict]; what is known to the contrary is noted.
+// Teach adds a learning of a person. One that is already known in these words is refused with
+// [ralph.ErrConflict]; contradictions are recorded.
 func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
 	if err := checkLearning(l); err != nil {
 		return 0, err
@@ -213,8 +220,8 @@ func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
 	}
 	same, contrary := signals.Against(l.Text, known)
 	if same != nil {
-		return 0, fmt.Errorf("learning %d says that already; `ralph learning edit %d` changes its words, "+
-			"`ralph learning pin %d` puts it first: %w", same.ID, same.ID, same.ID, ralph.ErrConflict)
+		return 0, ralph.Conflict("learning %d says that already; `ralph learning edit %d` changes its words, "+
+			"`ralph learning pin %d` puts it first", same.ID, same.ID, same.ID)
 	}
 	id, err := tx.AddLearning(l)
 	if err != nil {
@@ -223,11 +230,11 @@ func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
 	return id, tx.noteConflicts(id, contrary)
 }
 
-// A LearningFilter narrows a list of learnings; the zero value is all that are known.
+// A LearningFilter narrows a list of learnings; the zero value selects all that are not forgotten.
 type LearningFilter struct {
 	Scope     string
-	Feature   string // only what is known of this feature, and of its tasks alone
-	Forgotten bool   // those that were forgotten too
+	Feature   string // only learnings of this feature and of its tasks
+	Forgotten bool   // include forgotten ones
 }
 
 // Learnings lists learnings, pinned ones first.
@@ -249,7 +256,7 @@ func (tx *Tx) Learnings(f LearningFilter) ([]ralph.Learning, error) {
 	return tx.learningsBy(by)
 }
 
-// Learning is one learning.
+// Learning returns one learning.
 func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
 	l, err := learnings.one(tx, fmt.Sprintf("learning %d", id), `WHERE l.id = $1`, id)
 	if err != nil {
@@ -259,8 +266,8 @@ func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
 	return list[0], err
 }
 
-// AddLearning adds a learning that no session made: what an import brings, and
-// what [Tx.Teach] found to be new.
+// AddLearning adds a learning that no session made: an imported one, or one that [Tx.Teach] found
+// to be new.
 func (tx *Tx) AddLearning(l ralph.Learning) (int64, error) {
 	if err := checkLearning(l); err != nil {
 		return 0, err
@@ -309,8 +316,8 @@ func checkLearning(l ralph.Learning) error {
 	return ralph.CheckText("rationale", l.Rationale, false)
 }
 
-// ChangeLearning writes a learning's text, rationale, pin and status. A conflict
-// that there is no more in its new words is settled.
+// ChangeLearning updates a learning's text, rationale, pin and status. Conflicts that the new text
+// no longer has are settled.
 func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 	if err := ralph.CheckText("text", l.Text, true); err != nil {
 		return err
@@ -342,8 +349,8 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 	return nil
 }
 
-// MergeLearnings makes one learning of two: into has been seen as often as both,
-// and knows the signals of both; the other is forgotten.
+// MergeLearnings merges a learning into another: the latter adds up both counts and has the signals
+// of both; the former is forgotten.
 func (tx *Tx) MergeLearnings(from, into int64) error {
 	if from == into {
 		return &ralph.FieldError{Field: "learning", Problem: "cannot be merged with itself"}
@@ -357,9 +364,9 @@ func (tx *Tx) MergeLearnings(from, into int64) error {
 		return err
 	}
 	for _, l := range []ralph.Learning{a, b} {
-		if l.Status == "forgotten" {
-			return fmt.Errorf("learning %d was forgotten; `ralph learning forget %d --undo` brings it back: %w",
-				l.ID, l.ID, ralph.ErrConflict)
+		if l.Status == ralph.Forgotten {
+			return ralph.Conflict("learning %d was forgotten; `ralph learning forget %d --undo` brings it back",
+				l.ID, l.ID)
 		}
 	}
 	if _, err := tx.exec(`
@@ -374,6 +381,6 @@ func (tx *Tx) MergeLearnings(from, into int64) error {
 		WHERE id = $3`, a.TimesSeen, a.LastSeen, into); err != nil {
 		return err
 	}
-	a.Status = "forgotten"
+	a.Status = ralph.Forgotten
 	return tx.ChangeLearning(a)
 }

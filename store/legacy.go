@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -16,19 +17,18 @@ import (
 	"ralph/signals"
 )
 
-// The older designs kept signals in a table of their own, task_signals: with flat
-// columns, or with verb, payload and created_at; before and after that there were
-// task_comments without signals, and with them. Such a database is taken over at
-// its first opening, in three steps that a crash may come between: its tables make
-// room under names that begin with "legacy_", the present ones are made, the rows
-// are copied.
+// Older designs kept signals in a table of their own, task_signals: with flat columns, or with
+// verb, payload and created_at. Before and after, there were task_comments without and with
+// signals. Such a database is converted when it is first opened, in three steps, between any of
+// which a crash may come: its tables are renamed with the prefix "legacy_", the current tables are
+// created, and the rows are copied.
 
-// legacyTables are those of the older designs that are copied, in this order.
+// legacyTables are the tables of the older designs, in the order in which they are copied.
 var legacyTables = []string{"features", "disciplines", "tasks", "task_dependencies", "task_comments", "task_signals"}
 
 const legacyPrefix = "legacy_"
 
-// tableExists reports whether there is a table, not a view, of that name.
+// tableExists reports whether a table (not a view) of that name exists.
 func tableExists(ctx context.Context, q interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, name string,
@@ -38,7 +38,7 @@ func tableExists(ctx context.Context, q interface {
 	return n > 0, err
 }
 
-// isLegacy reports whether rows of an older design wait to be taken over.
+// isLegacy reports whether the database has rows of an older design.
 func (db *DB) isLegacy(ctx context.Context) (bool, error) {
 	there := map[string]bool{}
 	for _, table := range legacyTables {
@@ -49,7 +49,7 @@ func (db *DB) isLegacy(ctx context.Context) (bool, error) {
 			}
 			there[name] = ok
 			if ok && name != table {
-				return true, nil // a crash came between
+				return true, nil // a crash interrupted an earlier conversion
 			}
 		}
 	}
@@ -57,8 +57,8 @@ func (db *DB) isLegacy(ctx context.Context) (bool, error) {
 	return there["task_signals"] || !ours && there["tasks"] && there["task_comments"], err
 }
 
-// makeRoom is the first step. A database that ralph's migrations have made already
-// only gives up its task_signals.
+// makeRoom is the first step: it renames the old tables. In a database that ralph's migrations have
+// already made, it renames only task_signals.
 func (db *DB) makeRoom(ctx context.Context) error {
 	ours, err := tableExists(ctx, db.write, "schema_migrations")
 	if err != nil {
@@ -98,10 +98,10 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	})
 }
 
-// quote makes a name safe in a statement.
+// quote quotes an identifier.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// takeOver is the third step: every row is copied, and the old tables are dropped.
+// takeOver is the third step: it copies every row and drops the old tables.
 func (db *DB) takeOver(ctx context.Context) error {
 	return db.Tx(ctx, func(tx *Tx) error {
 		l := &legacy{Tx: tx}
@@ -152,13 +152,13 @@ func (db *DB) takeOver(ctx context.Context) error {
 type legacy struct {
 	*Tx
 	inPlace bool             // the rows come from task_comments and keep their ids
-	known   []ralph.Learning // so far
+	known   []ralph.Learning // the learnings copied so far
 }
 
-// An oldRow is a row of an older table by its columns.
+// An oldRow is a row of an old table, by column.
 type oldRow map[string]any
 
-// each copies the rows of a table in the order of their time.
+// each copies the rows of a table in chronological order.
 func (l *legacy) each(table string, copy func(oldRow) error) error {
 	name := legacyPrefix + table
 	if ok, err := tableExists(l.ctx, l, name); !ok || err != nil {
@@ -207,7 +207,7 @@ func records(rows *sql.Rows) (list []oldRow, err error) {
 	return list, rows.Err()
 }
 
-// text is the first of some columns that has something in it.
+// text returns the first non-empty value among some columns.
 func (r oldRow) text(columns ...string) string {
 	for _, c := range columns {
 		switch v := r[c].(type) {
@@ -229,7 +229,7 @@ func (r oldRow) number(column string) (int64, bool) {
 	return n, err == nil
 }
 
-// time is when the row was made, in any of the forms that SQLite's functions have.
+// time returns when the row was created; it accepts all formats of SQLite's date functions.
 func (r oldRow) time() ralph.Time {
 	text := r.text("created", "created_at", "timestamp")
 	for _, layout := range []string{
@@ -269,7 +269,7 @@ func (l *legacy) discipline(r oldRow) error {
 	return err
 }
 
-// name is a row's name, or one made of its id.
+// name returns a row's name, or one made of its id.
 func (r oldRow) name(kind string) string {
 	if name := strings.TrimSpace(r.text("name", "display_name", "title")); name != "" {
 		return name
@@ -277,7 +277,7 @@ func (r oldRow) name(kind string) string {
 	return kind + "-" + r.text("id")
 }
 
-// statuses of older designs, where their names have changed.
+// legacyStatuses maps the statuses of older designs that have been renamed.
 var legacyStatuses = map[string]ralph.Status{
 	"done": ralph.Completed, "complete": ralph.Completed, "closed": ralph.Completed,
 	"skipped": ralph.Cancelled, "archived": ralph.Cancelled, "draft": ralph.Proposed,
@@ -288,7 +288,7 @@ func (l *legacy) task(r oldRow) error {
 	if s, ok := legacyStatuses[string(status)]; ok {
 		status = s
 	}
-	// A session that was under way is not any more.
+	// No session of the old database is still running.
 	if !slices.Contains(ralph.Statuses, status) || status == ralph.InProgress {
 		status = ralph.Pending
 	}
@@ -335,13 +335,13 @@ func (l *legacy) task(r oldRow) error {
 	return err
 }
 
-// reference is the id of a feature or discipline that a row names by id or by
-// name; nil if there is none.
+// reference returns the id of the feature or discipline that a row names by id or by name; nil if
+// there is none.
 func (l *legacy) reference(r oldRow, kind string) any {
 	id, err := value[int64](l.Tx, `SELECT id FROM `+kind+`s WHERE id = $1 OR name = $2`,
 		r.text(kind+"_id"), r.text(kind, kind+"_name"))
 	if err != nil {
-		return nil // the row keeps what it says of itself; a name that is gone says nothing
+		return nil // a reference to something that is gone is dropped
 	}
 	return id
 }
@@ -373,12 +373,11 @@ func (l *legacy) comment(r oldRow) error {
 	}
 	kind := ralph.ByHuman
 	author := r.text("author", "author_id")
-	if r.text("session_id") != "" || r.text("author_kind", "author_type") == "agent" {
+	if r.text("session_id", "discipline", "discipline_id") != "" || r.text("author_kind", "author_type") == "agent" {
 		kind = ralph.ByAgent
+		author = cmp.Or(author, l.author(r))
 	}
-	if author == "" {
-		author = string(kind)
-	}
+	author = cmp.Or(author, string(kind))
 	return l.addComment(r, author, kind, r.text("body", "text", "content"))
 }
 
@@ -403,7 +402,7 @@ func (l *legacy) addComment(r oldRow, author string, kind ralph.Origin, body str
 	return err
 }
 
-// id is a comment's id where it keeps it, else nil, which makes a new one.
+// id returns the comment's id if the comment keeps it, else nil for a new one.
 func (l *legacy) id(r oldRow) any {
 	if !l.inPlace {
 		return nil
@@ -411,8 +410,8 @@ func (l *legacy) id(r oldRow) any {
 	return r["id"]
 }
 
-// taskOf is the task of a row. One that is not there any more is made anew, called
-// off, so that what was said of it is kept.
+// taskOf returns the task of a row. A task that no longer exists is recreated as cancelled, so that
+// its comments are kept.
 func (l *legacy) taskOf(r oldRow) (int64, error) {
 	id, ok := r.number("task_id")
 	if !ok {
@@ -435,8 +434,8 @@ func (l *legacy) taskOf(r oldRow) (int64, error) {
 	return id, err
 }
 
-// signal copies a signal of either shape. One that no verb's rules fit is kept as a
-// comment, with the row as it was.
+// signal copies a signal of either design. One that cannot be parsed is kept as a comment with the
+// original row.
 func (l *legacy) signal(r oldRow) error {
 	author := l.author(r)
 	payload, err := l.payload(r)
@@ -472,7 +471,7 @@ func (l *legacy) signal(r oldRow) error {
 		waiting := t.Status == ralph.Pending || t.Status == ralph.NeedsInput || t.Status == ralph.Blocked
 		holding = p.IsBlocking() && answer == nil && waiting
 	case signals.Blocked:
-		// What a task of the same designs waited for is a dependency of it.
+		// A task that it waited for became a dependency in those designs, too.
 		holding = p.Kind == "external" && t.Status == ralph.Blocked
 	}
 	id, err := l.add("task_comments", cells{
@@ -494,12 +493,12 @@ func (l *legacy) signal(r oldRow) error {
 	return l.learned(t, author, signals.Said{ID: id, Payload: p}, r.time())
 }
 
-// learned makes a learning of a signal, or raises the one that it repeats, by the
-// rule by which sessions are settled.
+// learned turns a signal into a learning, or counts a repetition, by the same rules as settling a
+// session does.
 func (l *legacy) learned(t ralph.Task, author string, said signals.Said, at ralph.Time) error {
 	facts := signals.Facts{Task: t, Said: []signals.Said{said}, Known: l.known}
 	for _, learn := range signals.Decide(facts).Learn {
-		if err := l.learn(t, author, learn); err != nil {
+		if err := l.learn(t, ralph.Session{}, author, learn); err != nil {
 			return err
 		}
 	}
@@ -521,7 +520,7 @@ func (l *legacy) learned(t ralph.Task, author string, said signals.Said, at ralp
 	return l.set("learnings", id, times)
 }
 
-// author is the name under which a session spoke.
+// author returns the name under which a session signalled.
 func (l *legacy) author(r oldRow) string {
 	if a := r.text("author", "discipline"); a != "" && a != "human" {
 		return a
@@ -533,7 +532,7 @@ func (l *legacy) author(r oldRow) string {
 	return name
 }
 
-// legacyFields are the flat columns of each verb, apart from those of another type.
+// legacyFields are the text columns of each verb.
 var legacyFields = map[ralph.Verb][]string{
 	ralph.VerbDone:    {"summary"},
 	ralph.VerbPartial: {"summary", "remaining"},
@@ -545,7 +544,7 @@ var legacyFields = map[ralph.Verb][]string{
 	ralph.VerbBlocked: {"on", "kind", "detail"},
 }
 
-// payload is a signal's input as its tool took it.
+// payload returns a signal's input in the form of today's tools.
 func (l *legacy) payload(r oldRow) (json.RawMessage, error) {
 	if text := r.text("payload"); text != "" {
 		return json.RawMessage(text), nil

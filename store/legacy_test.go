@@ -14,7 +14,7 @@ import (
 	"ralph/store"
 )
 
-// older writes a database as an older design did.
+// older writes a database of an older design.
 func older(t *testing.T, statements ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ralph.db")
@@ -80,8 +80,8 @@ func bodies(t *testing.T, db *store.DB, task int64) (list []string) {
 	return list
 }
 
-// TestADatabaseWithASignalsTableIsTakenOver is the example thread of the design that
-// put signals and comments into one table, in both older shapes.
+// TestADatabaseWithASignalsTableIsTakenOver uses the example thread of the design that put signals
+// and comments into one table, in both older forms.
 func TestADatabaseWithASignalsTableIsTakenOver(t *testing.T) {
 	path := older(t, olderTables, flatTable)
 	db, err := store.Open(t.Context(), path, store.Options{})
@@ -163,8 +163,8 @@ func TestTheOtherShapeIsTakenOverToo(t *testing.T) {
 	}
 }
 
-// TestCommentsWithoutATableOfSignalsAreTakenOver: the oldest design had comments
-// alone, the newest of the older ones had signals among them.
+// TestCommentsWithoutATableOfSignalsAreTakenOver: the oldest design had only comments; the newest
+// of the old designs had signals among them.
 func TestCommentsWithoutATableOfSignalsAreTakenOver(t *testing.T) {
 	const unified = `
 		ALTER TABLE task_comments ADD COLUMN session_id TEXT; ALTER TABLE task_comments ADD COLUMN signal_verb TEXT;
@@ -177,6 +177,11 @@ func TestCommentsWithoutATableOfSignalsAreTakenOver(t *testing.T) {
 		want       []string
 	}{
 		{"comments alone", "", people},
+		{
+			"a discipline's", `ALTER TABLE task_comments ADD COLUMN discipline TEXT;
+			INSERT INTO task_comments (id, task_id, discipline, body, created) VALUES (106, 4, 'frontend', 'Looked.', '2026-02-11 10:36:00');`,
+			append(slices.Clone(people), "frontend: Looked."),
+		},
 		{"signals among them", unified, append(slices.Clone(people), "frontend: ✓ **Done:** Added validation.")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -197,8 +202,8 @@ func TestCommentsWithoutATableOfSignalsAreTakenOver(t *testing.T) {
 	}
 }
 
-// TestWhatAnOlderDatabaseKnewIsKnown: what sessions learned reaches later prompts,
-// and what a task waited for still waits for a person.
+// TestWhatAnOlderDatabaseKnewIsKnown: learnings of old sessions reach later prompts, and a task's
+// open question still waits for a person.
 func TestWhatAnOlderDatabaseKnewIsKnown(t *testing.T) {
 	db, err := store.Open(t.Context(), older(t, olderTables, payloadTable+`
 		UPDATE tasks SET status = 'blocked' WHERE id = 5;
@@ -238,8 +243,8 @@ func TestWhatAnOlderDatabaseKnewIsKnown(t *testing.T) {
 	}
 }
 
-// TestASignalsTableInPlaceOfTheView: only the old table is taken over where all
-// others are ralph's own already.
+// TestASignalsTableInPlaceOfTheView: only the old table is taken over if all others are ralph's
+// own.
 func TestASignalsTableInPlaceOfTheView(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	db, err := store.Open(t.Context(), path, store.Options{})

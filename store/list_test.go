@@ -14,10 +14,11 @@ import (
 	"ralph/store"
 )
 
-// TestAVeryLongBlockerNamesNoTask, and its session can be settled.
+// TestAVeryLongBlockerNamesNoTask: a very long blocker names no task, and its session can be
+// settled.
 func TestAVeryLongBlockerNamesNoTask(t *testing.T) {
 	db, s := working(t)
-	id, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Blocked{On: strings.Repeat("lorem ", 10_000), Kind: "upstream_task"})
+	id, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Blocked{On: strings.Repeat("lorem ", 10_000), Kind: "upstream_task"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestTasksAreFoundAndListedInParts(t *testing.T) {
 	}
 }
 
-// TestAPartOfATimelineIsItsEnd, in the order of time.
+// TestAPartOfATimelineIsItsEnd: a part of a timeline is its end, in chronological order.
 func TestAPartOfATimelineIsItsEnd(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	write(t, db, func(tx *store.Tx) error {
@@ -96,11 +97,11 @@ func TestAPartOfATimelineIsItsEnd(t *testing.T) {
 	})
 }
 
-// TestTheInboxIsReadInParts that make up the whole, and counted as it is listed.
+// TestTheInboxIsReadInParts: the parts make up the whole, and the counts match.
 func TestTheInboxIsReadInParts(t *testing.T) {
 	db, s := working(t)
 	for _, q := range []string{"red?", "blue?", "green?"} {
-		if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Ask{Question: q, Options: []string{"yes"}, Blocking: new(true)}); err != nil {
+		if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Ask{Question: q, Options: []string{"yes"}, Blocking: new(true)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"ralph/signals"
 )
 
-// NextLost is the first pending task to be tried again after lost sessions, whether
-// its time has come or not; ok is false if there is none.
+// NextLost returns the next pending task to retry after lost sessions, whether it is due yet or
+// not; ok is false if there is none.
 func (tx *Tx) NextLost() (t ralph.Task, ok bool, err error) {
 	return tasks.first(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 ORDER BY t.not_before, t.id`)
 }
 
-// setLost keeps how many sessions of a task were lost in a row. After another one it
-// is left alone for a while; what was already waiting waits as it did.
+// setLost stores how many sessions of a task were lost in a row. Each further loss delays the next
+// attempt; otherwise the current delay stays.
 func (tx *Tx) setLost(t ralph.Task, d signals.Decision) error {
 	until := t.NotBefore
 	switch {
@@ -24,35 +24,65 @@ func (tx *Tx) setLost(t ralph.Task, d signals.Decision) error {
 	return tx.set("tasks", t.ID, cells{"lost_count": d.LostCount, "not_before": until})
 }
 
-// NoteUnsettled keeps why a session that is over could not be settled. It reports
-// whether that is news.
+// NoteUnsettled records why a session that has ended could not be settled. It reports whether the
+// reason is new.
 func (tx *Tx) NoteUnsettled(session, why string) (bool, error) {
 	n, err := tx.exec(`
 		UPDATE sessions SET unsettled = $1 WHERE id = $2 AND completed_at = '' AND unsettled <> $1`, why, session)
 	return n > 0, err
 }
 
-// An UnsettledSession is one that is over and could not be settled.
+// An UnsettledSession is a session that has ended and could not be settled.
 type UnsettledSession struct {
 	ID   string
 	Task int64
 	Why  string
 }
 
-// Unsettled lists them, oldest first.
+// Unsettled lists the unsettled sessions, oldest first, and the tasks in progress whose session is
+// missing or settled because something else has written to the database.
 func (tx *Tx) Unsettled() ([]UnsettledSession, error) {
-	return all(tx, func(row scanner) (u UnsettledSession, err error) { return u, row.Scan(&u.ID, &u.Task, &u.Why) },
-		`SELECT id, task_id, unsettled FROM sessions WHERE completed_at = '' AND unsettled <> '' ORDER BY started_at`)
+	read := func(row scanner) (u UnsettledSession, err error) { return u, row.Scan(&u.ID, &u.Task, &u.Why) }
+	list, err := all(tx, read, `
+		SELECT id, task_id, unsettled FROM sessions WHERE completed_at = '' AND unsettled <> '' ORDER BY started_at`)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := all(tx, read, `
+		SELECT t.claimed_by, t.id, 'its record is gone or ended (changed outside of ralph?)' FROM tasks t WHERE `+adrift)
+	return append(list, gone...), err
 }
 
-// A Basis is a mark of what a task asks for and of what was said and done about it: if
-// two are equal, a prompt that was built at the one moment holds at the other.
+// adrift is the condition for a task in progress without an open session.
+const adrift = `t.status = 'in_progress'
+	AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.claimed_by AND s.completed_at = '')`
+
+// ReleaseAdrift makes tasks pending again that are in progress without an open session.
+func (tx *Tx) ReleaseAdrift() error {
+	ids, err := values[int64](tx, `SELECT t.id FROM tasks t WHERE `+adrift)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := tx.set("tasks", id, cells{"claimed_by": "", "claim_expires": ""}); err != nil {
+			return err
+		}
+		const why = "the record of its session is gone or ended (changed outside of ralph?)"
+		if err := tx.Move(id, ralph.Pending, ralph.Loop, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A Basis identifies the state of a task's definition and history. A prompt that was built from one
+// holds as long as the Basis is equal.
 type Basis struct {
 	Definitions string // see [Tx.Definitions]
-	Event       int64  // the task's newest
+	Event       int64  // the task's newest event
 }
 
-// Basis is that of a task now.
+// Basis returns a task's current Basis.
 func (tx *Tx) Basis(t ralph.Task) (b Basis, err error) {
 	if b.Definitions, err = tx.definitions(t); err != nil {
 		return b, err
@@ -61,12 +91,12 @@ func (tx *Tx) Basis(t ralph.Task) (b Basis, err error) {
 	return b, err
 }
 
-// TryNow takes off the time for which a task is left alone after a lost session.
+// TryNow ends the delay of a task after a lost session.
 func (tx *Tx) TryNow(task int64) error {
 	return tx.set("tasks", task, cells{"not_before": ""})
 }
 
-// addBlocker has a task wait for a person for a reason of ralph's own.
+// addBlocker adds a blocker of ralph's own to a task, which waits for a person.
 func (tx *Tx) addBlocker(task int64, body string) error {
 	return tx.ownComment(task, "", ralph.Blocker, cells{
 		"body":        body,
@@ -75,7 +105,7 @@ func (tx *Tx) addBlocker(task int64, body string) error {
 	})
 }
 
-// ownComment adds a comment of ralph's own that holds a task back.
+// ownComment adds a comment of ralph's own that holds a task.
 func (tx *Tx) ownComment(task int64, session string, kind ralph.CommentKind, r cells) error {
 	r["task_id"], r["session_id"], r["kind"] = task, null(session), kind
 	r["author"], r["author_kind"], r["holding"], r["created"] = "ralph", ralph.ByAgent, true, tx.now
@@ -87,11 +117,10 @@ func (tx *Tx) ownComment(task int64, session string, kind ralph.CommentKind, r c
 		ralph.CommentAdded{TaskID: task, CommentID: id, Kind: kind, AuthorKind: ralph.ByAgent, Author: "ralph"})
 }
 
-// retryHint is the hold reason of ralph's own blockers. No other blocker that is no
-// signal has one.
+// retryHint is the hold reason of the blockers of [Tx.addBlocker]; no other blocker has it.
 const retryHint = "resolving it, or `ralph task retry`, has the task tried again"
 
-// dropBlockers settles what [Tx.addBlocker] has a task wait for.
+// dropBlockers resolves the blockers of [Tx.addBlocker] on a task.
 func (tx *Tx) dropBlockers(task int64, reason string) error {
 	blockers, err := tx.Blockers(task)
 	if err != nil {

@@ -24,8 +24,8 @@ var permissions = reads("permission_requests", func(p *ralph.Permission) []field
 	}
 })
 
-// AddPermission records an agent's question whether it may use a tool, in a
-// transaction of its own. One that a person is to answer stays open.
+// AddPermission records an agent's request to use a tool, in a transaction of its own. The request
+// stays open if its decision is "ask".
 func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, err error) {
 	err = db.Tx(ctx, func(tx *Tx) error {
 		if err := tx.CheckSession(p.TaskID, p.SessionID); err != nil {
@@ -56,13 +56,13 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 	return id, err
 }
 
-// Permission is one question.
+// Permission returns one request.
 func (tx *Tx) Permission(id int64) (ralph.Permission, error) {
 	return permissions.one(tx, fmt.Sprintf("permission %d", id), `WHERE id = $1`, id)
 }
 
-// Permissions lists a session's questions in their order; of all sessions the open
-// ones if session is "".
+// Permissions lists a session's requests, oldest first; with session "" it lists the open requests
+// of all sessions.
 func (tx *Tx) Permissions(session string) ([]ralph.Permission, error) {
 	if session == "" {
 		return permissions.all(tx, `WHERE decided_at = '' ORDER BY id`)
@@ -70,22 +70,21 @@ func (tx *Tx) Permissions(session string) ([]ralph.Permission, error) {
 	return permissions.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
 }
 
-// AsksPermission reports whether a session waits for a person's permission.
+// AsksPermission reports whether a session has an open request.
 func (tx *Tx) AsksPermission(session string) (bool, error) {
 	return value[bool](tx, `SELECT EXISTS (
 		SELECT 1 FROM permission_requests WHERE decided_at = '' AND session_id = $1)`, session)
 }
 
-// DecidePermission answers an open question: "allow" or "deny". By is a person's
-// name, or "" for ralph itself. The error wraps [ralph.ErrConflict] if it is
-// answered already.
+// DecidePermission answers an open request with "allow" or "deny". By is a person's name, or "" for
+// ralph itself. The error wraps [ralph.ErrConflict] if it has been answered.
 func (tx *Tx) DecidePermission(id int64, decision, reason, by string) error {
 	p, err := tx.Permission(id)
 	if err != nil {
 		return err
 	}
 	if !p.DecidedAt.IsZero() {
-		return fmt.Errorf("permission %d is decided already (%s): %w", id, p.Decision, ralph.ErrConflict)
+		return ralph.Conflict("permission %d is decided already (%s)", id, p.Decision)
 	}
 	if err := tx.set("permission_requests", id, cells{
 		"decision": decision, "reason": reason, "decided_by": by, "decided_at": tx.now,
@@ -96,8 +95,8 @@ func (tx *Tx) DecidePermission(id int64, decision, reason, by string) error {
 		ralph.PermissionDecided{PermissionID: id, Decision: decision, By: by})
 }
 
-// AnswerPermission is a person's answer to an open question. What is denied without
-// a word is denied with one that helps the agent.
+// AnswerPermission is a person's answer to an open request. A denial without a reason gets one that
+// helps the agent.
 func (tx *Tx) AnswerPermission(id int64, allow bool, reason, by string) error {
 	if allow {
 		return tx.DecidePermission(id, "allow", reason, by)
@@ -108,7 +107,7 @@ func (tx *Tx) AnswerPermission(id int64, allow bool, reason, by string) error {
 	return tx.DecidePermission(id, "deny", reason, by)
 }
 
-// closePermissions denies what a session that ends still waits for.
+// closePermissions denies the open requests of a session that ends.
 func (tx *Tx) closePermissions(session string) error {
 	_, err := tx.exec(`
 		UPDATE permission_requests SET decision = 'deny', reason = 'the session ended', decided_at = $1

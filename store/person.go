@@ -2,12 +2,13 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"ralph"
 )
 
-// Cancel calls a task off. One that is worked on has its session stopped first:
-// stopping reports whether that was asked for.
+// Cancel cancels a task. If a session works on it, the session is asked to stop first, and stopping
+// is true.
 func (tx *Tx) Cancel(id int64, by string) (stopping bool, err error) {
 	t, err := tx.Task(id)
 	if err != nil {
@@ -22,12 +23,12 @@ func (tx *Tx) Cancel(id int64, by string) (stopping bool, err error) {
 	return false, tx.Move(t.ID, ralph.Cancelled, ralph.Person, "cancelled by "+by)
 }
 
-// Proposal is a task that an agent suggested and nobody has decided on. The error
-// wraps [ralph.ErrConflict] if it is none.
+// Proposal returns a task that an agent suggested and nobody has decided on. The error wraps
+// [ralph.ErrConflict] if it is not proposed.
 func (tx *Tx) Proposal(id int64) (ralph.Task, error) {
 	t, err := tx.Task(id)
 	if err == nil && t.Status != ralph.Proposed {
-		err = fmt.Errorf("TASK-%d is %s, not a suggestion: %w", t.ID, t.Status, ralph.ErrConflict)
+		err = ralph.Conflict("TASK-%d is %s, not a suggestion", t.ID, t.Status)
 	}
 	return t, err
 }
@@ -43,7 +44,7 @@ func (tx *Tx) ApproveProposal(id int64, by string) error {
 	return tx.Derive(id)
 }
 
-// RejectProposal refuses a suggested task, for a reason that stays with it.
+// RejectProposal rejects a suggested task; the reason is required and kept.
 func (tx *Tx) RejectProposal(id int64, reason, by string) error {
 	if _, err := tx.Proposal(id); err != nil {
 		return err
@@ -54,8 +55,8 @@ func (tx *Tx) RejectProposal(id int64, reason, by string) error {
 	return tx.Move(id, ralph.Rejected, ralph.Person, "rejected by "+by+": "+reason)
 }
 
-// Unblock resolves a task's blockers and drops the dependencies that will not
-// complete. The error wraps [ralph.ErrConflict] if there are none.
+// Unblock resolves a task's blockers and drops the dependencies that will not complete. The error
+// wraps [ralph.ErrConflict] if there are none.
 func (tx *Tx) Unblock(id int64, by string) error {
 	blockers, err := tx.Blockers(id)
 	if err != nil {
@@ -66,7 +67,7 @@ func (tx *Tx) Unblock(id int64, by string) error {
 		return err
 	}
 	if len(blockers)+len(dead) == 0 {
-		return fmt.Errorf("TASK-%d has no open blocker and no failed dependency: %w", id, ralph.ErrConflict)
+		return ralph.Conflict("TASK-%d has no open blocker and no failed dependency", id)
 	}
 	for _, b := range blockers {
 		if err := tx.Resolve(b.ID, "unblocked by "+by, by); err != nil {
@@ -81,8 +82,8 @@ func (tx *Tx) Unblock(id int64, by string) error {
 	return nil
 }
 
-// Decidable reports whether a comment waits for a yes or no, see [Tx.Decide];
-// any other is resolved with words, see [Tx.Resolve].
+// Decidable reports whether a comment is settled by yes or no ([Tx.Decide]); any other is resolved
+// with words ([Tx.Resolve]).
 func (tx *Tx) Decidable(comment int64) (bool, error) {
 	c, err := tx.Comment(comment)
 	if err != nil {
@@ -92,8 +93,8 @@ func (tx *Tx) Decidable(comment int64) (bool, error) {
 	return c.Kind == ralph.Nack || len(review) > 0, err
 }
 
-// Decide approves or refuses a proposal to cancel a task, or a change of
-// protected files; an approved proposal cancels its task. The words may be "".
+// Decide approves or refuses a proposal to cancel a task or a change of protected files. Approving
+// a cancellation cancels the task. The decision text may be "".
 func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {
 	c, err := tx.Comment(comment)
 	if err != nil {
@@ -108,8 +109,8 @@ func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {
 	case len(review) > 0:
 		return tx.RefuseReview(comment, decision, by)
 	case c.Kind != ralph.Nack:
-		return fmt.Errorf("comment %d proposes no cancellation and no change of protected files: resolve it with words: %w",
-			comment, ralph.ErrConflict)
+		return ralph.Conflict("comment %d proposes no cancellation and no change of protected files: resolve it with words",
+			comment)
 	}
 	word := "approved"
 	if !approve {
@@ -125,9 +126,8 @@ func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {
 	return err
 }
 
-// HaltSession stops a session: the one that is named, or with "" the latest one
-// that runs. Its task goes back to the queue, behind all others of its priority if
-// that is asked for.
+// HaltSession stops the named session or, with "", the one that is running. Its task goes back to
+// the queue, behind all others of its priority if behind is true.
 func (tx *Tx) HaltSession(id string, behind bool, by string) (ralph.Session, error) {
 	var s ralph.Session
 	if id != "" {
@@ -140,12 +140,19 @@ func (tx *Tx) HaltSession(id string, behind bool, by string) (ralph.Session, err
 		if err != nil {
 			return s, err
 		}
+		ours := slices.DeleteFunc(slices.Clone(open), func(s ralph.Session) bool {
+			return s.Origin == ralph.FromHuman || s.Worker != ""
+		})
+		if len(ours) > 1 {
+			return s, ralph.Conflict("%d sessions are running; say which with --session ID (see `ralph status`)",
+				len(ours))
+		}
 		var ok bool
 		if s, ok = ralph.CurrentSession(open); !ok && len(open) > 1 {
-			return s, fmt.Errorf("workers hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`): %w",
-				len(open), ralph.ErrConflict)
+			return s, ralph.Conflict("workers hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`)",
+				len(open))
 		} else if !ok {
-			return s, fmt.Errorf("no session is running: %w", ralph.ErrConflict)
+			return s, ralph.Conflict("no session is running")
 		}
 	}
 	if behind {

@@ -4,34 +4,33 @@ import (
 	"ralph"
 )
 
-// Root is the root of the project that the queue is of, relative to the top of its
-// work tree; "" if it has not been seen yet.
+// Root returns the project's root relative to the top of its work tree; "" if it is not known yet.
 func (tx *Tx) Root() (root string, err error) {
 	return value[string](tx, `SELECT coalesce(max(root), '') FROM project`)
 }
 
-// SetRoot says which folder the queue is of.
+// SetRoot records the project's root.
 func (tx *Tx) SetRoot(root string) error {
 	return tx.put("project", "id", cells{"id": 1, "root": root})
 }
 
-// A State is what a work tree holds, by digests.
+// A State identifies the content of a work tree by digests.
 type State struct {
-	Content   string // all that is in it
-	Committed string // what of it is committed: a person who commits what a session left makes it theirs
+	Content   string // the whole content
+	Committed string // the committed part: a person who commits a session's leftovers makes them their own
 }
 
-// Left is a state that a session, or a command that ralph ran, made of another one.
+// A Left is a state of the work tree that a session, or a command that ralph ran, produced.
 type Left struct {
 	ID       int64
 	State    State
-	Found    State  // what it was made of
+	Found    State  // the state before
 	Session  string // "" for a command
 	Accepted bool   // the session's done was accepted
 	Checks   []ralph.Check
 }
 
-// KeepLeft notes what a session or a command left.
+// KeepLeft records a state that a session or a command left.
 func (tx *Tx) KeepLeft(l Left) error {
 	_, err := tx.add("left_states", cells{
 		"content":         l.State.Content,
@@ -45,8 +44,8 @@ func (tx *Tx) KeepLeft(l Left) error {
 	return err
 }
 
-// LeftBy finds who left a state last, before the one of that id (0: of all); ok is
-// false if people did.
+// LeftBy finds the latest record of a state, of those before an id (0: of all); ok is false if
+// there is none, that is, if people made the state.
 func (tx *Tx) LeftBy(s State, before int64) (l Left, ok bool, err error) {
 	if before == 0 {
 		before = 1 << 62
@@ -62,8 +61,8 @@ func (tx *Tx) LeftBy(s State, before int64) (l Left, ok bool, err error) {
 	return l, ok, err
 }
 
-// NoteRedSuite records that what verifies the project fails before a run has begun
-// any work, and what follows: in a word, and for people in a sentence, or "".
+// NoteRedSuite records that verification fails before a run has begun any work. onRed is the
+// configured reaction; follows says in a sentence what happens next, or is "".
 func (tx *Tx) NoteRedSuite(run int64, onRed, reason, follows string, checks []ralph.Check) error {
 	return tx.record(ralph.Event{RunID: run},
 		ralph.BaselineRed{Reason: reason, OnRed: onRed, Follows: follows, Checks: checks})

@@ -8,11 +8,11 @@ import (
 	"ralph"
 )
 
-// promptRows bounds each list that goes into a prompt: the budget of a prompt
-// has no room for more, and reading stays flat as the history grows.
+// promptRows bounds each list that goes into a prompt: a prompt has no room for more, and the cost
+// of reading does not grow with the history.
 const promptRows = 200
 
-// An AnsweredAsk is a question of an agent with a person's answer.
+// An AnsweredAsk is an agent's question with a person's answer.
 type AnsweredAsk struct {
 	TaskID   int64
 	Question string
@@ -21,8 +21,8 @@ type AnsweredAsk struct {
 	At       ralph.Time
 }
 
-// Answers are what people answered to a task's asks and to those of the other
-// tasks of its feature, latest first.
+// Answers lists people's answers to the questions of a task and of the other tasks of its feature,
+// latest first.
 func (tx *Tx) Answers(t ralph.Task) ([]AnsweredAsk, error) {
 	return all(tx, func(row scanner) (a AnsweredAsk, err error) {
 		return a, row.Scan(&a.TaskID, &a.Question, &a.Answer, &a.By, &a.At)
@@ -35,10 +35,9 @@ func (tx *Tx) Answers(t ralph.Task) ([]AnsweredAsk, error) {
 		ORDER BY c.answered_at DESC, c.id DESC LIMIT $2`, t.ID, promptRows)
 }
 
-// Flags are the known problems that a task's prompt shows (rule 7): all of its
-// own, and the warning and blocking ones of its feature's other tasks that
-// nobody has resolved; tasks without a feature are one group. Blocking ones come
-// first, and all of them, then the latest of the others.
+// Flags lists the unresolved flags that a task's prompt shows (rule 7): all of its own, and the
+// warning and blocking ones of its feature's other tasks; tasks without a feature form one group.
+// It returns all blocking ones first, then the latest of the others.
 func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 	same := `c.task_id IN (SELECT id FROM tasks WHERE feature_id = (SELECT feature_id FROM tasks WHERE id = $1))`
 	if t.Feature == "" {
@@ -58,9 +57,8 @@ func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 	return append(blocking, others...), err
 }
 
-// Discussion is what was said on a task that is no signal and no answer, oldest
-// first; of more than a prompt has room for, the latest, and all that a person said
-// or decided since a moment.
+// Discussion lists the comments on a task, except signals and answers, oldest first: the latest
+// that a prompt has room for, and all that a person wrote or decided since a moment.
 func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) {
 	return comments.all(tx, `LEFT JOIN task_comments p ON p.id = c.parent_id
 		WHERE c.task_id = $1 AND c.kind IS NOT NULL AND coalesce(p.signal_verb, '') <> 'ask'
@@ -72,8 +70,8 @@ func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) 
 		ORDER BY c.id`, task, promptTooLong, since, promptRows)
 }
 
-// LastJudged is the task's latest session that said or did something to go on
-// from: agent errors, interruptions and losses without a word are passed over.
+// LastJudged returns the task's latest session that said or did something to continue from; it
+// skips silent agent errors, interruptions and losses.
 func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
 	return sessions.first(tx, `
 		WHERE s.task_id = $1 AND s.completed_at <> ''
@@ -81,26 +79,27 @@ func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
 		ORDER BY s.started_at DESC, s.id`, task)
 }
 
-// StuckSessions are the latest sessions of a task that were stuck, oldest first.
+// StuckSessions lists the latest n sessions of a task that were stuck, oldest first.
 func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
 	list, err := sessions.all(tx, `
-		WHERE s.task_id = $1 AND s.closing_verb IN ('stuck', 'partial') AND s.outcome <> 'success'
+		WHERE s.task_id = $1 AND s.outcome <> 'success' AND (s.closing_verb IN ('stuck', 'partial')
+			OR s.closing_verb IS NULL AND s.ending IN ('finished', 'timed_out'))
 		ORDER BY s.started_at DESC LIMIT $2`, task, n)
 	slices.Reverse(list)
 	return list, err
 }
 
-// LastSessionStart is when a task's latest session began; zero if it had none.
+// LastSessionStart returns when a task's latest session began; zero if it had none.
 func (tx *Tx) LastSessionStart(task int64) (t ralph.Time, err error) {
 	return value[ralph.Time](tx, `SELECT coalesce(max(started_at), '') FROM sessions WHERE task_id = $1`, task)
 }
 
-// LastSessionEnd is when a task's latest session ended; zero if it had none.
+// LastSessionEnd returns when a task's latest session ended; zero if it had none.
 func (tx *Tx) LastSessionEnd(task int64) (t ralph.Time, err error) {
 	return value[ralph.Time](tx, `SELECT coalesce(max(completed_at), '') FROM sessions WHERE task_id = $1`, task)
 }
 
-// DoneSummary is the summary with which a task was completed; "" if it was not.
+// DoneSummary returns the summary of a task's latest done signal; "" if it has none.
 func (tx *Tx) DoneSummary(task int64) (string, error) {
 	summary, err := value[string](tx, `
 		SELECT summary FROM task_comments
@@ -109,8 +108,8 @@ func (tx *Tx) DoneSummary(task int64) (string, error) {
 	return summary, err
 }
 
-// TouchedFiles are the files that the sessions of a task and of its dependencies
-// changed, each once, the latest change first.
+// TouchedFiles lists the files that the sessions of a task and of its dependencies changed, each
+// once, latest change first.
 func (tx *Tx) TouchedFiles(task int64) ([]ralph.FileChange, error) {
 	lists, err := all(tx, func(row scanner) (files []ralph.FileChange, err error) {
 		return files, row.Scan(column(&files))

@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// What is known of a file is known of it in one place, and approved there.
+// A protected file is known and approved per place.
 func TestProtectedFilesAreKnownByPlace(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	here := store.ProtectedFile{Place: "/here", Path: "a", Approved: "1", Seen: "2"}

@@ -14,21 +14,20 @@ import (
 	"ralph"
 )
 
-// A field is a column of a query and what it is read into.
+// A field is a column of a query and the variable that it is scanned into.
 type field struct {
 	column string
 	into   any
 }
 
-// A reader reads one of ralph's nouns: each has one list of its columns, of which
-// each stands beside what it is read into.
+// A reader reads values of one type: its columns and their destinations stand side by side in one
+// list.
 type reader[T any] struct {
 	query  string // SELECT … FROM …
 	fields func(*T) []field
 }
 
-// reads makes the reader of what stands in a table, which its columns call by the
-// short name that follows the table's.
+// reads makes a reader of a table, given with its alias, which the columns use.
 func reads[T any](table string, fields func(*T) []field) reader[T] {
 	var columns []string
 	for _, f := range fields(new(T)) {
@@ -51,14 +50,14 @@ func (r reader[T]) all(tx *Tx, rest string, args ...any) ([]T, error) {
 	return all(tx, r.scan, r.query+rest, args...)
 }
 
-// first reads the first of them; ok is false if there is none.
+// first reads the first row; ok is false if there is none.
 func (r reader[T]) first(tx *Tx, rest string, args ...any) (v T, ok bool, err error) {
 	v, err = r.scan(tx.row(r.query+rest+" LIMIT 1", args...))
 	ok, err = found(err)
 	return v, ok, err
 }
 
-// one reads the one of that name in words, or an error that wraps [ralph.ErrNotFound].
+// one reads one row. If there is none, the error names it and wraps [ralph.ErrNotFound].
 func (r reader[T]) one(tx *Tx, name, rest string, args ...any) (T, error) {
 	v, ok, err := r.first(tx, rest, args...)
 	if err == nil && !ok {
@@ -85,17 +84,17 @@ func all[T any](tx *Tx, scan func(scanner) (T, error), query string, args ...any
 	return list, rows.Err()
 }
 
-// value reads the one column of a query's one row.
+// value reads a query's only column of its only row.
 func value[T any](tx *Tx, query string, args ...any) (v T, err error) {
 	return v, tx.row(query, args...).Scan(&v)
 }
 
-// values reads the one column of a query's rows.
+// values reads a query's only column.
 func values[T any](tx *Tx, query string, args ...any) ([]T, error) {
 	return all(tx, func(row scanner) (v T, err error) { return v, row.Scan(&v) }, query, args...)
 }
 
-// counts reads the rows of a query that have a key and how many there are of it.
+// counts reads a query's rows of a key and its count.
 func counts[K comparable](tx *Tx, query string, args ...any) (map[K]int, error) {
 	m := map[K]int{}
 	_, err := all(tx, func(row scanner) (none struct{}, err error) {
@@ -108,7 +107,7 @@ func counts[K comparable](tx *Tx, query string, args ...any) (map[K]int, error) 
 	return m, err
 }
 
-// found turns the error of a row that is not there into false.
+// found maps [sql.ErrNoRows] to false.
 func found(err error) (bool, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
@@ -116,11 +115,11 @@ func found(err error) (bool, error) {
 	return err == nil, err
 }
 
-// Cells are what is written into a row, by column.
+// cells are the values to write into a row, by column.
 type cells map[string]any
 
-// columns are the names in one order, so that a statement is prepared once, and what
-// is written below them.
+// columns returns the names in sorted order, so that the statement is the same each time and is
+// prepared once, and the values in that order.
 func (r cells) columns() (names []string, args []any) {
 	names = slices.Sorted(maps.Keys(r))
 	for _, n := range names {
@@ -135,7 +134,7 @@ func (tx *Tx) add(table string, r cells) (int64, error) {
 	return value[int64](tx, text+" RETURNING id", args...)
 }
 
-// put inserts a row, or changes the other columns of the one that has the same key.
+// put inserts a row, or updates the row with the same key.
 func (tx *Tx) put(table, key string, r cells) error {
 	text, args := inserting(table, r)
 	var changed []string
@@ -157,7 +156,7 @@ func inserting(table string, r cells) (text string, args []any) {
 	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")", args
 }
 
-// set changes columns of the row with an id.
+// set updates columns of the row with an id.
 func (tx *Tx) set(table string, id any, r cells) error {
 	names, args := r.columns()
 	for i, n := range names {
@@ -168,18 +167,18 @@ func (tx *Tx) set(table string, id any, r cells) error {
 	return err
 }
 
-// A filter is a condition that is put together, and what stands for its marks.
+// A filter collects the conditions of a query and their arguments.
 type filter struct {
 	clauses []string
 	args    []any
 }
 
-// and adds a clause, in which each ? stands for an argument.
+// and adds a condition, in which each ? stands for an argument.
 func (f *filter) and(clause string, args ...any) {
 	f.clauses = append(f.clauses, f.number(clause, args...))
 }
 
-// number gives the marks of a text their numbers.
+// number replaces each ? by the number of its argument.
 func (f *filter) number(text string, args ...any) string {
 	for _, a := range args {
 		f.args = append(f.args, a)
@@ -188,7 +187,7 @@ func (f *filter) number(text string, args ...any) string {
 	return text
 }
 
-// where is the condition; "" if there is none.
+// where returns the WHERE clause; "" if there are no conditions.
 func (f *filter) where() string {
 	if len(f.clauses) == 0 {
 		return ""
@@ -196,7 +195,7 @@ func (f *filter) where() string {
 	return " WHERE " + strings.Join(f.clauses, " AND ")
 }
 
-// page limits a list; a limit of 0 is none.
+// page returns the LIMIT clause of a list; "" for a limit of 0.
 func (f *filter) page(limit, skip int) string {
 	if limit == 0 {
 		return ""
@@ -204,7 +203,7 @@ func (f *filter) page(limit, skip int) string {
 	return f.number(" LIMIT ? OFFSET ?", limit, skip)
 }
 
-// in adds that a column has one of some values; of none that none is asked for.
+// in adds the condition that a column has one of some values; without values it adds none.
 func in[T any](f *filter, column string, values []T) {
 	if len(values) == 0 {
 		return
@@ -216,8 +215,7 @@ func in[T any](f *filter, column string, values []T) {
 	f.and(column+" IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 }
 
-// bound are arguments as both databases take them: moments are texts, and what is
-// true is 1.
+// bound converts arguments to types that both databases accept: times become text, booleans 0 or 1.
 func bound(args []any) []any {
 	args = slices.Clone(args)
 	for i, a := range args {
@@ -234,7 +232,7 @@ func bound(args []any) []any {
 	return args
 }
 
-// null is NULL for the zero value.
+// null returns nil, for NULL, if v is its zero value.
 func null[T comparable](v T) any {
 	if v == *new(T) {
 		return nil
@@ -242,7 +240,7 @@ func null[T comparable](v T) any {
 	return v
 }
 
-// asJSON has v written as a JSON text; a nil slice is an empty list.
+// asJSON stores v as JSON text; a nil slice becomes an empty list.
 func asJSON(v any) driver.Valuer { return jsonValue{v} }
 
 type jsonValue struct{ v any }
@@ -256,7 +254,7 @@ func (j jsonValue) Value() (driver.Value, error) {
 	return string(b), err
 }
 
-// column reads a JSON text into dest.
+// column scans JSON text into dest.
 func column(dest any) sql.Scanner { return jsonColumn{dest} }
 
 type jsonColumn struct{ dest any }
@@ -273,7 +271,7 @@ func (c jsonColumn) Scan(value any) error {
 	return nil
 }
 
-// An idList reads numbers with commas between them; NULL is none.
+// An idList scans comma-separated ids; NULL is an empty list.
 type idList struct{ dest *[]int64 }
 
 // Scan implements sql.Scanner.

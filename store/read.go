@@ -2,7 +2,7 @@ package store
 
 import "context"
 
-// Read is what f reads in one view.
+// Read runs f in a read-only transaction ([DB.View]) and returns its result.
 func Read[T any](ctx context.Context, db *DB, f func(tx *Tx) (T, error)) (value T, err error) {
 	err = db.View(ctx, func(tx *Tx) (err error) {
 		value, err = f(tx)

@@ -9,13 +9,12 @@ import (
 	"ralph/signals"
 )
 
-// ErrNoFacts is the error of a session that was settled before ralph kept what
-// decisions are made from.
+// ErrNoFacts says that a session was settled before ralph stored the facts of decisions.
 var ErrNoFacts = errors.New("was settled before ralph kept what decisions are made from")
 
-// Replayed is what a settled session was decided from and what was decided. What
-// was known of learnings is read as it is today, of those that are older than the
-// session's end; the rules are left to the caller.
+// Replayed returns the facts from which a session was decided, and the decision. Known learnings
+// are read as they are today, restricted to those older than the session's end; the caller applies
+// the rules.
 func (tx *Tx) Replayed(s ralph.Session) (signals.Facts, signals.Decision, error) {
 	then, err := Decided(s)
 	if err != nil {
@@ -37,9 +36,8 @@ func (tx *Tx) Replayed(s ralph.Session) (signals.Facts, signals.Decision, error)
 	return f, then, err
 }
 
-// Settled lists the sessions that have been settled, oldest first, a page at a
-// time: up to limit of them that come after the given one; the zero session is
-// the beginning.
+// Settled lists settled sessions, oldest first, one page at a time: up to limit sessions after the
+// given one. The zero session starts at the beginning.
 func (tx *Tx) Settled(after ralph.Session, limit int) ([]ralph.Session, error) {
 	return sessions.all(tx, `
 		WHERE (s.started_at, s.id) > ($1, $2) AND s.completed_at <> '' ORDER BY s.started_at, s.id LIMIT $3`,

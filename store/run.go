@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ralph"
@@ -18,6 +19,8 @@ var runs = reads("runs r", func(r *ralph.Run) []field {
 		{"r.state_reason", &r.StateReason},
 		{"r.wait_until", &r.WaitUntil},
 		{"r.limits", column(&r.Limits)},
+		{"r.idle", &r.Idle},
+		{"r.sandbox", &r.Sandbox},
 		{"r.sessions", &r.Sessions},
 		{"(SELECT count(DISTINCT s.task_id) FROM sessions s WHERE s.run_id = r.id)", &r.Tasks},
 		{"r.cost_usd", &r.CostUSD},
@@ -26,9 +29,9 @@ var runs = reads("runs r", func(r *ralph.Run) []field {
 	}
 })
 
-// StartRun opens a run. The caller holds the project's lock, so an older run
-// that has no end was lost; it is given one.
-func (tx *Tx) StartRun(pid int, limits ralph.Limits) (ralph.Run, error) {
+// StartRun opens a run. The caller holds the project's lock, so an older run without an end was
+// lost; it is ended. sandbox describes in words what confines the run's agents.
+func (tx *Tx) StartRun(pid int, limits ralph.Limits, sandbox string) (ralph.Run, error) {
 	lost, err := values[int64](tx, `SELECT id FROM runs WHERE ended_at = '' ORDER BY id`)
 	if err != nil {
 		return ralph.Run{}, err
@@ -38,7 +41,7 @@ func (tx *Tx) StartRun(pid int, limits ralph.Limits) (ralph.Run, error) {
 			return ralph.Run{}, err
 		}
 	}
-	id, err := tx.add("runs", cells{"pid": pid, "started_at": tx.now, "limits": asJSON(limits)})
+	id, err := tx.add("runs", cells{"pid": pid, "started_at": tx.now, "limits": asJSON(limits), "sandbox": sandbox})
 	if err != nil {
 		return ralph.Run{}, err
 	}
@@ -48,49 +51,93 @@ func (tx *Tx) StartRun(pid int, limits ralph.Limits) (ralph.Run, error) {
 	return tx.Run(id)
 }
 
-// Run is one run.
+// Run returns one run.
 func (tx *Tx) Run(id int64) (ralph.Run, error) {
 	return runs.one(tx, fmt.Sprintf("run %d", id), `WHERE r.id = $1`, id)
 }
 
-// Runs lists runs, newest first: limit of them, without the newest skip.
+// Runs lists limit runs, newest first, after the newest skip.
 func (tx *Tx) Runs(limit, skip int) ([]ralph.Run, error) {
 	return runs.all(tx, `ORDER BY r.id DESC LIMIT $1 OFFSET $2`, limit, skip)
 }
 
-// LastRun is the newest run; ok is false if there never was one.
+// LastRun returns the newest run; ok is false if there was none.
 func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
 	return runs.first(tx, `ORDER BY r.id DESC`)
 }
 
-// SetRunState notes what a run is doing; a wait and a pause are events.
+// SetRunState records what a run is doing; waiting and pausing are recorded as events.
 func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error {
 	err := tx.set("runs", id, cells{"state": state, "state_reason": reason, "wait_until": ralph.At(until)})
 	if err != nil || state != "waiting" && state != "paused" {
 		return err
 	}
-	// Windows of the day are waited for too: only the agent's unavailability is news.
-	agent, err := tx.AgentState()
+	// A run also waits for its daily window, which is no news; an agent's unavailability is.
+	resting, err := tx.Resting()
 	if err != nil {
 		return err
 	}
+	forAgent := func(a AgentState) bool { return a.WaitUntil.Equal(ralph.At(until).Time) }
 	return tx.record(ralph.Event{RunID: id}, ralph.RunWaiting{
 		State: state, Reason: reason, Until: ralph.At(until),
-		Agent: !until.IsZero() && agent.WaitUntil.Equal(ralph.At(until).Time),
+		Agent: !until.IsZero() && slices.ContainsFunc(resting, forAgent),
 	})
 }
 
-// Control asks something of the run that has not ended: one of ralph.Control….
-// The error wraps [ralph.ErrConflict] if there is none.
+// SetIdle records why a run has fewer sessions than it may have; "" if it has all.
+func (tx *Tx) SetIdle(id int64, why string) error {
+	_, err := tx.exec(`UPDATE runs SET idle = $1 WHERE id = $2 AND idle <> $1`, why, id)
+	return err
+}
+
+// Spending counts towards the limits of a run.
+type Spending struct {
+	Sessions      int     // of this run, begun since its limits count
+	Open          int     // of this run, in progress
+	USD, DayUSD   float64 // cost of ended sessions: of this run since its limits count; of all runs since midnight
+	Held, DayHeld float64 // limit of the cost of sessions in progress: of this run; of all runs
+}
+
+// Spending reads a run's spending. The run's limits count from since; the zero Time means its
+// beginning.
+func (tx *Tx) Spending(run int64, since, midnight time.Time) (s Spending, err error) {
+	// Unsettled sessions are left out: their reservation is unknown.
+	return s, tx.row(`
+		SELECT
+			coalesce(sum(CASE WHEN s.started_at >= $1 THEN 1 ELSE 0 END), 0),
+			coalesce(sum(CASE WHEN s.completed_at = '' THEN 1 ELSE 0 END), 0),
+			coalesce(sum(CASE WHEN s.completed_at >= $1 THEN s.cost_usd ELSE 0.0 END), 0.0),
+			coalesce(sum(CASE WHEN s.completed_at = '' AND s.unsettled = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0),
+			(SELECT coalesce(sum(o.cost_limit_usd), 0.0) FROM sessions o WHERE o.completed_at = '' AND o.unsettled = ''),
+			(SELECT coalesce(sum(o.cost_usd), 0.0) FROM sessions o WHERE o.completed_at >= $2)
+		FROM sessions s WHERE s.run_id = $3`, ralph.At(since), ralph.At(midnight), run).
+		Scan(&s.Sessions, &s.Open, &s.USD, &s.Held, &s.DayHeld, &s.DayUSD)
+}
+
+// NoteVerifying records the command that a run executes outside of sessions, and why; both are ""
+// when it has ended. It leaves the state of a run that waits or is paused as it is.
+func (tx *Tx) NoteVerifying(id int64, command, why string) error {
+	run, err := tx.Run(id)
+	if err == nil && run.State == "running" && run.StateReason != why {
+		err = tx.SetRunState(id, "running", why, time.Time{})
+	}
+	if err != nil || command == "" {
+		return err
+	}
+	return tx.record(ralph.Event{RunID: id}, ralph.SlowCheck{Command: command})
+}
+
+// Control sends a request to the active run, one of the ralph.Control… constants. The error wraps
+// [ralph.ErrConflict] if no run is active.
 func (tx *Tx) Control(control string) error {
 	n, err := tx.exec(`UPDATE runs SET control = $1 WHERE ended_at = ''`, control)
 	if err == nil && n == 0 {
-		return fmt.Errorf("no run is active: %w", ralph.ErrConflict)
+		return ralph.Conflict("no run is active")
 	}
 	return err
 }
 
-// RunControl is what people ask of a run.
+// RunControl returns the request that people have sent to a run.
 func (tx *Tx) RunControl(id int64) (control string, err error) {
 	return value[string](tx, `SELECT control FROM runs WHERE id = $1`, id)
 }
@@ -98,7 +145,8 @@ func (tx *Tx) RunControl(id int64) (control string, err error) {
 // EndRun closes a run.
 func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	if err := tx.set("runs", id, cells{
-		"ended_at": tx.now, "state": "ended", "control": "", "wait_until": "", "exit_status": exitStatus, "reason": reason,
+		"ended_at": tx.now, "state": "ended", "control": "", "wait_until": "", "idle": "",
+		"exit_status": exitStatus, "reason": reason,
 	}); err != nil {
 		return err
 	}
@@ -111,21 +159,47 @@ func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	})
 }
 
-// AgentState is what is known of the agent across runs: until when no session
-// should be started, why, and how many errors there were in a row.
+// AgentState is what is known of an agent across runs: until when not to start sessions of it, why,
+// and its number of errors in a row.
 type AgentState struct {
-	WaitUntil ralph.Time
-	Reason    string
-	Failures  int
+	Agent     string       `json:"agent"` // its name in the configuration
+	WaitUntil ralph.Time   `json:"wait_until"`
+	Reason    string       `json:"reason"`
+	Ending    ralph.Ending `json:"ending"` // of its last session
+	Failures  int          `json:"failures"`
 }
 
-// AgentState reads it.
-func (tx *Tx) AgentState() (a AgentState, err error) {
-	return a, tx.row(`SELECT wait_until, reason, failures FROM agent_state WHERE id = 1`).
-		Scan(&a.WaitUntil, &a.Reason, &a.Failures)
+// AgentStates lists the agents whose last session ended with an agent error.
+func (tx *Tx) AgentStates() ([]AgentState, error) {
+	return all(tx, func(row scanner) (a AgentState, err error) {
+		return a, row.Scan(&a.Agent, &a.WaitUntil, &a.Reason, &a.Ending, &a.Failures)
+	}, `SELECT agent, wait_until, reason, ending, failures FROM agent_states WHERE failures > 0 ORDER BY agent`)
 }
 
-// SetAgentState writes it.
+// WorksWith stores the account of an agent. If it has changed, the state of the agent is forgotten.
+func (tx *Tx) WorksWith(agent, account string) error {
+	other, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM agent_accounts WHERE agent = $1 AND account <> $2)`,
+		agent, account)
+	for _, table := range []string{"agent_states", "usage_windows"} {
+		if other && err == nil {
+			_, err = tx.exec("DELETE FROM "+table+" WHERE agent = $1", agent)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return tx.put("agent_accounts", "agent", cells{"agent": agent, "account": account})
+}
+
+// Resting lists the agents for which no session should be started now.
+func (tx *Tx) Resting() ([]AgentState, error) {
+	list, err := tx.AgentStates()
+	return slices.DeleteFunc(list, func(a AgentState) bool { return !a.WaitUntil.After(tx.now.Time) }), err
+}
+
+// SetAgentState stores an agent's state. One without failures no longer counts.
 func (tx *Tx) SetAgentState(a AgentState) error {
-	return tx.set("agent_state", 1, cells{"wait_until": a.WaitUntil, "reason": a.Reason, "failures": a.Failures})
+	return tx.put("agent_states", "agent", cells{
+		"agent": a.Agent, "wait_until": a.WaitUntil, "reason": a.Reason, "ending": a.Ending, "failures": a.Failures,
+	})
 }

@@ -15,9 +15,9 @@ import (
 	"ralph/store"
 )
 
-// TestTheTableOfCommentsIsAsDesigned: people query it by themselves, and other
-// programs may write to it, so its columns, types and indexes are an interface.
-// What it refuses is tested by TestTheTableOfCommentsRefuses.
+// TestTheTableOfCommentsIsAsDesigned: people query the table and other programs may write to it, so
+// its columns, types and indexes are an interface. TestTheTableOfCommentsRefuses tests its
+// constraints.
 func TestTheTableOfCommentsIsAsDesigned(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	type column struct {
@@ -76,7 +76,7 @@ func TestTheTableOfCommentsIsAsDesigned(t *testing.T) {
 	}
 }
 
-// declared is how the table of comments is declared now.
+// declared returns the current declaration of the table of comments.
 func declared(t *testing.T, tx *store.Tx) (ddl string) {
 	t.Helper()
 	if err := tx.QueryRowContext(t.Context(), `SELECT sql FROM sqlite_master WHERE name = 'task_comments'`).Scan(&ddl); err != nil {
@@ -85,7 +85,7 @@ func declared(t *testing.T, tx *store.Tx) (ddl string) {
 	return ddl
 }
 
-// payloads are a smallest payload of each verb, as the table takes it.
+// payloads are minimal payloads of each verb that the table accepts.
 var payloads = map[ralph.Verb]string{
 	ralph.VerbDone:    `{"summary":"a"}`,
 	ralph.VerbPartial: `{"summary":"a","remaining":"b"}`,
@@ -97,8 +97,7 @@ var payloads = map[ralph.Verb]string{
 	ralph.VerbBlocked: `{"on":"a","kind":"external"}`,
 }
 
-// TestTheTableOfCommentsRefuses has a row for each rule that the database holds by
-// itself, whoever writes to it.
+// TestTheTableOfCommentsRefuses has a row for each rule that the database itself enforces.
 func TestTheTableOfCommentsRefuses(t *testing.T) {
 	db, s := working(t)
 	raw := rawly(t, db)
@@ -257,7 +256,7 @@ func TestTheTableOfCommentsRefuses(t *testing.T) {
 	})
 }
 
-// rawly opens the database as another program would.
+// rawly opens the database like another program.
 func rawly(t *testing.T, db *store.DB) *sql.DB {
 	t.Helper()
 	raw, err := sql.Open("sqlite3", "file:"+db.Path()+"?_foreign_keys=1")

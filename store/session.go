@@ -27,6 +27,7 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.started_at", &s.StartedAt},
 		{"s.completed_at", &s.CompletedAt},
 		{"s.cost_usd", &s.CostUSD},
+		{"s.cost_limit_usd", &s.CostLimitUSD},
 		{"s.cost_known", &s.CostKnown},
 		{"s.tokens", column(&s.Tokens)},
 		{"s.turns", &s.Turns},
@@ -35,6 +36,8 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.verify", column(&s.Verify)},
 		{"s.exit_status", &s.Exit},
 		{"s.model", &s.Model},
+		{"s.agent", &s.Agent},
+		{"s.agent_version", &s.AgentVersion},
 		{"s.unchanged", column(&s.Unchanged)},
 		{"s.last_words", &s.LastWords},
 		{"s.stderr_tail", &s.StderrTail},
@@ -46,20 +49,23 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.gone", column(&s.Gone)},
 		{"s.worker", &s.Worker},
 		{"s.dir", &s.Dir},
+		{"s.lane", &s.Lane},
 		{"s.shared", &s.Shared},
 		{"s.branch", &s.Branch},
 		{"coalesce(nullif(s.progress, ''), 'null')", column(&s.Progress)},
 		{"s.notes", column(&s.Notes)},
+		{"s.checking", &s.Checking},
+		{"s.checking_since", &s.CheckingSince},
 	}
 })
 
-// Session is the session with that id, or the only one whose id begins with it.
+// Session returns the session with that id, or the only one whose id begins with it.
 func (tx *Tx) Session(id string) (ralph.Session, error) {
 	if len(id) < 4 || strings.ContainsAny(id, "%_") {
 		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q",
 			id), Problem: "is not a session id; see `ralph session list`"}
 	}
-	// The ids that begin so are those up to the same with the last of all letters.
+	// The ids with this prefix sort between it and the prefix followed by "~".
 	from := strings.ToLower(id)
 	list, err := sessions.all(tx, `WHERE s.id >= $1 AND s.id < $2 ORDER BY s.id LIMIT 2`, from, from+"~")
 	switch {
@@ -74,19 +80,18 @@ func (tx *Tx) Session(id string) (ralph.Session, error) {
 	return list[0], nil
 }
 
-// A SessionFilter narrows a list of sessions; the zero value is all of them.
+// A SessionFilter narrows a list of sessions; the zero value selects all.
 type SessionFilter struct {
 	Task    int64
 	Run     int64
 	Outcome string
 	Since   ralph.Time // begun at or after this; zero is no limit
-	Limit   int        // the newest so many; 0 is no limit
-	Skip    int        // so many of the newest are left out; only with a limit
+	Limit   int        // only the newest; 0 is no limit
+	Skip    int        // leave out this many of the newest; needs Limit
 }
 
-// Sessions lists sessions, newest first.
-func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
-	var by filter
+// matching are the conditions of a filter.
+func (f SessionFilter) matching() (by filter) {
 	if f.Task != 0 {
 		by.and("s.task_id = ?", f.Task)
 	}
@@ -99,16 +104,58 @@ func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
 	if !f.Since.IsZero() {
 		by.and("s.started_at >= ?", f.Since)
 	}
+	return by
+}
+
+// Sessions lists sessions, newest first.
+func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
+	by := f.matching()
 	return sessions.all(tx, by.where()+" ORDER BY s.started_at DESC, s.id"+by.page(f.Limit, f.Skip), by.args...)
 }
 
-// OpenSessions are the sessions that have not been settled, oldest first.
+// outlines read of a session what it cost and changed alone.
+var outlines = reads("sessions s", func(s *ralph.Session) []field {
+	return []field{
+		{"s.id", &s.ID},
+		{"s.task_id", &s.TaskID},
+		{"s.cost_usd", &s.CostUSD},
+		{"s.files", column(&s.Files)},
+		{"s.commits", column(&s.Commits)},
+		{"s.decision", &s.Decision},
+	}
+})
+
+// Outlines are the sessions of a run, oldest first, with their tasks, what they cost and
+// changed and what was decided, and nothing else.
+func (tx *Tx) Outlines(run int64) ([]ralph.Session, error) {
+	return outlines.all(tx, `WHERE s.run_id = $1 ORDER BY s.started_at, s.id`, run)
+}
+
+// RunTasks are the tasks on which sessions of a run worked, with their status and nothing else.
+func (tx *Tx) RunTasks(run int64) (map[int64]ralph.Task, error) {
+	list, err := all(tx, func(row scanner) (t ralph.Task, err error) {
+		return t, row.Scan(&t.ID, &t.Status)
+	}, `SELECT t.id, t.status FROM tasks t WHERE t.id IN (SELECT s.task_id FROM sessions s WHERE s.run_id = $1)`, run)
+	tasks := make(map[int64]ralph.Task, len(list))
+	for _, t := range list {
+		tasks[t.ID] = t
+	}
+	return tasks, err
+}
+
+// OpenSessions lists the sessions that have not been settled, oldest first.
 func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
 	return sessions.all(tx, `WHERE s.completed_at = '' ORDER BY s.started_at`)
 }
 
-// Claimable reports why a task cannot be taken now; the error wraps
-// [ralph.ErrConflict].
+// LastCompleted is the session that completed a task last; ok is false if none has.
+func (tx *Tx) LastCompleted() (s ralph.Session, ok bool, err error) {
+	return sessions.first(tx, `JOIN tasks t ON t.id = s.task_id
+		WHERE s.accepted = 1 AND s.completed_at <> '' AND t.status = 'completed' ORDER BY s.completed_at DESC`)
+}
+
+// Claimable returns an error that wraps [ralph.ErrConflict] if a task cannot be claimed now, with
+// the reason.
 func (tx *Tx) Claimable(t ralph.Task) error {
 	if t.Status == ralph.Pending {
 		return nil
@@ -124,10 +171,10 @@ func (tx *Tx) Claimable(t ralph.Task) error {
 	case t.StatusReason != "":
 		why += ": " + t.StatusReason
 	}
-	return fmt.Errorf("TASK-%d cannot be claimed, %s: %w", t.ID, why, ralph.ErrConflict)
+	return ralph.Conflict("TASK-%d cannot be claimed, %s", t.ID, why)
 }
 
-// holder says in words who works on a task.
+// holder names who works on a task.
 func (tx *Tx) holder(t ralph.Task) (string, error) {
 	var worker, origin string
 	var expires ralph.Time
@@ -140,15 +187,15 @@ func (tx *Tx) holder(t ralph.Task) (string, error) {
 	case err != nil:
 		return "", err
 	case origin == ralph.FromHuman:
-		return worker + ", who claimed it (`ralph task release` gives it back)", nil
+		return worker + ", who claimed it (`ralph chat release` gives it back)", nil
 	case worker == "":
 		return "the loop", nil
 	}
 	return fmt.Sprintf("the worker %s, whose claim lasts until %s unless it is renewed", worker, expires), nil
 }
 
-// LapsedClaims are the open sessions of workers whose lease has run out, and those
-// of people whose task was called off or amended; nobody else would settle these.
+// LapsedClaims lists the open sessions of workers whose lease has expired, and those of people
+// whose task was cancelled or amended. Nobody else would settle these.
 func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 	return sessions.all(tx, `JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id
@@ -156,20 +203,20 @@ func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 		ORDER BY s.started_at`, tx.now)
 }
 
-// NextLapse is when the next claim of a worker lapses; the zero Time if there is none.
+// NextLapse returns when the next worker's claim expires; the zero Time if there is none.
 func (tx *Tx) NextLapse() (ralph.Time, error) {
 	return value[ralph.Time](tx, `
 		SELECT coalesce(min(claim_expires), '') FROM tasks WHERE status = 'in_progress' AND claim_expires <> ''`)
 }
 
-// CheckLapsed reports that a claim has been renewed since it was found among
-// [Tx.LapsedClaims]; the error wraps [ralph.ErrConflict].
+// CheckLapsed returns an error that wraps [ralph.ErrConflict] if a claim found by [Tx.LapsedClaims]
+// has been renewed or settled since.
 func (tx *Tx) CheckLapsed(session string) error {
 	lapsed, err := tx.LapsedClaims()
 	if err != nil || slices.ContainsFunc(lapsed, func(s ralph.Session) bool { return s.ID == session }) {
 		return err
 	}
-	return fmt.Errorf("the claim of session %s was renewed or settled meanwhile: %w", session, ralph.ErrConflict)
+	return ralph.Conflict("the claim of session %s was renewed or settled meanwhile", session)
 }
 
 // RenewClaim extends the lease of a worker's session.
@@ -180,46 +227,48 @@ func (tx *Tx) RenewClaim(session string, until time.Time) error {
 	return err
 }
 
-// A Start is what is known of a session when it begins.
+// A Start describes a session that begins.
 type Start struct {
 	ID           string
 	Task         int64
 	Run          int64
 	Model        string
-	CostLimitUSD float64 // what it is charged if it ends without any word on its cost
-	Snapshot     any     // where the work tree stands; kept as JSON
-	Hashes       any     // the stagnation hashes, kept as JSON
+	Agent        string  // its name in the configuration
+	CostLimitUSD float64 // charged if the session ends without reporting its cost
+	Snapshot     any     // state of the work tree; stored as JSON
+	Hashes       any     // stagnation hashes; stored as JSON
 	Uncommitted  Uncommitted
 
 	Dir    string        // the root of the work tree in which it works
-	Worker string        // who claims it; "" for the loop
-	Lease  time.Duration // how long the claim lasts without a call; 0 until it is released
+	Lane   int           // of the run, from 1; 0 for sessions outside of the loop
+	Lanes  int           // how many the run has
+	Worker string        // that claims the task; "" for the loop
+	Lease  time.Duration // how long the claim lasts without renewal; 0: until it is released
 	Origin string        // [ralph.FromHuman], or "" for [ralph.FromLoop]
-	Branch string        // of the work tree, for a person's
+	Branch string        // of a person's work tree
 }
 
-// Uncommitted are the files that were not committed when a session began.
+// Uncommitted holds the files that were not committed when a session began.
 type Uncommitted struct {
 	Files    []string // relative to the project's root
-	Snapshot int64    // the saved state that has them, 0 if there is none
+	Snapshot int64    // the saved state that contains them; 0 if there is none
 }
 
-// Uncommitted reads what a session found.
+// Uncommitted returns the uncommitted files that a session found.
 func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
 	return u, tx.row(`SELECT uncommitted, snapshot_id FROM sessions WHERE id = $1`, session).
 		Scan(column(&u.Files), &u.Snapshot)
 }
 
-// A Maker is a session that changed a file which had been committed when it began, by
-// itself or by its check, and the commits that it made.
+// A Maker is a session that changed a file, itself or by its check, and the commits that it made.
 type Maker struct {
 	Session string
 	Commits []string
 }
 
-// Makers finds, for files that were not committed when a session began, the session
-// before it that may have left them so. A file that is not in what is returned had
-// been changed before any session, or by a person since.
+// Makers finds, for files that were not committed when a session began, the earlier session that
+// may have left them so. A file without an entry had been changed before any session, or by a
+// person since.
 func (tx *Tx) Makers(session string, files []string) (map[string]Maker, error) {
 	type before struct {
 		Maker
@@ -238,7 +287,7 @@ func (tx *Tx) Makers(session string, files []string) (map[string]Maker, error) {
 	for _, file := range files {
 		for _, b := range list {
 			if slices.Contains(b.uncommitted, file) {
-				continue // it was so before
+				continue // it was uncommitted before this one
 			}
 			changed := slices.ContainsFunc(b.files, func(f ralph.FileChange) bool { return f.Path == file })
 			if changed || slices.Contains(b.decision.Evidence.Drift, file) {
@@ -250,7 +299,7 @@ func (tx *Tx) Makers(session string, files []string) (map[string]Maker, error) {
 	return makers, err
 }
 
-// CommitsOfSessions are those of some commits that sessions have made.
+// CommitsOfSessions returns those of the given commits that sessions have made.
 func (tx *Tx) CommitsOfSessions(ids []string) (map[string]bool, error) {
 	lists, err := all(tx, func(row scanner) (list []string, err error) { return list, row.Scan(column(&list)) },
 		`SELECT s.commits FROM sessions s WHERE s.commits <> '[]'`)
@@ -263,14 +312,28 @@ func (tx *Tx) CommitsOfSessions(ids []string) (map[string]bool, error) {
 	return made, err
 }
 
-// NoteRed records that verification fails before a task is begun, and will not be
-// excused.
+// NoteRed records that verification fails before a task is begun, and that these failures will not
+// be excused.
 func (tx *Tx) NoteRed(task int64, reason string) error {
 	return tx.record(ralph.Event{TaskID: task}, ralph.BaselineRed{Reason: reason})
 }
 
-// NoteRefusal records that a done was refused within its session, in which the
-// agent goes on.
+// NoteChecking records the command that is checking a session's done; "" when the check is over.
+func (tx *Tx) NoteChecking(session, command string) error {
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	if command == "" {
+		return tx.set("sessions", session, cells{"checking": "", "checking_since": ""})
+	}
+	if err := tx.set("sessions", session, cells{"checking": command, "checking_since": tx.now}); err != nil {
+		return err
+	}
+	return tx.record(during(s), ralph.SlowCheck{Command: command})
+}
+
+// NoteRefusal records that a done was refused within a session that goes on.
 func (tx *Tx) NoteRefusal(session, reason string) error {
 	s, err := tx.Session(session)
 	if err != nil {
@@ -279,7 +342,7 @@ func (tx *Tx) NoteRefusal(session, reason string) error {
 	return tx.record(during(s), ralph.DoneRefused{Reason: reason})
 }
 
-// NoteRestored notes what became of the changes of a session that failed.
+// NoteRestored records what became of the changes of a failed session.
 func (tx *Tx) NoteRestored(session string, e ralph.SessionRestored) error {
 	s, err := tx.Session(session)
 	if err != nil {
@@ -291,7 +354,7 @@ func (tx *Tx) NoteRestored(session string, e ralph.SessionRestored) error {
 	return tx.record(during(s), e)
 }
 
-// Restored reports whether something that a session changed was taken back.
+// Restored reports whether any change of a session was reverted.
 func (tx *Tx) Restored(s ralph.Session) (bool, error) {
 	var e ralph.SessionRestored
 	err := tx.row(`SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3`,
@@ -300,7 +363,7 @@ func (tx *Tx) Restored(s ralph.Session) (bool, error) {
 	return len(e.Files) > 0, err
 }
 
-// AddCommit notes a commit that ralph made of a session's work.
+// AddCommit records a commit that ralph made of a session's work.
 func (tx *Tx) AddCommit(session, commit string) error {
 	s, err := tx.Session(session)
 	if err != nil {
@@ -312,8 +375,8 @@ func (tx *Tx) AddCommit(session, commit string) error {
 	return tx.record(during(s), ralph.TaskCommitted{Commit: commit})
 }
 
-// StartSession takes a pending task and opens a session on it, in one step:
-// nobody else can have taken it meanwhile, or the error wraps [ralph.ErrConflict].
+// StartSession claims a pending task and opens a session on it in one step. The error wraps
+// [ralph.ErrConflict] if the task is not pending any more.
 func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	t, err := tx.Task(s.Task)
 	if err != nil {
@@ -352,6 +415,7 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		"discipline":      t.Discipline,
 		"state_history":   asJSON([]ralph.PhaseChange{begun}),
 		"model":           s.Model,
+		"agent":           s.Agent,
 		"cost_limit_usd":  s.CostLimitUSD,
 		"snapshot_before": asJSON(s.Snapshot),
 		"hashes_before":   asJSON(s.Hashes),
@@ -361,6 +425,7 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		"snapshot_id":     s.Uncommitted.Snapshot,
 		"worker":          s.Worker,
 		"dir":             s.Dir,
+		"lane":            s.Lane,
 		"origin":          cmp.Or(s.Origin, ralph.FromLoop),
 		"branch":          s.Branch,
 	})
@@ -374,14 +439,18 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err != nil {
 		return session, err
 	}
+	lane := 0
+	if s.Lanes > 1 {
+		lane = s.Lane
+	}
 	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
 		return session, err
 	}
 	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
-		ralph.SessionStarted{Title: t.Title, Attempt: session.Attempt, Model: s.Model})
+		ralph.SessionStarted{Title: t.Title, Attempt: session.Attempt, Agent: s.Agent, Model: s.Model, Lane: lane})
 }
 
-// share marks the open sessions of a work tree if there are several (decision 19).
+// share marks the open sessions of a work tree as sharing it if there are several (decision 19).
 func (tx *Tx) share(dir string) error {
 	_, err := tx.exec(`
 		UPDATE sessions SET shared = 1
@@ -390,8 +459,8 @@ func (tx *Tx) share(dir string) error {
 	return err
 }
 
-// Beginning reads back what StartSession kept of the work tree and the hashes,
-// and what the session is charged if its cost stays unknown.
+// Beginning reads back the snapshot and hashes that StartSession stored, and the charge if the
+// session's cost stays unknown.
 func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, err error) {
 	err = tx.row(`SELECT snapshot_before, hashes_before, cost_limit_usd FROM sessions WHERE id = $1`, id).
 		Scan(column(snapshot), column(hashes), &costLimitUSD)
@@ -401,8 +470,8 @@ func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, 
 	return costLimitUSD, err
 }
 
-// RequestStop asks for a running session to be stopped: "cancel" because its
-// task was called off, "contract" because what was asked of it was changed.
+// RequestStop asks for a running session to be stopped: "cancel" if its task was cancelled,
+// "contract" if the task's contract was changed.
 func (tx *Tx) RequestStop(session, why, by string) error {
 	_, err := tx.exec(`
 		UPDATE sessions SET stop_request = $1, stop_by = $2
@@ -410,46 +479,45 @@ func (tx *Tx) RequestStop(session, why, by string) error {
 	return err
 }
 
-// Halt asks for one session to be stopped; its task goes back to the queue, and
-// the run goes on. The error wraps [ralph.ErrConflict] if it has ended.
+// Halt asks for one session to be stopped; its task goes back to the queue, and the run goes on.
+// The error wraps [ralph.ErrConflict] if the session has ended.
 func (tx *Tx) Halt(session, by string) error {
 	s, err := tx.Session(session)
 	if err != nil {
 		return err
 	}
 	if s.Origin == ralph.FromHuman {
-		return fmt.Errorf("session %s is %s's, who claimed TASK-%d; give it back with `ralph task release %d`: %w",
-			session, s.Worker, s.TaskID, s.TaskID, ralph.ErrConflict)
+		return ralph.Conflict("session %s is %s's, who claimed TASK-%d; give it back with `ralph chat release %d`",
+			session, s.Worker, s.TaskID, s.TaskID)
 	}
 	n, err := tx.exec(`UPDATE sessions SET halted_by = $1 WHERE id = $2 AND completed_at = ''`, by, session)
 	if err == nil && n == 0 {
-		err = fmt.Errorf("session %s has ended: %w", session, ralph.ErrConflict)
+		err = ralph.Conflict("session %s has ended", session)
 	}
 	return err
 }
 
-// Halted is who asked for a session to be stopped; "" for nobody.
+// Halted returns who asked for a session to be stopped; "" for nobody.
 func (tx *Tx) Halted(session string) (by string, err error) {
 	return value[string](tx, `SELECT halted_by FROM sessions WHERE id = $1`, session)
 }
 
-// StopRequest is what [Tx.RequestStop] asked for; "" if nothing.
+// StopRequest returns the request of [Tx.RequestStop]; "" if there is none.
 func (tx *Tx) StopRequest(session string) (why, by string, err error) {
 	err = tx.row(`SELECT stop_request, stop_by FROM sessions WHERE id = $1`, session).Scan(&why, &by)
 	return why, by, err
 }
 
-// PeopleEdited reports whether a person changed the definition of the session's
-// task or feature while it ran; such a change is not the session's.
+// PeopleEdited reports whether a person changed the definition of the session's task or feature
+// while it ran; such a change is not the session's.
 func (tx *Tx) PeopleEdited(session string) (bool, error) {
 	return value[bool](tx, `SELECT people_edited FROM sessions WHERE id = $1`, session)
 }
 
-// maxAttempts is how many commands that only people may give are recorded of a
-// session; more would say nothing new.
+// maxAttempts bounds the attempted commands recorded per session.
 const maxAttempts = 20
 
-// RecordAttempt notes that a session tried a command that only people may give.
+// RecordAttempt records that a session tried a command that only people may run.
 func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
 	tried, err := tx.attempts(s)
 	if err != nil || len(tried) >= maxAttempts || slices.Contains(tried, command) {
@@ -458,7 +526,7 @@ func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
 	return tx.record(during(s), ralph.CommandRefused{Command: command})
 }
 
-// attempts are the commands that a session tried and that only people may give.
+// attempts lists the commands that a session tried and that only people may run.
 func (tx *Tx) attempts(s ralph.Session) ([]string, error) {
 	return all(tx, func(row scanner) (string, error) {
 		var refused ralph.CommandRefused

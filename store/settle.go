@@ -13,8 +13,8 @@ import (
 	"ralph/signals"
 )
 
-// Facts reads all that the database knows for deciding on a session. How its
-// process ended, what it changed and what the verification said is added by the caller.
+// Facts reads everything in the database that a decision on a session depends on. The caller adds
+// how its process ended, what it changed and the result of the verification.
 func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	f := signals.Facts{}
 	s, err := tx.Session(session)
@@ -41,7 +41,7 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	return f, tx.lookUps(&f)
 }
 
-// lookUps answers what the signals of a session make it necessary to ask.
+// lookUps adds the facts that a session's signals refer to.
 func (tx *Tx) lookUps(f *signals.Facts) error {
 	f.Upstream, f.Titles, f.Features = map[int64]signals.Upstream{}, map[string]bool{}, map[string]bool{}
 	for _, said := range f.Said {
@@ -61,13 +61,13 @@ func (tx *Tx) lookUps(f *signals.Facts) error {
 	return err
 }
 
-// knownTo are the learnings that those of a session may repeat.
+// knownTo lists the learnings that the session's own may repeat.
 func (tx *Tx) knownTo(f signals.Facts) ([]ralph.Learning, error) {
 	scopes := map[string]bool{}
 	for _, said := range f.Said {
 		if p, ok := said.Payload.(signals.Learned); ok {
 			scopes[p.EffectiveScope()] = true
-			scopes[ralph.ScopeTask] = true // what a featureless task learns for its feature is kept for the task
+			scopes[ralph.ScopeTask] = true // a task without a feature keeps its feature learnings itself
 		}
 	}
 	var out []ralph.Learning
@@ -84,7 +84,7 @@ func (tx *Tx) knownTo(f signals.Facts) ([]ralph.Learning, error) {
 	return out, nil
 }
 
-// proposalFacts finds out whether a suggested title is taken and its feature exists.
+// proposalFacts looks up whether a suggested title is taken and its feature exists.
 func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
 	title := signals.NormalTitle(signals.ProposedTitle(p))
 	taken, err := value[bool](tx, `SELECT EXISTS (
@@ -104,15 +104,16 @@ func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
 	return err
 }
 
-// taskReference finds "#12", "task 12" and "TASK-12" in what an agent waits for.
+// taskReference finds "#12", "task 12" and "TASK-12" in the text that names what an agent waits
+// for.
 var (
 	taskReference = regexp.MustCompile(`(?i)(?:#|\btask[ -]#?)(\d+)\b`)
 	onlyReference = regexp.MustCompile(`(?i)^\s*(?:#|task[ -]#?)\d+\W*$`)
 )
 
-// upstream finds the tasks that a text names: by number, by exact title, by a number
-// in it, or by a title that contains it or that it contains, where there is only
-// one (rule 5). A title with a number in it is not that number's task.
+// upstream finds the tasks that a text names (rule 5): by number alone, by exact title, by a number
+// in the text, or by a title that contains the text or is contained in it. A title with a number in
+// it does not name that number's task.
 func (tx *Tx) upstream(task int64, on string) (signals.Upstream, error) {
 	ids, err := tx.namedTasks(on)
 	if err != nil {
@@ -168,10 +169,9 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 		ORDER BY id LIMIT 9`, within, " "+name+" ")
 }
 
-// Apply carries a decision out, once: the second time the session has been
-// settled already and the error wraps [ralph.ErrConflict] (rule 10). The session
-// brings what is known of its process, changes and checks; the facts are kept
-// with it, for [Tx.Replayed].
+// Apply carries a decision out, once: the second time the session has been settled and the error
+// wraps [ralph.ErrConflict] (rule 10). s carries what is known of its process, changes and checks;
+// the facts are stored with it for [Tx.Replayed].
 func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error {
 	if err := tx.CheckSession(s.TaskID, s.ID); err != nil {
 		return err
@@ -183,6 +183,13 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 	t, err := tx.Task(s.TaskID)
 	if err != nil {
 		return err
+	}
+	if t.Status != ralph.InProgress {
+		why := fmt.Sprintf("its task was made %s outside of ralph, which does not count", t.Status)
+		if err := tx.putBack(t, why); err != nil {
+			return err
+		}
+		s.Notes = append(s.Notes, why)
 	}
 	for _, h := range d.Holds {
 		if err := tx.set("task_comments", h.Comment, cells{"holding": true, "hold_reason": h.Why}); err != nil {
@@ -199,7 +206,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		return err
 	}
 	for _, l := range d.Learn {
-		if err := tx.learn(t, author, l); err != nil {
+		if err := tx.learn(t, s, author, l); err != nil {
 			return err
 		}
 	}
@@ -228,6 +235,11 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 			return err
 		}
 	}
+	if s.Change != nil {
+		if err := tx.keepChange(s, d); err != nil {
+			return err
+		}
+	}
 	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
 		return err
 	}
@@ -242,7 +254,24 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 	return tx.closeSession(s, string(facts), d)
 }
 
-// sessionAuthor is the name under which a session signals.
+// putBack makes a task in progress again whose session has not been settled: ralph never moves it
+// meanwhile, so something else has written to the database.
+func (tx *Tx) putBack(t ralph.Task, why string) error {
+	claimed := cells{"status": ralph.InProgress, "status_reason": why, "completed_at": ""}
+	if err := tx.set("tasks", t.ID, claimed); err != nil {
+		return err
+	}
+	moved := ralph.TaskStatusChanged{From: t.Status, To: ralph.InProgress, Reason: why}
+	if err := tx.record(ralph.Event{TaskID: t.ID}, moved); err != nil {
+		return err
+	}
+	if t.Status.Ended() {
+		return tx.deriveDependents(t.ID)
+	}
+	return nil
+}
+
+// sessionAuthor returns the name under which a session signals.
 func (tx *Tx) sessionAuthor(id string) (string, error) {
 	return value[string](tx, `SELECT coalesce(nullif(discipline, ''), 'agent') FROM sessions WHERE id = $1`, id)
 }
@@ -259,14 +288,14 @@ func (tx *Tx) propose(p signals.Proposal) error {
 	return tx.set("tasks", id, cells{"source_comment": p.Comment, "auto_approved": p.Status == ralph.Pending})
 }
 
-// closeSession writes what is known of the session and closes it: from now on
-// its calls are refused (decision 4).
+// closeSession stores the results of a session and closes it: from now on its calls are refused
+// (decision 4).
 func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) error {
 	state := ralph.PhaseFailed
 	if d.Outcome == ralph.OutcomeSuccess {
 		state = ralph.PhaseDone
 	}
-	// What the agent reported meanwhile stands in the database alone.
+	// The phases that the agent reported meanwhile are only in the database.
 	history, _, _, err := tx.states(s.ID)
 	if err != nil {
 		return err
@@ -298,8 +327,9 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 		"ending":         s.Ending,
 		"outcome":        d.Outcome,
 		"outcome_reason": d.Reason,
-		"closing_verb":   null(d.Closing),
+		"closing_verb":   null(d.Signalled()),
 		"model":          s.Model,
+		"agent_version":  s.AgentVersion,
 		"turns":          s.Turns,
 		"cost_usd":       s.CostUSD,
 		"cost_known":     s.CostKnown,
@@ -317,18 +347,18 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 		return err
 	}
 	return tx.record(during(s), ralph.SessionEnded{
-		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Closing, Reason: d.Reason, CostUSD: s.CostUSD,
+		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Signalled(), Reason: d.Reason, CostUSD: s.CostUSD,
 		Turns: s.Turns, Seconds: tx.now.Sub(s.StartedAt.Time).Seconds(), Status: d.Status, StatusReason: d.StatusReason,
 		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers, Gone: s.Gone, SnapshotID: s.SnapshotID,
 		Notes: s.Notes,
 	})
 }
 
-// Decided reads the decision back that a session was settled with.
+// Decided returns the decision with which a session was settled.
 func Decided(s ralph.Session) (signals.Decision, error) {
 	var d signals.Decision
 	if strings.TrimSpace(s.Decision) == "" {
-		return d, fmt.Errorf("session %s has not been settled: %w", s.ID, ralph.ErrConflict)
+		return d, ralph.Conflict("session %s has not been settled", s.ID)
 	}
 	return d, json.Unmarshal([]byte(s.Decision), &d)
 }

@@ -9,19 +9,19 @@ import (
 	"ralph/signals"
 )
 
-// Suggestion is the suggest signal of a comment that nobody has decided on. The
-// error wraps [ralph.ErrConflict] if it is none, or if somebody has.
+// Suggestion returns an undecided suggest signal. The error wraps [ralph.ErrConflict] if the
+// comment is not a suggestion or has been decided.
 func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) {
 	c, err := tx.Comment(comment)
 	if err != nil {
 		return c, signals.Suggest{}, err
 	}
 	if c.Verb != ralph.VerbSuggest {
-		return c, signals.Suggest{}, fmt.Errorf("comment %d is no suggestion: %w", comment, ralph.ErrConflict)
+		return c, signals.Suggest{}, ralph.Conflict("comment %d is no suggestion", comment)
 	}
 	if !c.ResolvedAt.IsZero() {
-		return c, signals.Suggest{}, fmt.Errorf("comment %d was decided on by %s (%s): %w",
-			comment, c.ResolvedBy, c.Decision, ralph.ErrConflict)
+		return c, signals.Suggest{}, ralph.Conflict("comment %d was decided on by %s (%s)",
+			comment, c.ResolvedBy, c.Decision)
 	}
 	p, err := signals.Parse(c.Verb, c.Payload)
 	if err != nil {
@@ -29,19 +29,19 @@ func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) 
 	}
 	s, ok := p.(signals.Suggest)
 	if !ok {
-		return c, s, fmt.Errorf("comment %d is no suggestion: %w", comment, ralph.ErrConflict)
+		return c, s, ralph.Conflict("comment %d is no suggestion", comment)
 	}
 	proposed, err := values[int64](tx, `SELECT id FROM tasks WHERE source_comment = $1`, comment)
 	if err == nil && len(proposed) > 0 {
-		err = fmt.Errorf("comment %d is TASK-%d already (`ralph suggestion approve|edit|reject %d`): %w",
-			comment, proposed[0], proposed[0], ralph.ErrConflict)
+		err = fmt.Errorf("comment %d is TASK-%d already (`ralph approve TASK-%[2]d` or `ralph reject TASK-%[2]d`): %[3]w",
+			comment, proposed[0], ralph.ErrConflict)
 	}
 	return c, s, err
 }
 
-// TaskOf makes a task of what an agent suggests and returns its id: it is queued,
-// belongs to the feature of the task on which it was suggested, and the
-// suggestion is resolved. An empty title takes the suggestion's first line.
+// TaskOf makes a queued task of a suggestion and returns its id. The task belongs to the feature of
+// the task on which it was suggested; the suggestion is resolved. An empty title is replaced by the
+// suggestion's first line.
 func (tx *Tx) TaskOf(comment int64, title, by string) (int64, error) {
 	c, s, err := tx.Suggestion(comment)
 	if err != nil {
@@ -65,9 +65,8 @@ func (tx *Tx) TaskOf(comment int64, title, by string) (int64, error) {
 	return id, tx.Resolve(comment, fmt.Sprintf("made TASK-%d of it", id), by)
 }
 
-// Adopt has the task on which it was suggested done the suggested way: its next
-// session is told so in a person's comment. One that has none any more is refused with
-// [ralph.ErrConflict].
+// Adopt tells the next session of the task, by a person's comment, to do it the suggested way. A
+// task that has no next session is refused with [ralph.ErrConflict].
 func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
 	c, s, err := tx.Suggestion(comment)
 	if err != nil {
@@ -78,8 +77,8 @@ func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
 		return 0, err
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return 0, fmt.Errorf("TASK-%d is %s and has no next session; `ralph suggestion task %d` makes a task of it: %w",
-			t.ID, t.Status, comment, ralph.ErrConflict)
+		return 0, ralph.Conflict("TASK-%d is %s and has no next session; `ralph suggestion task %d` makes a task of it",
+			t.ID, t.Status, comment)
 	}
 	body := "Do it as was suggested (comment " + fmt.Sprint(comment) + "): " + strings.TrimSpace(s.What)
 	if err := tx.note(c.TaskID, body, by, nil); err != nil {
@@ -88,17 +87,16 @@ func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
 	return c.TaskID, tx.Resolve(comment, "adopted", by)
 }
 
-// Split puts parts in the place of a task, and returns their ids. The task is
-// cancelled; what waited for it waits for all parts; the last part waits for the
-// others, and has the criteria and the verification of the whole. A task that is
-// worked on or has ended cannot be split.
+// Split replaces a task by parts and returns their ids. The task is cancelled; tasks that waited
+// for it wait for all parts; the last part waits for the others, and has the acceptance criteria
+// and verification of the whole. A task that is worked on or has ended cannot be split.
 func (tx *Tx) Split(id int64, parts []ralph.Part, by string) ([]int64, error) {
 	t, err := tx.Task(id)
 	if err != nil {
 		return nil, err
 	}
-	if t.Status == ralph.InProgress || t.Status.Ended() && t.Status != ralph.Failed {
-		return nil, fmt.Errorf("TASK-%d is %s and cannot be split: %w", id, t.Status, ralph.ErrConflict)
+	if t.Status == ralph.InProgress || t.Status == ralph.Merging || t.Status.Ended() && t.Status != ralph.Failed {
+		return nil, ralph.Conflict("TASK-%d is %s and cannot be split", id, t.Status)
 	}
 	if len(parts) < 2 {
 		return nil, &ralph.FieldError{Field: "parts", Problem: "must be two or more"}
@@ -106,7 +104,7 @@ func (tx *Tx) Split(id int64, parts []ralph.Part, by string) ([]int64, error) {
 	var ids []int64
 	for i, p := range parts {
 		part := ralph.Task{
-			Title: p.Title, Feature: t.Feature, Discipline: t.Discipline, Priority: t.Priority, Model: t.Model,
+			Title: p.Title, Feature: t.Feature, Discipline: t.Discipline, Priority: t.Priority, Model: t.Model, Agent: t.Agent,
 			Origin: t.Origin, DependsOn: t.DependsOn,
 			Description: strings.TrimSpace(p.Description + fmt.Sprintf("\n\nPart %d of %d of what was TASK-%d, %s.\n\n",
 				i+1, len(parts), t.ID, t.Title) + t.Description),

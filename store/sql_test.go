@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// placeholder is one of SQL's.
+// placeholder matches a placeholder of SQL.
 var placeholder = regexp.MustCompile(`\$(\d+)`)
 
-// literals calls f with every text in the package's Go files.
+// literals calls f with every string literal in the package's Go files.
 func literals(t *testing.T, f func(at token.Position, text string)) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -40,9 +40,9 @@ func literals(t *testing.T, f func(at token.Position, text string)) {
 	}
 }
 
-// TestPlaceholdersAreNumberedAsTheyAppear: SQLite numbers $n by first appearance,
-// PostgreSQL by the digits. A query whose numbers do not rise means two things. One
-// that has many is read by nobody: it belongs into cells.
+// TestPlaceholdersAreNumberedAsTheyAppear: SQLite numbers $n by first appearance, PostgreSQL by the
+// digits. A query whose numbers do not increase would mean two things. A query with many
+// placeholders is unreadable: it should use cells.
 func TestPlaceholdersAreNumberedAsTheyAppear(t *testing.T) {
 	seen := 0
 	literals(t, func(at token.Position, text string) {
@@ -67,18 +67,18 @@ func TestPlaceholdersAreNumberedAsTheyAppear(t *testing.T) {
 	}
 }
 
-// foreign finds what the two databases do not share, or do not mean the same by.
+// foreign matches SQL that the two databases do not share, or interpret differently.
 var foreign = regexp.MustCompile(`(?i)\bjson_\w*\(|\bjson_each\b|->>?|\bgroup_concat\b|\browid\b|\bglob\b|\bstrftime\(|\bpragma_\w+`)
 
-// derived finds a subquery in FROM; what follows its end has to be its name.
+// derived matches a subquery in FROM; a name must follow its end.
 var derived = regexp.MustCompile(`(?i)\bFROM \(`)
 
-// sqliteOnly are the files that speak to SQLite alone: what databases do not share, and
-// what reads the files of older ralphs.
+// sqliteOnly are the files with SQL only for SQLite: what the databases do not share, and reading
+// files of older versions.
 var sqliteOnly = []string{"dialect.go", "legacy.go"}
 
-// TestQueriesReadColumnsThatBothDatabasesHave: what a query asks of a JSON text is a
-// column that a migration has made of it, and nothing is asked that SQLite alone knows.
+// TestQueriesReadColumnsThatBothDatabasesHave: queries use generated columns for parts of JSON
+// texts, and nothing that only SQLite supports.
 func TestQueriesReadColumnsThatBothDatabasesHave(t *testing.T) {
 	for text, wrong := range map[string]bool{
 		"SELECT json_extract(p, '$.a') FROM t": true, "SELECT p ->> 'a' FROM t": true, "ORDER BY t.rowid": true, "FROM json_each(t.p) j": true,
@@ -96,7 +96,7 @@ func TestQueriesReadColumnsThatBothDatabasesHave(t *testing.T) {
 	})
 }
 
-// notShared is what a query has that not both databases take; "" for nothing.
+// notShared returns the part of a query that not both databases accept; "" for none.
 func notShared(query string) string {
 	if found := foreign.FindString(query); found != "" {
 		return found

@@ -8,7 +8,7 @@ import (
 	"ralph"
 )
 
-// Errors of a state that cannot be changed, as agents are told them.
+// Errors of a session whose state cannot be changed, with the texts that agents are told.
 type (
 	// SessionUnknownError says that there is no such session.
 	SessionUnknownError struct{ ID string }
@@ -28,8 +28,8 @@ func (e *SessionCompletedError) Error() string { return "Session " + e.ID + " is
 // Unwrap is [ralph.ErrConflict].
 func (e *SessionCompletedError) Unwrap() error { return ralph.ErrConflict }
 
-// ReportState moves a session to the phase that its agent reports. Any order is
-// recorded; one that is not expected is marked. It returns the phase before.
+// ReportState moves a session to the phase that its agent reports, and returns the previous one.
+// Any order is recorded; unexpected ones are marked.
 func (tx *Tx) ReportState(session string, to ralph.Phase, metadata map[string]any) (previous ralph.Phase, err error) {
 	history, task, run, err := tx.states(session)
 	if err != nil {
@@ -43,8 +43,8 @@ func (tx *Tx) ReportState(session string, to ralph.Phase, metadata map[string]an
 	return previous, tx.moveState(session, task, run, history, change)
 }
 
-// ObserveState moves a session to a phase that its doings show, unless its agent
-// has just reported another one. It reports whether it has moved.
+// ObserveState moves a session to an observed phase, unless its agent has just reported another
+// one. It reports whether the phase changed.
 func (tx *Tx) ObserveState(session string, seen ralph.Phase, at ralph.Time) (bool, error) {
 	history, task, run, err := tx.states(session)
 	if err != nil {
@@ -52,7 +52,7 @@ func (tx *Tx) ObserveState(session string, seen ralph.Phase, at ralph.Time) (boo
 	}
 	last := history[len(history)-1]
 	if at.Before(last.Timestamp.Time) {
-		at = last.Timestamp // the clock was set back, or what was seen is older than the report
+		at = last.Timestamp // the clock was set back, or the observation is older than the report
 	}
 	if !ralph.Observe(last, seen, at) {
 		return false, nil
@@ -63,13 +63,13 @@ func (tx *Tx) ObserveState(session string, seen ralph.Phase, at ralph.Time) (boo
 	return true, tx.moveState(session, task, run, history, change)
 }
 
-// OpenSession reports why a session's state cannot be changed: it is unknown or has ended.
+// OpenSession returns an error if a session's state cannot be changed: it is unknown or has ended.
 func (tx *Tx) OpenSession(id string) error {
 	_, _, _, err := tx.states(id)
 	return err
 }
 
-// states reads the history of a session that has not ended.
+// states reads the phase history of a session that has not ended.
 func (tx *Tx) states(session string) (history []ralph.PhaseChange, task, run int64, err error) {
 	var completed string
 	err = tx.row(`SELECT state_history, task_id, coalesce(run_id, 0), completed_at FROM sessions WHERE id = $1`, session).
@@ -98,7 +98,7 @@ func (tx *Tx) moveState(session string, task, run int64, history []ralph.PhaseCh
 	})
 }
 
-// AddCheckpoint keeps where a session stands, and returns the checkpoint's id.
+// AddCheckpoint stores a checkpoint of a session and returns its id.
 func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) (id int64, err error) {
 	s, err := tx.Session(c.SessionID)
 	if err != nil {
@@ -140,13 +140,13 @@ var checkpoints = reads("checkpoints", func(c *ralph.Checkpoint) []field {
 	}
 })
 
-// Checkpoints are a session's, oldest first.
+// Checkpoints lists a session's checkpoints, oldest first.
 func (tx *Tx) Checkpoints(session string) ([]ralph.Checkpoint, error) {
 	return checkpoints.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
 }
 
-// Interrupted is the latest session of a task, if it ended in the middle, with its
-// latest checkpoint; ok is false if it ended by itself or left none.
+// Interrupted returns the latest session of a task, if it did not finish, with its latest
+// checkpoint; ok is false if it finished or left no checkpoint.
 func (tx *Tx) Interrupted(task int64) (s ralph.Session, c ralph.Checkpoint, ok bool, err error) {
 	s, ok, err = sessions.first(tx, `WHERE s.task_id = $1 AND s.completed_at <> '' ORDER BY s.started_at DESC, s.id`, task)
 	if err != nil || !ok || s.Ending == ralph.Finished {
@@ -159,11 +159,11 @@ func (tx *Tx) Interrupted(task int64) (s ralph.Session, c ralph.Checkpoint, ok b
 	return s, list[len(list)-1], true, nil
 }
 
-// contextSessions is how many sessions are looked at for the size of a model's context.
+// contextSessions is how many of the latest sessions [Tx.ContextWindows] looks at.
 const contextSessions = 50
 
-// ContextWindows are the sizes of models' contexts in tokens, as the latest
-// sessions told them.
+// ContextWindows returns the context sizes of models in tokens, as the latest sessions reported
+// them.
 func (tx *Tx) ContextWindows() (map[string]int64, error) {
 	type known struct {
 		model  string

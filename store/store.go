@@ -1,4 +1,4 @@
-// Package store keeps what ralph knows in a database, and is the only place
+// Package store keeps ralph's data in a database, and is the only place
 // with SQL.
 //
 // Every change is one transaction: it either happened, durably, with its events,
@@ -8,6 +8,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -26,21 +27,21 @@ import (
 
 // A DB is an open database. It may be used by several goroutines at once.
 type DB struct {
-	// Instead are the files of which runs use the version that people approved, whatever
-	// a session leaves of them (configuration: approved). It is set before work begins.
-	Instead []string
+	// Instead reports for which files runs use the version that people approved, whatever a session
+	// leaves in them (configuration: approved); nil means none. It is set before work begins.
+	Instead func(path string) bool
 
 	path    string
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections
 	dialect dialect
 	now     func() time.Time
-	turns   *turns // of writers
+	turns   *turns // of the processes' writers
 	told    func(query string)
-	empty   string      // the folder of one of [OpenEmpty], to be removed with it
-	refuse  error       // what its transactions are told that would be committed
-	file    os.FileInfo // of the database when it was opened
-	beside  []beside    // and the files beside it
+	empty   string      // the temporary folder of [OpenEmpty], removed by Close
+	refuse  error       // the error of transactions that would commit writes
+	file    os.FileInfo // the database file's identity when it was opened
+	beside  []beside    // the identities of the files beside it
 	watch   watcher
 }
 
@@ -48,17 +49,19 @@ type DB struct {
 type Options struct {
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// MustExist refuses to create or migrate: for processes that serve a database
-	// which another one looks after.
+	// MustExist refuses to create or migrate the database: for processes that use a database that
+	// another one looks after.
 	MustExist bool
-	// Statement is told of every statement before it runs, and of the COMMIT of a
-	// transaction that has written; nil for nobody. Tests count and explain them.
+	// Statement is called with every statement before it runs, and with the COMMIT of a transaction
+	// that has written; nil means nobody. Tests count and explain them.
 	Statement func(query string)
+	// Patience is how long a transaction waits for those of other processes; 0 is 30 seconds.
+	Patience time.Duration
 }
 
-// Open opens the database file, creating and migrating it if need be. Before a
-// migration a copy is left beside it, in the folder "backups". A database of a
-// newer ralph is refused with [migrations.ErrTooNew].
+// Open opens the database file, creating and migrating it if need be. Before a migration it leaves
+// a copy in the folder "backups" beside it. A database of a newer ralph is refused with
+// [migrations.ErrTooNew].
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -75,11 +78,12 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	db.watch.poke = make(chan struct{}, 1)
 	db.watch.ctx, db.watch.close = context.WithCancel(context.Background())
 	var err error
-	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path)); err != nil {
+	patience := cmp.Or(opts.Patience, busyTimeout)
+	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path, patience)); err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
 	db.write.SetMaxOpenConns(1)
-	if db.read, err = sql.Open(db.dialect.driver, db.dialect.readDSN(path)); err != nil {
+	if db.read, err = sql.Open(db.dialect.driver, db.dialect.readDSN(path, patience)); err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s: %w", path, err), db.write.Close())
 	}
 	err = db.prepare(ctx, opts.MustExist)
@@ -95,18 +99,27 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 // Path is the database's file.
 func (db *DB) Path() string { return db.path }
 
-// Close closes the database. What was written is durable already.
+// longLog is the size of the write-ahead log, in bytes, from which Close merges it into the
+// database: the next one to open it would read all of it.
+const longLog = 8 << 20
+
+// Close closes the database. Committed data is durable already.
 func (db *DB) Close() error {
-	err := errors.Join(db.watch.end(), db.write.Close(), db.read.Close())
+	var err error
+	if log, serr := os.Stat(db.path + "-wal"); serr == nil && log.Size() > longLog {
+		// It does not wait: another process that reads keeps the log.
+		_, err = db.write.Exec(`PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)`)
+	}
+	err = errors.Join(err, db.watch.end(), db.write.Close(), db.read.Close())
 	if db.empty != "" {
 		err = errors.Join(err, os.RemoveAll(db.empty))
 	}
 	return err
 }
 
-// OpenEmpty opens a database without anything in it, for those who look where there is
-// none. It is gone when it is closed, and a transaction that may write is refused with
-// an error when it would be committed; with nil it is not.
+// OpenEmpty opens an empty temporary database, for callers that read where there is none. Close
+// removes it. If refuse is not nil, every transaction that may write fails with it instead of
+// committing.
 func OpenEmpty(ctx context.Context, refuse error) (*DB, error) {
 	dir, err := os.MkdirTemp("", "ralph-empty-*")
 	if err != nil {
@@ -120,7 +133,7 @@ func OpenEmpty(ctx context.Context, refuse error) (*DB, error) {
 	return db, nil
 }
 
-// prepare brings the database to this ralph's shape.
+// prepare brings the database to the current schema.
 func (db *DB) prepare(ctx context.Context, mustExist bool) error {
 	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
 	if err != nil {
@@ -133,8 +146,8 @@ func (db *DB) prepare(ctx context.Context, mustExist bool) error {
 	if mustExist {
 		return fmt.Errorf("it lacks %d migrations: run any ralph command in the project once", len(pending))
 	}
-	// SQLite's own waiting does not cover the change to WAL, and two processes must
-	// not migrate at once: a lock beside the file that dies with its holder.
+	// SQLite's own waiting does not cover the change to WAL, and two processes must not migrate at
+	// once: so it takes a file lock, which dies with its holder.
 	lock := flock.New(db.path + ".migrate")
 	if err := lock.Lock(); err != nil {
 		return fmt.Errorf("lock for the migration: %w", err)
@@ -143,7 +156,7 @@ func (db *DB) prepare(ctx context.Context, mustExist bool) error {
 	return errors.Join(db.dialect.explain(err), lock.Unlock())
 }
 
-// migrate runs under the lock; another process may have been faster.
+// migrate runs under the lock; another process may have migrated meanwhile.
 func (db *DB) migrate(ctx context.Context) error {
 	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
 	if err != nil {
@@ -170,7 +183,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	return db.takeOver(ctx)
 }
 
-// backupBeforeMigration copies a database that has something in it.
+// backupBeforeMigration copies the database unless it is empty.
 func (db *DB) backupBeforeMigration(ctx context.Context) error {
 	info, err := os.Stat(db.path)
 	if err != nil || info.Size() == 0 {
@@ -192,12 +205,12 @@ func (db *DB) Backup(ctx context.Context, path string) error {
 	return db.dialect.backup(ctx, db.write, path)
 }
 
-// Check verifies the database's integrity and that it is as durable as it must
-// be. It reports the first problem.
+// Check verifies the database's integrity and its durability settings. It returns the first
+// problem.
 func (db *DB) Check(ctx context.Context) error { return db.dialect.check(ctx, db.write) }
 
-// A Tx is one transaction with one time for all that it writes. It holds its
-// context because it lives for one call of [DB.Tx] or [DB.View].
+// A Tx is one transaction; all that it writes has the same time. It holds its context because it
+// lives for one call of [DB.Tx] or [DB.View].
 type Tx struct {
 	*sql.Tx
 	ctx   context.Context
@@ -210,8 +223,8 @@ type Tx struct {
 // Now is the time of the transaction.
 func (tx *Tx) Now() ralph.Time { return tx.now }
 
-// Tx runs f in a transaction that may write. It is committed, durably, if f
-// returns nil. f must not wait for anything but the database.
+// Tx runs f in a transaction that may write, and commits it durably if f returns nil. f must not
+// wait for anything but the database.
 func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
 	leave, err := db.turns.take(ctx)
 	defer leave()
@@ -221,24 +234,7 @@ func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
 	return db.run(ctx, db.write, nil, f)
 }
 
-// Free reports, with an error, that no transaction that writes can begin within some
-// time, because another process is in the middle of one.
-func (db *DB) Free(ctx context.Context, patience time.Duration) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	leave, err := db.turns.take(limited)
-	defer leave()
-	if err != nil {
-		return fmt.Errorf("turn to write into the database: %w", err)
-	}
-	conn, err := db.write.Conn(limited)
-	if err != nil {
-		return err
-	}
-	return errors.Join(db.dialect.explain(db.dialect.free(ctx, conn, patience)), conn.Close())
-}
-
-// View runs f in a transaction that only reads, and sees one moment of the database.
+// View runs f in a read-only transaction, which sees one state of the database.
 func (db *DB) View(ctx context.Context, f func(tx *Tx) error) error {
 	return db.run(ctx, db.read, &sql.TxOptions{ReadOnly: true}, f)
 }
@@ -248,7 +244,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 		return err
 	}
 	defer func() {
-		// What was committed to a file that nobody will find again was not committed.
+		// A commit to a file that nobody will find again does not count.
 		if err != nil || opts == nil {
 			if gone := db.Intact(); gone != nil {
 				err = gone
@@ -281,7 +277,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 	return db.dialect.explain(err)
 }
 
-// tell tells of a statement, as [Options.Statement] has it.
+// tell reports a statement to [Options.Statement].
 func (tx *Tx) tell(query string) {
 	if tx.told == nil {
 		return
@@ -308,7 +304,7 @@ func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *s
 	return tx.Tx.QueryRowContext(ctx, query, bound(args)...)
 }
 
-// exec runs a statement; the number of rows it changed is often the answer.
+// exec runs a statement and returns the number of rows that it changed.
 func (tx *Tx) exec(query string, args ...any) (int64, error) {
 	res, err := tx.ExecContext(tx.ctx, query, args...)
 	if err != nil {
@@ -317,10 +313,10 @@ func (tx *Tx) exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// row runs a query for one row.
+// row runs a query that returns at most one row.
 func (tx *Tx) row(query string, args ...any) *sql.Row {
 	return tx.QueryRowContext(tx.ctx, query, args...)
 }
 
-// A scanner is a row that can be read: *sql.Row and *sql.Rows.
+// A scanner is a row that can be read: *sql.Row or *sql.Rows.
 type scanner interface{ Scan(dest ...any) error }

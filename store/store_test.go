@@ -39,7 +39,7 @@ func write(t *testing.T, db *store.DB, f func(tx *store.Tx) error) {
 	}
 }
 
-// working is a database with one task that a session works on.
+// working returns a database with one task in progress.
 func working(t *testing.T) (*store.DB, ralph.Session) {
 	t.Helper()
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
@@ -49,7 +49,7 @@ func working(t *testing.T) (*store.DB, ralph.Session) {
 		if err != nil {
 			return err
 		}
-		run, err := tx.StartRun(1, ralph.Limits{})
+		run, err := tx.StartRun(1, ralph.Limits{}, "")
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func working(t *testing.T) (*store.DB, ralph.Session) {
 	return db, s
 }
 
-// What a person asks of a running session: that its task was called off is the last word.
+// Of several requests to a running session, the cancellation of its task wins.
 func TestWhatASessionIsStoppedForLast(t *testing.T) {
 	for _, tt := range []struct {
 		asked   []string
@@ -88,7 +88,7 @@ func TestWhatASessionIsStoppedForLast(t *testing.T) {
 
 func TestASessionIsSettledOnce(t *testing.T) {
 	db, s := working(t)
-	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Learned{Text: "x is y", Kind: "discovery"}); err != nil {
+	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Learned{Text: "x is y", Kind: "discovery"}); err != nil {
 		t.Fatal(err)
 	}
 	settle := func(tx *store.Tx) error {
@@ -103,7 +103,7 @@ func TestASessionIsSettledOnce(t *testing.T) {
 	if err := db.Tx(t.Context(), settle); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("the second time: %v, want ErrConflict", err)
 	}
-	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Done{Summary: "late"}); !errors.Is(err, ralph.ErrConflict) {
+	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Done{Summary: "late"}); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("a signal after the end: %v, want ErrConflict", err)
 	}
 	write(t, db, func(tx *store.Tx) error {
@@ -121,7 +121,7 @@ func TestASessionIsSettledOnce(t *testing.T) {
 
 func TestABlockerThatWasResolvedMeanwhileHoldsNothing(t *testing.T) {
 	db, s := working(t)
-	comment, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", signals.Blocked{On: "the key", Kind: "external"})
+	comment, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Blocked{On: "the key", Kind: "external"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestASignalOfAnUnknownSessionIsRefused(t *testing.T) {
 		task    int64
 		session string
 	}{{s.TaskID, "nobody"}, {s.TaskID + 1, s.ID}} {
-		if _, err := db.Say(t.Context(), tt.task, tt.session, "agent", "", signals.Done{Summary: "x"}); !errors.Is(err, ralph.ErrNotFound) {
+		if _, err := db.Say(t.Context(), tt.task, tt.session, "agent", signals.Done{Summary: "x"}); !errors.Is(err, ralph.ErrNotFound) {
 			t.Errorf("task %d, session %s: %v, want ErrNotFound", tt.task, tt.session, err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestSeveralProcessesSignalAtOnce(t *testing.T) {
 		other := open(t, db.Path()) // pools of its own, as another process has
 		group.Go(func() {
 			for range each {
-				_, err := other.Say(context.Background(), s.TaskID, s.ID, "agent", "", signals.Flag{What: "x", Severity: "info", Category: "bug"})
+				_, err := other.Say(context.Background(), s.TaskID, s.ID, "agent", signals.Flag{What: "x", Severity: "info", Category: "bug"})
 				errs <- err
 			}
 		})
@@ -268,8 +268,8 @@ func TestBlockersAndDependenciesDeriveTheStatus(t *testing.T) {
 	}
 }
 
-// TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack: which closing verb counts
-// must not depend on the clock.
+// TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack: the closing verb that counts must not depend
+// on the clock.
 func TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return now }})
@@ -289,7 +289,7 @@ func TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []signals.Payload{signals.Stuck{Reason: "no idea"}, signals.Done{Summary: "made it"}} {
-		if _, err := db.Say(t.Context(), 1, session, "agent", "", p); err != nil {
+		if _, err := db.Say(t.Context(), 1, session, "agent", p); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(-time.Hour)
@@ -310,7 +310,7 @@ func TestAgentsResolveWhatAgentsSaidAndNothingElse(t *testing.T) {
 	yes := true
 	say := func(p signals.Payload) int64 {
 		t.Helper()
-		id, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", "", p)
+		id, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,8 +363,7 @@ func TestAgentsResolveWhatAgentsSaidAndNothingElse(t *testing.T) {
 	})
 }
 
-// TestWritersOfSeveralProcessesTakeTurns: each gets its own, whoever else waits or
-// has given up.
+// TestWritersOfSeveralProcessesTakeTurns: each gets a turn, even if others wait or have given up.
 func TestWritersOfSeveralProcessesTakeTurns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	dbs := make([]*store.DB, 4) // as four processes: none shares a lock or a connection
@@ -412,54 +411,49 @@ func TestWritersOfSeveralProcessesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestFree: who holds the write lock, or the turn, for good is noticed soon.
-func TestFree(t *testing.T) {
+// TestALongLogIsTakenIn: the log of a large transaction is merged, so that the next one to open the
+// database need not read it.
+func TestALongLogIsTakenIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ralph.db")
-	one, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), path, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer one.Close()
-	two, err := store.Open(t.Context(), path, store.Options{})
+	other, err := store.Open(t.Context(), path, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer two.Close()
-	if err := two.Free(t.Context(), time.Second); err != nil {
-		t.Fatal(err)
-	}
-	err = one.Tx(t.Context(), func(*store.Tx) error {
-		begin := time.Now()
-		if err := two.Free(t.Context(), 50*time.Millisecond); err == nil {
-			t.Error("it is free while another process writes")
-		}
-		if d := time.Since(begin); d > 5*time.Second {
-			t.Errorf("it took %s", d)
+	long := strings.Repeat("x", ralph.MaxText-1)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		for range 10<<20/len(long) + 1 {
+			if _, err := tx.AddTask(ralph.Task{Title: "long", Description: long}, "test"); err != nil {
+				return err
+			}
 		}
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := two.Free(t.Context(), time.Second); err != nil {
-		t.Error(err)
+	log := func() int64 {
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			return 0
+		}
+		return info.Size()
 	}
-	other, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate")
-	if err != nil {
+	if log() < 8<<20 {
+		t.Fatalf("the log has %d bytes", log())
+	}
+	// Who reads meanwhile is not waited for.
+	if err := other.View(t.Context(), func(tx *store.Tx) error {
+		if _, err := tx.Counts(); err != nil {
+			return err
+		}
+		return db.Close()
+	}); err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
-	tx, err := other.Begin() // without a turn
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := two.Free(t.Context(), 50*time.Millisecond); err == nil {
-		t.Error("it is free while the write lock is held")
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := two.Tx(t.Context(), func(*store.Tx) error { return nil }); err != nil {
-		t.Error(err)
+	if err := other.Close(); err != nil || log() != 0 {
+		t.Errorf("the log has %d bytes, %v", log(), err)
 	}
 }

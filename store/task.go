@@ -13,9 +13,9 @@ import (
 	"ralph/signals"
 )
 
-// acceptedReason is why a completed task t is, as the log has it: by the decision on
-// a session of its own, by a person or an import, or since before there was a log.
-// It is null where nothing recorded led there.
+// acceptedReason selects why task t is completed, from what was recorded: the decision on one of
+// its sessions, a person or an import; or its row if it is older than the log. It is NULL if
+// nothing recorded explains it.
 const acceptedReason = `
 	CASE WHEN EXISTS (
 		SELECT 1 FROM events e WHERE e.task_id = t.id AND e.type IN ('task.created', 'task.status_changed'))
@@ -29,11 +29,11 @@ const acceptedReason = `
 			(SELECT max(m.id) FROM events m WHERE m.task_id = t.id AND m.type = 'task.status_changed'))
 	ELSE t.status_reason END`
 
-// Unaccepted is why a task is completed of which nobody knows why.
+// Unaccepted is the status reason of a completed task that nothing recorded explains.
 const Unaccepted = "completed without an accepted session (changed outside of ralph?)"
 
-// What is said of a completed task comes from what was decided, not from its row,
-// which anybody can write who reaches the file.
+// The reason of a completed task comes from the recorded decision, not from its row, which anybody
+// with access to the file can write.
 var tasks = reads("tasks t", func(t *ralph.Task) []field {
 	return []field{
 		{"t.id", &t.ID},
@@ -58,10 +58,13 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.description", &t.Description},
 		{"t.acceptance", column(&t.Acceptance)},
 		{"t.verify", column(&t.Verify)},
+		{"t.files", column(&t.Files)},
 		{"t.model", &t.Model},
+		{"t.agent", &t.Agent},
 		{"t.external_id", &t.ExternalID},
 		{"t.external_source", &t.ExternalSource},
 		{"t.verify_failures", &t.VerifyFailures},
+		{"t.bounces", &t.Bounces},
 		{"t.prompt_too_long", &t.PromptTooLong},
 		{"t.claimed_by", &t.ClaimedBy},
 		{"t.lost_count", &t.LostCount},
@@ -69,13 +72,13 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 	}
 })
 
-// Task is one task. The error wraps [ralph.ErrNotFound] if there is none.
+// Task returns one task. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Task(id int64) (ralph.Task, error) {
 	return tasks.one(tx, fmt.Sprintf("TASK-%d", id), `WHERE t.id = $1`, id)
 }
 
-// CheckTask reports that there is no such task; the error wraps
-// [ralph.ErrNotFound]. 0 is none in particular, and right.
+// CheckTask returns an error that wraps [ralph.ErrNotFound] if there is no such task. 0 stands for
+// no task and is accepted.
 func (tx *Tx) CheckTask(id int64) error {
 	if id == 0 {
 		return nil
@@ -84,26 +87,26 @@ func (tx *Tx) CheckTask(id int64) error {
 	return err
 }
 
-// A TaskFilter narrows a list of tasks; the zero value is all of them.
+// A TaskFilter narrows a list of tasks; the zero value selects all.
 type TaskFilter struct {
 	Statuses []ralph.Status
 	Feature  string
-	Text     string // in the title, whatever its case
-	Latest   bool   // what was changed last comes first, not in the order of the queue
+	Text     string // in the title, ignoring case
+	Begins   int64  // leading digits of its number; 0 for any
+	Latest   bool   // latest change first, instead of the order of the queue
 	Limit    int    // 0 is no limit
-	Skip     int    // so many are left out at the beginning; only with a limit
+	Skip     int    // leave out this many of the first; needs Limit
 }
 
-// escapeLike has a text stand for itself in a pattern.
+// escapeLike escapes the wildcards of LIKE.
 var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// queueOrder is decision 12: priority, then what `task move` set, then tasks
-// with attempts before fresh ones, then age.
+// queueOrder is decision 12: priority, then the rank that `task move` set, then tasks with attempts
+// before fresh ones, then age.
 const queueOrder = `t.priority, t.rank, CASE WHEN t.attempts > 0 THEN 0 ELSE 1 END, t.id`
 
-// Tasks lists tasks in the order of the queue.
-func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
-	var by filter
+// matching returns the condition of the filter.
+func (f TaskFilter) matching() (by filter) {
 	in(&by, "t.status", f.Statuses)
 	if f.Feature != "" {
 		by.and("t.feature_id = (SELECT id FROM features WHERE name = ?)", f.Feature)
@@ -111,32 +114,54 @@ func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 	if f.Text != "" {
 		by.and(`lower(t.title) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(f.Text))+"%")
 	}
+	if f.Begins > 0 {
+		var ranges []string
+		for low, high := f.Begins, f.Begins+1; low <= maxNumber; low, high = low*10, high*10 {
+			ranges = append(ranges, by.number("t.id >= ? AND t.id < ?", low, high))
+		}
+		by.clauses = append(by.clauses, "("+strings.Join(ranges, " OR ")+")")
+	}
+	return by
+}
+
+// maxNumber bounds the task numbers that Begins matches.
+const maxNumber = 1e12
+
+// CountTasks counts the tasks that a filter selects, ignoring its limit.
+func (tx *Tx) CountTasks(f TaskFilter) (int, error) {
+	by := f.matching()
+	return value[int](tx, "SELECT count(*) FROM tasks t"+by.where(), by.args...)
+}
+
+// Tasks lists tasks in the order of the queue, or the latest first.
+func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
+	by := f.matching()
 	order := " ORDER BY " + queueOrder
 	if f.Latest {
 		order = " ORDER BY t.updated DESC, t.id DESC"
 	}
 	matching := by.where()
 	if f.Limit > 0 {
-		// What is not shown is sorted without all that there is to know of it.
+		// Only the tasks of the page are read in full.
 		matching = "WHERE t.id IN (SELECT t.id FROM tasks t" + matching + order + by.page(f.Limit, f.Skip) + ")"
 	}
 	return tasks.all(tx, matching+order, by.args...)
 }
 
-// Unaccepted are the completed tasks of which nothing recorded says why.
+// Unaccepted lists the completed tasks that nothing recorded explains.
 func (tx *Tx) Unaccepted() ([]int64, error) {
 	list, err := values[int64](tx, `SELECT t.id FROM tasks t WHERE t.status = 'completed' AND `+acceptedReason+` IS NULL`)
 	slices.Sort(list)
 	return list, err
 }
 
-// Counts are the numbers of tasks by status.
+// Counts returns the numbers of tasks by status.
 func (tx *Tx) Counts() (map[ralph.Status]int, error) {
 	return counts[ralph.Status](tx, `SELECT status, count(*) FROM tasks GROUP BY status`)
 }
 
-// AddTask adds a task, pending or proposed, and what it depends on. Its id,
-// times and status reason are set by the store. Feature and discipline must exist.
+// AddTask adds a pending or proposed task with its dependencies. The store sets its id, times and
+// status reason. Feature and discipline must exist.
 func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 	if err := checkTask(t); err != nil {
 		return 0, err
@@ -169,8 +194,8 @@ func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 	return id, tx.Derive(id)
 }
 
-// UpdateTask changes what a person may edit: title, description, acceptance,
-// verification, priority, feature, discipline and model.
+// UpdateTask changes what a person may edit: title, description, acceptance, verification, files,
+// priority, feature, discipline, model and agent.
 func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err := checkTask(t); err != nil {
 		return err
@@ -189,17 +214,33 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err := tx.editedByPeople(t.ID); err != nil {
 		return err
 	}
-	return tx.record(ralph.Event{TaskID: t.ID}, ralph.TaskUpdated{Title: t.Title, Changes: ralph.Changes(before, t)})
+	if err := tx.record(ralph.Event{TaskID: t.ID}, ralph.TaskUpdated{
+		Title: t.Title, Changes: ralph.Changes(before, t),
+	}); err != nil {
+		return err
+	}
+	if before.Status != ralph.Merging || !ralph.NewContract(before, t, false, false) {
+		return nil
+	}
+	// The change was verified against an earlier definition.
+	const why = "what the task asks for was changed before its change was merged"
+	if err := tx.withdraw(t.ID, true, why); err != nil {
+		return err
+	}
+	if err := tx.Move(t.ID, ralph.Pending, ralph.Person, why); err != nil {
+		return err
+	}
+	return tx.Derive(t.ID)
 }
 
-// editedByPeople notes that what is different of a task from now on is no change of the
-// session that works on it.
+// editedByPeople marks the task's open session: the task's definition was changed by a person, not
+// by the session.
 func (tx *Tx) editedByPeople(task int64) error {
 	_, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
 	return err
 }
 
-// checkTask reports the first thing that is wrong with what a person gave.
+// checkTask returns the first problem in a person's input.
 func checkTask(t ralph.Task) error {
 	if err := ralph.CheckTitle("title", t.Title); err != nil {
 		return err
@@ -215,10 +256,15 @@ func checkTask(t ralph.Task) error {
 	if err := CheckCommands(t.Verify); err != nil {
 		return err
 	}
+	for _, f := range t.Files {
+		if err := ralph.CheckText("file", f, true); err != nil {
+			return err
+		}
+	}
 	return ralph.CheckPriority("priority", t.Priority)
 }
 
-// CheckCommands reports the first verification command that cannot be one.
+// CheckCommands returns an error for the first command that cannot be a verification command.
 func CheckCommands(commands []string) error {
 	for _, c := range commands {
 		if err := ralph.CheckText("verification command", c, true); err != nil {
@@ -228,8 +274,7 @@ func CheckCommands(commands []string) error {
 	return nil
 }
 
-// definition is what people may edit of a task, by column. The feature and the
-// discipline that it names must exist.
+// definition returns the columns that people may edit. The feature and the discipline must exist.
 func (tx *Tx) definition(t ralph.Task) (cells, error) {
 	r := cells{
 		"feature_id":    nil,
@@ -239,8 +284,10 @@ func (tx *Tx) definition(t ralph.Task) (cells, error) {
 		"description":   t.Description,
 		"acceptance":    asJSON(t.Acceptance),
 		"verify":        asJSON(t.Verify),
+		"files":         asJSON(append([]string{}, t.Files...)),
 		"priority":      t.Priority,
 		"model":         t.Model,
+		"agent":         t.Agent,
 		"updated":       tx.now,
 	}
 	if t.Feature != "" {
@@ -260,16 +307,16 @@ func (tx *Tx) definition(t ralph.Task) (cells, error) {
 	return r, nil
 }
 
-// Move changes a task's status as [ralph.Moves] allows; the error wraps
-// [ralph.ErrConflict] otherwise. Completed sets completed_at, every other status
-// clears it. Dependents of a task that ended, or began again, are derived anew.
+// Move changes a task's status as [ralph.Moves] allows, else the error wraps [ralph.ErrConflict].
+// Completed sets completed_at, every other status clears it. If the task ends or is reopened, the
+// status of its dependents is derived anew.
 func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) error {
 	t, err := tx.Task(id)
 	if err != nil {
 		return err
 	}
 	if !ralph.CanMove(t.Status, to, by) {
-		return fmt.Errorf("TASK-%d is %s and cannot become %s: %w", id, t.Status, to, ralph.ErrConflict)
+		return ralph.Conflict("TASK-%d is %s and cannot become %s", id, t.Status, to)
 	}
 	var completed ralph.Time
 	if to == ralph.Completed {
@@ -283,9 +330,14 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 	if t.Status == to {
 		return nil
 	}
+	if to == ralph.Cancelled || to == ralph.Rejected { // nobody wants its unmerged change any more
+		if err := tx.dropOpen(id, "its task is "+string(to)); err != nil {
+			return err
+		}
+	}
 	change := ralph.TaskStatusChanged{From: t.Status, To: to, Reason: reason}
 	if to == ralph.Blocked {
-		// Those who are told must know whether a person is waited for or only another task.
+		// Notifications say whether the task waits for a person or only for another task.
 		_, blockers, unfinished, err := tx.Open(id)
 		if err != nil {
 			return err
@@ -299,7 +351,7 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 	return tx.deriveDependents(id)
 }
 
-// deriveDependents looks again at every task that waits for this one.
+// deriveDependents derives the status of every task that waits for this one.
 func (tx *Tx) deriveDependents(id int64) error {
 	waiting, err := values[int64](tx, `
 		SELECT d.task_id FROM task_dependencies d JOIN tasks t ON t.id = d.task_id
@@ -315,8 +367,8 @@ func (tx *Tx) deriveDependents(id int64) error {
 	return nil
 }
 
-// Open counts what holds a task back: unanswered blocking questions, unresolved
-// blockers, and dependencies that have not completed.
+// Open counts what holds a task: unanswered blocking questions, unresolved blockers, and
+// dependencies that have not completed.
 func (tx *Tx) Open(id int64) (questions, blockers, unfinished int, err error) {
 	err = tx.row(`
 		SELECT coalesce(sum(CASE WHEN signal_verb = 'ask' OR kind = 'question' THEN 1 ELSE 0 END), 0),
@@ -331,8 +383,8 @@ func (tx *Tx) Open(id int64) (questions, blockers, unfinished int, err error) {
 	return questions, blockers, unfinished, err
 }
 
-// Derive sets the status of a task that waits or is queued to what follows from
-// what is open (decision 14). A task that is worked on or has ended stays as it is.
+// Derive sets the status of a waiting or queued task from its open questions, blockers and
+// dependencies (decision 14). It leaves a task that is worked on or has ended as it is.
 func (tx *Tx) Derive(id int64) error {
 	t, err := tx.Task(id)
 	if err != nil {
@@ -352,8 +404,8 @@ func (tx *Tx) Derive(id int64) error {
 	return tx.Move(id, to, ralph.Derived, signals.WaitingReason(questions, blockers, unfinished))
 }
 
-// Definitions is a digest of what a task and its feature ask for, without
-// statuses, times, sessions and comments (pipeline, "Stagnation").
+// Definitions returns a digest of the definition of a task and its feature, without statuses,
+// times, sessions and comments (pipeline, "Stagnation").
 func (tx *Tx) Definitions(id int64) (string, error) {
 	t, err := tx.Task(id)
 	if err != nil {
@@ -370,7 +422,7 @@ func (tx *Tx) definitions(t ralph.Task) (digest string, err error) {
 		}
 	}
 	definition, err := json.Marshal([]any{
-		t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Discipline, t.Model, t.DependsOn,
+		t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Discipline, t.Model, t.Agent, t.DependsOn,
 		f.Name, f.Description, f.Learnings, f.Verify,
 	})
 	if err != nil {
@@ -380,16 +432,16 @@ func (tx *Tx) definitions(t ralph.Task) (digest string, err error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Renew notes new information on a task (rule 5): its stuck count, verify failures
-// and lost sessions start again. A failed task is not revived by it.
+// Renew resets a task's counters of stuck sessions, failed verifications, lost sessions and
+// bounces, because there is new information on it (rule 5). It does not revive a failed task.
 func (tx *Tx) Renew(id int64) error {
 	return tx.set("tasks", id, cells{
-		"stuck_count": 0, "verify_failures": 0, "lost_count": 0, "not_before": "", "updated": tx.now,
+		"stuck_count": 0, "verify_failures": 0, "lost_count": 0, "bounces": 0, "not_before": "", "updated": tx.now,
 	})
 }
 
-// Retry puts an ended task back into the queue with every counter at zero, and has
-// one that waits after lost sessions tried again at once.
+// Retry puts an ended task back into the queue with every counter at zero. A task that waits after
+// lost sessions is tried again at once.
 func (tx *Tx) Retry(id int64, reason string) error {
 	t, err := tx.Task(id)
 	if err != nil {
@@ -399,13 +451,14 @@ func (tx *Tx) Retry(id int64, reason string) error {
 		return errors.Join(tx.Renew(id), tx.dropBlockers(id, reason))
 	}
 	if !t.Status.Ended() {
-		return fmt.Errorf("TASK-%d is %s, and only an ended task can be retried: %w", id, t.Status, ralph.ErrConflict)
+		return ralph.Conflict("TASK-%d is %s, and only an ended task can be retried", id, t.Status)
 	}
 	if err := tx.Move(id, ralph.Pending, ralph.Person, reason); err != nil {
 		return err
 	}
 	if err := tx.set("tasks", id, cells{
-		"stuck_count": 0, "verify_failures": 0, "attempts": 0, "prompt_too_long": 0, "lost_count": 0, "not_before": "",
+		"stuck_count": 0, "verify_failures": 0, "attempts": 0, "prompt_too_long": 0, "lost_count": 0, "bounces": 0,
+		"not_before": "",
 	}); err != nil {
 		return err
 	}
@@ -415,8 +468,8 @@ func (tx *Tx) Retry(id int64, reason string) error {
 	return tx.Derive(id)
 }
 
-// Next is the first task of the queue, ok is false if there is none (picking). Those
-// whose last session was lost come behind the others, when their time has come.
+// Next returns the first task of the queue; ok is false if there is none. Tasks whose last session
+// was lost come after the others, once they are due.
 func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
 	t, ok, err = tasks.first(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder)
 	if err == nil && !ok {
@@ -426,11 +479,80 @@ func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
 	return t, ok, err
 }
 
-// PutBehind puts a task behind all others of its priority.
+// Queue lists at most limit tasks that could be claimed now, in the order of [Tx.Next]; with begun,
+// only those that have had a session.
+func (tx *Tx) Queue(limit int, begun bool) ([]ralph.Task, error) {
+	some := ""
+	if begun {
+		some = ` AND EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id)`
+	}
+	list, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count = 0`+some+
+		` ORDER BY `+queueOrder+` LIMIT $1`, limit)
+	if err != nil || len(list) == limit {
+		return list, err
+	}
+	lost, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 AND t.not_before <= $1
+		ORDER BY t.not_before, t.id LIMIT $2`, tx.now, limit-len(list))
+	return append(list, lost...), err
+}
+
+// WorkedOn lists the tasks in progress or merging.
+func (tx *Tx) WorkedOn() ([]int64, error) {
+	return values[int64](tx, `SELECT id FROM tasks WHERE status IN ('in_progress', 'merging') ORDER BY id`)
+}
+
+// Scope lists the files that work on a task may touch, as globs: those named in the task, else
+// those that its sessions have touched; none if nothing is known.
+func (tx *Tx) Scope(task int64) ([]string, error) {
+	t, err := tx.Task(task)
+	if err != nil || len(t.Files) > 0 {
+		return t.Files, err
+	}
+	lists, err := all(tx, func(row scanner) (files []ralph.FileChange, err error) {
+		return files, row.Scan(column(&files))
+	}, `SELECT files FROM sessions WHERE task_id = $1 AND files <> '[]' ORDER BY started_at DESC LIMIT 5`, task)
+	var scope []string
+	for _, f := range slices.Concat(lists...) {
+		scope = append(scope, f.Path)
+	}
+	return scope, err
+}
+
+// WaitingForPeople counts the tasks that cannot go on before a person has decided.
+func (tx *Tx) WaitingForPeople() (int, error) {
+	return value[int](tx, `
+		SELECT count(*) FROM tasks t
+		WHERE t.status = 'needs_input'
+			OR t.status = 'blocked' AND EXISTS (SELECT 1 FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1)`)
+}
+
+// DisciplineBounds returns the maximum number of parallel sessions per discipline, by name;
+// disciplines without an entry are unbounded.
+func (tx *Tx) DisciplineBounds() (map[string]int, error) {
+	list, err := tx.Disciplines()
+	bounds := map[string]int{}
+	for _, d := range list {
+		if d.Parallel > 0 {
+			bounds[d.Name] = d.Parallel
+		}
+	}
+	return bounds, err
+}
+
+// PutBehind moves a task behind all others of its priority. If none of those waits, it goes behind
+// the next task of the queue and gets that one's priority.
 func (tx *Tx) PutBehind(id int64) error {
 	t, err := tx.Task(id)
 	if err != nil {
 		return err
+	}
+	queue, err := tx.Queue(2, false)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(queue, func(o ralph.Task) bool { return o.ID != id })
+	if i >= 0 && queue[i].Priority > t.Priority {
+		return tx.MoveRank(id, queue[i].ID, true)
 	}
 	if _, err := tx.exec(`
 		UPDATE tasks SET rank = (SELECT max(rank) + 1 FROM tasks WHERE priority = $1), updated = $2 WHERE id = $3`,
@@ -440,8 +562,8 @@ func (tx *Tx) PutBehind(id int64) error {
 	return tx.record(ralph.Event{TaskID: id}, ralph.TaskUpdated{Skipped: true})
 }
 
-// MoveRank puts a task directly before or after another one in the queue, giving
-// it the other's priority. What stands in front of that place keeps its order.
+// MoveRank puts a task directly before or after another one in the queue, and gives it the other's
+// priority. The tasks in front keep their order.
 func (tx *Tx) MoveRank(id, other int64, after bool) error {
 	if id == other {
 		return &ralph.FieldError{Field: fmt.Sprintf("TASK-%d", id), Problem: "cannot be moved relative to itself"}
@@ -476,7 +598,7 @@ func (tx *Tx) MoveRank(id, other int64, after bool) error {
 	if after {
 		front = append(front, id)
 	}
-	// Ranks below zero go before everything that was never moved, which has rank 0.
+	// Negative ranks come before tasks that were never moved, which have rank 0.
 	if err := tx.set("tasks", id, cells{"rank": 0, "priority": o.Priority, "updated": tx.now}); err != nil {
 		return err
 	}

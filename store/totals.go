@@ -2,15 +2,15 @@ package store
 
 import "ralph"
 
-// Totals are sums over all sessions that have ended with one outcome.
+// Totals are sums over all ended sessions with one outcome.
 type Totals struct {
 	Outcome  string
 	Sessions int
 	CostUSD  float64
-	Tokens   ralph.Tokens // without the context window, which is no sum
+	Tokens   ralph.Tokens // without the context window, which cannot be summed
 }
 
-// Totals are the sums by outcome.
+// Totals returns the sums by outcome.
 func (tx *Tx) Totals() ([]Totals, error) {
 	return all(tx, func(row scanner) (t Totals, err error) {
 		return t, row.Scan(&t.Outcome, &t.Sessions, &t.CostUSD,
@@ -22,7 +22,7 @@ func (tx *Tx) Totals() ([]Totals, error) {
 		FROM sessions WHERE completed_at <> '' GROUP BY coalesce(outcome, '')`)
 }
 
-// Spent is what one session that has ended took.
+// Spent is the consumption of one ended session.
 type Spent struct {
 	At      ralph.Time // when it ended
 	Outcome string
@@ -30,7 +30,7 @@ type Spent struct {
 	Tokens  ralph.Tokens // without the context window
 }
 
-// SpentSince lists what sessions took that ended since a moment, oldest first.
+// SpentSince lists the consumption of the sessions that ended since a moment, oldest first.
 func (tx *Tx) SpentSince(since ralph.Time) ([]Spent, error) {
 	return all(tx, func(row scanner) (s Spent, err error) {
 		return s, row.Scan(&s.At, &s.Outcome, &s.CostUSD,
@@ -42,7 +42,7 @@ func (tx *Tx) SpentSince(since ralph.Time) ([]Spent, error) {
 		FROM sessions WHERE completed_at >= $1 AND completed_at <> '' ORDER BY completed_at`, since)
 }
 
-// Attempts counts the tasks that were worked on by how many attempts they took.
+// Attempts counts tasks by their number of attempts, without those that were never begun.
 func (tx *Tx) Attempts() (map[int]int, error) {
 	return counts[int](tx, `SELECT attempts, count(*) FROM tasks WHERE attempts > 0 GROUP BY attempts`)
 }

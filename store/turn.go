@@ -7,19 +7,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// patience is how long a writer waits for its turn before it takes its chance. Who
-// has the turn for so long was stopped in the middle of a transaction, and SQLite
-// says so.
+// patience is how long a writer waits for its turn before it goes on without. A holder that takes
+// longer was stopped in the middle of a transaction, and SQLite reports that.
 const patience = 10 * time.Second
 
-// turns lets the writers of all processes in one after the other. SQLite makes those
-// who come second sleep and look again, ever longer: of many writers some would wait
-// a hundred times as long as most. The kernel instead wakes who waits for a lock on a
-// file, in the order in which they came.
+// turns serializes the writers of all processes. SQLite lets waiting writers sleep and poll at
+// growing intervals: of many writers, some would wait a hundred times as long as most. The kernel
+// instead wakes those who wait for a file lock in the order in which they came.
 //
-// It is a courtesy and no protection: transactions exclude each other without it.
+// It is for fairness only: transactions exclude each other without it.
 type turns struct {
-	here chan struct{} // holds one while a goroutine of this process has, or waits for, the lock
+	here chan struct{} // holds one element while a goroutine of this process has the lock or waits for it
 	lock *flock.Flock
 }
 
@@ -27,8 +25,8 @@ func newTurns(path string) *turns {
 	return &turns{here: make(chan struct{}, 1), lock: flock.New(path)}
 }
 
-// take waits for a turn, which ends with the call of leave. It is taken without the
-// lock by who has waited too long, and where there are no locks on files.
+// take waits for a turn, which ends when leave is called. It goes on without the lock after
+// patience has passed, and where file locks are not supported.
 func (t *turns) take(ctx context.Context) (leave func(), err error) {
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -46,7 +44,7 @@ func (t *turns) take(ctx context.Context) (leave func(), err error) {
 	locked := make(chan struct{})
 	go func() {
 		defer close(locked)
-		_ = t.lock.Lock() // an error is a file system without locks
+		_ = t.lock.Lock() // an error means a file system without locks
 	}()
 	select {
 	case <-locked:
@@ -55,7 +53,7 @@ func (t *turns) take(ctx context.Context) (leave func(), err error) {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	go func() { // the turn comes too late, and goes by
+	go func() { // the lock comes too late and is released at once
 		<-locked
 		t.leave()
 	}()
@@ -63,6 +61,6 @@ func (t *turns) take(ctx context.Context) (leave func(), err error) {
 }
 
 func (t *turns) leave() {
-	_ = t.lock.Unlock() // it dies with the process at the latest
+	_ = t.lock.Unlock() // it is released with the process at the latest
 	<-t.here
 }

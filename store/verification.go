@@ -6,30 +6,30 @@ import (
 	"ralph"
 )
 
-// verificationsKept is how many results are kept for later baselines: some for
-// each of the latest states of the work tree.
+// verificationsKept is the number of results that are kept for later baselines: some for each of
+// the latest states of the work tree.
 const verificationsKept = 200
 
-// Baseline reads what a task's verification said before its first session into
-// results; ok is false if that is not known.
+// Baseline reads the results of a task's verification before its first session; ok is false if
+// there are none.
 func (tx *Tx) Baseline(task int64, results any) (ok bool, err error) {
 	return found(tx.row(`SELECT results FROM baselines WHERE task_id = $1`, task).Scan(column(results)))
 }
 
-// SetBaseline keeps it.
+// SetBaseline stores the results that [Tx.Baseline] reads.
 func (tx *Tx) SetBaseline(task int64, results any) error {
 	return tx.put("baselines", "task_id", cells{"task_id": task, "results": asJSON(results), "created": tx.now})
 }
 
-// Verification reads the newest result of a command for a state of the work tree;
-// ok is false if there is none.
+// Verification reads the newest result of a command for a state of the work tree; ok is false if
+// there is none.
 func (tx *Tx) Verification(content, command string, result any) (ok bool, err error) {
 	return found(tx.row(`SELECT result FROM verifications WHERE content = $1 AND command = $2`, content, command).
 		Scan(column(result)))
 }
 
-// KeepVerification keeps the result of a command for a state of the work tree,
-// and forgets the oldest ones.
+// KeepVerification stores the result of a command for a state of the work tree, and deletes the
+// oldest ones.
 func (tx *Tx) KeepVerification(content, command string, result any) error {
 	if err := tx.put("verifications", "content, command", cells{
 		"content": content, "command": command, "result": asJSON(result), "created": tx.now,
@@ -51,8 +51,8 @@ type ProtectedFile struct {
 	Seen     string // as the last session left it
 }
 
-// ProtectedFiles are all that are known of a place, by path; and what sessions have left
-// in others, without that people approved it.
+// ProtectedFiles returns the protected files of a place by path, and those of other places that
+// sessions have changed without a person's approval.
 func (tx *Tx) ProtectedFiles(place string) (files map[string]ProtectedFile, elsewhere []ProtectedFile, err error) {
 	list, err := all(tx, func(row scanner) (p ProtectedFile, err error) {
 		return p, row.Scan(&p.Place, &p.Path, &p.Approved, &p.Seen)
@@ -68,7 +68,7 @@ func (tx *Tx) ProtectedFiles(place string) (files map[string]ProtectedFile, else
 	return files, elsewhere, err
 }
 
-// KeepProtectedFiles writes what is known of protected files.
+// KeepProtectedFiles stores the given protected files.
 func (tx *Tx) KeepProtectedFiles(files []ProtectedFile) error {
 	for _, p := range files {
 		if err := tx.put("protected_files", "place, path", cells{
@@ -80,7 +80,7 @@ func (tx *Tx) KeepProtectedFiles(files []ProtectedFile) error {
 	return nil
 }
 
-// addReview puts changed protected files up for a person's approval.
+// addReview asks a person to approve changed protected files.
 func (tx *Tx) addReview(s ralph.Session, files []string) error {
 	body := "The session's work holds, but it changed protected files:\n"
 	for _, f := range files {
@@ -89,8 +89,7 @@ func (tx *Tx) addReview(s ralph.Session, files []string) error {
 	return tx.ownComment(s.TaskID, s.ID, ralph.Question, cells{"body": body, "review": asJSON(files)})
 }
 
-// Review are the protected files that a comment puts up for approval; none if it
-// is another comment.
+// Review returns the protected files that a comment asks to approve; none for any other comment.
 func (tx *Tx) Review(comment int64) ([]string, error) {
 	var files []string
 	err := tx.row(`SELECT coalesce(nullif(review, ''), '[]') FROM task_comments WHERE id = $1`, comment).
@@ -101,7 +100,7 @@ func (tx *Tx) Review(comment int64) ([]string, error) {
 	return files, nil
 }
 
-// UnderReview are the protected files of a place that wait for a person's approval.
+// UnderReview returns the protected files of a place that wait for a person's approval.
 func (tx *Tx) UnderReview(place string) (map[string]bool, error) {
 	lists, err := all(tx, func(row scanner) (files []string, err error) {
 		return files, row.Scan(column(&files))
@@ -117,8 +116,8 @@ func (tx *Tx) UnderReview(place string) (map[string]bool, error) {
 	return waiting, err
 }
 
-// ApproveReview accepts a change of protected files: the files are as people want
-// them from now on, and the task that waited for it is completed.
+// ApproveReview approves a change of protected files and completes the task, or queues its change
+// for merging.
 func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 	c, files, err := tx.openReview(comment)
 	if err != nil {
@@ -132,13 +131,42 @@ func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 		}
 	}
 	why := "done; the change of protected files was approved by " + by
-	if err := tx.Move(c.TaskID, ralph.Completed, ralph.Person, why); err != nil {
+	to := ralph.Completed
+	if change, ok, err := tx.OpenChange(c.TaskID); err != nil {
 		return err
+	} else if ok { // it was made in a slot, and is not in the target yet
+		to = ralph.Merging
+		t, err := tx.Task(c.TaskID)
+		if err != nil {
+			return err
+		}
+		if err := tx.requeue(t, change); err != nil {
+			return err
+		}
+	}
+	if err := tx.Move(c.TaskID, to, ralph.Person, why); err != nil {
+		return err
+	}
+	if to == ralph.Completed {
+		if err := tx.set("sessions", c.SessionID, cells{"commit_due": true}); err != nil {
+			return err
+		}
 	}
 	return tx.Resolve(comment, words("approved", decision), by)
 }
 
-// RefuseReview sends the task back with a person's words.
+// CommitDue are the sessions whose work a person's approval completed, as long as nobody
+// has committed it.
+func (tx *Tx) CommitDue() ([]ralph.Session, error) {
+	return sessions.all(tx, `WHERE s.commit_due = 1 ORDER BY s.started_at`)
+}
+
+// Committed notes that nothing of a session is to be committed any more.
+func (tx *Tx) Committed(session string) error {
+	return tx.set("sessions", session, cells{"commit_due": false})
+}
+
+// RefuseReview refuses a change of protected files and sends the task back with the person's words.
 func (tx *Tx) RefuseReview(comment int64, decision, by string) error {
 	c, files, err := tx.openReview(comment)
 	if err != nil {
@@ -172,10 +200,22 @@ func (tx *Tx) openReview(comment int64) (c ralph.Comment, files []string, err er
 		return c, nil, err
 	}
 	if len(files) == 0 {
-		return c, nil, fmt.Errorf("comment %d puts nothing up for approval: %w", comment, ralph.ErrConflict)
+		return c, nil, ralph.Conflict("comment %d puts nothing up for approval", comment)
 	}
 	if !c.ResolvedAt.IsZero() {
-		return c, nil, fmt.Errorf("comment %d is resolved already (%q): %w", comment, c.Decision, ralph.ErrConflict)
+		return c, nil, ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
 	}
 	return c, files, nil
+}
+
+// ApprovedBytes returns the path and digest of every protected file that people left or approved.
+func (tx *Tx) ApprovedBytes() (map[[2]string]bool, error) {
+	list, err := all(tx, func(row scanner) (f [2]string, err error) {
+		return f, row.Scan(&f[0], &f[1])
+	}, `SELECT path, approved FROM protected_files`)
+	files := map[[2]string]bool{}
+	for _, f := range list {
+		files[f] = true
+	}
+	return files, err
 }

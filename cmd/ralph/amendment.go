@@ -7,18 +7,19 @@ import (
 	"io"
 	"strings"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
 func newAmendment(a *app) *cobra.Command {
+	approve, reject := newAmendmentApprove(a), newAmendmentReject(a)
+	approve.Hidden, reject.Hidden = true, true // replaced by `ralph approve`, `ralph reject`; removed in the next release
 	return noun("amendment", newAmendmentList(a), newAmendmentShow(a),
-		newAmendmentPropose(a), newAmendmentApprove(a), newAmendmentReject(a), newAmendmentRollback(a))
+		newAmendmentPropose(a), approve, reject, newAmendmentRollback(a))
 }
 
 func newAmendmentList(a *app) *cobra.Command {
@@ -41,8 +42,8 @@ func newAmendmentList(a *app) *cobra.Command {
 				strings.Join(m.Patch.Keys(), ", "), text.Line(m.Rationale, 200))
 		})
 	})
-	cmd.Flags().StringVar(&task, "task", "", "only this task's")
-	cmd.Flags().StringVar(&status, "status", "", "only proposed, approved, rejected or superseded ones")
+	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
+	cmd.Flags().StringVar(&status, "status", "", "only those of `STATUS`: proposed, approved, rejected or superseded")
 	return cmd
 }
 
@@ -78,11 +79,11 @@ func newAmendmentPropose(a *app) *cobra.Command {
 	}))
 	cmd.Flags().StringVar(&patch, "patch", "", "`JSON` with one or more of title, description, "+
 		"contracts {acceptance, verify} and priority; @FILE, or - for standard input")
-	cmd.Flags().StringVar(&rationale, "rationale", "", "why")
+	cmd.Flags().StringVar(&rationale, "rationale", "", "why, a `TEXT`")
 	return cmd
 }
 
-// changeAmendment makes a change and says what came of it.
+// changeAmendment runs a change and prints its result.
 func (a *app) changeAmendment(ctx context.Context, change func(tx *store.Tx) (id int64, said string, err error)) error {
 	var said string
 	return showOf(ctx, a, alter, after(func(tx *store.Tx) (id int64, err error) {
@@ -107,7 +108,7 @@ func newAmendmentApprove(a *app) *cobra.Command {
 		})
 	}))
 	cmd.PostRunE = a.endClaims
-	cmd.Flags().StringVar(&note, "note", "", "a word on the decision")
+	cmd.Flags().StringVar(&note, "note", "", "`TEXT`, a word on the decision")
 	return cmd
 }
 
@@ -118,7 +119,7 @@ func newAmendmentReject(a *app) *cobra.Command {
 			return id, "is rejected", tx.RejectAmendment(id, note, a.person())
 		})
 	}))
-	cmd.Flags().StringVar(&note, "note", "", "why")
+	cmd.Flags().StringVar(&note, "note", "", "why, a `TEXT`")
 	return cmd
 }
 
@@ -132,9 +133,9 @@ func newAmendmentRollback(a *app) *cobra.Command {
 			return id, "is rolled back", err
 		})
 		if errors.Is(err, errDryRun) {
-			return fmt.Errorf("%s of the task changed after amendment %d was applied: nothing was done; "+
-				"see `ralph amendment show %d` and `ralph task edit`: %w",
-				strings.Join(conflicts, ", "), id, id, ralph.ErrConflict)
+			return ralph.Conflict("%s of the task changed after amendment %d was applied: nothing was done; "+
+				"see `ralph amendment show %d` and `ralph task edit`",
+				strings.Join(conflicts, ", "), id, id)
 		}
 		return err
 	}))

@@ -13,15 +13,17 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/exchange"
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/state"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/mcpserver"
 	"ralph/store"
 )
 
-// app is what every command has: where to print, and where it was started.
+// app is the context of every command: its streams, its environment and its global flags.
 type app struct {
 	in      io.Reader
 	out     io.Writer
@@ -31,13 +33,13 @@ type app struct {
 	json    bool   // --json
 }
 
-// usage marks an error as one of usage or configuration.
+// usage marks an error as a usage or configuration error.
 func usage(err error) error { return ralph.Usage(err) }
 
-// getenv is a variable of the environment that the program was started with.
+// getenv returns a variable of the environment that the program was started with.
 func (a *app) getenv(name string) string { return (&project.Project{Environ: a.environ}).Getenv(name) }
 
-// dir is the directory that the command works from.
+// dir returns the directory that the command works from.
 func (a *app) dir() (string, error) {
 	dir, err := filepath.Abs(a.chdir)
 	if err != nil {
@@ -53,7 +55,7 @@ func (a *app) dir() (string, error) {
 	return dir, nil
 }
 
-// path is a file that was named, from where the command works.
+// path resolves the name of a file relative to dir.
 func (a *app) path(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		return name, nil
@@ -62,16 +64,32 @@ func (a *app) path(name string) (string, error) {
 	return filepath.Join(dir, name), err
 }
 
-// project finds the project upwards from the directory and reads its configuration.
+// project finds the project of the directory and reads its configuration.
 func (a *app) project(ctx context.Context) (*project.Project, error) {
 	dir, err := a.dir()
 	if err != nil {
 		return nil, err
 	}
-	return project.Open(ctx, dir, a.environ, a.err)
+	p, err := project.Open(ctx, dir, a.environ, a.err)
+	if err == nil {
+		p.Version = version()
+	}
+	return p, err
 }
 
-// read reads something at one moment of the project's database.
+// checkAgent refuses the name of an agent that is not configured.
+func (a *app) checkAgent(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	p, err := a.project(ctx)
+	if err != nil {
+		return err
+	}
+	return p.CheckAgent(name)
+}
+
+// read reads from the project's database in one transaction.
 func read[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
 	err = a.with(ctx, func(_ *project.Project, db *store.DB) error {
 		return db.View(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
@@ -79,7 +97,7 @@ func read[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (
 	return v, err
 }
 
-// alter changes the project's database, and reads what became of it.
+// alter changes the project's database in one transaction and returns f's result.
 func alter[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
 	err = a.with(ctx, func(_ *project.Project, db *store.DB) error {
 		return db.Tx(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
@@ -87,7 +105,7 @@ func alter[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) 
 	return v, err
 }
 
-// add is alter for what a queue may begin with.
+// add is alter for commands that may create the queue.
 func add[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
 	err = a.begin(ctx, func(_ *project.Project, db *store.DB) error {
 		return db.Tx(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
@@ -111,9 +129,13 @@ func (a *app) with(ctx context.Context, f func(p *project.Project, db *store.DB)
 	return errors.Join(f(p, db), db.Close())
 }
 
-// begin is with for what a queue may begin with.
+// begin is with for commands that may create the queue.
 func (a *app) begin(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
 	p, err := a.project(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := p.HasQueue(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,10 +143,15 @@ func (a *app) begin(ctx context.Context, f func(p *project.Project, db *store.DB
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(p, db), db.Close())
+	if err := errors.Join(f(p, db), db.Close()); err != nil || there || state.Exists(p.Path(state.ConfigName)) {
+		return err
+	}
+	_, err = fmt.Fprintf(a.err, "ralph: %s has no %s yet, so nothing checks every task: "+
+		"`ralph init` finds your tests and writes it\n", p.Root, state.ConfigName)
+	return err
 }
 
-// queued is with for those that need a queue.
+// queued is with for commands that require a queue.
 func (a *app) queued(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
 	return a.with(ctx, func(p *project.Project, db *store.DB) error {
 		if p.Blank {
@@ -134,7 +161,7 @@ func (a *app) queued(ctx context.Context, f func(p *project.Project, db *store.D
 	})
 }
 
-// withLoop opens the project for what takes more than its database.
+// withLoop opens the project's database and loop for f.
 func (a *app) withLoop(ctx context.Context, f func(p *project.Project, l *loop.Loop) error) error {
 	return a.with(ctx, func(p *project.Project, db *store.DB) error {
 		l, err := p.Loop(ctx, db)
@@ -145,7 +172,7 @@ func (a *app) withLoop(ctx context.Context, f func(p *project.Project, l *loop.L
 	})
 }
 
-// chats are the chats of people in the project; l is nil for those that only look.
+// chats returns the service for people's chats in the project; l is nil for read-only use.
 func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.Chats {
 	c := p.Config
 	file := c.MCP.SessionFile
@@ -158,8 +185,7 @@ func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.C
 	}
 }
 
-// settleClaims ends what people have claimed and what was called off or amended:
-// nobody else watches over it.
+// settleClaims settles people's sessions whose task was cancelled or amended: no run does.
 func (a *app) settleClaims(ctx context.Context, p *project.Project, db *store.DB) error {
 	any, err := p.SettleClaims(ctx, db)
 	if err == nil && any {
@@ -172,7 +198,7 @@ func (a *app) settleClaims(ctx context.Context, p *project.Project, db *store.DB
 func (a *app) print(v any, human func(w io.Writer)) error {
 	var b bytes.Buffer
 	if a.json {
-		enc := json.NewEncoder(&b)
+		enc := json.NewEncoder(text.Escaping(&b))
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(v); err != nil {
@@ -185,7 +211,7 @@ func (a *app) print(v any, human func(w io.Writer)) error {
 	return err
 }
 
-// say is print for what is said in a line.
+// say is print for one line of text.
 func (a *app) say(v any, format string, args ...any) error {
 	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, fmt.Sprintf(format, args...)) })
 }
@@ -207,10 +233,27 @@ func (a *app) text(field, arg string) (string, error) {
 	return arg, nil
 }
 
-// screen looks at standard output.
+// lines reads the non-blank lines of standard input; what names them in errors.
+func (a *app) lines(what string) (list []string, err error) {
+	b, err := io.ReadAll(io.LimitReader(a.in, exchange.MaxFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s from standard input: %w", what, err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if line = strings.TrimSpace(line); line != "" {
+			list = append(list, line)
+		}
+	}
+	if len(list) == 0 {
+		return nil, usage(fmt.Errorf("standard input has no %s, one a line", what))
+	}
+	return list, nil
+}
+
+// screen describes standard output.
 func (a *app) screen() show.Screen { return show.ScreenOf(a.out, a.getenv) }
 
-// person is the name under which people comment and answer.
+// person returns the name under which people comment and answer.
 func (a *app) person() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username

@@ -9,14 +9,53 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/internal/advice"
+	"ralph/internal/inbox"
 	"ralph/internal/show"
+	"ralph/internal/text"
+	"ralph/store"
 )
 
 func newApprove(a *app) *cobra.Command {
 	var yes bool
-	cmd := newCommand("config", func(cmd *cobra.Command, _ []string) error { return a.approveConfig(cmd.Context(), yes) })
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return noun("approve", cmd)
+	cmd := newCommand("approve ITEM [WORDS]", func(cmd *cobra.Command, args []string) error {
+		if args[0] == advice.Configuration {
+			return a.approveConfig(cmd.Context(), yes)
+		}
+		return a.decide(cmd.Context(), args, true)
+	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask (config)")
+	cmd.PostRunE = a.endClaims
+	return cmd
+}
+
+func newReject(a *app) *cobra.Command {
+	cmd := newCommand("reject ITEM [WORDS]", func(cmd *cobra.Command, args []string) error {
+		return a.decide(cmd.Context(), args, false)
+	})
+	cmd.PostRunE = a.endClaims
+	return cmd
+}
+
+// decide approves or rejects the inbox item of a name that `ralph inbox` shows.
+func (a *app) decide(ctx context.Context, args []string, approve bool) error {
+	words := append(args, "")[1]
+	if err := ralph.CheckText("WORDS", words, false); err != nil {
+		return err
+	}
+	var said string
+	return showOf(ctx, a, alter, func(tx *store.Tx) (i store.InboxItem, err error) {
+		i, said, err = inbox.Decide(tx, args[0], approve, words, a.person())
+		return i, err
+	}, func(w io.Writer, i store.InboxItem) {
+		verb := "approved"
+		if !approve {
+			verb = "rejected"
+		}
+		fmt.Fprintf(w, "%s %s: %s\n", verb, i.Item, text.Line(said, 300))
+	})
 }
 
 func (a *app) approveConfig(ctx context.Context, yes bool) error {

@@ -7,19 +7,19 @@ import (
 	"io"
 	"strings"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/project"
+	"ralph/internal/text"
 	"ralph/loop"
+	"ralph/loop/agent/claude"
 	"ralph/loop/session"
 	"ralph/mcpserver"
 	"ralph/store"
 )
 
-func newTaskClaim(a *app) *cobra.Command {
+func newChatClaim(a *app) *cobra.Command {
 	var withMCP bool
 	cmd := newCommand("claim ID", onTask(func(ctx context.Context, id int64) error {
 		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
@@ -48,15 +48,19 @@ func sayClaimed(w io.Writer, v mcpserver.Claimed, registered bool) {
 			fmt.Fprintf(w, "  - %s\n", t)
 		}
 	}
-	fmt.Fprintf(w, "\n%s\nCopy this into the chat:\n\n%s%s\n", rule, text.Visible(v.Prompt), rule)
+	how := "Copy this into the chat:"
+	if registered {
+		how = "In Claude Code type " + claude.ChatPrompt + "; into another chat copy this:"
+	}
+	fmt.Fprintf(w, "\n%s\n%s\n\n%s%s\n", rule, how, text.Visible(v.Prompt), rule)
 	if v.MCP == nil && !registered {
 		fmt.Fprintln(w, "TIP: `ralph init-mcp` gives a chat in this project ralph's tools.")
 	}
-	fmt.Fprintf(w, "TIP: follow it with `ralph session watch`; "+
-		"end with `ralph task complete %d` or `ralph task release %d`.\n", v.TaskID, v.TaskID)
+	fmt.Fprintf(w, "TIP: follow it with `ralph chat watch`; "+
+		"end with `ralph chat complete %d` or `ralph chat release %d`.\n", v.TaskID, v.TaskID)
 }
 
-func newTaskComplete(a *app) *cobra.Command {
+func newChatComplete(a *app) *cobra.Command {
 	var c session.Completion
 	cmd := newCommand("complete ID", onTask(func(ctx context.Context, id int64) error {
 		for _, l := range c.Learnings {
@@ -86,16 +90,16 @@ func newTaskComplete(a *app) *cobra.Command {
 					Status: ralph.ExitFailed, Err: errors.New(strings.TrimRight(text.Visible(refused), "\n")),
 				}
 			}
-			return a.say(v, "%s is %s: %s\n%d learnings, %d commits, %d files",
-				v.Task, v.Status, text.Line(v.Reason, 400), v.Learnings, len(v.Commits), len(v.Files))
+			return a.say(v, "%s is %s: %s\n%s, %s, %s", v.Task, v.Status, text.Line(v.Reason, 400),
+				text.Count(v.Learnings, "learning"), text.Count(len(v.Commits), "commit"), text.Count(len(v.Files), "file"))
 		})
 	}))
-	cmd.Flags().StringArrayVar(&c.Learnings, "learning", nil, "what helps on other tasks (repeatable)")
-	cmd.Flags().StringVar(&c.Summary, "summary", "", "what was done")
+	cmd.Flags().StringArrayVar(&c.Learnings, "learning", nil, "what helps on other tasks, a `TEXT` (repeatable)")
+	cmd.Flags().StringVar(&c.Summary, "summary", "", "what was done, a `TEXT`")
 	return cmd
 }
 
-func newTaskRelease(a *app) *cobra.Command {
+func newChatRelease(a *app) *cobra.Command {
 	return newCommand("release ID", onTask(func(ctx context.Context, id int64) error {
 		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
 			d, err := a.chats(p, l.Store, l).Release(ctx, id, a.person())

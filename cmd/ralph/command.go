@@ -16,11 +16,10 @@ import (
 	"ralph/store"
 )
 
-// A work is what a command does.
+// A work carries out a command.
 type work = func(cmd *cobra.Command, args []string) error
 
-// newCommand makes a command. Its usage says how many arguments it takes, help.txt what
-// it is for.
+// newCommand makes a command. Its usage determines the number of arguments; help.txt has its help.
 func newCommand(use string, do work) *cobra.Command {
 	return &cobra.Command{Use: use, Args: arity(use), RunE: do}
 }
@@ -28,11 +27,11 @@ func newCommand(use string, do work) *cobra.Command {
 //go:embed help.txt
 var helpText string
 
-// explain gives every command what help.txt says of it: a line, a text and examples.
+// explain sets the help of every command from help.txt: a line, a text and examples.
 func explain(root *cobra.Command) error {
 	for i, section := range strings.Split(helpText, "\n# ") {
 		if i == 0 {
-			continue // about the file
+			continue // about the file itself
 		}
 		name, text, _ := strings.Cut(strings.TrimSpace(section), "\n")
 		cmd, _, err := root.Find(strings.Fields(name)[1:])
@@ -48,7 +47,7 @@ func explain(root *cobra.Command) error {
 	return nil
 }
 
-// listing is a command that lists what is read, as line writes each.
+// listing makes a command that prints a list, one item at a time by line.
 func listing[T any](a *app, use string, list func(tx *store.Tx) ([]T, error),
 	line func(w io.Writer, v T),
 ) *cobra.Command {
@@ -57,14 +56,14 @@ func listing[T any](a *app, use string, list func(tx *store.Tx) ([]T, error),
 	})
 }
 
-// showList prints what is read, as line writes each.
+// showList prints a list, one item at a time by line.
 func showList[T any](ctx context.Context, a *app, list func(tx *store.Tx) ([]T, error),
 	line func(w io.Writer, v T),
 ) error {
 	return showOf(ctx, a, read, list, func(w io.Writer, all []T) { each(w, all, line) })
 }
 
-// showOf prints what one of read, alter and add comes to.
+// showOf prints the result of one of read, alter and add.
 func showOf[T any](ctx context.Context, a *app,
 	with func(ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (T, error),
 	f func(tx *store.Tx) (T, error), human func(w io.Writer, v T),
@@ -76,7 +75,7 @@ func showOf[T any](ctx context.Context, a *app,
 	return a.print(v, func(w io.Writer) { human(w, v) })
 }
 
-// after makes a change and reads what it changed as it is then.
+// after runs a change and then reads the changed thing.
 func after[T any](change func(tx *store.Tx) (id int64, err error), read func(tx *store.Tx, id int64) (T, error),
 ) func(tx *store.Tx) (T, error) {
 	return func(tx *store.Tx) (v T, err error) {
@@ -94,7 +93,7 @@ func each[T any](w io.Writer, list []T, line func(w io.Writer, v T)) {
 	}
 }
 
-// onTask is the work of a command on a task.
+// onTask makes the work of a command whose argument is a task.
 func onTask(do func(ctx context.Context, id int64) error) work {
 	return func(cmd *cobra.Command, args []string) error {
 		id, err := ralph.ParseTaskID(args[0])
@@ -105,7 +104,7 @@ func onTask(do func(ctx context.Context, id int64) error) work {
 	}
 }
 
-// onNumber is the work of a command on something that has a number.
+// onNumber makes the work of a command whose argument is a number; what names its kind.
 func onNumber(what string, do func(ctx context.Context, id int64) error) work {
 	return func(cmd *cobra.Command, args []string) error {
 		id, err := number(what, args[0])
@@ -116,9 +115,16 @@ func onNumber(what string, do func(ctx context.Context, id int64) error) work {
 	}
 }
 
-// number reads the number of something that has one, also as #12.
+// letters are the letters that may precede a number, by kind.
+var letters = map[string]string{"comment": "QC", "amendment": "A", "learning": "L", "permission": "P"}
+
+// number parses a number, also in the form #12.
 func number(what, arg string) (int64, error) {
-	id, err := strconv.ParseInt(strings.TrimPrefix(arg, "#"), 10, 64)
+	bare := strings.TrimPrefix(arg, "#")
+	if letters[what] != "" {
+		bare = strings.TrimLeft(strings.ToUpper(bare), letters[what]) // as in `ralph inbox`
+	}
+	id, err := strconv.ParseInt(bare, 10, 64)
 	if err == nil && id > 0 {
 		return id, nil
 	}
@@ -129,7 +135,7 @@ func number(what, arg string) (int64, error) {
 	return 0, usage(&ralph.FieldError{Field: fmt.Sprintf("%s %q", field, arg), Problem: "is not a number; see " + see})
 }
 
-// optionalTask is the task of a flag or an argument; 0 for "".
+// optionalTask parses the task of a flag or an argument; 0 for "".
 func optionalTask(arg string) (int64, error) {
 	if arg == "" {
 		return 0, nil
@@ -137,7 +143,7 @@ func optionalTask(arg string) (int64, error) {
 	return ralph.ParseTaskID(arg)
 }
 
-// oneOf refuses a flag's value that is not one of the accepted ones.
+// oneOf refuses a flag's value that is not accepted.
 func oneOf[T ~string](flag string, value T, accepted ...T) error {
 	if slices.Contains(accepted, value) {
 		return nil
@@ -157,7 +163,7 @@ func texts[T ~string](list []T) []string {
 
 var optional = regexp.MustCompile(`\[[^]]*\](\.\.\.)?`)
 
-// arity is how many arguments a usage allows: words in brackets may be left out.
+// arity returns the check for the number of arguments in a usage: words in brackets are optional.
 func arity(use string) cobra.PositionalArgs {
 	args := strings.TrimPrefix(use, strings.Fields(use)[0])
 	required, most := len(strings.Fields(optional.ReplaceAllString(args, ""))), len(optional.FindAllString(args, -1))
@@ -172,7 +178,7 @@ func arity(use string) cobra.PositionalArgs {
 	return cobra.ExactArgs(required)
 }
 
-// noun is a command that only has subcommands.
+// noun makes a command that only has subcommands.
 func noun(use string, commands ...*cobra.Command) *cobra.Command {
 	cmd := newCommand(use, func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
 	cmd.AddCommand(commands...)

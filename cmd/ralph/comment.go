@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/inbox"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -40,15 +43,21 @@ func newComment(a *app) *cobra.Command {
 			fmt.Fprintf(w, "comment %d on TASK-%d\n", c.ID, task)
 		})
 	})
-	cmd.Flags().StringVar(&kind, "kind", string(ralph.Note), "note, question, blocker, reference or nack")
-	cmd.Flags().StringVar(&rationale, "rationale", "", "why; a blocker and a nack need it")
+	cmd.Flags().StringVar(&kind, "kind", string(ralph.Note), "`KIND`: note, question, blocker, reference or nack")
+	cmd.Flags().StringVar(&rationale, "rationale", "", "why, a `TEXT`; a blocker and a nack need it")
 	cmd.Flags().StringVar(&reply, "reply-to", "", "the `COMMENT` that this is a reply to")
 	return cmd
 }
 
 func newAnswer(a *app) *cobra.Command {
 	return newCommand("answer COMMENT [TEXT]", func(cmd *cobra.Command, args []string) error {
-		id, err := number("comment", args[0])
+		var id, task int64
+		var err error
+		if strings.HasPrefix(strings.ToUpper(args[0]), "TASK-") {
+			task, err = ralph.ParseTaskID(args[0])
+		} else {
+			id, err = number("comment", args[0])
+		}
 		if err != nil {
 			return err
 		}
@@ -56,36 +65,47 @@ func newAnswer(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.settle(cmd.Context(), id, func(tx *store.Tx) error {
-			return tx.Answer(id, strings.TrimSpace(answer), a.person())
+		return a.settle(cmd.Context(), &id, func(tx *store.Tx) error {
+			open, err := tx.Questions()
+			if err != nil {
+				return err
+			}
+			open = slices.DeleteFunc(open, func(q store.InboxItem) bool { return q.Ref.ID != id && q.TaskID != task })
+			if task != 0 && len(open) != 1 {
+				return usage(fmt.Errorf("TASK-%d has %s that are open: name one as `ralph inbox` does", task,
+					text.Count(len(open), "question")))
+			}
+			said := strings.TrimSpace(answer)
+			for _, q := range open {
+				id = q.Ref.ID
+				n, err := strconv.Atoi(said)
+				if err == nil && n >= 1 && n <= len(q.Options) && !slices.Contains(q.Options, said) {
+					said = q.Options[n-1]
+				}
+			}
+			return tx.Answer(id, said, a.person())
 		})
 	})
 }
 
-// settle settles a comment and says what that makes of its task.
-func (a *app) settle(ctx context.Context, id int64, f func(tx *store.Tx) error) error {
-	var t ralph.Task
-	var stop string // what is asked of the session that works on it
+// settle settles a comment and prints the new status of its task. id is a pointer because f may
+// only find out the number.
+func (a *app) settle(ctx context.Context, id *int64, f func(tx *store.Tx) error) error {
+	var becomes string
 	c, err := alter(ctx, a, func(tx *store.Tx) (c ralph.Comment, err error) {
 		if err := f(tx); err != nil {
 			return c, err
 		}
-		if c, err = tx.Comment(id); err != nil {
+		if c, err = tx.Comment(*id); err != nil {
 			return c, err
 		}
-		if t, err = tx.Task(c.TaskID); err == nil && t.ClaimedBy != "" {
-			stop, _, err = tx.StopRequest(t.ClaimedBy)
-		}
+		becomes, err = inbox.Becomes(tx, c.TaskID)
 		return c, err
 	})
 	if err != nil {
 		return err
 	}
-	becomes := string(t.Status)
-	if stop == "cancel" {
-		becomes = "being stopped and then cancelled"
-	}
-	return a.say(c, "settled; TASK-%d is %s", t.ID, becomes)
+	return a.say(c, "settled; %s", becomes)
 }
 
 func newResolve(a *app) *cobra.Command {
@@ -96,7 +116,7 @@ func newResolve(a *app) *cobra.Command {
 			return err
 		}
 		decision := append(args, "")[1]
-		return a.settle(cmd.Context(), id, func(tx *store.Tx) error {
+		return a.settle(cmd.Context(), &id, func(tx *store.Tx) error {
 			return a.resolve(tx, id, decision, approve, refuse)
 		})
 	})
@@ -106,9 +126,10 @@ func newResolve(a *app) *cobra.Command {
 		}
 		return a.endClaims(cmd, args) // a cancellation may have been approved
 	}
-	cmd.Flags().BoolVar(&approve, "approve", false,
-		"a proposal to cancel: cancel the task; a review: accept the change of protected files")
-	cmd.Flags().BoolVar(&refuse, "refuse", false, "a proposal to cancel: keep the task; a review: send it back")
+	f := cmd.Flags()
+	f.BoolVar(&approve, "approve", false, "`ralph approve`")
+	f.BoolVar(&refuse, "refuse", false, "`ralph reject`")
+	f.Lookup("approve").Hidden, f.Lookup("refuse").Hidden = true, true // to be removed in the next release
 	return cmd
 }
 
@@ -118,7 +139,7 @@ func (a *app) resolve(tx *store.Tx, id int64, decision string, approve, refuse b
 	case err != nil:
 		return err
 	case decidable && approve == refuse:
-		return usage(errors.New("what waits for approval needs one of --approve and --refuse"))
+		return usage(fmt.Errorf("this is settled with yes or no: `ralph approve C%d`, or `ralph reject C%d`", id, id))
 	case decidable:
 		return tx.Decide(id, approve, decision, a.person())
 	case approve || refuse:

@@ -3,36 +3,36 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-
-	"ralph/internal/text"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
-// completions are what the shell offers for an argument or a flag, by the word
-// that stands for it in the usage. Each is "value\tdescription".
-var completions = map[string]func(tx *store.Tx) ([]string, error){
+// completions list the shell's suggestions for an argument or a flag, by its word in the usage.
+// Each suggestion is "value\tdescription".
+var completions = map[string]func(tx *store.Tx, start string) ([]string, error){
 	"ID":   completeTasks,
 	"TASK": completeTasks,
-	"FEATURE": func(tx *store.Tx) ([]string, error) {
+	"FEATURE": func(tx *store.Tx, _ string) ([]string, error) {
 		list, err := tx.Features()
 		return collect(list, err, func(f ralph.Feature) string { return f.Name + "\t" + text.Line(f.Description, 60) })
 	},
-	"DISCIPLINE": func(tx *store.Tx) ([]string, error) {
+	"DISCIPLINE": func(tx *store.Tx, _ string) ([]string, error) {
 		list, err := tx.Disciplines()
 		return collect(list, err, func(d ralph.Discipline) string { return d.Name + "\t" + text.Line(d.Instructions, 60) })
 	},
-	"SESSION": func(tx *store.Tx) ([]string, error) {
+	"SESSION": func(tx *store.Tx, _ string) ([]string, error) {
 		list, err := tx.Sessions(store.SessionFilter{Limit: 50})
 		return collect(list, err, func(s ralph.Session) string {
 			return fmt.Sprintf("%.8s\tTASK-%d, %s", s.ID, s.TaskID, text.Line(s.Reason, 60))
 		})
 	},
-	"COMMENT": func(tx *store.Tx) ([]string, error) {
+	"COMMENT": func(tx *store.Tx, _ string) ([]string, error) {
 		inbox, err := tx.Inbox()
 		inbox = slices.DeleteFunc(inbox, func(i store.InboxItem) bool { return i.Ref.Of != store.OfComment })
 		return collect(inbox, err, func(i store.InboxItem) string {
@@ -41,10 +41,25 @@ var completions = map[string]func(tx *store.Tx) ([]string, error){
 	},
 }
 
-func completeTasks(tx *store.Tx) ([]string, error) {
-	tasks, err := tx.Tasks(store.TaskFilter{})
+// offered is the number of tasks suggested at once.
+const offered = 100
+
+// completeTasks suggests tasks in the order of the queue, also in the form TASK-12.
+func completeTasks(tx *store.Tx, start string) ([]string, error) {
+	f := store.TaskFilter{Limit: offered}
+	name := ""
+	if n := len("TASK-"); len(start) >= n && strings.EqualFold(start[:n], "TASK-") {
+		name, start = start[:n], start[n:]
+	}
+	if start != "" {
+		var err error
+		if f.Begins, err = strconv.ParseInt(start, 10, 64); err != nil || f.Begins <= 0 {
+			return nil, nil //nolint:nilerr // nothing begins so
+		}
+	}
+	tasks, err := tx.Tasks(f)
 	return collect(tasks, err, func(t ralph.Task) string {
-		return fmt.Sprintf("%d\t%s: %s", t.ID, t.Status, text.Line(t.Title, 60))
+		return fmt.Sprintf(name+"%d\t%s: %s", t.ID, t.Status, text.Line(t.Title, 60))
 	})
 }
 
@@ -56,7 +71,7 @@ func collect[T any](list []T, err error, line func(T) string) ([]string, error) 
 	return lines, err
 }
 
-// flagValues are what flags take, by their names.
+// flagValues are the accepted values of flags, by name.
 var flagValues = map[string][]string{
 	"status":  texts(ralph.Statuses),
 	"verb":    texts(ralph.Verbs),
@@ -64,13 +79,13 @@ var flagValues = map[string][]string{
 	"outcome": {ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout},
 }
 
-// flagKinds are the flags that name something, by their names.
+// flagKinds are the flags that take names from completions, by name.
 var flagKinds = map[string]string{
 	"task": "TASK", "depends-on": "TASK", "before": "TASK", "after": "TASK", "on": "TASK",
 	"feature": "FEATURE", "discipline": "DISCIPLINE", "session": "SESSION",
 }
 
-// complete has the shell complete ids and names, for every command.
+// complete sets up completion of ids and names for every command.
 func (a *app) complete(cmd *cobra.Command) error {
 	if words := strings.Fields(cmd.Use); len(words) > 1 && cmd.ValidArgsFunction == nil {
 		kind := strings.Trim(words[1], "[].…")
@@ -118,9 +133,10 @@ func (a *app) complete(cmd *cobra.Command) error {
 	return nil
 }
 
-// offer lists what begins so. A project that cannot be read offers nothing.
+// offer lists the suggestions that start with the given text. A project that cannot be read has
+// none.
 func (a *app) offer(cmd *cobra.Command, kind, start string) ([]string, cobra.ShellCompDirective) {
-	list, err := read(cmd.Context(), a, completions[kind])
+	list, err := read(cmd.Context(), a, func(tx *store.Tx) ([]string, error) { return completions[kind](tx, start) })
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +11,7 @@ import (
 )
 
 func newConfig(a *app) *cobra.Command {
+	var every bool
 	show := newCommand("show", func(cmd *cobra.Command, _ []string) error {
 		p, err := a.project(cmd.Context())
 		if err != nil {
@@ -18,7 +20,13 @@ func newConfig(a *app) *cobra.Command {
 		values := p.Config.Values()
 		return a.print(values, func(w io.Writer) {
 			for _, v := range values {
+				if !every && v.Source == "default" && !slices.Contains(config.Common, v.Key) {
+					continue
+				}
 				fmt.Fprintf(w, "%-28s %-34s %s\n", v.Key, v.Value, v.Source)
+			}
+			if !every {
+				fmt.Fprintln(w, "`ralph config --all` shows every key")
 			}
 		})
 	})
@@ -43,5 +51,8 @@ func newConfig(a *app) *cobra.Command {
 	})
 	cmd := noun("config", show, get, schema)
 	cmd.RunE = show.RunE
+	for _, c := range []*cobra.Command{cmd, show} {
+		c.Flags().BoolVar(&every, "all", false, "show every key, not only those that people set")
+	}
 	return cmd
 }

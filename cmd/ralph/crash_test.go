@@ -28,9 +28,10 @@ const crashScript = `task *
   suggest {"what": "Clean the cache", "kind": "new_task", "why": "it grows"}
   ask {"question": "is that right?", "blocking": false}
   spawn exec sleep ESCAPE
+  run echo x > begun-$(date +%s%N).txt; touch LOOKOUT/agent
   done {"summary": "claimed"}
 turn
-  run echo x > made.txt
+  run echo x > made.txt; echo x > made-$(date +%s%N).txt; touch LOOKOUT/agent
   done {"summary": "made"}
 `
 
@@ -41,9 +42,21 @@ turn
 // RALPH_TEST_KILLS says how often; RALPH_TEST_SEED repeats a run.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
+	stormOfKills(t, "")
+}
+
+// TestKilledAtAnyMomentInSlots is the same where what is done lands: nothing of it is
+// lost, or lands twice.
+func TestKilledAtAnyMomentInSlots(t *testing.T) {
+	t.Parallel()
+	stormOfKills(t, "place: {kind: slot}\n")
+}
+
+func stormOfKills(t *testing.T, config string) {
+	t.Helper()
 	random, kills, frozen := chance(t), testNumber(t, "RALPH_TEST_KILLS", 20), 0
 	for done := 0; done < kills; {
-		n, ofThem := killProject(t, random, min(kills-done, 25))
+		n, ofThem := killProject(t, random, min(kills-done, 25), config)
 		done, frozen = done+n, frozen+ofThem
 	}
 	t.Logf("%d kills, %d of them while the agent was frozen", kills, frozen)
@@ -80,14 +93,16 @@ func chance(t *testing.T) *rand.Rand {
 
 // A lookout tells when ralph checks what a session claims, with its agent frozen.
 type lookout struct {
+	dir     string        // that agents and checks write to
+	agent   string        // a file in it, which agents make before they say done
 	command string        // of the verification; it takes a moment if there is an agent
 	frozen  chan struct{} // receives when such a check has begun
 }
 
-// newLookout looks out for checks during which a condition of the shell holds.
-func newLookout(t *testing.T, agent string) *lookout {
+func newLookout(t *testing.T) *lookout {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "checks")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "checks")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +110,8 @@ func newLookout(t *testing.T, agent string) *lookout {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lookout{frozen: make(chan struct{})}
-	l.command = fmt.Sprintf("if %s; then echo >%s; sleep 0.2; fi", agent, path)
+	l := &lookout{dir: dir, agent: filepath.Join(dir, "agent"), frozen: make(chan struct{})}
+	l.command = fmt.Sprintf("if rm %s 2>/dev/null; then echo >%s; sleep 0.2; fi", l.agent, path)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -123,6 +138,9 @@ func newLookout(t *testing.T, agent string) *lookout {
 // before; or else while an agent of its is frozen, which must be gone soon then.
 func (l *lookout) kill(t *testing.T, cmd *exec.Cmd, random *rand.Rand, within time.Duration, frozen bool) (killed bool, err error) {
 	t.Helper()
+	if err := os.Remove(l.agent); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err) // an agent that was killed before its check has left it
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -189,12 +207,19 @@ func worksIn(t *testing.T, dir string) (list []string) {
 
 // killProject works through a project of three tasks and kills ralph at most so
 // many times; it returns how often it did, and how often its agent was frozen.
-func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) {
+func killProject(t *testing.T, random *rand.Rand, most int, config string) (kills, frozen int) {
 	t.Helper()
 	escape := fmt.Sprintf("98765.%d%09d", os.Getpid(), random.IntN(1e9))
-	s := newScriptedProject(t, strings.ReplaceAll(crashScript, "ESCAPE", escape), "")
-	l := newLookout(t, fmt.Sprintf("pgrep -f '[%c]%s' >/dev/null", s.dir[0], s.dir[1:])) // the agent's command line names it, and this one does not
-	s.configure("verify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
+	l := newLookout(t)
+	s := newScriptedProject(t, strings.NewReplacer("ESCAPE", escape, "LOOKOUT", l.dir).Replace(crashScript), config)
+	s.configure("permissions: {writable: [" + l.dir + "]}\nverify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
+	git := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir, cmd.Env = s.dir, s.env
+		return wantStatus(t, cmd, 0)
+	}
+	git("add", "-A")
+	git("commit", "-qm", "first")
 	for i := range 3 {
 		s.ralph(0, "task", "add", fmt.Sprintf("Task %d", i+1))
 	}
@@ -226,9 +251,54 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) 
 	if s.settled(); t.Failed() {
 		t.Fatal(s.ralph(0, "task", "list"), s.ralph(0, "session", "list"))
 	}
+	if config != "" {
+		for i := range 3 {
+			if n := strings.Count(git("log", "--format=%s"), fmt.Sprintf("TASK-%d: ", i+1)); n != 1 {
+				t.Errorf("TASK-%d has landed %d times:\n%s", i+1, n, git("log", "--stat"))
+			}
+		}
+		if changed := git("status", "--porcelain"); changed != "" {
+			t.Errorf("the work tree is not as the branch:\n%s", changed)
+		}
+		if found := s.ralph(0, "doctor"); strings.Contains(found, "✗") {
+			t.Error(found)
+		}
+		s.wantTidy(git("for-each-ref", "--format=%(refname)", "refs/ralph"))
+		wantDeserted(t, s.state())
+	}
 	wantGone(t, "sleep "+escape)
 	wantDeserted(t, s.dir)
 	return max(kills, 1), frozen
+}
+
+// ownRefs are the refs that ralph may leave in a person's repository: where slots stand,
+// what changes hold for some days, where the target stands, and what was found in a slot
+// and belongs to nothing, which nothing but a person throws away.
+var ownRefs = regexp.MustCompile(`^refs/ralph/((base|start)/(1|check-1)|changes/[0-9a-f-]{36}|(target|seen)/(main|master)|lost/.+)$`)
+
+// wantTidy holds that of what was killed nothing stays behind in the repository or in
+// ralph's state: no ref that nobody knows, no folder but the slots'.
+func (s *scriptedProject) wantTidy(refs string) {
+	s.t.Helper()
+	for ref := range strings.FieldsSeq(refs) {
+		if !ownRefs.MatchString(ref) {
+			s.t.Errorf("%s stays behind", ref)
+		}
+	}
+	for pattern, may := range map[string]*regexp.Regexp{
+		"*": regexp.MustCompile(`^(ralph\.db.*|.+\.lock|sessions|places|baseline|project|kept)$`), "places/*": regexp.MustCompile(`^(1|check-1)(\.lock)?$`),
+		"places/*/*": regexp.MustCompile(`^(tree|git|tmp|left|setup|caches?)$`),
+	} {
+		found, err := filepath.Glob(filepath.Join(s.state(), pattern))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, path := range found {
+			if !may.MatchString(filepath.Base(path)) {
+				s.t.Errorf("%s stays behind", path)
+			}
+		}
+	}
 }
 
 // retryLost has the tasks tried again that wait because so many of their sessions
@@ -293,6 +363,12 @@ func (s *scriptedProject) configure(text string) {
 	}
 }
 
+// state is where ralph keeps the project's state.
+func (s *scriptedProject) state() string {
+	s.t.Helper()
+	return stateOf(s.t, s.dir, s.env)
+}
+
 func (s *scriptedProject) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.t.Context(), "ralph", args...)
 	cmd.Dir, cmd.Env = s.dir, s.env
@@ -328,7 +404,7 @@ var acknowledged = regexp.MustCompile(`Recorded (\w+) as comment (\d+)`)
 func (s *scriptedProject) sound(tasks int) (none func(what, query string, args ...any)) {
 	t := s.t
 	t.Helper()
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.dir, ".git", "ralph", "ralph.db")+"?mode=ro")
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.state(), "ralph.db")+"?mode=ro")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +453,7 @@ func (s *scriptedProject) settled() {
 	none("sessions of the run at one time", `
 		SELECT count(*) FROM sessions a JOIN sessions b ON a.id < b.id AND a.started_at < b.completed_at AND b.started_at < a.completed_at`)
 
-	streams, err := filepath.Glob(filepath.Join(s.dir, ".git", "ralph", "sessions", "*", "stream.jsonl"))
+	streams, err := filepath.Glob(filepath.Join(s.state(), "sessions", "*", "stream.jsonl"))
 	if err != nil || len(streams) < 3 {
 		t.Fatalf("%d transcripts, %v", len(streams), err)
 	}

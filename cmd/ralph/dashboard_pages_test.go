@@ -13,7 +13,7 @@ import (
 
 	"ralph"
 	"ralph/internal/state"
-	"ralph/loop/agent/claude"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -32,7 +32,14 @@ type showcase struct {
 func newShowcase(t *testing.T, text string) *showcase {
 	t.Helper()
 	s := &showcase{scriptedProject: newScriptedProject(t, "", ""), running: "aaaaaaaa-0000-4000-8000-000000000001", ended: "bbbbbbbb-0000-4000-8000-000000000002"}
-	s.state = filepath.Join(s.dir, ".git", "ralph")
+	home, err := state.Locate(t.Context(), s.dir, s.env)
+	if err == nil {
+		err = home.Make()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.state = home.State
 	title := strings.Join(strings.Fields(strings.ReplaceAll(text, "\n", " ")), " ")
 	if len(title) > 300 {
 		title = title[:300]
@@ -50,7 +57,7 @@ func newShowcase(t *testing.T, text string) *showcase {
 	}
 	say := func(session string, task int64, p signals.Payload) {
 		t.Helper()
-		if _, err := db.Say(t.Context(), task, session, "backend", "", p); err != nil {
+		if _, err := db.Say(t.Context(), task, session, "backend", p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +77,7 @@ func newShowcase(t *testing.T, text string) *showcase {
 				return err
 			}
 		}
-		run, err := tx.StartRun(os.Getpid(), ralph.Limits{MaxSessions: 10, MaxTasks: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 10})
+		run, err := tx.StartRun(os.Getpid(), ralph.Limits{MaxSessions: 10, MaxTasks: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 10}, "bubblewrap")
 		if err != nil {
 			return err
 		}
@@ -166,7 +173,7 @@ func (s *showcase) transcribe(t *testing.T, session string, said []string, comma
 	}
 	line(object{"type": "assistant", "message": object{"content": []any{object{"type": "tool_use", "id": "s", "name": "mcp__ralph__ralph_signal_flag", "input": object{"what": command}}}}})
 	b.WriteString(`{"type":"result","num_turns":3,"total_cost_usd":0.4}`)
-	for name, text := range map[string]string{claude.TranscriptFile: b.String(), "prompt.md": "# Prompt\n" + said[0]} {
+	for name, text := range map[string]string{agent.TranscriptFile: b.String(), "prompt.md": "# Prompt\n" + said[0]} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -60,6 +60,9 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	t.Log("approving the amendment and the suggestion in the inbox")
 	p.click(`nav a[href="/inbox"]`)
 	p.reads(".diff .add", "Divide whole numbers")
+	eval[bool](p, `window.stays = true`)
+	p.press("j")
+	p.sees("j goes to what waits first", `document.activeElement === document.querySelector("article.item")`)
 	p.click(`form[action="/amendments/1/decide"] button[value="approve"]`)
 	p.reads(".flash", "Amendment 1 is applied.")
 	p.reads(".card.item", "Test the multiplication")
@@ -68,6 +71,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.write(".card.item textarea[name=text]", "it names them now")
 	p.click(".card.item button.primary")
 	p.reads(".empty", "Nothing waits for you.")
+	p.sees("no decision has loaded the page anew", `window.stays === true`)
 	if out := s.ralph(0, "task", "list"); !strings.Contains(out, "TASK-2     pending") || !strings.Contains(out, "Divide whole numbers") {
 		t.Errorf("the queue is\n%s", out)
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,18 +15,17 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/state"
-	"ralph/loop"
 	"ralph/store"
 )
 
 func newDB(a *app) *cobra.Command {
-	return noun("db", newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBMove(a))
+	return noun("db", newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBAdopt(a))
 }
 
 // checked is what `ralph db check` found.
 type checked struct {
 	Database string          `json:"database"`
-	Damage   string          `json:"damage"` // what is wrong with the file itself; "" if it is sound
+	Damage   string          `json:"damage"` // what is wrong with the file itself; "" if nothing
 	Problems []store.Problem `json:"problems"`
 }
 
@@ -56,8 +54,8 @@ func newDBCheck(a *app) *cobra.Command {
 	})
 }
 
-// sayChecked says what is wrong with which rows. A copy is named only where the file
-// itself is damaged, with what would be lost: everything since.
+// sayChecked prints the problems and their rows. It recommends a backup only if the file itself is
+// damaged, and says that later changes would be lost.
 func sayChecked(w io.Writer, v checked, advice string) {
 	for _, p := range v.Problems {
 		fmt.Fprintf(w, "%d %s: %s\n", len(p.Rows), p.What, strings.Join(p.Rows, ", "))
@@ -107,7 +105,7 @@ func newDBRestore(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		unlock, err := alone(p)
+		unlock, err := alone(cmd.Context(), p)
 		if err != nil {
 			return err
 		}
@@ -128,12 +126,15 @@ func newDBRestore(a *app) *cobra.Command {
 	})
 }
 
-// alone keeps every run away meanwhile.
-func alone(p *project.Project) (unlock func() error, err error) {
-	if err := os.MkdirAll(p.State, 0o700); err != nil {
+// alone locks out every run.
+func alone(ctx context.Context, p *project.Project) (unlock func() error, err error) {
+	if err := p.TakeOver(ctx); err != nil {
 		return nil, err
 	}
-	return loop.Lock(p.State)
+	if err := p.Make(); err != nil {
+		return nil, err
+	}
+	return state.Lock(p.State)
 }
 
 func newDBVacuum(a *app) *cobra.Command {
@@ -150,34 +151,24 @@ func newDBVacuum(a *app) *cobra.Command {
 	})
 }
 
-func newDBMove(a *app) *cobra.Command {
-	return newCommand("move", func(cmd *cobra.Command, _ []string) error { return a.moveState(cmd.Context()) })
-}
-
-func (a *app) moveState(ctx context.Context) error {
-	p, err := a.project(ctx)
-	if err != nil {
-		return err
-	}
-	plain := filepath.Join(p.Root, state.PlainName)
-	switch {
-	case !p.Git:
-		return usage(fmt.Errorf("%s is in no git repository; run `git init` first", p.Root))
-	case p.State != plain:
-		return usage(fmt.Errorf("the state is in %s already", p.State))
-	}
-	target := filepath.Join(p.Common, "ralph")
-	if state.Exists(filepath.Join(target, state.Database)) {
-		return usage(fmt.Errorf("%s has a database already; move one of the two away", target))
-	}
-	unlock, err := alone(p)
-	if err != nil {
-		return err
-	}
-	// The lock moves along with its folder.
-	err = os.Rename(plain, target)
-	if err = errors.Join(err, unlock()); err != nil {
-		return err
-	}
-	return a.say(map[string]string{"from": plain, "to": target}, "moved %s to %s", plain, target)
+func newDBAdopt(a *app) *cobra.Command {
+	return newCommand("adopt", func(cmd *cobra.Command, _ []string) error {
+		dir, err := a.dir()
+		if err != nil {
+			return err
+		}
+		home, err := state.Locate(cmd.Context(), dir, a.environ)
+		if err != nil {
+			return err
+		}
+		from, to, err := home.Adopt(cmd.Context(), a.environ)
+		if err != nil {
+			return err
+		}
+		said := "the queue in %[2]s is this project's"
+		if from != to {
+			said = "moved %s to %s"
+		}
+		return a.say(map[string]string{"from": from, "to": to}, said, from, to)
+	})
 }

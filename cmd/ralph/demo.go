@@ -10,13 +10,13 @@ func newDemo(a *app) *cobra.Command {
 	var agent, dir string
 	var keep bool
 	cmd := newCommand("demo", func(cmd *cobra.Command, _ []string) error {
-		if err := oneOf("--agent", agent, "scripted", "claude"); err != nil {
+		if err := oneOf("--agent", agent, "scripted", "claude", "codex"); err != nil {
 			return err
 		}
-		return demo.Run(cmd.Context(), agent == "claude", dir, keep, a.environ, a.out, a.err)
+		return demo.Run(cmd.Context(), agent, dir, keep, a.environ, a.out, a.err)
 	})
 	f := cmd.Flags()
-	f.StringVar(&agent, "agent", "scripted", "scripted or claude, which costs money")
+	f.StringVar(&agent, "agent", "scripted", "`NAME`: scripted, or claude or codex, which cost money")
 	f.StringVar(&dir, "dir", "", "make the project in `DIR`, which must be new or empty, and keep it")
 	f.BoolVar(&keep, "keep", false, "keep the project")
 	return cmd

@@ -4,24 +4,23 @@ import (
 	"fmt"
 	"io"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
-// A named is a thing with a name that tasks may be of: a feature or a discipline.
+// A named describes a kind of thing with a name: a feature or a discipline.
 type named[T any] struct {
 	noun  string
 	show  func(tx *store.Tx, name string) (T, error)
 	put   func(tx *store.Tx, name string, v T) error
 	texts map[string]*string  // flags that may be @FILE or -
-	set   map[string]func(*T) // what the flag of a name sets
+	set   map[string]func(*T) // setters by flag
 }
 
-// putting adds or edits one, by the flags that the caller adds.
+// putting makes the command that adds or edits one; the caller adds the flags.
 func putting[T any](a *app, s *named[T], edit bool) *cobra.Command {
 	verb, done := "add", "added"
 	change := add[T]
@@ -54,7 +53,7 @@ func putting[T any](a *app, s *named[T], edit bool) *cobra.Command {
 	})
 }
 
-// removing removes one by its name.
+// removing makes the command that removes one by name.
 func removing(a *app, remove func(tx *store.Tx, name string) error) *cobra.Command {
 	return newCommand("remove NAME", func(cmd *cobra.Command, args []string) error {
 		_, err := alter(cmd.Context(), a, func(tx *store.Tx) (any, error) { return nil, remove(tx, args[0]) })
@@ -75,10 +74,15 @@ func newDiscipline(a *app) *cobra.Command {
 			set: map[string]func(d *ralph.Discipline){
 				"instructions": func(d *ralph.Discipline) { d.Instructions = n.Instructions },
 				"model":        func(d *ralph.Discipline) { d.Model = n.Model },
+				"agent":        func(d *ralph.Discipline) { d.Agent = n.Agent },
+				"parallel":     func(d *ralph.Discipline) { d.Parallel = n.Parallel },
 			},
 		}, edit)
 		cmd.Flags().StringVar(&n.Instructions, "instructions", "", "`TEXT`, @FILE, or - for standard input")
-		cmd.Flags().StringVar(&n.Model, "model", "", "the model for its tasks")
+		cmd.Flags().StringVar(&n.Model, "model", "", "the `MODEL` for its tasks")
+		cmd.Flags().IntVar(&n.Parallel, "parallel", 0,
+			"at most `N` sessions at once work on its tasks; 0 is no bound of its own")
+		cmd.Flags().StringVar(&n.Agent, "agent", "", "the agent for its tasks, by its `NAME` in ralph.yaml")
 		return cmd
 	}
 	list := listing(a, "list", (*store.Tx).Disciplines,

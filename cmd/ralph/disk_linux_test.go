@@ -81,7 +81,7 @@ func smallDisk(t *testing.T, s *scriptedProject) (disk string) {
 			t.Error(err)
 		}
 	})
-	if err := os.Symlink(disk, filepath.Join(s.dir, ".git", "ralph")); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(s.state()), 0o700), os.Symlink(disk, s.state())); err != nil {
 		t.Fatal(err)
 	}
 	return disk

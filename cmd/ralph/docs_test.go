@@ -97,6 +97,22 @@ var exitStatuses = []struct {
 	{ralph.ExitStopped, "stopped by a signal or by `ralph stop`"},
 }
 
+// TestHelpNamesWhatAFlagTakes: no flag's value is called by a type of Go's.
+func TestHelpNamesWhatAFlagTakes(t *testing.T) {
+	var look func(c *cobra.Command)
+	look = func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if name, _ := pflag.UnquoteUsage(f); !f.Hidden && name != strings.ToUpper(name) && !strings.HasPrefix(name, "{") {
+				t.Errorf("%s --%s takes %q", c.CommandPath(), f.Name, name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			look(sub)
+		}
+	}
+	look(newRoot(&app{out: io.Discard, err: io.Discard}))
+}
+
 // commandReference describes every command that people use.
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
@@ -196,10 +212,12 @@ var objects = []struct {
 	{imported{}, "`import`, beside those of an import's result", "Import"},
 	{store.ImportResult{}, "`import`", ""},
 	{store.ImportedResult{}, "`tasks` of `import`", ""},
+	{planned{}, "`run --dry-run`", "Plan"},
 	{report.Report{}, "`report`", ""},
 	{report.Receipt{}, "`tasks` of `report`", ""},
 	{report.Flag{}, "`flags` of `report`", ""},
 	{report.Waiting{}, "`waiting` of `report`", ""},
+	{report.Changed{}, "`changed` of `report`, of its `tasks`, and of a receipt", ""},
 	{ralph.Discipline{}, "`discipline list`", ""},
 	{ralph.Run{}, "`status`", ""},
 	{ralph.Limits{}, "`limits` of a run", ""},

@@ -38,8 +38,11 @@ func newDoctor(a *app) *cobra.Command {
 
 func sayFinding(w io.Writer, f doctor.Finding) {
 	mark := "ok  "
-	if !f.OK {
+	switch {
+	case !f.OK:
 		mark = "FAIL"
+	case f.Mend != "":
+		mark = "note" // does not prevent a run
 	}
 	fmt.Fprintf(w, "%s %-16s %s\n", mark, f.Check, f.Found)
 	if f.Mend != "" {

@@ -144,7 +144,7 @@ func TestAFollowersMemoryStaysConstant(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "")
 	s.ralph(0, "task", "add", "Talk") // event 1, and the database
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.dir, ".git", "ralph", "ralph.db")+"?_busy_timeout=30000")
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.state(), "ralph.db")+"?_busy_timeout=30000")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"io"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -31,7 +30,7 @@ func newFeature(a *app) *cobra.Command {
 		}, edit)
 		cmd.Flags().StringVarP(&n.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
 		cmd.Flags().StringVar(&n.Learnings, "learnings", "", "what its tasks should know: `TEXT`, @FILE or -")
-		cmd.Flags().StringArrayVar(&n.Verify, "verify", nil, "a shell command that must pass for its tasks (repeatable)")
+		cmd.Flags().StringArrayVar(&n.Verify, "verify", nil, "a shell `COMMAND` that must pass for its tasks (repeatable)")
 		return cmd
 	}
 	list := listing(a, "list", (*store.Tx).Features,

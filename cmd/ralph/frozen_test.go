@@ -25,7 +25,7 @@ type slowCheck struct {
 func newSlowCheck(t *testing.T, script, config string) *slowCheck {
 	t.Helper()
 	pipes := t.TempDir()
-	s := &slowCheck{newScriptedProject(t, script, config), filepath.Join(pipes, "begun"), filepath.Join(pipes, "answer")}
+	s := &slowCheck{newScriptedProject(t, script, "permissions: {writable: ["+pipes+"]}\n"+config), filepath.Join(pipes, "begun"), filepath.Join(pipes, "answer")}
 	for _, p := range []string{s.begun, s.answer} {
 		if err := syscall.Mkfifo(p, 0o600); err != nil {
 			t.Fatal(err)
@@ -151,7 +151,8 @@ func TestAPersonSpeaksWhileTheAgentIsFrozen(t *testing.T) {
 	s.waits()
 	s.says("0")
 	s.has(s.ended(cmd, out, 0), "): as you said", "1 session on 1 task")
-	s.has(s.ralph(0, "timeline", "1", "--json"), `"delivered_at": "2`)
+	s.has(s.ralph(0, "timeline", "1", "--json"), `"delivered_at": "2`, `"delivered_to": "`)
+	s.has(s.ralph(0, "timeline", "1", "--no-signals", "--json"), `"session_id": ""`)
 	s.made()
 }
 

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -27,15 +27,14 @@ func newTaskGraph(a *app) *cobra.Command {
 			return err
 		}
 		slices.SortFunc(tasks, func(x, y ralph.Task) int { return int(x.ID - y.ID) })
-		_, err = io.WriteString(a.out, drawGraph(tasks, format))
-		return err
+		return a.print(tasks, func(w io.Writer) { fmt.Fprint(w, drawGraph(tasks, format)) })
 	})
-	cmd.Flags().StringVar(&format, "format", "text", "text, dot or mermaid")
+	cmd.Flags().StringVar(&format, "format", "text", "`FORMAT`: text, dot or mermaid")
 	return cmd
 }
 
-// A drawing is how a graph is written: what is before and behind it, a task by its
-// number and label, and an arrow by both numbers.
+// A drawing is a format of graphs: its start and end, a task by its number and label, and an arrow
+// by both numbers.
 type drawing struct{ begin, task, arrow, end string }
 
 var drawings = map[string]drawing{
@@ -49,7 +48,7 @@ func drawGraph(tasks []ralph.Task, format string) string {
 	var b strings.Builder
 	b.WriteString(d.begin)
 	for _, t := range tasks {
-		label := fmt.Sprintf("TASK-%d %s (%s)", t.ID, text.Line(t.Title, 60), t.Status)
+		label := fmt.Sprintf("TASK-%d %s (%s%s)", t.ID, text.Line(t.Title, 60), t.Status, show.Suggested(t))
 		if format == "mermaid" {
 			label = strings.ReplaceAll(label, `"`, "#quot;")
 		}

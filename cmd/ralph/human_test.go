@@ -77,7 +77,7 @@ func (s *scriptedProject) mirror() (m struct {
 },
 ) {
 	s.t.Helper()
-	b, err := os.ReadFile(filepath.Join(s.dir, ".git", "ralph", "session.json"))
+	b, err := os.ReadFile(filepath.Join(s.state(), "session.json"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -130,9 +130,9 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 	}
 	c.want("agentic_get_active_task", `{}`, `"error": "No active session"`, false)
 	c.want("agentic_get_token_status", `{}`, `"error": "No active session"`, false)
-	c.want("agentic_task_update_progress", `{"task_id":"1","iteration":1}`, `"error": "TASK-1 is pending and not claimed by a person; claim it with `+"`ralph task claim 1`", true)
+	c.want("agentic_task_update_progress", `{"task_id":"1","iteration":1}`, `"error": "TASK-1 is pending and not claimed by a person; claim it with `+"`ralph chat claim 1`", true)
 
-	s.has(s.ralph(0, "task", "claim", "TASK-1"), "Claimed task TASK-1 on branch ", "agentic_task_complete", "1. it is there", "$ test -f a.txt", "TIP: `ralph init-mcp`")
+	s.has(s.ralph(0, "task", "claim", "TASK-1"), "Claimed task TASK-1 on branch ", "3. Read first what the description names, as far as it is there: `docs/spec.md`, ", "agentic_task_complete", "1. it is there", "$ test -f a.txt", "TIP: `ralph init-mcp`")
 	s.has(s.ralph(2, "task", "claim", "1"), "who claimed it")
 	c.want("agentic_get_active_task", `{}`, `"id": "TASK-1"`, false)
 	text, _ := c.call("agentic_get_active_task", `{}`)
@@ -322,7 +322,7 @@ func TestTwoPeoplesTasksSideBySide(t *testing.T) {
 	if m := s.mirror(); len(m.Sessions) != 2 || m.ActiveTask.ID != "TASK-2" || m.Branch != "feature" || m.Sessions[1].Dir == m.Sessions[0].Dir {
 		t.Errorf("session.json is %+v", m)
 	}
-	path := filepath.Join(s.dir, ".git", "ralph", "session.json")
+	path := filepath.Join(s.state(), "session.json")
 	if err := os.WriteFile(path, []byte(`{"activeTask":{"id":"TASK-9"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -356,6 +356,8 @@ func TestContextAndCheckpoints(t *testing.T) {
 	c.want("agentic_get_token_status", `{}`, `"source": "unknown"`, false)
 	c.want("agentic_task_update_progress", `{"task_id":1,"iteration":1,"tokens_used":50000,"tokens_limit":100000}`, "progress updated", false)
 	c.want("agentic_get_token_status", `{}`, `"source": "reported"`, false)
+	c.want("agentic_create_checkpoint", `{"task_id":1,"iteration":2,"tokens_used":70000,"tokens_limit":100000}`, "checkpoint created", false)
+	c.want("agentic_get_token_status", `{}`, `"percent": 70`, false) // the newest word
 	home, claude := t.TempDir(), ""
 	for _, e := range s.env {
 		if v, ok := strings.CutPrefix(e, "HOME="); ok {
@@ -383,8 +385,8 @@ func TestContextAndCheckpoints(t *testing.T) {
 	s.has(text, "progress updated")
 	text, _ = c.call("agentic_get_token_status", `{}`)
 	s.has(text, `"percent": 85`, "agentic_create_checkpoint")
-	if got := strings.Count(s.ralph(0, "events", "--type", "session.checkpoint"), "session.checkpoint"); got != 2 {
-		t.Errorf("%d checkpoints, want one that was asked for and one by itself", got)
+	if got := strings.Count(s.ralph(0, "events", "--type", "session.checkpoint"), "session.checkpoint"); got != 3 {
+		t.Errorf("%d checkpoints, want two that were asked for and one by itself", got)
 	}
 	s.has(s.ralph(0, "prompt", "--chat", "1"), "iteration 5", "85 % full", "- the parser", "- its tests", "2 failing", "a.go", "on the tests")
 	s.ralph(0, "token", "checkpoint", "1", "--iteration", "6", "--completed", "all but one", "--remaining", "the last")

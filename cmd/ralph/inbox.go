@@ -36,7 +36,7 @@ func newInbox(a *app) *cobra.Command {
 	return cmd
 }
 
-// again carries out a command of ralph's in this process.
+// again runs another ralph command in this process.
 func (a *app) again(ctx context.Context, args []string) error {
 	plain := *a
 	plain.json = false

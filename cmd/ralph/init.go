@@ -15,11 +15,17 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/state"
 	"ralph/internal/words"
+	"ralph/store"
 )
 
 func newInit(a *app) *cobra.Command {
 	var noCheck, own bool
-	cmd := newCommand("init", func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), noCheck, own) })
+	var verify []string
+	cmd := newCommand("init", func(cmd *cobra.Command, _ []string) error {
+		return a.init(cmd.Context(), noCheck, own, verify)
+	})
+	cmd.Flags().StringArrayVar(&verify, "verify", nil, "a `COMMAND` that must pass before any task is done (repeatable); "+
+		"else the one that fits what is found")
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
 	cmd.Flags().BoolVar(&own, "package", false,
 		"make this part of a repository a project of its own, with its own queue, in which agents and commands work")
@@ -29,31 +35,44 @@ func newInit(a *app) *cobra.Command {
 // initialised is what `ralph init` did.
 type initialised struct {
 	Config  string        `json:"config"`
-	Written bool          `json:"written"` // the configuration was not there before
+	Written bool          `json:"written"` // the configuration did not exist before
 	Git     bool          `json:"git"`
-	Part    string        `json:"-"` // the repository whose queue is now this part's, unless it is the whole
+	Part    string        `json:"-"` // the repository, if the queue is only for this part of it
 	Common  string        `json:"git_common_dir"`
 	State   string        `json:"state"`
 	Verify  []string      `json:"verify"`
+	From    string        `json:"verify_from,omitempty"` // the file that the command was derived from
+	Place   string        `json:"place,omitempty"`       // where sessions work, if known
+	Why     string        `json:"place_reason,omitempty"`
+	Setup   []string      `json:"setup,omitempty"`
 	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
-	Checks  []ralph.Check `json:"checks"`            // how the commands did; empty if they were not run
-	Holds   bool          `json:"red"`               // one fails so that a run does not begin
+	Checks  []ralph.Check `json:"checks"`            // results of the commands; empty if they were not run
+	Holds   bool          `json:"red"`               // a failing command prevents a run
+
+	Looked []doctor.Finding `json:"looked"` // agent, credentials, sandbox
 }
 
-func (a *app) init(ctx context.Context, noCheck, own bool) error {
+func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) error {
 	root, err := a.dir()
 	if err != nil {
 		return err
 	}
-	if err := state.Prepare(ctx, root, own); err != nil {
+	if err := state.Prepare(ctx, root, own, a.environ); err != nil {
 		return err
 	}
 	path := filepath.Join(root, state.ConfigName)
 	var found project.Likely
 	written := !state.Exists(path)
+	if !written && len(verify) > 0 {
+		return usage(fmt.Errorf("%s exists already: set verify in it", path))
+	}
 	if written {
-		found = project.LikelyCheck(root)
-		if err := os.WriteFile(path, config.Starter(found.Commands(), found.JUnit...), 0o644); err != nil {
+		commands := verify
+		if len(verify) == 0 {
+			found = project.LikelyCheck(root)
+			commands = found.Commands()
+		}
+		if err := os.WriteFile(path, config.Starter(commands, found.JUnit...), 0o644); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 		if err := found.MakeRoom(root); err != nil {
@@ -71,7 +90,8 @@ func (a *app) init(ctx context.Context, noCheck, own bool) error {
 	defer db.Close()
 	out := initialised{
 		Config: path, Written: written, Git: p.Git, Common: p.Common, State: p.State,
-		Verify: p.Config.Verify.Commands, Checks: []ralph.Check{},
+		Verify: p.Config.Verify.Commands, From: found.File, Checks: []ralph.Check{},
+		Looked: append(doctor.Agent(ctx, p), doctor.Confinement(ctx, p)...),
 	}
 	if !own {
 		out.Part = p.Part()
@@ -83,59 +103,124 @@ func (a *app) init(ctx context.Context, noCheck, own bool) error {
 		out.sayFound(a.out)
 	}
 	if !noCheck && len(out.Verify) > 0 {
-		out.Checks, out.Holds, err = p.Verify(ctx, db, 0, func(c ralph.Check, _ io.ReadSeeker) error {
+		show := func(c ralph.Check, _ io.ReadSeeker) error {
 			if a.json {
 				return nil
 			}
-			_, err := fmt.Fprintln(a.out, words.Check(c, words.TailLines))
-			return err
-		})
-		if err != nil {
-			return err
+			out.say(a.out, "ran", "%s", words.Check(c, words.TailLines))
+			return nil
 		}
+		if written {
+			if err := out.try(ctx, p, db); err != nil {
+				return err
+			}
+		}
+		for _, c := range out.Checks { // they ran in a slot
+			if err := show(c, nil); err != nil {
+				return err
+			}
+		}
+		if len(out.Checks) == 0 {
+			if out.Checks, out.Holds, err = p.Verify(ctx, db, 0, show); err != nil {
+				return err
+			}
+		}
+	}
+	if !a.json {
+		out.sayPlace(a.out)
 	}
 	return a.print(out, func(w io.Writer) { out.sayNext(w, noCheck) })
 }
 
-// sayFound says what was found and written, before the commands run.
+// say prints one finding under a name.
+func (o initialised) say(w io.Writer, name, format string, args ...any) {
+	fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+// sayFound prints what was found and written, before the commands run.
 func (o initialised) sayFound(w io.Writer) {
 	wrote := "wrote"
 	if !o.Written {
-		wrote = "configured by"
+		wrote = "config"
 	}
-	fmt.Fprintf(w, "%s %s\nstate is kept in %s\n", wrote, o.Config, o.State)
+	o.say(w, wrote, "%s (state: %s)", o.Config, o.State)
 	if o.Part != "" {
-		fmt.Fprintf(w, "the one queue of the repository in %s is this folder's; "+
-			"other folders of it have their own: ralph init --package\n", o.Part)
+		o.say(w, "queue", "the one of the repository in %s; "+
+			"a folder of it that shall have its own: ralph init --package", o.Part)
 	}
 	if !o.Git {
-		fmt.Fprintln(w, "no git repository: files changed by a session will not be known")
+		o.say(w, "!", "this is no git repository: "+
+			"what a session changes will not be known, and cannot be brought back. `git init`")
 	}
 	if len(o.Verify) == 0 {
-		fmt.Fprintln(w, "no verification command was found: set verify in ralph.yaml, or `done` is taken at its word")
-		return
+		o.say(w, "!", "no tests were found: nothing checks a \"done\". Name the command that does: "+
+			"ralph init --verify COMMAND, or verify in ralph.yaml")
 	}
 	for _, v := range o.Verify {
-		fmt.Fprintf(w, "verification: %s\n", v)
+		from := ""
+		if o.From != "" {
+			from = "  (from " + o.From + ")"
+		}
+		o.say(w, "tests", "%s%s", v, from)
 	}
 	if o.Missing != "" {
-		fmt.Fprintf(w, "! %s is not installed here: "+
-			"no done can be accepted until it is, or verify in ralph.yaml is changed\n", o.Missing)
+		o.say(w, "!", "%s is not installed here, and no \"done\" can be accepted without it: install it, "+
+			"or change verify in ralph.yaml", o.Missing)
 	}
 }
 
-// sayNext says what to do next.
+// try finds out where sessions can work, and adds that to the configuration.
+func (o *initialised) try(ctx context.Context, p *project.Project, db *store.DB) error {
+	at, checks, holds, err := p.Try(ctx, db)
+	if err != nil {
+		return err
+	}
+	o.Place, o.Why, o.Setup, o.Checks, o.Holds = at.Kind, at.Why, at.Setup, append(o.Checks, checks...), holds
+	text, err := os.ReadFile(o.Config)
+	if err == nil {
+		err = os.WriteFile(o.Config, append(text, at.Starter()...), 0o644)
+	}
+	return err
+}
+
+// sayPlace prints where sessions will work.
+func (o initialised) sayPlace(w io.Writer) {
+	switch o.Place {
+	case "here":
+		o.say(w, "place", "agents work in this folder, not in clones of it: %s", o.Why)
+	case "slot":
+		o.say(w, "place", "agents work in clones of what is committed; the tests pass in one")
+		for _, s := range o.Setup {
+			o.say(w, "", "to get a clone ready: %s", s)
+		}
+	}
+	for _, f := range o.Looked {
+		if f.Check == "permissions" {
+			continue
+		}
+		o.say(w, f.Check, "%s", f.Found)
+		if !f.OK && f.Mend != "" {
+			o.say(w, "", "→ %s", f.Mend)
+		}
+	}
+}
+
+// sayNext prints what to do next.
 func (o initialised) sayNext(w io.Writer, noCheck bool) {
+	run := `ralph run "TITLE" --verify "COMMAND THAT PROVES IT"`
+	fmt.Fprintln(w)
 	switch {
 	case len(o.Verify) > 0 && noCheck:
-		fmt.Fprintln(w, "it was not run: `ralph verify` does, and what is red already keeps a run from beginning")
+		fmt.Fprintln(w, "The tests were not run: `ralph verify` does. A run does not begin while they fail.")
 	case o.Holds && o.Missing != "":
-		fmt.Fprintf(w, "red: a run does not begin before %s is installed, or verify in ralph.yaml is changed\n", o.Missing)
+		fmt.Fprintf(w, "A run does not begin before %s is installed, or verify in ralph.yaml is changed.\n", o.Missing)
+		return
 	case o.Holds:
-		fmt.Fprintln(w, "red: a run does not begin before it passes: mend it. "+
-			"In a project that begins empty `ralph run --on-red first` has the first task work until it passes")
+		fmt.Fprintln(w, "Your tests fail before any work; fix them first. If the project only begins, "+
+			"`ralph run --on-red first` has the first task work until they pass.")
+		return
 	case !ralph.Green(o.Checks):
-		fmt.Fprintln(w, "a run begins all the same: "+doctor.Excused)
+		fmt.Fprintln(w, "A run begins all the same: "+doctor.Excused+".")
 	}
-	fmt.Fprintln(w, "next: ralph doctor, ralph task add TITLE --verify COMMAND, ralph run")
+	fmt.Fprintf(w, "Next: %s\n", run)
 }

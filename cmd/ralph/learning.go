@@ -7,13 +7,12 @@ import (
 	"io"
 	"slices"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -54,7 +53,7 @@ func newLearningList(a *app) *cobra.Command {
 			}
 		})
 	})
-	cmd.Flags().StringVar(&f.Scope, "scope", "", "only project, feature or task")
+	cmd.Flags().StringVar(&f.Scope, "scope", "", "only of `SCOPE`: project, feature or task")
 	cmd.Flags().StringVar(&f.Feature, "feature", "", "only this `FEATURE`'s")
 	cmd.Flags().BoolVar(&f.Forgotten, "forgotten", false, "those that were forgotten too")
 	return cmd
@@ -72,15 +71,12 @@ func sayLearning(w io.Writer, l ralph.Learning) {
 	if l.Pinned {
 		marks += ", pinned"
 	}
-	if l.Status == forgotten {
+	if l.Status == ralph.Forgotten {
 		marks += ", forgotten"
 	}
 	fmt.Fprintf(w, "%4d  %s (%s, %s, seen %d×%s)\n",
 		l.ID, text.Line(l.Text, 300), l.Kind, text.Line(where, 60), l.TimesSeen, marks)
 }
-
-// forgotten is the status of a learning that goes into no prompt any more.
-const forgotten = "forgotten"
 
 func newLearningShow(a *app) *cobra.Command {
 	return newCommand("show ID", onNumber("learning", func(ctx context.Context, id int64) error {
@@ -125,19 +121,19 @@ func newLearningAdd(a *app) *cobra.Command {
 		teach := func(tx *store.Tx) (int64, error) { return tx.Teach(l) }
 		return showOf(cmd.Context(), a, add, after(teach, (*store.Tx).Learning), sayLearning)
 	})
-	cmd.Flags().StringVar(&l.Kind, "kind", "discovery", "discovery, decision or convention")
-	cmd.Flags().StringVar(&l.Scope, "scope", ralph.ScopeProject, "project or feature")
+	cmd.Flags().StringVar(&l.Kind, "kind", "discovery", "`KIND`: discovery, decision or convention")
+	cmd.Flags().StringVar(&l.Scope, "scope", ralph.ScopeProject, "`SCOPE`: project or feature")
 	cmd.Flags().StringVar(&l.Feature, "feature", "", "the `FEATURE` that it is for; makes the scope feature")
-	cmd.Flags().StringVar(&l.Rationale, "rationale", "", "why it is so")
+	cmd.Flags().StringVar(&l.Rationale, "rationale", "", "why it is so, a `TEXT`")
 	return cmd
 }
 
-// changeLearning makes a change and prints the learning as it is then.
+// changeLearning runs a change and prints the changed learning.
 func (a *app) changeLearning(ctx context.Context, change func(tx *store.Tx) (int64, error)) error {
 	return showOf(ctx, a, alter, after(change, (*store.Tx).Learning), sayLearning)
 }
 
-// editing is a command that changes one learning.
+// editing makes a command that changes one learning.
 func (a *app) editing(use string, edit func(l *ralph.Learning)) *cobra.Command {
 	return newCommand(use+" ID", onNumber("learning", func(ctx context.Context, id int64) error {
 		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
@@ -156,8 +152,8 @@ func newLearningEdit(a *app) *cobra.Command {
 	cmd := a.editing("edit", func(l *ralph.Learning) {
 		l.Text, l.Rationale = cmp.Or(text, l.Text), cmp.Or(rationale, l.Rationale)
 	})
-	cmd.Flags().StringVar(&text, "text", "", "what is known")
-	cmd.Flags().StringVar(&rationale, "rationale", "", "why it is so")
+	cmd.Flags().StringVar(&text, "text", "", "what is known, a `TEXT`")
+	cmd.Flags().StringVar(&rationale, "rationale", "", "why it is so, a `TEXT`")
 	cmd.MarkFlagsOneRequired("text", "rationale")
 	return cmd
 }
@@ -165,7 +161,7 @@ func newLearningEdit(a *app) *cobra.Command {
 func newLearningForget(a *app) *cobra.Command {
 	undo := false
 	cmd := a.editing("forget", func(l *ralph.Learning) {
-		l.Status = forgotten
+		l.Status = ralph.Forgotten
 		if undo {
 			l.Status = "active"
 		}
@@ -202,7 +198,7 @@ func newLearningReconcile(a *app) *cobra.Command {
 		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
 			n, err := tx.Reconcile(id, a.person())
 			if err == nil && n == 0 {
-				err = fmt.Errorf("learning %d is in no conflict: %w", id, ralph.ErrConflict)
+				err = ralph.Conflict("learning %d is in no conflict", id)
 			}
 			return id, err
 		})

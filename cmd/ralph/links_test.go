@@ -48,14 +48,22 @@ var (
 	pageLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading     = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	noAnchor    = regexp.MustCompile(`[^\p{L}\p{N}\s_-]`)
+
+	conflictMark = regexp.MustCompile(`(?m)^(<<<<<<<|=======|>>>>>>>)( .*)?$`)
 )
 
 // TestLinksLeadSomewhere: every link between pages names a page that is there, and
-// a heading of it. Every page can be reached from the index.
+// a heading of it. Every page can be reached from the index, and no page has a
+// conflict left in it.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	pages := documents(t)
 	reached := []string{"../../README.md"}
+	for path, text := range pages {
+		if mark := conflictMark.FindString(text); mark != "" {
+			t.Errorf("%s: a merge left %q in it", path, mark)
+		}
+	}
 	for i := 0; i < len(reached); i++ {
 		path := reached[i]
 		for _, m := range pageLink.FindAllStringSubmatch(fencedBlock.ReplaceAllString(pages[path], ""), -1) {

@@ -1,8 +1,7 @@
-// Command ralph works through a queue of tasks with a coding agent while nobody
-// watches. See `ralph help`.
+// Command ralph works through a queue of tasks with a coding agent while nobody watches. See `ralph
+// help`.
 //
-// Each file is a command, named as one types it. It holds no rules: those are in
-// the packages that it wires together.
+// Each file is a command and is named like it. The rules are in the packages that the commands use.
 package main
 
 import (
@@ -16,27 +15,33 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	_ "ralph/internal/hook" // `ralph hook` in a session
+	_ "ralph/internal/pipe" // `ralph mcp` in a session, before all else
 	"ralph/internal/proc"
+	"ralph/internal/sandbox"
+	"ralph/internal/state"
 	"ralph/internal/systemd"
-	"ralph/loop"
 )
 
 func main() { os.Exit(run()) }
 
 // run is main with a status instead of an exit, for test scripts.
 func run() int {
-	// The supervisor of a session is this same program; it must start fast and
-	// needs nothing of what follows.
+	// A session's supervisor is this same program; it must start fast and needs nothing of what
+	// follows.
 	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
 		return proc.Supervise()
+	}
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ConfineArg {
+		return sandbox.Confine()
 	}
 	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, environ: os.Environ()}
 	err := newRoot(a).ExecuteContext(context.Background())
 	return complain(a, err)
 }
 
-// complain prints an error in one line and returns the exit status (unattended,
-// "Ending a run"). It is the only place where errors become statuses.
+// complain prints an error in one line and returns the exit status (unattended, "Ending a run").
+// Only here do errors become exit statuses.
 func complain(a *app, err error) int {
 	if err == nil {
 		return ralph.ExitOK
@@ -58,14 +63,14 @@ func complain(a *app, err error) int {
 	switch {
 	case errors.As(err, &field), errors.As(err, &bad),
 		errors.Is(err, ralph.ErrNotFound), errors.Is(err, ralph.ErrConflict),
-		errors.Is(err, ralph.ErrInvariant), errors.Is(err, loop.ErrLocked):
+		errors.Is(err, ralph.ErrInvariant), errors.Is(err, state.ErrLocked):
 		return ralph.ExitUsage
 	}
 	return ralph.ExitFailure
 }
 
-// once is what errors that were joined say, each once: what ails the database, say, is
-// found by all that read it.
+// once returns the messages of joined errors, each once: a problem of the database, for example, is
+// reported by all who read it.
 func once(err error) string {
 	var said []string
 	for _, words := range messages(err) {
@@ -76,7 +81,7 @@ func once(err error) string {
 	return strings.Join(said, "\n")
 }
 
-// messages are what the errors say that were joined into one.
+// messages returns the messages of the errors that were joined into one.
 func messages(err error) (list []string) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -86,7 +91,7 @@ func messages(err error) (list []string) {
 		list = append(list, messages(e)...)
 	}
 	if strings.Join(list, "\n") != err.Error() {
-		return []string{err.Error()} // it words what it wraps itself
+		return []string{err.Error()} // it words the wrapped errors itself
 	}
 	return list
 }

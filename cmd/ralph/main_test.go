@@ -9,13 +9,45 @@ import (
 
 	"ralph/internal/proc"
 	"ralph/internal/sandbox"
+	"ralph/internal/state"
 )
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
 		os.Exit(proc.Supervise())
 	}
-	testscript.Main(m, map[string]func(){"ralph": main})
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ConfineArg {
+		os.Exit(sandbox.Confine())
+	}
+	testscript.Main(away{m}, map[string]func(){"ralph": main})
+}
+
+// away are tests whose projects' states are not those of who runs them.
+type away struct{ *testing.M }
+
+func (a away) Run() int {
+	dir, err := os.MkdirTemp("", "ralph-states-*")
+	if err == nil {
+		err = os.Setenv("XDG_STATE_HOME", dir)
+	}
+	if err != nil {
+		panic(err)
+	}
+	status := a.M.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
+	return status
+}
+
+// stateOf is where the state of a project is.
+func stateOf(t *testing.T, dir string, environ []string) string {
+	t.Helper()
+	home, err := state.Locate(t.Context(), dir, environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home.State
 }
 
 // TestStories runs every story in testdata: what a person could have typed, with
@@ -28,15 +60,22 @@ func TestStories(t *testing.T) {
 			if cond == "root" {
 				return os.Geteuid() == 0, nil
 			}
+			if cond == "landlock" { // instead of bubblewrap, also where that is there
+				return sandbox.Find(t.Context(), "", sandbox.Policy{}).Name == sandbox.Landlock, nil
+			}
+			if cond == "landlock-sockets" {
+				return sandbox.Find(t.Context(), "", sandbox.Policy{}).RefusesSockets(), nil
+			}
 			if cond != "sandbox" {
 				return false, fmt.Errorf("no condition %q", cond)
 			}
-			_, err := sandbox.Available(t.Context(), os.Getenv("PATH"), true)
-			return err == nil, nil
+			return sandbox.Find(t.Context(), os.Getenv("PATH"), sandbox.Policy{}).Name == sandbox.Bubblewrap, nil
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/.home")
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/.home/.config")
+			// Not in the work directory, which often is the project.
+			env.Setenv("XDG_STATE_HOME", env.WorkDir+"-state")
 			for _, who := range []string{"AUTHOR", "COMMITTER"} {
 				env.Setenv("GIT_"+who+"_NAME", "Test")
 				env.Setenv("GIT_"+who+"_EMAIL", "test@example.com")

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// newMan writes the manual pages that a release has; packages of distributions
-// call it too.
+// newMan writes the manual pages for a release or a distribution's package.
 func newMan(a *app) *cobra.Command {
 	cmd := newCommand("man DIR", func(cmd *cobra.Command, args []string) error {
 		date := time.Now()

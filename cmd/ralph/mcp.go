@@ -1,10 +1,9 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/loop"
+	"ralph/loop/agent/claude"
 	"ralph/mcpserver"
 	"ralph/store"
 )
@@ -24,16 +24,21 @@ func newMCP(a *app) *cobra.Command {
 			return err
 		}
 		if profile == "loop" {
-			return serveSession(cmd.Context(), names)
+			// Within a session, package pipe has taken over before.
+			return usage(errors.New("the profile loop is served by a run to the agents that it starts; " +
+				"for agents that pull work there is --profile worker, for chats --profile chat"))
 		}
 		err := a.refuseInSession(cmd.Context(), "use the tools that this session was given")
 		if err != nil {
 			return err
 		}
-		if err := oneOf("--profile", profile, "loop", "worker", "human"); err != nil {
+		if profile == "human" { // its former name
+			profile = "chat"
+		}
+		if err := oneOf("--profile", profile, "loop", "worker", "chat"); err != nil {
 			return err
 		}
-		if profile == "human" {
+		if profile == "chat" {
 			return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
 				return a.chats(p, l.Store, l).Serve(cmd.Context(), w.Address, os.Stdin, os.Stdout)
 			})
@@ -42,39 +47,15 @@ func newMCP(a *app) *cobra.Command {
 		return serveWorker(cmd, a, w)
 	})
 	f := cmd.Flags()
-	f.StringVar(&profile, "profile", "loop", "loop, worker or human")
-	f.StringVar(&names, "tool-names", "", "dotted (ralph.signal.done) or underscore (ralph_signal_done), "+
-		"for clients that refuse dots; dotted for the profile loop, underscore for others")
+	f.StringVar(&profile, "profile", "loop", "`PROFILE`: loop, worker or chat")
+	f.StringVar(&names, "tool-names", "", "the `STYLE` in which the profile worker names signals: "+
+		"dotted (ralph.signal.done) or underscore (ralph_signal_done), for clients that refuse dots")
 	f.StringVar(&w.Name, "name", "worker", "the worker's `NAME`, under which it signals and comments")
-	f.StringVar(&scopes, "scopes", "tasks:read,tasks:write", "what the worker may do")
-	f.IntVar(&w.PerMinute, "calls-per-minute", 0, fmt.Sprintf("calls that a client may make in a minute "+
+	f.StringVar(&scopes, "scopes", "tasks:read,tasks:write", "what the worker may do: `SCOPES`, separated by commas")
+	f.IntVar(&w.PerMinute, "calls-per-minute", 0, fmt.Sprintf("`N` calls that a client may make in a minute "+
 		"(default %d, or %d where it may only read)", mcpserver.CallsPerMinute, mcpserver.CallsPerMinuteReading))
 	f.StringVar(&w.Address, "http", "", "serve on this loopback `ADDRESS` instead of stdio")
 	return cmd
-}
-
-// serveSession serves until the agent closes stdin. Every reason not to start is an
-// error of usage, so that the agent reports the server as failed.
-func serveSession(ctx context.Context, names string) error {
-	s, err := mcpserver.Env(os.Getenv)
-	if err != nil {
-		return usage(err)
-	}
-	path, err := filepath.Abs(s.DBPath)
-	if err != nil {
-		return usage(err)
-	}
-	db, err := store.Open(ctx, path, store.Options{MustExist: true})
-	if err != nil {
-		return usage(err)
-	}
-	defer db.Close()
-	o := mcpserver.Options{Version: version(), Underscore: names == "underscore"}
-	server, err := mcpserver.NewSession(ctx, db, s, o)
-	if err != nil {
-		return usage(err)
-	}
-	return mcpserver.Serve(ctx, server, os.Stdin, os.Stdout)
 }
 
 func serveWorker(cmd *cobra.Command, a *app, o mcpserver.WorkerOptions) error {
@@ -115,6 +96,8 @@ func newInitMCP(a *app) *cobra.Command {
 			said = "has ralph's tools now; a chat that is open must be restarted"
 		}
 		path := p.Path(mcpserver.ClientFile)
-		return a.say(map[string]any{"file": path, "changed": changed}, "%s %s", path, said)
+		return a.say(map[string]any{"file": path, "changed": changed, "allow": claude.AllowTools},
+			"%s %s\nClaude Code asks before it uses each of them; with %q in permissions.allow of %s it does not",
+			path, said, claude.AllowTools, claude.LocalSettings)
 	})
 }

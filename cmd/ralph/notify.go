@@ -5,13 +5,12 @@ import (
 	"io"
 	"time"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph/internal/beside"
 	"ralph/internal/notify"
 	"ralph/internal/project"
+	"ralph/internal/text"
 	"ralph/store"
 )
 

@@ -33,7 +33,7 @@ import (
 //
 // testdata/pages/NAME.txtar has what the agent does (agent.script), and what is
 // there before the first command: the files of ~/my-app, setup.sh, which is run
-// there, and environ. The how-to guides begin in ~/my-app, the others in ~.
+// there, environ, and the programs that the page needs. The how-to guides begin in ~/my-app, the others in ~.
 
 // followed are the pages, relative to the root of the repository.
 func followed(t *testing.T) []string {
@@ -201,13 +201,20 @@ func newReader(t *testing.T, path string) *reader {
 		name := filepath.Join(project, f.Name)
 		switch f.Name {
 		case "agent.script":
-			r.script = filepath.Join(base, "agent.script")
+			r.script = filepath.Join(base, "bin", "agent.script") // in PATH, which agents can read
 			name = r.script
 		case "environ":
 			r.environ = append(r.environ, strings.Split(strings.TrimSpace(string(f.Data)), "\n")...)
 			continue
 		case "setup.sh":
 			setup = string(f.Data)
+			continue
+		case "needs":
+			for program := range strings.FieldsSeq(string(f.Data)) {
+				if _, err := exec.LookPath(program); err != nil {
+					t.Skip("skipped: no ", program, " here")
+				}
+			}
 			continue
 		}
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, f.Data, 0o600)); err != nil {
@@ -240,7 +247,7 @@ func (r *reader) scriptedAgent(t *testing.T) {
 // shell runs a script, in the directory in which the page begins.
 func (r *reader) shell(t *testing.T, script string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Dir, cmd.Env = r.start, r.environ
@@ -289,9 +296,12 @@ func (r *reader) follow(t *testing.T, p *page) {
 	}
 }
 
+// slow says that a command takes more than a second, as it does on some machines.
+var slow = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d +verifying: .*\n`)
+
 // printed is the output in lines.
 func (c *command) printed() []string {
-	text := strings.TrimRight(c.output, "\n")
+	text := strings.TrimRight(slow.ReplaceAllString(c.output, ""), "\n")
 	if text == "" {
 		return nil
 	}
@@ -337,8 +347,11 @@ var varying = []struct {
 	{regexp.MustCompile(`\$\d+\.\d\d`), "COST"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f-]+)?\b`), "ID"},
 	{regexp.MustCompile(`\b[0-9a-f]{7}\b`), "ID"},
+	{regexp.MustCompile(`\b([0-9a-f]{10}|[0-9a-f]{12})\b`), "ID"},
+	{regexp.MustCompile(`\bpython3?\b`), "python"},
 	{regexp.MustCompile(`\b\d+m\d+s\b|\b\d+(\.\d+)? ?(ms|s|m)\b`), "DURATION"},
 	{regexp.MustCompile(`[\d.,]+k? tokens`), "TOKENS"},
+	{regexp.MustCompile(`^(sandbox: |ok +sandbox ).*`), "SANDBOX"},
 	{regexp.MustCompile(`/\S*/git$`), "GIT"},
 	{regexp.MustCompile(`\d+ characters`), "SIZE"},
 	{regexp.MustCompile(`[ \t]+`), " "},

@@ -6,14 +6,13 @@ import (
 	"os"
 	"strings"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph/internal/state"
+	"ralph/internal/text"
 )
 
-// What a session does instead of a command that only people may give.
+// Advice for a session that tries a command for people only.
 const (
 	useAsk     = "ask with the tool ralph_signal_ask, or comment_on_task, and a person decides"
 	useComment = "say it with the tool comment_on_task"
@@ -25,12 +24,11 @@ const (
 	useNothing = "if the task needs it, " + useAsk
 )
 
-// reads marks a command that decides nothing for people: sessions may give it.
+// reads marks a command that decides nothing for people: sessions may run it.
 const reads = ""
 
-// powers says of every command what a session does instead of it, or that it only
-// reads. A session is no person: what people decide is refused there (trust, "Agents
-// are not people").
+// powers gives, for every command, the advice to a session that tries it, or reads. A session must
+// not decide for people (trust, "Agents are not people").
 var powers = map[string]string{
 	"init": useNothing, "init-mcp": useNothing, "doctor": reads, "demo": reads, "version": reads, "man": reads,
 	"config show": reads, "config get": reads, "config schema": reads, "notify test": useNothing,
@@ -38,7 +36,6 @@ var powers = map[string]string{
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,
 	"task edit": useAmend, "task move": useAmend,
 	"task retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
-	"task claim": useNothing, "task complete": useClose, "task release": useClose,
 	"feature add": useNothing, "feature edit": useNothing, "feature remove": useNothing,
 	"feature list": reads, "feature show": reads,
 	"discipline add": useNothing, "discipline edit": useNothing, "discipline remove": useNothing,
@@ -50,7 +47,8 @@ var powers = map[string]string{
 	"serve":         "read with `ralph status`, `ralph inbox` and `ralph report`",
 	"service print": reads, "service status": reads, "service install": useNothing, "service uninstall": useNothing,
 
-	"inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk, "approve config": useNothing,
+	"inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
+	"approve": useNothing, "reject": useNothing,
 	"suggestion list": reads, "suggestion approve": useNothing, "suggestion reject": useNothing,
 	"suggestion edit": useNothing,
 	"suggestion task": useSuggest, "suggestion split": useSuggest, "suggestion adopt": useNothing,
@@ -61,31 +59,39 @@ var powers = map[string]string{
 	"verify":   "run the commands themselves: what `ralph verify` finds is kept as ralph's own",
 	"timeline": reads, "prompt": reads, "report": reads, "events": reads, "replay": reads,
 	"session list": reads, "session show": reads, "session log": reads,
-	"session states": reads, "session info": reads, "session watch": reads,
-	"session start": useNothing, "session stop": useNothing, "session clear": useNothing,
+	"session states": reads,
+	"chat claim":     useNothing, "chat complete": useClose, "chat release": useClose,
+	"chat info": reads, "chat watch": reads,
+	"chat start": useNothing, "chat stop": useNothing, "chat clear": useNothing,
+	"chat tokens": reads, "chat checkpoint": "report your phase with the tool update_session_state",
 	"learning list": reads, "learning show": reads, "learning add": useLearned, "learning edit": useLearned,
 	"learning forget": useNothing, "learning merge": useNothing,
 	"learning pin": useNothing, "learning reconcile": useNothing,
+	"place list": reads, "place open": useNothing, "place reset": useNothing, "place remove": useNothing,
+	"merge list": reads, "merge show": reads, "merge retry": useNothing, "merge drop": useNothing,
+	"merge pause": useNothing, "merge resume": useNothing,
 	"snapshot list": reads, "snapshot restore": useNothing,
 
-	"token status": reads, "token checkpoint": "report your phase with the tool update_session_state",
-	"db check": reads, "db backup": reads, "db restore": useNothing, "db vacuum": useNothing, "db move": useNothing,
+	"db check": reads, "db backup": reads, "db restore": useNothing, "db vacuum": useNothing, "db adopt": useNothing,
 
-	// What ralph starts itself for a session. The other profiles of mcp are refused, see newMCP.
-	"mcp": reads, "hook": reads, "scripted-agent": reads,
+	// What ralph itself starts for a session. newMCP refuses the other profiles.
+	"mcp": reads, "signal": reads, "scripted-agent": reads,
 }
 
-// readsAfterAll are the flags with which a command that decides only reads, and
-// decidesAfterAll those with which one that reads decides.
+// readsAfterAll are flags that make a deciding command read-only; decidesAfterAll are flags that
+// make a reading command decide.
 var (
 	readsAfterAll   = map[string]string{"run": "dry-run", "import": "dry-run"}
 	decidesAfterAll = map[string]string{"inbox": "interactive"}
 )
 
-// forPeople has every command that decides refuse inside a session.
+// forPeople makes every deciding command refuse to run inside a session.
 func (a *app) forPeople(root *cobra.Command) {
 	for _, cmd := range leaves(root) {
 		name := strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
+		if is := former[name]; is != "" {
+			name = is
+		}
 		instead, carryOut := powers[name], cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			decides, instead := instead != reads, instead
@@ -105,7 +111,7 @@ func (a *app) forPeople(root *cobra.Command) {
 	}
 }
 
-// leaves are the commands that do something.
+// leaves returns the commands that do something.
 func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 	for _, c := range cmd.Commands() {
 		list = append(list, leaves(c)...)
@@ -116,21 +122,21 @@ func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 	return list
 }
 
-// refuseInSession refuses what only people may do if this process belongs to a
-// session of the project that it was started in, and records that it was tried.
+// refuseInSession refuses a command for people only if this process belongs to a session of the
+// project, and records the attempt.
 func (a *app) refuseInSession(ctx context.Context, instead string) error {
 	dir, err := a.dir()
 	if err != nil {
-		return nil //nolint:nilerr // what is wrong the command itself says
+		return nil //nolint:nilerr // the command itself reports the problem
 	}
-	home, err := state.Find(ctx, dir)
-	if err != nil || !state.Exists(home.File(state.Database)) {
-		return nil //nolint:nilerr // there is no queue to decide on; what is wrong the command itself says
+	home, err := state.Locate(ctx, dir, a.environ)
+	if err != nil {
+		return nil //nolint:nilerr // there is no queue to decide on; the command itself reports the problem
 	}
 	command := text.Line(strings.Join(append([]string{"ralph"}, os.Args[1:]...), " "), 200)
-	name, err := home.Inside(ctx, a.environ, command)
+	name, err := home.Inside(ctx, a.environ, dir, command)
 	if name == "" && err == nil {
-		return nil // its session is another project's
+		return nil // a session of another project
 	}
 	if err != nil {
 		return usage(fmt.Errorf("`%s` is for people, and this may be a session of an agent, which cannot be told (%w): %s",

@@ -20,7 +20,10 @@ func TestEveryCommandReadsOrDecides(t *testing.T) {
 			check(sub)
 		}
 		name := strings.TrimPrefix(c.CommandPath(), "ralph ")
-		if c.HasSubCommands() || name == "help" || strings.HasPrefix(name, "completion ") {
+		if is := former[name]; is != "" {
+			name = is
+		}
+		if c.HasSubCommands() || c.IsAdditionalHelpTopicCommand() || name == "help" || strings.HasPrefix(name, "completion ") {
 			return
 		}
 		if _, ok := powers[name]; !ok {

@@ -16,9 +16,9 @@ import (
 )
 
 func newPermission(a *app) *cobra.Command {
-	return noun("permission", newPermissionList(a),
-		newPermissionDecide(a, permission.Allow),
-		newPermissionDecide(a, permission.Deny), newPermissionTest(a))
+	allow, deny := newPermissionDecide(a, permission.Allow), newPermissionDecide(a, permission.Deny)
+	allow.Hidden, deny.Hidden = true, true // replaced by `ralph approve`, `ralph reject`; removed in the next release
+	return noun("permission", newPermissionList(a), allow, deny, newPermissionTest(a))
 }
 
 func newPermissionList(a *app) *cobra.Command {

@@ -19,7 +19,7 @@ import (
 type promptView struct {
 	Text     string               `json:"text"`
 	Sections []prompt.SectionSize `json:"sections"` // in the order of the text
-	LeftOut  []string             `json:"left_out"` // what the budget had no room for
+	LeftOut  []string             `json:"left_out"` // what exceeded the budget
 }
 
 func newPrompt(a *app) *cobra.Command {
@@ -69,16 +69,16 @@ func newPrompt(a *app) *cobra.Command {
 		sayPrompt(a.err, built)
 		return nil
 	})
-	cmd.Flags().BoolVar(&chat, "chat", false, "what ralph task claim gives to a chat, with the latest checkpoint")
+	cmd.Flags().BoolVar(&chat, "chat", false, "what ralph chat claim gives to a chat, with the latest checkpoint")
 	cmd.Flags().BoolVar(&template, "template", false,
 		"print ralph's own prompt as a template to start from (prompt.template, docs/prompt.md)")
 	return cmd
 }
 
-// sayPrompt says how large a prompt is.
+// sayPrompt prints the size of a prompt.
 func sayPrompt(w io.Writer, built prompt.Prompt) {
 	if !strings.HasSuffix(built.Text, "\n") {
-		fmt.Fprintln(w) // a template may end anywhere
+		fmt.Fprintln(w) // a template may lack a final newline
 	}
 	bytes, tokens := 0, 0
 	for _, s := range built.Sections {

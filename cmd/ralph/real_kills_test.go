@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 func TestRealKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	escape := fmt.Sprintf("sleep 87654.%d", os.Getpid())
-	claimed := filepath.Join(t.TempDir(), "claimed")
+	l := newLookout(t)
 	st := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
 		switch answered(t, r) {
 		case 0:
@@ -28,15 +27,14 @@ func TestRealKilledAtAnyMoment(t *testing.T) {
 		case 1:
 			return tools(say("learned", map[string]any{"text": "the port is 4711", "kind": "discovery", "scope": "project"}))
 		case 2:
-			if err := os.WriteFile(claimed, nil, 0o600); err != nil {
+			if err := os.WriteFile(l.agent, nil, 0o600); err != nil {
 				t.Error(err)
 			}
 			return done("made it")
 		}
 		return finished
 	})
-	l := newLookout(t, "rm "+claimed+" 2>/dev/null")
-	st.configure("verify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000, max_cost_usd: 10000, max_cost_per_day_usd: 10000}\nmax_verify_failures: 1000\n")
+	st.configure("permissions: {writable: [" + l.dir + "]}\nverify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000, max_cost_usd: 10000, max_cost_per_day_usd: 10000}\nmax_verify_failures: 1000\n")
 	s := &scriptedProject{t: t, dir: st.dir, env: st.command().Env}
 	random, wanted, begun := chance(t), testNumber(t, "RALPH_TEST_REAL_KILLS", 2), time.Now()
 	tasks, kills, frozen := 0, 0, 0
@@ -44,9 +42,6 @@ func TestRealKilledAtAnyMoment(t *testing.T) {
 		if tasks == 0 {
 			tasks++
 			s.ralph(0, "task", "add", fmt.Sprintf("Task %d", tasks))
-		}
-		if err := os.Remove(claimed); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
 		}
 		cmd := s.command("run")
 		var out bytes.Buffer

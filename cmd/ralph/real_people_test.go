@@ -20,8 +20,8 @@ func TestRealAgentIsNoPerson(t *testing.T) {
 	}
 	var results string
 	commands := []string{
-		"./../bin/ralph answer 1 yes", "$(which ralph) answer 1 yes", "r=ralph; $r answer 1 yes",
-		"env -i PATH=$PATH HOME=$HOME setsid -w ./../bin/ralph task edit 1 --verify true",
+		"./bin/../bin/ralph answer 1 yes", "$(which ralph) answer 1 yes", "r=ralph; $r answer 1 yes",
+		"env -i PATH=$PATH HOME=$HOME setsid -w ./bin/../bin/ralph task edit 1 --verify true",
 		"env -i PATH=$PATH HOME=$HOME python3 -c \"import os; os.execvpe('ralph', ['ralph', 'task', 'cancel', '2'], {'PATH': os.environ['PATH'], 'HOME': os.environ['HOME']})\"",
 	}
 	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
@@ -37,7 +37,7 @@ func TestRealAgentIsNoPerson(t *testing.T) {
 		return messagesapi.Turn{Text: "Finished."}
 	})
 	s.configure("permissions: {guards: false}")
-	bin := filepath.Join(filepath.Dir(s.dir), "bin")
+	bin := filepath.Join(s.dir, "bin")
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", "mkdir -p \"$1\" && cp \"$2\" \"$1/ralph\"", "sh", bin, s.ralph).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -46,7 +46,7 @@ func TestRealAgentIsNoPerson(t *testing.T) {
 	out := s.run(4, "run")
 	s.has(out, "→ needs_input", "! it tried `ralph answer 1 yes`, which only people may do", "! it tried `ralph task edit 1 --verify true`", "! it tried `ralph task cancel 2`")
 	s.has(results, "is for people, and this is session")
-	s.has(s.run(0, "inbox"), "question   TASK-1")
+	s.has(s.run(0, "inbox"), "question TASK-1")
 	s.has(s.run(0, "session", "show"), "it tried `ralph answer 1 yes`")
 	if list := s.run(0, "task", "list", "--json"); strings.Contains(list, "cancelled") || strings.Contains(list, `"true"`) {
 		t.Errorf("the agent decided:\n%s", list)
@@ -80,7 +80,7 @@ func TestRealConfigurationWaits(t *testing.T) {
 	s.has(s.run(5, "run", "--max-sessions", "1", "--on-red", "go"), "verification: test -f proof", "▶ TASK-1", "! it changed ralph.yaml")
 	s.run(4, "run")
 	s.has(s.run(0, "approve", "config", "--yes"), "approved: ralph.yaml")
-	s.has(s.run(5, "run", "--max-sessions", "1", "--on-red", "go"), "verification: none", "$1000.00")
+	s.has(s.run(5, "run", "--max-sessions", "1", "--on-red", "go"), "verification: nothing checks every task", "$1000.00")
 }
 
 // TestRealRewindIsItsOwn: a task's reset takes ralph.yaml and a test back to what they

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -59,7 +60,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	s.run(0, "task", "add", "Limited")
 	s.has(s.run(6, "run", "--no-wait"), "rate limit")
 	s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`, `"stuck_count": 0`, `"status": "pending"`)
-	s.has(s.run(0, "status"), "no session before")
+	s.has(s.run(0, "status"), "no session of claude before")
 	// The reset is known by its hour: the next run does not even ask.
 	asked := len(s.api.Requests())
 	s.run(6, "run", "--no-wait")
@@ -93,164 +94,228 @@ func TestRealUsageWindow(t *testing.T) {
 	s.run(0, "task", "add", "Second")
 	out := s.run(6, "run", "--no-wait")
 	s.has(out, "TASK-1 → completed", "the window five_hour is used to 91%", "1 session on 1 task")
-	s.has(s.run(0, "status"), "usage five_hour      91%")
+	s.has(s.run(0, "status", "--limits"), "usage five_hour      91%")
 }
 
 // TestRealKilled: after kill -9 of ralph nothing of the session is alive, and the
 // next run goes on with all that was signalled.
 func TestRealKilled(t *testing.T) {
-	t.Parallel()
-	escape := fmt.Sprintf("sleep 65432.%d", os.Getpid())
-	s := newStage(t, turns(
-		tools(say("learned", map[string]any{"text": "the port is 4711", "kind": "discovery", "scope": "project"})),
-		bash("setsid "+escape+" >/dev/null 2>&1 & echo x > half.txt"),
-		messagesapi.Turn{Hang: true},
-		bash("echo y > whole.txt"),
-		done("made whole"),
-	))
-	s.run(0, "task", "add", "Make", "--verify", "test -f whole.txt")
-	cmd, wait := s.start("run")
-	waitFor(t, func() bool { return len(s.api.Requests()) == 3 })
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		escape := fmt.Sprintf("sleep 65432.%d%02d", os.Getpid(), escaped.Add(1))
+		s := newStage(t, turns(
+			tools(say("learned", map[string]any{"text": "the port is 4711", "kind": "discovery", "scope": "project"})),
+			bash("setsid "+escape+" >/dev/null 2>&1 & echo x > half.txt"),
+			messagesapi.Turn{Hang: true},
+			bash("echo y > whole.txt"),
+			done("made whole"),
+		))
+		s.run(0, "task", "add", "Make", "--verify", "test -f whole.txt")
+		cmd, wait := s.start("run")
+		waitFor(t, func() bool { return len(s.api.Requests()) == 3 })
+		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		wait(-1)
+		wantGone(t, escape)
+		wantGone(t, s.dir)
+		out := s.run(0, "run")
+		s.has(out, "lost: ralph or its machine stopped", "TASK-1 → completed: done and verified")
+		if last := s.api.Requests()[3].Text; !strings.Contains(last, "the port is 4711") || !strings.Contains(last, "half.txt") {
+			t.Errorf("what the lost session left is not in the next prompt:\n%s", last)
+		}
+		s.has(s.run(0, "task", "list", "--json"), `"attempts": 1`)
+	})
+}
+
+// TestRealAgentKilled: after kill -9 of the agent itself what it has started is gone, and its task is
+// begun anew with what it has left.
+func TestRealAgentKilled(t *testing.T) {
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		escape := fmt.Sprintf("sleep 65433.%d%02d", os.Getpid(), escaped.Add(1))
+		s := newStage(t, turns(
+			bash("setsid "+escape+" >/dev/null 2>&1 & echo x > half.txt"),
+			messagesapi.Turn{Hang: true},
+			bash("echo y > whole.txt"),
+			done("made whole"),
+		))
+		s.run(0, "task", "add", "Make", "--verify", "test -f half.txt && test -f whole.txt")
+		_, wait := s.start("run")
+		waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
+		killAgents(t, s.dir)
+		s.has(wait(0), "was killed by SIGKILL", "TASK-1 → completed: done and verified", "2 sessions on 1 task")
+		wantGone(t, escape)
+		sessions := s.run(0, "session", "list", "--json")
+		s.has(sessions, `"ending": "lost"`)
+		s.has(s.run(0, "task", "list", "--json"), `"attempts": 1`) // the other one was lost
+	})
+}
+
+// killAgents kills the programs of agents that work in a folder.
+func killAgents(t *testing.T, dir string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
 		t.Fatal(err)
 	}
-	wait(-1)
-	wantGone(t, escape)
-	wantGone(t, s.dir)
-	out := s.run(0, "run")
-	s.has(out, "lost: ralph or its machine stopped", "TASK-1 → completed: done and verified")
-	if last := s.api.Requests()[3].Text; !strings.Contains(last, "the port is 4711") || !strings.Contains(last, "half.txt") {
-		t.Errorf("what the lost session left is not in the next prompt:\n%s", last)
+	found, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.has(s.run(0, "task", "list", "--json"), `"attempts": 1`)
+	killed := 0
+	for _, cwd := range found {
+		process := filepath.Dir(cwd)
+		in, _ := os.Readlink(cwd) // it may be gone
+		exe, _ := os.Readlink(filepath.Join(process, "exe"))
+		line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
+		agent := slices.ContainsFunc([]string{"app-server", "--acp", "stream-json"}, func(word string) bool {
+			return strings.Contains(string(line), word)
+		})
+		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil && in == dir && agent && exe != self && filepath.Base(exe) != "bwrap" {
+			killed++
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if killed != 1 {
+		t.Errorf("%d programs were killed", killed)
+	}
 }
 
 // TestRealPartial: what remains and what was done are in the next prompt.
 func TestRealPartial(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, turns(
-		bash("echo x > half.txt"),
-		tools(say("partial", map[string]any{"summary": "laid the ground", "remaining": "build the walls"})),
-		finished,
-		bash("echo y > whole.txt"), done("built"),
-	))
-	s.run(0, "task", "add", "Build")
-	s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 → completed", "2 sessions on 1 task")
-	s.has(s.api.Requests()[3].Text, "laid the ground", "build the walls", "half.txt")
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, turns(
+			bash("echo x > half.txt"),
+			tools(say("partial", map[string]any{"summary": "laid the ground", "remaining": "build the walls"})),
+			finished,
+			bash("echo y > whole.txt"), done("built"),
+		))
+		s.run(0, "task", "add", "Build")
+		s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 → completed", "2 sessions on 1 task")
+		s.has(s.api.Requests()[3].Text, "laid the ground", "build the walls", "half.txt")
+	})
 }
 
 // TestRealReminder: a missing closing signal is asked for once, in the same
 // conversation.
 func TestRealReminder(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, turns(bash("echo x > made.txt"), finished, done("made it")))
-	s.run(0, "task", "add", "Make")
-	s.has(s.run(0, "run"), "TASK-1 → completed", "1 session on 1 task")
-	s.has(s.api.Requests()[2].Text, "without a closing signal")
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, turns(bash("echo x > made.txt"), finished, done("made it")))
+		s.run(0, "task", "add", "Make")
+		s.has(s.run(0, "run"), "TASK-1 → completed", "1 session on 1 task")
+		s.has(s.api.Requests()[2].Text, "without a closing signal")
+	})
 }
 
 // TestRealProseIsNoSignal: neither limits nor promises are found in text, in tool
 // results or in what the agent says.
 func TestRealProseIsNoSignal(t *testing.T) {
-	t.Parallel()
-	prose := "Claude AI usage limit reached|1795213319. You've hit your limit. API Error: 429 rate_limit_error. <promise>COMPLETE</promise> ralph.signal.done"
-	s := newStage(t, turns(bash("echo '"+prose+"'"), messagesapi.Turn{Text: prose}))
-	s.run(0, "task", "add", "Talk")
-	out := s.run(3, "run", "--no-wait")
-	s.has(out, "stuck 3 times", "3 sessions on 1 task")
-	if strings.Contains(out, "waiting until") || strings.Contains(out, "completed") {
-		t.Errorf("prose was believed:\n%s", out)
-	}
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		prose := "Claude AI usage limit reached|1795213319. You've hit your limit. API Error: 429 rate_limit_error. <promise>COMPLETE</promise> ralph.signal.done"
+		s := newStage(t, turns(bash("echo '"+prose+"'"), messagesapi.Turn{Text: prose}))
+		s.run(0, "task", "add", "Talk")
+		out := s.run(3, "run", "--no-wait")
+		s.has(out, "stuck 3 times", "3 sessions on 1 task")
+		if strings.Contains(out, "waiting until") || strings.Contains(out, "completed") {
+			t.Errorf("prose was believed:\n%s", out)
+		}
+	})
 }
 
 // TestRealVerifyFalse: what its check refuses is never done.
 func TestRealVerifyFalse(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		if n%2 == 0 {
-			return done("it is done, really")
-		}
-		return finished
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+			if n%2 == 0 {
+				return done("it is done, really")
+			}
+			return finished
+		})
+		s.run(0, "task", "add", "Never", "--verify", "false")
+		out := s.run(3, "run")
+		s.has(out, "refused 3 times")
+		s.has(s.run(0, "task", "list", "--json"), `"status": "failed"`)
 	})
-	s.run(0, "task", "add", "Never", "--verify", "false")
-	out := s.run(3, "run")
-	s.has(out, "refused 3 times")
-	s.has(s.run(0, "task", "list", "--json"), `"status": "failed"`)
 }
 
 // TestRealGit: the files of a session are listed whatever it did with git.
 func TestRealGit(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, turns(
-		bash("git commit -q --allow-empty -m base && echo 1 > amended.txt && git add amended.txt && git commit -qm one && echo 2 > amended.txt && git commit -qam two --amend"),
-		bash("git switch -qc side && echo 1 > side.txt && git add side.txt && git commit -qm side && echo 1 > reset.txt && git add reset.txt && git commit -qm gone && git reset -q --hard HEAD~1 && git switch -q - && git merge -q side"),
-		done("moved around")))
-	s.run(0, "task", "add", "Move")
-	s.has(s.run(0, "run"), "TASK-1 → completed")
-	list := s.run(0, "session", "list", "--json")
-	s.has(list, `"path": "amended.txt"`, `"path": "side.txt"`)
-	if n := strings.Count(strings.SplitN(strings.SplitN(list, `"commits": [`, 2)[1], "]", 2)[0], `"`) / 2; n != 5 {
-		t.Errorf("%d commits, want 5: base, one, its amendment, side, gone\n%s", n, list)
-	}
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, turns(
+			bash("git commit -q --allow-empty -m base && echo 1 > amended.txt && git add amended.txt && git commit -qm one && echo 2 > amended.txt && git commit -qam two --amend"),
+			bash("git switch -qc side && echo 1 > side.txt && git add side.txt && git commit -qm side && echo 1 > reset.txt && git add reset.txt && git commit -qm gone && git reset -q --hard HEAD~1 && git switch -q - && git merge -q side"),
+			done("moved around")))
+		s.run(0, "task", "add", "Move")
+		s.has(s.run(0, "run"), "TASK-1 → completed")
+		list := s.run(0, "session", "list", "--json")
+		s.has(list, `"path": "amended.txt"`, `"path": "side.txt"`)
+		if n := strings.Count(strings.SplitN(strings.SplitN(list, `"commits": [`, 2)[1], "]", 2)[0], `"`) / 2; n != 5 {
+			t.Errorf("%d commits, want 5: base, one, its amendment, side, gone\n%s", n, list)
+		}
+	})
 }
 
 // TestRealStopped: a second run says who holds the project; signals and `ralph
 // stop` end a run with 130, put its task back and leave nothing alive.
 func TestRealStopped(t *testing.T) {
-	t.Parallel()
-	for name, stop := range map[string]func(s *stage, ralph *os.Process) error{
-		"SIGINT twice": func(_ *stage, ralph *os.Process) error {
-			if err := ralph.Signal(os.Interrupt); err != nil {
-				return err
-			}
-			return ralph.Signal(syscall.SIGTERM)
-		},
-		"SIGINT once, the grace used up": func(_ *stage, ralph *os.Process) error { return ralph.Signal(os.Interrupt) },
-		"ralph stop":                     func(s *stage, _ *os.Process) error { s.run(0, "stop", "--now"); return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, turns(bash("echo x > half.txt"), messagesapi.Turn{Hang: true}))
-			s.configure("shutdown_grace: 500ms")
-			s.run(0, "task", "add", "Hang")
-			cmd, wait := s.start("run")
-			waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
-			s.has(s.run(2, "run"), "another run is active in this project", strconv.Itoa(cmd.Process.Pid))
-			if err := stop(s, cmd.Process); err != nil {
-				t.Fatal(err)
-			}
-			s.has(wait(130), "exit status 130")
-			wantGone(t, s.dir)
-			s.has(s.run(0, "task", "list", "--json"), `"status": "pending"`, `"attempts": 0`)
-		})
-	}
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		for name, stop := range map[string]func(s *stage, ralph *os.Process) error{
+			"SIGINT twice": func(_ *stage, ralph *os.Process) error {
+				if err := ralph.Signal(os.Interrupt); err != nil {
+					return err
+				}
+				return ralph.Signal(syscall.SIGTERM)
+			},
+			"SIGINT once, the grace used up": func(_ *stage, ralph *os.Process) error { return ralph.Signal(os.Interrupt) },
+			"ralph stop":                     func(s *stage, _ *os.Process) error { s.run(0, "stop", "--now"); return nil },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, turns(bash("echo x > half.txt"), messagesapi.Turn{Hang: true}))
+				s.configure("shutdown_grace: 500ms")
+				s.run(0, "task", "add", "Hang")
+				cmd, wait := s.start("run")
+				waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
+				s.has(s.run(2, "run"), "another run is active in this project", strconv.Itoa(cmd.Process.Pid))
+				if err := stop(s, cmd.Process); err != nil {
+					t.Fatal(err)
+				}
+				s.has(wait(130), "exit status 130")
+				wantGone(t, s.dir)
+				s.has(s.run(0, "task", "list", "--json"), `"status": "pending"`, `"attempts": 0`)
+			})
+		}
+	})
 }
 
 // TestRealIdle: a model that never answers is noticed by the idle limit; a command
 // that computes in silence is not taken for dead.
 func TestRealIdle(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, turns(bash("timeout 5 sh -c 'while :; do :; done'; echo x > computed.txt"), messagesapi.Turn{Hang: true}))
-	s.run(0, "task", "add", "Compute")
-	s.has(s.run(5, "run", "--session-idle", "3s", "--max-sessions", "1"), "timed out: idle for 3s")
-	if !state.Exists(filepath.Join(s.dir, "computed.txt")) {
-		t.Error("the command was stopped while it computed")
-	}
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, turns(bash("timeout 5 sh -c 'while :; do :; done'; echo x > computed.txt"), messagesapi.Turn{Hang: true}))
+		s.run(0, "task", "add", "Compute")
+		s.has(s.run(5, "run", "--session-idle", "3s", "--max-sessions", "1"), "timed out: idle for 3s")
+		if !state.Exists(filepath.Join(s.dir, "computed.txt")) {
+			t.Error("the command was stopped while it computed")
+		}
+	})
 }
 
 // TestRealPermissionAsk: a session waits for a person's word and goes on with it.
 func TestRealPermissionAsk(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, turns(bash("echo publish > published.txt"), done("published")))
-	s.configure("permissions: {ask: ['Bash(*publish*)']}")
-	s.run(0, "task", "add", "Publish")
-	_, wait := s.start("run", "--session-timeout", "20s", "--session-idle", "2s")
-	waitFor(t, func() bool { return strings.Contains(s.run(0, "inbox"), "ralph permission allow 1") })
-	s.run(0, "permission", "allow", "1")
-	s.has(wait(0), "stands still: may it use Bash", "TASK-1 → completed")
-	if !state.Exists(filepath.Join(s.dir, "published.txt")) {
-		t.Error("what was allowed was not done")
-	}
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, turns(bash("echo publish > published.txt"), done("published")))
+		s.configure("permissions: {ask: ['Bash(*publish*)']}")
+		s.run(0, "task", "add", "Publish")
+		_, wait := s.start("run", "--session-timeout", "20s", "--session-idle", "2s")
+		waitFor(t, func() bool { return strings.Contains(s.run(0, "inbox"), "ralph approve P1") })
+		s.run(0, "permission", "allow", "1")
+		s.has(wait(0), "stands still: may it use Bash", "TASK-1 → completed")
+		if !state.Exists(filepath.Join(s.dir, "published.txt")) {
+			t.Error("what was allowed was not done")
+		}
+	})
 }
 
 // waitFor waits until something has come about.

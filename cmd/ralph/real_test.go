@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,6 +100,32 @@ type stage struct {
 	home  string
 	key   string // what the CLI is signed in with, as NAME=value
 	first string // a folder of programs before all others
+
+	environ []string // of ralph, besides
+}
+
+// A stageMaker makes a stage on which one agent works.
+type stageMaker func(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage
+
+// backends are the agents on which what does not depend on one is tried.
+var backends = map[string]stageMaker{"claude": newStage, "codex": newCodexStage, "gemini": newGeminiStage}
+
+// escaped counts what agents leave running, so that no two agents' are alike.
+var escaped atomic.Int32
+
+// onEach tries the same on every agent, without some.
+func onEach(t *testing.T, try func(t *testing.T, newStage stageMaker), without ...string) {
+	t.Helper()
+	t.Parallel()
+	for name, newStage := range backends {
+		if slices.Contains(without, name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			try(t, newStage)
+		})
+	}
 }
 
 func newStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
@@ -168,6 +196,7 @@ func (s *stage) command(args ...string) *exec.Cmd {
 		"ANTHROPIC_BASE_URL=" + s.api.URL, s.key,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
 	}
+	cmd.Env = append(cmd.Env, s.environ...)
 	return cmd
 }
 
@@ -217,116 +246,126 @@ func tools(use ...messagesapi.Tool) messagesapi.Turn { return messagesapi.Turn{T
 // TestRealTwoTasks: two tasks end to end, and what the first learned is in the
 // prompt of the second; files that the session committed are listed.
 func TestRealTwoTasks(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		switch n {
-		case 0:
-			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "echo hi > hi.txt && git add hi.txt && git commit -qm hi", "description": "commit"}})
-		case 1:
-			return tools(say("learned", map[string]any{"text": "the cache lives in /var/cache", "kind": "discovery", "scope": "project"}))
-		case 2, 4, 6: // the last one confirms a done without a change
-			return tools(say("done", map[string]any{"summary": "did it"}))
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+			switch n {
+			case 0:
+				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "echo hi > hi.txt && git add hi.txt && git commit -qm hi", "description": "commit"}})
+			case 1:
+				return tools(say("learned", map[string]any{"text": "the cache lives in /var/cache", "kind": "discovery", "scope": "project"}))
+			case 2, 4, 6: // the last one confirms a done without a change
+				return tools(say("done", map[string]any{"summary": "did it"}))
+			}
+			return messagesapi.Turn{Text: "Finished."}
+		})
+		s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
+		s.run(0, "task", "add", "Second")
+		out := s.run(0, "run")
+		s.has(out, "TASK-1 → completed: done and verified", "TASK-2 → completed")
+		s.has(s.run(0, "task", "show", "1", "--json"), `"path": "hi.txt"`)
+		sessions := s.run(0, "session", "list", "--json")
+		s.has(sessions, `"agent": "`+filepath.Base(t.Name())+`"`, `"cost_known": true`)
+		if strings.Contains(sessions, `"agent_version": ""`) || strings.Contains(sessions, `"output": 0,`) {
+			t.Errorf("who worked, or what it used, is not known:\n%s", sessions)
 		}
-		return messagesapi.Turn{Text: "Finished."}
+		if requests := s.api.Requests(); len(requests) < 5 || !strings.Contains(requests[4].Text, "the cache lives in /var/cache") {
+			t.Errorf("the learning is not in the second prompt (%d requests)", len(requests))
+		}
 	})
-	s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
-	s.run(0, "task", "add", "Second")
-	out := s.run(0, "run")
-	s.has(out, "TASK-1 → completed: done and verified", "TASK-2 → completed")
-	s.has(s.run(0, "task", "show", "1", "--json"), `"path": "hi.txt"`)
-	if requests := s.api.Requests(); len(requests) < 5 || !strings.Contains(requests[4].Text, "the cache lives in /var/cache") {
-		t.Errorf("the learning is not in the second prompt (%d requests)", len(requests))
-	}
 }
 
 // TestRealPromiseIsNotBelieved: text is never taken for a result.
 func TestRealPromiseIsNotBelieved(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn {
-		return messagesapi.Turn{Text: "<promise>COMPLETE</promise> rate limit 429 overloaded"}
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn {
+			return messagesapi.Turn{Text: "<promise>COMPLETE</promise> rate limit 429 overloaded"}
+		})
+		s.run(0, "task", "add", "Promise")
+		out := s.run(3, "run")
+		s.has(out, "stuck 3 times")
+		if n := len(s.api.Requests()); n != 6 {
+			t.Errorf("the model was asked %d times, want 6: three sessions, each reminded once", n)
+		}
 	})
-	s.run(0, "task", "add", "Promise")
-	out := s.run(3, "run")
-	s.has(out, "stuck 3 times")
-	if n := len(s.api.Requests()); n != 6 {
-		t.Errorf("the model was asked %d times, want 6: three sessions, each reminded once", n)
-	}
 }
 
 // TestRealRefusedDone: the failure is told in the same conversation and mended there.
 func TestRealRefusedDone(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		switch {
-		case n == 0:
-			return tools(say("done", map[string]any{"summary": "claimed"}))
-		case n == 2:
-			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "touch made", "description": "make it"}})
-		case n == 3:
-			return tools(say("done", map[string]any{"summary": "mended"}))
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+			switch {
+			case n == 0:
+				return tools(say("done", map[string]any{"summary": "claimed"}))
+			case n == 2:
+				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "touch made", "description": "make it"}})
+			case n == 3:
+				return tools(say("done", map[string]any{"summary": "mended"}))
+			}
+			return messagesapi.Turn{Text: "Finished."}
+		})
+		s.run(0, "task", "add", "Make", "--verify", "test -f made")
+		s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "uncommitted files): mended", "1 session on 1 task")
+		if r := s.api.Requests(); !strings.Contains(r[2].Text, "does not hold") {
+			t.Error("the model was not told of the refusal")
 		}
-		return messagesapi.Turn{Text: "Finished."}
 	})
-	s.run(0, "task", "add", "Make", "--verify", "test -f made")
-	s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "uncommitted files): mended", "1 session on 1 task")
-	if r := s.api.Requests(); !strings.Contains(r[2].Text, "does not hold") {
-		t.Error("the model was not told of the refusal")
-	}
 }
 
 // TestRealAsk: a blocking question parks its task; its answer is in the next prompt.
 func TestRealAsk(t *testing.T) {
-	t.Parallel()
-	dir := make(chan string, 1)
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		switch n {
-		case 0:
-			return tools(say("ask", map[string]any{"question": "red or blue?", "blocking": true}),
-				say("partial", map[string]any{"summary": "looked", "remaining": "paint"}))
-		case 2:
-			return tools(messagesapi.Tool{Name: "Write", Input: map[string]any{"file_path": filepath.Join(<-dir, "paint.txt"), "content": "blue"}})
-		case 3:
-			return tools(say("done", map[string]any{"summary": "painted"}))
-		}
-		return messagesapi.Turn{Text: "Finished."}
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		dir := make(chan string, 1)
+		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+			switch n {
+			case 0:
+				return tools(say("ask", map[string]any{"question": "red or blue?", "blocking": true}),
+					say("partial", map[string]any{"summary": "looked", "remaining": "paint"}))
+			case 2:
+				return tools(messagesapi.Tool{Name: "Write", Input: map[string]any{"file_path": filepath.Join(<-dir, "paint.txt"), "content": "blue"}})
+			case 3:
+				return tools(say("done", map[string]any{"summary": "painted"}))
+			}
+			return messagesapi.Turn{Text: "Finished."}
+		})
+		dir <- s.dir
+		s.run(0, "task", "add", "Paint")
+		s.has(s.run(4, "run"), "needs_input")
+		s.run(0, "answer", "1", "blue, of course")
+		s.has(s.run(0, "run"), "TASK-1 → completed")
+		s.has(s.api.Requests()[2].Text, `ANSWER to your question "red or blue?": blue, of course`)
 	})
-	dir <- s.dir
-	s.run(0, "task", "add", "Paint")
-	s.has(s.run(4, "run"), "needs_input")
-	s.run(0, "answer", "1", "blue, of course")
-	s.has(s.run(0, "run"), "TASK-1 → completed")
-	s.has(s.api.Requests()[2].Text, `ANSWER to your question "red or blue?": blue, of course`)
 }
 
 // TestRealPermissions: the CLI asks ralph, a refusal reaches the model with its
 // reason and is listed, and the built-in rules hold.
 func TestRealPermissions(t *testing.T) {
-	t.Parallel()
-	outside := filepath.Join("/usr", "ralph-real-test.txt")
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		switch n {
-		case 0:
-			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "cd . && sudo -n id", "description": "be root"}})
-		case 1:
-			return tools(messagesapi.Tool{Name: "Write", Input: map[string]any{"file_path": outside, "content": "x"}})
-		case 2:
-			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "echo fine > fine.txt", "description": "work"}})
-		case 3:
-			return tools(say("done", map[string]any{"summary": "did what I could"}))
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		outside := filepath.Join("/usr", "ralph-real-test.txt")
+		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+			switch n {
+			case 0:
+				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "cd . && sudo -n id", "description": "be root"}})
+			case 1:
+				return tools(messagesapi.Tool{Name: "Write", Input: map[string]any{"file_path": outside, "content": "x"}})
+			case 2:
+				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "echo fine > fine.txt", "description": "work"}})
+			case 3:
+				return tools(say("done", map[string]any{"summary": "did what I could"}))
+			}
+			return messagesapi.Turn{Text: "Finished."}
+		})
+		s.run(0, "task", "add", "Reach out")
+		s.has(s.run(0, "run"), "TASK-1 → completed")
+		if state.Exists(outside) || !state.Exists(filepath.Join(s.dir, "fine.txt")) {
+			t.Error("the rules did not hold, or refused what they should not")
 		}
-		return messagesapi.Turn{Text: "Finished."}
-	})
-	s.run(0, "task", "add", "Reach out")
-	s.has(s.run(0, "run"), "TASK-1 → completed")
-	if state.Exists(outside) || !state.Exists(filepath.Join(s.dir, "fine.txt")) {
-		t.Error("the rules did not hold, or refused what they should not")
-	}
-	s.has(s.api.Requests()[1].Text, "denied by ralph (root)")
-	s.has(s.api.Requests()[2].Text, "denied by ralph (outside)")
-	sessions := s.run(0, "session", "list", "--json")
-	s.has(sessions, "sudo -n id")
-	id := strings.SplitN(strings.SplitN(sessions, `"id": "`, 2)[1], `"`, 2)[0]
-	s.has(s.run(0, "permission", "list", "--session", id), "deny  (root)", "deny  (outside)", "fine.txt")
+		s.has(s.api.Requests()[1].Text, "denied by ralph (root)")
+		s.has(s.api.Requests()[2].Text, "denied by ralph (outside)")
+		sessions := s.run(0, "session", "list", "--json")
+		s.has(sessions, "sudo -n id")
+		id := strings.SplitN(strings.SplitN(sessions, `"id": "`, 2)[1], `"`, 2)[0]
+		s.has(s.run(0, "permission", "list", "--session", id), "deny  (root)", "deny  (outside)", "fine.txt")
+	}, "gemini") // which has a test of its own: it cannot be told why
 }
 
 // TestRealErrors: an agent that cannot work ends the run with 6 and costs the
@@ -353,80 +392,100 @@ func TestRealErrors(t *testing.T) {
 
 // TestRealHang: a model that never answers is a timeout, and nothing stays alive.
 func TestRealHang(t *testing.T) {
-	t.Parallel()
-	escape := fmt.Sprintf("sleep 76543.%d", os.Getpid())
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		if n == 0 {
-			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "setsid " + escape + " >/dev/null 2>&1 & echo started", "description": "escape"}})
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		escape := fmt.Sprintf("sleep 76543.%d%02d", os.Getpid(), escaped.Add(1))
+		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+			if n == 0 {
+				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "setsid " + escape + " >/dev/null 2>&1 & echo started", "description": "escape"}})
+			}
+			return messagesapi.Turn{Hang: true}
+		})
+		s.run(0, "task", "add", "Hang")
+		s.has(s.run(5, "run", "--session-timeout", "30s", "--max-sessions", "1"), "timed out after 30s")
+		wantGone(t, escape)
+		if !strings.HasSuffix(t.Name(), "/gemini") { // which may end what it has started before it ends
+			s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
 		}
-		return messagesapi.Turn{Hang: true}
 	})
-	s.run(0, "task", "add", "Hang")
-	s.has(s.run(5, "run", "--session-timeout", "10s", "--max-sessions", "1"), "timed out after 10s")
-	wantGone(t, escape)
-	s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
 }
 
-// TestRealSandbox: the agent works in a sandbox, keeps its own state, and
-// nothing gets out.
+// TestRealSandbox: the agent works in each sandbox, reaches neither ralph's state nor
+// what is people's alone, and nothing gets out.
 func TestRealSandbox(t *testing.T) {
 	t.Parallel()
-	if _, err := sandbox.Available(t.Context(), os.Getenv("PATH"), true); err != nil {
-		t.Skip("skipped without a sandbox: ", err)
-	}
-	escape := fmt.Sprintf("sleep 76544.%d", os.Getpid())
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		switch n {
-		case 0:
-			script := "cat /proc/1/comm > where.txt; git add where.txt && git commit -qm where; setsid " + escape + " >/dev/null 2>&1 & test -w /usr || echo read-only"
-			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": script, "description": "look around"}})
-		case 1:
-			return tools(say("done", map[string]any{"summary": "looked"}))
-		}
-		return messagesapi.Turn{Text: "Finished."}
-	})
-	config, err := os.OpenFile(filepath.Join(s.dir, "ralph.yaml"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "bwrap"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err = config.WriteString("sandbox: bwrap\n")
-	if err := errors.Join(err, config.Close()); err != nil {
-		t.Fatal(err)
+	for name, first := range map[string]string{sandbox.Bubblewrap: "", sandbox.Landlock: broken} {
+		t.Run(name, func(t *testing.T) {
+			path := strings.TrimPrefix(first+":"+os.Getenv("PATH"), ":")
+			if m := sandbox.Find(t.Context(), path, sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly}}); m.Name != name {
+				t.Skipf("skipped without %s: %v", name, m.Why)
+			}
+			escape := fmt.Sprintf("sleep 76544.%d%d", os.Getpid(), len(name))
+			folder := make(chan string, 1)
+			s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+				switch n {
+				case 0:
+					script := "echo x > where.txt; git add where.txt && git commit -qm where; setsid " + escape + " >/dev/null 2>&1 & " +
+						"cat ~/.ssh/id " + <-folder + "/ralph.db; touch ~/new ~/.claude/settings.json; echo x > $TMPDIR/x && echo own-temp; test -w /usr || echo read-only"
+					return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": script, "description": "look around"}})
+				case 1:
+					return tools(say("done", map[string]any{"summary": "looked"}))
+				}
+				return messagesapi.Turn{Text: "Finished."}
+			})
+			s.first = first
+			s.file(filepath.Join(s.home, ".ssh", "id"), "private-key")
+			s.file(filepath.Join(s.home, ".claude", "settings.json"), "{}")
+			s.configure("permissions: {guards: false}") // which would refuse to look
+			folder <- stateOf(t, s.dir, s.command().Env)
+			s.run(0, "task", "add", "Look", "--verify", "test -f where.txt && git log -1 --format=%s | grep where && ! cat ~/.ssh/id")
+			s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → completed: done and verified")
+			wantGone(t, escape)
+			s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
+			said := s.api.Requests()[1].Text
+			s.has(said, "own-temp", "read-only", ".ssh/id", "ralph.db")
+			if strings.Contains(said, "private-key") || strings.Contains(said, "SQLite format") || state.Exists(filepath.Join(s.home, "new")) {
+				t.Errorf("the agent got out:\n%s", said)
+			}
+			if left, err := filepath.Glob(filepath.Join(s.home, ".claude", "projects", "*", "*.jsonl")); err != nil || len(left) != 1 {
+				t.Errorf("its transcripts are %v, %v", left, err)
+			}
+			s.has(s.run(0, "report"), "sandbox: "+name)
+		})
 	}
-	s.run(0, "task", "add", "Look", "--verify", "grep bwrap where.txt && git log -1 --format=%s | grep where")
-	s.has(s.run(0, "run"), "TASK-1 → completed: done and verified")
-	wantGone(t, escape)
-	s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
-	s.has(s.api.Requests()[1].Text, "read-only")
 }
 
 // TestRealSteering: what a person says during a session reaches it.
 func TestRealSteering(t *testing.T) {
-	t.Parallel()
-	binary := make(chan string, 1)
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		switch n {
-		case 0:
-			path := <-binary
-			wait := `echo green > paint.txt && ` + path + ` comment 1 'use green paint' && until ` + path + ` timeline 1 --json | grep -q '"delivered_at": "2'; do :; done`
-			return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": wait, "description": "a person speaks"}})
-		case 1:
-			return tools(say("done", map[string]any{"summary": "painted"}))
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		binary := make(chan string, 1)
+		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+			switch n {
+			case 0:
+				path := <-binary
+				wait := `echo green > paint.txt && ` + path + ` comment 1 'use green paint' && until ` + path + ` timeline 1 --json | grep -q '"delivered_at": "2'; do :; done`
+				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": wait, "description": "a person speaks"}})
+			case 1:
+				return tools(say("done", map[string]any{"summary": "painted"}))
+			}
+			return messagesapi.Turn{Text: "Finished."}
+		})
+		binary <- s.ralph
+		// An agent has no business with ralph's commands; here it stands for a person.
+		s.configure("permissions: {guards: false}")
+		s.run(0, "task", "add", "Paint")
+		s.has(s.run(0, "run"), "TASK-1 → completed")
+		heard := false
+		for _, r := range s.api.Requests() {
+			heard = heard || strings.Contains(r.Text, "use green paint")
 		}
-		return messagesapi.Turn{Text: "Finished."}
+		if !heard {
+			t.Error("the comment did not reach the model")
+		}
 	})
-	binary <- s.ralph
-	// An agent has no business with ralph's commands; here it stands for a person.
-	s.configure("permissions: {guards: false}")
-	s.run(0, "task", "add", "Paint")
-	s.has(s.run(0, "run"), "TASK-1 → completed")
-	heard := false
-	for _, r := range s.api.Requests() {
-		heard = heard || strings.Contains(r.Text, "use green paint")
-	}
-	if !heard {
-		t.Error("the comment did not reach the model")
-	}
 }
 
 // TestRealMCPBroken: without ralph's tools a session is stopped at once, tried
@@ -435,14 +494,14 @@ func TestRealMCPBroken(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn { return messagesapi.Turn{Text: "Hello."} })
 	s.run(0, "task", "add", "Try")
-	// A database that is gone is what the server cannot start without.
+	// A socket that is not there is what the server cannot start without.
 	wrapper := filepath.Join(s.dir, "wrapper.sh")
 	config, err := os.ReadFile(filepath.Join(s.dir, "ralph.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	claude := strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(string(config), "]", 2)[0], "agent: {command: ["), "]")
-	script := "#!/bin/bash\nexec " + claude + " \"${@//ralph.db/nothing.db}\"\n"
+	script := "#!/bin/bash\nexec " + claude + ` "${@//RALPH_CHANNEL\":\"/RALPH_CHANNEL\":\"/gone}"` + "\n"
 	if err := errors.Join(os.WriteFile(wrapper, []byte(script), 0o700),
 		os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("agent: {command: ["+wrapper+"]}\n"), 0o600)); err != nil {
 		t.Fatal(err)

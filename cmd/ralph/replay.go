@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"io"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/replay"
 	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/store"
 )
 

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -61,12 +58,12 @@ func newReport(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.DurationVar(&since, "since", 0, "of all runs in this `TIME`, such as 24h")
 	f.Int64Var(&run, "run", 0, "of the run of this `NUMBER`; the last one if it is not given")
-	f.StringVar(&format, "format", "text", "text, md, json or junit")
+	f.StringVar(&format, "format", "text", "`FORMAT`: text, md, json or junit")
 	f.StringVar(&output, "output", "", "write to `FILE` instead of printing; its ending chooses the format")
 	return cmd
 }
 
-// checkReport finds before anything starts what would lose the report at the end.
+// checkReport finds problems that would lose the report at the end, before anything starts.
 func (o runOptions) checkReport(a *app) error {
 	if o.report == "" {
 		return nil
@@ -84,71 +81,14 @@ func (o runOptions) checkReport(a *app) error {
 	return nil
 }
 
-// reports tells whether a report is to be left.
-func (o runOptions) reports() bool { return o.report != "" || o.format == formatGitHub }
-
-// mute keeps GitHub Actions from taking what agents write for commands, until unmute.
-func (o runOptions) mute(w io.Writer) (unmute func() error, err error) {
-	if o.format != formatGitHub {
-		return func() error { return nil }, nil
+// leaving is where the report of a run is left.
+func (o runOptions) leaving(a *app) (l report.Leaving, err error) {
+	if err := o.checkReport(a); err != nil || o.report == "" && o.format != formatGitHub {
+		return l, err
 	}
-	token := rand.Text()
-	return func() error { return report.Unmute(w, token) }, report.Mute(w, token)
-}
-
-// notBegun leaves the reports of a run that could not begin, and returns why it could
-// not: a file of the run before would pass for this one's.
-func (o runOptions) notBegun(ctx context.Context, a *app, db *store.DB, why error) error {
-	if !o.reports() {
-		return why
-	}
-	status := ralph.ExitFailure
-	var s *ralph.ExitError
-	if errors.As(why, &s) {
-		status = s.Status
-	}
-	r := report.New(nil, nil, nil)
-	err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
-		r.Since, r.Until = tx.Now(), tx.Now()
-		r, err = report.WithWaiting(tx, r)
-		return err
-	})
-	r.ExitStatus, r.Reason = &status, why.Error()
-	if err == nil {
-		err = o.leave(a, r)
-	}
-	if err == nil {
-		return why
-	}
-	return &ralph.ExitError{Status: status, Err: errors.Join(why, err)}
-}
-
-// afterRun leaves what was asked for of a run that has ended, however it did.
-func (o runOptions) afterRun(ctx context.Context, a *app, db *store.DB) error {
-	if !o.reports() {
-		return nil
-	}
-	var r report.Report
-	err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) { r, err = report.OfRun(tx, 0); return err })
-	if err != nil {
-		return err
-	}
-	return o.leave(a, r)
-}
-
-// leave writes the file of --report, and with --format github the annotations and
-// the step's summary.
-func (o runOptions) leave(a *app, r report.Report) error {
-	var errs []error
+	l = report.Leaving{Actions: o.format == formatGitHub, Out: a.out, Summary: a.getenv("GITHUB_STEP_SUMMARY")}
 	if o.report != "" {
-		path, err := a.path(o.report)
-		if err == nil {
-			err = r.WriteFile(path, report.FormatOf(o.report))
-		}
-		errs = append(errs, err)
+		l.File, err = a.path(o.report)
 	}
-	if o.format == formatGitHub {
-		errs = append(errs, r.Annotate(a.out), r.AppendSummary(a.getenv("GITHUB_STEP_SUMMARY")))
-	}
-	return errors.Join(errs...)
+	return l, err
 }

@@ -3,21 +3,32 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
+
+// everyDay are the commands that `ralph help` lists; its topics list the others.
+var everyDay = []string{
+	"init", "doctor", "task", "run", "status", "watch", "inbox", "answer", "approve", "reject", "report", "stop",
+}
 
 func newRoot(a *app) *cobra.Command {
 	root := noun("ralph")
+	root.Version = version()
+	root.Flags().Bool("version", false, "print the version")
+	root.SetVersionTemplate("ralph {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetIn(a.in)
 	root.PersistentFlags().StringVarP(&a.chdir, "directory", "C", "", "work as if started in `DIR`")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
-	// Wrong flags and arguments are errors of usage, exit status 2.
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	// Wrong flags and arguments are usage errors, exit status 2.
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(didYouMean(cmd, err)) })
 	for _, g := range []struct {
 		id, title string
 		commands  []*cobra.Command
@@ -28,46 +39,117 @@ func newRoot(a *app) *cobra.Command {
 		{"queue", "Fill the queue:", []*cobra.Command{
 			newTask(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
 		}},
-		{"run", "Run:", []*cobra.Command{
+		{"running", "Run:", []*cobra.Command{
 			newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a),
+			newMerge(a), newPlace(a),
 		}},
 		{"decide", "Decide:", []*cobra.Command{
-			newInbox(a), newAnswer(a), newComment(a), newSuggestion(a), newAmendment(a), newResolve(a), newApprove(a),
-			newPermission(a),
+			newInbox(a), newAnswer(a), newApprove(a), newReject(a), newComment(a), newResolve(a),
+			newSuggestion(a), newAmendment(a), newPermission(a),
 		}},
 		{"look", "Look back:", []*cobra.Command{
-			newTimeline(a), newSession(a), newLearning(a), newPrompt(a), newReport(a), newEvents(a), newReplay(a),
-			newSnapshot(a),
+			newReport(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a), newReplay(a),
 		}},
-		{"self", "Drive yourself, with `task claim`, `task complete` and `task release`:", []*cobra.Command{
-			newToken(a), newInitMCP(a), newMCP(a),
-		}},
-		{"keep", "Keep:", []*cobra.Command{newDB(a)}},
+		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newInitMCP(a), newMCP(a)}},
+		{"keep", "Keep:", []*cobra.Command{newDB(a), newSnapshot(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
 			c.GroupID = g.id
 			root.AddCommand(c)
 		}
+		// A command without action is a help topic.
+		root.AddCommand(&cobra.Command{Use: g.id, Short: strings.TrimSuffix(g.title, ":")})
 	}
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
-	root.AddCommand(newHook(a), newScriptedAgent(a), newMan(a))
+	root.AddCommand(newScriptedAgent(a), newSignal(a), newMan(a))
+	addFormer(root, a)
 	a.forPeople(root)
 	checkArguments(root)
 	if err := errors.Join(explain(root), a.complete(root)); err != nil {
-		panic(err) // which only a change of this package can cause
+		panic(err) // only a bug in this package can cause it
 	}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		switch {
+		case cmd == root:
+			overview(a.out, root)
+		case cmd.IsAdditionalHelpTopicCommand() && cmd.Parent() == root:
+			topic(a.out, root, cmd)
+		default:
+			help(cmd, args)
+		}
+	})
 	return root
 }
 
-// checkArguments makes wrong numbers of arguments and unknown subcommands errors
-// of usage, for every command.
+// overview prints the output of `ralph help`.
+func overview(w io.Writer, root *cobra.Command) {
+	fmt.Fprintf(w, "%s\n\nEvery day:\n", root.Long)
+	for _, name := range everyDay {
+		cmd, _, _ := root.Find([]string{name})
+		fmt.Fprintf(w, "  %-9s %s\n", name, cmd.Short)
+	}
+	fmt.Fprint(w, "\nEverything else, by topic:\n")
+	for _, g := range root.Groups() {
+		var rest []string
+		for _, c := range root.Commands() {
+			if c.GroupID == g.ID && !c.Hidden && !slices.Contains(everyDay, c.Name()) {
+				rest = append(rest, c.Name())
+			}
+		}
+		fmt.Fprintf(w, "  ralph help %-9s %s\n", g.ID, strings.Join(rest, ", "))
+	}
+	fmt.Fprintf(w, "\nOf each command:\n%s", root.LocalFlags().FlagUsages())
+	fmt.Fprint(w, "\n`ralph help COMMAND` says more about one, with examples.\n")
+}
+
+// topic lists the commands of a topic.
+func topic(w io.Writer, root, of *cobra.Command) {
+	fmt.Fprintf(w, "%s:\n", of.Short)
+	for _, c := range root.Commands() {
+		if c.GroupID == of.Name() && !c.Hidden {
+			fmt.Fprintf(w, "  %-10s %s\n", c.Name(), c.Short)
+		}
+	}
+	fmt.Fprint(w, "\n`ralph help COMMAND` says more about one, with examples.\n")
+}
+
+// former maps former names of commands to today's. They still work, hidden from help, until the
+// release after the next.
+var former = map[string]string{
+	"task claim": "chat claim", "task complete": "chat complete", "task release": "chat release",
+	"session info": "chat info", "session watch": "chat watch", "session clear": "chat clear",
+	"session start": "chat start", "session stop": "chat stop",
+	"token status": "chat tokens", "token checkpoint": "chat checkpoint",
+}
+
+// addFormer adds the commands under their former names.
+func addFormer(root *cobra.Command, a *app) {
+	token := noun("token")
+	token.Hidden = true
+	root.AddCommand(token)
+	chat := newChat(a)
+	for was, is := range former {
+		cmd, _, _ := chat.Find(strings.Fields(is)[1:])
+		chat.RemoveCommand(cmd)
+		parent, _, _ := root.Find(strings.Fields(was)[:1])
+		_, args, _ := strings.Cut(cmd.Use, " ")
+		cmd.Use, cmd.Hidden = strings.TrimSpace(strings.Fields(was)[1]+" "+args), true
+		parent.AddCommand(cmd)
+	}
+}
+
+// checkArguments makes wrong numbers of arguments and unknown subcommands usage errors.
 func checkArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
-			if err != nil && !cmd.HasSubCommands() {
+			switch {
+			case err != nil && cmd.HasSubCommands():
+				err = unknownCommand(cmd, args)
+			case err != nil:
 				if strings.Contains(err.Error(), "arg(s)") {
 					err = fmt.Errorf("wrong number of arguments (%d)", len(args))
 				}
@@ -79,4 +161,55 @@ func checkArguments(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		checkArguments(c)
 	}
+}
+
+// meant maps words that people try to commands.
+var meant = map[string]string{
+	"add": "task add", "new": "task add", "list": "task list", "ls": "task list", "show": "task show", "edit": "task edit",
+	"retry": "task retry", "cancel": "task cancel", "log": "session log", "logs": "session log", "history": "timeline",
+	"start": "run", "work": "run", "loop": "run", "kill": "stop --now", "dashboard": "serve", "web": "serve",
+	"claim": "chat claim", "complete": "chat complete", "release": "chat release", "diff": "task show", "check": "verify",
+	"deny": "reject", "allow": "approve", "task done": "chat complete",
+	"task remove": "task cancel", "task delete": "task cancel", "task rm": "task cancel", "task ls": "task list",
+	"task new": "task add", "task create": "task add",
+}
+
+// unknownCommand refuses an unknown command and suggests similar ones.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	path := cmd.CommandPath()
+	tried := strings.TrimSpace(strings.TrimPrefix(path, cmd.Root().Name()) + " " + args[0])
+	if is := meant[tried]; is != "" {
+		return fmt.Errorf("there is no command `%s %s`; it is `ralph %s`", path, args[0], is)
+	}
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	close := cmd.SuggestionsFor(args[0])
+	if len(close) == 0 {
+		return fmt.Errorf("there is no command `%s %s`; `%s --help` lists those that there are", path, args[0], path)
+	}
+	for i, name := range close {
+		close[i] = fmt.Sprintf("`%s %s`", path, name)
+	}
+	return fmt.Errorf("there is no command `%s %s`; did you mean %s?", path, args[0], strings.Join(close, " or "))
+}
+
+// didYouMean adds similar flags to the error about an unknown one.
+func didYouMean(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra only compares names of commands
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	close := flags.SuggestionsFor(unknown.GetSpecifiedName())
+	if len(close) == 0 {
+		return fmt.Errorf("%w; `%s --help` lists those that there are", err, cmd.CommandPath())
+	}
+	slices.Sort(close)
+	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(close, " or --"))
 }

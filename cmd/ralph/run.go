@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,6 +20,8 @@ import (
 	"ralph"
 	"ralph/internal/beside"
 	"ralph/internal/config"
+	"ralph/internal/follow"
+	"ralph/internal/proc"
 	"ralph/internal/project"
 	"ralph/internal/report"
 	"ralph/internal/schedule"
@@ -30,10 +34,10 @@ import (
 	"ralph/store"
 )
 
-// A keyFlag overrides a key of the configuration.
+// A keyFlag is a flag that overrides a key of the configuration.
 type keyFlag struct{ flag, key, usage string }
 
-// addKeys gives a command flags that override keys.
+// addKeys adds flags that override keys.
 func addKeys(cmd *cobra.Command, flags []keyFlag) {
 	for _, f := range flags {
 		cmd.Flags().String(f.flag, "", f.usage+" ("+f.key+")")
@@ -45,6 +49,9 @@ func setKeys(cmd *cobra.Command, p *project.Project, flags []keyFlag) error {
 	for _, f := range flags {
 		if set := cmd.Flags().Lookup(f.flag); set.Changed {
 			if err := p.Config.Set(f.key, "flag", set.Value.String()); err != nil {
+				if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
+					err = fmt.Errorf("--%s %s", f.flag, wrong.Problem) // as it was typed
+				}
 				return usage(err)
 			}
 		}
@@ -52,9 +59,9 @@ func setKeys(cmd *cobra.Command, p *project.Project, flags []keyFlag) error {
 	return nil
 }
 
-// limitFlags are the flags that override a limit of the configuration, for one
-// run (unattended, "Limits").
+// limitFlags override limits of the configuration for one run (unattended, "Limits").
 var limitFlags = []keyFlag{
+	{"parallel", "parallel", "have `N` sessions work at once, each in a slot of its own"},
 	{"max-sessions", "limits.max_sessions", "end after `N` sessions"},
 	{"max-tasks", "limits.max_tasks", "end after sessions on `N` tasks"},
 	{"max-duration", "limits.max_duration", "end after this `TIME`, such as 8h"},
@@ -71,16 +78,19 @@ var limitFlags = []keyFlag{
 	{"session-turns", "limits.session_turns", "end a session after `N` turns"},
 	{"session-cost", "limits.session_cost_usd", "end a session when it has spent this much, in `USD`"},
 	{"metrics-addr", "metrics.addr", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469"},
-	{"on-red", "verify.on_red", "what to do when the verification fails before any work, `HOW`: stop, first or go"},
+	{"on-red", "verify.on_red", "what to do when your tests fail before any work, `HOW`: stop, first or go"},
 }
 
-// formatGitHub prints for GitHub Actions.
+// formatGitHub is the output format for GitHub Actions.
 const formatGitHub = "github"
 
-// runOptions are the flags of `ralph run` that are no configuration.
+// runOptions are the flags of `ralph run` that are not keys of the configuration.
 type runOptions struct {
 	task   string
 	model  string
+	title  string // of a task to add
+	add    ralph.Task
+	agent  string
 	dryRun bool
 	noWait bool
 	format string
@@ -95,11 +105,20 @@ type runOptions struct {
 
 func newRun(a *app) *cobra.Command {
 	var o runOptions
-	cmd := newCommand("run", func(cmd *cobra.Command, _ []string) error { return runQueue(cmd, a, o) })
+	cmd := newCommand("run [TITLE]", func(cmd *cobra.Command, args []string) error {
+		o.title = append(args, "")[0]
+		if err := o.checkTitle(cmd, a); err != nil {
+			return err
+		}
+		return runQueue(cmd, a, o)
+	})
 	addKeys(cmd, limitFlags)
 	f := cmd.Flags()
-	f.StringVar(&o.task, "task", "", "work on this task alone")
-	f.StringVar(&o.model, "model", "", "use this model for every session")
+	f.StringArrayVar(&o.add.Verify, "verify", nil, "with TITLE: a shell `COMMAND` that must pass (repeatable)")
+	f.StringVarP(&o.add.Description, "description", "d", "", "with TITLE: `TEXT`, @FILE, or - for standard input")
+	f.StringVar(&o.task, "task", "", "work on this `TASK` alone")
+	f.StringVar(&o.agent, "agent", "", "use this agent for every session, by its `NAME` in ralph.yaml")
+	f.StringVar(&o.model, "model", "", "use this `MODEL` for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&o.noWait, "no-wait", false, "end instead of waiting for the agent (rate limits)")
 	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")
@@ -109,10 +128,32 @@ func newRun(a *app) *cobra.Command {
 		"begin sessions only within this `WINDOW` of the day: 22:00-06:00, or '22:00-06:00 Europe/Berlin'")
 	f.BoolVar(&o.serve, "serve", false, "serve the dashboard meanwhile, as ralph serve does (dashboard.addr)")
 	f.StringVar(&o.format, "format", "text",
-		"text, json (one event a line) or github (annotations and a summary of the step)")
+		"`FORMAT`: text, json (one event a line) or github (annotations and a summary of the step)")
 	f.StringVar(&o.report, "report", "",
 		"leave a report in `FILE`: JUnit XML, Markdown or JSON, by its ending (.xml, .md, .json)")
 	return cmd
+}
+
+// checkTitle checks that a task can be added and worked on.
+func (o *runOptions) checkTitle(cmd *cobra.Command, a *app) (err error) {
+	given := cmd.Flags().Changed
+	if o.title == "" && len(cmd.Flags().Args()) == 0 {
+		if given("verify") || given("description") {
+			return usage(errors.New("--verify and -d are for a task that is added: ralph run \"TITLE\" --verify COMMAND"))
+		}
+		return nil
+	}
+	for _, name := range []string{"task", "daemon", "schedule", "dry-run"} {
+		if given(name) {
+			return usage(fmt.Errorf("a TITLE adds one task and works on it: leave out --%s, or use `ralph task add`", name))
+		}
+	}
+	o.add.Title, o.add.Priority = o.title, ralph.DefaultPriority
+	if err := ralph.CheckTitle("title", o.title); err != nil {
+		return err
+	}
+	o.add.Description, err = a.text("description", o.add.Description)
+	return err
 }
 
 func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
@@ -120,7 +161,8 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err := oneOf("--format", o.format, "text", "json", formatGitHub); err != nil {
 		return err
 	}
-	if err := o.checkReport(a); err != nil {
+	leaving, err := o.leaving(a)
+	if err = errors.Join(err, proc.Close()); err != nil {
 		return err
 	}
 	p, err := a.project(ctx)
@@ -137,7 +179,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	}
 	defer db.Close()
 	if err := p.RefuseUnapproved(db); err != nil {
-		return o.notBegun(ctx, a, db, err)
+		return leaving.NotBegun(ctx, db, err)
 	}
 	if why := p.WaitsForApproval(); why != "" {
 		fmt.Fprintf(a.err, "ralph: %s; the approved version is used\n", why)
@@ -153,6 +195,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 			fmt.Fprintf(a.err, "ralph: %s\n", m)
 		}
 	}
+	if err := p.CheckAgent(o.agent); err != nil {
+		return err
+	}
 	l, err := p.Loop(ctx, db)
 	if err != nil {
 		return err
@@ -160,7 +205,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if l.Place.Tree.Approximate() {
 		fmt.Fprintf(a.err, "ralph: there is no git program in PATH; %s\n", worktree.WithoutGit)
 	}
-	l.Models.Flag, l.NoWait = o.model, o.noWait
+	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
 	if o.beside, err = beside.New(p, db, version()); err != nil {
 		return err
 	}
@@ -180,16 +225,30 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		}
 	}
 	if o.dryRun {
+		if a.json {
+			v, err := readPlan(ctx, l)
+			return cmp.Or(err, a.print(v, nil))
+		}
 		return plan(ctx, a.out, l)
 	}
 	if err := p.Preflight(ctx, l); err != nil {
-		return o.notBegun(ctx, a, db, err)
+		return leaving.NotBegun(ctx, db, err)
 	}
-	unlock, err := loop.Lock(p.State)
+	unlock, err := state.Lock(p.State)
+	if errors.Is(err, state.ErrLocked) && o.title != "" {
+		return fmt.Errorf("%w, or give the task to that run: `ralph task add`", err)
+	}
+	if err == nil && o.title != "" {
+		err = db.Tx(ctx, func(tx *store.Tx) (err error) { l.Task, err = tx.AddTask(o.add, "human"); return err })
+		if err != nil {
+			err = errors.Join(err, unlock())
+		}
+	}
 	if err != nil {
 		return err
 	}
-	// Under the lock: of two runs the second is told of the first, not of its port.
+	// It listens under the lock: a second run should fail because of the first, not because of its
+	// port.
 	var dashboard func(context.Context) (*beside.Dashboard, error)
 	if o.serve {
 		dashboard = func(ctx context.Context) (*beside.Dashboard, error) { return a.openDashboard(ctx, p, db) }
@@ -197,12 +256,8 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err := o.beside.Listen(ctx, dashboard); err != nil {
 		return errors.Join(err, unlock())
 	}
-	status, err := o.reported(ctx, a, db, l)
-	if gone := state.IntactAfter(db, err); gone != nil {
-		err = p.Lost(ctx, db, l.Place.Tree, gone)
-	} else if kerr := p.Tidy(ctx, db); kerr != nil {
-		l.Log.Warn("old transcripts could not be handled", "error", kerr)
-	}
+	status, err := leaving.Of(ctx, db, lasting{a.out}, func() (int, error) { return drive(ctx, a, o, l) })
+	err = p.AfterRun(ctx, db, l, err)
 	o.beside.Close()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
@@ -213,8 +268,8 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	return nil
 }
 
-// setTimes says when the loop works, and whether it ends by itself.
-// hours names what the window was said with.
+// setTimes sets when the loop works, and whether it ends by itself. hours names the source of the
+// window.
 func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
 	l.Daemon = o.daemon || o.schedule != ""
 	if l.Daemon && o.task != "" {
@@ -233,31 +288,33 @@ func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
 	return nil
 }
 
-// reported drives the loop, and leaves the reports of what came of it.
-func (o runOptions) reported(ctx context.Context, a *app, db *store.DB, l *loop.Loop) (int, error) {
-	before, err := report.LastRun(ctx, db)
-	if err != nil {
-		return 0, err
+// lasting is an output whose reader may leave before the run ends, such as a closed terminal or
+// `head`: that must not end the run.
+type lasting struct{ io.Writer }
+
+func (l lasting) Write(p []byte) (int, error) {
+	n, err := l.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
+		return len(p), nil
 	}
-	unmute, err := o.mute(a.out)
-	if err != nil {
-		return 0, err
-	}
-	status, err := drive(ctx, a, o, l)
-	err = errors.Join(err, unmute())
-	after, lerr := report.LastRun(ctx, db)
-	if err = errors.Join(err, lerr); err != nil && after == before {
-		return status, o.notBegun(ctx, a, db, err)
-	}
-	return status, errors.Join(err, o.afterRun(ctx, a, db))
+	return n, err
 }
 
-// drive runs the loop with its progress on the screen, and stops it on signals:
-// the first ends it after the session in progress, the second at once.
+// drive runs the loop, prints its progress, and stops it on signals: the first signal ends it after
+// the session in progress, the second at once.
 func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error) {
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(interrupts, syscall.SIGHUP)
+	}
 	defer signal.Stop(interrupts)
+	// The channel is never read. Registering it makes a write to a closed pipe return an error
+	// instead of killing the run.
+	closed := make(chan os.Signal, 1)
+	signal.Notify(closed, syscall.SIGPIPE)
+	defer signal.Stop(closed)
+	out := lasting{a.out}
 	stop := make(chan struct{})
 	l.Stop = stop
 	now, cancel := context.WithCancel(ctx)
@@ -265,9 +322,9 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	over := make(chan struct{})
 	stopping := func() {}
 	if l.Daemon {
-		// Go ends with status 2 when it panics or systemd's watchdog aborts it, which
-		// would pass for a wrong configuration, and not be started anew. This has it die
-		// of the signal, after the same report.
+		// After a panic or an abort by systemd's watchdog, Go exits with status 2, which would pass
+		// for a wrong configuration and prevent a restart. With "crash" it dies of a signal, after
+		// the same report.
 		debug.SetTraceback("crash")
 		systemd, err := systemd.New(l.Log)
 		if err != nil {
@@ -287,7 +344,10 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 			select {
 			case <-over:
 				return
-			case <-interrupts:
+			case s := <-interrupts:
+				if n > 0 && s == syscall.SIGHUP {
+					continue // a closed terminal sends it twice, from the kernel and from the shell
+				}
 			}
 			if n == 0 {
 				close(stop)
@@ -295,7 +355,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 				if o.format == "text" {
 					over := ""
 					if show.Terminal(a.out) {
-						over = "\r\x1b[K" // a countdown may stand there
+						over = "\r\x1b[K" // a countdown may be shown there
 					}
 					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n",
 						over, l.Session.Grace)
@@ -305,62 +365,102 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 			}
 		}
 	}()
-	var from int64
-	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) { from, err = tx.LastEvent(); return err }); err != nil {
+	from, err := store.Read(ctx, l.Store, (*store.Tx).LastEvent)
+	if err != nil {
 		return 0, err
 	}
-	progress := &progress{
-		store: l.Store, out: a.out, json: o.format == "json" || a.json, after: from,
-		batches: !l.Schedule.IsZero(), journal: systemd.Journalled(a.out),
-		terminal: show.Terminal(a.out),
+	progress := &follow.Progress{
+		Store: l.Store, Out: out, JSON: o.format == "json" || a.json, After: from,
+		Batches: !l.Schedule.IsZero(), Journal: systemd.Journalled(a.out),
+		Terminal: show.Terminal(a.out),
 	}
-	if !progress.json {
-		if err := plan(ctx, a.out, l); err != nil {
+	if !progress.JSON {
+		if err := plan(ctx, out, l); err != nil {
 			return 0, err
 		}
 	}
 	leave := o.beside.Start(ctx, from, over)
 	shown := make(chan error)
-	go func() { shown <- progress.follow(over) }()
+	go func() { shown <- progress.Follow(over) }()
 	result, err := l.Serve(now)
 	close(over)
 	<-signals
 	err = errors.Join(err, <-shown)
 	leave()
-	if err != nil || progress.json {
+	if err != nil || progress.JSON {
 		return result.Status, err
 	}
-	return result.Status, summary(context.WithoutCancel(ctx), a.out, l.Store, result)
+	return result.Status, summary(context.WithoutCancel(ctx), out, l.Store, result)
+}
+
+// summary prints the result of a run.
+func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result) error {
+	r, err := store.Read(ctx, db, func(tx *store.Tx) (report.Report, error) { return report.OfRun(tx, result.RunID) })
+	if err == nil {
+		err = r.WriteEnd(w)
+	}
+	if err != nil || len(result.Reasons) < 2 {
+		return err
+	}
+	for _, why := range result.Reasons[1:] {
+		if _, err := fmt.Fprintf(w, "  also: %s\n", why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planned is what a run would do, as JSON.
+type planned struct {
+	Pending int          `json:"pending"` // tasks
+	Tasks   []ralph.Task `json:"tasks"`   // the first of them
+	Limits  ralph.Limits `json:"limits"`
+
+	unaccepted []int64 // tasks
+}
+
+func readPlan(ctx context.Context, l *loop.Loop) (v planned, err error) {
+	v.Limits = l.Limits
+	next := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: 5}
+	return v, l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if v.Pending, err = tx.CountTasks(next); err != nil {
+			return err
+		}
+		if v.Tasks, err = tx.Tasks(next); err != nil {
+			return err
+		}
+		if l.Task != 0 {
+			only, err := tx.Task(l.Task)
+			if err != nil {
+				return err
+			}
+			v.Tasks = slices.DeleteFunc([]ralph.Task{only}, func(t ralph.Task) bool { return t.Status != ralph.Pending })
+		}
+		v.unaccepted, err = tx.Unaccepted()
+		return err
+	})
 }
 
 // plan says what a run would do.
 func plan(ctx context.Context, out io.Writer, l *loop.Loop) error {
 	var w bytes.Buffer
-	var queue []ralph.Task
-	var unaccepted []int64
-	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if queue, err = tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}}); err != nil {
-			return err
-		}
-		unaccepted, err = tx.Unaccepted()
-		return err
-	}); err != nil {
+	v, err := readPlan(ctx, l)
+	if err != nil {
 		return err
 	}
-	if len(unaccepted) > 0 {
-		fmt.Fprintln(&w, "!", loop.Outside(unaccepted))
+	pending, queue := v.Pending, v.Tasks
+	if len(v.unaccepted) > 0 {
+		fmt.Fprintln(&w, "!", loop.Outside(v.unaccepted))
 	}
-	fmt.Fprintf(&w, "queue: %d pending", len(queue))
-	for i, t := range queue {
-		if l.Task == 0 && i < 5 || t.ID == l.Task {
-			fmt.Fprintf(&w, "\n  TASK-%d %s", t.ID, text.Line(t.Title, 100))
-		}
+	fmt.Fprintf(&w, "queue: %d pending", pending)
+	for _, t := range queue {
+		fmt.Fprintf(&w, "\n  TASK-%d %s", t.ID, text.Line(t.Title, 100))
 	}
-	if len(queue) == 0 {
-		fmt.Fprint(&w, " (`ralph task add TITLE --verify COMMAND` adds a task)")
+	if pending == 0 {
+		fmt.Fprint(&w, " (`ralph run \"TITLE\" --verify COMMAND` adds a task and works on it)")
 	}
-	if len(queue) > 5 && l.Task == 0 {
-		fmt.Fprintf(&w, "\n  and %d more", len(queue)-5)
+	if more := pending - len(queue); more > 0 && l.Task == 0 {
+		fmt.Fprintf(&w, "\n  and %d more", more)
 	}
 	lim := l.Limits
 	fmt.Fprintf(&w, "\nlimits: %d sessions, %d tasks, %s, $%.2f, $%.2f a day; a session: %s, idle %s, %d turns, $%.2f\n",
@@ -369,25 +469,34 @@ func plan(ctx context.Context, out io.Writer, l *loop.Loop) error {
 	sayPlace(ctx, &w, l)
 	verification := strings.Join(l.Check.Commands, "; ")
 	if verification == "" {
-		verification = "none for the project (set verify in ralph.yaml)"
+		verification = "nothing checks every task: `ralph init` finds your tests, or set verify in ralph.yaml"
 	}
-	fmt.Fprintf(&w, "agent: %s\nverification: %s\n", project.AgentCommand(l), verification)
-	_, err := out.Write(w.Bytes())
+	fmt.Fprintf(&w, "agent: %s\n", project.AgentCommand(l))
+	if said := l.Sandbox; said != "" {
+		fmt.Fprintf(&w, "sandbox: %s\n", said)
+	}
+	fmt.Fprintf(&w, "verification: %s\n", verification)
+	_, err = out.Write(w.Bytes())
 	return err
 }
 
 // looseNamed is how many uncommitted files a run names.
 const looseNamed = 5
 
-// sayPlace says where a run works, and which files there are nobody's to commit but
-// the person's.
+// sayPlace prints where a run works, and which uncommitted files there are not the agent's to
+// commit.
 func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
 	files, branch, err := l.Strangers(ctx, 0)
 	if err != nil {
-		fmt.Fprintf(w, "what is uncommitted cannot be seen: %s\n", text.Line(err.Error(), 300))
+		fmt.Fprintf(w, "uncommitted files cannot be listed: %s\n", text.Line(err.Error(), 300))
 		return
 	}
-	if branch != "" {
+	whose := "not the agent's to commit"
+	if l.Apart {
+		fmt.Fprintf(w, "agents work in clones of what is committed; what passes is merged into %s\n",
+			text.Line(l.Lander.Into, 200))
+		whose = "not in the clones"
+	} else if branch != "" {
 		fmt.Fprintf(w, "on %s\n", text.Line(branch, 200))
 	}
 	if len(files) == 0 {
@@ -405,10 +514,10 @@ func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
 	if n := len(files) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	fmt.Fprintf(w, "uncommitted, and not the agent's to commit: %s%s\n", strings.Join(names, ", "), more)
+	fmt.Fprintf(w, "uncommitted, and %s: %s%s\n", whose, strings.Join(names, ", "), more)
 }
 
-// span is a duration in seconds for people.
+// span formats a duration in seconds for people.
 func span(seconds float64) string {
 	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
 }

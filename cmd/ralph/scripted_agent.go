@@ -10,8 +10,7 @@ import (
 	"ralph/loop/agent/scripted"
 )
 
-// newScriptedAgent is the stand-in for claude with which `ralph demo` and the
-// tests run.
+// newScriptedAgent makes the stand-in for claude that `ralph demo` and the tests use.
 func newScriptedAgent(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "scripted-agent [CLAUDE'S ARGUMENTS]", Hidden: true, DisableFlagParsing: true,

@@ -5,17 +5,19 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"ralph/internal/beside"
+	"ralph/internal/proc"
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/store"
 )
 
-// serveFlags override a key of the configuration, as those of `ralph run` do.
+// serveFlags override keys of the configuration.
 var serveFlags = []keyFlag{
 	{"addr", "dashboard.addr", "serve on `ADDRESS`"},
 	{"sign-in", "dashboard.sign_in", "for `WHAT` a browser on this machine has to sign in: changes or always"},
@@ -39,6 +41,9 @@ func newServe(a *app) *cobra.Command {
 				_, err = fmt.Fprintln(a.out, link)
 				return err
 			}
+			if err := proc.Close(); err != nil {
+				return err
+			}
 			d, err := a.openDashboard(cmd.Context(), p, db)
 			if err != nil {
 				return err
@@ -54,8 +59,8 @@ func newServe(a *app) *cobra.Command {
 	return cmd
 }
 
-// openDashboard takes the dashboard's address, and says where it is and how to sign in.
-// The token goes to a terminal alone: whatever else reads the output may be a log.
+// openDashboard listens on the dashboard's address, and prints the URL and how to sign in. The
+// token is printed only to a terminal: other output may be logged.
 func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.DB) (*beside.Dashboard, error) {
 	d, err := beside.Open(ctx, p, db, beside.Options{
 		Person: a.person(), Version: version(),
@@ -65,6 +70,9 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 		return nil, err
 	}
 	fmt.Fprintf(a.err, "dashboard on %s\n", d.URL)
+	if p.Config.Dashboard.Insecure && strings.HasPrefix(d.URL, "http:") {
+		fmt.Fprintln(a.err, "warning: without TLS whoever can listen on the way reads what is shown, and the token")
+	}
 	if show.Terminal(a.err) {
 		fmt.Fprintf(a.err, "sign in: %s\n", d.Link)
 	} else {

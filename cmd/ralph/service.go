@@ -12,13 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph/internal/project"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
+	"ralph/internal/text"
 )
 
 // serviceOptions are the flags of `ralph service`.
@@ -30,7 +29,7 @@ type serviceOptions struct {
 
 func newService(a *app) *cobra.Command {
 	var o serviceOptions
-	// sub is a subcommand that may have flags of `ralph run` behind it, if its usage says so.
+	// sub makes a subcommand. If its usage says so, flags of `ralph run` may follow it.
 	sub := func(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
 		cmd := newCommand(use, func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) })
 		if strings.Contains(use, "--") {
@@ -63,8 +62,8 @@ func newService(a *app) *cobra.Command {
 	return cmd
 }
 
-// newUnit is the project's unit as the flags say, and the systemd that it is for.
-// args are further flags of `ralph run`.
+// newUnit returns the project's unit and the systemd instance for it. args are flags for `ralph
+// run`.
 func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 	p *project.Project, u systemd.Unit, m systemd.Manager, err error,
 ) {
@@ -84,7 +83,7 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 	c := p.Config.Config
 	u = systemd.Unit{
 		Name: o.name, Dir: p.Root, RunArgs: args, Path: os.Getenv("PATH"), System: o.system,
-		StopTimeout: c.ShutdownGrace + c.Agent.ExitGrace + c.Agent.KillGrace + settleTime,
+		State: p.Begun(), StopTimeout: c.ShutdownGrace + c.Agent.ExitGrace + c.Agent.KillGrace + settleTime,
 	}
 	if u.Name == "" {
 		u.Name = filepath.Base(p.Root)
@@ -104,12 +103,12 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 	return p, u, systemd.NewManager(o.system, config, a.environ), nil
 }
 
-// settleTime is what a stopped session takes to be settled. A verification that
-// takes longer is cut off, and made up for at the next start.
+// settleTime is the time for settling a stopped session. A verification that takes longer is cut
+// off and repeated at the next start.
 const settleTime = 30 * time.Second
 
-// serviceUser is who runs a service of the system: who was named, or who called
-// sudo, or who calls.
+// serviceUser returns the user that a system service runs as: the named one, or who called sudo, or
+// the current one.
 func serviceUser(name string) (string, error) {
 	if name == "" {
 		name = os.Getenv("SUDO_USER")
@@ -155,11 +154,11 @@ func installService(ctx context.Context, a *app, o serviceOptions, args []string
 	})
 }
 
-// warnService tells what will keep an installed service from working.
+// warnService warns of what will keep an installed service from working.
 func warnService(w io.Writer, agent string, u systemd.Unit) {
 	if _, err := exec.LookPath(agent); err != nil {
 		fmt.Fprintf(w, "warning: %s is not in the PATH that the service has; "+
-			"with sudo, say sudo env PATH=\"$PATH\" ralph service …\n", agent)
+			"with sudo, say sudo env PATH=\"$PATH\" HOME=\"$HOME\" ralph service …\n", agent)
 	}
 	who, err := user.Current()
 	if err == nil && !u.System && !state.Exists(filepath.Join("/var/lib/systemd/linger", who.Username)) {

@@ -8,22 +8,20 @@ import (
 	"path/filepath"
 	"time"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
 func newSession(a *app) *cobra.Command {
-	return noun("session", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a),
-		newSessionInfo(a), newSessionWatch(a), newSessionStart(a), newSessionStop(a), newSessionClear(a))
+	return noun("session", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a))
 }
 
-// sessions reads those that the flags --task and --limit ask for.
+// sessions reads the sessions that the flags --task and --limit select.
 func (a *app) sessions(cmd *cobra.Command, f store.SessionFilter, task string) (list []ralph.Session, err error) {
 	if f.Task, err = optionalTask(task); err != nil {
 		return nil, err
@@ -58,9 +56,9 @@ func newSessionList(a *app) *cobra.Command {
 		}
 		return a.print(views, func(w io.Writer) { each(w, views, listSession) })
 	})
-	cmd.Flags().StringVar(&task, "task", "", "only this task's")
-	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "only success, failure or timeout")
-	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most so many")
+	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
+	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "only with `OUTCOME`: success, failure or timeout")
+	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most `N`")
 	return cmd
 }
 
@@ -74,8 +72,7 @@ func listSession(w io.Writer, s show.SessionView) {
 		show.Seconds(show.Total(s.Stays)), text.Money(s.CostUSD), show.Thousands(s.Tokens.Sum()), text.Line(s.Reason, 120))
 }
 
-// sessionOf finds the session that is named, or else the newest, and where its
-// files are.
+// sessionOf finds the named session, or else the newest, and the folder of its files.
 func (a *app) sessionOf(cmd *cobra.Command, args []string) (s ralph.Session, dir string, err error) {
 	err = a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
 		return db.View(cmd.Context(), func(tx *store.Tx) error {
@@ -87,7 +84,7 @@ func (a *app) sessionOf(cmd *cobra.Command, args []string) (s ralph.Session, dir
 	return s, dir, err
 }
 
-// sessionNamed is the session of the first argument, or else the newest.
+// sessionNamed returns the session named by the first argument, or else the newest.
 func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 	if len(args) > 0 {
 		return tx.Session(args[0])
@@ -143,7 +140,7 @@ func newSessionStates(a *app) *cobra.Command {
 			}
 		})
 	})
-	cmd.Flags().StringVar(&task, "task", "", "only this task's sessions")
-	cmd.Flags().IntVar(&f.Limit, "limit", 1000, "the latest so many sessions")
+	cmd.Flags().StringVar(&task, "task", "", "only sessions of `TASK`")
+	cmd.Flags().IntVar(&f.Limit, "limit", 1000, "the latest `N` sessions")
 	return cmd
 }

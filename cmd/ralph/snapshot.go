@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph/internal/project"
-	"ralph/internal/state"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
 )
@@ -17,16 +16,16 @@ func newSnapshot(a *app) *cobra.Command {
 	return noun("snapshot", newSnapshotList(a), newSnapshotRestore(a))
 }
 
-// tree is the project's work tree.
+// tree opens the project's work tree.
 func (a *app) tree(ctx context.Context) (*project.Project, *worktree.Tree, error) {
 	p, err := a.project(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !p.Git {
-		return nil, nil, usage(fmt.Errorf("%s is in no git repository, so nothing was saved", p.Root))
+		return nil, nil, usage(fmt.Errorf("%s is not in a git repository, so nothing was saved", p.Root))
 	}
-	tree, err := worktree.Open(ctx, p.Root, state.PlainName)
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
 	return p, tree, err
 }
 

@@ -9,14 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/exchange"
 	"ralph/internal/proc"
 	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -64,8 +63,7 @@ func newSuggestionSplit(a *app) *cobra.Command {
 	return cmd
 }
 
-// toSplit finds what is meant: a suggestion by its comment, which is 0 if nobody
-// suggested it, or a task.
+// toSplit resolves the argument: a suggestion by its comment, or a task, for which comment is 0.
 func (a *app) toSplit(cmd *cobra.Command, arg string) (s exchange.Splitting, comment int64, err error) {
 	byTask := len(arg) > 5 && strings.EqualFold(arg[:5], "task-")
 	var id int64
@@ -92,8 +90,8 @@ func (a *app) toSplit(cmd *cobra.Command, arg string) (s exchange.Splitting, com
 	return s, comment, err
 }
 
-// editParts has a person write the parts. What cannot be read is kept in a file,
-// whose name the error says.
+// editParts lets a person write the parts in an editor. Text that cannot be parsed is kept in a
+// file that the error names.
 func (a *app) editParts(cmd *cobra.Command, s exchange.Splitting) (parts []ralph.Part, err error) {
 	if !show.Terminal(a.out) {
 		return nil, usage(errors.New("there is no terminal for an editor; give the parts with --parts FILE"))
@@ -118,7 +116,7 @@ func (a *app) editParts(cmd *cobra.Command, s exchange.Splitting) (parts []ralph
 		err = errors.New("parts must be two or more")
 	}
 	if err != nil {
-		return nil, usage(fmt.Errorf("%w; the text is in %s: mend it and give it with --parts", err, path))
+		return nil, usage(fmt.Errorf("%w; the text is in %s: correct it and give it with --parts", err, path))
 	}
 	return parts, os.RemoveAll(dir)
 }

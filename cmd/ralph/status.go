@@ -12,11 +12,12 @@ import (
 )
 
 func newStatus(a *app) *cobra.Command {
-	return newCommand("status", func(cmd *cobra.Command, _ []string) error {
+	var all bool
+	cmd := newCommand("status", func(cmd *cobra.Command, _ []string) error {
 		var v show.StatusView
 		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
-				v, err = show.ReadStatus(tx, loop.Midnight)
+				v, err = show.ReadStatus(tx, loop.Midnight, a.json)
 				return err
 			})
 			if err != nil {
@@ -24,6 +25,7 @@ func newStatus(a *app) *cobra.Command {
 			}
 			active, err := p.Active()
 			v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
+			v.Ports = [2]int{p.Config.Place.Ports.From, p.Config.Place.Ports.Each}
 			v.Between, v.Strange = p.Config.Between, loop.Outside(v.Outside)
 			if v.Limits = p.Limits(); v.Running {
 				v.Limits = v.Run.Limits
@@ -33,6 +35,8 @@ func newStatus(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(v, func(w io.Writer) { show.Status(w, v) })
+		return a.print(v, func(w io.Writer) { show.Status(w, v, all) })
 	})
+	cmd.Flags().BoolVar(&all, "limits", false, "show every limit, and how far it is used")
+	return cmd
 }

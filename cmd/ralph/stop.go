@@ -32,10 +32,13 @@ func newStop(a *app) *cobra.Command {
 }
 
 func newSkip(a *app) *cobra.Command {
-	return newCommand("skip", func(cmd *cobra.Command, _ []string) error { return a.halt(cmd.Context(), "", true) })
+	var session string
+	cmd := newCommand("skip", func(cmd *cobra.Command, _ []string) error { return a.halt(cmd.Context(), session, true) })
+	cmd.Flags().StringVar(&session, "session", "", "the `SESSION`, where several are running")
+	return cmd
 }
 
-// halt stops one session: the one that is named, or the current one.
+// halt stops one session: the named or the current one.
 func (a *app) halt(ctx context.Context, id string, behind bool) error {
 	s, err := alter(ctx, a, func(tx *store.Tx) (ralph.Session, error) { return tx.HaltSession(id, behind, a.person()) })
 	if err != nil {
@@ -57,7 +60,7 @@ func newResume(a *app) *cobra.Command {
 	})
 }
 
-// control asks something of the run that is active.
+// control sends a request to the active run.
 func (a *app) control(ctx context.Context, name, what string) error {
 	err := a.with(ctx, func(p *project.Project, db *store.DB) error { return p.Control(ctx, db, what) })
 	if err != nil {

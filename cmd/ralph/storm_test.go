@@ -35,7 +35,7 @@ func TestWorkersBesideADaemon(t *testing.T) {
 		trees = append(trees, filepath.Join(t.TempDir(), fmt.Sprint(i)))
 		st.git("worktree", "add", "-q", "--detach", trees[i+1])
 	}
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.dir, ".git", "ralph", "ralph.db")+"?_busy_timeout=30000")
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.state(), "ralph.db")+"?_busy_timeout=30000")
 	if err != nil {
 		t.Fatal(err)
 	}

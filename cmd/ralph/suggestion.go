@@ -6,13 +6,12 @@ import (
 	"io"
 	"strings"
 
-	"ralph/internal/text"
-
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/inbox"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -27,7 +26,7 @@ func newSuggestion(a *app) *cobra.Command {
 		}
 		return "is rejected", tx.RejectProposal(t.ID, reason, a.person())
 	})
-	reject.Flags().StringVar(&reason, "reason", "", "why")
+	reject.Flags().StringVar(&reason, "reason", "", "why, a `TEXT`")
 	edit := newTaskEdit(a)
 	change := edit.RunE
 	edit.RunE = func(cmd *cobra.Command, args []string) error {
@@ -40,11 +39,12 @@ func newSuggestion(a *app) *cobra.Command {
 		}
 		return change(cmd, args)
 	}
+	approve.Hidden, reject.Hidden = true, true // replaced by `ralph approve`, `ralph reject`; removed in the next release
 	return noun("suggestion", newSuggestionList(a), approve, edit, reject,
 		newSuggestionTask(a), newSuggestionAdopt(a), newSuggestionSplit(a))
 }
 
-// A suggestion is what `ralph suggestion list` prints of one.
+// A suggestion is what `ralph suggestion list` prints for each.
 type suggestion struct {
 	Kind    string `json:"kind"` // new_task, split, refactor, alternative or deprecate
 	TaskID  int64  `json:"task_id"`
@@ -82,12 +82,12 @@ func newSuggestionTask(a *app) *cobra.Command {
 		make := func(tx *store.Tx) (int64, error) { return tx.TaskOf(id, title, a.person()) }
 		return showOf(ctx, a, alter, after(make, (*store.Tx).Task), sayAdded)
 	}))
-	cmd.Flags().StringVar(&title, "title", "", "another title than the suggestion's first line")
+	cmd.Flags().StringVar(&title, "title", "", "`TITLE`, another one than the suggestion's first line")
 	return cmd
 }
 
 func newSuggestionAdopt(a *app) *cobra.Command {
 	return newCommand("adopt COMMENT", onNumber("comment", func(ctx context.Context, id int64) error {
-		return a.settle(ctx, id, func(tx *store.Tx) error { _, err := tx.Adopt(id, a.person()); return err })
+		return a.settle(ctx, &id, func(tx *store.Tx) error { _, err := tx.Adopt(id, a.person()); return err })
 	}))
 }

@@ -20,31 +20,46 @@ import (
 
 func newTask(a *app) *cobra.Command {
 	return noun("task", newTaskAdd(a), newTaskList(a), newTaskShow(a), newTaskEdit(a), newTaskMove(a),
-		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskGraph(a),
-		newTaskClaim(a), newTaskComplete(a), newTaskRelease(a))
+		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskGraph(a))
 }
 
-// taskFlags are what `task add` and `task edit` share.
+// taskFlags adds the flags shared by `task add` and `task edit`.
 func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 	f := cmd.Flags()
 	f.StringVarP(&t.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
-	f.StringVar(&t.Feature, "feature", "", "the feature it belongs to")
-	f.StringVar(&t.Discipline, "discipline", "", "how it is to be worked on")
-	f.IntVar(&t.Priority, "priority", ralph.DefaultPriority, "0 (highest) to 4 (lowest)")
-	f.StringArrayVar(&t.Acceptance, "accept", nil, "an acceptance criterion (repeatable)")
-	f.StringArrayVar(&t.Verify, "verify", nil, "a shell command that must pass (repeatable)")
-	f.StringVar(&t.Model, "model", "", "the model to use")
+	f.StringVar(&t.Feature, "feature", "", "the feature it belongs to, by its `NAME`")
+	f.StringVar(&t.Discipline, "discipline", "", "how it is to be worked on: `NAME` of a discipline")
+	f.IntVar(&t.Priority, "priority", ralph.DefaultPriority, "`N` from 0 (highest) to 4 (lowest)")
+	f.StringArrayVar(&t.Acceptance, "accept", nil, "an acceptance `CRITERION` (repeatable)")
+	f.StringArrayVar(&t.Verify, "verify", nil, "a shell `COMMAND` that must pass (repeatable)")
+	f.StringArrayVar(&t.Files, "files", nil,
+		"a `GLOB` of files that it may touch (repeatable): of several at once those are picked that do not meet")
+	f.StringVar(&t.Model, "model", "", "the `MODEL` to use")
+	f.StringVar(&t.Agent, "agent", "", "the agent to use, by its `NAME` in ralph.yaml")
 }
 
 func newTaskAdd(a *app) *cobra.Command {
 	var t ralph.Task
 	var depends []string
 	cmd := newCommand("add TITLE", func(cmd *cobra.Command, args []string) (err error) {
-		t.Title = args[0]
-		if err := ralph.CheckTitle("title", t.Title); err != nil {
-			return err
+		titles := args
+		if args[0] == "-" {
+			if t.Description == "-" {
+				return usage(errors.New("standard input is for titles or for the description: give one of them otherwise"))
+			}
+			if titles, err = a.lines("titles"); err != nil {
+				return err
+			}
+		}
+		for _, title := range titles {
+			if err := ralph.CheckTitle("title", title); err != nil {
+				return err
+			}
 		}
 		if t.Description, err = a.text("description", t.Description); err != nil {
+			return err
+		}
+		if err := a.checkAgent(cmd.Context(), t.Agent); err != nil {
 			return err
 		}
 		for _, d := range depends {
@@ -54,8 +69,28 @@ func newTaskAdd(a *app) *cobra.Command {
 			}
 			t.DependsOn = append(t.DependsOn, id)
 		}
-		begin := func(tx *store.Tx) (int64, error) { return tx.AddTask(t, "human") }
-		return showOf(cmd.Context(), a, add, after(begin, (*store.Tx).Task), sayAdded)
+		added, err := add(cmd.Context(), a, func(tx *store.Tx) (list []ralph.Task, err error) {
+			for _, t.Title = range titles {
+				id, err := tx.AddTask(t, "human")
+				if err != nil {
+					return nil, err
+				}
+				task, err := tx.Task(id)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, task)
+			}
+			return list, nil
+		})
+		if err != nil {
+			return err
+		}
+		var shown any = added
+		if args[0] != "-" {
+			shown = added[0]
+		}
+		return a.print(shown, func(w io.Writer) { each(w, added, sayAdded) })
 	})
 	taskFlags(cmd, &t)
 	cmd.Flags().StringArrayVar(&depends, "depends-on", nil, "a task `ID` that must be completed first (repeatable)")
@@ -69,6 +104,7 @@ func sayAdded(w io.Writer, t ralph.Task) {
 func newTaskList(a *app) *cobra.Command {
 	var statuses []string
 	var f store.TaskFilter
+	var every bool
 	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
 		for _, s := range statuses {
 			if err := oneOf("--status", ralph.Status(s), ralph.Statuses...); err != nil {
@@ -76,21 +112,44 @@ func newTaskList(a *app) *cobra.Command {
 			}
 			f.Statuses = append(f.Statuses, ralph.Status(s))
 		}
-		return showList(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Task, error) {
+		if f.Limit < 0 {
+			return usage(&ralph.FieldError{Field: "--limit", Problem: "must be 0, for all, or more"})
+		}
+		if a.json && !cmd.Flags().Changed("limit") {
+			f.Limit = 0 // programs get the whole list
+		}
+		open := !every && !a.json && len(f.Statuses) == 0
+		if open {
+			f.Statuses = slices.DeleteFunc(slices.Clone(ralph.Statuses), closed)
+		}
+		l := show.TaskList{Screen: a.screen()}
+		return showOf(cmd.Context(), a, read, func(tx *store.Tx) ([]ralph.Task, error) {
 			if f.Feature != "" {
 				if _, err := tx.Feature(f.Feature); err != nil {
 					return nil, err
 				}
 			}
-			return tx.Tasks(f)
-		}, func(w io.Writer, t ralph.Task) {
-			fmt.Fprintf(w, "TASK-%-5d %-11s P%d  %s\n", t.ID, t.Status, t.Priority, text.Line(t.Title, 100))
-		})
+			tasks, err := tx.Tasks(f)
+			if err == nil && f.Limit > 0 && len(tasks) == f.Limit {
+				l.More, err = tx.CountTasks(f)
+				l.More -= len(tasks)
+			}
+			if err == nil && open {
+				f.Statuses = slices.DeleteFunc(slices.Clone(ralph.Statuses), func(s ralph.Status) bool { return !closed(s) })
+				l.Closed, err = tx.CountTasks(f)
+			}
+			return tasks, err
+		}, func(w io.Writer, tasks []ralph.Task) { l.Write(w, tasks) })
 	})
-	cmd.Flags().StringArrayVar(&statuses, "status", nil, "only tasks of this status (repeatable)")
-	cmd.Flags().StringVar(&f.Feature, "feature", "", "only tasks of this feature")
+	cmd.Flags().BoolVar(&every, "all", false, "those too that are completed, rejected or cancelled, as with --json")
+	cmd.Flags().IntVar(&f.Limit, "limit", 100, "show `N` tasks at most; 0 for all, as with --json")
+	cmd.Flags().StringArrayVar(&statuses, "status", nil, "only tasks of this `STATUS` (repeatable)")
+	cmd.Flags().StringVar(&f.Feature, "feature", "", "only tasks of this `FEATURE`")
 	return cmd
 }
+
+// closed reports whether nobody has to look at a task any more; a failed task needs a person.
+func closed(s ralph.Status) bool { return s.Ended() && s != ralph.Failed }
 
 func newTaskShow(a *app) *cobra.Command {
 	return newCommand("show ID", onTask(func(ctx context.Context, id int64) error {
@@ -113,6 +172,9 @@ func newTaskEdit(a *app) *cobra.Command {
 		if n.Description, err = a.text("description", n.Description); err != nil {
 			return err
 		}
+		if err := a.checkAgent(cmd.Context(), n.Agent); err != nil {
+			return err
+		}
 		return showOf(cmd.Context(), a, alter, func(tx *store.Tx) (e editedTask, err error) {
 			before, err := tx.Task(id)
 			if err != nil {
@@ -129,6 +191,8 @@ func newTaskEdit(a *app) *cobra.Command {
 				{"discipline", func() { t.Discipline = n.Discipline }},
 				{"priority", func() { t.Priority = n.Priority }},
 				{"model", func() { t.Model = n.Model }},
+				{"agent", func() { t.Agent = n.Agent }},
+				{"files", func() { t.Files = n.Files }},
 				{"clear-accept", func() { t.Acceptance = nil }},
 				{"clear-verify", func() { t.Verify = nil }},
 				{"accept", func() { t.Acceptance = added(t.Acceptance, n.Acceptance) }},
@@ -150,7 +214,7 @@ func newTaskEdit(a *app) *cobra.Command {
 		}, sayEdited)
 	})
 	taskFlags(cmd, &n)
-	cmd.Flags().StringVar(&title, "title", "", "the title")
+	cmd.Flags().StringVar(&title, "title", "", "the `TITLE`")
 	cmd.Flags().BoolVar(&clearAccept, "clear-accept", false,
 		"drop the acceptance criteria that it has; --accept then begins a new list")
 	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false,
@@ -158,7 +222,7 @@ func newTaskEdit(a *app) *cobra.Command {
 	return cmd
 }
 
-// added is a list with what it does not have yet of more, in a memory of its own.
+// added returns a copy of list with the missing elements of more.
 func added(list, more []string) []string {
 	list = slices.Clone(list)
 	for _, s := range more {
@@ -172,10 +236,10 @@ func added(list, more []string) []string {
 // editedTask is what `task edit --json` prints.
 type editedTask struct {
 	ralph.Task
-	Changes map[string]ralph.Change `json:"changes"`
+	Changes map[string]ralph.Edit `json:"changes"`
 }
 
-// sayEdited prints what an edit changed, a line each.
+// sayEdited prints what an edit changed, one line each.
 func sayEdited(w io.Writer, e editedTask) {
 	if len(e.Changes) == 0 {
 		fmt.Fprintf(w, "TASK-%d is as it was: it has all of that already\n", e.ID)
@@ -208,7 +272,7 @@ func sayEdited(w io.Writer, e editedTask) {
 	}
 }
 
-// shown is a value as a list of what to show: nothing for an empty text.
+// shown returns a value as a list to print: nothing for an empty text.
 func shown(value any) []string {
 	if s := fmt.Sprint(value); s != "" {
 		return []string{s}
@@ -216,7 +280,7 @@ func shown(value any) []string {
 	return nil
 }
 
-// change is a command that changes one task and says so.
+// change makes a command that changes one task and prints the result.
 func (a *app) change(use string, change func(tx *store.Tx, t ralph.Task) (string, error)) *cobra.Command {
 	return newCommand(use, onTask(func(ctx context.Context, id int64) error {
 		var said string
@@ -248,9 +312,20 @@ func newTaskMove(a *app) *cobra.Command {
 }
 
 func newTaskRetry(a *app) *cobra.Command {
-	return a.change("retry ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+	var fresh bool
+	cmd := a.change("retry ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		if fresh {
+			if err := tx.ForgetChange(t.ID, "begun anew by "+a.person()); err != nil {
+				return "", err
+			}
+			if t.Status == ralph.Pending {
+				return "begins without what earlier sessions left", nil
+			}
+		}
 		return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
 	})
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "begin without what earlier sessions left in their slots")
+	return cmd
 }
 
 func newTaskCancel(a *app) *cobra.Command {
@@ -265,7 +340,7 @@ func newTaskCancel(a *app) *cobra.Command {
 	return cmd
 }
 
-// endClaims is settleClaims after the command that has just run.
+// endClaims is settleClaims for use after a command.
 func (a *app) endClaims(cmd *cobra.Command, _ []string) error {
 	return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
 		return a.settleClaims(cmd.Context(), p, db)
@@ -288,9 +363,9 @@ func newTaskBlock(a *app) *cobra.Command {
 		id, err := tx.AddComment(ralph.Comment{
 			TaskID: t.ID, Author: a.person(), AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: reason, Rationale: reason,
 		})
-		return fmt.Sprintf("is blocked; resolve it with `ralph resolve %d DECISION`", id), err
+		return fmt.Sprintf("is blocked; resolve it with `ralph resolve C%d DECISION`", id), err
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why it must wait")
+	cmd.Flags().StringVar(&reason, "reason", "", "why it must wait, a `TEXT`")
 	cmd.Flags().StringVar(&on, "on", "", "the task `ID` that it waits for")
 	return cmd
 }

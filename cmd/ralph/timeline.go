@@ -47,8 +47,8 @@ func newTimeline(a *app) *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&f.NoComments, "signals", false, "only agents' signals")
 	cmd.Flags().BoolVar(&f.NoSignals, "no-signals", false, "only comments")
-	cmd.Flags().StringArrayVar(&verbs, "verb", nil, "only signals of this verb (repeatable)")
-	cmd.Flags().StringVar(&f.Session, "session", "", "only this session's")
+	cmd.Flags().StringArrayVar(&verbs, "verb", nil, "only signals of this `VERB` (repeatable)")
+	cmd.Flags().StringVar(&f.Session, "session", "", "only those of `SESSION`")
 	cmd.Flags().BoolVar(&f.Open, "open", false,
 		"only what waits for a person: open questions, blockers, flags, suggestions, proposals to cancel")
 	return cmd

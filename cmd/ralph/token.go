@@ -13,13 +13,9 @@ import (
 	"ralph/store"
 )
 
-func newToken(a *app) *cobra.Command {
-	return noun("token", newTokenStatus(a), newTokenCheckpoint(a))
-}
-
-func newTokenStatus(a *app) *cobra.Command {
+func newChatTokens(a *app) *cobra.Command {
 	var format string
-	cmd := newCommand("status", func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("tokens", func(cmd *cobra.Command, _ []string) error {
 		if err := oneOf("--format", format, "text", "json"); err != nil {
 			return err
 		}
@@ -54,11 +50,11 @@ func newTokenStatus(a *app) *cobra.Command {
 			}
 		})
 	})
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cmd.Flags().StringVar(&format, "format", "text", "`FORMAT`: text or json")
 	return cmd
 }
 
-func newTokenCheckpoint(a *app) *cobra.Command {
+func newChatCheckpoint(a *app) *cobra.Command {
 	k := ralph.Checkpoint{Source: ralph.CheckpointReported}
 	cmd := newCommand("checkpoint ID", onTask(func(ctx context.Context, id int64) error {
 		if k.Iteration < 0 {
@@ -91,8 +87,8 @@ func newTokenCheckpoint(a *app) *cobra.Command {
 		}
 		return a.say(made, "checkpoint %d of %s: %s", made.Checkpoint, made.Task, made.Resume)
 	}))
-	cmd.Flags().IntVar(&k.Iteration, "iteration", 0, "which iteration of the work it is")
-	cmd.Flags().StringArrayVar(&k.Completed, "completed", nil, "what is done (repeatable)")
-	cmd.Flags().StringArrayVar(&k.Remaining, "remaining", nil, "what is left to do (repeatable)")
+	cmd.Flags().IntVar(&k.Iteration, "iteration", 0, "iteration `N` of the work")
+	cmd.Flags().StringArrayVar(&k.Completed, "completed", nil, "what is done, a `TEXT` (repeatable)")
+	cmd.Flags().StringArrayVar(&k.Remaining, "remaining", nil, "what is left to do, a `TEXT` (repeatable)")
 	return cmd
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -16,12 +15,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/internal/permission"
+	"ralph/mcpserver"
 )
 
 // aboutProfiles says what each profile of `ralph mcp` is for.
 var aboutProfiles = map[string]string{
-	"loop":   "What `ralph run` starts for each session of the agent. The tool `ralph.permission` is for the agent's program, not for the model.",
-	"human":  "For people who work on tasks themselves, with an agent of their own beside them.",
+	"loop":   "What `ralph run` serves to each session of the agent. The tool `ralph.permission` is for the agent's program, not for the model.",
+	"chat":   "For people who work on tasks themselves, with an agent of their own beside them.",
 	"worker": "For agents that pull work by themselves ([workers.md](workers.md)). `--scopes tasks:read` leaves out what changes something; `--tool-names` chooses the form of the signals' names.",
 }
 
@@ -126,17 +127,29 @@ func profileClient(t *testing.T, profile string) *mcp.ClientSession {
 	wantStatus(t, command("task", "add", "A task"), 0)
 	server := command("mcp", "--profile", profile)
 	if profile == "loop" {
-		// It serves a session that is in progress; a claim makes one.
-		worker := newClient(t, command("mcp", "--profile", "worker"))
-		worker.want("claim_task", "{}", "A task", false)
-		var sessions []struct{ ID string }
-		if err := json.Unmarshal([]byte(wantStatus(t, command("session", "list", "--json"), 0)), &sessions); err != nil || len(sessions) != 1 {
-			t.Fatal("no session was made: ", err)
-		}
-		server.Env = append(os.Environ(), "RALPH_TASK_ID=1", "RALPH_SESSION_ID="+sessions[0].ID,
-			"RALPH_DB_PATH="+filepath.Join(dir, ".ralph", "ralph.db"), "RALPH_PERMISSIONS"+"={}")
+		server = command("mcp")
+		server.Env = append(os.Environ(), "RALPH_CHANNEL="+channelOf(t, mcpserver.Session{Rules: &permission.Rules{}}))
 	}
 	return newClient(t, server).session
+}
+
+// channelOf is the socket of a session that this process serves.
+func channelOf(t *testing.T, s mcpserver.Session) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "channel-*") // short
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := mcpserver.OpenChannel(s, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(c.Close(), os.RemoveAll(folder)); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.Socket()
 }
 
 // fields describes the input of a tool.

@@ -14,6 +14,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 
+	"ralph/internal/follow"
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/watch"
@@ -40,24 +41,25 @@ func newWatch(a *app) *cobra.Command {
 	})
 }
 
-// watchLines prints a line for each event, beginning with those of the last run.
+// watchLines prints a line for each event, starting with those of the last run.
 func (a *app) watchLines(cmd *cobra.Command, db *store.DB) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r := eventReader{db: db, out: a.out, json: a.json}
-	if err := db.View(ctx, func(tx *store.Tx) (err error) { r.after, err = tx.BeforeLastRun(); return err }); err != nil {
+	from, err := store.Read(ctx, db, (*store.Tx).BeforeLastRun)
+	if err != nil {
 		return err
 	}
-	return r.follow(ctx)
+	r := follow.Events{Store: db, Out: a.out, JSON: a.json, After: from}
+	return r.Follow(ctx)
 }
 
-// act carries out the command that would be typed for what a person does on the screen.
+// act runs the command that corresponds to a person's action on the screen.
 func (a *app) act(ctx context.Context, what watch.Action) (string, error) {
 	id := strconv.FormatInt(what.ID, 10)
 	args := map[string][]string{
 		"comment": {"comment", id, "--", what.Text}, "answer": {"answer", id, "--", what.Text},
-		"allow": {"permission", "allow", id}, "deny": {"permission", "deny", id},
-		"pause": {"pause"}, "resume": {"resume"}, "skip": {"skip"}, "stop": {"stop"},
+		"allow": {"approve", "P" + id}, "deny": {"reject", "P" + id},
+		"pause": {"pause"}, "resume": {"resume"}, "skip": {"skip", "--session", what.Text}, "stop": {"stop"},
 	}[what.Do]
 	if args == nil {
 		return "", fmt.Errorf("%q is nothing that can be done", what.Do)

@@ -192,6 +192,18 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c = newClient(t, s.command("mcp", "--profile", "worker", "--scopes", "tasks:read"))
 	c.want("get_next_actionable", `{}`, "TASK-", false)
 	c.want("claim_task", `{}`, "claim_task needs the scope tasks:write", true)
+	list, err := c.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		if !tool.Annotations.ReadOnlyHint {
+			t.Errorf("who may only read is offered %s", tool.Name)
+		}
+	}
+	if len(list.Tools) != 3 {
+		t.Errorf("%d tools", len(list.Tools))
+	}
 	if err := c.session.Close(); err != nil {
 		t.Error(err)
 	}

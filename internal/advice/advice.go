@@ -1,4 +1,5 @@
-// Package advice knows which command settles what waits for a person, for all that show it.
+// Package advice gives inbox items their names and the commands that settle them, wherever they are
+// shown.
 package advice
 
 import (
@@ -8,35 +9,53 @@ import (
 	"ralph/store"
 )
 
-// settledBy are the commands that settle what waits for a person, by its kind.
-var settledBy = map[string]string{
-	"permission":    "ralph permission allow {id}, or ralph permission deny {id}",
-	"question":      "ralph answer {id} TEXT",
-	"blocker":       "ralph resolve {id} DECISION",
-	"review":        "ralph resolve {id} --approve or --refuse",
-	"configuration": "ralph approve config",
-	"dependency":    "ralph task retry {id}, or ralph task unblock {task} --on {id}",
-	"amendment":     "ralph amendment approve {id}, show or reject",
-	"failed":        "ralph task retry {task}, or ralph task cancel {task}",
-	"claim":         "ralph task complete {task}, or ralph task release {task}",
-	"flag":          "ralph resolve {id} DECISION",
-	"proposal":      "ralph suggestion approve {task}, edit or reject",
-	"suggestion":    "ralph suggestion {action} {id}, or ralph resolve {id} DECISION",
-	"conflict":      "ralph learning forget {id}, or ralph learning reconcile {id}",
-	"nack":          "ralph resolve {id} --approve or --refuse",
+// Configuration is the name of inbox items about configuration files that a session changed.
+const Configuration = "config"
+
+// kinds are the names of inbox items by kind, and the commands that settle them.
+var kinds = map[string]struct{ item, settledBy string }{
+	"permission":    {"P{id}", "ralph approve P{id}, or ralph reject P{id}"},
+	"question":      {"Q{id}", "ralph answer Q{id} TEXT"},
+	"merging":       {"merge", "ralph merge resume"},
+	"blocker":       {"C{id}", "ralph resolve C{id} DECISION"},
+	"review":        {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
+	"configuration": {Configuration, "ralph approve config"},
+	"dependency":    {"TASK-{task}", "ralph task retry {id}, or ralph task unblock {task} --on {id}"},
+	"amendment":     {"A{id}", "ralph approve A{id}, or ralph reject A{id}"},
+	"failed":        {"TASK-{task}", "ralph task retry {task}, or ralph task cancel {task}"},
+	"claim":         {"TASK-{task}", "ralph chat complete {task}, or ralph chat release {task}"},
+	"flag":          {"C{id}", "ralph resolve C{id} DECISION"},
+	"proposal":      {"TASK-{task}", "ralph approve TASK-{task}, or ralph reject TASK-{task}"},
+	"suggestion":    {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
+	"conflict":      {"L{id}", "ralph approve L{id} (both hold), or ralph reject L{id} (forget it)"},
+	"nack":          {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 }
 
-// Command is what a person types to settle an item.
-func Command(i store.InboxItem) string {
-	return strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{id}", strconv.FormatInt(i.Ref.ID, 10),
-		"{action}", i.Action).Replace(settledBy[i.Kind])
+// Of returns the name of an item in approve, reject and answer, and the command that settles it.
+func Of(i store.InboxItem) (item, command string) {
+	k := kinds[i.Kind]
+	fill := strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{id}", strconv.FormatInt(i.Ref.ID, 10))
+	if i.Action == "split" {
+		k.settledBy = "ralph suggestion split {id}, or ralph reject C{id}"
+	}
+	return fill.Replace(k.item), fill.Replace(k.settledBy)
 }
 
-// Inbox is all that waits for a person, with the commands that settle it.
+// Inbox returns the inbox with names and commands.
 func Inbox(tx *store.Tx) ([]store.InboxItem, error) {
 	inbox, err := tx.Inbox()
+	return named(inbox), err
+}
+
+// InboxPart is the first of what waits of a kind, as [Inbox] has it.
+func InboxPart(tx *store.Tx, kind string, limit int) ([]store.InboxItem, error) {
+	inbox, err := tx.InboxPart(kind, limit, 0)
+	return named(inbox), err
+}
+
+func named(inbox []store.InboxItem) []store.InboxItem {
 	for n, i := range inbox {
-		inbox[n].Command = Command(i)
+		inbox[n].Item, inbox[n].Command = Of(i)
 	}
-	return inbox, err
+	return inbox
 }

@@ -12,12 +12,13 @@ import (
 func TestEveryKindHasItsCommand(t *testing.T) {
 	for _, kind := range store.InboxKinds() {
 		i := store.InboxItem{Kind: kind, TaskID: 7, Ref: store.Reference{ID: 9}, Action: "split"}
-		if c := advice.Command(i); !strings.HasPrefix(c, "ralph ") || strings.ContainsAny(c, "{}") {
+		if _, c := advice.Of(i); !strings.HasPrefix(c, "ralph ") || strings.ContainsAny(c, "{}") {
 			t.Errorf("%s: %q", kind, c)
 		}
 	}
 	i := store.InboxItem{Kind: "dependency", TaskID: 7, Ref: store.Reference{Of: store.OfTask, ID: 9}}
-	if got, want := advice.Command(i), "ralph task retry 9, or ralph task unblock 7 --on 9"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	item, got := advice.Of(i)
+	if want := "ralph task retry 9, or ralph task unblock 7 --on 9"; got != want || item != "TASK-7" {
+		t.Errorf("%s: got %q, want %q", item, got, want)
 	}
 }

@@ -53,8 +53,9 @@ func (b *bench) newProject(ctx context.Context, files int) project {
 func (p project) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "HOME="+p.bench.dir, "XDG_CONFIG_HOME="+p.bench.dir, "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost")
+	cmd.Env = append(os.Environ(), "HOME="+p.bench.dir, "XDG_CONFIG_HOME="+p.bench.dir,
+		"RALPH_STATE_DIR="+p.state(), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost",
+		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost")
 	return cmd
 }
 
@@ -77,4 +78,4 @@ func output(cmd *exec.Cmd) time.Duration {
 // database is where ralph keeps the project's state.
 func (p project) database() string { return filepath.Join(p.state(), "ralph.db") }
 
-func (p project) state() string { return filepath.Join(p.dir, ".git", "ralph") }
+func (p project) state() string { return p.dir + "-state" }

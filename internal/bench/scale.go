@@ -14,7 +14,6 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
-	"ralph/loop/agent/claude"
 	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
@@ -74,7 +73,7 @@ type queue struct {
 // and each has its share of the comments.
 func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 	p := b.newProject(ctx, 10)
-	p.fill(ctx, func(tx *store.Tx) { q.run = must(tx.StartRun(1, ralph.Limits{})).ID })
+	p.fill(ctx, func(tx *store.Tx) { q.run = must(tx.StartRun(1, ralph.Limits{}, "")).ID })
 	fillByHand(ctx, p.database(), tasks, comments)
 	tree := must(worktree.Open(ctx, p.dir))
 	db := must(store.Open(ctx, p.database(), store.Options{}))
@@ -83,7 +82,7 @@ func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 		Place:   &place.Place{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())},
 		Log:     slog.New(slog.DiscardHandler),
 		Limits:  ralph.Limits{Attempts: 1000},
-		Prompts: loop.Prompts{Tokens: 24_000, ToolPrefix: claude.ToolPrefix + "ralph_signal_"},
+		Prompts: loop.Prompts{Tokens: 24_000},
 	}
 	return q
 }
@@ -138,7 +137,7 @@ func (q queue) session(ctx context.Context, took []samples) {
 		_, err := tx.StartSession(store.Start{ID: id, Task: task.ID, Run: q.run, Dir: q.Place.Dir})
 		return err
 	}))
-	must(q.Store.Say(ctx, task.ID, id, "agent", "", signals.Done{Summary: "It is done."}))
+	must(q.Store.Say(ctx, task.ID, id, "agent", signals.Done{Summary: "It is done."}))
 	begin = time.Now()
 	check(q.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		defer caught(&err)

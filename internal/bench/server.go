@@ -5,10 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/internal/pipe"
+	"ralph/mcpserver"
 	"ralph/store"
 )
 
@@ -65,12 +68,38 @@ func (s server) call(ctx context.Context, tool string, arguments map[string]any)
 // serverOf starts `ralph mcp` for a session.
 func (p project) serverOf(ctx context.Context, a agent.Assignment) server {
 	cmd := p.command(ctx, p.ralph, "mcp")
-	cmd.Env = append(cmd.Env,
-		"RALPH_TASK_ID="+strconv.FormatInt(a.TaskID, 10),
-		"RALPH_SESSION_ID="+a.SessionID,
-		"RALPH_DB_PATH="+p.database(),
-	)
+	cmd.Env = append(cmd.Env, pipe.Variable+"="+a.Channel.Socket)
 	return dial(ctx, cmd)
+}
+
+// overHTTP serves a session on loopback, with a token: what `ralph mcp` is compared with.
+func (p project) overHTTP(ctx context.Context, a agent.Assignment) (dial func() server, shut func()) {
+	db := must(store.Open(ctx, p.database(), store.Options{}))
+	s := mcpserver.Session{Store: db, TaskID: a.TaskID, SessionID: a.SessionID}
+	clients := mcpserver.NewClients("token", func() (*mcp.Server, func()) { return s.Server(), func() {} })
+	web := httptest.NewServer(clients)
+	dial = func() server {
+		client := mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil)
+		connection := &http.Client{Transport: bearer{&http.Transport{}}}
+		begin := time.Now()
+		session := must(client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: web.URL, HTTPClient: connection}, nil))
+		return server{session, time.Since(begin)}
+	}
+	return dial, func() {
+		check(clients.Close())
+		web.Close()
+		check(db.Close())
+	}
+}
+
+// A bearer sends the token.
+type bearer struct{ http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer token")
+	return b.RoundTripper.RoundTrip(r)
 }
 
 // learned is a signal of the usual size.
@@ -85,7 +114,11 @@ const learnedTool = "ralph.signal.learned"
 func (b *bench) servers(ctx context.Context) []row {
 	floor := b.buildFloor(ctx)
 	p, list := b.withSessions(ctx, 10, 1)
-	var came, floorCame, signal, insert, empty samples
+	list, shut := p.channels(ctx, list)
+	defer shut()
+	dialHTTP, shutHTTP := p.overHTTP(ctx, list[0])
+	defer shutHTTP()
+	var came, floorCame, httpCame, signal, httpSignal, insert, empty samples
 	for range b.rounds {
 		for range starts {
 			s := p.serverOf(ctx, list[0])
@@ -94,20 +127,36 @@ func (b *bench) servers(ctx context.Context) []row {
 			s = dial(ctx, p.command(ctx, floor))
 			floorCame.took(s.came)
 			s.close()
+			s = dialHTTP()
+			httpCame.took(s.came)
+			s.close()
 		}
-		p.signalOnce(ctx, list[0], floor, &signal, &insert, &empty)
+		p.signalOnce(ctx, list[0], floor, dialHTTP, &signal, &httpSignal, &insert, &empty)
 	}
 	sum := samples{unit: "ms", values: []float64{insert.median() + empty.median()}}
 	what := fmt.Sprintf("a signal: call to durable reply (floor: the INSERT %s ms + an empty call %s ms)",
 		number(insert.median()), number(empty.median()))
-	return []row{ratio("`ralph mcp`: start to answered `initialize`", came, floorCame, 1.3), ratio(what, signal, sum, 1.2)}
+	compare := func(what string, product, other samples) row {
+		return row{what: what, product: product, floor: other, value: number(product.median()/other.median()) + "×"}
+	}
+	return []row{
+		ratio("`ralph mcp`: start to answered `initialize`", came, floorCame, 1.3),
+		compare("… against HTTP on loopback, from the connection", came, httpCame),
+		ratio(what, signal, sum, 1.2),
+		compare("… against HTTP on loopback", signal, httpSignal),
+	}
 }
 
 // signalOnce sends signals to ralph, calls the tool that does nothing, and inserts
 // the same rows in this process, turn about.
-func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor string, signal, insert, empty *samples) {
+func (p project) signalOnce(
+	ctx context.Context, a agent.Assignment, floor string, dialHTTP func() server,
+	signal, overHTTP, insert, empty *samples,
+) {
 	s := p.serverOf(ctx, a)
 	defer s.close()
+	web := dialHTTP()
+	defer web.close()
 	idle := dial(ctx, p.command(ctx, floor))
 	defer idle.close()
 	// As the store opens it; SQL is the store's alone, but this is what it is compared with.
@@ -117,6 +166,7 @@ func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor strin
 	db.SetMaxOpenConns(1)
 	for i := range calls + 5 {
 		took, nothing := must(s.call(ctx, learnedTool, learned)), must(idle.call(ctx, "nothing", nil))
+		onWeb := must(web.call(ctx, learnedTool, learned))
 		begin := time.Now()
 		must(db.ExecContext(ctx, `
 			INSERT INTO task_comments (task_id, session_id, author, author_kind, signal_verb, signal_payload, body, created)
@@ -127,6 +177,7 @@ func (p project) signalOnce(ctx context.Context, a agent.Assignment, floor strin
 			continue // the first ones open what the others find open
 		}
 		signal.took(took)
+		overHTTP.took(onWeb)
 		empty.took(nothing)
 		insert.took(alone)
 	}
@@ -171,6 +222,8 @@ func (b *bench) writers(ctx context.Context) []row {
 // several a writer in this process does what a running loop does.
 func (b *bench) signalling(ctx context.Context, n, each int) (took time.Duration, all samples) {
 	p, list := b.withSessions(ctx, 10, n)
+	list, shut := p.channels(ctx, list)
+	defer shut()
 	servers := make([]server, n)
 	for i := range servers {
 		servers[i] = p.serverOf(ctx, list[i])

@@ -11,12 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"ralph/loop/agent"
-
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
+	"ralph/loop/agent/process"
+	"ralph/loop/place"
+	"ralph/mcpserver"
 	"ralph/store"
 )
 
@@ -69,7 +71,11 @@ func (b *bench) agentAlone(ctx context.Context) time.Duration {
 	words := strings.Repeat("Do the task. ", 400)
 	line := must(json.Marshal(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": words}}))
 	check(os.WriteFile(messages, bytes.Repeat(append(line, '\n'), 2), 0o600))
-	options := claude.Options{MCPCommand: []string{b.ralph, "mcp"}, Database: p.database(), PermissionMode: "acceptEdits"}
+	list, shut := p.channels(ctx, list)
+	defer shut()
+	options := claude.Options{
+		Options: process.Options{MCPCommand: []string{b.ralph, "mcp"}}, PermissionMode: "acceptEdits",
+	}
 	var script strings.Builder
 	script.WriteString("set -e\n")
 	for _, a := range list {
@@ -86,7 +92,7 @@ func (b *bench) agentAlone(ctx context.Context) time.Duration {
 func (b *bench) withSessions(ctx context.Context, files, sessions int) (p project, list []agent.Assignment) {
 	p = b.newProject(ctx, files)
 	p.fill(ctx, func(tx *store.Tx) {
-		run := must(tx.StartRun(os.Getpid(), ralph.Limits{}))
+		run := must(tx.StartRun(os.Getpid(), ralph.Limits{}, ""))
 		for i := range sessions {
 			a := agent.Assignment{SessionID: uuid.NewString(), LogDir: p.dir}
 			a.TaskID = must(tx.AddTask(ralph.Task{Title: fmt.Sprintf("Task %d", i)}, "human"))
@@ -95,6 +101,25 @@ func (b *bench) withSessions(ctx context.Context, files, sessions int) (p projec
 		}
 	})
 	return p, list
+}
+
+// channels serves sessions from this process, as a run does.
+func (p project) channels(ctx context.Context, list []agent.Assignment) (served []agent.Assignment, shut func()) {
+	db := must(store.Open(ctx, p.database(), store.Options{}))
+	var open []*mcpserver.Channel
+	for _, a := range list {
+		folder := place.Channel(a.SessionID)
+		check(os.Mkdir(folder, 0o700))
+		c := must(mcpserver.OpenChannel(mcpserver.Session{Store: db, TaskID: a.TaskID, SessionID: a.SessionID}, folder))
+		a.Channel.Socket = c.Socket()
+		open, served = append(open, c), append(served, a)
+	}
+	return served, func() {
+		for _, c := range open {
+			check(errors.Join(c.Close(), os.RemoveAll(filepath.Dir(c.Socket()))))
+		}
+		check(db.Close())
+	}
 }
 
 // quote is a word for the shell.

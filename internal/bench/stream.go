@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 )
 
@@ -44,7 +45,7 @@ func (b *bench) streams(ctx context.Context) []row {
 
 // readStream compares reading with `wc -l`.
 func (b *bench) readStream(ctx context.Context, what, dir string) []row {
-	path := filepath.Join(dir, claude.TranscriptFile)
+	path := filepath.Join(dir, agent.TranscriptFile)
 	self := must(os.Executable())
 	mb := float64(must(os.Stat(path)).Size()) / 1e6
 	product, floor, rss := samples{unit: "MB/s"}, samples{unit: "MB/s"}, samples{unit: "MB"}
@@ -80,7 +81,7 @@ func (b *bench) readStream(ctx context.Context, what, dir string) []row {
 func (b *bench) transcript(name, begin string, piece []byte, length int, end string) (dir string) {
 	dir = filepath.Join(b.dir, name)
 	check(os.Mkdir(dir, 0o700))
-	f := must(os.Create(filepath.Join(dir, claude.TranscriptFile)))
+	f := must(os.Create(filepath.Join(dir, agent.TranscriptFile)))
 	must(f.WriteString(begin))
 	for n := 0; n < length; n += len(piece) {
 		must(f.Write(piece))

@@ -1,5 +1,5 @@
-// Package beside has those on whom the work of a run does not depend: the notifier, who
-// tidies old transcripts, and the servers of metrics and of the dashboard.
+// Package beside runs what accompanies a run without affecting its work: the notifier, the cleaning
+// up of old transcripts, and the servers of metrics and of the dashboard.
 package beside
 
 import (
@@ -17,18 +17,18 @@ import (
 	"ralph/store"
 )
 
-// Bystanders attend a run.
+// Bystanders are the companions of a run.
 type Bystanders struct {
 	project  *project.Project
 	db       *store.DB
 	notifier *notify.Notifier
 	metrics  *web.Server
-	listener net.Listener // nil if no metrics are wanted
+	listener net.Listener // nil if metrics are disabled
 
-	dashboard *Dashboard // nil if it is not wanted
+	dashboard *Dashboard // nil if disabled
 }
 
-// New makes them from the project's configuration. It starts nothing.
+// New creates the bystanders from the project's configuration. It starts nothing.
 func New(p *project.Project, db *store.DB, version string) (b Bystanders, err error) {
 	b.project, b.db = p, db
 	b.metrics = &web.Server{Store: db, Version: version, Log: plainLog(p), Active: p.Active}
@@ -36,8 +36,8 @@ func New(p *project.Project, db *store.DB, version string) (b Bystanders, err er
 	return b, err
 }
 
-// Listen takes the address of the metrics, if there is one, and that of the dashboard if
-// one is given.
+// Listen listens on the address of the metrics, if configured, and on that of the dashboard if open
+// is not nil.
 func (b *Bystanders) Listen(ctx context.Context, open func(context.Context) (*Dashboard, error)) (err error) {
 	if addr := b.project.Config.Metrics.Addr; addr != "" {
 		if b.listener, err = localhttp.Listen(ctx, "metrics.addr", addr); err != nil {
@@ -53,7 +53,7 @@ func (b *Bystanders) Listen(ctx context.Context, open func(context.Context) (*Da
 	return err
 }
 
-// Close gives the addresses back, also where nothing was started.
+// Close releases the addresses, also if nothing was started.
 func (b Bystanders) Close() {
 	listeners := []net.Listener{b.listener}
 	if b.dashboard != nil {
@@ -64,15 +64,15 @@ func (b Bystanders) Close() {
 			continue
 		}
 		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			b.project.Log.Warn("an address was not given back", "error", err)
+			b.project.Log.Warn("an address was not released", "error", err)
 		}
 	}
 }
 
-// tidyEvery is how often old transcripts are looked at during a long run.
+// tidyEvery is the interval at which old transcripts are cleaned up during a long run.
 const tidyEvery = 24 * time.Hour
 
-// tidy keeps the transcripts within their budget until ctx ends.
+// tidy keeps the transcripts within their limits until ctx ends.
 func (b Bystanders) tidy(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
@@ -82,14 +82,14 @@ func (b Bystanders) tidy(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := b.project.Tidy(ctx, b.db); err != nil {
-				b.project.Log.Warn("old transcripts could not be handled", "error", err)
+				b.project.Log.Warn("cannot clean up old transcripts", "error", err)
 			}
 		}
 	}
 }
 
-// Start starts them for a run whose events come after from and which ends when
-// over is closed. leave waits for their end; what is wrong with them is logged.
+// Start starts the bystanders for a run whose events come after from and which ends when over is
+// closed. leave waits for them to end; their errors are logged.
 func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{}) (leave func()) {
 	serving, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -24,27 +24,27 @@ import (
 	"ralph/store"
 )
 
-// TokenVariable is the variable that chooses the token of the dashboard.
+// TokenVariable is the variable that sets the dashboard's token.
 const TokenVariable = "RALPH_DASHBOARD_TOKEN"
 
-// minToken is how long a chosen token has to be, in characters.
+// minToken is the minimum length of a chosen token, in characters.
 const minToken = 20
 
 // Options of [Open].
 type Options struct {
-	Person  string // under whose name people decide there
+	Person  string // name under which people decide there
 	Version string // of ralph
-	// Settle ends the claims that a person's decision is the end of.
+	// Settle settles the claims that a person's decision ends.
 	Settle func(ctx context.Context) error
 }
 
-// A Dashboard has its address already.
+// A Dashboard is listening on its address.
 type Dashboard struct {
 	server   *web.Server
 	secure   *tls.Config // nil for HTTP
 	listener net.Listener
 	URL      string
-	Link     string // with which a browser signs in
+	Link     string // signs a browser in
 }
 
 // Serve answers until ctx ends.
@@ -52,8 +52,8 @@ func (d *Dashboard) Serve(ctx context.Context) error {
 	return d.server.Serve(ctx, d.listener, d.secure)
 }
 
-// Open takes the dashboard's address. It refuses one that other machines
-// reach without TLS, unless that was said to be wanted.
+// Open listens on the dashboard's address. It refuses one that other machines can reach without
+// TLS, unless that is configured.
 func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Dashboard, error) {
 	c := p.Config.Dashboard
 	token, err := Token(p)
@@ -98,19 +98,19 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	return d, nil
 }
 
-// promptFile is the file of a session that has its prompt.
+// promptFile is the file with a session's prompt.
 const promptFile = "prompt.md"
 
-// signIn is the page with the token where browsers keep it for themselves.
+// signIn is the sign-in page with the token in the fragment, which browsers do not send.
 const signIn = "/sign-in#"
 
-// Link is the address with which a browser signs in, without serving anything.
+// Link returns the URL with which a browser signs in; it serves nothing.
 func Link(p *project.Project) (string, error) {
 	token, err := Token(p)
 	return address(p, localhttp.Address(p.Config.Dashboard.Addr)) + signIn + token, err
 }
 
-// address is how a browser reaches the dashboard.
+// address returns the dashboard's URL for a browser.
 func address(p *project.Project, addr string) string {
 	c := p.Config.Dashboard
 	scheme := "http"
@@ -127,8 +127,8 @@ func address(p *project.Project, addr string) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Token is the secret of the dashboard: the variable's, or the one in a file that
-// only this user can read, made when it is needed first.
+// Token returns the dashboard's token: that of the variable, or of a file that only this user can
+// read and that is created when needed.
 func Token(p *project.Project) (string, error) {
 	if chosen := p.Getenv(TokenVariable); chosen != "" {
 		if len(chosen) < minToken {
@@ -150,15 +150,14 @@ func Token(p *project.Project) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if len(token) < minToken {
-		return "", fmt.Errorf("%s is no token of a dashboard: remove it, and it is made anew", file)
+		return "", fmt.Errorf("%s does not contain a dashboard token: remove it, and a new one is created", file)
 	}
 	return token, nil
 }
 
-// makeToken writes a new token, unless another process has been faster: a file is
-// there as a whole or not at all.
+// makeToken writes a new token, unless another process was faster; the file appears atomically.
 func makeToken(file string) (err error) {
-	part, err := os.CreateTemp(filepath.Dir(file), ".dashboard.token-*") // readable for its owner alone
+	part, err := os.CreateTemp(filepath.Dir(file), ".dashboard.token-*") // readable only by its owner
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 
@@ -11,15 +12,15 @@ import (
 	"ralph/store"
 )
 
-// Notifier makes what tells the configured receivers. It starts nothing.
+// Notifier creates the notifier of the configured receivers. It starts nothing.
 func Notifier(p *project.Project, db *store.DB) (*notify.Notifier, error) {
 	c := p.Config.Notify
 	n := &notify.Notifier{
 		Store: db, Project: p.Name(), Drain: c.Drain, Tries: c.Tries, Timeout: c.Timeout,
-		Log: plainLog(p),
+		Log: plainLog(p), Mask: p.Mask().Text,
 	}
 	for i, r := range c.Receivers {
-		receiver, err := newReceiver(p, r)
+		receiver, err := newReceiver(p, db, r)
 		if err == nil {
 			err = receiver.Check()
 		}
@@ -31,13 +32,14 @@ func Notifier(p *project.Project, db *store.DB) (*notify.Notifier, error) {
 	return n, nil
 }
 
-func newReceiver(p *project.Project, r config.Receiver) (to notify.Receiver, err error) {
+func newReceiver(p *project.Project, db *store.DB, r config.Receiver) (to notify.Receiver, err error) {
 	to = notify.Receiver{URL: r.URL, Command: r.Command, Preset: notify.Preset(r.Preset)}
 	for _, e := range r.Events {
 		to.Events = append(to.Events, notify.Type(e))
 	}
 	if len(r.Command) > 0 {
 		to.Dir, to.Env = p.Root, p.Stripped()
+		to.Refusal = func(ctx context.Context) error { return p.RefuseProgram(ctx, db, r.Command) }
 	}
 	if r.URLEnv != "" {
 		if to.URL, err = variable(p, "url_env", r.URLEnv); err != nil {
@@ -50,7 +52,7 @@ func newReceiver(p *project.Project, r config.Receiver) (to notify.Receiver, err
 	return to, err
 }
 
-// variable is the value of the environment variable that a key names.
+// variable returns the value of the environment variable that a key names.
 func variable(p *project.Project, key, name string) (string, error) {
 	if value := p.Getenv(name); value != "" {
 		return value, nil
@@ -59,5 +61,5 @@ func variable(p *project.Project, key, name string) (string, error) {
 	return "", &ralph.FieldError{Field: key, Problem: problem}
 }
 
-// plainLog has lines for people, also where systemd's journal would have others.
+// plainLog returns a log for people, even where others write for systemd's journal.
 func plainLog(p *project.Project) *slog.Logger { return slog.New(slog.NewTextHandler(p.Warn, nil)) }

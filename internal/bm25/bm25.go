@@ -1,6 +1,5 @@
-// Package bm25 says how well texts fit a query, by the words that they share
-// (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
-// Beyond", 2009). It is pure, and understands no word.
+// Package bm25 ranks texts by the words that they share with a query (Robertson and Zaragoza, "The
+// Probabilistic Relevance Framework: BM25 and Beyond", 2009). It is pure.
 package bm25
 
 import (
@@ -11,18 +10,18 @@ import (
 	"github.com/kljensen/snowball/english"
 )
 
-// The usual parameters: how soon a word's repetition stops counting, and how much
-// a text's length does.
+// The usual parameters: how soon repetitions of a word stop counting, and the weight of a text's
+// length.
 const (
 	k1 = 1.2
 	b  = 0.75
 )
 
-// Scores are how well each text fits the query: 0 if they share no word that
-// tells anything, higher is better. Only the order of the scores means something.
-// The texts are given as their [Words], joined by blanks.
+// Scores returns how well each text fits the query: 0 if they share no significant word, higher is
+// better. Only the order of scores is meaningful. The texts are given as their [Words], joined by
+// blanks.
 func Scores(query string, terms []string) []float64 {
-	number := map[string]int{} // of the query's words
+	number := map[string]int{} // the query's words
 	for _, w := range Words(query) {
 		if _, ok := number[w]; !ok {
 			number[w] = len(number)
@@ -65,8 +64,8 @@ func Scores(query string, terms []string) []float64 {
 	return scores
 }
 
-// Words are the stems of a text's words, in order, without those that every text
-// has. Names are taken apart at capitals, underscores and the like.
+// Words returns the stems of a text's words, in order, without stop words. Names are split at
+// capitals, underscores and the like.
 func Words(text string) []string {
 	var words []string
 	var word []rune

@@ -1,31 +1,30 @@
-// Package config reads the configuration of a project: ralph.yaml and what goes
-// under and over it, into one plain struct (unattended, "Crash safety").
+// Package config reads the configuration of a project: ralph.yaml, the user's file and the
+// environment, into one plain struct (unattended, "Crash safety").
 //
-// It never writes, never starts anything, and never asks the environment of the
-// process: what may be read is named by [Sources]. It knows no meaning of a key
-// beyond its type and its bounds.
+// It never writes, starts nothing, and does not read the environment of the process: [Sources]
+// names everything that it reads. It knows of a key only its type and its bounds.
 //
-// It guarantees that a [Loaded] without an error is complete and valid, that no
-// limit in it is absent, zero or negative, and that whatever is wrong is refused
-// with file, line and column. The tags of a field and its text in docs.go document
-// a key: from them come [Keys], [Schema] and docs/configuration.md.
+// A [Loaded] without an error is complete and valid, and no limit in it is absent, zero or
+// negative. Every problem is reported with file, line and column. A key is documented by the tags
+// of its field and its text in docs.go, from which [Keys], [Schema] and docs/configuration-all.md
+// are generated.
 package config
 
 import "time"
 
-// None is the value of a key that names a file or a model where none is wanted.
+// None is the value of a key for a file or a model that is not wanted.
 const None = "none"
 
-// Config is the whole configuration. The tags of a field say how the key is
-// called (json), its built-in default in the form that an environment variable
-// has (default), the accepted values or their name in enums (enum), the smallest
-// number, or length of a list or text (min), whether a list may have empty items
-// (blank), of which keys each map of a list has exactly one (one), and whether the
-// value is hidden because it may be a password (secret). What a key means is in
-// docs.
+// Config is the whole configuration. The tags of a field give the key's name (json), its built-in
+// default in the form of an environment variable (default), the accepted values or their name in
+// enums (enum), the smallest number or length (min), whether a list may have empty items (blank),
+// the keys of which each map of a list has exactly one (one), and whether the value is hidden
+// because it may be a password (secret). docs has the meaning of each key.
 type Config struct {
 	Agent             Agent         `json:"agent"`
+	Agents            Agents        `json:"agents" default:"{}"`
 	Limits            Limits        `json:"limits"`
+	Parallel          int           `json:"parallel" default:"1" min:"1"`
 	Between           string        `json:"between" default:"always"`
 	Verify            Verify        `json:"verify" shorthand:"commands"`
 	MaxVerifyFailures int           `json:"max_verify_failures" default:"3" min:"1"`
@@ -45,16 +44,17 @@ type Config struct {
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
 	Git               Git           `json:"git"`
+	Place             Place         `json:"place"`
+	Merge             Merge         `json:"merge"`
 	Retention         Retention     `json:"retention"`
-	Sandbox           string        `json:"sandbox" default:"off" enum:"off|bwrap"`
-	SandboxNetwork    bool          `json:"sandbox_network" default:"true"`
+	Sandbox           Sandbox       `json:"sandbox" shorthand:"mode"`
 	Resources         Resources     `json:"resources"`
 	Notify            Notify        `json:"notify" shorthand:"receivers"`
 	Metrics           Metrics       `json:"metrics"`
 	Dashboard         Dashboard     `json:"dashboard"`
 }
 
-// enums are accepted values that are too many for a tag, by the name in it.
+// enums are sets of accepted values that are too long for a tag, by the name used in it.
 var enums = map[string][]string{
 	"modes": {"default", "acceptEdits", "bypassPermissions", "dontAsk", "plan", "auto"},
 	"events": {
@@ -63,8 +63,16 @@ var enums = map[string][]string{
 	},
 }
 
-// Resources bound what the processes of a session may use together, and those of
-// a command that checks it (docs/sandbox.md). 0 is no bound.
+// Sandbox says what the agent and the commands that check its work can reach (docs/sandbox.md).
+type Sandbox struct {
+	Mode    string   `json:"mode" default:"auto" enum:"auto|require|off|bwrap"`
+	Hide    []string `json:"hide" default:"[]"`
+	Show    []string `json:"show" default:"[]"`
+	Network bool     `json:"network" default:"true"`
+}
+
+// Resources bound what the processes of a session may use together, and those of a check
+// (docs/sandbox.md). 0 means unbounded.
 type Resources struct {
 	MemoryMiB int `json:"memory_mib" default:"0" min:"0"`
 	Processes int `json:"processes" default:"0" min:"0"`
@@ -85,12 +93,34 @@ type Agent struct {
 	SettingSources  []string          `json:"setting_sources" default:"[project, local]" enum:"user|project|local"`
 	Env             map[string]string `json:"env" default:"{}"`
 	EnvPass         []string          `json:"env_pass" default:"[]"`
+	Use             string            `json:"use" default:"claude" min:"1"`
+	Fallback        []string          `json:"fallback" default:"[]"`
 	ExitGrace       time.Duration     `json:"exit_grace" default:"15s"`
 	KillGrace       time.Duration     `json:"kill_grace" default:"5s"`
 }
 
-// Limits bound a run and its sessions (unattended, "Limits"). None can be
-// switched off.
+// Agents are the coding agents that may be started, by the user's names.
+type Agents map[string]NamedAgent
+
+// A NamedAgent says how one agent is launched (docs/agents.md). Empty fields default by its name or
+// its profile.
+type NamedAgent struct {
+	Kind      string            `json:"kind" enum:"claude|codex|acp|command"`
+	Profile   string            `json:"profile" min:"1"`
+	Command   []string          `json:"command" min:"1"`
+	Model     string            `json:"model" min:"1"`
+	Prices    Prices            `json:"prices"`
+	Unguarded bool              `json:"unguarded"`
+	Env       map[string]string `json:"env"`
+}
+
+// Prices are prices by model.
+type Prices map[string]Price
+
+// A Price is in USD per million tokens.
+type Price struct{ Input, Cached, Output float64 }
+
+// Limits bound a run and its sessions (unattended, "Limits"). None can be disabled.
 type Limits struct {
 	MaxSessions      int           `json:"max_sessions" default:"100" min:"1"`
 	MaxTasks         int           `json:"max_tasks" default:"100" min:"1"`
@@ -101,6 +131,8 @@ type Limits struct {
 	IdleTimeout      time.Duration `json:"idle_timeout" default:"10m"`
 	SessionTurns     int           `json:"session_turns" default:"200" min:"1"`
 	SessionCostUSD   float64       `json:"session_cost_usd" default:"10"`
+	SessionMinUSD    float64       `json:"session_min_usd" default:"0.5"`
+	Waiting          int           `json:"waiting" default:"0" min:"0"`
 	Attempts         int           `json:"attempts" default:"10" min:"1"`
 	StagnantSessions int           `json:"stagnant_sessions" default:"5" min:"1"`
 	Usage            Percentages   `json:"usage" default:"{five_hour: 80%, seven_day: 90%}"`
@@ -119,8 +151,7 @@ type Verify struct {
 	ProtectMode      string        `json:"protect_mode" default:"refuse" enum:"refuse|review"`
 }
 
-// Permissions are the rules by which an agent's questions for permission are
-// answered (docs/permissions.md).
+// Permissions are the rules by which an agent's requests are answered (docs/permissions.md).
 type Permissions struct {
 	Allow      []string      `json:"allow" default:"[]"`
 	Ask        []string      `json:"ask" default:"[]"`
@@ -137,24 +168,58 @@ type Git struct {
 	Snapshot bool   `json:"snapshot" default:"true"`
 }
 
-// Retention bounds what is kept of sessions beside the database.
+// Place says where sessions work (docs/places.md).
+type Place struct {
+	Kind      string   `json:"kind" default:"auto" enum:"auto|here|slot"`
+	Copy      []string `json:"copy" default:"[]"`
+	Link      []string `json:"link" default:"[]"`
+	Setup     []string `json:"setup" default:"[]"`
+	SetupWhen []string `json:"setup_when" default:"[]"`
+	Teardown  []string `json:"teardown" default:"[]"`
+	Ports     Ports    `json:"ports"`
+	KeepDays  int      `json:"keep_days" default:"14" min:"1"`
+	MinFree   int      `json:"min_free" default:"2048" min:"0"`
+}
+
+// Ports are the port ranges of the slots.
+type Ports struct {
+	From int `json:"from" default:"4100" min:"1"`
+	Each int `json:"each" default:"10" min:"0"`
+}
+
+// Merge says how the work of a slot gets into a branch (docs/landing.md).
+type Merge struct {
+	Into     string        `json:"into"`
+	Mode     string        `json:"mode" default:"land" enum:"land|branch"`
+	Checkout string        `json:"checkout" default:"follow" enum:"follow|leave"`
+	Strategy string        `json:"strategy" default:"merge" enum:"merge|squash"`
+	Queue    string        `json:"queue" default:"auto" enum:"auto|serial|batch"`
+	Bounces  int           `json:"bounces" default:"2" min:"1"`
+	Wait     time.Duration `json:"wait" default:"2m"`
+	Push     string        `json:"push"`
+	After    []string      `json:"after" default:"[]"`
+	Message  string        `json:"message"`
+	Sign     bool          `json:"sign" default:"false"`
+}
+
+// Retention bounds what is kept of sessions outside the database.
 type Retention struct {
 	SizeMiB int           `json:"size_mib" default:"1024" min:"1"`
 	Age     time.Duration `json:"age" default:"2160h"`
 }
 
-// Stagnation says what counts as a change beside the work tree (pipeline, "Stagnation").
+// Stagnation says what counts as a change besides the work tree (pipeline, "Stagnation").
 type Stagnation struct {
 	Files []string `json:"files" default:"[progress.txt, learnings.txt]"`
 }
 
-// Prompt bounds what a session is told at its start.
+// Prompt bounds the prompt of a session.
 type Prompt struct {
 	MaxTokens int    `json:"max_tokens" default:"24000" min:"2000"`
 	Template  string `json:"template" default:"none" min:"1"`
 }
 
-// Session says what is kept of a running session (docs/sessions.md).
+// Session says what is stored of a running session (docs/sessions.md).
 type Session struct {
 	CheckpointAt           int           `json:"checkpoint_at" default:"80" min:"1"`
 	CheckpointOnTokenLimit bool          `json:"checkpoint_on_token_limit" default:"true"`
@@ -170,20 +235,19 @@ type MCP struct {
 	ServerScript string `json:"server_script" default:"built-in" min:"1"`
 }
 
-// Sessions says what is asked of a session's agent (docs/sessions.md).
+// Sessions says what a session's agent must do (docs/sessions.md).
 type Sessions struct {
 	Enforce bool `json:"enforce" default:"false"`
 }
 
-// Backoff says how an agent that cannot work now is waited for (pipeline, "Agent errors").
+// Backoff says how to wait for an agent that cannot work now (pipeline, "Agent errors").
 type Backoff struct {
 	Initial time.Duration `json:"initial" default:"30s"`
 	Max     time.Duration `json:"max" default:"15m"`
 	Tries   int           `json:"tries" default:"8" min:"1"`
 }
 
-// Notify says who is told what happens while nobody watches (unattended,
-// "Notifications and observation").
+// Notify says who is notified of events (unattended, "Notifications and observation").
 type Notify struct {
 	Receivers []Receiver    `json:"receivers" default:"[]" one:"url|url_env|command"`
 	Tries     int           `json:"tries" default:"6" min:"1"`
@@ -191,7 +255,7 @@ type Notify struct {
 	Drain     time.Duration `json:"drain" default:"5s"`
 }
 
-// A Receiver is told of events, by a request to a URL or by a command.
+// A Receiver is notified of events, by a request to a URL or by a command.
 type Receiver struct {
 	URL       string   `json:"url" min:"1" secret:"yes"`
 	URLEnv    string   `json:"url_env" min:"1"`
@@ -201,12 +265,12 @@ type Receiver struct {
 	SecretEnv string   `json:"secret_env" min:"1"`
 }
 
-// Metrics says where a run can be observed.
+// Metrics says where the metrics of a run are served.
 type Metrics struct {
 	Addr string `json:"addr"`
 }
 
-// Dashboard says where ralph is in a browser (docs/dashboard.md).
+// Dashboard says where the dashboard is served (docs/dashboard.md).
 type Dashboard struct {
 	Addr     string   `json:"addr" default:"127.0.0.1:7474" min:"1"`
 	Hosts    []string `json:"hosts" default:"[]"`

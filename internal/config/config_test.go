@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,14 +65,15 @@ func golden(t *testing.T, path string, got []byte) {
 
 func TestEveryKeyIsDocumented(t *testing.T) {
 	seen := map[string]string{}
+	empty := []string{"agent.model", "merge.into", "merge.message", "merge.push", "metrics.addr"}
 	for _, k := range config.Keys() {
-		if !regexp.MustCompile(`^[a-z_]+(\.[a-z_]+)?$`).MatchString(k.Name) {
+		if !regexp.MustCompile(`^[a-z_]+(\.[a-z_]+){0,2}$`).MatchString(k.Name) {
 			t.Errorf("key %q is not in lower case with underscores", k.Name)
 		}
 		if !regexp.MustCompile(`^[A-Z].*\.$`).MatchString(k.Description) {
 			t.Errorf("%s: description %q is not a sentence", k.Name, k.Description)
 		}
-		if k.Default == "" && k.Name != "agent.model" && k.Name != "metrics.addr" {
+		if k.Default == "" && !slices.Contains(empty, k.Name) {
 			t.Errorf("%s has no default", k.Name)
 		}
 		if k.Type == "" {
@@ -99,7 +101,8 @@ func TestDefaultsAreWhatTheirDocumentationSays(t *testing.T) {
 }
 
 func TestDocumentationIsFresh(t *testing.T) {
-	golden(t, "../../docs/configuration.md", documentation())
+	golden(t, "../../docs/configuration.md", commonDocumentation(t))
+	golden(t, "../../docs/configuration-all.md", documentation())
 	schema, err := config.Schema()
 	if err != nil {
 		t.Fatal(err)
@@ -107,14 +110,65 @@ func TestDocumentationIsFresh(t *testing.T) {
 	golden(t, "../../docs/ralph.schema.json", schema)
 }
 
-// documentation is docs/configuration.md.
-func documentation() []byte {
+// commonDocumentation is docs/configuration.md: what people set, on one page.
+func commonDocumentation(t *testing.T) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	b.WriteString(`# Configuration
 
 <!-- Generated from internal/config by "go test ./internal/config -update". Do not edit. -->
 
-` + "`ralph.yaml`" + ` in the project's root. Each value comes from the first of these that sets it:
+` + "`ralph init`" + ` writes ` + "`ralph.yaml`" + ` into the project's root. These are the keys that people set. Every other key has a default that few
+change: [all keys](configuration-all.md). ` + "`ralph config`" + ` shows these and whatever is set, and where it came from.
+
+` + "```yaml" + `
+verify: [make test]              # must pass before a task counts as done
+limits: {max_cost_usd: 20}       # a run ends there
+notify: [{url_env: SLACK_URL, preset: slack}]
+` + "```" + `
+
+| Key | Default | Meaning |
+|---|---|---|
+`)
+	if len(config.Common) > 15 {
+		t.Errorf("%d keys are too many for the page that everybody reads", len(config.Common))
+	}
+	for _, name := range config.Common {
+		i := slices.IndexFunc(config.Keys(), func(k config.Key) bool { return k.Name == name })
+		if i < 0 {
+			t.Fatalf("there is no key %s", name)
+		}
+		k := config.Keys()[i]
+		meaning := strings.ReplaceAll(meaningOf(k.Description, k.Accepted), "the keys below", "[these keys](configuration-all.md)")
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, defaultOf(k), meaning)
+	}
+	b.WriteString("\nA flag of a command wins over the variable of the environment (`limits.max_cost_usd` is `RALPH_LIMITS_MAX_COST_USD`), that over " +
+		"`ralph.yaml`,\nthat over `~/.config/ralph/config.yaml`. What is wrong is refused with line and column.\n")
+	return b.Bytes()
+}
+
+func meaningOf(description string, accepted []string) string {
+	if accepted != nil {
+		description += " One of `" + strings.Join(accepted, "`, `") + "`."
+	}
+	return description
+}
+
+func defaultOf(k config.Key) string {
+	if k.Default == "" {
+		return "empty"
+	}
+	return "`" + k.Default + "`"
+}
+
+// documentation is docs/configuration-all.md.
+func documentation() []byte {
+	var b bytes.Buffer
+	b.WriteString(`# All keys of the configuration
+
+<!-- Generated from internal/config by "go test ./internal/config -update". Do not edit. -->
+
+What people set is on [one page](configuration.md). ` + "`ralph.yaml`" + ` is in the project's root. Each value comes from the first of these that sets it:
 
 1. a flag of the command,
 2. the environment variable in the table,
@@ -122,7 +176,7 @@ func documentation() []byte {
 4. ` + "`~/.config/ralph/config.yaml`" + ` (the system's directory for configuration),
 5. the built-in default.
 
-What is set replaces the value below as a whole, lists and maps too. ` + "`ralph config`" + ` shows every value
+What is set replaces the value below as a whole, lists and maps too. ` + "`ralph config --all`" + ` shows every value
 and where it came from. Unknown keys, wrong types and values out of bounds are refused with line and
 column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warned of.
 
@@ -140,15 +194,8 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 |---|---|---|---|---|
 `)
 	for _, k := range config.Keys() {
-		meaning := k.Description
-		if k.Accepted != nil {
-			meaning += " One of `" + strings.Join(k.Accepted, "`, `") + "`."
-		}
-		def := "empty"
-		if k.Default != "" {
-			def = "`" + k.Default + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `%s` |\n", k.Name, k.Type, def, meaning, k.Env)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `%s` |\n",
+			k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted), k.Env)
 	}
 	for _, k := range config.Keys() {
 		if k.Items == nil {
@@ -156,10 +203,7 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 		}
 		fmt.Fprintf(&b, "\nEach map of `%s`:\n\n| Key | Type | Default | Meaning |\n|---|---|---|---|\n", k.Name)
 		for _, item := range k.Items {
-			meaning := item.Description
-			if item.Accepted != nil {
-				meaning += " One of `" + strings.Join(item.Accepted, "`, `") + "`."
-			}
+			meaning := meaningOf(item.Description, item.Accepted)
 			def := "absent"
 			if item.Default != "" {
 				def = "`" + item.Default + "`"
@@ -210,6 +254,9 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		{"one text as shorthand", "verify: make test", true},
 		{"a group without keys", "limits:\n", true},
 		{"numbers as variables", "agent: {env: {A: 1, B: true, C: x, D: 1.5}}", true},
+		{"a group in a group", "place: {ports: {from: 5000, each: 0}}", true},
+		{"an unknown key in a group in a group", "place: {ports: {form: 5000}}", false},
+		{"text for a group in a group", "place: {ports: 5000}", false},
 		{"an unknown key", "limit: {}", false},
 		{"an unknown key in a group", "limits: {max: 1}", false},
 		{"zero sessions", "limits: {max_sessions: 0}", false},
@@ -229,6 +276,14 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		{"two of what a map needs", "notify: [{url: x, command: [y]}]", false},
 		{"an empty text in a map", "notify: [{url: ''}]", false},
 		{"an unknown item in a map", "notify: [{url: x, events: [task.started]}]", false},
+		{"a map of maps", "agents: {a: {kind: acp, command: [a, b], prices: {m: [1, 0.1, 2]}, unguarded: true}, b: {}, c: }", true},
+		{"a map of a name that is none", "agents: {a b: {}}", false},
+		{"a map of a kind that is none", "agents: {a: {kind: b}}", false},
+		{"a map with an unknown key", "agents: {a: {kid: acp}}", false},
+		{"a list instead of a map of maps", "agents: [a]", false},
+		{"two prices", "agents: {a: {prices: {m: [1, 2]}}}", false},
+		{"a price that is none", "agents: {a: {prices: {m: [1, 2, x]}}}", false},
+		{"a price below nothing", "agents: {a: {prices: {m: [1, 2, -1]}}}", false},
 		{"a map instead of a list of maps", "notify: {receivers: {url: x}}", false},
 		{"a text instead of a map", "notify: [x]", false},
 	}
@@ -247,18 +302,21 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 // allDefaults is a ralph.yaml that sets every key to its default.
 func allDefaults() string {
 	var b strings.Builder
-	group := ""
+	var last []string
 	for _, k := range config.Keys() {
-		parent, name, nested := strings.Cut(k.Name, ".")
-		if !nested {
-			fmt.Fprintf(&b, "%s: %s\n", k.Name, k.Default)
-			continue
+		path := strings.Split(k.Name, ".")
+		for depth, group := range path[:len(path)-1] {
+			if depth >= len(last)-1 || !slices.Equal(last[:depth+1], path[:depth+1]) {
+				fmt.Fprintf(&b, "%*s%s:\n", 2*depth, "", group)
+				last = path[: depth+1 : depth+1]
+			}
 		}
-		if parent != group {
-			fmt.Fprintf(&b, "%s:\n", parent)
-			group = parent
+		last = path
+		value := k.Default
+		if len(path) > 1 {
+			value = orEmpty(value)
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", name, orEmpty(k.Default))
+		fmt.Fprintf(&b, "%*s%s: %s\n", 2*(len(path)-1), "", path[len(path)-1], value)
 	}
 	return b.String()
 }

@@ -1,7 +1,16 @@
 package config
 
-// docs says of each key what it means, in a sentence or two; of a list of maps
-// also what each of their keys does.
+// Common are the keys that people usually set, at most 15. The defaults of the others rarely
+// change.
+var Common = []string{
+	"verify.commands", "verify.on_red",
+	"limits.max_cost_usd", "limits.max_duration", "limits.session_cost_usd", "limits.session_timeout",
+	"agent.use", "agent.model",
+	"permissions.allow", "permissions.ask", "permissions.deny",
+	"parallel", "place.kind", "merge.into", "notify.receivers",
+}
+
+// docs explains each key in a sentence or two; for a list of maps, also each of the maps' keys.
 var docs = map[string]string{
 	"agent.command":    "The agent's program, with first arguments if it needs any.",
 	"agent.extra_args": "Arguments appended to those that ralph gives.",
@@ -14,8 +23,25 @@ var docs = map[string]string{
 	"agent.disallowed_tools": "Tools refused, beside those that make no sense without a person.",
 	"agent.setting_sources": "Which of the agent's settings files are " +
 		"read; without user, a person's own hooks and plugins stay out.",
-	"agent.env":        "Variables added to the agent's environment. Their values are not shown by ralph.",
-	"agent.env_pass":   "Variables passed on to the agent beside the usual ones; a trailing * stands for any ending.",
+	"agent.use": "The agent that works where `--agent`, the task and its discipline name none: " +
+		"claude, or a name below agents.",
+	"agent.fallback": "Names of agents that work in its place, in this order, while it is limited, overloaded, or " +
+		"its account cannot be used; never on a failed check.",
+	"agents": "The coding agents that may be started, by name (docs/agents.md); claude is always there, and what is " +
+		"set in agent is what it is launched with. No other is ever started.",
+	"agents.kind": "How it is spoken to. Without it as its profile or its name says.",
+	"agents.profile": "What ralph knows of it, by its name in docs/agents.md, such as gemini. " +
+		"Without it its own name, if that is one of these, or else what goes for all.",
+	"agents.command": "Its program, with first arguments; without it that of its profile.",
+	"agents.model":   "The model of its sessions for which neither task nor discipline names one.",
+	"agents.prices": "Prices of models in USD per million tokens, as {NAME: [input, cached input, output]}, " +
+		"for an agent that tells tokens and no cost.",
+	"agents.unguarded": "Whether it may work without a sandbox although it asks nobody what it may do.",
+	"agents.env":       "Variables added to its environment alone. Their values are not shown by ralph.",
+	"agent.env": "Variables added to the environment of the agent and of checks. " +
+		"Their values are not shown by ralph.",
+	"agent.env_pass": "Variables passed on to the agent and to checks beside the usual ones (docs/environment.md); " +
+		"a trailing * stands for any ending.",
 	"agent.exit_grace": "How long the agent's process may live on after its result.",
 	"agent.kill_grace": "How long a process may live on between SIGINT and SIGKILL.",
 
@@ -28,8 +54,11 @@ var docs = map[string]string{
 	"limits.session_timeout": "Wall time of a session.",
 	"limits.idle_timeout": "A session is stopped after this time without an " +
 		"event, a signal, CPU use of its processes or a change in the work tree.",
-	"limits.session_turns":     "Turns of a session.",
-	"limits.session_cost_usd":  "Cost of a session in USD.",
+	"limits.session_turns":    "Turns of a session.",
+	"limits.session_cost_usd": "Cost of a session in USD.",
+	"limits.session_min_usd": "What a session is given at least, in USD: where those in progress may spend so much " +
+		"that less is left, no further one begins beside them.",
+	"limits.waiting":           "No new task is begun while so many wait for people; 0 is no limit.",
 	"limits.attempts":          "Sessions per task, after which it fails.",
 	"limits.stagnant_sessions": "A run ends after so many sessions in a row that changed nothing.",
 	"limits.usage": "How far a subscription's usage windows may be used before no further session " +
@@ -65,8 +94,10 @@ var docs = map[string]string{
 
 	"stagnation.files": "Files, relative to the project, that count even where git ignores them.",
 
-	"configuration": "What a run does while ralph.yaml, or what it names, is as a session left it: it waits for " +
+	"configuration": "What a run does while ralph.yaml, or what it names, or what agents are steered by, " +
+		"is as a session left it: it waits for " +
 		"ralph approve config (ask, exit status 4), or uses the version that people approved last (approved).",
+	"parallel": "How many sessions work at once, each in a slot of its own (docs/parallel.md).",
 	"after_failure": "What becomes of the changes of a session that failed (stuck, refused, lost, out of time): " +
 		"they stay in the work tree (keep), or are taken back (restore). Either way ralph snapshot has them.",
 
@@ -77,13 +108,13 @@ var docs = map[string]string{
 	"session.checkpoint_at": "Percent of the model's context at which a " +
 		"checkpoint is made, for a session that has to go on from there.",
 	"session.checkpoint_on_token_limit": "Whether that checkpoint is made by itself.",
-	"session.watch_interval":            "How often ralph session watch looks for what is new.",
+	"session.watch_interval":            "How often ralph chat watch looks for what is new.",
 
 	"sessions.enforce": "Whether an agent may change files only after it has reported a phase; by a hook of Claude's.",
 
-	"mcp.enabled":    "Whether ralph mcp --profile human serves, and ralph session start starts it.",
-	"mcp.auto_start": "Whether ralph task claim makes the tools reachable without --with-mcp.",
-	"mcp.addr": "The loopback address of the server that ralph session " +
+	"mcp.enabled":    "Whether ralph mcp --profile chat serves, and ralph chat start starts it.",
+	"mcp.auto_start": "Whether ralph chat claim makes the tools reachable without --with-mcp.",
+	"mcp.addr": "The loopback address of the server that ralph chat " +
 		"start starts; if it is taken, a free port of that address is used.",
 	"mcp.session_file":  "Where the mirror of people's sessions is written, relative to ralph's folder.",
 	"mcp.server_script": "Ignored: the server is part of ralph. The key is there for configurations that have it.",
@@ -100,16 +131,54 @@ var docs = map[string]string{
 	"permissions.writable":    "Folders beside the project and the temporary directory that an agent may write to.",
 	"permissions.ask_timeout": "How long a person is waited for before a question for permission is denied.",
 
+	"merge.into": "The branch into which it goes; empty is the one that is checked out when the run begins.",
+	"merge.mode": "Whether a change goes into that branch (land), or is left on a branch of its own, " +
+		"ralph/TASK-12-title, for a pull request (branch).",
+	"merge.checkout": "Whether your own branch, and the work tree in which it is checked out, are moved on to what has " +
+		"landed where that touches no file that you have changed (follow).",
+	"merge.strategy": "What the branch's history gets: a merge of the session's commits, or one commit (squash).",
+	"merge.queue": "Whether changes that wait are verified and land one after the other (serial), or together, and if " +
+		"that is refused in halves (batch). With auto they are a batch as soon as more than one waits; squashed ones land " +
+		"one after the other.",
+	"merge.wait": "How long a session that is done stands still while commits that you made during its check are " +
+		"verified, too; then its change waits for the queue.",
+	"merge.bounces": "How often a change may come back, for a conflict or because it is refused once merged, before its " +
+		"task lands alone.",
+	"merge.push": "The remote to which the branch is pushed, by its name or address; what landed is what it has then.",
+	"merge.after": "Shell commands for each branch of its own, such as gh pr create --fill " +
+		"--body-file \"$RALPH_RECEIPT\"; they run with your environment, outside of the sandbox, and are given " +
+		"RALPH_BRANCH and RALPH_TASK too.",
+	"merge.message": "The message of the commit; {task}, {title}, {summary} and {session} stand for what they say, " +
+		"trailers follow it, and empty is {task}: {title}.",
+	"merge.sign": "Whether it is signed as your own configuration of git says.",
+
 	"git.commit":   "Whether what a completed task left uncommitted is committed (task).",
 	"git.snapshot": "Whether a person's uncommitted files are saved before each session, for ralph snapshot restore.",
+
+	"place.kind": "Where sessions work: in your own work tree (here), or in a clone of ralph's, from where what passed " +
+		"is landed on the branch (slot); auto is here for one session.",
+	"place.copy": "Files that git ignores and that each slot gets a copy of, relative to the project; globs. " +
+		"The patterns in a file .worktreeinclude count too.",
+	"place.link":       "The same as symbolic links to yours, such as folders that are large and only read.",
+	"place.setup":      "Commands that make a new slot ready for work.",
+	"place.setup_when": "Files whose change has them run again.",
+	"place.teardown":   "Commands that run in a slot before it is removed.",
+	"place.ports.from": "The first port of the first slot, in RALPH_PORT.",
+	"place.ports.each": "How many ports each slot has, in RALPH_PORTS as from-to; 0 is none.",
+	"place.keep_days":  "A slot that nobody used for so many days is removed.",
+	"place.min_free":   "Slots that nobody uses are removed where less than so many MiB of disk are free.",
 
 	"retention.size_mib": "Disk that transcripts and logs may take, in MiB. They are compressed " +
 		"after a day, and beyond this the oldest are dropped; what is known of a session stays.",
 	"retention.age": "How long they are kept.",
 
-	"sandbox": "Whether the agent and the commands that check its work run in a sandbox of bubblewrap, which can write " +
-		"to the project, git's directory, temporary folders, ~/.claude and permissions.writable alone (docs/sandbox.md).",
-	"sandbox_network": "Whether the sandbox has a network. An agent that reaches its model by one cannot work without.",
+	"sandbox.mode": "Whether the agent and the commands that check its work run in a sandbox: the best that works " +
+		"here, bubblewrap or else Landlock (auto); or a run does not start without one that keeps all of it (require, " +
+		"formerly bwrap); or none (off).",
+	"sandbox.hide": "Files and folders that the sandbox hides beside ralph's state and the usual places of credentials " +
+		"(docs/sandbox.md); ~ is the home directory.",
+	"sandbox.show":    "Files and folders that it does not hide, and that can be read in it.",
+	"sandbox.network": "Whether the sandbox has a network. An agent that reaches its model by one cannot work without.",
 
 	"resources.memory_mib": "Memory and swap in MiB; 0 is no limit. It takes a cgroup that ralph may use.",
 	"resources.processes": "Processes and threads; 0 is no limit. " +

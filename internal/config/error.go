@@ -6,25 +6,24 @@ import (
 	"unicode"
 )
 
-// An Error says what is wrong with one setting or one file, and where. Several
-// may be joined in one error.
+// An Error says what is wrong with a setting or a file, and where. Several may be joined.
 type Error struct {
 	Source  string // "ralph.yaml", "RALPH_AGENT_MODEL", "flag --model"
-	Line    int    // counted from 1; 0 where the source has no lines
-	Column  int    // in characters, counted from 1; 0 where the source has no lines
-	Key     string // "limits.max_sessions"; empty if the source as a whole is wrong
+	Line    int    // from 1; 0 if the source has no lines
+	Column  int    // in characters, from 1; 0 if the source has no lines
+	Key     string // "limits.max_sessions"; empty for the source as a whole
 	Problem string // what is wrong and what would be right
-	Text    string // the line itself; empty if it may hold a secret
-	Err     error  // what the operating system said; nil if it is not its fault
+	Text    string // the line; empty if it may hold a secret
+	Err     error  // the operating system's error, if any
 }
 
-// Bounds of what an error repeats, in characters.
+// Bounds of quoted text, in characters.
 const (
 	maxShown  = 160 // of a line or a message
 	maxQuoted = 60  // of a value or a name
 )
 
-// Error is "SOURCE:LINE:COLUMN: KEY: PROBLEM" and, below it, the line with a mark.
+// Error formats the error as "SOURCE:LINE:COLUMN: KEY: PROBLEM", followed by the line with a mark.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Source)
@@ -43,11 +42,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap is what the operating system said, for errors.Is.
+// Unwrap returns the operating system's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// printable is the beginning of a text in one line, without what a terminal
-// would obey.
+// printable returns the beginning of a text in one line, without control characters.
 func printable(s string, limit int) string {
 	var b strings.Builder
 	n := 0

@@ -19,14 +19,14 @@ import (
 	"ralph/internal/text"
 )
 
-// Bounds of a file. The time of the YAML parser grows with the cube of the
-// nesting, and no setting nests deeper than a list in a group.
+// Bounds of a file. The YAML parser's time grows with the cube of the nesting, and no setting is
+// nested deeper than a list in a group.
 const (
 	maxFile = 64 << 10 // bytes
-	maxNest = 16       // brackets within brackets
+	maxNest = 16       // nested brackets
 )
 
-// readFile reads the settings of a file. A file that does not exist has none.
+// readFile reads the settings of a file; none if it does not exist.
 func readFile(path, name string) (map[string]setting, []error) {
 	r := reader{name: name, anchors: map[string]ast.Node{}, settings: map[string]setting{}}
 	data, err := readBounded(path)
@@ -56,7 +56,7 @@ func readBounded(path string) (data []byte, err error) {
 	if err != nil {
 		return nil, reason(err)
 	}
-	// Opening a named pipe would wait for its writer.
+	// Opening a named pipe would block.
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a regular file; remove it or put a file there")
 	}
@@ -75,7 +75,7 @@ func readBounded(path string) (data []byte, err error) {
 	return data, nil
 }
 
-// reason is what the operating system said, without the path: it is told already.
+// reason returns the operating system's error without the path, which the message already has.
 func reason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -84,16 +84,16 @@ func reason(err error) error {
 	return err
 }
 
-// normalize drops a byte order mark and makes every line end in "\n" alone:
-// the YAML parser counts others wrongly.
+// normalize removes a byte order mark and converts all line ends to "\n": the YAML parser miscounts
+// others.
 func normalize(data []byte) []byte {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	return bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
 }
 
-// parseYAML reads a single document; nil if it is empty. The parser refuses keys
-// that are set twice. The error has a place and a problem only.
+// parseYAML parses a single document; nil if it is empty. Keys that are set twice are refused. The
+// error has only a position and a problem.
 func parseYAML(data []byte) (ast.Node, *Error) {
 	if good := text.Invalid(data); good >= 0 {
 		line := bytes.Count(data[:good], []byte("\n")) + 1
@@ -138,7 +138,7 @@ func notYAML(message string) string {
 	return "is not YAML: " + printable(strings.ReplaceAll(message, "\t", `\t`), maxShown)
 }
 
-// tooDeep is the bracket that goes beyond the bound, if there is one.
+// tooDeep returns the bracket that exceeds the bound, if any.
 func tooDeep(tokens token.Tokens) *token.Token {
 	depth := 0
 	for _, t := range tokens {

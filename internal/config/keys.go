@@ -13,13 +13,13 @@ import (
 
 // A Key describes one setting.
 type Key struct {
-	Name        string   // its path: "limits.max_sessions"
+	Name        string   // path: "limits.max_sessions"
 	Type        string   // one of kinds, such as "whole number", or "list of maps"
-	Default     string   // in the form of Value.Value
-	Description string   // one sentence or two
+	Default     string   // in the form of [Value].Value
+	Description string   // one or two sentences
 	Env         string   // the variable that sets it: "RALPH_LIMITS_MAX_SESSIONS"
-	Accepted    []string // the accepted values, of a list of its items; nil if any
-	Items       []Key    // of a list of maps, the keys of each; they have no variable
+	Accepted    []string // accepted values, of a list's items; nil if any
+	Items       []Key    // keys of each map in a list or map of maps; they have no variable
 }
 
 // Keys lists every setting in the order of the documentation.
@@ -46,6 +46,7 @@ var (
 	typeList     = reflect.TypeFor[[]string]()
 	typeMap      = reflect.TypeFor[map[string]string]()
 	typePercents = reflect.TypeFor[Percentages]()
+	typePrices   = reflect.TypeFor[Prices]()
 
 	kinds = map[reflect.Type]string{
 		reflect.TypeFor[string]():  "text",
@@ -56,10 +57,11 @@ var (
 		typeList:                   "list",
 		typeMap:                    "map",
 		typePercents:               "percentages",
+		typePrices:                 "prices",
 	}
 )
 
-// A field is a leaf of Config with what its tags say.
+// A field is a leaf of Config with the content of its tags.
 type field struct {
 	name     string
 	index    []int // for reflect.Value.FieldByIndex
@@ -70,16 +72,22 @@ type field struct {
 	min      int
 	blank    bool
 	secret   bool
-	items    []field  // of a list of maps, the keys of each
-	one      []string // of a list of maps, the keys of which each has exactly one
+	items    []field  // keys of each map in a list or map of maps
+	one      []string // the keys of which each map of a list has exactly one
 }
 
-// kindRecords is the name of a list of maps for people.
-const kindRecords = "list of maps"
+// Names for people of types that hold maps.
+const (
+	kindRecords = "list of maps"
+	kindNamed   = "map of maps"
+)
 
-// kind is the name of a setting's type for people.
+// kind returns the name of a setting's type for people.
 func (f field) kind() string {
-	if f.items != nil {
+	switch {
+	case f.items != nil && f.typ.Kind() == reflect.Map:
+		return kindNamed
+	case f.items != nil:
 		return kindRecords
 	}
 	return kinds[f.typ]
@@ -88,9 +96,9 @@ func (f field) kind() string {
 // fields are the leaves of Config in order.
 var fields = leaves(reflect.TypeFor[Config](), "", nil)
 
-// groups are the keys that hold others, with the one that each is shorthand
-// for: "verify" with "verify.commands", "limits" with "".
-var groups = branches(reflect.TypeFor[Config]())
+// groups are the keys that contain others, each with the key that it is shorthand for: "verify" for
+// "verify.commands", "limits" for "".
+var groups = branches(reflect.TypeFor[Config](), "")
 
 func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 	for f := range t.Fields() {
@@ -104,8 +112,10 @@ func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 			name: name, index: at, typ: f.Type, fallback: f.Tag.Get("default"), doc: docs[name],
 			blank: f.Tag.Get("blank") == "ok", secret: f.Tag.Get("secret") == "yes",
 		}
-		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
-			leaf.items, leaf.one = leaves(f.Type.Elem(), "", nil), strings.Split(f.Tag.Get("one"), "|")
+		kind := f.Type.Kind()
+		if many := kind == reflect.Slice || kind == reflect.Map; many && f.Type != typePrices &&
+			f.Type.Elem().Kind() == reflect.Struct {
+			leaf.items, leaf.one = leaves(f.Type.Elem(), "", nil), strings.Fields(strings.ReplaceAll(f.Tag.Get("one"), "|", " "))
 			for i := range leaf.items {
 				leaf.items[i].doc = docs[name+"."+leaf.items[i].name]
 			}
@@ -116,21 +126,22 @@ func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 				leaf.enum = named
 			}
 		}
-		// A tag that is no number is found by the test of the tags.
+		// The test of the tags finds one that is not a number.
 		leaf.min, _ = strconv.Atoi(f.Tag.Get("min"))
 		list = append(list, leaf)
 	}
 	return list
 }
 
-func branches(t reflect.Type) map[string]string {
+func branches(t reflect.Type, prefix string) map[string]string {
 	m := map[string]string{}
 	for f := range t.Fields() {
 		if f.Type.Kind() != reflect.Struct {
 			continue
 		}
-		name := f.Tag.Get("json")
+		name := prefix + f.Tag.Get("json")
 		m[name] = ""
+		maps.Copy(m, branches(f.Type, name+"."))
 		if short := f.Tag.Get("shorthand"); short != "" {
 			m[name] = name + "." + short
 		}
@@ -146,7 +157,7 @@ func named(list []field, name string) (field, bool) {
 	return list[i], true
 }
 
-// names lists the paths of settings.
+// names returns the paths of settings.
 func names(list []field) []string {
 	names := make([]string, len(list))
 	for i, f := range list {
@@ -155,7 +166,7 @@ func names(list []field) []string {
 	return names
 }
 
-// env is the environment variable of a setting.
+// env returns a setting's environment variable.
 func (f field) env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.name, ".", "_"))
 }
@@ -172,8 +183,8 @@ func didYouMean(names []string) string {
 	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// near lists the keys and groups that a wrong one may have been meant for: at
-// most three whose path, or whose last part, is nearly the same.
+// near lists at most three keys and groups that a misspelt one may mean: their path, or its last
+// part, is similar.
 func near(name string) []string {
 	last := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
 	type candidate struct {
@@ -185,7 +196,7 @@ func near(name string) []string {
 		whole, part := distance(name, key), distance(last(name), last(key))
 		far := 2 * min(whole, part)
 		if whole > part {
-			far++ // the same word in another group is the less likely one
+			far++ // the same word in another group is less likely
 		}
 		if far/2 <= min(2, len(last(name))/2) && key != name {
 			found = append(found, candidate{key, far})
@@ -194,7 +205,7 @@ func near(name string) []string {
 	slices.SortStableFunc(found, func(a, b candidate) int { return a.far - b.far })
 	var keys []string
 	for _, c := range found[:min(3, len(found))] {
-		// Only the nearest: what is spelt exactly so leaves no doubt.
+		// Only the nearest ones: an exact match leaves no doubt.
 		if c.far > found[0].far {
 			break
 		}
@@ -203,7 +214,7 @@ func near(name string) []string {
 	return keys
 }
 
-// distance is Levenshtein's, cut off for texts that no key resembles.
+// distance is the Levenshtein distance, cut off for texts that differ much in length.
 func distance(a, b string) int {
 	if len(a) > 2*len(b)+4 {
 		return len(a)

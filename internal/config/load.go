@@ -10,60 +10,57 @@ import (
 	"strings"
 )
 
-// FileName is the configuration in a project's root.
+// FileName is the name of the configuration file in a project's root.
 const FileName = "ralph.yaml"
 
 const (
 	envPrefix     = "RALPH_"
 	sourceDefault = "default"
-	maxProblems   = 10 // told at once
+	maxProblems   = 10 // reported at once
 )
 
-// secretKeys are those whose values are never repeated.
-var secretKeys = []string{"agent.env", "notify.receivers"}
+// secretKeys are the keys whose values are never quoted.
+var secretKeys = []string{"agent.env", "agents", "notify.receivers"}
 
-// protocol are the variables by which ralph's own processes talk to one
-// another, and those of its tests. They configure nothing; a name that ends in
-// "*" stands for all that begin so.
+// protocol are the variables of ralph's own processes and tests, which are not settings; a name
+// that ends in "*" stands for all that begin so.
 var protocol = []string{
-	"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_DB_PATH", "RALPH_DISCIPLINE", "RALPH_AGENT_TASK_ID",
-	"RALPH_SUPERVISOR", "RALPH_MCP_STDERR", "RALPH_PERMISSIONS", "RALPH_REQUIRE_CLAUDE", "RALPH_TEST_*",
+	"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_CHANNEL", "RALPH_SUPERVISOR", "RALPH_STATE_DIR",
+	"RALPH_SLOT", "RALPH_PORT", "RALPH_PORTS", "RALPH_ROOT", "RALPH_REQUIRE_CLAUDE", "RALPH_TEST_*",
 }
 
-// Sources say what a configuration is read from.
+// Sources say where a configuration is read from.
 type Sources struct {
-	ProjectDir string   // holds ralph.yaml; it need not
-	UserFile   string   // such as ~/.config/ralph/config.yaml; it need not exist, empty for none
-	Environ    []string // "NAME=value" as in os.Environ; of equal names the last counts
+	ProjectDir string   // contains ralph.yaml, if there is one
+	UserFile   string   // such as ~/.config/ralph/config.yaml, if it exists; empty for none
+	Environ    []string // "NAME=value" as in os.Environ; the last of equal names counts
 
-	// Instead are files that are read in the place of others, by the path of those;
-	// "" is none.
+	// Instead maps a file to the one that is read in its place; "" means none.
 	Instead map[string]string
 }
 
-// Loaded is a valid configuration and where each value came from.
+// Loaded is a valid configuration with the source of each value.
 type Loaded struct {
 	Config
 
-	// Warnings name variables that look like settings and are none. Values are
-	// not repeated.
+	// Warnings name variables that look like settings but are not. They do not quote values.
 	Warnings []string
 
 	sources map[string]string // by key
 }
 
-// A Value is one setting as people see it.
+// A Value is one setting as shown to people.
 type Value struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`  // as in YAML, lists as [a, b]; values of agent.env and url of a receiver are hidden
 	Source string `json:"source"` // "default", "ralph.yaml:12", "RALPH_AGENT_MODEL", "flag --model"
 }
 
-// Load reads the configuration: built-in defaults, under the user's file, under
-// the project's, under the environment. What is set above replaces what is set
-// below as a whole, lists and maps too. A variable that is empty counts as unset.
+// Load reads the configuration: built-in defaults, overridden by the user's file, the project's
+// file, and the environment, in this order. A value replaces the one before it as a whole, lists
+// and maps too. An empty variable counts as unset.
 //
-// The error joins an [Error] for each thing that is wrong.
+// The error joins an [Error] for each problem.
 func Load(s Sources) (Loaded, error) {
 	l := Loaded{sources: map[string]string{}}
 	var problems []error
@@ -94,7 +91,7 @@ func Load(s Sources) (Loaded, error) {
 	problems = append(problems, l.environment(s.Environ)...)
 	if l.MCP.ServerScript != builtIn {
 		l.Warnings = append(l.Warnings,
-			"mcp.server_script is ignored: the server is part of ralph (`ralph mcp --profile human`)")
+			"mcp.server_script is ignored: the server is part of ralph (`ralph mcp --profile chat`)")
 	}
 	if len(problems) > 0 {
 		return Loaded{}, join(problems)
@@ -102,7 +99,7 @@ func Load(s Sources) (Loaded, error) {
 	return l, nil
 }
 
-// environment takes the settings of the environment.
+// environment reads the settings in the environment.
 func (l *Loaded) environment(environ []string) (problems []error) {
 	vars := map[string]string{}
 	for _, entry := range environ {
@@ -129,10 +126,10 @@ func (l *Loaded) environment(environ []string) (problems []error) {
 	return problems
 }
 
-// builtIn is what mcp.server_script is where it says nothing.
+// builtIn is the default of mcp.server_script.
 const builtIn = "built-in"
 
-// names reports whether a setting says that a variable holds something.
+// names reports whether a setting uses a variable.
 func (l *Loaded) names(variable string) bool {
 	return slices.ContainsFunc(l.Notify.Receivers, func(r Receiver) bool {
 		return variable == r.URLEnv || variable == r.SecretEnv
@@ -146,7 +143,7 @@ func isProtocol(name string) bool {
 	})
 }
 
-// nearVariables lists the variables that a wrong one may have been meant for.
+// nearVariables lists the variables that a misspelt one may mean.
 func nearVariables(name string) (names []string) {
 	for _, f := range fields {
 		if distance(name, f.env()) <= 2 || strings.HasSuffix(f.env(), strings.TrimPrefix(name, "RALPH")) {
@@ -156,9 +153,9 @@ func nearVariables(name string) (names []string) {
 	return names[:min(3, len(names))]
 }
 
-// Set gives a setting what a flag says, source being "flag --max-sessions". A
-// list takes all values, one to an item; anything else takes one. The error is
-// an [Error], or a ralph.FieldError for a key that does not exist.
+// Set sets a key to the values of a flag; source is for example "flag --max-sessions". A list takes
+// any number of values, one per item; any other key takes one. The error is an [Error], or a
+// ralph.FieldError for a key that does not exist.
 func (l *Loaded) Set(key, source string, values ...string) error {
 	f, ok := named(fields, key)
 	switch {
@@ -188,7 +185,7 @@ func (l *Loaded) setValue(f field, source string, v any, err error) error {
 	return nil
 }
 
-// put stores a checked value. The sources are copied: a copy of l keeps its own.
+// put stores a checked value. It copies the map of sources, so that a copy of l keeps its own.
 func (l *Loaded) put(f field, source string, v any) {
 	if f.name == "escalation_model" && v == "none" {
 		v = ""
@@ -208,8 +205,8 @@ func (l Loaded) Values() []Value {
 	return list
 }
 
-// Get is one setting. The error of a key that does not exist is a
-// ralph.FieldError that names near ones.
+// Get returns one setting. The error for a key that does not exist is a ralph.FieldError that
+// suggests similar ones.
 func (l Loaded) Get(key string) (Value, error) {
 	for _, v := range l.Values() {
 		if v.Key == key {
@@ -219,7 +216,7 @@ func (l Loaded) Get(key string) (Value, error) {
 	return Value{}, unknown(key)
 }
 
-// homely is a path with the home directory written "~".
+// homely returns a path with the home directory written as "~".
 func homely(path string, environ []string) string {
 	for _, entry := range environ {
 		home, ok := strings.CutPrefix(entry, "HOME=")
@@ -230,7 +227,7 @@ func homely(path string, environ []string) string {
 	return path
 }
 
-// join makes the problems one error, bounded in size.
+// join joins problems into one error of bounded size.
 func join(problems []error) error {
 	if more := len(problems) - maxProblems; more > 0 {
 		problems = append(problems[:maxProblems], fmt.Errorf("and %d more", more))

@@ -66,7 +66,7 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 	// The rest is in the golden documentation.
 	want := config.Limits{
 		MaxSessions: 100, MaxTasks: 100, MaxDuration: 12 * time.Hour, MaxCostUSD: 50, MaxCostPerDayUSD: 100, SessionTimeout: 45 * time.Minute, IdleTimeout: 10 * time.Minute,
-		SessionTurns: 200, SessionCostUSD: 10, Attempts: 10, StagnantSessions: 5, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
+		SessionTurns: 200, SessionCostUSD: 10, SessionMinUSD: 0.5, Attempts: 10, StagnantSessions: 5, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
 	}
 	if diff := cmp.Diff(want, l.Limits); diff != "" {
 		t.Error(diff)
@@ -77,7 +77,7 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 func TestEveryVariable(t *testing.T) {
 	samples := map[string]string{
 		"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
-		"list of maps": "[{url: ***, preset: generic}]",
+		"list of maps": "[{url: ***, preset: generic}]", "map of maps": "{a: {kind: acp, prices: {m-1: [1, 0.5, 2]}, env: {A: ***}}, b: {}}",
 	}
 	for _, k := range config.Keys() {
 		sample := samples[k.Type]
@@ -117,8 +117,8 @@ func TestListsInVariables(t *testing.T) {
 
 func TestVariablesThatSetNothingAreWarnedOf(t *testing.T) {
 	l := mustLoad(t, "", "RALPH_LIMITS_MAX_SESSION=3secret", "RALPH_MODEL=x", "RALPH_NONSENSE=1", "RALPHX=1", "PATH=/bin",
-		"RALPH_TASK_ID=1", "RALPH_SESSION_ID=1", "RALPH_DB_PATH=1", "RALPH_DISCIPLINE=1", "RALPH_AGENT_TASK_ID=1", "RALPH_TEST_POSTGRES=1",
-		"RALPH_REQUIRE_CLAUDE=1", "RALPH_SUPERVISOR=1", "RALPH_MCP_STDERR=1")
+		"RALPH_TASK_ID=1", "RALPH_SESSION_ID=1", "RALPH_CHANNEL=1", "RALPH_TEST_POSTGRES=1",
+		"RALPH_REQUIRE_CLAUDE=1", "RALPH_SUPERVISOR=1")
 	want := []string{
 		"RALPH_LIMITS_MAX_SESSION sets no key of the configuration; did you mean RALPH_LIMITS_MAX_SESSIONS?",
 		"RALPH_MODEL sets no key of the configuration; did you mean RALPH_AGENT_MODEL or RALPH_ESCALATION_MODEL?",
@@ -245,7 +245,7 @@ func TestAnUnknownKeyNamesNearOnes(t *testing.T) {
 		"limits.max_sesions": "; did you mean limits.max_sessions?",
 		"max_sessions":       "; did you mean limits.max_sessions?",
 		"verify.timout":      "; did you mean verify.timeout?",
-		"modle":              "; did you mean agent.model?",
+		"modell":             "; did you mean agent.model?",
 		"limit":              "; did you mean limits?",
 		"zzz":                "",
 		"model":              "; did you mean agent.model?",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,64 @@ func (r *reader) records(f field, node ast.Node) (any, misfit) {
 	return records.Interface(), misfit{}
 }
 
-// record reads one map of a list into its place.
+// nameForm matches the names in a map of maps.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// named reads a map of maps into one of the setting's type. A null map is empty.
+func (r *reader) named(f field, node ast.Node) (any, misfit) {
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		keys := strings.Join(names(f.items), ", ")
+		return nil, misfit{node, fmt.Errorf("must hold names, each a map with the keys %s", keys)}
+	}
+	records := reflect.MakeMap(f.typ)
+	for pairs := m.MapRange(); pairs.Next(); {
+		name, ok := pairs.Key().(*ast.StringNode)
+		if !ok || !nameForm.MatchString(name.Value) {
+			return nil, misfit{pairs.Key(), errors.New("must be a name of letters, digits, dots, underscores and dashes")}
+		}
+		into := reflect.New(f.typ.Elem()).Elem()
+		if value := r.resolve(pairs.Value()); value != nil && value.Type() != ast.NullType {
+			if bad := r.record(f, value, into); bad.err != nil {
+				return nil, misfit{bad.at, fmt.Errorf("%s: %w", name.Value, bad.err)}
+			}
+		}
+		records.SetMapIndex(reflect.ValueOf(name.Value), into)
+	}
+	return records.Interface(), misfit{}
+}
+
+// prices reads a map of prices.
+func (r *reader) prices(node ast.Node) (Prices, misfit) {
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		return nil, misfit{node, errors.New("must hold models with their prices")}
+	}
+	all := Prices{}
+	for pairs := m.MapRange(); pairs.Next(); {
+		name, isText := pairs.Key().(*ast.StringNode)
+		list, isList := r.resolve(pairs.Value()).(*ast.SequenceNode)
+		if !isText || !isList || len(list.Values) != 3 {
+			return nil, misfit{pairs.Key(), errors.New("must be a model's name with its three prices in USD " +
+				"per million tokens, as [1.25, 0.125, 10]: input, cached input, output")}
+		}
+		var usd [3]float64
+		for i, value := range list.Values {
+			n, err := number(r.resolve(value))
+			if err == nil && (n < 0 || n > maxNumber) {
+				err = fmt.Errorf("must be from 0 to %d", maxNumber)
+			}
+			if err != nil {
+				return nil, misfit{value, err}
+			}
+			usd[i] = n
+		}
+		all[name.Value] = Price{usd[0], usd[1], usd[2]}
+	}
+	return all, misfit{}
+}
+
+// record reads one map of a list.
 func (r *reader) record(f field, item ast.Node, into reflect.Value) misfit {
 	m, ok := r.resolve(item).(ast.MapNode)
 	if !ok {
@@ -44,6 +102,9 @@ func (r *reader) record(f field, item ast.Node, into reflect.Value) misfit {
 		}
 		given = append(given, name)
 	}
+	if len(f.one) == 0 {
+		return misfit{}
+	}
 	given = slices.DeleteFunc(given, func(name string) bool { return !slices.Contains(f.one, name) })
 	switch len(given) {
 	case 0:
@@ -55,7 +116,7 @@ func (r *reader) record(f field, item ast.Node, into reflect.Value) misfit {
 		strings.Join(given, " and "), strings.Join(f.one, ", "))}
 }
 
-// recordPair reads one key of a map with its value into the map's place.
+// recordPair reads one key of a map.
 func (r *reader) recordPair(f field, key ast.MapKeyNode, value ast.Node, into reflect.Value) (name string, bad misfit) {
 	text, ok := key.(*ast.StringNode)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Schema is the JSON Schema (draft 2020-12) of ralph.yaml, for editors and other
-// programs. What [Load] accepts in a file, the schema accepts.
+// Schema returns the JSON Schema (draft 2020-12) of ralph.yaml, for editors and other programs. It
+// accepts all files that [Load] accepts.
 func Schema() ([]byte, error) {
 	root := object("Configuration of ralph (ralph.yaml).")
 	root.Schema = "https://json-schema.org/draft/2020-12/schema"
@@ -19,18 +19,18 @@ func Schema() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", f.name, err)
 		}
-		parent, name, nested := strings.Cut(f.name, ".")
-		if !nested {
-			add(root, f.name, leaf)
-			continue
+		at := root
+		path := strings.Split(f.name, ".")
+		for _, parent := range path[:len(path)-1] {
+			if at.Properties[parent] == nil {
+				// A group whose keys are all commented out is null.
+				group := object("")
+				group.Type, group.Types = "", []string{"object", "null"}
+				add(at, parent, group)
+			}
+			at = at.Properties[parent]
 		}
-		if root.Properties[parent] == nil {
-			// A group whose keys are all commented out is null.
-			group := object("")
-			group.Type, group.Types = "", []string{"object", "null"}
-			add(root, parent, group)
-		}
-		add(root.Properties[parent], name, leaf)
+		add(at, path[len(path)-1], leaf)
 	}
 	for name, short := range groups {
 		if short == "" {
@@ -38,8 +38,11 @@ func Schema() ([]byte, error) {
 		}
 		f, _ := named(fields, short)
 		list := f.valueSchema()
+		if list.AnyOf == nil {
+			list.AnyOf = []*jsonschema.Schema{{Type: list.Type, Enum: list.Enum}}
+		}
 		root.Properties[name] = &jsonschema.Schema{
-			Description: fmt.Sprintf("A list here is short for %s.", short),
+			Description: fmt.Sprintf("What is no mapping here is short for %s.", short),
 			AnyOf:       append([]*jsonschema.Schema{root.Properties[name]}, list.AnyOf...),
 		}
 	}
@@ -47,7 +50,7 @@ func Schema() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// object is the schema of a mapping without other keys than those added.
+// object returns the schema of a mapping with no keys but those added.
 func object(description string) *jsonschema.Schema {
 	return &jsonschema.Schema{
 		Type: "object", Description: description,
@@ -61,7 +64,7 @@ func add(to *jsonschema.Schema, name string, s *jsonschema.Schema) {
 	to.PropertyOrder = append(to.PropertyOrder, name)
 }
 
-// schema is that of a setting with its description and default.
+// schema returns a setting's schema with its description and default.
 func (f field) schema() (*jsonschema.Schema, error) {
 	s := f.valueSchema()
 	s.Description = f.doc
@@ -83,7 +86,7 @@ func (f field) schema() (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// valueSchema is what a setting can be in YAML.
+// valueSchema returns the schema of a setting's value in YAML.
 func (f field) valueSchema() *jsonschema.Schema {
 	text := &jsonschema.Schema{Type: "string"}
 	for _, v := range f.enum {
@@ -116,16 +119,28 @@ func (f field) valueSchema() *jsonschema.Schema {
 		return mapOf(&jsonschema.Schema{Type: "string", Pattern: percentForm})
 	case "map":
 		return mapOf(&jsonschema.Schema{Types: []string{"string", "number", "boolean"}})
+	case "prices":
+		three := 3
+		return mapOf(&jsonschema.Schema{
+			Type: "array", MinItems: &three, MaxItems: &three,
+			Items: &jsonschema.Schema{Type: "number", Minimum: new(float64), Maximum: &highest},
+		})
+	case kindNamed:
+		record := f.recordSchema()
+		record.Type, record.Types = "", []string{"object", "null"}
+		named := mapOf(record)
+		named.PropertyNames = &jsonschema.Schema{Pattern: nameForm.String()}
+		return named
 	}
 	return text
 }
 
-// mapOf is the schema of a mapping of any names to such values.
+// mapOf returns the schema of a mapping from any name to such values.
 func mapOf(value *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", AdditionalProperties: value}
 }
 
-// recordSchema is what each map of a list of maps can be.
+// recordSchema returns the schema of each map in a list of maps.
 func (f field) recordSchema() *jsonschema.Schema {
 	record := object("")
 	for _, sub := range f.items {

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Starter is the ralph.yaml that `ralph init` writes: the commands that verify
-// the project, and as comments what people change most, with its defaults.
-// Without commands, their place is a comment too. junit is where they write which
-// tests failed, if they do.
+// Starter returns the ralph.yaml that `ralph init` writes: the commands that verify the project,
+// and the most used keys with their defaults, as comments. Without commands, verify is a comment
+// too. junit are the files with their test results, if any.
 func Starter(verify []string, junit ...string) []byte {
 	var b strings.Builder
 	b.WriteString(`# Settings of ralph for this project. A line that is commented out shows the
@@ -42,7 +41,38 @@ func Starter(verify []string, junit ...string) []byte {
 	return []byte(b.String())
 }
 
-// commented writes keys of a group with their defaults, as comments.
+// A StarterPlace is the section on places in the ralph.yaml that `ralph init` writes.
+type StarterPlace struct {
+	Kind        string
+	Why         string // why sessions work here
+	Setup, When []string
+}
+
+// Starter returns the section as text.
+func (p StarterPlace) Starter() []byte {
+	var b strings.Builder
+	if p.Why != "" {
+		fmt.Fprintf(&b, "\n# Sessions work in this folder, and not in clones of their own (slot):\n# %s.\n", p.Why)
+	} else {
+		b.WriteString("\n# Each session works in a clone of its own; what passes is merged into your branch.\n")
+	}
+	fmt.Fprintf(&b, "place:\n  kind: %s\n", p.Kind)
+	for _, list := range []struct {
+		key   string
+		items []string
+	}{{"setup", p.Setup}, {"setup_when", p.When}} {
+		if len(list.items) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "  %s:\n", list.key)
+		for _, item := range list.items {
+			fmt.Fprintf(&b, "    - %s\n", flow(item))
+		}
+	}
+	return []byte(b.String())
+}
+
+// commented writes keys of a group with their defaults as comments.
 func commented(b *strings.Builder, group string, names ...string) {
 	fmt.Fprintf(b, "# %s:\n", group)
 	for _, name := range names {

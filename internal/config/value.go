@@ -19,32 +19,32 @@ import (
 	"ralph/internal/text"
 )
 
-// Bounds of every setting. They are far from any use; they keep sums of
-// settings from overflowing and a wait of nothing from becoming a busy loop.
+// Bounds of every setting. They exceed any real use, and keep sums from overflowing and a zero wait
+// from becoming a busy loop.
 const (
 	maxNumber   = 1_000_000_000
 	minDuration = time.Millisecond
 	maxDuration = 366 * 24 * time.Hour
 )
 
-// durationPattern is what the schema accepts, and hence all that is accepted here.
+// durationPattern is the form of durations in the schema and here.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
 var (
 	durationForm = regexp.MustCompile(durationPattern)
-	// What YAML takes for text without quotes, wherever it stands.
+	// Matches text that YAML reads as text without quotes, in any position.
 	plainForm = regexp.MustCompile(`^[A-Za-z/][\w./*=-]*( [\w./*=-]+)*$|^\./[\w./*=-]+$`)
 	reserved  = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off|y|n)$`)
 )
 
-// A misfit is a value that a setting cannot have, and the part that is to blame.
+// A misfit is an invalid value and the part that is wrong.
 type misfit struct {
 	at  ast.Node
 	err error
 }
 
-// parseText reads a value as an environment variable has it. Lists and maps are
-// YAML in flow style; a text that does not begin a list is a list of itself.
+// parseText parses a value in the form of an environment variable. Lists and maps are in YAML's
+// flow style; text that does not begin with a bracket is a list of one item.
 func (f field) parseText(text string) (any, error) {
 	switch f.typ {
 	case typeDuration:
@@ -53,7 +53,7 @@ func (f field) parseText(text string) (any, error) {
 		if !strings.HasPrefix(strings.TrimSpace(text), "[") {
 			return []string{text}, nil
 		}
-	case typeMap, typePercents:
+	case typeMap, typePercents, typePrices:
 	default:
 		if f.items == nil {
 			return f.parseScalar(text)
@@ -91,12 +91,12 @@ func (f field) parseScalar(text string) (any, error) {
 	return text, nil
 }
 
-// percentForm is what the schema accepts as a percentage.
+// percentForm is the form of percentages in the schema.
 const percentForm = `^(100|[1-9]?[0-9])%$`
 
 var percents = regexp.MustCompile(percentForm)
 
-// parsePercents reads a map of percentages.
+// parsePercents parses a map of percentages.
 func parsePercents(texts map[string]string) (Percentages, error) {
 	p := Percentages{}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -120,11 +120,10 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// quoted is a value as an error repeats it.
+// quoted quotes a value for an error, clipped.
 func quoted(value string) string { return strconv.Quote(text.Clip(value, maxQuoted)) }
 
-// check tells whether a setting can have a value. For a list, the index says
-// which item is wrong; it is -1 otherwise.
+// check checks a value of a setting. For a list, index is the wrong item; otherwise it is -1.
 func (f field) check(v any) (index int, err error) {
 	switch v := v.(type) {
 	case int:
@@ -191,14 +190,17 @@ func (f field) checkText(s string) error {
 	return nil
 }
 
-// format is a value in the form that parseText reads. The values of maps, and what
-// is marked as secret, are hidden: they may be passwords.
+// format formats a value so that parseText can read it. Values of maps and secrets are hidden: they
+// may be passwords.
 func (f field) format(v any) string {
 	if f.secret {
 		return "***"
 	}
-	if f.items != nil {
+	switch f.kind() {
+	case kindRecords:
 		return f.formatRecords(reflect.ValueOf(v))
+	case kindNamed:
+		return f.formatNamed(reflect.ValueOf(v))
 	}
 	switch v := v.(type) {
 	case time.Duration:
@@ -217,6 +219,12 @@ func (f field) format(v any) string {
 			items[i] = fmt.Sprintf("%s: %d%%", flow(name), v[name])
 		}
 		return "{" + strings.Join(items, ", ") + "}"
+	case Prices:
+		items := slices.Sorted(maps.Keys(v))
+		for i, name := range items {
+			items[i] = fmt.Sprintf("%s: [%v, %v, %v]", flow(name), v[name].Input, v[name].Cached, v[name].Output)
+		}
+		return "{" + strings.Join(items, ", ") + "}"
 	case map[string]string:
 		items := slices.Sorted(maps.Keys(v))
 		for i, name := range items {
@@ -227,28 +235,42 @@ func (f field) format(v any) string {
 	return fmt.Sprint(v)
 }
 
-// formatRecords is a list of maps with what is set in each.
+// formatRecords formats a list of maps.
 func (f field) formatRecords(list reflect.Value) string {
 	records := make([]string, list.Len())
 	for i := range records {
-		var pairs []string
-		for _, sub := range f.items {
-			v := list.Index(i).FieldByIndex(sub.index)
-			if v.IsZero() {
-				continue
-			}
-			text := sub.format(v.Interface())
-			if sub.kind() == "text" && !sub.secret {
-				text = flow(text)
-			}
-			pairs = append(pairs, sub.name+": "+text)
-		}
-		records[i] = "{" + strings.Join(pairs, ", ") + "}"
+		records[i] = f.formatRecord(list.Index(i))
 	}
 	return "[" + strings.Join(records, ", ") + "]"
 }
 
-// FormatDuration is a duration as a configuration has it: Go's form without its trailing zeros: "45m", not "45m0s".
+// formatNamed formats a map of maps.
+func (f field) formatNamed(m reflect.Value) string {
+	var pairs []string
+	for _, name := range m.MapKeys() {
+		pairs = append(pairs, flow(name.String())+": "+f.formatRecord(m.MapIndex(name)))
+	}
+	slices.Sort(pairs)
+	return "{" + strings.Join(pairs, ", ") + "}"
+}
+
+func (f field) formatRecord(record reflect.Value) string {
+	var pairs []string
+	for _, sub := range f.items {
+		v := record.FieldByIndex(sub.index)
+		if v.IsZero() {
+			continue
+		}
+		text := sub.format(v.Interface())
+		if sub.kind() == "text" && !sub.secret {
+			text = flow(text)
+		}
+		pairs = append(pairs, sub.name+": "+text)
+	}
+	return "{" + strings.Join(pairs, ", ") + "}"
+}
+
+// FormatDuration formats a duration as in a configuration: "45m", not Go's "45m0s".
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -260,7 +282,7 @@ func FormatDuration(d time.Duration) string {
 	return s
 }
 
-// flow is a text as an item of a YAML list, quoted only if it must be.
+// flow formats a text as an item of a YAML list, quoted only if necessary.
 func flow(s string) string {
 	if plainForm.MatchString(s) && !reserved.MatchString(s) {
 		return s
@@ -268,7 +290,7 @@ func flow(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil { // cannot be: every string has a JSON form
+	if err := enc.Encode(s); err != nil { // impossible: every string has a JSON form
 		return strconv.Quote(s)
 	}
 	return strings.TrimSuffix(b.String(), "\n")

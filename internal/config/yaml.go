@@ -18,20 +18,20 @@ type setting struct {
 	source string
 }
 
-// A reader collects the settings of one file, and all that is wrong with it.
+// A reader collects the settings and problems of one file.
 type reader struct {
-	name     string // the file as people know it
+	name     string // name of the file for people
 	lines    []string
 	anchors  map[string]ast.Node
 	settings map[string]setting
 	problems []error
 }
 
-// group reads the keys of a mapping: those of the file if path is empty.
+// group reads the keys of a mapping; path is empty for the file's top level.
 func (r *reader) group(path string, node ast.Node, line, column int) {
 	node, ok := r.resolved(path, node)
 	if !ok || node == nil || node.Type() == ast.NullType {
-		return // if null, all of its keys are commented out
+		return // null: all of its keys are commented out
 	}
 	m, ok := node.(ast.MapNode)
 	if !ok {
@@ -48,6 +48,9 @@ func (r *reader) group(path string, node ast.Node, line, column int) {
 	}
 }
 
+// former maps former names of keys to today's.
+var former = map[string]string{"sandbox_network": "sandbox.network"}
+
 // pair reads one key of a mapping with its value.
 func (r *reader) pair(path string, key ast.MapKeyNode, value ast.Node) {
 	at := start(key)
@@ -63,6 +66,9 @@ func (r *reader) pair(path string, key ast.MapKeyNode, value ast.Node) {
 	full := name.Value
 	if path != "" {
 		full = path + "." + full
+	}
+	if now, ok := former[full]; ok {
+		full = now
 	}
 	f, isField := named(fields, full)
 	_, isGroup := groups[full]
@@ -86,7 +92,7 @@ func (r *reader) leaf(f field, node ast.Node, line, column int) {
 		return
 	}
 	if node == nil || node.Type() == ast.NullType {
-		// What is not there has no place of its own.
+		// A missing value has no position of its own.
 		missing := &Error{Key: f.name, Problem: "has no value; give it one or remove the key"}
 		r.problems = append(r.problems, r.locate(missing, line, column))
 		return
@@ -99,7 +105,7 @@ func (r *reader) leaf(f field, node ast.Node, line, column int) {
 	r.settings[f.name] = setting{v, fmt.Sprintf("%s:%d", r.name, line)}
 }
 
-// value reads what a setting is given in YAML and checks it.
+// value reads and checks a setting's value.
 func (r *reader) value(f field, node ast.Node) (any, misfit) {
 	v, items, bad := r.decode(f, node)
 	if bad.err != nil {
@@ -112,8 +118,8 @@ func (r *reader) value(f field, node ast.Node) (any, misfit) {
 	return v, misfit{node, err}
 }
 
-// decode makes a node a Go value of the setting's type. For a list, items are
-// the nodes of its items.
+// decode converts a node to a Go value of the setting's type. For a list, items are the nodes of
+// its items.
 func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad misfit) {
 	switch f.typ {
 	case typeList:
@@ -141,10 +147,17 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 		}
 		p, err := parsePercents(m)
 		return p, nil, misfit{node, err}
+	case typePrices:
+		p, bad := r.prices(node)
+		return p, nil, bad
 	}
-	if f.items != nil {
+	switch f.kind() {
+	case kindRecords:
 		list, bad := r.records(f, node)
 		return list, nil, bad
+	case kindNamed:
+		m, bad := r.named(f, node)
+		return m, nil, bad
 	}
 	text, ok := plainText(node)
 	var err error
@@ -172,7 +185,7 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 	return v, nil, misfit{node, err}
 }
 
-// variables reads a map of texts; numbers and the like stand for how they are written.
+// variables reads a map of texts; numbers and other scalars are taken as written.
 func (r *reader) variables(node ast.Node) (map[string]string, misfit) {
 	m, ok := node.(ast.MapNode)
 	if !ok {
@@ -197,8 +210,8 @@ func (r *reader) variables(node ast.Node) (map[string]string, misfit) {
 	return vars, misfit{}
 }
 
-// resolved is the node that a setting's value stands for. It is false, and noted
-// as a problem, if that is nothing.
+// resolved returns the node that a setting's value stands for. If an alias stands for nothing, it
+// reports a problem and returns false.
 func (r *reader) resolved(key string, node ast.Node) (ast.Node, bool) {
 	target := r.resolve(node)
 	if target == nil && node != nil {
@@ -208,8 +221,8 @@ func (r *reader) resolved(key string, node ast.Node) (ast.Node, bool) {
 	return target, true
 }
 
-// resolve is the node that an anchor or an alias stands for. It is nil for an
-// alias of nothing, and for one within what it stands for.
+// resolve returns the node that an anchor or an alias stands for; nil for an undefined alias and
+// for one inside its own anchor.
 func (r *reader) resolve(node ast.Node) ast.Node {
 	var anchors []string
 	for {
@@ -231,7 +244,7 @@ func (r *reader) resolve(node ast.Node) ast.Node {
 	}
 }
 
-// plainText is the value of a node that YAML takes for text.
+// plainText returns the value of a node that YAML reads as text.
 func plainText(node ast.Node) (string, bool) {
 	switch n := node.(type) {
 	case *ast.StringNode:
@@ -265,7 +278,7 @@ func number(node ast.Node) (float64, error) {
 	return float64(n), nil
 }
 
-// start is the first token of a node; that of a mapping is its first key's.
+// start returns the first token of a node; for a mapping, that of its first key.
 func start(node ast.Node) *token.Token {
 	switch n := node.(type) {
 	case *ast.MappingNode:
@@ -282,19 +295,19 @@ func (r *reader) problem(key string, at *token.Token, text string) {
 	r.problems = append(r.problems, r.locate(&Error{Key: key, Problem: text}, at.Position.Line, at.Position.Column))
 }
 
-// secretLine is where what may be secret may begin: variables of the agent, the
-// URL of a receiver.
+// secretLine matches a line on which a secret may begin: variables of the agent, the URL of a
+// receiver.
 var secretLine = regexp.MustCompile(`(^|[\s{,"'])(env|url)["']?\s*:`)
 
-// locate gives an error its place, within the file whatever the parser said,
-// and the line itself unless that may hold a secret.
+// locate sets the position of an error, clamped to the file, and the line itself unless it may hold
+// a secret.
 func (r *reader) locate(e *Error, line, column int) *Error {
 	e.Source = r.name
 	e.Line = max(1, min(line, len(r.lines)))
 	text := r.lines[e.Line-1]
 	e.Column = max(1, min(column, utf8.RuneCountInString(text)+1))
 	first := e.Line - 1
-	if e.Key == "" { // it is not known which setting the line belongs to
+	if e.Key == "" { // the line may belong to any setting
 		first = 0
 	}
 	if !slices.Contains(secretKeys, e.Key) && !slices.ContainsFunc(r.lines[first:e.Line], secretLine.MatchString) {

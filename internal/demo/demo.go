@@ -1,5 +1,5 @@
-// Package demo shows what ralph does on a small project of its own, with a scripted
-// agent or a real one.
+// Package demo demonstrates ralph on a small project of its own, with a scripted agent or a real
+// one.
 package demo
 
 import (
@@ -18,20 +18,25 @@ import (
 	"ralph/internal/state"
 )
 
-// A demo shows what ralph does on a small project of its own. Everything it
-// does, it does with ralph's commands, in processes of their own.
+// A demo demonstrates ralph on a small project of its own. It does everything with ralph's
+// commands, in separate processes.
 type demo struct {
 	self    string // this program
-	home    string // where the project and the script are
+	home    string // folder of the project and of the script
 	dir     string // the project
-	real    bool   // with the real agent
+	agent   string // the agent: Scripted, or one that costs money
+	slots   bool   // git supports the clones for slots
 	environ []string
 	out     io.Writer
 	err     io.Writer
 }
 
-// Run shows it in a new directory, or in dir, which is kept. real is with claude.
-func Run(ctx context.Context, real bool, dir string, keep bool, environ []string, out, stderr io.Writer) (err error) {
+// Scripted is the agent that costs nothing.
+const Scripted = "scripted"
+
+// Run runs the demo in a new directory, or in dir, which is kept, with an agent: [Scripted], claude
+// or codex.
+func Run(ctx context.Context, agent, dir string, keep bool, environ []string, out, stderr io.Writer) (err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -41,13 +46,14 @@ func Run(ctx context.Context, real bool, dir string, keep bool, environ []string
 		return err
 	}
 	d := &demo{
-		self: self, home: home, dir: filepath.Join(home, "calc"), real: real,
-		environ: plain(environ), out: out, err: stderr,
+		self: self, home: home, dir: filepath.Join(home, "calc"), agent: agent,
+		environ: append(plain(environ), "XDG_STATE_HOME="+filepath.Join(home, "state")), out: out, err: stderr,
 	}
-	keep = keep || dir != "" || real
+	keep = keep || dir != "" || agent != Scripted
 	defer func() {
 		if keep || err != nil {
-			fmt.Fprintf(out, "\nThe project is kept in %s: look at it with\n  ralph -C %s task list\n", d.dir, d.dir)
+			fmt.Fprintf(out, "\nThe project is kept in %s: look at it with\n  XDG_STATE_HOME=%s ralph -C %s task list\n",
+				d.dir, filepath.Join(home, "state"), d.dir)
 			return
 		}
 		err = os.RemoveAll(home)
@@ -61,7 +67,7 @@ func Run(ctx context.Context, real bool, dir string, keep bool, environ []string
 	return d.summarize(ctx)
 }
 
-// makeHome makes the directory of the demo.
+// makeHome creates the directory of the demo.
 func makeHome(dir string) (string, error) {
 	if dir == "" {
 		return os.MkdirTemp("", "ralph-demo-")
@@ -80,7 +86,7 @@ func makeHome(dir string) (string, error) {
 	return dir, err
 }
 
-// plain is the environment without what would lead git or ralph elsewhere.
+// plain returns the environment without variables that redirect git or ralph.
 func plain(environ []string) []string {
 	elsewhere := []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
@@ -89,11 +95,13 @@ func plain(environ []string) []string {
 	})
 }
 
-// setUp makes the project and fills the queue.
+// setUp creates the project and fills the queue.
 func (d *demo) setUp(ctx context.Context) error {
 	d.title("A project with a calculator, its test, and five tasks")
-	if err := os.Mkdir(d.dir, 0o755); err != nil {
-		return err
+	for _, dir := range []string{d.dir, filepath.Dir(d.script())} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	for name, path := range map[string]string{
 		"calc.sh": filepath.Join(d.dir, "calc.sh"), "test.sh": filepath.Join(d.dir, "test.sh"), "agent.script": d.script(),
@@ -106,22 +114,21 @@ func (d *demo) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(d.dir, state.ConfigName), []byte(configuration(d)), 0o644); err != nil {
-		return err
-	}
-	for _, args := range [][]string{
+	if err := d.git(ctx, [][]string{
 		{"init", "-q"},
 		{"config", "user.name", "Ralph's demo"},
 		{"config", "user.email", "demo@localhost"},
 		{"config", "commit.gpgsign", "false"},
-		{"add", "-A"},
-		{"commit", "-q", "-m", "A calculator that can add"},
-	} {
-		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Dir, cmd.Env = d.dir, d.environ
-		if output, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
-		}
+		{"commit", "-q", "--allow-empty", "-m", "Begin"},
+	}); err != nil {
+		return err
+	}
+	d.slots = d.git(ctx, [][]string{{"merge-tree", "--write-tree", "HEAD", "HEAD"}}) == nil // before 2.38 it cannot
+	if err := os.WriteFile(filepath.Join(d.dir, state.ConfigName), []byte(configuration(d)), 0o644); err != nil {
+		return err
+	}
+	if err := d.git(ctx, [][]string{{"add", "-A"}, {"commit", "-q", "-m", "A calculator that can add"}}); err != nil {
+		return err
 	}
 	for _, t := range tasks {
 		if err := d.show(ctx, append([]string{"task", "add", t.title}, t.args...)...); err != nil {
@@ -131,9 +138,21 @@ func (d *demo) setUp(ctx context.Context) error {
 	return nil
 }
 
-func (d *demo) script() string { return filepath.Join(d.home, "agent.script") }
+// git runs several git commands in the project.
+func (d *demo) git(ctx context.Context, commands [][]string) error {
+	for _, args := range commands {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir, cmd.Env = d.dir, d.environ
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
+		}
+	}
+	return nil
+}
 
-// play runs the queue, answers what was asked, and runs it again.
+func (d *demo) script() string { return filepath.Join(d.home, "agent", "agent.script") }
+
+// play runs the queue, answers the questions, and runs it again.
 func (d *demo) play(ctx context.Context) error {
 	d.title("The first run, as if you slept")
 	if err := d.run(ctx); err != nil {
@@ -156,7 +175,7 @@ func (d *demo) play(ctx context.Context) error {
 	return d.run(ctx)
 }
 
-// run runs the queue. That a task failed or waits for people is no error here.
+// run runs the queue. Failed or waiting tasks are not an error here.
 func (d *demo) run(ctx context.Context) error {
 	err := d.show(ctx, "run")
 	var exit *exec.ExitError
@@ -167,7 +186,7 @@ func (d *demo) run(ctx context.Context) error {
 	return err
 }
 
-// questions are the comments that ask something and have no answer.
+// questions returns the comments with unanswered questions.
 func (d *demo) questions(ctx context.Context) ([]string, error) {
 	found, err := d.tasks(ctx)
 	if err != nil {
@@ -194,7 +213,7 @@ func (d *demo) questions(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// task is a task as `ralph task list --json` shows it.
+// task is a task as printed by `ralph task list --json`.
 type task struct {
 	ID     int64        `json:"id"`
 	Title  string       `json:"title"`
@@ -206,7 +225,7 @@ func (d *demo) tasks(ctx context.Context) (list []task, err error) {
 	return list, d.read(ctx, &list, "task", "list")
 }
 
-// summarize compares what became of the tasks with what should have.
+// summarize compares the results of the tasks with the expected ones.
 func (d *demo) summarize(ctx context.Context) error {
 	d.title("What happened")
 	found, err := d.tasks(ctx)
@@ -220,7 +239,7 @@ func (d *demo) summarize(ctx context.Context) error {
 			return fmt.Errorf("the task %q is gone", expected.title)
 		}
 		t := found[i]
-		if d.real {
+		if d.agent != Scripted {
 			fmt.Fprintf(d.out, "  %-10s %s\n", t.Status, t.Title)
 			continue
 		}
@@ -232,7 +251,7 @@ func (d *demo) summarize(ctx context.Context) error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("the demo did not end as it should: %s", strings.Join(wrong, "; "))
 	}
-	if !d.real {
+	if d.agent == Scripted {
 		fmt.Fprintf(d.out, "\nThe agent was a script. The same with claude: ralph demo --agent claude\n")
 	}
 	return nil
@@ -240,7 +259,7 @@ func (d *demo) summarize(ctx context.Context) error {
 
 func (d *demo) title(text string) { fmt.Fprintf(d.out, "\n== %s ==\n\n", text) }
 
-// show runs one of ralph's commands as a person would, and shows it.
+// show runs a ralph command like a person, and prints it.
 func (d *demo) show(ctx context.Context, args ...string) error {
 	fmt.Fprintf(d.out, "$ ralph %s\n", strings.Join(quoted(args), " "))
 	cmd := d.command(ctx, args...)
@@ -251,7 +270,7 @@ func (d *demo) show(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// read runs one of ralph's commands for what it prints as JSON.
+// read runs a ralph command and parses its JSON output.
 func (d *demo) read(ctx context.Context, v any, args ...string) error {
 	cmd := d.command(ctx, append(args, "--json")...)
 	cmd.Stderr = d.err
@@ -267,13 +286,13 @@ func (d *demo) read(ctx context.Context, v any, args ...string) error {
 
 func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, d.self, append([]string{"-C", d.dir}, args...)...)
-	// A terminal sends Ctrl-C to it as well; it ends in its own time.
+	// A terminal sends it Ctrl-C too; it ends by itself.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Env = d.environ
 	return cmd
 }
 
-// quoted quotes arguments for a person to read.
+// quoted quotes arguments for people to read.
 func quoted(args []string) []string {
 	var list []string
 	for _, arg := range args {

@@ -3,12 +3,13 @@ package demo
 import (
 	"embed"
 	"fmt"
+	"path/filepath"
 
 	"ralph"
 )
 
-// tasks is the queue of the demo: what is in it, what becomes of it with the
-// scripted agent, and why.
+// tasks is the queue of the demo: the tasks, their expected results with the scripted agent, and
+// the reasons.
 var tasks = []struct {
 	title  string
 	args   []string
@@ -57,8 +58,8 @@ var tasks = []struct {
 	},
 }
 
-// answer answers the question about division. The script wants to see it in
-// the prompt of the second session.
+// answer is the answer to the question about division. The script expects it in the prompt of the
+// second session.
 const answer = "Write an error to stderr and exit with status 3."
 
 // Files of the project, and what the scripted agent does in it.
@@ -66,11 +67,15 @@ const answer = "Write an error to stderr and exit with status 3."
 //go:embed calc.sh test.sh agent.script
 var files embed.FS
 
-// configuration is the ralph.yaml of the demo. Strings of JSON are strings of YAML.
+// configuration returns the ralph.yaml of the demo. JSON strings are valid YAML strings.
 func configuration(d *demo) string {
-	agent := "agent:\n  command: [claude]\n"
-	if !d.real {
-		agent = fmt.Sprintf("agent:\n  command: [%q, scripted-agent]\n  env:\n    RALPH_SCRIPT: %q\n", d.self, d.script())
+	agent := fmt.Sprintf("agent: {use: %[1]s}\nagents: {%[1]s: {}}\n", d.agent)
+	if d.agent == Scripted {
+		agent = fmt.Sprintf("agent:\n  command: [%q, scripted-agent]\n  env:\n    RALPH_SCRIPT: %q\n"+
+			"permissions:\n  writable: [%q] # where it counts its sessions\n", d.self, d.script(), filepath.Dir(d.script()))
+	}
+	if d.slots {
+		agent += "place: {kind: slot} # each session works in a clone, and what passes is merged\n"
 	}
 	return agent + `verify:
   commands: [sh test.sh]

@@ -1,4 +1,4 @@
-// Package doctor looks at everything that a run needs, and says how to mend what is wrong.
+// Package doctor checks everything that a run needs, and says how to fix problems.
 package doctor
 
 import (
@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/project"
+	"ralph/internal/sandbox"
 	"ralph/internal/state"
 	"ralph/internal/text"
 	"ralph/internal/words"
@@ -23,19 +26,19 @@ import (
 	"ralph/store"
 )
 
-// A Finding is one thing that was looked at.
+// A Finding is the result of one check.
 type Finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
 	Found string `json:"found"`
-	Mend  string `json:"mend,omitempty"` // what to do; "" if nothing
+	Mend  string `json:"mend,omitempty"` // what to do; "" for nothing
 }
 
-// Excused is what becomes of tests that fail already.
+// Excused says how tests that fail already are treated.
 const Excused = "tests that fail by name before a task is begun are excused, and no others"
 
-// Examine looks at everything that a run needs. verifying is called before commands of
-// the project run, with how long each may take; nil leaves them out.
+// Examine checks everything that a run needs. It calls verifying before it runs the project's
+// commands, with the time limit of each; nil skips them.
 func Examine(
 	ctx context.Context, open func(context.Context) (*project.Project, error), verifying func(limit string),
 ) []Finding {
@@ -43,15 +46,23 @@ func Examine(
 	note := func(list ...Finding) { findings = append(findings, list...) }
 	p, err := open(ctx)
 	if err != nil {
-		mend := "do as it says; the queue is left alone meanwhile"
+		mend := "do as it says; nothing was changed"
 		var status *ralph.ExitError
 		var bad *config.Error
 		if errors.As(err, &status) || errors.As(err, &bad) {
-			mend = "run `ralph init` in the project, or mend ralph.yaml as it says"
+			mend = "run `ralph init` in the project, or correct ralph.yaml as it says"
 		}
 		return append(findings, Finding{"project", false, err.Error(), mend})
 	}
-	note(Finding{"configuration", true, p.Path(state.ConfigName), ""})
+	if !p.Git && findings[0].OK {
+		findings[0].Found += ", but this folder is in no repository: what a session changes will not be known"
+		findings[0].Mend = "git init"
+	}
+	if path := p.Path(state.ConfigName); state.Exists(path) {
+		note(Finding{"configuration", true, path, ""})
+	} else {
+		note(Finding{"configuration", true, "there is no " + path, "`ralph init` finds your tests and writes it"})
+	}
 	for _, w := range p.Config.Warnings {
 		note(Finding{"environment", true, w, ""})
 	}
@@ -65,25 +76,118 @@ func Examine(
 	}
 	note(database(ctx, p, db)...)
 	note(unsettled(ctx, db)...)
-	works, err := p.Agent(db)
-	if err != nil {
-		return append(findings, Finding{"agent", false, err.Error(), ""})
-	}
-	if a, ok := works.(agent.Program); ok {
-		note(version(ctx, p, a))
-	}
-	if _, ok := works.(*claude.Agent); ok {
-		note(credentials(p), permissions(p))
-	}
+	note(merges(ctx, p, db)...)
+	note(Agent(ctx, p)...)
 	note(verification(ctx, p, db, verifying)...)
 	if template, err := p.Template(); err != nil {
-		note(Finding{"prompt", false, err.Error(), "mend the template, or start anew from `ralph prompt --template`"})
+		note(Finding{"prompt", false, err.Error(), "correct the template, or start anew from `ralph prompt --template`"})
 	} else if template != nil {
 		note(Finding{"prompt", true, "by the project's own template", ""})
 	}
-	note(confinement(ctx, p)...)
+	note(Confinement(ctx, p)...)
 	if path := claude.ForeignLoop(p.Root); path != "" {
 		note(Finding{"foreign loop", false, path + " makes the agent go on for ever", "remove it"})
+	}
+	return findings
+}
+
+// Agent checks the agents that may work, the default one first. It starts their programs, but sends
+// nothing to their models.
+func Agent(ctx context.Context, p *project.Project) (findings []Finding) {
+	list, err := p.ConfiguredAgents()
+	if err != nil {
+		return []Finding{{"agent", false, err.Error(), "mend that key in ralph.yaml"}}
+	}
+	own := *p
+	if own.Held, err = own.Confine(ctx); err != nil {
+		own.Held = project.Confinement{} // the sandbox's finding reports it
+	}
+	for i, a := range list {
+		what, found := "agent", Finding{}
+		if i > 0 {
+			what += " " + a.Name
+		}
+		works, ok := a.Agent.(agent.Program)
+		if ok {
+			found = version(ctx, p, what, works)
+			findings = append(findings, found)
+		}
+		if i == 0 && agent.ProfileOf(a.Agent).Kind == claude.Profile.Kind {
+			findings = append(findings, credentials(p), permissions(p))
+			continue
+		}
+		findings = append(findings, standing(&own, what, a)...)
+		if ok && found.OK {
+			findings = append(findings, begins(ctx, &own, what, a))
+		}
+	}
+	return append(findings, fallbacks(p)...)
+}
+
+// standing checks an agent without starting it: its credentials, its permissions, and how its cost
+// is known.
+func standing(p *project.Project, what string, a project.ConfiguredAgent) (findings []Finding) {
+	profile := agent.ProfileOf(a.Agent)
+	seen, mend := p.Credentials(a), ""
+	if seen == "" && len(profile.Credentials) > 0 {
+		seen, mend = "no credentials can be seen", profile.LogIn
+	}
+	if seen != "" {
+		findings = append(findings, Finding{what, true, seen, mend})
+	}
+	guard := map[agent.Guard]string{
+		agent.Hook:     "it asks ralph before it uses a tool, and is told why it may not",
+		agent.Question: "it asks ralph before it uses a tool; why it may not is told it in its next prompt",
+	}[profile.Guard]
+	if guard != "" {
+		findings = append(findings, Finding{what, true, guard, ""})
+	} else {
+		held := p.Held.Sandbox.Name != sandbox.None || a.Config.Unguarded
+		findings = append(findings, Finding{
+			what, held, "it asks nobody what it may do; what holds it is " + p.Held.Said(),
+			"set sandbox.mode to require, or agents." + a.Name + ".unguarded to true",
+		})
+	}
+	switch {
+	case profile.Cost != agent.Never:
+	case len(a.Config.Prices) == 0 || profile.Tokens == agent.Never:
+		found := "it does not tell what it costs: a session counts as its whole limits.session_cost_usd"
+		if profile.Tokens != agent.Never {
+			mend = "set agents." + a.Name + ".prices: {MODEL: [input, cached input, output]}"
+		}
+		findings = append(findings, Finding{what, true, found, mend})
+	default:
+		models := strings.Join(slices.Sorted(maps.Keys(a.Config.Prices)), ", ")
+		findings = append(findings, Finding{what, true, "what it costs is known by the prices of " + models, ""})
+	}
+	return findings
+}
+
+// begins checks that an agent can begin a session and gets ralph's tools.
+func begins(ctx context.Context, p *project.Project, what string, a project.ConfiguredAgent) Finding {
+	if agent.ProfileOf(a.Agent).MCP == agent.ByChannel {
+		return Finding{what, true, "it has no tools of ralph's, and signals by `ralph signal`", ""}
+	}
+	if err := p.Begins(ctx, a.Agent); err != nil {
+		return Finding{
+			what, false, "ralph's tools do not reach it: " + err.Error(),
+			"run it by hand and see what it says; log in to it",
+		}
+	}
+	return Finding{what, true, "it begins a session, and ralph's tools reach it", ""}
+}
+
+// fallbacks finds mistakes in the order of fallback agents.
+func fallbacks(p *project.Project) (findings []Finding) {
+	order := append([]string{p.Config.Agent.Use}, p.Config.Agent.Fallback...)
+	for i, name := range order {
+		if slices.Contains(order[:i], name) {
+			findings = append(findings, Finding{
+				"fallback", false,
+				name + " is to stand in for itself: agent.use and agent.fallback are " + strings.Join(order, ", "),
+				"name each agent once",
+			})
+		}
 	}
 	return findings
 }
@@ -96,8 +200,7 @@ func lookForGit() Finding {
 	return Finding{"git", true, path, ""}
 }
 
-// database tells how the queue is, and finds tasks that are completed although nobody
-// decided so.
+// database checks the queue, and finds completed tasks that nothing recorded explains.
 func database(ctx context.Context, p *project.Project, db *store.DB) []Finding {
 	if p.Blank {
 		return []Finding{{"database", true, "none yet: there is no queue", "`ralph init` or `ralph task add` begins one"}}
@@ -106,8 +209,7 @@ func database(ctx context.Context, p *project.Project, db *store.DB) []Finding {
 		return []Finding{{"database", false, err.Error(), "`ralph db check` says more; " + p.HowToRestore()}}
 	}
 	findings := []Finding{{"database", true, db.Path(), ""}}
-	var unaccepted []int64
-	err := db.View(ctx, func(tx *store.Tx) (err error) { unaccepted, err = tx.Unaccepted(); return err })
+	unaccepted, err := store.Read(ctx, db, (*store.Tx).Unaccepted)
 	switch {
 	case err != nil:
 		findings = append(findings, Finding{"verdicts", false, err.Error(), "`ralph db check` says more"})
@@ -119,41 +221,91 @@ func database(ctx context.Context, p *project.Project, db *store.DB) []Finding {
 	return findings
 }
 
-// unsettled names the sessions that are over and could not be settled, so that their
-// tasks stay claimed.
+// unsettled lists the sessions that are over and could not be settled, so that their tasks stay
+// claimed.
 func unsettled(ctx context.Context, db *store.DB) (findings []Finding) {
-	var list []store.UnsettledSession
-	if err := db.View(ctx, func(tx *store.Tx) (err error) { list, err = tx.Unsettled(); return err }); err != nil {
+	list, err := store.Read(ctx, db, (*store.Tx).Unsettled)
+	if err != nil {
 		return []Finding{{"sessions", false, err.Error(), ""}}
 	}
 	for _, u := range list {
 		findings = append(findings, Finding{
 			"session", false, fmt.Sprintf("%.8s of TASK-%d is over and could not be settled: %s", u.ID, u.Task, u.Why),
-			"mend that; the next `ralph run` settles it",
+			"fix that; the next `ralph run` settles it",
 		})
 	}
 	return findings
 }
 
-func version(ctx context.Context, p *project.Project, works agent.Program) Finding {
-	command := strings.Join(works.Command(), " ")
-	version, err := works.Version(ctx, p.Root)
-	switch {
-	case err != nil:
-		return Finding{"agent", false, err.Error(), claude.Install + ", or set agent.command in ralph.yaml"}
-	case version == "":
-		return Finding{"agent", false, command + " does not answer to --version", "set agent.command in ralph.yaml"}
+// merges lists the completed tasks whose commits are no longer in the target branch, and says why
+// nothing is merged.
+func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []Finding) {
+	if !p.Git {
+		return nil
 	}
-	return Finding{"agent", true, command + ", " + version, ""}
+	queue, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
+	if err == nil && queue.Paused != "" {
+		findings = append(findings,
+			Finding{"merging", false, "is paused: " + queue.Paused, "fix that, then `ralph merge resume`"})
+	}
+	var missing []ralph.Change
+	if err == nil {
+		missing, err = lost(ctx, p, db)
+	}
+	if err != nil {
+		return append(findings, Finding{"merging", false, err.Error(), ""})
+	}
+	for _, c := range missing {
+		findings = append(findings, Finding{
+			"merging", false,
+			fmt.Sprintf("TASK-%d is completed, and its commit %.12s is not in the branch any more", c.TaskID, c.To),
+			fmt.Sprintf("`ralph task retry %[1]d` has it done again; `ralph merge show %[1]d` says where its work is", c.TaskID),
+		})
+	}
+	return findings
 }
 
-// credentials tells what can be seen of them; whether they are valid only a
-// session tells.
+// lost returns the changes whose commits are gone from the branch on which they landed.
+func lost(ctx context.Context, p *project.Project, db *store.DB) ([]ralph.Change, error) {
+	tree, err := worktree.Open(ctx, p.Root)
+	if err != nil {
+		return nil, err
+	}
+	l, err := p.Lander(ctx, db, tree)
+	if err != nil {
+		return nil, err
+	}
+	return l.Missing(ctx)
+}
+
+func version(ctx context.Context, p *project.Project, what string, works agent.Program) Finding {
+	command := strings.Join(works.Command(), " ")
+	version, err := works.Version(ctx, p.Root)
+	profile := agent.ProfileOf(works)
+	mend := "set its command in ralph.yaml"
+	if profile.Install != "" {
+		mend = profile.Install + ", or " + mend
+	}
+	switch {
+	case err != nil:
+		said, _, _ := strings.Cut(err.Error(), ": install ") // which mend says
+		return Finding{what, false, said, mend}
+	case version == "" && profile.Kind != "command":
+		return Finding{what, false, command + " does not answer to --version", mend}
+	case version == "":
+		return Finding{what, true, command, ""}
+	}
+	return Finding{what, true, command + ", " + version, ""}
+}
+
+// credentials describes the visible credentials; only a session shows whether they are valid.
 func credentials(p *project.Project) Finding {
 	if seen := claude.Credentials(p.Getenv); seen != "" {
 		return Finding{"credentials", true, seen, ""}
 	}
-	return Finding{"credentials", true, "none can be seen", claude.HowToLogIn}
+	return Finding{
+		"credentials", true, "none in the environment; claude may have a login of its own", claude.Profile.LogIn,
+	}
 }
 
 func permissions(p *project.Project) Finding {
@@ -183,7 +335,7 @@ func permissions(p *project.Project) Finding {
 	return Finding{"permissions", true, mode + ": the agent asks ralph, which answers by the rules of permissions", ""}
 }
 
-// verification tells what checks a done, and runs it unless it is not to be.
+// verification describes the check of a done, and runs it if wanted.
 func verification(ctx context.Context, p *project.Project, db *store.DB, verifying func(limit string)) []Finding {
 	commands := p.Config.Verify.Commands
 	if len(commands) == 0 {
@@ -216,21 +368,21 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 			f.OK, f.Mend = true, "a run begins all the same: "+Excused
 			f.Found = text.Line(c.Command+": red already: "+strings.Join(c.Failures, ", "), 1000)
 		case !c.Passed:
-			f.Mend = "mend it: `ralph verify` shows its output. A run does not begin while it fails; " +
-				"`ralph run --on-red first` has one task mend it"
+			f.Mend = "fix it first (`ralph verify` shows its output), or run with --on-red first, " +
+				"and one task works until it passes"
 		}
 		findings = append(findings, f)
 	}
 	return findings
 }
 
-// confinement tells what a run would find.
-func confinement(ctx context.Context, p *project.Project) (findings []Finding) {
+// Confinement describes what would confine the agents of a run.
+func Confinement(ctx context.Context, p *project.Project) (findings []Finding) {
 	c, err := p.Confine(ctx)
 	if err != nil {
 		findings = append(findings, Finding{"sandbox", false, err.Error(), ""})
-	} else if len(c.Wrapper) > 0 {
-		findings = append(findings, Finding{"sandbox", true, c.Wrapper[0], ""})
+	} else {
+		findings = append(findings, Finding{"sandbox", true, c.Said(), ""})
 	}
 	for _, m := range c.Missing {
 		findings = append(findings, Finding{"resources", false, m, "run ralph as a service, or as the text says"})

@@ -29,7 +29,7 @@ type beadsDependency struct {
 	IssueID   ident  `json:"issue_id"`
 	DependsOn ident  `json:"depends_on_id"`
 	Type      string `json:"type"`
-	DepType   string `json:"dep_type"` // as some versions have it
+	DepType   string `json:"dep_type"` // the field's name in some versions
 }
 
 var beadsStatus = map[string]ralph.Status{
@@ -37,10 +37,10 @@ var beadsStatus = map[string]ralph.Status{
 	"blocked": ralph.Proposed, "deferred": ralph.Proposed, "pinned": ralph.Proposed, "closed": ralph.Completed,
 }
 
-// holding are the dependencies that hold an issue back.
+// holding are the kinds of dependencies that block an issue.
 var holding = map[string]bool{"blocks": true, "parent-child": true, "conditional-blocks": true, "waits-for": true}
 
-// readBeads reads the JSONL of beads, a line an issue.
+// readBeads reads the JSONL of beads, one issue per line.
 func readBeads(data []byte) (in ralph.Import, err error) {
 	left, features := map[string]int{}, map[string]bool{}
 	if err := eachLine(data, func(line int, v beadsIssue) error {
@@ -80,7 +80,7 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 		return in, err
 	}
 	note(&in, left)
-	// An issue that is called blocked and waits for another one needs no word of a person.
+	// A blocked issue with a dependency needs no decision by a person.
 	known := map[string]ralph.Status{}
 	for _, t := range in.Tasks {
 		known[t.Key] = t.Status
@@ -98,10 +98,10 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 	return in, nil
 }
 
-// featureLabel begins the label that names an issue's feature, as ralph exports it.
+// featureLabel is the prefix of the label with an issue's feature in ralph's export.
 const featureLabel = "feature:"
 
-// labels are what an issue is called, and the feature that one of them names.
+// labels returns an issue's feature, if a label names one, and its other labels.
 func (v beadsIssue) labels() (feature string, others []string) {
 	for _, label := range v.Labels {
 		name, ok := strings.CutPrefix(label, featureLabel)
@@ -151,14 +151,14 @@ func notTask(kind string) string {
 	return kind
 }
 
-// learned is a learning of the whole project that another tool has kept.
+// learned is a project-wide learning that another tool stored.
 func learned(line int, text, kind string) ralph.ImportedLearning {
 	return ralph.ImportedLearning{Line: line, Learning: ralph.Learning{
 		Text: strings.TrimSpace(text), Kind: kind, Scope: ralph.ScopeProject, Origin: ralph.ByAgent, Author: "import",
 	}}
 }
 
-// note says what was left out, a sentence each.
+// note lists what was left out, one sentence each.
 func note(in *ralph.Import, left map[string]int) {
 	for _, what := range slices.Sorted(maps.Keys(left)) {
 		if n := left[what]; n > 0 {

@@ -94,6 +94,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 	}{
 		{"an empty file", " \n", "", 0, "is empty"},
 		{"no task at all", "# Title\n\nText.\n", "", 0, "holds no task (as markdown; --format reads it as another format)"},
+		{"a list without boxes", "# Plan\n\n- Back off\n- Count\n", "", 0, "a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none"},
 		{"no UTF-8", "- [ ] a\n- [ ] \xff\n", "", 2, "is not UTF-8 text"},
 		{"JSON that ends", "{\n \"userStories\": [\n", "", 3, "the JSON ends in the middle"},
 		{"JSON that is broken", "{\"userStories\": [\n {\"id\": \"a\"\n \"title\": 1}]}", "prd.json", 3, "is not valid JSON"},
@@ -133,6 +134,13 @@ func TestMistakesNameTheirLine(t *testing.T) {
 				t.Errorf("got %v, want line %d: …%s…", err, tt.line, tt.problem)
 			}
 		})
+	}
+	var own []byte
+	for i := 0; len(own) <= exchange.MaxFile; i++ {
+		own = fmt.Appendf(own, `{"ralph":"task","id":"t%d","title":"t","description":"%s"}`+"\n", i, strings.Repeat("x", 60<<10))
+	}
+	if in, err := exchange.Parse(own, ""); err != nil || len(in.Tasks) < 200 {
+		t.Errorf("an export of %d bytes: %v", len(own), err)
 	}
 	if _, err := exchange.Parse([]byte("x"), "excel"); err == nil || !strings.Contains(err.Error(), "accepted: beads, github,") {
 		t.Errorf("got %v", err)

@@ -12,26 +12,26 @@ import (
 	"ralph/internal/text"
 )
 
-// A Queue is what a project has to export.
+// A Queue is the exported content of a project.
 type Queue struct {
 	Project     string // its name
 	Features    []ralph.Feature
 	Disciplines []ralph.Discipline
 	Tasks       []ralph.Task     // in the order of the queue
-	IDs         map[int64]string // by which ralph's own export knows a task again
+	IDs         map[int64]string // by which ralph's own import recognizes a task
 	Learnings   []ralph.Learning // of the project and of features
 }
 
-// writers by format.
+// writers are the export formats by name.
 var writers = map[string]func(w io.Writer, q Queue) error{
-	"jsonl": writeJSONL, "markdown": writeMarkdown, "prd.json": writePRD, "beads": writeBeads,
+	ownFormat: writeJSONL, "markdown": writeMarkdown, "prd.json": writePRD, "beads": writeBeads,
 }
 
-// ExportFormats lists what [Write] can write.
+// ExportFormats lists the formats that [Write] supports.
 func ExportFormats() []string { return slices.Sorted(maps.Keys(writers)) }
 
-// Write writes a queue in a format of [ExportFormats]; the error is a
-// [*ralph.FieldError] for a format that is none.
+// Write writes a queue in one of [ExportFormats]; the error for an unknown format is a
+// [*ralph.FieldError].
 func Write(w io.Writer, format string, q Queue) error {
 	write, ok := writers[format]
 	if !ok {
@@ -46,7 +46,7 @@ func encoder(w io.Writer) *json.Encoder {
 	return e
 }
 
-// writeJSONL writes everything, so that an import of it makes the same queue.
+// writeJSONL writes everything, so that importing it recreates the queue.
 func writeJSONL(w io.Writer, q Queue) error {
 	e := encoder(w)
 	var lines []Line
@@ -56,14 +56,16 @@ func writeJSONL(w io.Writer, q Queue) error {
 		})
 	}
 	for _, d := range q.Disciplines {
-		lines = append(lines, Line{Kind: "discipline", Name: d.Name, Instructions: d.Instructions, Model: d.Model})
+		lines = append(lines, Line{
+			Kind: "discipline", Name: d.Name, Instructions: d.Instructions, Model: d.Model, Agent: d.Agent,
+		})
 	}
 	for _, t := range q.Tasks {
 		l := Line{
 			Kind: "task", ID: q.IDs[t.ID],
 			Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify,
-			Priority: &t.Priority, Status: t.Status, StatusReason: t.StatusReason,
-			Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Origin: t.Origin,
+			Files: t.Files, Priority: &t.Priority, Status: t.Status, StatusReason: t.StatusReason,
+			Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Agent: t.Agent, Origin: t.Origin,
 		}
 		for _, on := range t.DependsOn {
 			l.DependsOn = append(l.DependsOn, q.IDs[on])
@@ -84,7 +86,7 @@ func writeJSONL(w io.Writer, q Queue) error {
 	return nil
 }
 
-// writeMarkdown writes a checklist for people, a section a feature.
+// writeMarkdown writes a checklist for people, one section per feature.
 func writeMarkdown(w io.Writer, q Queue) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", text.Flat(q.Project))
@@ -118,10 +120,10 @@ func checklistItem(b *strings.Builder, t ralph.Task) {
 	switch t.Status {
 	case ralph.Completed:
 		mark = "x"
-	case ralph.InProgress:
+	case ralph.InProgress, ralph.Merging:
 		mark = "/"
 	case ralph.Rejected, ralph.Cancelled:
-		return // nobody is to do it
+		return // not to be done
 	}
 	fmt.Fprintf(b, "- [%s] [TASK-%d] %s\n", mark, t.ID, text.Flat(t.Title))
 	if text := strings.TrimSpace(t.Description); text != "" {
@@ -138,8 +140,7 @@ func checklistItem(b *strings.Builder, t ralph.Task) {
 	}
 }
 
-// indent puts blanks before each line, and keeps a line of the text from being
-// taken for a box or a heading of the list.
+// indent indents each line, and escapes lines that look like a box or a heading.
 func indent(text, blanks string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -152,7 +153,7 @@ func indent(text, blanks string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// writePRD writes prd.json, as snarktank/ralph and ralph-tui read it.
+// writePRD writes prd.json in the format of snarktank/ralph and ralph-tui.
 func writePRD(w io.Writer, q Queue) error {
 	type story struct {
 		ID                 string   `json:"id"`
@@ -196,7 +197,7 @@ func writePRD(w io.Writer, q Queue) error {
 	})
 }
 
-// writeBeads writes a line an issue, as beads reads it.
+// writeBeads writes one issue per line in the format of beads.
 func writeBeads(w io.Writer, q Queue) error {
 	type dependency struct {
 		IssueID   string     `json:"issue_id"`
@@ -228,7 +229,7 @@ func writeBeads(w io.Writer, q Queue) error {
 	id := func(n int64) string {
 		if ids[n] == "" {
 			ids[n] = fmt.Sprintf("ralph-%d", n)
-			for taken[ids[n]] { // by an issue of another project of ralph's
+			for taken[ids[n]] { // by an imported issue of another ralph project
 				ids[n] += "-here"
 			}
 		}
@@ -274,10 +275,10 @@ func beadsStatusOf(s ralph.Status) string {
 	switch s {
 	case ralph.Completed, ralph.Cancelled, ralph.Rejected:
 		return "closed"
-	case ralph.InProgress:
+	case ralph.InProgress, ralph.Merging:
 		return "in_progress"
 	case ralph.Proposed:
 		return "deferred"
 	}
-	return "open" // what it waits for stands in its dependencies
+	return "open" // its dependencies say what it waits for
 }

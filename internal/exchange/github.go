@@ -26,7 +26,8 @@ var (
 	gitHubNumber   = regexp.MustCompile(`#(\d+)`)
 )
 
-// readGitHub reads what `gh issue list --json number,title,body,labels,milestone,state,url` prints.
+// readGitHub reads the output of `gh issue list --json
+// number,title,body,labels,milestone,state,url`.
 func readGitHub(data []byte) (in ralph.Import, err error) {
 	if err := whole(data); err != nil {
 		return in, err
@@ -58,8 +59,8 @@ func readGitHub(data []byte) (in ralph.Import, err error) {
 	return in, nil
 }
 
-// repository is what stands before the number of an issue: its repository's
-// address, so that two repositories' issues are not taken for each other's.
+// repository returns the namespace of an issue's number, the address of its repository, so that
+// issues of different repositories are not mixed up.
 func (v gitHubIssue) repository() string {
 	address, _, ok := strings.Cut(strings.TrimPrefix(v.URL, "https://"), "/issues/")
 	if !ok {
@@ -100,7 +101,7 @@ func (v gitHubIssue) task(line int) ralph.ImportedTask {
 	return t
 }
 
-// bodyAndBoxes takes the checkboxes, ticked or not, out of a text.
+// bodyAndBoxes extracts the checkboxes, ticked or not, from a text.
 func bodyAndBoxes(body string) (rest string, boxes []string) {
 	var lines []string
 	var fence string

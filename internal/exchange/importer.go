@@ -1,13 +1,14 @@
 // Package exchange reads and writes the task files of other tools.
 //
-// It turns text into an [ralph.Import] and an [Queue] into text, and does nothing
-// else: what becomes of an import is store.Import's. Whatever the text is, the
-// result is an import or an [Error] with a line; nothing is guessed from half of a file.
+// It only converts text to an [ralph.Import] and a [Queue] to text; store.Import carries an import
+// out. For any text the result is an import or an [Error] with a line; a file that cannot be read
+// in full is refused.
 package exchange
 
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,16 +19,37 @@ import (
 	"ralph/signals"
 )
 
-// MaxFile is the size in bytes up to which files are read.
-const MaxFile = 16 << 20
+// MaxFile and MaxOwn are the maximum sizes in bytes of files to read: those of other tools, and
+// ralph's own exports, which have a line for each of perhaps 100,000 tasks.
+const (
+	MaxFile = 16 << 20
+	MaxOwn  = 512 << 20
+)
+
+// ownFormat is the format of ralph's own exports.
+const ownFormat = "jsonl"
+
+// Checklist is the format of Markdown with checkboxes.
+const Checklist = "markdown"
 
 // An Error says which line of a file is wrong, and what is expected there.
 type Error struct {
-	Line    int // from 1; 0 if it is the file as a whole
+	Line    int // from 1; 0 for the file as a whole
 	Problem string
 }
 
-// Error is "line N: PROBLEM".
+// ErrNoTask is wrapped by an [Error] about a text without tasks.
+var ErrNoTask = errors.New("holds no task")
+
+// Unwrap returns [ErrNoTask] or nil.
+func (e *Error) Unwrap() error {
+	if strings.HasPrefix(e.Problem, ErrNoTask.Error()) {
+		return ErrNoTask
+	}
+	return nil
+}
+
+// Error formats the error as "line N: PROBLEM".
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Problem
@@ -43,13 +65,13 @@ func wrong(line int, format string, args ...any) error {
 type reader struct {
 	name string
 	read func(data []byte) (ralph.Import, error)
-	// fits tells whether the text looks like this format.
+	// fits reports whether a text looks like this format.
 	fits func(l looks) bool
 }
 
-// readers in the order in which they are tried. The last one takes any text.
+// readers are tried in this order. The last one accepts any text.
 var readers = []reader{
-	{"jsonl", readJSONL, func(l looks) bool { return l.lines && l.has("ralph") }},
+	{ownFormat, readJSONL, func(l looks) bool { return l.lines && l.has("ralph") }},
 	{"github", readGitHub, func(l looks) bool { return l.array && l.has("number", "title") }},
 	{"prd.json", readPRD, func(l looks) bool { return l.object && l.has("userStories") }},
 	{"stories", readStories, func(l looks) bool { return l.object && l.has("stories") }},
@@ -62,10 +84,10 @@ var readers = []reader{
 		return l.memories || l.lines && marked && !l.has("issue_type")
 	}},
 	{"beads", readBeads, func(l looks) bool { return l.lines }},
-	{"markdown", readMarkdown, func(looks) bool { return true }},
+	{Checklist, readMarkdown, func(looks) bool { return true }},
 }
 
-// Formats lists what [Parse] can be told to read.
+// Formats lists the formats that [Parse] can read.
 func Formats() []string {
 	names := make([]string, len(readers))
 	for i, r := range readers {
@@ -75,13 +97,17 @@ func Formats() []string {
 	return names
 }
 
-// Parse reads a file of a format of [Formats]; "" finds it by the text. The error
-// is an [*Error], or a [*ralph.FieldError] for a format that is none.
+// Parse reads a file in one of [Formats]; "" detects the format. The error is an [*Error], or a
+// [*ralph.FieldError] for an unknown format.
 func Parse(data []byte, format string) (ralph.Import, error) {
-	if len(data) > MaxFile {
-		return ralph.Import{}, wrong(0, "is larger than %d MiB", MaxFile>>20)
-	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	most := MaxFile
+	if format == ownFormat || format == "" && bytes.HasPrefix(data, []byte(`{"ralph":`)) {
+		most = MaxOwn
+	}
+	if len(data) > most {
+		return ralph.Import{}, wrong(0, "is larger than %d MiB", most>>20)
+	}
 	if i := text.Invalid(data); i >= 0 {
 		return ralph.Import{}, wrong(lineAt(data, i), "is not UTF-8 text")
 	}
@@ -116,7 +142,7 @@ func choose(data []byte, format string) (reader, error) {
 	return readers[i], nil
 }
 
-// check sees to it that what was read can be stored, and that no id is there twice.
+// check makes sure that an import can be stored, and that no id occurs twice.
 func check(in *ralph.Import) error {
 	first := map[string]int{}
 	for i := range in.Tasks {
@@ -142,7 +168,7 @@ func check(in *ralph.Import) error {
 	return nil
 }
 
-// fitTitle makes a title of one line; one that is too long stands whole in the
+// fitTitle makes a title fit on one line; if it is too long, the full title goes into the
 // description.
 func fitTitle(t *ralph.ImportedTask) {
 	t.Title = text.Flat(t.Title)
@@ -153,7 +179,7 @@ func fitTitle(t *ralph.ImportedTask) {
 	t.Title = text.Clip(t.Title, ralph.MaxTitle)
 }
 
-// sourceOf is where ids come from: the format, and what the file calls itself.
+// sourceOf returns the source of ids: the format, and the file's own name if it has one.
 func sourceOf(format, name string) string {
 	name = strings.ReplaceAll(strings.Join(strings.Fields(name), " "), "#", "")
 	if name == "" {
@@ -162,13 +188,12 @@ func sourceOf(format, name string) string {
 	return format + "/" + name
 }
 
-// titleKey is what a task is known by that has no id: its title, however it is
-// written.
+// titleKey is the key of a task without id: its normalized title.
 func titleKey(title string) string {
 	return cmp.Or(signals.NormalTitle(title), strings.TrimSpace(title))
 }
 
-// once is the key, or if that is taken the key with a number; it is taken then.
+// once returns the key, with a number appended if it is taken, and marks it as taken.
 func once(taken map[string]bool, key string) string {
 	free := key
 	for n := 2; taken[free]; n++ {
@@ -178,7 +203,7 @@ func once(taken map[string]bool, key string) string {
 	return free
 }
 
-// lineAt is the number of the line of a byte.
+// lineAt returns the line number of a byte offset.
 func lineAt(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(offset, len(data))], []byte("\n"))
 }
@@ -198,7 +223,7 @@ func paragraphs(parts ...[2]string) string {
 	return strings.Join(out, "\n\n")
 }
 
-// listed are the non-blank lines of a text that is a list, without its bullets.
+// listed returns the non-blank lines of a list without their bullets.
 func listed(text string) (items []string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)

@@ -12,14 +12,14 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A located value is JSON with the place where it begins.
+// A located value is JSON with the line where it begins.
 type located struct {
 	raw  json.RawMessage
 	line int
 }
 
-// decode reads the value into v. Fields that v does not have are left alone: a
-// newer version of the other tool is no mistake.
+// decode decodes the value into v. Unknown fields are ignored: they may come from a newer version
+// of the other tool.
 func (l located) decode(v any) error {
 	err := json.Unmarshal(l.raw, v)
 	if err == nil {
@@ -37,11 +37,11 @@ func fieldOf(e *json.UnmarshalTypeError) string {
 	if e.Field == "" {
 		return "this"
 	}
-	// The decoder gives the name that the field has here, which begins with a capital.
+	// The decoder reports the Go name of the field, which is capitalized.
 	return fmt.Sprintf("%q", strings.ToLower(e.Field[:1])+e.Field[1:])
 }
 
-// expected names a Go type as people know JSON.
+// expected names a Go type in terms of JSON.
 func expected(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "[]"):
@@ -56,7 +56,7 @@ func expected(kind string) string {
 	return "an object"
 }
 
-// syntax turns an error of a decoder into one with the line.
+// syntax converts a decoder's error to one with a line.
 func syntax(data []byte, d *json.Decoder, err error) error {
 	var bad *json.SyntaxError
 	at := int(d.InputOffset())
@@ -69,7 +69,7 @@ func syntax(data []byte, d *json.Decoder, err error) error {
 	return wrong(lineAt(data, at), "is not valid JSON: %v", err)
 }
 
-// whole checks that a text is one JSON value.
+// whole checks that a text is a single JSON value.
 func whole(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	var v json.RawMessage
@@ -82,7 +82,7 @@ func whole(data []byte) error {
 	return nil
 }
 
-// child is what stands below a name; the zero value if there is nothing.
+// child returns the value of a name; the zero value if there is none.
 func (l located) child(v gjson.Result) located {
 	if !v.Exists() {
 		return located{}
@@ -90,7 +90,7 @@ func (l located) child(v gjson.Result) located {
 	return located{json.RawMessage(v.Raw), l.line + lineAt(l.raw, v.Index) - 1}
 }
 
-// each decodes the values of a list, which what names, one after the other for f.
+// each decodes the elements of a list and calls f for each; what names the list in errors.
 func each[T any](l located, what string, f func(line int, v T) error) error {
 	list := gjson.ParseBytes(l.raw)
 	if !list.IsArray() {
@@ -109,7 +109,7 @@ func each[T any](l located, what string, f func(line int, v T) error) error {
 	return nil
 }
 
-// within decodes a document, and finds what stands below a name.
+// within decodes a document's head and returns the value of a name in it.
 func within(data []byte, head any, name string) (located, error) {
 	doc := located{data, 1}
 	if err := whole(data); err != nil {
@@ -118,8 +118,7 @@ func within(data []byte, head any, name string) (located, error) {
 	return doc.child(gjson.GetBytes(data, name)), doc.decode(head)
 }
 
-// eachLine decodes a text with a value in each line, one after the other for f. Blank
-// lines are passed over.
+// eachLine decodes the value on each line and calls f for it. It skips blank lines.
 func eachLine[T any](data []byte, f func(line int, v T) error) error {
 	n := 0
 	for line := range bytes.Lines(data) {
@@ -150,11 +149,11 @@ func eachLine[T any](data []byte, f func(line int, v T) error) error {
 	return nil
 }
 
-// looks are what a text is recognised by.
+// looks are the features by which a format is recognized.
 type looks struct {
 	object, array, lines, yaml, memories bool
-	keys                                 map[string]bool // of the object, of the first element, or of the first line
-	items                                map[string]bool // of the first element of the first list of objects in it
+	keys                                 map[string]bool // of the object, the first element, or the first line
+	items                                map[string]bool // of the first element of the first list of objects
 	id                                   string          // of the first line
 }
 
@@ -167,13 +166,13 @@ func (l looks) has(keys ...string) bool {
 	return true
 }
 
-// look finds out what a text looks like. It need not be right in itself.
+// look examines a text, which need not be valid.
 func look(data []byte) looks {
 	l := looks{keys: map[string]bool{}, items: map[string]bool{}}
 	trimmed := bytes.TrimSpace(data)
 	switch trimmed[0] {
 	case '[':
-		// A list of boxes begins with a bracket too, and JSON's with an object.
+		// A checklist may begin with a bracket too; a JSON list continues with an object.
 		rest := bytes.TrimSpace(trimmed[1:])
 		l.array = len(rest) > 0 && rest[0] == '{'
 		if l.array {
@@ -192,7 +191,7 @@ func look(data []byte) looks {
 			l.items = keys(gjson.GetBytes(trimmed, "tasks.0"))
 		}
 	default:
-		// A checklist may call its boxes tasks too.
+		// A checklist may also contain "tasks:".
 		tasks := bytes.HasPrefix(trimmed, []byte("tasks:")) || bytes.Contains(trimmed, []byte("\ntasks:\n"))
 		l.yaml = tasks && !anyBox.Match(trimmed)
 		l.memories = bytes.Contains(data, []byte("\n### mem-"))
@@ -200,14 +199,14 @@ func look(data []byte) looks {
 	return l
 }
 
-// topLevel tells whether a single object is a document rather than a line of tasks.
+// topLevel reports whether a single object is a document rather than a line of tasks.
 func topLevel(object []byte) bool {
 	l := looks{keys: keys(gjson.ParseBytes(object))}
 	return l.keys["userStories"] || l.keys["stories"] || l.keys["tasks"] ||
 		!l.keys["title"] && !l.keys["_type"] && !l.keys["ralph"]
 }
 
-// keys are those of an object, as far as it can be read.
+// keys returns the keys of an object, as far as it can be parsed.
 func keys(object gjson.Result) map[string]bool {
 	names := map[string]bool{}
 	if object.IsObject() {

@@ -4,8 +4,8 @@ import (
 	"ralph"
 )
 
-// A Line is one of ralph's own export: a feature, a discipline, a task or a
-// learning, as "ralph" says. Its JSON is documented in docs/import.md.
+// A Line is one line of ralph's own export: a feature, a discipline, a task or a learning,
+// according to "ralph". Its JSON is documented in docs/import.md.
 type Line struct {
 	Kind string `json:"ralph"` // "feature", "discipline", "task" or "learning"
 
@@ -15,10 +15,12 @@ type Line struct {
 	Verify       []string `json:"verify,omitempty"`
 	Instructions string   `json:"instructions,omitempty"` // of a discipline
 	Model        string   `json:"model,omitempty"`
+	Agent        string   `json:"agent,omitempty"`
 
-	ID           string       `json:"id,omitempty"` // of a task, the one by which it is known again
+	ID           string       `json:"id,omitempty"` // of a task; a later import recognizes the task by it
 	Title        string       `json:"title,omitempty"`
 	Acceptance   []string     `json:"acceptance,omitempty"`
+	Files        []string     `json:"files,omitempty"` // globs of those that the task will touch
 	Priority     *int         `json:"priority,omitempty"`
 	Status       ralph.Status `json:"status,omitempty"`
 	StatusReason string       `json:"status_reason,omitempty"`
@@ -35,8 +37,8 @@ type Line struct {
 	Pinned    bool   `json:"pinned,omitempty"`
 }
 
-// ownStatus are the statuses of ralph's own tasks as they are taken over. What waits or
-// is worked on there is queued here: what it waits for is not in the file.
+// ownStatus maps the statuses in ralph's export to those of the import. Tasks that wait or are in
+// progress become pending: the file lacks what they wait for.
 var ownStatus = func() map[string]ralph.Status {
 	taken := map[string]ralph.Status{"": ralph.Pending}
 	for _, s := range ralph.Statuses {
@@ -57,7 +59,7 @@ func readJSONL(data []byte) (in ralph.Import, err error) {
 			}})
 		case "discipline":
 			in.Disciplines = append(in.Disciplines, ralph.ImportedDiscipline{Line: line, Discipline: ralph.Discipline{
-				Name: v.Name, Instructions: v.Instructions, Model: v.Model,
+				Name: v.Name, Instructions: v.Instructions, Model: v.Model, Agent: v.Agent,
 			}})
 		case "learning":
 			if err := v.origin(line); err != nil {
@@ -80,7 +82,7 @@ func readJSONL(data []byte) (in ralph.Import, err error) {
 	})
 }
 
-// origin checks who something is said to come from.
+// origin checks an origin.
 func (v Line) origin(line int) error {
 	switch v.Origin {
 	case "", ralph.ByAgent, ralph.ByHuman:
@@ -92,7 +94,8 @@ func (v Line) origin(line int) error {
 func (v Line) task(line int) (ralph.ImportedTask, error) {
 	t := ralph.ImportedTask{Line: line, Key: v.ID, Task: ralph.Task{
 		Title: v.Title, Description: v.Description, Acceptance: v.Acceptance, Verify: v.Verify, StatusReason: v.StatusReason,
-		Feature: v.Feature, Discipline: v.Discipline, Origin: v.Origin, Model: v.Model, Priority: ralph.DefaultPriority,
+		Feature: v.Feature, Discipline: v.Discipline, Origin: v.Origin, Model: v.Model, Agent: v.Agent,
+		Priority: ralph.DefaultPriority, Files: v.Files,
 	}}
 	if v.ID == "" {
 		return t, wrong(line, `a task has no "id"`)

@@ -8,27 +8,27 @@ import (
 	"ralph/signals"
 )
 
-// The lines of a checklist that mean something. They are read as lines, not as a
-// tree of CommonMark: people and models indent their boxes as they like, also
-// where CommonMark would take them for code.
+// The lines of a checklist with a meaning. They are matched as lines, not as a CommonMark tree:
+// people and models indent boxes as they like, even where CommonMark would see code.
 var (
 	box         = regexp.MustCompile(`^(\s*)(?:[-*+]|\d+[.)])\s+\[([ xX/])\]\s+(\S.*)$`)
 	anyBox      = regexp.MustCompile(`(?m)` + box.String())
 	heading     = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
 	taskHeading = regexp.MustCompile(`(?i)^(?:task|iteration)\s+([\w.-]+)\s*[:.–—-]\s*(.*)$`)
 	bullet      = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+(\S.*)$`)
+	anyBullet   = regexp.MustCompile(`(?m)` + bullet.String())
 	titleID     = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|([A-Z][A-Z0-9]*-\d+):)(?:\*\*)?\s+(\S.*)$`)
 	accept      = regexp.MustCompile("`accept:\\s*([^`]+)`")
 	inlineCode  = regexp.MustCompile("^`([^`]+)`$")
 	fenceLine   = regexp.MustCompile("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
 )
 
-// A section is what stands below a heading.
+// A section is the text below a heading.
 type section struct {
 	level int
 	title string
 	kind  sectionKind
-	text  []string // what it says before its boxes and between them
+	text  []string // before and between its boxes
 }
 
 type sectionKind int
@@ -36,14 +36,14 @@ type sectionKind int
 const (
 	plain      sectionKind = iota
 	noWork                 // "Optional", "Future", "Nice to have"
-	conditions             // "Success criteria", "Overview", "Context": what is said of all
+	conditions             // "Success criteria", "Overview", "Context": applies to all tasks
 	commands               // "Validation commands"
-	oneTask                // "### Task 3: …": its boxes are its criteria
+	oneTask                // "### Task 3: …": its boxes are the task's criteria
 )
 
 var (
 	numbering   = regexp.MustCompile(`^[\d.]+[.)]?\s+`)
-	noWorkTitle = regexp.MustCompile(`^(optional|future|nice[ -]to[ -]haves?)(\s*[:(].*|` +
+	noWorkTitle = regexp.MustCompile(`^(optional|future|nice[ -]to[ -]haves?|post[ -]completion)(\s*[:(].*|` +
 		`\s+(tasks?|work|enhancements?|improvements?|ideas?|features?|items?|considerations?))?$`)
 	conditionTitle = regexp.MustCompile(`^(\w+ )?(success criteria|overview|context)$`)
 	commandsTitle  = regexp.MustCompile(`^validation commands?$`)
@@ -65,7 +65,7 @@ func kindOf(title string) sectionKind {
 	return plain
 }
 
-// fenced follows fenced code: it is the fence that is open after a line, "" for none.
+// fenced returns the code fence that is open after a line, "" for none.
 func fenced(open, line string) string {
 	m := fenceLine.FindStringSubmatch(line)
 	switch {
@@ -81,7 +81,7 @@ func fenced(open, line string) string {
 	return open
 }
 
-// acceptCommands takes the `accept: command` out of a text.
+// acceptCommands extracts `accept: command` from a text.
 func acceptCommands(s string) (rest string, cmds []string) {
 	for _, m := range accept.FindAllStringSubmatch(s, -1) {
 		cmds = append(cmds, strings.TrimSpace(m[1]))
@@ -89,14 +89,14 @@ func acceptCommands(s string) (rest string, cmds []string) {
 	return strings.TrimSpace(strings.Join(strings.Fields(accept.ReplaceAllString(s, " ")), " ")), cmds
 }
 
-// A markdownTask is a task on its way.
+// A markdownTask is a task that is being read.
 type markdownTask struct {
 	ralph.ImportedTask
 	indent   int
 	state    string // of its box: " ", "x" or "/"
 	boxes    int    // criteria below a heading
 	ticked   int
-	named    bool // its id is in the file
+	named    bool // the file has its id
 	text     []string
 	section  *section
 	parent   *markdownTask
@@ -108,10 +108,10 @@ type markdownReader struct {
 	title    string // of the document
 	sections []*section
 	tasks    []*markdownTask
-	stack    []*markdownTask // the boxes that a line may be part of
-	current  *markdownTask   // of a heading
+	stack    []*markdownTask // the boxes that a line may belong to
+	current  *markdownTask   // of the current heading
 	general  []string        // criteria of the whole document
-	about    []string        // what it says of itself
+	about    []string        // the document's description
 	verify   []string
 	left     int
 	fence    string
@@ -126,7 +126,11 @@ func readMarkdown(data []byte) (ralph.Import, error) {
 		n++
 		r.line(n, strings.TrimRight(line, "\r\n"))
 	}
-	return r.finish(), nil
+	in := r.finish()
+	if len(in.Tasks) == 0 && anyBullet.Match(data) {
+		return in, wrong(0, "holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none")
+	}
+	return in, nil
 }
 
 func (r *markdownReader) kind() sectionKind {
@@ -157,7 +161,7 @@ func (r *markdownReader) line(n int, line string) {
 	r.text(kind, line)
 }
 
-// code is a line of fenced code, or its fence.
+// code handles a line of fenced code, or its fence.
 func (r *markdownReader) code(before, line string) {
 	if r.kind() == commands {
 		if t := strings.TrimSpace(line); before != "" && r.fence != "" && t != "" && !strings.HasPrefix(t, "#") {
@@ -194,7 +198,7 @@ func (r *markdownReader) head(n, level int, title string) {
 	}
 }
 
-// within tells whether a section of this kind is open.
+// within reports whether a section of this kind is open.
 func (r *markdownReader) within(kind sectionKind) bool {
 	for _, s := range r.sections {
 		if s.kind == kind {
@@ -239,10 +243,10 @@ func (r *markdownReader) box(n int, kind sectionKind, indent int, state, title s
 	r.tasks = append(r.tasks, t)
 }
 
-// identify finds the id of a task before its title. Without one it is known by
-// where it stands: the document, the headings, the boxes above and its title.
+// identify sets the id of a task from its title. Without one, the key is its position: the
+// document, the headings, the boxes above and its title.
 func (r *markdownReader) identify(t *markdownTask, title string) {
-	// A word in brackets without a digit, as in "[front-end] …", is no id.
+	// A word in brackets without a digit, as in "[front-end] …", is not an id.
 	if m := titleID.FindStringSubmatch(title); m != nil && strings.ContainsAny(m[1]+m[2], "0123456789") {
 		t.Key = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]+m[2])
 		t.Title = strings.TrimSpace(strings.Trim(m[3], "*"))
@@ -266,7 +270,7 @@ func (r *markdownReader) identify(t *markdownTask, title string) {
 	t.Key = ralph.ExternalKey(sourceOf("markdown", r.title), strings.Join(path, "/"))
 }
 
-// owner is the task that a line below it belongs to; nil for none.
+// owner returns the task that an indented line belongs to; nil for none.
 func (r *markdownReader) owner(line string) *markdownTask {
 	if r.current != nil {
 		return r.current
@@ -338,11 +342,13 @@ func (r *markdownReader) finish() ralph.Import {
 			r.add(t, feature)
 		}
 	}
-	note(&r.in, map[string]int{"boxes in sections that are no work (Optional, Future, Nice to have)": r.left})
+	note(&r.in, map[string]int{
+		"boxes in sections that are no work (Optional, Future, Nice to have, Post-Completion)": r.left,
+	})
 	return r.in
 }
 
-// add adds a task after those that it consists of, which it waits for.
+// add adds a task after its subtasks, which it waits for.
 func (r *markdownReader) add(t *markdownTask, feature string) {
 	for _, c := range t.children {
 		r.add(c, feature)
@@ -366,14 +372,14 @@ func (r *markdownReader) add(t *markdownTask, feature string) {
 	t.Description = paragraphs([2]string{"", unindent(t.text)}, [2]string{"Part of", part}, from)
 	t.Verify = append(t.Verify, r.verify...)
 	if !t.named {
-		// Two boxes of the same words in the same place are two tasks.
+		// Two boxes with the same words in the same place are two tasks.
 		t.Key = once(r.ids, t.Key)
 	}
 	r.ids[t.Key] = true
 	r.in.Tasks = append(r.in.Tasks, t.ImportedTask)
 }
 
-// indentOf is the width of the blanks before a text; a tab is four.
+// indentOf returns the width of the leading blanks; a tab counts as four.
 func indentOf(line string) (n int) {
 	for _, c := range line {
 		switch c {
@@ -388,7 +394,7 @@ func indentOf(line string) (n int) {
 	return n
 }
 
-// unindent joins lines without the blanks that all of them begin with.
+// unindent joins lines without their common indentation.
 func unindent(lines []string) string {
 	least := -1
 	for _, l := range lines {

@@ -67,7 +67,7 @@ var (
 	}
 )
 
-// readMemories reads memories.md: quoted texts below headings that say their kind.
+// readMemories reads memories.md: quoted texts below headings that name their kind.
 func readMemories(data []byte) (in ralph.Import, err error) {
 	kind, head := "discovery", 0
 	var quoted []string

@@ -8,8 +8,7 @@ import (
 	"ralph/internal/text"
 )
 
-// Into puts all that a file has into one feature: its tasks, and what it knows of
-// features of its own.
+// Into puts everything in a file into one feature: its tasks and the learnings of its features.
 func Into(in *ralph.Import, feature string) {
 	in.Features = []ralph.ImportedFeature{{Feature: ralph.Feature{Name: feature}}}
 	for i := range in.Tasks {
@@ -22,14 +21,14 @@ func Into(in *ralph.Import, feature string) {
 	}
 }
 
-// A Splitting is a task that is to be split, and what an agent said of it.
+// A Splitting is a task to be split, and an agent's suggestion for it.
 type Splitting struct {
 	Task      ralph.Task
-	Suggested bool   // by an agent, else there are no words
-	What, Why string // in its words
+	Suggested bool   // an agent suggested it
+	What, Why string // the agent's words
 }
 
-// Form is what the editor shows first.
+// Form returns the text that the editor shows at first.
 func (s Splitting) Form() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The parts of TASK-%d: %s\n#\n", s.Task.ID, text.Line(s.Task.Title, 200))
@@ -49,7 +48,8 @@ func (s Splitting) Form() string {
 	return b.String()
 }
 
-// suggestedParts are the items of a list in what an agent said; its lines, if there is none.
+// suggestedParts returns the items of a list in an agent's suggestion, or its lines if there is no
+// list.
 func suggestedParts(what string) (titles []string) {
 	var lines []string
 	for line := range strings.Lines(text.Visible(what)) {
@@ -69,7 +69,7 @@ func suggestedParts(what string) (titles []string) {
 	return titles
 }
 
-// ParseParts reads what a person wrote.
+// ParseParts parses the parts that a person wrote.
 func ParseParts(written string) (parts []ralph.Part, err error) {
 	n := 0
 	for line := range strings.Lines(written) {

@@ -12,8 +12,8 @@ import (
 	"ralph/internal/text"
 )
 
-// readPRD reads prd.json as snarktank/ralph and ralph-tui write it: user stories
-// with an order and a flag that says that they pass.
+// readPRD reads prd.json of snarktank/ralph and ralph-tui: user stories with an order and a flag
+// that says whether they pass.
 func readPRD(data []byte) (in ralph.Import, err error) {
 	var head struct{ Project, Name, BranchName, Description string }
 	stories, err := within(data, &head, "userStories")
@@ -66,7 +66,7 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 		list = append(list, o)
 		return nil
 	})
-	// What has the lowest number goes first, also beyond ralph's lowest priority.
+	// The lowest number goes first, also beyond ralph's lowest priority.
 	slices.SortStableFunc(list, func(a, b ordered) int { return cmp.Compare(a.priority, b.priority) })
 	for _, o := range list {
 		in.Tasks = append(in.Tasks, o.task)
@@ -74,12 +74,12 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 	return in, err
 }
 
-// clamp puts a number that orders stories into ralph's scale.
+// clamp limits the number of a story to ralph's priorities.
 func clamp(p float64) int {
 	return int(max(ralph.HighestPriority, min(p, ralph.LowestPriority)))
 }
 
-// readStories reads prd-*.json as iannuttall/ralph writes it.
+// readStories reads prd-*.json of iannuttall/ralph.
 func readStories(data []byte) (in ralph.Import, err error) {
 	var head struct {
 		Project, Description string
@@ -128,7 +128,7 @@ func readStories(data []byte) (in ralph.Import, err error) {
 	})
 }
 
-// statusOf looks a status up; one that is not known is an error that says which are.
+// statusOf looks up a status; the error for an unknown one lists the known ones.
 func statusOf(line int, given string, known map[string]ralph.Status) (ralph.Status, error) {
 	s, ok := known[strings.ToLower(strings.TrimSpace(given))]
 	if ok {
@@ -153,7 +153,7 @@ func featureOf(in *ralph.Import, name, description string) string {
 	return name
 }
 
-// needs are the dependencies of a task within its file.
+// needs returns the dependencies of a task within its file.
 func needs(space string, ids []ident) (list []ralph.Need) {
 	for _, id := range ids {
 		if id != "" {
@@ -163,7 +163,7 @@ func needs(space string, ids []ident) (list []ralph.Need) {
 	return list
 }
 
-// criteria splits what a file asks for into words and commands: `accept: cmd`.
+// criteria splits acceptance criteria into texts and commands (`accept: cmd`).
 func criteria(list []string) (words, commands []string) {
 	for _, c := range trimmed(list) {
 		rest, cmds := acceptCommands(c)
@@ -184,10 +184,10 @@ func trimmed(list []string) (out []string) {
 	return out
 }
 
-// An ident is a JSON text or number: ids are written as either.
+// An ident is a JSON string or number: ids occur as either.
 type ident string
 
-// UnmarshalJSON takes a text, a number or null.
+// UnmarshalJSON accepts a string, a number or null.
 func (t *ident) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil

@@ -14,16 +14,14 @@ import (
 	"ralph"
 )
 
-// Limits of a YAML file: the parser needs far more time for deep nesting than
-// any list of tasks has.
+// Limits of a YAML file: the parser takes very long for deep nesting, which no list of tasks needs.
 const (
 	maxYAML   = 1 << 20
 	maxIndent = 16 // spaces
 )
 
-// readRalphy reads the tasks of ralphy, in YAML or JSON. They have no ids: a task
-// is known by its title, the second of two by that too. Those of a lower group
-// come first.
+// readRalphy reads the tasks of ralphy, in YAML or JSON. They have no ids: the key is the title,
+// with a number if it occurs twice. Lower groups come first.
 func readRalphy(data []byte) (in ralph.Import, err error) {
 	read := readRalphyYAML
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
@@ -72,7 +70,7 @@ func readRalphyYAML(data []byte) (tasks []ralphyTask, err error) {
 	return tasks, nil
 }
 
-// flat refuses what no list of tasks looks like before the parser sees it.
+// flat refuses files that cannot be a list of tasks before they reach the parser.
 func flat(data []byte) error {
 	if len(data) > maxYAML {
 		return wrong(0, "is larger than %d KiB", maxYAML>>10)
@@ -87,7 +85,7 @@ func flat(data []byte) error {
 	return nil
 }
 
-// yamlTasks finds the list below "tasks".
+// yamlTasks returns the list in "tasks".
 func yamlTasks(node ast.Node) ([]ast.Node, error) {
 	m, ok := node.(ast.MapNode)
 	if !ok {
@@ -106,7 +104,7 @@ func yamlTasks(node ast.Node) ([]ast.Node, error) {
 	return nil, wrong(1, `there is no "tasks"`)
 }
 
-// yamlError is the parser's error with its line, without the source that it quotes.
+// yamlError returns the parser's error with its line, without the source that it quotes.
 func yamlError(err error) error {
 	var kind *yaml.TypeError
 	if errors.As(err, &kind) && kind.StructFieldName != nil {

@@ -32,7 +32,7 @@ var masterStatus = map[string]ralph.Status{
 
 var masterPriority = map[string]int{"critical": 0, "high": 1, "medium": 2, "": 2, "low": 3}
 
-// readTaskMaster reads tasks.json of Task Master, with tags or without.
+// readTaskMaster reads tasks.json of Task Master, with or without tags.
 func readTaskMaster(data []byte) (in ralph.Import, err error) {
 	if err := whole(data); err != nil {
 		return in, err
@@ -48,7 +48,7 @@ func readTaskMaster(data []byte) (in ralph.Import, err error) {
 	tags.ForEach(func(tag, group gjson.Result) bool {
 		tasks := group.Get("tasks")
 		if !group.IsObject() || !tasks.Exists() {
-			return true // what is no tag, such as metadata
+			return true // not a tag, such as metadata
 		}
 		found = true
 		err = readMasterTag(&in, tag.Str, doc.child(tasks))
@@ -78,8 +78,8 @@ func readMasterTag(in *ralph.Import, tag string, tasks located) error {
 	return nil
 }
 
-// notSiblings mends what a subtask waits for where its task has no such subtask: a
-// task of that number.
+// notSiblings corrects a subtask's dependencies: if its task has no such subtask, the task of that
+// number is meant.
 func notSiblings(space string, tasks []ralph.ImportedTask) {
 	there := map[string]bool{}
 	for _, t := range tasks {
@@ -96,15 +96,14 @@ func notSiblings(space string, tasks []ralph.ImportedTask) {
 	}
 }
 
-// addMaster adds a task and what it consists of. A subtask comes before the task
-// that it is part of, which waits for it.
+// addMaster adds a task and its subtasks. A subtask comes before its task, which waits for it.
 func addMaster(in *ralph.Import, line int, space, feature string, above []string, v masterTask) error {
 	if v.ID == "" {
 		return wrong(line, `a task has no "id"`)
 	}
 	parts := strings.Split(string(v.ID), ".")
 	if len(above) > 0 && len(parts) == 1 {
-		parts = append(append([]string{}, above...), parts...) // a subtask counts from 1 within its task
+		parts = append(append([]string{}, above...), parts...) // subtasks are numbered from 1 within their task
 	}
 	id := strings.Join(parts, ".")
 	t := ralph.ImportedTask{Line: line, Key: ralph.ExternalKey(space, id), Task: ralph.Task{

@@ -1,4 +1,4 @@
-// Package files writes files as a whole: nobody ever reads half of one.
+// Package files writes files atomically, and removes folders regardless of their modes.
 package files
 
 import (
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Write replaces a file, or makes it.
+// Write replaces or creates a file atomically.
 func Write(path string, text []byte, mode fs.FileMode) error {
 	part, err := os.CreateTemp(filepath.Dir(path), ".ralph-part-*")
 	if err != nil {
@@ -22,4 +22,44 @@ func Write(path string, text []byte, mode fs.FileMode) error {
 		return errors.Join(err, os.Remove(part.Name()))
 	}
 	return nil
+}
+
+// RemoveAll removes a folder, even if it contains folders without write permission, such as Go's
+// module cache.
+func RemoveAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	locked := Unlock(dir)
+	if err := os.RemoveAll(dir); err != nil {
+		return errors.Join(err, locked)
+	}
+	return nil
+}
+
+// Unlock makes all folders in a folder writable for the user. It follows no link out of the folder.
+func Unlock(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		if err = os.Chmod(dir, 0o700); err == nil {
+			root, err = os.OpenRoot(dir)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
+		if e == nil || !e.IsDir() {
+			return err
+		}
+		if err != nil { // still unreadable; its contents stay
+			return fs.SkipDir
+		}
+		info, err := e.Info()
+		if err != nil || info.Mode().Perm()&0o700 == 0o700 {
+			return err
+		}
+		return root.Chmod(path, info.Mode().Perm()|0o700)
+	})
+	return errors.Join(err, root.Close())
 }

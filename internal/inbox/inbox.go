@@ -1,4 +1,4 @@
-// Package inbox shows what waits for a person, and asks about it.
+// Package inbox shows what waits for a person, asks about it, and decides on it.
 package inbox
 
 import (
@@ -14,9 +14,13 @@ import (
 	"ralph/store"
 )
 
-// Item writes what waits; its options with numbers, if one is to be chosen.
+// Item writes an item, with numbered options if one is to be chosen.
 func Item(w io.Writer, i store.InboxItem, numbered bool) {
-	fmt.Fprintf(w, "%s %s\n", ralph.Named(fmt.Sprintf("%-10s", i.Kind), i.TaskID), text.VisibleLine(i.Title))
+	what := i.Kind
+	if !strings.HasPrefix(i.Item, "TASK-") {
+		what = ralph.Named(what, i.TaskID)
+	}
+	fmt.Fprintf(w, "%-10s %s %s\n", i.Item, what, text.VisibleLine(i.Title))
 	Whole(w, "           ", i.Text)
 	for _, l := range i.Diff {
 		fmt.Fprintf(w, "           %s\n", text.Visible(l))
@@ -30,33 +34,33 @@ func Item(w io.Writer, i store.InboxItem, numbered bool) {
 			mark = "*"
 		}
 		if numbered {
-			mark += fmt.Sprintf(" %d", n+1)
+			mark += fmt.Sprintf(" %d)", n+1)
 		}
 		fmt.Fprintf(w, "           %s %s\n", mark, text.VisibleLine(o))
 	}
 }
 
-// Whole writes a text with all its lines, each behind the same blanks.
+// Whole writes all lines of a text, each with the same prefix.
 func Whole(w io.Writer, before, said string) {
 	for l := range strings.Lines(strings.Trim(text.Visible(said), "\n")) {
 		fmt.Fprintln(w, strings.TrimRight(before+l, " \t\n"))
 	}
 }
 
-// A choice is what a person can do about something in the inbox. The command is
-// the one that would be typed.
+// A choice is something that a person can do about an inbox item, with the arguments of the
+// command.
 type choice struct {
 	key   string
 	label string
 	args  []string
-	asks  string // for a text that goes behind the arguments; "" for none
+	asks  string // prompt for a text appended to the arguments; "" for none
 }
 
-// choices are what settles an item. Where the first has no key, whatever is typed
-// is its text.
+// choices returns what a person can do about an item. If the first has no key, any text that is
+// typed belongs to it.
 func choices(i store.InboxItem) []choice {
 	comment, task := strconv.FormatInt(i.Ref.ID, 10), strconv.FormatInt(i.TaskID, 10)
-	// does is a choice whose command has its own words, and asking one that asks for the last.
+	// does makes a choice with a complete command, asking one whose last argument is asked for.
 	does := func(key, label string, args ...string) choice { return choice{key, label, args, ""} }
 	asking := func(key, label, asks string, args ...string) choice { return choice{key, label, args, asks} }
 	dismiss := asking("x", "dismiss", "decision", "resolve", comment)
@@ -65,9 +69,7 @@ func choices(i store.InboxItem) []choice {
 	case "question":
 		return []choice{does("", "your answer", "answer", comment)}
 	case "permission":
-		return []choice{
-			does("a", "allow", "permission", "allow", comment), does("d", "deny", "permission", "deny", comment),
-		}
+		return []choice{does("a", "allow", "approve", i.Item), does("d", "deny", "reject", i.Item)}
 	case "blocker", "flag":
 		return []choice{does("", "how it was resolved", "resolve", comment)}
 	case "conflict":
@@ -77,14 +79,11 @@ func choices(i store.InboxItem) []choice {
 		}
 	case "amendment":
 		return []choice{
-			does("a", "approve", "amendment", "approve", comment),
-			asking("r", "reject", "reason", "amendment", "reject", comment, "--note"),
+			does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item),
 			does("d", "show what it changes", "amendment", "show", comment),
 		}
 	case "review", "nack":
-		return []choice{
-			does("a", "approve", "resolve", comment, "--approve"), does("r", "refuse", "resolve", comment, "--refuse"),
-		}
+		return []choice{does("a", "approve", "approve", i.Item), does("r", "reject", "reject", i.Item)}
 	case "dependency":
 		return []choice{
 			does("r", "retry TASK-"+comment, "task", "retry", comment),
@@ -93,12 +92,12 @@ func choices(i store.InboxItem) []choice {
 	case "failed":
 		return []choice{does("r", "retry", "task", "retry", task), does("c", "cancel", "task", "cancel", task)}
 	case "claim":
-		return []choice{does("c", "complete", "task", "complete", task), does("r", "release", "task", "release", task)}
+		return []choice{does("c", "complete", "chat", "complete", task), does("r", "release", "chat", "release", task)}
 	case "proposal":
 		return []choice{
-			does("a", "approve", "suggestion", "approve", task),
+			does("a", "approve", "approve", i.Item),
 			asking("e", "edit its title", "title", "suggestion", "edit", task, "--title"),
-			asking("r", "reject", "reason", "suggestion", "reject", task, "--reason"),
+			asking("r", "reject", "reason", "reject", i.Item),
 		}
 	case "suggestion":
 		switch {
@@ -112,19 +111,18 @@ func choices(i store.InboxItem) []choice {
 	return nil
 }
 
-// A Dialogue asks a person about what waits, one after the other.
+// A Dialogue asks a person about inbox items, one after the other.
 type Dialogue struct {
 	In    *bufio.Scanner
 	Out   io.Writer
 	Inbox func(ctx context.Context) ([]store.InboxItem, error)
-	Do    func(ctx context.Context, args []string) error // carries out a command of ralph's
+	Do    func(ctx context.Context, args []string) error // runs a ralph command
 }
 
-// Run asks about everything that waits. Whatever a person decides is carried out by the
-// command that would be typed for it.
+// Run asks about every item. Decisions are carried out by the corresponding commands.
 func (d Dialogue) Run(ctx context.Context) error {
 	passed := map[string]bool{}
-	settled := 0
+	settled, later := 0, 0
 	for {
 		inbox, err := d.Inbox(ctx)
 		if err != nil {
@@ -134,6 +132,7 @@ func (d Dialogue) Run(ctx context.Context) error {
 		if item == nil {
 			break
 		}
+		later = len(passed) + left
 		fmt.Fprintf(d.Out, "\n(%d left)\n", left)
 		Item(d.Out, *item, true)
 		done, leave, err := d.ask(ctx, *item)
@@ -145,17 +144,18 @@ func (d Dialogue) Run(ctx context.Context) error {
 		}
 		if done {
 			settled++
+			later--
 		} else {
 			passed[keyOf(*item)] = true
 		}
 	}
-	_, err := fmt.Fprintf(d.Out, "\n%d decisions, %d left for later\n", settled, len(passed))
+	_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(settled, "decision"), later)
 	return err
 }
 
 func keyOf(i store.InboxItem) string { return fmt.Sprint(i.Kind, i.TaskID, i.Ref.ID) }
 
-// nextItem is the first item that nobody has passed over, and how many there are.
+// nextItem returns the first item that was not skipped, and the number of such items.
 func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.InboxItem, left int) {
 	for i := range inbox {
 		if passed[keyOf(inbox[i])] || len(choices(inbox[i])) == 0 {
@@ -168,7 +168,7 @@ func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.Inbo
 	return item, left
 }
 
-// ask asks about one item until it is settled, passed over or left.
+// ask asks about one item until it is settled or skipped, or the person leaves.
 func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool, err error) {
 	list := choices(i)
 	for {
@@ -189,7 +189,7 @@ func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool,
 		}
 		switch {
 		case err == nil && args[1] == "show":
-			continue // seen, and not decided yet
+			continue // shown, but not decided yet
 		case err == nil:
 			return true, false, nil
 		}
@@ -197,7 +197,7 @@ func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool,
 	}
 }
 
-// menu is what can be typed.
+// menu lists what can be typed.
 func menu(list []choice, options int) string {
 	var parts []string
 	for _, c := range list {
@@ -213,7 +213,7 @@ func menu(list []choice, options int) string {
 	return strings.Join(append(parts, "Enter: later", "q: leave"), ", ")
 }
 
-// chosen is the command for what was typed; nil if nothing is meant by it.
+// chosen returns the command for the typed text; nil for none.
 func (d Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]string, error) {
 	if list[0].key == "" {
 		if n, err := strconv.Atoi(typed); err == nil && n >= 1 && n <= len(i.Options) {
@@ -241,7 +241,7 @@ func (d Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]stri
 	return nil, fmt.Errorf("%q is none of the keys", typed)
 }
 
-// line is what is typed; ok is false if nothing comes any more.
+// line reads a typed line; ok is false at the end of input.
 func (d Dialogue) line() (typed string, ok bool, err error) {
 	if !d.In.Scan() {
 		return "", false, d.In.Err()

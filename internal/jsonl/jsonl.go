@@ -1,9 +1,8 @@
-// Package jsonl takes lines of JSON apart in bounded memory, whatever their length:
-// files and images come as strings of many megabytes in an agent's stream.
+// Package jsonl splits lines of JSON in bounded memory, whatever their length: files and images
+// occur as strings of many megabytes in an agent's stream.
 //
-// It knows the syntax of strings and nothing else of JSON. Strings are cut, which
-// leaves a line valid; of a line that is too long all the same the beginning is
-// kept, which is not.
+// Of JSON it knows only the syntax of strings. It cuts long strings, so that a line stays valid; of
+// a line that is still too long it keeps the beginning, which is not valid.
 package jsonl
 
 import (
@@ -13,32 +12,32 @@ import (
 
 // A Squeezer collects one line of JSON and cuts its strings.
 type Squeezer struct {
-	MaxString int // bytes of each string that stay
-	MaxLine   int // bytes of a line whose strings have been cut
+	MaxString int // bytes kept of each string
+	MaxLine   int // bytes kept of a line after cutting its strings
 
 	out      []byte
 	inString bool
-	escaped  bool // the byte before was a backslash
-	hex      int  // digits of a \u escape still to come
+	escaped  bool // the previous byte was a backslash
+	hex      int  // remaining digits of a \u escape
 	length   int  // bytes of the string so far
 	cutting  bool // the rest of the string is dropped
 }
 
-// Line is what there is of the line; it is valid until the next call of Reset or Add.
+// Line returns the line so far; it is valid until the next call of Reset or Add.
 func (s *Squeezer) Line() []byte { return s.out }
 
-// Reset begins the next line.
+// Reset starts the next line.
 func (s *Squeezer) Reset() {
 	if cap(s.out) > 1<<20 {
-		s.out = nil // a rare giant is not kept for ever
+		s.out = nil // do not keep a rare giant for ever
 	}
 	*s = Squeezer{MaxString: s.MaxString, MaxLine: s.MaxLine, out: s.out[:0]}
 }
 
-// Add goes on with the line. p may end anywhere, even within a character. What has
-// no quote and no backslash is taken as a whole, which makes it fast.
+// Add continues the line. p may end anywhere, even within a character. Runs without quotes and
+// backslashes are handled as a whole, for speed.
 func (s *Squeezer) Add(p []byte) {
-	quote := -1 // the next one that has been looked for
+	quote := -1 // position of the next quote, once searched
 	for i := 0; i < len(p); {
 		begin := i
 		switch {
@@ -63,7 +62,7 @@ func (s *Squeezer) Add(p []byte) {
 	}
 }
 
-// next is where a byte is next, from i on; the end of p if it is not.
+// next returns the position of the next byte b from i on; the end of p if there is none.
 func next(p []byte, i int, b byte) int {
 	if n := bytes.IndexByte(p[i:], b); n >= 0 {
 		return i + n
@@ -71,12 +70,12 @@ func next(p []byte, i int, b byte) int {
 	return len(p)
 }
 
-// add takes what stays, as far as there is room in the line.
+// add appends bytes as far as the line has room.
 func (s *Squeezer) add(p []byte) {
 	s.out = append(s.out, p[:min(len(p), max(s.MaxLine-len(s.out), 0))]...)
 }
 
-// addText goes on with a string by what has no quote and no backslash.
+// addText continues a string by a run without quotes and backslashes.
 func (s *Squeezer) addText(p []byte) {
 	keep := 0
 	if !s.cutting {
@@ -90,8 +89,8 @@ func (s *Squeezer) addText(p []byte) {
 	s.add(p[:keep])
 }
 
-// keeps follows the syntax of a string over its end or one byte of an escape, and
-// tells whether it stays. A string is cut between two characters or escapes.
+// keeps handles a quote or one byte of an escape within a string, and reports whether to keep it. A
+// string is only cut between characters or escapes.
 func (s *Squeezer) keeps(b byte) bool {
 	switch {
 	case s.hex > 0:

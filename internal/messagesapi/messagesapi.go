@@ -1,11 +1,11 @@
-// Package messagesapi is a scripted Messages API on loopback, for driving the
-// real `claude` CLI in tests without an account.
+// Package messagesapi is a scripted Messages API on loopback, for driving the real `claude` CLI in
+// tests without an account. It also speaks OpenAI's Responses for codex, chat completions for other
+// agents, and Gemini's API. Scripts always use Claude's names of tools.
 //
-// A test gives a function that answers each of the model's turns; the server
-// speaks the API's server-sent events around it and keeps every request, so that
-// a test can see what the model was shown. Side calls of the CLI (titles,
-// summaries: requests without tools) are answered by the server itself and are
-// neither kept nor asked about. It listens on 127.0.0.1 only.
+// A test provides a function that answers each of the model's turns; the server wraps the answers
+// in the API's server-sent events and keeps every request, so that a test can see what the model
+// was shown. Side calls of the CLI (titles, summaries: requests without tools) are answered by the
+// server itself and not kept. It listens on 127.0.0.1 only.
 package messagesapi
 
 import (
@@ -13,32 +13,42 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 )
 
-// A Turn is what the model answers to one request.
+// A Turn is the model's answer to one request.
 type Turn struct {
 	Text  string
 	Tools []Tool
-	Hang  bool // answer nothing until the client goes away
+	Hang  bool // send nothing until the client goes away
 
 	Status  int               // an HTTP error instead of an answer
 	Kind    string            // the error's type, such as rate_limit_error
 	Headers map[string]string // of the answer
+	Resets  int64             // end of a limit, for APIs whose error body has it; Unix seconds
 }
 
-// A Tool is one use of a tool, by the name that the model sees.
+// resets returns Resets as JSON.
+func (t Turn) resets() string {
+	if t.Resets == 0 {
+		return "null"
+	}
+	return strconv.FormatInt(t.Resets, 10)
+}
+
+// A Tool is one call of a tool.
 type Tool struct {
 	Name  string
 	Input any
 }
 
-// A Request is what the model was shown.
+// A Request is a request to the model.
 type Request struct {
+	Path string // path of the API
 	Body string // the whole request, as JSON
-	// Text is all text of the messages, in order: prompts, tool results, messages
-	// that came meanwhile.
+	// Text is all text of the messages, in order: prompts, tool results, later messages.
 	Text string
 }
 
@@ -51,51 +61,71 @@ type Server struct {
 	requests []Request
 }
 
-// New starts a server. answer is called for each request of the model, one at a
-// time, with its number from 0.
+// New starts a server. It calls answer for each request of the model, one at a time, with its
+// number from 0.
 func New(answer func(n int, r Request) Turn) *Server {
 	s := &Server{answer: answer}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
 
-// Answer is the function that New was given.
+// Answer returns the function that was passed to New.
 func (s *Server) Answer() func(n int, r Request) Turn { return s.answer }
 
-// Requests are what the model was shown so far.
+// Requests returns the requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
+// A dialect parses requests of one API and formats its answers.
+type dialect interface {
+	offers() int // number of tools; a request without any is a side call
+	text(b *strings.Builder)
+	fail(w http.ResponseWriter, t Turn)
+	// A kind of "" means no kind.
+	stream(event func(kind string, v map[string]any), n int, t Turn)
+}
+
+// dialectOf returns the API of a path; nil for none.
+func dialectOf(path string) dialect {
+	switch path {
+	case "/v1/messages":
+		return &messages{}
+	case "/v1/responses":
+		return &responses{}
+	case "/v1/chat/completions":
+		return &chat{}
+	}
+	if strings.HasPrefix(path, "/v1beta/models/") && strings.HasSuffix(path, "enerateContent") {
+		return &gemini{}
+	}
+	return nil
+}
+
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost || r.URL.Path != "/v1/messages" {
+	d := dialectOf(r.URL.Path)
+	if r.Method != http.MethodPost || d == nil {
 		http.NotFound(w, r)
 		return
 	}
 	var body json.RawMessage
-	var shown struct {
-		Tools    []json.RawMessage
-		Messages []struct{ Content json.RawMessage }
-	}
 	err := json.NewDecoder(r.Body).Decode(&body)
 	if err == nil {
-		err = json.Unmarshal(body, &shown)
+		err = json.Unmarshal(body, d)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if len(shown.Tools) == 0 {
-		stream(w, 0, Turn{Text: "A title"})
+	if d.offers() == 0 {
+		stream(w, d, 0, Turn{Text: "A title"})
 		return
 	}
-	request := Request{Body: string(body)}
+	request := Request{Body: string(body), Path: r.URL.Path}
 	var text strings.Builder
-	for _, m := range shown.Messages {
-		collect(&text, m.Content)
-	}
+	d.text(&text)
 	request.Text = text.String()
 	s.mu.Lock()
 	n := len(s.requests)
@@ -112,13 +142,29 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("x-should-retry", "false")
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(turn.Status)
-		fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%q}}`, turn.Kind, turn.Text)
+		d.fail(w, turn)
 	default:
-		stream(w, n, turn)
+		stream(w, d, n, turn)
 	}
 }
 
-// collect gathers every text below a message's content.
+// stream answers with server-sent events.
+func stream(w http.ResponseWriter, d dialect, n int, t Turn) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	d.stream(func(kind string, v map[string]any) {
+		name := ""
+		if kind != "" {
+			v["type"], name = kind, "event: "+kind+"\n"
+		}
+		data, err := json.Marshal(v)
+		if err != nil {
+			data = []byte(`{}`)
+		}
+		fmt.Fprintf(w, "%sdata: %s\n\n", name, data)
+	}, n, t)
+}
+
+// collect gathers every text in a message's content.
 func collect(b *strings.Builder, raw json.RawMessage) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -142,17 +188,25 @@ func collect(b *strings.Builder, raw json.RawMessage) {
 	}
 }
 
-// stream answers with the API's events.
-func stream(w http.ResponseWriter, n int, t Turn) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	event := func(kind string, v map[string]any) {
-		v["type"] = kind
-		data, err := json.Marshal(v)
-		if err != nil {
-			data = []byte(`{}`)
-		}
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
+// messages is the Messages API.
+type messages struct {
+	Tools    []json.RawMessage
+	Messages []struct{ Content json.RawMessage }
+}
+
+func (m *messages) offers() int { return len(m.Tools) }
+
+func (m *messages) text(b *strings.Builder) {
+	for _, x := range m.Messages {
+		collect(b, x.Content)
 	}
+}
+
+func (m *messages) fail(w http.ResponseWriter, t Turn) {
+	fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%q}}`, t.Kind, t.Text)
+}
+
+func (m *messages) stream(event func(kind string, v map[string]any), n int, t Turn) {
 	usage := map[string]any{
 		"input_tokens": 1200, "output_tokens": 1,
 		"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,

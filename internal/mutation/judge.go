@@ -23,55 +23,52 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A verdict is what became of a mutant.
+// A verdict is the result for a mutant.
 type verdict string
 
 const (
 	killed    verdict = "killed"
-	timedOut  verdict = "timed out" // it hangs, which somebody would notice as well
+	timedOut  verdict = "timed out" // it hangs, which somebody would notice, too
 	notViable verdict = "not viable"
 	survived  verdict = "survived"
 )
 
-// active is the variable of the environment that says which mutant a test binary is.
+// active is the environment variable that selects the mutant in a test binary.
 const active = "RALPH_MUTANT"
 
-// A bench builds tests and runs them. The module is not copied: the compiler is told
-// to read other files in the place of the mutated ones.
+// A bench builds and runs tests. The module is not copied: the compiler reads other files in place
+// of the mutated ones.
 type bench struct {
 	root   string // of the module
-	dir    string // for all that is made
+	dir    string // for temporary files
 	jobs   int
-	tests  []test             // the fastest first
-	blocks map[string][]block // all that there are, by their files
+	tests  []test             // fastest first
+	blocks map[string][]block // all blocks, by file
 
-	patience atomic.Int64 // how often tests without a mutant took too long, for the machine has more to do
+	patience atomic.Int64 // how often tests without a mutant took too long, because the machine is busy
 
 	mu      sync.Mutex
-	killers map[string][]test // of the mutants of a function, the latest first
+	killers map[string][]test // that found mutants, by function, latest first
 }
 
-// A test is one function of a package's tests, or a part of one that takes long, with
-// what it ran through and how long it took.
+// A test is one test function, or a subtest of a slow one, with the blocks that it covered and its
+// duration.
 type test struct {
 	pkg, name, part string
 	took            time.Duration
-	through         map[string][]block // by their files
+	through         map[string][]block // by file
 }
 
 // A block is a piece of a file that is run as a whole.
 type block struct{ from, to place }
 
-// measure runs the tests that may be needed, each by itself.
+// measure runs each test that may be needed by itself.
 func (b *bench) measure(ctx context.Context, list []suspect) error {
 	folders, packages := map[string]bool{}, map[string]bool{}
-	var judges []judge
 	for _, s := range list {
 		folders["./"+filepath.ToSlash(filepath.Dir(s.file))] = true
-		for _, j := range s.judges {
-			if packages[j.pkg] = true; !slices.Contains(judges, j) {
-				judges = append(judges, j)
-			}
+		for _, pkg := range s.judges {
+			packages[pkg] = true
 		}
 	}
 	over := "-coverpkg=" + strings.Join(slices.Sorted(maps.Keys(folders)), ",")
@@ -87,9 +84,7 @@ func (b *bench) measure(ctx context.Context, list []suspect) error {
 			return fmt.Errorf("tests of %s: %w", pkg, err)
 		}
 		for _, name := range strings.Fields(string(names)) {
-			if sits(judges, pkg, name) {
-				jobs.Go(func() error { return b.look(ctx, binary, test{pkg: pkg, name: name}) })
-			}
+			jobs.Go(func() error { return b.look(ctx, binary, test{pkg: pkg, name: name}) })
 		}
 	}
 	err = jobs.Wait()
@@ -97,10 +92,10 @@ func (b *bench) measure(ctx context.Context, list []suspect) error {
 	return errors.Join(err, c.dissolve())
 }
 
-// long is how long a test takes of which each part is looked at by itself.
+// long is the duration from which a test's subtests are run by themselves.
 const long = 300 * time.Millisecond
 
-// look runs one test, or a part of it, without any mutant.
+// look runs one test, or a part of it, without a mutant.
 func (b *bench) look(ctx context.Context, binary string, t test) error {
 	profile := filepath.Join(b.dir, strings.NewReplacer("/", "_").Replace(t.pkg+"."+t.name+"."+t.part))
 	began := time.Now()
@@ -139,21 +134,21 @@ func (b *bench) look(ctx context.Context, binary string, t test) error {
 	return err
 }
 
-// passed is a part of a test.
+// passed matches a subtest that passed.
 var passed = regexp.MustCompile(`(?m)^    --- PASS: \w+/(\S+)`)
 
-// profiled is a line of a profile, of a file of this module.
+// profiled matches a line of a coverage profile for a file of this module.
 var profiled = regexp.MustCompile(`(?m)^ralph/(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
 
-// holding are the tests that run through a mutant; where it stands in no block, those
-// that run through its function, and outside of functions all.
+// holding returns the tests that cover a mutant; if it is in no block, those that cover its
+// function; outside of functions, all.
 func (b *bench) holding(s suspect) (list []test) {
 	is := func(b block) bool { return before(b.from, s.at) && before(s.at, b.to) }
 	if !slices.ContainsFunc(b.blocks[s.file], is) {
 		is = func(b block) bool { return before(s.reach[0], b.from) && before(b.from, s.reach[1]) }
 	}
 	for _, t := range b.tests {
-		if sits(s.judges, t.pkg, t.name) && (s.function == "" || slices.ContainsFunc(t.through[s.file], is)) {
+		if slices.Contains(s.judges, t.pkg) && (s.function == "" || slices.ContainsFunc(t.through[s.file], is)) {
 			list = append(list, t)
 		}
 	}
@@ -162,11 +157,11 @@ func (b *bench) holding(s suspect) (list []test) {
 
 func before(a, b place) bool { return slices.Compare(a[:], b[:]) <= 0 }
 
-// A court is the test binaries of one or more mutants, by their packages.
+// A court is the set of test binaries for one or more mutants, by package.
 type court map[string]string
 
-// convene builds the tests of packages with some files replaced. What the compiler says
-// is returned if it refuses.
+// convene builds the tests of packages with some files replaced. refused is the compiler's output
+// if it fails.
 func (b *bench) convene(
 	ctx context.Context, files map[string][]byte, packages []string, flags ...string,
 ) (c court, refused string, err error) {
@@ -175,7 +170,7 @@ func (b *bench) convene(
 		return nil, "", err
 	}
 	replace := map[string]string{}
-	errorsOf := map[string]bool{} // all at once
+	errorsOf := map[string]bool{} // report all errors at once
 	for name, source := range files {
 		replaced := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
 		if err := os.WriteFile(replaced, source, 0o600); err != nil {
@@ -216,7 +211,7 @@ func (c court) dissolve() error {
 	return nil
 }
 
-// agree runs the tests that hold some mutants where all are built in and none is active.
+// agree runs the tests for some mutants in the binary that contains them, with none active.
 func (b *bench) agree(ctx context.Context, c court, list []suspect) error {
 	needed := map[string][]test{}
 	known := map[string]bool{}
@@ -250,7 +245,7 @@ func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
 	return v, errors.Join(err, c.dissolve())
 }
 
-// packages are those whose tests hold some mutants.
+// packages returns the packages with tests for some mutants.
 func (b *bench) packages(list ...suspect) []string {
 	packages := map[string]bool{}
 	for _, s := range list {
@@ -261,9 +256,8 @@ func (b *bench) packages(list ...suspect) []string {
 	return slices.Sorted(maps.Keys(packages))
 }
 
-// together builds many mutants at once: each function begins with a choice among its
-// mutated bodies, and the environment of the test says which one it is. Those that do
-// not compile are found by the compiler's messages and left out.
+// together builds many mutants at once: each function selects one of its mutated bodies by the
+// environment. Mutants that do not compile are found by the compiler's messages and left out.
 func (b *bench) together(ctx context.Context, list []suspect) (c court, refused map[int]bool, err error) {
 	packages := b.packages(list...)
 	refused = map[int]bool{}
@@ -290,10 +284,10 @@ func (b *bench) together(ctx context.Context, list []suspect) (c court, refused 
 	}
 }
 
-// named finds the mutants that the compiler has something to say of.
+// named matches the compiler's messages about mutants.
 var named = regexp.MustCompile(`\bmutant(\d+)\.go:`)
 
-// chooser is what each package is given that has mutants.
+// chooser is added to each package with mutants.
 const chooser = `package %s
 
 import (
@@ -309,7 +303,7 @@ var mutantOfTheTest = func() int {
 }()
 `
 
-// instrument makes files in which all mutants are that are not refused.
+// instrument makes files that contain all mutants that are not refused.
 func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	choices := map[string]map[[2]int]*strings.Builder{} // by file and body
@@ -357,16 +351,16 @@ func (b *bench) instrument(list []suspect, refused map[int]bool) (map[string][]b
 
 var packageName = regexp.MustCompile(`(?m)^package (\w+)`)
 
-// sitting is about how long the tests take that are run at once, before it is looked
-// whether one of them has found the mutant.
+// sitting is the approximate duration of the tests that run together before their results are
+// checked.
 const sitting = time.Second
 
-// guesses is how many of those that have found the mutants before it in its function
-// a mutant is shown to first.
+// guesses is the number of tests, of those that found earlier mutants of the function, that run
+// first.
 const guesses = 3
 
-// judge shows one mutant of a function to tests until one finds it: those first that
-// have found others there, and then the fastest.
+// judge runs tests on one mutant of a function until one finds it: first those that found others
+// there, then the fastest.
 func (b *bench) judge(ctx context.Context, c court, number int, function string, tests []test) (verdict, error) {
 	b.mu.Lock()
 	tests = slices.Concat(b.killers[function][:min(guesses, len(b.killers[function]))], tests)
@@ -392,8 +386,7 @@ func (b *bench) judge(ctx context.Context, c court, number int, function string,
 	return survived, nil
 }
 
-// sittings are those of the tests that are run at once: of one package, and either whole
-// or parts.
+// sittings groups tests that run together: of one package, and either all whole or all parts.
 func sittings(tests []test) iter.Seq[[]test] {
 	return func(yield func([]test) bool) {
 		for len(tests) > 0 {
@@ -412,7 +405,7 @@ func sittings(tests []test) iter.Seq[[]test] {
 	}
 }
 
-// note remembers which of some tests has found a mutant.
+// note remembers which test found a mutant.
 func (b *bench) note(function string, tests []test, said string) {
 	for _, m := range failed.FindAllStringSubmatch(said, -1) {
 		i := slices.IndexFunc(tests, func(t test) bool { return t.name == m[1] && (t.part == "" || t.part == m[2]) })
@@ -431,7 +424,7 @@ func (b *bench) note(function string, tests []test, said string) {
 
 var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\w+)/?([^/ ]*)\S* \(`)
 
-// run has some tests of a sitting look at a mutant.
+// run runs the tests of a sitting on a mutant.
 func (b *bench) run(
 	ctx context.Context, binary string, number int, tests []test, flags ...string,
 ) (_ verdict, said string, err error) {

@@ -1,13 +1,13 @@
 // Command mutation breaks the rules, one small change at a time, and lists the
 // changes that no test notices. `make mutation` runs it; CONTRIBUTING.md says when.
 //
-// What is broken, and whose tests are to notice, is one table: scope. A change that
-// makes no difference that a test could see is written down in accepted.txt with
-// the reason; an entry there that is not needed any more is an error too.
+// The table scope says what is changed, and whose tests must notice. A change that no test can
+// notice is listed in accepted.txt with the reason; an entry that is not needed any more is an
+// error, too.
 //
-// go-gremlins v0.6.0 was tried first. It skips the conditions of `case`, for it takes
-// them for code that is not covered, counts what does not compile as killed, drops
-// no statement and no case, judges a package by its own tests alone, and knows no
+// go-gremlins v0.6.0 was tried first. It skips the conditions of `case`, which it considers
+// uncovered, counts mutants that do not compile as killed, drops no statements or cases, runs only
+// a package's own tests, and has no list of accepted survivors.
 // list of accepted survivors.
 package main
 
@@ -33,22 +33,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A target is a set of functions, and those whose tests hold them.
+// A target is a set of functions, and the packages whose tests must notice changes.
 type target struct {
-	files     string   // a glob, relative to the root of the module; tests are left out
-	functions []string // regular expressions of whole names; none is for all, and for what is outside of functions
-	judges    []judge
-}
-
-// A judge is a set of tests.
-type judge struct {
-	pkg string         // a folder, relative to the root of the module
-	run *regexp.Regexp // of their names
-}
-
-// sits tells that a test is among some judges.
-func sits(judges []judge, pkg, name string) bool {
-	return slices.ContainsFunc(judges, func(j judge) bool { return j.pkg == pkg && j.run.MatchString(name) })
+	files     string   // a glob, relative to the root of the module; without tests
+	functions []string // regular expressions for whole names; none means everything, also outside of functions
+	judges    []string // packages with the tests: folders, relative to the root of the module
 }
 
 //go:embed accepted.txt
@@ -61,7 +50,7 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options are the command line's flags.
 type options struct {
 	list bool
 	all  bool
@@ -117,13 +106,13 @@ func run(args []string, out, log io.Writer) error {
 // A suspect is a mutant of a target.
 type suspect struct {
 	mutant
-	judges []judge
+	judges []string
 }
 
-// String is a suspect on one line.
+// String returns a suspect on one line.
 func (s suspect) String() string { return fmt.Sprintf("%s:%d %s", s.file, s.at[0], s.key()) }
 
-// inScope are the mutants of all targets.
+// inScope returns the mutants of all targets.
 func inScope(root string) (found []suspect, err error) {
 	for _, t := range scope {
 		files, err := doublestar.Glob(os.DirFS(root), t.files)
@@ -167,7 +156,7 @@ func inScope(root string) (found []suspect, err error) {
 	return found, nil
 }
 
-// unknown reports accepted survivors that are no mutants.
+// unknown returns an error for accepted survivors that are not mutants.
 func unknown(accepted map[string]string, found []suspect) error {
 	keys := map[string]bool{}
 	for _, s := range found {
@@ -247,8 +236,8 @@ func try(
 
 func since(began time.Time) time.Duration { return time.Since(began).Round(time.Second) }
 
-// compare holds the survivors against those that are accepted. It is an error if one
-// has no reason, or if one that was accepted is found by now.
+// compare compares the survivors with the accepted ones. It returns an error for a survivor that is
+// not accepted, and for an accepted mutant that is found now.
 func compare(found, alive []suspect, accepted map[string]string) error {
 	var errs []error
 	living := map[string]bool{}
@@ -273,8 +262,8 @@ func compare(found, alive []suspect, accepted map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// parseAccepted reads the accepted survivors: the key of each on a line of its own,
-// and below it, indented, why no test can tell it from the original.
+// parseAccepted parses the accepted survivors: each key on a line of its own, followed by the
+// indented reason why no test can notice it.
 func parseAccepted(list string) (map[string]string, error) {
 	accepted := map[string]string{}
 	var keys []string

@@ -16,33 +16,33 @@ import (
 type mutant struct {
 	file     string // relative to the root of the module
 	at       place
-	function string // the one that it is in; "" outside of functions
+	function string // that contains it; "" outside of functions
 	kind     string
-	was, is  string // what a person is shown, on one line
+	was, is  string // shown to people, on one line
 	begin    int
 	end      int
 	with     string
-	body     [2]int   // of the function, without its braces; zeros outside of functions, and where it cannot be copied
-	reach    [2]place // of that function
+	body     [2]int   // of the function, without braces; zeros outside of functions, and if it cannot be copied
+	reach    [2]place // of the function
 	results  bool     // the function has results
 }
 
 // A place in a file is a line and a column.
 type place [2]int
 
-// key names a mutant wherever its function is. Two that read the same in one function
-// have the same key.
+// key identifies a mutant independently of its line. Equal changes in one function have the same
+// key.
 func (m mutant) key() string {
 	return fmt.Sprintf("%s: %s: %s => %s", cmp.Or(m.function, m.file), m.kind, m.was, m.is)
 }
 
-// apply is the file with the change.
+// apply returns the file with the change.
 func (m mutant) apply(source []byte) []byte {
 	return slices.Concat(source[:m.begin], []byte(m.with), source[m.end:])
 }
 
-// swapped is what an operator is changed to. A comparison is turned into its
-// contrary, and one of sizes is also moved by its boundary.
+// swapped are the replacements of an operator. A comparison is negated, and one of sizes also moved
+// by its boundary.
 var swapped = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
 	token.LSS: {token.GEQ, token.LEQ}, token.LEQ: {token.GTR, token.LSS},
@@ -66,12 +66,12 @@ type finder struct {
 	reach    [2]place
 	results  bool
 	truth    bool              // the function returns one bool
-	skip     map[ast.Node]bool // what another mutant says already
+	skip     map[ast.Node]bool // covered by another mutant
 	found    []mutant
 }
 
-// mutants are the changes of a file, in their order. wanted says of which
-// functions; "" stands for what is outside of them.
+// mutants returns the changes of a file, in order. wanted selects functions; "" stands for code
+// outside of functions.
 func mutants(file string, source []byte, wanted func(function string) bool) ([]mutant, error) {
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file, source, parser.SkipObjectResolution)
@@ -92,7 +92,7 @@ func mutants(file string, source []byte, wanted func(function string) bool) ([]m
 	return f.found, nil
 }
 
-// begin notes in which function the mutants are that follow.
+// begin sets the function of the following mutants.
 func (f *finder) begin(fn *ast.FuncDecl) {
 	f.function, f.truth, f.results = fn.Name.Name, returnsTruth(fn.Type), fn.Type.Results != nil
 	if fn.Recv != nil {
@@ -111,7 +111,7 @@ func (f *finder) begin(fn *ast.FuncDecl) {
 		labels = labels || ok
 		return true
 	})
-	if !labels { // which stand once in a function
+	if !labels { // labels must be unique in a function
 		f.body = [2]int{f.set.Position(fn.Body.Lbrace).Offset + 1, f.set.Position(fn.Body.Rbrace).Offset}
 	}
 }
@@ -129,7 +129,7 @@ func returnsTruth(t *ast.FuncType) bool {
 	return ok && name.Name == "bool"
 }
 
-// node adds the mutants of a node itself; those of what it holds come by themselves.
+// node adds the mutants of a node itself, not of its children.
 func (f *finder) node(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GenDecl:
@@ -192,8 +192,7 @@ func (f *finder) node(n ast.Node) bool {
 	return true
 }
 
-// binary changes the operator, and turns the operands of && and ||, which hold or
-// do not, into their contraries.
+// binary changes the operator, and negates the operands of && and ||.
 func (f *finder) binary(n *ast.BinaryExpr) {
 	if text(n.X) || text(n.Y) {
 		return
@@ -201,7 +200,7 @@ func (f *finder) binary(n *ast.BinaryExpr) {
 	for _, to := range swapped[n.Op] {
 		f.operator("operator", n, n.OpPos, n.Op, to)
 	}
-	if len(swapped[n.Op]) > 1 { // the same as the boundary
+	if len(swapped[n.Op]) > 1 { // the same as moving the boundary
 		f.skip[n.X], f.skip[n.Y] = true, true
 	}
 	if n.Op == token.LAND || n.Op == token.LOR {
@@ -210,8 +209,8 @@ func (f *finder) binary(n *ast.BinaryExpr) {
 	}
 }
 
-// text tells that an operand of + is certainly a string, which nothing else can be
-// done with.
+// text reports whether an operand of + is certainly a string, for which other operators do not
+// compile.
 func text(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -222,7 +221,7 @@ func text(e ast.Expr) bool {
 	return false
 }
 
-// condition negates what is true or false and has no operator to swap.
+// condition negates a condition that has no operator to swap.
 func (f *finder) condition(e ast.Expr) {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -238,7 +237,7 @@ func (f *finder) condition(e ast.Expr) {
 	}
 }
 
-// number moves a whole number by one.
+// number increments a whole number.
 func (f *finder) number(n *ast.BasicLit) {
 	if n.Kind != token.INT || f.skip[n] {
 		return
@@ -248,7 +247,7 @@ func (f *finder) number(n *ast.BasicLit) {
 	}
 }
 
-// clause removes a case, and what it does.
+// clause removes a case, or its body.
 func (f *finder) clause(n *ast.CaseClause) {
 	f.drop(n.Body)
 	if n.List != nil {
@@ -268,15 +267,14 @@ func (f *finder) clause(n *ast.CaseClause) {
 	}
 }
 
-// drop removes one statement after the other. Declarations are left: nothing that
-// uses them would compile.
+// drop removes statements one by one, except declarations: their uses would not compile.
 func (f *finder) drop(list []ast.Stmt) {
 	for _, s := range list {
 		c, ok := s.(*ast.IfStmt)
 		if ok && (!acts(c) || c.Init == nil && c.Else == nil && len(c.Body.List) == 1 && droppable(c.Body.List[0])) {
-			continue // the same as without its only statement
+			continue // equal to dropping its only statement
 		}
-		if a, ok := s.(*ast.AssignStmt); ok && a.Tok == token.ASSIGN { // what it uses stays used
+		if a, ok := s.(*ast.AssignStmt); ok && a.Tok == token.ASSIGN { // keeps the right side used
 			blank := strings.Repeat(", _", len(a.Lhs))[2:]
 			from, to := f.set.Position(s.Pos()).Offset, f.set.Position(a.Lhs[len(a.Lhs)-1].End()).Offset
 			if blank != string(f.source[from:to]) {
@@ -303,8 +301,8 @@ func droppable(s ast.Stmt) bool {
 	return false
 }
 
-// acts tells that a statement does more than write to a log, perhaps on a condition:
-// what is in the log is no rule.
+// acts reports whether a statement does more than write to a log, possibly under a condition:
+// logging is not a rule.
 func acts(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.IfStmt:
@@ -325,7 +323,7 @@ func (f *finder) operator(kind string, n ast.Node, at token.Pos, from, to token.
 	f.replace(kind, n, at, at+token.Pos(len(from.String())), to.String())
 }
 
-// replace notes a mutant: in node n, what is between two positions is replaced.
+// replace adds a mutant: in node n, the text between two positions is replaced.
 func (f *finder) replace(kind string, n ast.Node, begin, end token.Pos, with string) {
 	from, to := f.set.Position(n.Pos()).Offset, f.set.Position(n.End()).Offset
 	b, e := f.set.Position(begin).Offset, f.set.Position(end).Offset
@@ -342,10 +340,10 @@ func (f *finder) replace(kind string, n ast.Node, begin, end token.Pos, with str
 	f.found = append(f.found, m)
 }
 
-// around is how many characters are shown on either side of a change.
+// around is the number of characters shown on either side of a change.
 const around = 60
 
-// oneLine is source on one line, its spaces at the ends kept as one.
+// oneLine puts source on one line, with each run of spaces reduced to one.
 func oneLine(source []byte) string { return spaces.ReplaceAllString(string(source), " ") }
 
 var spaces = regexp.MustCompile(`\s+`)

@@ -20,17 +20,22 @@ import (
 
 const (
 	commandGrace  = time.Second // between a command's interrupt and its end
-	commandOutput = 2 << 10     // bytes kept of what a command says
+	commandOutput = 2 << 10     // bytes kept of a command's output
 )
 
-// runCommand runs the receiver's command with the notification as JSON on its
-// standard input. Nothing that it started is alive afterwards.
+// runCommand runs the receiver's command with the notification as JSON on standard input. Nothing
+// that it started is alive afterwards.
 func (l *line) runCommand(ctx context.Context, note Notification) (err error) {
+	if l.to.Refusal != nil {
+		if err := l.to.Refusal(ctx); err != nil {
+			return err
+		}
+	}
 	body, err := json.Marshal(note)
 	if err != nil {
 		return backoff.Permanent(err)
 	}
-	// A file and no pipe: a command need not read what it is told.
+	// A file, not a pipe: a command need not read its input.
 	in, err := os.CreateTemp("", "ralph-notification-*.json")
 	if err != nil {
 		return err

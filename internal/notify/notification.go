@@ -13,58 +13,58 @@ import (
 	"ralph/internal/words"
 )
 
-// A Type is a kind of thing that receivers are told of.
+// A Type is a kind of notification.
 type Type string
 
 // The types.
 const (
 	QuestionAsked    Type = "question.asked"    // by an agent, blocking or not
 	TaskFailed       Type = "task.failed"       // for good, until a person retries it
-	TaskBlocked      Type = "task.blocked"      // by something that a person must settle
+	TaskBlocked      Type = "task.blocked"      // until a person acts
 	TaskCompleted    Type = "task.completed"    // and verified
-	FlagBlocking     Type = "flag.blocking"     // a problem that an agent flagged as blocking (pipeline rule 7)
+	FlagBlocking     Type = "flag.blocking"     // an agent flagged a blocking problem (pipeline rule 7)
 	RunEnded         Type = "run.ended"         // for whatever reason
-	LimitReached     Type = "limit.reached"     // the run ended at a limit, or it stagnated
-	AgentUnavailable Type = "agent.unavailable" // the run ended for want of the agent, or waits for it for long
+	LimitReached     Type = "limit.reached"     // the run ended at a limit, or stagnated
+	AgentUnavailable Type = "agent.unavailable" // the run ended for lack of the agent, or waits long for it
 
 	typeTest Type = "test" // `ralph notify test`
 )
 
-// Types lists every type that a receiver can ask for.
+// Types lists the types that a receiver can subscribe to.
 var Types = []Type{
 	QuestionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached, AgentUnavailable,
 }
 
-// sources are the events that something may be told of.
+// sources are the types of events that may cause notifications.
 var sources = []string{
 	ralph.EventSignal, ralph.EventCommentAdded, ralph.EventTaskStatusChanged, ralph.EventRunWaiting, ralph.EventRunEnded,
 }
 
-// longWait is how long the agent must be waited for to be worth telling.
+// longWait is how long a wait for the agent must be to cause a notification.
 const longWait = 5 * time.Minute
 
-// What bounds a title, and each text that people or agents wrote, in characters.
+// Bounds of a title, and of each text by people or agents, in characters.
 const (
 	maxTitle = 300
 	maxText  = 4000
 )
 
-// A Notification is what a receiver is told: the payload of Standard Webhooks
-// with the id beside its other fields.
+// A Notification is what a receiver gets: the payload of Standard Webhooks, with the id next to the
+// other fields.
 type Notification struct {
-	ID        string     `json:"id"` // the same for the same event, whoever is told and how often
+	ID        string     `json:"id"` // the same for each delivery of an event to anyone
 	Type      Type       `json:"type"`
-	Timestamp ralph.Time `json:"timestamp"` // when it happened
+	Timestamp ralph.Time `json:"timestamp"` // of the event
 	Data      Data       `json:"data"`
 }
 
-// Data says what happened. Fields that do not apply to a type are absent.
+// Data describes the event. Fields that do not apply to a type are absent.
 type Data struct {
 	EventID   int64  `json:"event_id"`
 	Project   string `json:"project"`
-	Title     string `json:"title"`             // one line for people
-	Text      string `json:"text"`              // more for people; may be empty
-	Command   string `json:"command,omitempty"` // what a person may type then
+	Title     string `json:"title"`             // one line
+	Text      string `json:"text"`              // details; may be empty
+	Command   string `json:"command,omitempty"` // for a person to type
 	TaskID    int64  `json:"task_id,omitempty"`
 	TaskTitle string `json:"task_title,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
@@ -85,14 +85,15 @@ type Data struct {
 	Until      *ralph.Time `json:"until,omitempty"` // of a wait
 }
 
-// About is what an event refers to and does not hold.
+// About holds details of an event that its payload lacks.
 type About struct {
 	Project   string
 	TaskTitle string
-	Comment   string // the body of the comment that was added
+	Comment   string // body of the added comment
+	Morning   string // summary of a run that has ended, in lines
 }
 
-// From says what is to be told of an event: nothing, one thing, or several.
+// From returns the notifications for an event, which may be none or several.
 func From(e ralph.Event, about About) ([]Notification, error) {
 	if !slices.Contains(sources, e.Type) {
 		return nil, nil
@@ -102,6 +103,9 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 		return nil, err
 	}
 	m := words.Long(e, told, about.TaskTitle, about.Comment)
+	if _, ended := told.(ralph.RunEnded); ended && about.Morning != "" {
+		m.Text = about.Morning
+	}
 	d := Data{
 		EventID: e.ID, Project: about.Project, TaskID: e.TaskID, TaskTitle: about.TaskTitle, SessionID: e.SessionID,
 		RunID: e.RunID, Title: m.Title, Text: m.Text, Command: m.Command,
@@ -130,7 +134,7 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 		}
 	case ralph.TaskStatusChanged:
 		d.Reason = p.Reason
-		// A task that waits for other tasks alone is no news to people.
+		// A task that waits only for other tasks is no news for people.
 		if t := changed[p.To]; t != "" && (t != TaskBlocked || p.Blockers != nil && *p.Blockers > 0) {
 			tell(t)
 		}
@@ -153,12 +157,12 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 	return notes, nil
 }
 
-// changed are the new statuses that people are told of.
+// changed maps the statuses that cause notifications.
 var changed = map[ralph.Status]Type{
 	ralph.Completed: TaskCompleted, ralph.Failed: TaskFailed, ralph.Blocked: TaskBlocked,
 }
 
-// commentOf is the comment whose body must be looked up, 0 for none.
+// commentOf returns the comment whose body is needed; 0 for none.
 func commentOf(e ralph.Event) int64 {
 	told, err := e.Read()
 	if p, ok := told.(ralph.CommentAdded); ok && err == nil && p.Kind == ralph.Question {
@@ -167,8 +171,7 @@ func commentOf(e ralph.Event) int64 {
 	return 0
 }
 
-// note completes a notification: texts in bounds, and an id that belongs to the
-// event in this database for ever.
+// note completes a notification: it bounds the texts and derives a permanent id from the event.
 func note(t Type, e ralph.Event, d Data) Notification {
 	d.Title, d.Text = text.Short(d.Title, maxTitle), text.Clip(d.Text, maxText)
 	d.Reason, d.Question = text.Clip(d.Reason, maxText), text.Clip(d.Question, maxText)
@@ -177,7 +180,7 @@ func note(t Type, e ralph.Event, d Data) Notification {
 	return Notification{ID: "msg_" + hex.EncodeToString(h.Sum(nil)[:16]), Type: t, Timestamp: e.Created, Data: d}
 }
 
-// testNote is what `ralph notify test` sends.
+// testNote returns the notification of `ralph notify test`.
 func testNote(project string, now time.Time) Notification {
 	d := Data{
 		Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify test",

@@ -1,62 +1,66 @@
-// Package notify tells people and programs what happens while nobody watches:
-// by webhooks, signed as Standard Webhooks, in the forms that common chat
-// services take, and by a command (unattended, "Notifications and observation").
+// Package notify tells people and programs what happens while nobody watches: by webhooks, signed
+// as Standard Webhooks, in the formats of common chat services, and by a command (unattended,
+// "Notifications and observation").
 //
-// It reads the log of events and nothing else. It never takes part in a run: it
-// decides nothing, and whatever a receiver does, the loop does not wait for it.
+// It only reads the log of events and takes no part in a run: it decides nothing, and the loop
+// never waits for a receiver.
 //
-// Each receiver resumes where it stood, over restarts and crashes. It gets every
-// event that it wants, in order and at least once; what comes twice has the same
-// id. What a receiver has not taken after a bounded number of tries is dropped
-// with a line in the log. URLs and secrets are never logged.
+// Each receiver resumes where it stopped, across restarts and crashes. It gets every event that it
+// subscribes to, in order and at least once; repeated deliveries have the same id. A notification
+// that is not accepted after a bounded number of tries is dropped and logged. URLs and secrets are
+// never logged.
 package notify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
 	"ralph"
+	"ralph/internal/report"
 	"ralph/store"
 )
 
-// A Notifier tells receivers of events. Its fields are set before Run and not
-// changed after.
+// A Notifier sends notifications to receivers. Its fields are set before Run and not changed after.
 type Notifier struct {
 	Store     *store.DB
 	Receivers []Receiver
-	Project   string          // how the project is called in what is sent
-	From      int64           // the event after which a receiver begins that has never read
-	Over      <-chan struct{} // closed when no more events are to come; nil if they always may
-	Drain     time.Duration   // what is left for deliveries once Over is closed
+	Project   string          // name of the project in notifications
+	From      int64           // the event after which a new receiver starts
+	Over      <-chan struct{} // closed when no more events will come; nil if they always may
+	Drain     time.Duration   // time left for deliveries once Over is closed
 	Tries     int             // of each delivery
 	Timeout   time.Duration   // of each try
 	Log       *slog.Logger
 
-	// Transport carries the requests; nil is the usual one.
+	// Mask masks secrets in a text; nil masks nothing.
+	Mask func(string) string
+
+	// Transport sends the requests; nil is the default one.
 	Transport http.RoundTripper
 }
 
 const (
-	afterError = 30 * time.Second // how long a database that does not answer is left alone
+	afterError = 30 * time.Second // before a failing database is read again
 	batch      = 200              // events read at once
 
 	firstWait = time.Second     // before the second try
-	waitGrows = 4               // times, with each further try
+	waitGrows = 4               // factor of each further wait
 	longest   = 5 * time.Minute // between two tries, whatever the receiver asks for
 )
 
-// Run delivers until ctx ends, or until Over is closed and all is delivered, for
-// at most Drain after that. What is left then is delivered by the next Run. It
-// leaves no goroutine and no process behind. The error is one of the receivers
-// or of the database, before anything was delivered.
+// Run delivers until ctx ends, or until Over is closed and everything is delivered, for at most
+// Drain after that. The next Run delivers the rest. It leaves no goroutine and no process behind.
+// The error is about the receivers or the database, before any delivery.
 func (n *Notifier) Run(ctx context.Context) error {
 	if len(n.Receivers) == 0 {
 		return nil
@@ -65,7 +69,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("notifications: %w", err)
 	}
-	defer lines[0].client.CloseIdleConnections() // all share one
+	defer lines[0].client.CloseIdleConnections() // shared by all
 	ctx, cancel := context.WithCancel(ctx)
 	expired := make(chan struct{})
 	go func() {
@@ -96,19 +100,19 @@ func (n *Notifier) expire(ctx context.Context, cancel func()) {
 	}
 }
 
-// A line is what leads to one receiver.
+// A line delivers to one receiver.
 type line struct {
 	*Notifier
 	to     Receiver
 	name   string // for people
-	reader string // under which its position is stored
+	reader string // key of its stored position
 	client *http.Client
-	at     int64 // the last event that was dealt with
-	stored int64 // of that, what the database knows
+	at     int64 // the last event handled
+	stored int64 // the last position stored
 }
 
-// begin checks the receivers and finds where each of them stands. That a new one
-// begins is stored at once: from then on nothing is lost to it.
+// begin checks the receivers and loads their positions. The position of a new receiver is stored at
+// once: from then on it misses nothing.
 func (n *Notifier) begin(ctx context.Context) ([]*line, error) {
 	lines, err := n.lines()
 	if err != nil {
@@ -148,10 +152,10 @@ func (n *Notifier) lines() ([]*line, error) {
 	return lines, nil
 }
 
-// run tells one receiver of events until ctx ends or all is told.
+// run delivers to one receiver until ctx ends or everything is delivered.
 func (l *line) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		// Looked at before reading: all that was recorded until then is read.
+		// Checked before reading, so that all events recorded by then are read.
 		over := closed(l.Over)
 		var pause <-chan time.Time
 		changed := l.Store.Changed()
@@ -159,7 +163,7 @@ func (l *line) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			l.Log.Warn("events cannot be read for notifications", "receiver", l.name, "error", err)
+			l.Log.Warn("cannot read events for notifications", "receiver", l.name, "error", err)
 			changed, pause = nil, time.After(afterError)
 		case more:
 			continue
@@ -181,7 +185,7 @@ func (l *line) run(ctx context.Context) {
 	l.save(ctx)
 }
 
-// unlessClosed is Over, as long as it is news.
+// unlessClosed returns Over until it is known to be closed.
 func (l *line) unlessClosed(over bool) <-chan struct{} {
 	if over {
 		return nil
@@ -189,8 +193,8 @@ func (l *line) unlessClosed(over bool) <-chan struct{} {
 	return l.Over
 }
 
-// once reads a batch of events and tells of them. told says that something was
-// told, more that there may be further events already.
+// once reads and delivers a batch of events. told reports whether anything was delivered, more
+// whether there may be further events.
 func (l *line) once(ctx context.Context) (told, more bool, err error) {
 	events, err := l.read(ctx)
 	if err != nil {
@@ -212,13 +216,13 @@ func (l *line) once(ctx context.Context) (told, more bool, err error) {
 	return told, len(events) == batch, nil
 }
 
-// An announced event is one with what is to be told of it, which may be nothing.
+// An announced event has its notifications, possibly none.
 type announced struct {
 	id    int64
 	notes []Notification
 }
 
-// read takes the next events from the log, with what they refer to.
+// read reads the next events from the log, with the details that they refer to.
 func (l *line) read(ctx context.Context) ([]announced, error) {
 	var list []announced
 	err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -234,7 +238,10 @@ func (l *line) read(ctx context.Context) ([]announced, error) {
 			about.Project = l.Project
 			notes, err := From(e, about)
 			if err != nil {
-				l.Log.Warn("an event cannot be told of", "event", e.ID, "type", e.Type, "error", err)
+				l.Log.Warn("cannot make notifications for an event", "event", e.ID, "type", e.Type, "error", err)
+			}
+			if notes, err = l.masked(notes); err != nil {
+				return err
 			}
 			list = append(list, announced{e.ID, notes})
 		}
@@ -243,8 +250,20 @@ func (l *line) read(ctx context.Context) ([]announced, error) {
 	return list, err
 }
 
-// deliver tries to tell of one thing. It is false if ctx ended before that was
-// done or given up.
+// masked returns notifications with all secrets masked.
+func (l *line) masked(notes []Notification) (list []Notification, err error) {
+	if l.Mask == nil || len(notes) == 0 {
+		return notes, nil
+	}
+	text, err := json.Marshal(notes)
+	if err == nil {
+		err = json.Unmarshal([]byte(l.Mask(string(text))), &list)
+	}
+	return list, err
+}
+
+// deliver tries to deliver a notification. It returns false if ctx ended before the notification
+// was delivered or dropped.
 func (l *line) deliver(ctx context.Context, note Notification) bool {
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.Multiplier, waits.MaxInterval = firstWait, waitGrows, longest
@@ -262,32 +281,32 @@ func (l *line) deliver(ctx context.Context, note Notification) bool {
 	return true
 }
 
-// save stores how far the receiver has come, even if ctx has ended.
+// save stores the receiver's position, even if ctx has ended.
 func (l *line) save(ctx context.Context) {
 	if l.at == l.stored {
 		return
 	}
 	err := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetReaderPosition(l.reader, l.at) })
 	if err != nil {
-		l.Log.Warn("the place in the log of events cannot be kept; some notifications may come twice",
+		l.Log.Warn("cannot store a receiver's position in the log of events; some notifications may come twice",
 			"receiver", l.name, "error", err)
 		return
 	}
 	l.stored = l.at
 }
 
-// A TestResult is what came of a test of one receiver.
+// A TestResult is the result of testing one receiver.
 type TestResult struct {
 	Receiver string `json:"receiver"`
 	Signed   bool   `json:"signed"`
-	Error    string `json:"error"` // "" if it was taken
+	Error    string `json:"error"` // "" if it was accepted
 }
 
-// Test sends each receiver one event of type "test", once, and says what came of it.
+// Test sends each receiver one event of type "test", once, and returns the results.
 func (n *Notifier) Test(ctx context.Context, now time.Time) ([]TestResult, error) {
 	lines, err := n.lines()
 	if err != nil || len(lines) == 0 {
-		return nil, err
+		return []TestResult{}, err
 	}
 	defer lines[0].client.CloseIdleConnections()
 	results := make([]TestResult, len(lines))
@@ -304,7 +323,7 @@ func (n *Notifier) Test(ctx context.Context, now time.Time) ([]TestResult, error
 	return results, g.Wait()
 }
 
-// refersTo loads what an event refers to.
+// refersTo loads the details that an event refers to.
 func refersTo(tx *store.Tx, e ralph.Event) (about About, err error) {
 	if !slices.Contains(sources, e.Type) {
 		return about, nil
@@ -322,6 +341,13 @@ func refersTo(tx *store.Tx, e ralph.Event) (about About, err error) {
 			return about, err
 		}
 		about.Comment = c.Body
+	}
+	if e.Type == ralph.EventRunEnded {
+		r, err := report.OfRun(tx, e.RunID)
+		if err != nil && !errors.Is(err, ralph.ErrNotFound) {
+			return about, err
+		}
+		about.Morning = strings.Join(r.Morning(), "\n")
 	}
 	return about, nil
 }

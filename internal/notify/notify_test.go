@@ -58,7 +58,7 @@ func newProject(t *testing.T) *project {
 		if p.task, err = tx.AddTask(ralph.Task{Title: "Paint it", Priority: 2}, "human"); err != nil {
 			return err
 		}
-		if p.run, err = tx.StartRun(1, ralph.Limits{}); err != nil {
+		if p.run, err = tx.StartRun(1, ralph.Limits{}, ""); err != nil {
 			return err
 		}
 		p.session, err = tx.StartSession(store.Start{ID: "11111111-1111-4111-8111-111111111111", Task: p.task, Run: p.run.ID})
@@ -85,7 +85,7 @@ func (p *project) write(f func(tx *store.Tx) error) {
 func (p *project) ask(text string) {
 	p.t.Helper()
 	blocking := true
-	if _, err := p.db.Say(context.Background(), p.task, p.session.ID, "agent", "", signals.Ask{Question: text, Blocking: &blocking}); err != nil {
+	if _, err := p.db.Say(context.Background(), p.task, p.session.ID, "agent", signals.Ask{Question: text, Blocking: &blocking}); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -209,7 +209,7 @@ func TestAWebhookIsSignedAsStandardWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n.ID != got[0].header.Get("webhook-id") || n.Type != notify.QuestionAsked || n.Data.Question != "red or blue?" || n.Data.TaskTitle != "Paint it" ||
-		n.Data.Command != "ralph answer 1 TEXT" || n.Data.Project != "house" {
+		n.Data.Command != "ralph answer Q1 TEXT" || n.Data.Project != "house" {
 		t.Errorf("got %+v", n)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"ralph/internal/text"
 )
 
-// A Preset is the form of what is sent.
+// A Preset is a format of notifications.
 type Preset string
 
 // The presets.
@@ -22,12 +22,11 @@ const (
 	Slack    Preset = "slack"    // incoming webhook
 	Discord  Preset = "discord"  // webhook
 	Telegram Preset = "telegram" // sendMessage of the Bot API
-	Ntfy     Preset = "ntfy"     // a topic of ntfy.sh or of an own server
+	Ntfy     Preset = "ntfy"     // a topic of ntfy.sh or of another server
 )
 
-// A form makes the body of a request, and the address where it goes. Every text
-// in it was written by an agent or on its behalf: none may call for people
-// (@channel) or pass for markup.
+// A form makes the body of a request and its address. Every text in it was written by an agent or
+// on its behalf: it must not mention people (@channel) or act as markup.
 type form func(n Notification, u *url.URL) (target *url.URL, body []byte, err error)
 
 var presets = map[Preset]form{Generic: generic, Slack: slack, Discord: discord, Telegram: telegram, Ntfy: ntfy}
@@ -48,7 +47,7 @@ func generic(n Notification, u *url.URL) (*url.URL, []byte, error) {
 func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	title, rest := message(n)
-	// Slack recommends at most 4000 characters; escaping may make five of one.
+	// Slack recommends at most 4000 characters; escaping may turn one into five.
 	text := "*" + escape(title) + "*\n" + escape(text.ClipBy(rest, 3000, utf16.RuneLen))
 	body, err := json.Marshal(map[string]any{"text": strings.TrimSpace(text), "unfurl_links": false})
 	return u, body, err
@@ -115,7 +114,7 @@ func ntfy(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	return &target, body, err
 }
 
-// message is a notification as plain text: a line, and what is below it.
+// message returns a notification as plain text: one line, and the details.
 func message(n Notification) (title, rest string) {
 	title = text.Clean(n.Data.Title)
 	if n.Data.Project != "" {

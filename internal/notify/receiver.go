@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,19 +14,21 @@ import (
 	"ralph"
 )
 
-// A Receiver is told of events: at a URL, or by running a command.
+// A Receiver gets notifications at a URL or by a command.
 type Receiver struct {
-	URL     string   // where to send by POST; empty if there is a command
+	URL     string   // for POST; empty if there is a command
 	Command []string // a program with its arguments; nil if there is a URL
 	Dir     string   // the command's working directory
 	Env     []string // the command's environment, "NAME=value"
-	Preset  Preset   // the form of what is sent
-	Events  []Type   // what to tell of; nil is all
-	Secret  string   // for generic what requests are signed with ("whsec_…"), for ntfy the access token; "" for none
+	// Refusal returns an error if the command must not be run now; nil for never.
+	Refusal func(context.Context) error
+	Preset  Preset // the format of notifications
+	Events  []Type // types to send; nil for all
+	Secret  string // generic: signing key ("whsec_…"); ntfy: access token; "" for none
 }
 
-// Check reports what is wrong with a receiver, in words that never repeat its
-// URL or secret. The error is a [ralph.FieldError].
+// Check reports what is wrong with a receiver, without quoting its URL or secret. The error is a
+// [ralph.FieldError].
 func (r Receiver) Check() error {
 	format, known := presets[r.Preset]
 	if !known {
@@ -85,21 +88,21 @@ func (r Receiver) checkSecret() error {
 	return nil
 }
 
-// wants reports whether the receiver is told of a type.
+// wants reports whether the receiver subscribes to a type.
 func (r Receiver) wants(t Type) bool {
 	return t == typeTest || r.Events == nil || slices.Contains(r.Events, t)
 }
 
-// signs reports whether requests carry a signature.
+// signs reports whether requests are signed.
 func (r Receiver) signs() bool { return r.Preset == Generic && r.Secret != "" }
 
-// key is under what the receiver's place in the log is stored. It says nothing of the URL.
+// key is the key of the receiver's stored position. It does not reveal the URL.
 func (r Receiver) key() string {
 	sum := sha256.Sum256([]byte(string(r.Preset) + "\n" + r.URL + "\n" + strings.Join(r.Command, "\x00")))
 	return "notify:" + hex.EncodeToString(sum[:16])
 }
 
-// label names a receiver to people without what may be secret of it.
+// label names a receiver for people, without secrets.
 func (r Receiver) label() string {
 	if len(r.Command) > 0 {
 		return "command " + filepath.Base(r.Command[0])
@@ -111,7 +114,7 @@ func (r Receiver) label() string {
 	return string(r.Preset) + " " + u.Host
 }
 
-// scrub takes out of a text what may be secret of the receiver.
+// scrub masks the receiver's secrets in a text.
 func (r Receiver) scrub(text string) string {
 	secrets := []string{r.URL, r.Secret, strings.TrimPrefix(r.Secret, secretPrefix)}
 	if u, err := url.Parse(r.URL); err == nil {
@@ -128,7 +131,7 @@ func (r Receiver) scrub(text string) string {
 	return text
 }
 
-// errNoKey is for what cannot be a signing secret.
+// errNoKey says that a signing secret is invalid.
 var errNoKey = errors.New(`must be "whsec_" and 24 to 64 bytes in base64, ` +
 	`such as from: echo "whsec_$(openssl rand -base64 32)"`)
 

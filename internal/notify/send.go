@@ -22,14 +22,14 @@ import (
 	"ralph/internal/text"
 )
 
-// maxAnswer is how much of an answer is read, and shown of one that is no success.
+// Bounds of an answer, in bytes: how much is read, and how much of an error is shown.
 const (
 	maxAnswer = 4 << 10
 	maxShown  = 200
 )
 
-// client is what carries requests. Redirects are not followed: they would carry
-// what is signed to somebody else.
+// client returns the HTTP client. It does not follow redirects: they would send signed content to
+// somebody else.
 func (n *Notifier) client() *http.Client {
 	transport := n.Transport
 	if transport == nil {
@@ -44,9 +44,8 @@ func (n *Notifier) client() *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: stay}
 }
 
-// send tells the receiver once. Errors say what came of it without the URL or the
-// secret; they wrap what package backoff knows where trying again is of no use,
-// or should wait.
+// send makes one delivery attempt. Errors do not contain the URL or the secret; they wrap package
+// backoff's errors if a retry is pointless or should wait.
 func (l *line) send(ctx context.Context, note Notification) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Timeout, errTimeout(l.Timeout))
 	defer cancel()
@@ -70,7 +69,7 @@ func (l *line) post(ctx context.Context, note Notification) error {
 			return cause
 		}
 		var inURL *url.Error
-		if errors.As(err, &inURL) { // its text has the URL
+		if errors.As(err, &inURL) { // its text contains the URL
 			err = inURL.Err
 		}
 		return errors.New(l.to.scrub(err.Error()))
@@ -78,7 +77,7 @@ func (l *line) post(ctx context.Context, note Notification) error {
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		answer = nil // the status says what there is to know
+		answer = nil // the status is enough
 	}
 	return l.judge(resp, answer)
 }
@@ -111,7 +110,7 @@ func (l *line) request(ctx context.Context, note Notification) (*http.Request, e
 // secretPrefix begins every signing secret.
 const secretPrefix = "whsec_"
 
-// key is the key in a signing secret.
+// key decodes a signing secret.
 func key(secret string) ([]byte, error) {
 	text, ok := strings.CutPrefix(secret, secretPrefix)
 	k, err := base64.StdEncoding.DecodeString(text)
@@ -121,9 +120,8 @@ func key(secret string) ([]byte, error) {
 	return k, nil
 }
 
-// sign sets the headers of Standard Webhooks 1.0; without a secret all but the
-// signature. The time is that of the attempt, so that receivers can refuse what
-// is replayed later.
+// sign sets the headers of Standard Webhooks 1.0; without a secret all but the signature. The time
+// is that of the attempt, so that receivers can refuse replays.
 func sign(h http.Header, secret, id string, now time.Time, body []byte) error {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	h.Set("webhook-id", id)
@@ -142,14 +140,14 @@ func sign(h http.Header, secret, id string, now time.Time, body []byte) error {
 	return nil
 }
 
-// again are the refusals after which trying again may help: proxies and gateways
-// answer so while a receiver is being replaced.
+// again are the client errors after which a retry may help: proxies and gateways answer so while a
+// receiver is being replaced.
 var again = []int{
 	http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
 	http.StatusTooManyRequests,
 }
 
-// judge makes an answer an error, unless it is a success.
+// judge converts an answer to an error, unless it is a success.
 func (l *line) judge(resp *http.Response, answer []byte) error {
 	code := resp.StatusCode
 	if code >= 200 && code < 300 {
@@ -172,17 +170,16 @@ func (l *line) judge(resp *http.Response, answer []byte) error {
 	return err
 }
 
-// later is an error after which the receiver wants to be left alone for a while.
+// later is an error after which the receiver asks for a pause.
 type later struct {
 	error
 	wait *backoff.RetryAfterError
 }
 
-// Unwrap gives package backoff the wait.
+// Unwrap exposes the pause to package backoff.
 func (l *later) Unwrap() []error { return []error{l.error, l.wait} }
 
-// retryAfter reads the header: seconds or a date. The wait is bounded, and not so
-// short that trying again would be pointless.
+// retryAfter parses the header: seconds or a date. The wait is bounded in both directions.
 func retryAfter(header string, now time.Time) (time.Duration, bool) {
 	if header == "" {
 		return 0, false

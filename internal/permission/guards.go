@@ -12,24 +12,36 @@ import (
 type guard struct {
 	name    string
 	about   string // for docs/permissions.md
-	instead string // what the agent is told to do
-	hits    func(p Policy, q question) (why string)
+	instead string // advice to the agent
+	hits    func(p Policy, x part) (why string)
 }
 
-// guards deny what a project's work does not need (unattended, "The agent's
-// processes"). docs/permissions.md lists them.
+// guards deny what work on a project does not need (unattended, "The agent's processes").
+// docs/permissions.md lists them.
 var guards = []guard{
-	{"unreadable", "a shell command that cannot be read", "Write it more simply.", func(_ Policy, q question) string {
-		if q.unread {
-			return "this shell command cannot be read"
-		}
-		return ""
-	}},
+	{
+		"unreadable",
+		"what cannot be read: a program whose name is computed, a script from a pipe or of eval",
+		"Write it more simply: each program by its name, a script as a file.",
+		func(_ Policy, x part) string { return x.unread },
+	},
 	{
 		"root",
 		"root rights: sudo, su, doas, pkexec, run0",
 		"Work without root rights, or signal blocked (external) and say what is missing.",
 		eachCommand(asksForRoot),
+	},
+	{
+		"nested-agent",
+		"starting another coding agent: claude, codex, gemini, aider, opencode and others, the configured one too, " +
+			"also by npx",
+		"Do the work in this session, or propose a task for it.",
+		func(p Policy, x part) string {
+			if x.command == nil {
+				return ""
+			}
+			return startsAgent(*x.command, p.Agent)
+		},
 	},
 	{
 		"force-push",
@@ -39,7 +51,7 @@ var guards = []guard{
 	},
 	{
 		"git-config",
-		"changing git's configuration, remotes or hooks",
+		"changing git's configuration, remotes or hooks, or removing its folder",
 		"Pass an option for one command with git -c, or leave it to people.",
 		guardGit,
 	},
@@ -51,7 +63,7 @@ var guards = []guard{
 	},
 	{
 		"agent-settings",
-		"the agent's own settings in the project: .claude/settings*.json, .claude/hooks, .mcp.json",
+		"the agent's own settings in the project: .claude, .mcp.json",
 		"Leave them to people.",
 		guardSettings,
 	},
@@ -63,7 +75,7 @@ var guards = []guard{
 	},
 }
 
-// Guards lists the built-in rules, name and what they deny, in the order in which
+// Guards lists the built-in rules, each with its name and what it denies, in the order in which
 // they are tried.
 func Guards() [][2]string {
 	list := make([][2]string, len(guards))
@@ -73,170 +85,212 @@ func Guards() [][2]string {
 	return list
 }
 
-func eachCommand(hit func(c command) string) func(Policy, question) string {
-	return func(_ Policy, q question) string {
-		for _, c := range q.commands {
-			if why := hit(c); why != "" {
-				return why
-			}
+func eachCommand(hit func(c command) string) func(Policy, part) string {
+	return func(_ Policy, x part) string {
+		if x.command == nil {
+			return ""
 		}
-		return ""
+		return hit(*x.command)
 	}
 }
 
 func asksForRoot(c command) string {
-	if slices.Contains([]string{"sudo", "su", "doas", "pkexec", "run0"}, c.name()) {
+	if slices.Contains([]string{"sudo", "su", "doas", "pkexec", "run0", "sudoedit"}, c.name()) {
 		return "a session works without root rights"
 	}
 	return ""
 }
 
-// gitValues are git's own options that take a value.
-var gitValues = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace"}
+// agents are the programs and packages of coding agents.
+var agents = strings.Fields(`claude claude-code codex gemini gemini-cli aider aider-chat opencode opencode-ai amp goose
+	crush cursor-agent qwen qwen-code copilot cline kiro-cli droid auggie continue-cli openhands swe-agent plandex`)
 
-// gitArgs are the subcommand of git and what follows, without git's own options.
-func gitArgs(c command) []string {
-	if c.name() != "git" {
-		return nil
+// startsAgent detects a coding agent, also as a package with a version, as npx takes it. Printing a
+// version or help does not count.
+func startsAgent(c command, own string) string {
+	name, args := c.name(), c.args()
+	if strings.HasPrefix(name, "python") && len(args) > 1 && args[0] == "-m" {
+		name, args = args[1], args[2:]
 	}
-	words := c.words[1:]
-	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
-		if slices.Contains(gitValues, words[0]) && len(words) > 1 {
-			words = words[1:]
+	if slices.Contains(shells, name) || slices.Contains([]string{"node", "bun", "deno"}, name) {
+		if files := afterOptions(args, shellValued); len(files) > 0 {
+			name, args = filepath.Base(files[0]), files[1:]
 		}
-		words = words[1:]
 	}
-	return words
+	if name == "gh" && len(args) > 0 {
+		name, args = args[0], args[1:]
+	}
+	name, _, _ = strings.Cut(name, "@")
+	if !slices.Contains(agents, name) && (own == "" || name != own) ||
+		len(args) == 1 && slices.Contains([]string{"--version", "-v", "-V", "--help", "-h", "help", "version"}, args[0]) {
+		return ""
+	}
+	return "another coding agent (" + name + ") would work outside of this session's rules, limits and record"
 }
 
 func pushesWithForce(c command) string {
 	args := gitArgs(c)
-	if len(args) == 0 || args[0] != "push" {
+	if len(args) == 0 || args[0] != "push" && args[0] != "send-pack" {
 		return ""
 	}
-	for i, a := range args[1:] {
-		short := strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--")
+	for _, setting := range gitSettings(c) {
+		key, value, _ := strings.Cut(setting, "=")
+		key = strings.ToLower(key)
+		if strings.HasSuffix(key, ".push") && (strings.HasPrefix(value, "+") || strings.HasPrefix(value, ":")) ||
+			strings.HasSuffix(key, ".mirror") {
+			return "git push with " + setting + " rewrites what others may have"
+		}
+	}
+	for _, a := range args[1:] {
+		long, _, _ := strings.Cut(a, "=")
+		abbreviates := func(full string, least int) bool { return len(long) >= least && strings.HasPrefix(full, long) }
 		switch {
-		case short && strings.ContainsAny(a, "fd"), strings.HasPrefix(a, "--force"),
-			a == "--mirror", a == "--delete", a == "--prune":
+		case shortly([]string{a}, "fd"), strings.HasPrefix(a, "--force"), abbreviates("--force", len("--fo")+1),
+			abbreviates("--mirror", len("--m")), abbreviates("--delete", len("--de")), abbreviates("--prune", len("--pru")):
 			return "git push " + a + " rewrites what others may have"
-		case i > 0 && len(a) > 1 && (a[0] == '+' || a[0] == ':'):
+		case len(a) > 1 && (a[0] == '+' || a[0] == ':'):
 			return "git push with " + a + " rewrites what others may have"
 		}
 	}
 	return ""
 }
 
-// changesGit reports what a git command would change of the configuration.
+// changesGit says how a git command would change the configuration; "" if it would not.
 func changesGit(c command) string {
 	args := gitArgs(c)
 	if len(args) == 0 {
 		return ""
 	}
 	rest := args[1:]
-	plain := slices.DeleteFunc(slices.Clone(rest), func(a string) bool { return strings.HasPrefix(a, "-") })
-	has := func(list ...string) bool {
-		return slices.ContainsFunc(rest, func(a string) bool { return slices.Contains(list, a) })
-	}
+	names := plain(rest)
 	switch args[0] {
 	case "config":
-		reads := has("--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list", "--get-color", "--get-colorbool")
-		if len(plain) > 0 && slices.Contains([]string{"get", "list"}, plain[0]) {
+		reads := has(rest, "--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list", "--get-color",
+			"--get-colorbool")
+		if len(names) > 0 && slices.Contains([]string{"get", "list"}, names[0]) {
 			reads = true
 		}
-		writes := has("--unset", "--unset-all", "--remove-section", "-e", "--edit", "--add")
-		if reads || len(plain) == 1 && !writes && !slices.Contains([]string{"edit", "set", "unset"}, plain[0]) {
+		writes := has(rest, "--unset", "--unset-all", "--remove-section", "-e", "--edit", "--add")
+		if reads || len(names) == 1 && !writes && !slices.Contains([]string{"edit", "set", "unset"}, names[0]) {
 			return ""
 		}
 		return "git config changes git's configuration"
 	case "remote":
-		if len(plain) == 0 || slices.Contains([]string{"show", "get-url"}, plain[0]) {
+		if len(names) == 0 || slices.Contains([]string{"show", "get-url"}, names[0]) {
 			return ""
 		}
-		return "git remote " + plain[0] + " changes the remotes"
+		return "git remote " + names[0] + " changes the remotes"
 	}
 	return ""
 }
 
-func guardGit(p Policy, q question) string {
-	for _, c := range q.commands {
-		if why := changesGit(c); why != "" {
-			return why
-		}
+// touches returns the project file that a part would write to, or remove with a folder, if a glob
+// matches it; "" if none does.
+func (p Policy) touches(x part, globs ...string) string {
+	if x.file == nil || !x.file.write || x.file.filter {
+		return ""
 	}
-	for _, c := range q.commands {
-		if !slices.Contains([]string{"rm", "rmdir", "mv", "shred"}, c.name()) {
-			continue
+	for _, path := range x.file.paths {
+		if path == unknown || strings.HasSuffix(path, "/**") {
+			continue // best effort, not a wall: most computed paths are something else
 		}
-		for _, target := range targets(c) {
-			if path := p.absolute(c.dir, target); path == p.Project || below(p.Project, path) {
-				return path + " holds git's own directory"
+		for _, g := range globs {
+			if overlaps(escape(strings.TrimSuffix(p.Project, "/"))+"/"+g, path, x.file.removes && !x.file.tracked) {
+				if rel, err := filepath.Rel(p.Project, path); err == nil {
+					return filepath.ToSlash(rel)
+				}
+				return path
 			}
 		}
 	}
-	for _, path := range p.written(q) {
-		rel, ok := inside(path, p.Project)
-		if ok && (rel == ".git" || strings.HasPrefix(rel, ".git/config") || strings.HasPrefix(rel, ".git/hooks")) {
-			return rel + " is git's own"
-		}
+	return ""
+}
+
+func guardGit(p Policy, x part) string {
+	if x.command != nil {
+		return changesGit(*x.command)
+	}
+	if rel := p.touches(x, ".git/config*", ".git/hooks/**", ".git/info/**"); rel != "" && x.file.removes {
+		return rel + " holds git's own directory"
+	} else if rel != "" {
+		return rel + " is git's own"
+	}
+	if rel := p.touches(x, ".git"); rel != "" {
+		return rel + " is git's own"
 	}
 	return ""
 }
 
-// harmless are ralph's commands that change nothing.
-var harmless = []string{
+// harmlessVerbs are ralph's commands that change nothing.
+var harmlessVerbs = []string{
 	"help", "version", "doctor", "status", "inbox", "timeline", "prompt", "report", "events", "completion", "man",
 }
 
-// looks are the second words of those that change nothing either.
-var looks = []string{"list", "show", "log", "graph", "--help", "-h"}
+// looks are the subcommands of the commands in looked that change nothing either.
+var (
+	looks  = []string{"list", "show", "log", "graph", "info", "get"}
+	looked = strings.Fields(`amendment config discipline feature learning merge permission place session snapshot
+		suggestion task`)
+)
 
-func guardRalph(p Policy, q question) string {
-	for _, c := range q.commands {
-		if !strings.HasPrefix(c.words0(), "./") && c.name() == "ralph" && len(c.words) > 1 {
-			verb := c.words[min(2, len(c.words)-1)]
-			if !slices.Contains(harmless, c.words[1]) && !slices.Contains(looks, verb) {
-				return "ralph " + c.words[1] + " is for people"
-			}
+func guardRalph(p Policy, x part) string {
+	if c := x.command; c != nil && len(c.words) > 0 {
+		own := strings.Contains(c.words[0], "/") && below(p.absolute(c.dirs[0], c.words[0]), p.Project)
+		if words := plain(subcommand(*c)); c.name() == "ralph" && len(words) > 0 && !own &&
+			!slices.Contains(harmlessVerbs, words[0]) && !has(c.words, "--help", "-h") &&
+			!(len(words) > 1 && slices.Contains(looked, words[0]) && slices.Contains(looks, words[1])) {
+			return "ralph " + strings.ReplaceAll(words[0], unknown, "$") + " is for people"
 		}
+		rel, ok := within(p.State, p.Project)
 		for _, w := range c.words {
-			if !strings.Contains(w, "$") && below(p.absolute(c.dir, w), p.State) {
+			if below(p.Project, p.State) { // a slot is in the state folder, and belongs to the session
+				w = strings.ReplaceAll(w, p.Project, "")
+			}
+			if p.State != "" && (strings.Contains(w, p.State) || ok && strings.Contains(w, rel)) {
 				return "the state of ralph is its own"
 			}
 		}
 	}
-	for _, path := range append(p.written(q), q.path) {
-		if below(path, p.State) {
-			return "the state of ralph is its own"
-		}
-		if path != q.path || slices.Contains(p.Tools.Edits, q.tool) {
-			if rel, ok := inside(path, p.Project); ok && rel == "ralph.yaml" {
-				return "ralph.yaml is for people"
+	if x.file != nil {
+		for _, path := range x.file.paths {
+			if p.ownState(path) {
+				return "the state of ralph is its own"
 			}
 		}
-	}
-	return ""
-}
-
-func (c command) words0() string {
-	if len(c.words) == 0 {
-		return ""
-	}
-	return c.words[0]
-}
-
-func guardSettings(p Policy, q question) string {
-	for _, path := range p.written(q) {
-		rel, ok := inside(path, p.Project)
-		if ok && slices.ContainsFunc(p.Tools.Settings, func(s string) bool { return doublestar.MatchUnvalidated(s, rel) }) {
-			return rel + " says what the agent may do"
+		if p.touches(x, "ralph.yaml") != "" {
+			return "ralph.yaml is for people"
 		}
 	}
 	return ""
 }
 
-func guardOutside(p Policy, q question) string {
-	for _, path := range p.written(q) {
+// ownState reports whether a path is in ralph's state folder, except in the session's own slot.
+func (p Policy) ownState(path string) bool {
+	is := below(path, p.State) || p.State != "" && !strings.Contains(path, "**") && path != unknown &&
+		overlaps(escape(p.State)+"/**", path, false)
+	return is && !(below(p.Project, p.State) && p.mayWrite(path))
+}
+
+func guardSettings(p Policy, x part) string {
+	if rel := p.touches(x, p.Tools.Settings...); rel != "" &&
+		!slices.ContainsFunc(p.Tools.Own, func(own string) bool { return doublestar.MatchUnvalidated(own, rel) }) {
+		return rel + " says what the agent may do"
+	}
+	return ""
+}
+
+func guardOutside(p Policy, x part) string {
+	places := x.dirs
+	if x.file != nil && x.file.write {
+		places = x.file.paths[:1]
+	}
+	for _, path := range places {
+		if path == unknown {
+			continue
+		}
+		if i := strings.IndexAny(path, "*?["); i >= 0 && x.tool == "" {
+			path = filepath.Dir(path[:i] + "x")
+		}
 		if !p.mayWrite(path) {
 			return path + " is outside the project"
 		}
@@ -244,7 +298,7 @@ func guardOutside(p Policy, q question) string {
 	return ""
 }
 
-// devices may be written to wherever they are.
+// devices may always be written to.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd", "/proc/self/fd"}
 
 // mayWrite reports whether a path is in a folder that the agent may write to.
@@ -257,96 +311,8 @@ func (p Policy) mayWrite(path string) bool {
 	return false
 }
 
-// written are the files that a question would write to, as far as it tells.
-func (p Policy) written(q question) []string {
-	var list []string
-	if slices.Contains(p.Tools.Edits, q.tool) && q.path != "" {
-		list = append(list, q.path)
-	}
-	for _, c := range q.commands {
-		list = append(list, c.writes...)
-		for _, target := range targets(c) {
-			if !strings.Contains(target, "$") {
-				list = append(list, p.absolute(c.dir, target))
-			}
-		}
-	}
-	return list
-}
-
-// targets are the arguments of a command that name what it changes.
-func targets(c command) []string {
-	var plain []string
-	for _, w := range c.words[min(1, len(c.words)):] {
-		if !strings.HasPrefix(w, "-") && w != "" {
-			plain = append(plain, w)
-		}
-	}
-	switch c.name() {
-	case "rm", "rmdir", "unlink", "shred", "mkdir", "touch", "tee", "mv":
-		return plain
-	case "truncate":
-		return lastOf(plain)
-	case "chmod", "chown", "chgrp":
-		return plain[min(1, len(plain)):]
-	case "cp", "ln", "install", "rsync":
-		return lastOf(plain)
-	case "dd":
-		for _, w := range plain {
-			if file, ok := strings.CutPrefix(w, "of="); ok {
-				return []string{file}
-			}
-		}
-	case "sed", "perl":
-		inPlace := func(w string) bool {
-			short := strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--")
-			return short && strings.Contains(w, "i") || strings.HasPrefix(w, "--in-place")
-		}
-		if slices.ContainsFunc(c.words, inPlace) {
-			return lastOf(plain)
-		}
-	case "git":
-		return gitDirs(c)
-	case "find":
-		if slices.Contains(c.words, "-delete") && len(plain) > 0 {
-			return plain[:1]
-		}
-	}
-	return nil
-}
-
-// gitReads are the subcommands of git that change nothing.
-var gitReads = []string{
-	"status", "log", "diff", "show", "rev-parse", "rev-list", "ls-files", "ls-tree",
-	"cat-file", "blame", "grep", "describe", "shortlog", "ls-remote",
-}
-
-// gitDirs are the folders that git is told to work in, where it changes something.
-func gitDirs(c command) (dirs []string) {
-	if args := gitArgs(c); len(args) == 0 || slices.Contains(gitReads, args[0]) {
-		return nil
-	}
-	for words := c.words[1:]; len(words) > 0 && strings.HasPrefix(words[0], "-"); words = words[1:] {
-		option, dir, joined := strings.Cut(words[0], "=")
-		if !joined && slices.Contains(gitValues, option) && len(words) > 1 {
-			dir, words = words[1], words[1:]
-		}
-		if option == "-C" || option == "--git-dir" || option == "--work-tree" {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
-}
-
-func lastOf(list []string) []string {
-	if len(list) < 2 {
-		return list
-	}
-	return list[len(list)-1:]
-}
-
-// inside is a path relative to a folder that it is in.
-func inside(path, folder string) (string, bool) {
+// within returns a path relative to a folder that contains it.
+func within(path, folder string) (string, bool) {
 	if !below(path, folder) {
 		return "", false
 	}

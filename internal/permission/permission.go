@@ -1,189 +1,241 @@
-// Package permission answers an agent's questions whether it may use a tool, by
-// rules (unattended, "The agent's processes").
+// Package permission answers an agent's requests to use a tool, by rules (unattended, "The agent's
+// processes").
 //
-// It is pure: a [Policy], a tool and its input make an [Answer]. It never asks a
-// person, keeps or runs anything; whoever uses it records the answer. Rules read a
-// shell command by its syntax tree, so that what stands behind "&&", in "$(…)" or
-// in "sh -c" is seen. They are no sandbox: a program can do what its name does not
-// tell. What must hold against a hostile agent needs `sandbox: bwrap`.
+// It is pure: a [Policy], a tool and its input make an [Answer]. It asks no person and stores and
+// runs nothing; the caller records the answer. A shell command is parsed and split into what it
+// does: each simple command, normalized, so that commands behind "&&", in "$(…)", in "sh -c" or
+// after "timeout 5" are seen; the variables set for it; and the files that it writes and reads by
+// redirections and by its arguments. This is not a sandbox: a program can do what its name does not
+// tell.
 //
-// The order is deny, ask, allow (the configuration's), then the built-in rules,
-// then the default. Of a shell command with several parts the strictest answer
-// counts.
+// Each of these parts is judged by itself, in this order: deny rules, ask rules, built-in rules,
+// allow rules, the default. An allow rule beats a built-in one if its own text names what the
+// built-in one denies. The strictest answer counts. What cannot be parsed is never allowed.
 package permission
 
 import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// A Verdict is what a question comes to.
+// A Verdict is the decision on a request.
 type Verdict string
 
-// The verdicts, the strictest first.
+// The verdicts, strictest first.
 const (
 	Deny  Verdict = "deny"
-	Ask   Verdict = "ask" // a person has the word
+	Ask   Verdict = "ask" // a person decides
 	Allow Verdict = "allow"
 )
 
-// A Policy is a project's rules. It travels as JSON to the process that answers.
+// A Policy is a project's rules.
 type Policy struct {
-	Allow   []string `json:"allow"`
-	Ask     []string `json:"ask"`
-	Deny    []string `json:"deny"`
-	Default Verdict  `json:"default"`
-	Guards  bool     `json:"guards"` // the built-in rules hold
+	Allow   []string
+	Ask     []string
+	Deny    []string
+	Default Verdict
+	Guards  bool // apply the built-in rules
 
-	Tools Tools `json:"tools"` // of the agent that asks
+	Tools Tools // of the agent
 
-	Project  string   `json:"project"`  // its root, absolute
-	State    string   `json:"state"`    // the folder of ralph's own state, absolute
-	Writable []string `json:"writable"` // absolute folders beside the project that may be written to
-	Home     string   `json:"home"`
+	Project  string   // the project's root, absolute
+	State    string   // folder of ralph's own state, absolute
+	Writable []string // absolute folders outside the project that may be written to
+	Home     string
+	Agent    string // the configured agent program, in addition to the known ones
 
-	// Resolve follows the symbolic links of an absolute path, as far as it exists;
-	// nil takes paths as they are.
-	Resolve func(path string) string `json:"-"`
+	// Resolve follows the symbolic links of an absolute path, as far as it exists; nil leaves paths
+	// as they are.
+	Resolve func(path string) string
+	// Exists reports whether an absolute path exists; nil means that every path does.
+	Exists func(path string) bool
 }
 
-// Tools are an agent's own, as it and rules call them.
+// Tools names an agent's tools, as the agent and rules call them.
 type Tools struct {
-	Shell    string   `json:"shell"`    // runs a command
-	Edit     string   `json:"edit"`     // stands for every tool that changes a file
-	Edits    []string `json:"edits"`    // those that do
-	Reads    []string `json:"reads"`    // look at files, so that their rules have paths
-	Fetch    string   `json:"fetch"`    // reads an address
-	Settings []string `json:"settings"` // globs of files in a project that say what the agent may do
+	Shell    string   // runs a command
+	Edit     string   // stands for every tool that changes a file
+	Edits    []string // the tools that change files
+	Reads    []string // the tools that read files, whose rules have paths
+	Fetch    string   // fetches a URL
+	Settings []string // globs of files in a project that set the agent's permissions
+	Own      []string // globs of those Settings that the agent writes itself
 }
 
-// An Answer is what the agent is told, and why.
+// A Use is a use of a tool.
+type Use struct {
+	Tool  string
+	Input json.RawMessage
+}
+
+// An Answer is a verdict and its reason.
 type Answer struct {
 	Verdict Verdict
-	Rule    string // the rule that decided, as configured, or a built-in one's name; "" for the default
-	Reason  string // for the agent, one sentence or two
+	Rule    string // the deciding rule as configured, or the name of a built-in one; "" for the default
+	Reason  string // for the agent, one or two sentences
 }
 
-// Decide answers one question. Input is the tool's, as JSON; what of it cannot be
-// read is judged by the tool alone.
+// Decide answers one request. input is the tool's input, as JSON; if it cannot be read, only the
+// tool is judged.
 func (p Policy) Decide(tool string, input json.RawMessage) Answer {
-	q := p.read(tool, input)
-	if a, ok := p.configured(q); ok {
-		return a
-	}
-	if p.Guards {
-		for _, g := range guards {
-			if why := g.hits(p, q); why != "" {
-				return Answer{Deny, g.name, fmt.Sprintf("denied by ralph (%s): %s. %s", g.name, why, g.instead)}
-			}
+	rules := p.rules()
+	a, found := Answer{Verdict: Allow}, false
+	for _, x := range p.read(tool, input) {
+		b := p.judge(rules, x)
+		if b.Verdict == Allow && !x.needs() {
+			continue
+		}
+		// Of several allowed parts, one without a rule determines the answer.
+		if !found || strictness(b) < strictness(a) {
+			a, found = b, true
 		}
 	}
-	switch p.Default {
-	case Deny:
-		return Answer{Deny, "", "denied by ralph: no rule of this project allows it. " + otherwise}
-	case Ask:
-		return Answer{Ask, "", ""}
+	return a
+}
+
+// strictness orders answers, strictest first.
+func strictness(a Answer) int {
+	n := slices.Index([]Verdict{Deny, Ask, Allow}, a.Verdict) * 2
+	if a.Verdict == Allow && a.Rule != "" {
+		n++
 	}
-	return Answer{Allow, "", ""}
+	return n
 }
 
 const otherwise = "Do without it, or signal blocked (external) and say what you need."
 
-// configured applies the configuration's rules.
-func (p Policy) configured(q question) (Answer, bool) {
-	for _, list := range []struct {
-		verdict Verdict
-		rules   []string
-		every   bool // each part of a shell command needs a rule
-	}{{Deny, p.Deny, false}, {Ask, p.Ask, false}, {Allow, p.Allow, true}} {
-		rule := p.match(list.rules, q, list.every)
-		if rule == "" {
-			continue
-		}
-		a := Answer{Verdict: list.verdict, Rule: rule}
-		if list.verdict == Deny {
-			a.Reason = fmt.Sprintf("denied by ralph: this project's rules deny %s. %s", rule, otherwise)
-		}
-		return a, true
-	}
-	return Answer{}, false
-}
-
-// match is the rule that covers a question, or each part of it; "" if none does.
-func (p Policy) match(rules []string, q question, every bool) string {
-	covered := ""
-	for _, part := range q.parts() {
-		hit := ""
-		for _, text := range rules {
-			rule, err := p.Tools.ParseRule(text)
-			if err == nil && p.covers(rule, q, part) {
-				hit = text
-				break
+// judge answers for one part.
+func (p Policy) judge(rules []Rule, x part) Answer {
+	for _, verdict := range []Verdict{Deny, Ask} {
+		for _, r := range rules {
+			if r.verdict != verdict || !p.mayCover(r, x) {
+				continue
 			}
-		}
-		switch {
-		case hit != "" && !every:
-			return hit
-		case hit == "" && every:
-			return ""
-		case hit != "":
-			covered = hit
+			a := Answer{Verdict: verdict, Rule: r.text}
+			if verdict == Deny {
+				a.Reason = fmt.Sprintf("denied by ralph: this project's rules deny %s%s. %s", r.text, p.doubt(r, x), otherwise)
+			}
+			return a
 		}
 	}
-	return covered
+	var allows []Rule
+	for _, r := range rules {
+		if r.verdict == Allow && p.covers(r, x) {
+			allows = append(allows, r)
+		}
+	}
+	if p.Guards {
+		for _, g := range guards {
+			why := g.hits(p, x)
+			if why == "" || slices.ContainsFunc(allows, func(r Rule) bool { return p.names(r, g) }) {
+				continue
+			}
+			return Answer{Deny, g.name, fmt.Sprintf("denied by ralph (%s): %s. %s", g.name, why, g.instead)}
+		}
+	}
+	switch {
+	case len(allows) > 0:
+		return Answer{Allow, allows[0].text, ""}
+	case x.unread != "" && len(rules) > 0 && p.Default != Deny:
+		return Answer{Ask, "", ""} // it may be something that a rule is against
+	case p.Default == Deny && x.needs():
+		return Answer{Deny, "", "denied by ralph: no rule of this project allows it. " + otherwise}
+	case p.Default == Ask && x.needs():
+		return Answer{Ask, "", ""}
+	}
+	return Answer{Verdict: Allow, Rule: ""}
 }
 
-// A question is a tool's use as far as rules look at it.
-type question struct {
-	tool     string
-	raw      string    // the input, as compact JSON
-	path     string    // of the file that is edited or read, absolute; "" if there is none
-	url      string    // that is fetched
-	commands []command // of a shell command, in order; what they contain included
-	unread   bool      // the shell command is none that can be read
+// names reports whether an allow rule explicitly names what a built-in rule denies: the rule's own
+// text, with any text for each "*", would be denied.
+func (p Policy) names(r Rule, g guard) bool {
+	tool, field, anything := r.tool, "command", "x x"
+	if r.file {
+		field, anything = "file_path", "x"
+		if tool == p.Tools.Edit && len(p.Tools.Edits) > 0 {
+			tool = p.Tools.Edits[0]
+		}
+	}
+	if r.bare || !r.file && tool != p.Tools.Shell {
+		return false
+	}
+	text := strings.ReplaceAll(strings.TrimSuffix(r.pattern, ":*"), "*", anything)
+	if r.file {
+		text = strings.Replace(text, "//", "/", 1)
+	}
+	input, err := json.Marshal(map[string]string{field: text})
+	return err == nil && slices.ContainsFunc(p.read(tool, input), func(x part) bool {
+		return x.unread == "" && g.hits(p, x) != ""
+	})
 }
 
-func (p Policy) read(tool string, input json.RawMessage) question {
+// A part is judged by itself: a use of a tool or, of a shell command, a simple command, an
+// assignment or a file. The field for its kind is set.
+type part struct {
+	tool string
+
+	raw     string   // input of a tool other than the shell, as compact JSON
+	url     string   // to be fetched
+	file    *file    // written or read
+	command *command // simple command
+	dirs    []string // in which git would change something
+	set     string   // NAME=value
+	by      *command // the command that it is set for; nil for the shell itself
+	unread  string   // why a shell command cannot be parsed
+}
+
+// needs reports whether a part needs a rule to be allowed when the default is not allow.
+func (x part) needs() bool {
+	switch {
+	case x.command != nil:
+		return !x.command.real && !x.command.through
+	case x.set != "":
+		return !harmless(x.set, x.by == nil)
+	case x.file != nil && x.raw == "":
+		return x.file.write && (x.file.by == nil || x.file.by.through) &&
+			!slices.ContainsFunc(devices, func(d string) bool { return below(x.file.paths[0], d) })
+	}
+	return true
+}
+
+func (p Policy) read(tool string, input json.RawMessage) []part {
 	var in struct {
-		Command  string `json:"command"`
-		FilePath string `json:"file_path"`
-		Notebook string `json:"notebook_path"`
-		Path     string `json:"path"`
-		URL      string `json:"url"`
+		Command  *string `json:"command"`
+		FilePath string  `json:"file_path"`
+		Notebook string  `json:"notebook_path"`
+		Path     string  `json:"path"`
+		URL      string  `json:"url"`
 	}
-	q := question{tool: tool, raw: string(input)}
+	use := part{tool: tool, raw: string(input)}
 	if err := json.Unmarshal(input, &in); err != nil {
 		// A field of an unexpected type counts as absent; the tool will refuse it itself.
-		return q
+		return []part{use}
 	}
-	q.url = in.URL
+	use.url = in.URL
 	for _, path := range []string{in.FilePath, in.Notebook, in.Path} {
 		if path != "" {
-			q.path = p.absolute(p.Project, path)
+			use.file = &file{paths: []string{p.absolute(p.Project, path)}, write: slices.Contains(p.Tools.Edits, tool)}
 			break
 		}
 	}
-	if tool == p.Tools.Shell {
-		q.commands, q.unread = p.parse(in.Command)
+	if tool != p.Tools.Shell || in.Command == nil {
+		return []part{use}
 	}
-	return q
+	return p.parse(*in.Command).parts()
 }
 
-// parts are what needs a rule each: the commands of a shell command, else the use
-// as a whole.
-func (q question) parts() []command {
-	if len(q.commands) == 0 {
-		return []command{{}}
-	}
-	return q.commands
-}
-
-// absolute is a path as the file system has it.
+// absolute returns a path as an absolute one, with home and links resolved.
 func (p Policy) absolute(dir, path string) string {
-	if rest, ok := strings.CutPrefix(path, "~"); ok && p.Home != "" && (rest == "" || rest[0] == '/') {
-		path = p.Home + rest
+	if rest, ok := strings.CutPrefix(path, "~"); ok {
+		switch {
+		case rest != "" && rest[0] != '/':
+			path = "/" + path // another user's home
+		case p.Home != "":
+			path = p.Home + rest
+		}
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)

@@ -3,8 +3,12 @@ package permission_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 
 	"ralph"
 	"ralph/internal/permission"
@@ -13,46 +17,74 @@ import (
 var tools = permission.Tools{
 	Shell: "Bash", Edit: "Edit", Edits: []string{"Edit", "Write", "MultiEdit", "NotebookEdit"},
 	Reads: []string{"Read", "Glob", "Grep"}, Fetch: "WebFetch",
-	Settings: []string{".claude/settings*/**", ".claude/hooks/**", ".mcp.json"},
+	Settings: []string{".claude/**", ".mcp.json"}, Own: []string{".claude/memory/**"},
 }
 
 var policy = permission.Policy{
 	Tools:   tools,
-	Default: permission.Allow, Guards: true, Project: "/p/roj", State: "/p/roj/.git/ralph", Writable: []string{"/tmp"}, Home: "/home/ann",
+	Default: permission.Allow, Guards: true, Project: "/p/roj", State: "/state", Writable: []string{"/tmp"}, Home: "/home/ann", Agent: "agent.sh",
+	Resolve: func(path string) string { return strings.Replace(path, "/p/roj/bin/lnk", "/usr/bin/sudo", 1) },
+	Exists:  func(path string) bool { return path != "/p/roj/gone" },
 }
 
-func TestTheBuiltInRules(t *testing.T) {
-	for rule, commands := range map[string][]string{
-		"": {
-			"ls -la", "go test ./...", "npm ci && npm test", "rm -rf build", "rm -rf ./dist/*", "mkdir -p a/b && touch a/b/c", "echo x > notes.txt 2>/dev/null", "cat /etc/passwd",
-			"cp /etc/hosts fixtures/", "git add -A && git commit -m 'fix: --force'", "git push", "git push origin main", "git push -u origin main", "git config user.name", "git config --get remote.origin.url", "git remote -v", "git remote show origin",
-			"git -c user.name=x commit -m y", "echo 'sudo rm -rf /'", "grep -r sudo .", "for f in *.go; do gofmt -w $f; done", "cat <<EOF > x.txt\nsudo\nEOF", "tee /tmp/log < x", "rm -rf \"$TMPDIR\"/x", "ralph status", "ralph task list", "./ralph run", "sed -n 1,3p /etc/hosts", "cd sub && rm -rf x", "cd /tmp && touch x",
-			"find . -name '*.o' -delete", "timeout 5 go test", "git -C /other log", "git -C sub add -A", "git -C . commit -m x", "env FOO=1 make",
-		},
-		"root": {
-			"sudo ls", "cd x && sudo -n true", "echo $(sudo id)", "bash -c 'sudo id'", "sh -ec \"sudo id\"", "env A=b sudo id", "timeout -k 1 5 sudo id", "ls | xargs -n 1 sudo rm", "eval 'sudo id'", "/usr/bin/sudo id", "su\\do id", "\"su\"do id", "( sudo id ) &", "if sudo id; then :; fi", "find . -exec sudo rm {} \\;",
-			"f() { sudo id; }; f", "nohup nice -n 5 doas id", "su - root",
-		},
-		"force-push":     {"git push --force", "git push -f origin main", "git push origin +main", "git push origin :old", "git push --force-with-lease", "git -C . push --mirror", "git push origin --delete x", "git push -uf origin x"},
-		"git-config":     {"git config user.name x", "git config --global core.hooksPath /tmp/x", "git config --unset a.b", "git remote add evil http://x", "git remote set-url origin x", "echo x > .git/hooks/pre-commit", "rm .git/config", "rm -rf .git", "git config set a.b c", "rm -rf /p/roj", "rm -rf .", "cd .. && rm -rf roj", "rm -rf /", "rm -rf ..", "cd / && rm -rf p"},
-		"ralph":          {"ralph answer 3 yes", "ralph task cancel 2", "ralph run", "cat .git/ralph/ralph.db", "sqlite3 .git/ralph/ralph.db .dump", "echo x > ralph.yaml", "sed -i s/a/b/ ralph.yaml", "rm -r .git/ralph", "ralph -C . stop"},
-		"agent-settings": {"echo {} > .claude/settings.json", "touch .mcp.json", "tee .claude/hooks/x"},
-		"outside":        {"rm -rf ~", "rm -rf ~/.ssh", "rm -rf ../other", "echo x >> /etc/hosts", "cp x /usr/local/bin/", "mv a ../b", "ln -s x /usr/bin/y", "dd if=/dev/zero of=/dev/sda", "cd / && rm -rf home", "sed -i s/a/b/ /etc/hosts", "chmod 777 /etc/shadow", "find / -delete", "x=1 tee -a ~/.bashrc", "{ echo a; echo b; } > /etc/x", "mkdir /opt/x", "git -C /other commit -am x", "git -c user.name=x -C /other commit", "git --work-tree=/other --git-dir /other/.git checkout ."},
-		"unreadable":     {"echo 'unclosed", "if true; then"},
-	} {
-		for _, command := range commands {
-			input, err := json.Marshal(map[string]string{"command": command})
-			if err != nil {
-				t.Fatal(err)
+// A row is a line of testdata/commands.txt.
+type row struct {
+	permission.Policy
+	line          int
+	verdict, rule string
+	command       string
+}
+
+func rows(t testing.TB) (list []row) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/commands.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := policy
+	for i, line := range strings.Split(string(text), "\n") {
+		if rules, ok := strings.CutPrefix(line, "== "); ok {
+			p = policy
+			read := yaml.NewDecoder(strings.NewReader(strings.TrimSuffix(rules, " ==")))
+			if err := read.Decode(&p); err != nil {
+				t.Fatalf("line %d: %v", i+1, err)
 			}
-			a := policy.Decide("Bash", input)
-			want := permission.Deny
-			if rule == "" {
-				want = permission.Allow
-			}
-			if a.Verdict != want || a.Rule != rule || (a.Reason == "") != (rule == "") {
-				t.Errorf("%q: got %s by %q (%s), want %s by %q", command, a.Verdict, a.Rule, a.Reason, want, rule)
-			}
+		}
+		verdict, rest, _ := strings.Cut(line, " ")
+		if !slices.Contains([]string{"allow", "ask", "deny"}, verdict) {
+			continue
+		}
+		rule, command, ok := strings.Cut(strings.TrimSpace(rest), "  ")
+		if !ok { // a rule that is longer than its column ends in a parenthesis
+			rule, command, _ = strings.Cut(strings.TrimSpace(rest), ") ")
+			rule += ")"
+		}
+		if rule = strings.TrimSpace(rule); rule == "-" {
+			rule = ""
+		}
+		list = append(list, row{p, i + 1, verdict, rule, strings.ReplaceAll(strings.TrimSpace(command), "↵", "\n")})
+	}
+	return list
+}
+
+func decide(p permission.Policy, command string) permission.Answer {
+	input, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		panic(err)
+	}
+	return p.Decide("Bash", input)
+}
+
+func TestCommands(t *testing.T) {
+	list := rows(t)
+	if len(list) < 200 {
+		t.Errorf("%d rows", len(list))
+	}
+	for _, r := range list {
+		a := decide(r.Policy, r.command)
+		if string(a.Verdict) != r.verdict || a.Rule != r.rule || (a.Reason == "") != (r.verdict != "deny") {
+			t.Errorf("commands.txt:%d: %q: got %s by %q (%s), want %s by %q",
+				r.line, r.command, a.Verdict, a.Rule, a.Reason, r.verdict, r.rule)
 		}
 	}
 }
@@ -70,10 +102,11 @@ func TestFilesOfTools(t *testing.T) {
 		{"Edit", "file_path", "/p/roj/sub/ralph.yaml", ""},
 		{"Read", "file_path", "/p/roj/ralph.yaml", ""},
 		{"Read", "file_path", "/etc/hosts", ""},
-		{"Read", "file_path", "/p/roj/.git/ralph/ralph.db", "ralph"},
+		{"Read", "file_path", "/state/ralph.db", "ralph"},
 		{"Write", "file_path", "/p/roj/.git/hooks/pre-commit", "git-config"},
 		{"Write", "file_path", "/p/roj/.claude/settings.local.json", "agent-settings"},
-		{"Write", "file_path", "/p/roj/.claude/agents/x.md", ""},
+		{"Write", "file_path", "/p/roj/.claude/agents/x.md", "agent-settings"},
+		{"Write", "file_path", "/p/roj/.claude/memory/x.md", ""},
 	} {
 		input, err := json.Marshal(map[string]string{tt.field: tt.path})
 		if err != nil {
@@ -146,13 +179,99 @@ func TestRulesThatAreNone(t *testing.T) {
 	}
 }
 
+// around are what can be put around a command without taking anything of it away; % is
+// the command.
+var around = []string{
+	"  %", "%  ", "%\n", "\n%", "%\nls", "ls\n%", "%\n# x", "true && true\n%", "(\n%\n)", "{\n%\n}", "if :; then\n%\nfi",
+	"while :; do\n%\ndone", "x=$(\n%\n)", "f() {\n%\n}", "ls <(\n%\n)", "%\nHOME=/tmp", "%\ncd /tmp", "%\neval x",
+}
+
+// words are what can be put behind a command that these rules deny.
+var words = []string{" x", " -v", " --help", " ''", ` "$x"`, " {a,b}", " 2>&1", " < /dev/null", " | cat", " && ls", " || ls", "; ls", " &"}
+
+func TestNothingAroundADeniedCommandAllowsIt(t *testing.T) {
+	for _, r := range rows(t) {
+		if r.verdict == "allow" {
+			continue
+		}
+		variants := []string{"bash -c " + quote(r.command), "timeout 5 bash -c " + quote(r.command), "eval " + quote(r.command)}
+		for _, a := range around {
+			variants = append(variants, strings.ReplaceAll(a, "%", r.command))
+		}
+		if program, rest, ok := strings.Cut(r.command, " "); ok && strings.Trim(program, "abcdefghijklmnopqrstuvwxyz") == "" &&
+			!slices.Contains([]string{"if", "for", "while", "case", "coproc", "time"}, program) {
+			variants = append(variants, "'"+program+"' "+rest, program[:1]+`""`+program[1:]+" "+rest, `\`+program+" \\\n"+rest, program+"  \t"+rest)
+		}
+		if (slices.Contains([]string{"root", "force-push", "nested-agent"}, r.rule) || strings.HasSuffix(r.rule, " *)")) &&
+			!strings.ContainsAny(r.command, "\n;&|<>#") {
+			for _, w := range words {
+				if r.rule == "nested-agent" && slices.Contains([]string{" -v", " --help"}, w) {
+					continue // it only says something of itself
+				}
+				variants = append(variants, r.command+w)
+			}
+		}
+		for _, v := range variants {
+			if a := decide(r.Policy, v); a.Verdict == permission.Allow {
+				t.Errorf("commands.txt:%d: %s is allowed by %q", r.line, v, a.Rule)
+			}
+		}
+	}
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func TestTextsThatAreMadeToBreakTheReader(t *testing.T) {
+	for _, open := range []string{"(", "((", "$(", "`", "{ ", "${x:-", "$((", "[[ (", "if ", "while ", "<(", "x=(", "a=${b[", "! ", "case x in (", "bash -c "} {
+		for _, n := range []int{100, 100_000} {
+			if a := decide(policy, strings.Repeat(open, n)); a.Verdict == permission.Allow {
+				t.Errorf("%d times %q is allowed", n, open)
+			}
+		}
+	}
+	if a := decide(policy, strings.Repeat("cd a\ncd ..\n", 900)); a.Verdict != permission.Allow {
+		t.Errorf("%+v", a)
+	}
+	if a := decide(policy, strings.Repeat("ls\n", 3000)+"sudo id"); a.Verdict != permission.Deny {
+		t.Errorf("%+v", a)
+	}
+}
+
 func FuzzDecide(f *testing.F) {
-	f.Add("Bash", `{"command": "echo $(sudo id) && bash -c 'x'"}`)
 	f.Add("Write", `{"file_path": "../x"}`)
+	f.Add("Bash", `{"command": "echo $(sudo id) && bash -c 'x'"}`)
 	f.Fuzz(func(t *testing.T, tool, input string) {
 		a := policy.Decide(tool, json.RawMessage(input))
 		if (a.Verdict == permission.Deny) != (a.Reason != "") {
 			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// FuzzCommand looks for commands that are denied and no longer are with something behind.
+func FuzzCommand(f *testing.F) {
+	var policies []permission.Policy
+	for i, r := range rows(f) {
+		f.Add(r.command, []string{"ls", "HOME=/tmp", "cd /tmp", "x=1"}[i%4])
+		if len(policies) == 0 || !slices.Equal(policies[len(policies)-1].Allow, r.Allow) || !slices.Equal(policies[len(policies)-1].Deny, r.Deny) {
+			policies = append(policies, r.Policy)
+		}
+	}
+	f.Fuzz(func(t *testing.T, command, more string) {
+		if strings.HasSuffix(command, `\`) {
+			return // it would be another word
+		}
+		for _, p := range policies {
+			a := decide(p, command)
+			if (a.Verdict == permission.Deny) != (a.Reason != "") {
+				t.Errorf("%q: %+v", command, a)
+			}
+			if a.Verdict == permission.Allow || a.Rule == "unreadable" || !p.Guards {
+				continue // what ends a quotation makes a text readable
+			}
+			if b := decide(p, command+"\n"+more); b.Verdict == permission.Allow {
+				t.Errorf("%q is denied by %q; with %q behind it is allowed", command, a.Rule, more)
+			}
 		}
 	})
 }

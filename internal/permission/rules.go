@@ -1,24 +1,22 @@
 package permission
 
 import (
-	"encoding/json"
+	"os"
 	"path/filepath"
 	"time"
 )
 
-// Rules are a policy as it is handed to the process that answers an agent. The agent is
-// judged by what they were when its session began; what it writes to ralph.yaml changes
-// none of them.
+// Rules are a policy and how to ask a person. They are fixed when a session begins; what the agent
+// writes to ralph.yaml does not change them.
 type Rules struct {
-	Policy  Policy        `json:"policy"`
-	Timeout time.Duration `json:"ask_timeout"` // how long a person is waited for
+	Policy  Policy
+	Timeout time.Duration // how long to wait for a person
 }
 
-// ReadRules reads them from JSON.
-func ReadRules(text string) (r Rules, err error) {
-	err = json.Unmarshal([]byte(text), &r)
-	r.Policy.Resolve = Follow
-	return r, err
+// Exists reports whether a path exists.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Follow resolves the links of a path as far as it exists.

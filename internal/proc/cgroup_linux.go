@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// A cgroup is the directory of a command's cgroup; "" is none, of which
-// everything below is true as it is of an empty one.
+// A cgroup is the directory of a command's cgroup. "" means none; all methods treat it like an
+// empty one.
 type cgroup string
 
-// newGroup makes a cgroup for a command.
+// newGroup creates a cgroup for a command.
 func newGroup(e enclosure) (cgroup, error) {
 	if e.Parent == "" {
 		return "", nil
@@ -41,7 +41,7 @@ func (g cgroup) limit(e enclosure) error {
 		if err := put(string(g), "memory.max", strconv.FormatInt(e.Limits.Memory, 10)); err != nil {
 			return err
 		}
-		// There is no such file where swap is not counted.
+		// The file does not exist where swap is not accounted.
 		if err := put(string(g), "memory.swap.max", "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -52,11 +52,10 @@ func (g cgroup) limit(e enclosure) error {
 	return nil
 }
 
-// maxGroupName is how much of a marker is in a name, of which a file system
-// takes 255 bytes.
+// maxGroupName bounds the part of a marker in a name; file systems allow 255 bytes.
 const maxGroupName = 200
 
-// groupPrefix is how the names of the cgroups of a marker begin. Digits follow.
+// groupPrefix is the start of the names of a marker's cgroups. Digits follow.
 func groupPrefix(marker string) string {
 	_, value, _ := strings.Cut(marker, "=")
 	if value = url.PathEscape(value); len(value) > maxGroupName {
@@ -65,8 +64,8 @@ func groupPrefix(marker string) string {
 	return "ralph-" + value + "."
 }
 
-// groupsOf finds the cgroups of a marker, wherever they are: a ralph that was
-// killed may have been in another one than this.
+// groupsOf finds the cgroups of a marker, wherever they are: a killed ralph may have run in another
+// cgroup than this process.
 func groupsOf(marker string) []cgroup {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -80,7 +79,7 @@ func groupsOf(marker string) []cgroup {
 	var groups []cgroup
 	_ = filepath.WalkDir(mount, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
-			return nil // what cannot be looked into, or has just gone, is not ours
+			return nil // unreadable or just removed: not ours
 		}
 		number, ok := strings.CutPrefix(d.Name(), prefix)
 		if _, err := strconv.ParseUint(number, 10, 64); ok && err == nil {
@@ -92,7 +91,7 @@ func groupsOf(marker string) []cgroup {
 	return groups
 }
 
-// members lists the processes in it and in those below it.
+// members lists the processes in the cgroup and those below it.
 func (g cgroup) members() []process {
 	var list []process
 	for _, dir := range g.tree() {
@@ -111,14 +110,14 @@ func (g cgroup) members() []process {
 	return list
 }
 
-// tree lists its directory and those below it, parents first.
+// tree lists the cgroup's directory and those below it, parents first.
 func (g cgroup) tree() []string {
 	if g == "" {
 		return nil
 	}
 	var dirs []string
 	_ = filepath.WalkDir(string(g), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() { // else it has just been removed
+		if err == nil && d.IsDir() { // otherwise it has just been removed
 			dirs = append(dirs, path)
 		}
 		return nil
@@ -126,7 +125,7 @@ func (g cgroup) tree() []string {
 	return dirs
 }
 
-// kill kills all that is in it.
+// kill kills all processes in the cgroup.
 func (g cgroup) kill() error {
 	if g == "" {
 		return nil
@@ -137,8 +136,8 @@ func (g cgroup) kill() error {
 	return nil
 }
 
-// freeze has all that is in it stand still, or go on. It takes effect when
-// "frozen" in cgroup.events says so.
+// freeze freezes or thaws all processes in the cgroup. It has taken effect when "frozen" in
+// cgroup.events says so.
 func (g cgroup) freeze(on bool) error {
 	text := "0"
 	if on {
@@ -147,13 +146,13 @@ func (g cgroup) freeze(on bool) error {
 	return put(string(g), "cgroup.freeze", text)
 }
 
-// remove removes it and those below it, killing what is left in it. The error
-// names what cannot be killed.
+// remove removes the cgroup and those below it, and kills their processes. The error names
+// processes that cannot be killed.
 func (g cgroup) remove() error {
 	for begin := time.Now(); g != ""; time.Sleep(pause) {
 		var err error
 		dirs := g.tree()
-		for i := len(dirs) - 1; i >= 0; i-- { // what is below goes first
+		for i := len(dirs) - 1; i >= 0; i-- { // children first
 			if e := os.Remove(dirs[i]); e != nil && !errors.Is(e, fs.ErrNotExist) {
 				err = e
 			}
@@ -175,7 +174,7 @@ func (g cgroup) remove() error {
 	return nil
 }
 
-// reached says in words which of its limits were reached.
+// reached describes the limits that were reached.
 func (g cgroup) reached() []string {
 	var list []string
 	if n := g.count("memory.events", "oom_kill"); n > 0 {
@@ -187,8 +186,8 @@ func (g cgroup) reached() []string {
 	return list
 }
 
-// count reads a number from a file of lines "name number"; it is 0 if there is
-// no such file, because nothing is limited.
+// count reads a number from a file of lines "name number"; it is 0 if there is no such file,
+// because nothing is limited.
 func (g cgroup) count(file, name string) int {
 	text, err := os.ReadFile(filepath.Join(string(g), file))
 	if err != nil {

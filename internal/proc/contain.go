@@ -1,31 +1,30 @@
 package proc
 
-// Limits bound what a command and all that it started may use together. What is
-// 0 is not limited.
+// Limits bound what a command and everything that it started may use together. 0 means unlimited.
 type Limits struct {
 	Memory    int64 // bytes, swap included
 	Processes int   // processes and threads
-	Nice      int   // what is added to the nice value, 1 to 19
+	Nice      int   // added to the nice value, 1 to 19
 }
 
-// A Containment holds a command beside its supervisor. The zero value is none;
-// [Contain] finds out what can be had.
+// A Containment holds commands in addition to their supervisors. The zero value holds nothing;
+// [Contain] finds out what is available.
 type Containment struct {
 	limits Limits
-	parent string // the cgroup below which each command gets one of its own
-	meters bool   // such a cgroup can limit memory and processes
+	parent string // the cgroup in which each command gets its own
+	meters bool   // the cgroups can limit memory and processes
 }
 
-// An enclosure is what a supervisor is told of a containment.
+// An enclosure is the part of a containment that a supervisor needs.
 type enclosure struct {
 	Limits Limits
 	Parent string
 	Meters bool
-	Marker string // which the cgroup is named after
+	Marker string // names the cgroup
 }
 
-// enclosure is the containment of a command with a marker. There is no cgroup
-// for one without: it could not be found again.
+// enclosure returns the containment of a command with a marker. Without a marker there is no
+// cgroup: it could not be found again.
 func (c Containment) enclosure(marker string) enclosure {
 	if marker == "" {
 		c.parent, c.meters = "", false
@@ -33,7 +32,7 @@ func (c Containment) enclosure(marker string) enclosure {
 	return enclosure{c.limits, c.parent, c.meters, marker}
 }
 
-// Cgroup is the directory of the cgroup (version 2) below which each command
-// with a Spec.Marker gets one of its own, or "" if none can be had. In it
-// [Sweep] finds even processes that have cleared their environment.
+// Cgroup returns the directory of the cgroup (version 2) in which each command with a Spec.Marker
+// gets its own, or "" if there is none. In it [Sweep] finds even processes that have cleared their
+// environment.
 func (c Containment) Cgroup() string { return c.parent }

@@ -13,24 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaf is the cgroup into which Contain moves this process: one that has
-// processes of its own cannot hand out memory and processes to others.
+// leaf is the cgroup into which Contain moves this process: a cgroup with processes of its own
+// cannot distribute memory and processes to others.
 const leaf = "ralph-run"
 
-// delegated is how ralph gets a cgroup of which it may dispose.
+// delegated says how ralph gets a cgroup that it may manage.
 const delegated = "run it as a service, or by `systemd-run --user --scope -p Delegate=yes`"
 
-// Contain finds out what can hold commands here. On Linux that is a cgroup of
-// version 2 for each, where this process may create one below its own: in a
-// systemd unit or scope with Delegate=yes, mostly. It is called before anything
-// is started, because it may move this process into a cgroup of its own.
+// Contain finds out what can hold commands here. On Linux that is a cgroup (version 2) for each, if
+// this process may create one in its own: usually in a systemd unit or scope with Delegate=yes.
+// Call it before anything is started, because it may move this process into another cgroup.
 //
-// Without a cgroup, processes are limited on top of all that the user runs when
-// the command starts, and memory is not: the limit there is, of the address
-// space, is one that the agent's runtime cannot live with.
+// Without a cgroup, the limit of processes counts on top of all that the user runs when the command
+// starts, and memory is not limited: the alternative, a limit of the address space, breaks the
+// agent's runtime.
 //
-// The second result says in words which limits cannot be kept as they were
-// meant, and why; nil is none.
+// missing describes the limits that cannot be enforced as intended, and why; nil for none.
 func Contain(l Limits) (c Containment, missing []string) {
 	c.limits = l
 	own, err := ownGroup()
@@ -60,7 +58,7 @@ func Contain(l Limits) (c Containment, missing []string) {
 	return c, missing
 }
 
-// ownGroup is the directory of this process's cgroup.
+// ownGroup returns the directory of this process's cgroup.
 func ownGroup() (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -86,9 +84,8 @@ func ownGroup() (string, error) {
 	return "", errors.New("this process has no cgroup of version 2")
 }
 
-// cgroupMount returns where the cgroups of version 2 are mounted, and which of
-// them is at that place, from the text of /proc/self/mountinfo; see
-// proc_pid_mountinfo(5).
+// cgroupMount returns where cgroups of version 2 are mounted, and which of them is at that place,
+// from the text of /proc/self/mountinfo; see proc_pid_mountinfo(5).
 func cgroupMount(mountinfo string) (mount, root string) {
 	for line := range strings.Lines(mountinfo) {
 		before, after, _ := strings.Cut(line, " - ")
@@ -100,9 +97,9 @@ func cgroupMount(mountinfo string) (mount, root string) {
 	return "", ""
 }
 
-// probe tells whether a cgroup can be made below parent that can be killed.
+// probe checks that a cgroup that can be killed can be created below parent.
 func probe(parent string) error {
-	// A process can be put below parent by who may move it away from there.
+	// Moving a process below parent requires write access to parent's processes.
 	if err := unix.Access(filepath.Join(parent, "cgroup.procs"), unix.W_OK); err != nil {
 		return fmt.Errorf("no cgroup can be used (%s): %w", delegated, err)
 	}
@@ -117,14 +114,14 @@ func probe(parent string) error {
 	return errors.Join(err, os.Remove(dir))
 }
 
-// delegate has the cgroups below parent count memory and processes.
+// delegate enables the memory and process controllers for the cgroups below parent.
 func delegate(parent string) error {
 	controls := filepath.Join(parent, "cgroup.subtree_control")
 	err := enable(parent, controls)
 	if !errors.Is(err, syscall.EBUSY) {
 		return err
 	}
-	// Only a cgroup without processes of its own may do that, see cgroups(7).
+	// Only a cgroup without processes of its own can do that; see cgroups(7).
 	own := filepath.Join(parent, leaf)
 	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -151,7 +148,7 @@ func enable(parent, controls string) error {
 	return nil
 }
 
-// put writes a file of a cgroup, which must exist.
+// put writes an existing file of a cgroup.
 func put(dir, name, text string) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package proc
 
-// Contain has nothing to offer here but to say so.
+// Contain only reports that no limit can be enforced here.
 func Contain(l Limits) (c Containment, missing []string) {
 	if l != (Limits{}) {
 		missing = []string{"memory, processes and priority are not limited: that takes Linux"}

@@ -12,9 +12,9 @@ import (
 // every Linux.
 const clockTick = 10 * time.Millisecond
 
-// CPUTime is what the commands that this process has started with a [Spec.Marker] have
-// used of the processors so far, with all that they have started in turn, ended ones
-// included. It grows as long as such a command runs.
+// CPUTime returns the CPU time used so far by the commands that this process started with a
+// [Spec.Marker], including their descendants and those that have ended. It grows while such a
+// command runs.
 func CPUTime(marker string) (time.Duration, error) {
 	all, _, err := processes()
 	if err != nil {
@@ -25,8 +25,8 @@ func CPUTime(marker string) (time.Duration, error) {
 		if of, ok := supervised.Load(top.pid); !ok || of != marker {
 			continue
 		}
-		for _, p := range append(descendants(all, top.pid), top) { // what was waited for counts as the supervisor's
-			if n, err := cpuTicks(p.pid); err == nil { // else it has just ended
+		for _, p := range append(descendants(all, top.pid), top) { // with reaped children
+			if n, err := cpuTicks(p.pid); err == nil { // otherwise it has just ended
 				ticks += n
 			}
 		}
@@ -34,14 +34,14 @@ func CPUTime(marker string) (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// cpuTicks is what a process and its children that it has waited for have used.
+// cpuTicks returns the CPU time of a process and its reaped children, in clock ticks.
 func cpuTicks(pid int) (ticks uint64, err error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, err
 	}
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	const first, last = 11, 14 // utime, stime, cutime, cstime: the numbers of the manual, less 3
+	const first, last = 11, 14 // utime, stime, cutime, cstime: the manual's numbers, minus 3
 	if len(fields) <= last {
 		return 0, fmt.Errorf("too few fields in the process state %q", stat)
 	}

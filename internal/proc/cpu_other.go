@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// CPUTime is not known here.
+// CPUTime is not available here.
 func CPUTime(string) (time.Duration, error) { return 0, errors.ErrUnsupported }

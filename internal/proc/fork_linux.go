@@ -21,15 +21,15 @@ func forkExec(r request, group cgroup, attr *syscall.ProcAttr) (pid int, err err
 	}
 	limits := r.Enclosure.Limits
 	if r.Enclosure.Meters {
-		limits.Processes = 0 // the cgroup's limit is the better one
+		limits.Processes = 0 // the cgroup's limit is better
 	}
 	if limits.Nice == 0 && limits.Processes == 0 {
 		return syscall.ForkExec(r.Path, r.Args, attr)
 	}
 	done := make(chan struct{})
 	go func() {
-		// The nice value is the thread's and stays lowered, so nothing else may run
-		// on it. It must not end either: a child may have asked for a signal then.
+		// The nice value applies to the thread and stays raised, so nothing else may run on the
+		// thread. It must not end either: a child may have requested a signal for that.
 		runtime.LockOSThread()
 		pid, err = limited(r, limits, attr)
 		close(done)
@@ -43,7 +43,7 @@ func forkExec(r request, group cgroup, attr *syscall.ProcAttr) (pid int, err err
 func limited(r request, l Limits, attr *syscall.ProcAttr) (int, error) {
 	if l.Nice != 0 {
 		now, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-		if err == nil { // the kernel says 20 less the nice value
+		if err == nil { // the kernel reports 20 minus the nice value
 			err = unix.Setpriority(unix.PRIO_PROCESS, 0, min(20-now+l.Nice, 19))
 		}
 		if err != nil {
@@ -67,14 +67,13 @@ func limited(r request, l Limits, attr *syscall.ProcAttr) (int, error) {
 		return 0, fmt.Errorf("the limit of processes: %w", err)
 	}
 	pid, err := syscall.ForkExec(r.Path, r.Args, attr)
-	// The supervisor itself is not to be limited, or it could not go on. What was
-	// allowed before cannot be refused.
+	// The supervisor itself must not be limited, or it could not go on. Restoring the previous
+	// limit cannot fail.
 	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &before)
 	return pid, err
 }
 
-// userThreads counts what the kernel counts for RLIMIT_NPROC: the threads of
-// this user.
+// userThreads counts the threads of this user, as RLIMIT_NPROC does.
 func userThreads() (int, error) {
 	all, _, err := processes()
 	if err != nil {

@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// A freeze is what a supervisor holds, or is about to.
+// A freeze is the state of freezing a command's processes.
 type freeze struct {
 	hunt     *hunt
-	serial   int // of the order to be answered when nothing moves; 0 is none
+	serial   int // of the order to answer when nothing moves; 0 for none
 	captives map[identity]*captive
-	order    []*captive        // those that the last look has found alive, parents first
-	moving   []*captive        // those of them that did not stand still
-	found    map[identity]bool // what the last look has found: is it dead
+	order    []*captive        // found alive at the last look, parents first
+	moving   []*captive        // those that were not at rest
+	found    map[identity]bool // found at the last look, and whether dead
 	calm     time.Time         // since when nothing has changed; zero if something has
-	culled   bool              // only what hunt.kept names may live
-	killed   []process         // because it may not, each once
+	culled   bool              // only the processes in hunt.kept may live
+	killed   []process         // because of culled, each once
 	by       string
 }
 
-// A captive is a process that is held, or shall be.
+// A captive is a process that is frozen or about to be.
 type captive struct {
 	process
-	grouped bool      // its cgroup holds it
+	grouped bool      // held by its cgroup
 	ours    bool      // it was not stopped before
-	since   time.Time // when it was told to stop
-	leash   time.Time // until when it may run, see [freeze.unblock]
+	since   time.Time // when it was signalled to stop
+	leash   time.Time // may run until then; see [freeze.unblock]
 	length  time.Duration
 }
 
-// doubtTime is how long nothing may change before a look is believed in which
-// processes have vanished, as they always do on a busy machine.
+// doubtTime is how long nothing may change before a look is trusted during which processes
+// vanished, as always happens on a busy machine.
 const doubtTime = time.Second
 
 // obey carries out an order about all processes.
@@ -76,8 +76,8 @@ func (s *supervisor) obey(o order) {
 	s.tell(e)
 }
 
-// look looks at what is to stand still, and answers once it does. The channel
-// says when to look again; it is nil if there is nothing to wait for.
+// look checks whether everything that is to be frozen is at rest, and then answers the order. The
+// channel fires when to look again; it is nil if there is nothing to wait for.
 func (s *supervisor) look() <-chan time.Time {
 	if s.freeze == nil || s.freeze.serial == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (s *supervisor) look() <-chan time.Time {
 	}
 	e := event{Serial: s.freeze.serial, By: s.freeze.by}
 	if err != nil {
-		e.Problem = err.Error() // ralph has it undone
+		e.Problem = err.Error() // ralph then undoes the freeze
 	} else {
 		var held []process
 		for _, c := range s.freeze.order {
@@ -101,7 +101,7 @@ func (s *supervisor) look() <-chan time.Time {
 	return nil
 }
 
-// last answers the order to kill what is held: whether nothing has moved.
+// last answers the order to kill the frozen processes: whether anything has moved.
 func (s *supervisor) last(o order) {
 	if s.freeze == nil || o.Serial == 0 {
 		return
@@ -113,9 +113,9 @@ func (s *supervisor) last(o order) {
 	s.tell(e)
 }
 
-// look stops what it finds. It returns true if nothing moves and the look before
-// has found the very same: what forks, ends or is woken changes what is found,
-// since nobody reaps in between but the supervisor.
+// look stops the processes that it finds. It returns true if nothing moves and the previous look
+// found the same processes: a fork, exit or wake-up would change the list, since only the
+// supervisor reaps them.
 func (f *freeze) look() (still bool, err error) {
 	by := "cgroup"
 	grouped := map[identity]bool{}
@@ -177,8 +177,7 @@ func (f *freeze) look() (still bool, err error) {
 	return f.hunt.sure || time.Since(f.calm) > doubtTime, nil
 }
 
-// stop has the process stop, which takes effect when its threads leave the
-// kernel.
+// stop sends SIGSTOP; it takes effect when the process's threads leave the kernel.
 func (c *captive) stop() error {
 	now := time.Now()
 	if now.Before(c.leash) {
@@ -194,8 +193,8 @@ func (c *captive) stop() error {
 	return nil
 }
 
-// unblock lets the children of what does not stop run for a moment. A process
-// that has called vfork stops no sooner than its child executes a program.
+// unblock lets the children of processes that do not stop run for a moment. A process that called
+// vfork cannot stop before its child executes a program.
 func (f *freeze) unblock() {
 	now := time.Now()
 	for _, m := range f.moving {
@@ -213,7 +212,7 @@ func (f *freeze) unblock() {
 	}
 }
 
-// frozen tells whether the cgroups are.
+// frozen reports whether the cgroups are frozen.
 func (f *freeze) frozen() bool {
 	for _, g := range f.hunt.groups {
 		if g.count("cgroup.events", "frozen") == 0 {
@@ -223,9 +222,9 @@ func (f *freeze) frozen() bool {
 	return true
 }
 
-// cull kills all but the processes to keep, children first. The death of one may
-// wake another, in a process group that is orphaned by it, which may start one
-// more before it is killed itself: the next looks kill that one too.
+// cull kills all processes but those to keep, children first. A death may wake another process, in
+// a process group that it orphans, and that one may start a further process before it is killed:
+// the next looks kill that one too.
 func (f *freeze) cull(keep []int) error {
 	f.culled, f.hunt.kept = true, map[identity]bool{}
 	var errs []error
@@ -239,10 +238,10 @@ func (f *freeze) cull(keep []int) error {
 	return errors.Join(errs...)
 }
 
-// kill kills a process, and remembers it.
+// kill kills a process and remembers it.
 func (f *freeze) kill(p process) error {
 	if !slices.ContainsFunc(f.killed, func(k process) bool { return k.identity == p.identity }) {
-		f.killed = append(f.killed, p.named()) // while it still has a command line
+		f.killed = append(f.killed, p.named()) // while its command line can be read
 	}
 	if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("process %s cannot be killed: %w", p.named(), err)
@@ -250,7 +249,7 @@ func (f *freeze) kill(p process) error {
 	return nil
 }
 
-// leftovers lists what was killed, parents first.
+// leftovers lists the killed processes, parents first.
 func (f *freeze) leftovers() []Leftover {
 	var list []Leftover
 	for _, p := range slices.Backward(f.killed) {
@@ -259,8 +258,8 @@ func (f *freeze) leftovers() []Leftover {
 	return list
 }
 
-// thaw lets go of all that was not stopped before, children first. It returns
-// what never stood still.
+// thaw resumes all processes that were not stopped before, children first. It returns those that
+// never came to rest.
 func (f *freeze) thaw() (moving []string, err error) {
 	f.hunt.kept = nil
 	var errs []error
@@ -281,7 +280,7 @@ func (f *freeze) thaw() (moving []string, err error) {
 	return moving, errors.Join(errs...)
 }
 
-// verify says what has moved since all was still.
+// verify returns an error that names the processes that have moved since everything was at rest.
 func (f *freeze) verify() error {
 	found, err := f.hunt.look()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptsOrphans tells that becomeSubreaper works here.
+// adoptsOrphans says that becomeSubreaper works here.
 const adoptsOrphans = true
 
 // A hunt finds and kills processes, and remembers them.
@@ -20,19 +20,19 @@ type hunt struct {
 	find    func() (found []process, sure bool, err error)
 	sure    bool // the last look has missed nothing
 	groups  []cgroup
-	command int    // process id that is no leftover
-	wrapper string // the name of processes that are none either; "" is none
+	command int    // process id of the command, which is not a leftover
+	wrapper string // name of wrapper processes, which are not leftovers either; "" for none
 	seen    map[identity]bool
 	prey    []process
-	kept    map[identity]bool // what is frozen with the command and is no leftover either
+	kept    map[identity]bool // frozen with the command, and not leftovers either
 }
 
-// newHunt hunts all descendants of this process, a supervisor, and what is in
-// the command's cgroup.
+// newHunt hunts all descendants of this process, a supervisor, and the processes in the command's
+// cgroup.
 func newHunt(leader int, wrapped bool, group cgroup) *hunt {
 	h := &hunt{find: family, command: leader, seen: map[identity]bool{}}
 	if wrapped {
-		if p, err := readProcess(leader); err == nil { // it is not reaped yet, so there is none
+		if p, err := readProcess(leader); err == nil { // its process is not reaped yet, so it exists
 			h.wrapper = p.name
 		}
 	}
@@ -42,15 +42,14 @@ func newHunt(leader int, wrapped bool, group cgroup) *hunt {
 	return h
 }
 
-// family lists the descendants of this process, parents first. It is sure of
-// them if none of the processes has vanished meanwhile, perhaps after it had
-// started another one.
+// family lists the descendants of this process, parents first. sure is false if a process has
+// vanished meanwhile: it may have started another one before.
 func family() (found []process, sure bool, err error) {
 	all, sure, err := processes()
 	return descendants(all, os.Getpid()), sure, err
 }
 
-// look lists what there is to hunt, parents first, once each.
+// look lists the processes to hunt, each once, parents first.
 func (h *hunt) look() (found []process, err error) {
 	if found, h.sure, err = h.find(); err != nil || len(h.groups) == 0 {
 		return found, err
@@ -70,8 +69,8 @@ func (h *hunt) look() (found []process, err error) {
 	return found, nil
 }
 
-// members describes processes of a command. The wrapper is the command's first
-// process, and its children of the same name.
+// members describes processes of a command. Wrappers are the command's first process and its
+// children of the same name.
 func (h *hunt) members(list []process) []Member {
 	var members []Member
 	wrappers := map[int]bool{}
@@ -87,18 +86,18 @@ func (h *hunt) members(list []process) []Member {
 	return members
 }
 
-// interrupt passes a wrapper by: it interrupts its command, or all of its group,
-// and returns false if there is no command (yet).
+// interrupt skips a wrapper: it interrupts the command itself, or all of its group, and returns
+// false if there is no command (yet).
 func (h *hunt) interrupt(all bool) (any bool) {
 	found, err := h.look()
 	if err != nil {
 		return false
 	}
 	for _, p := range found {
-		if p.name == h.wrapper || p.group != h.command { // whose group it is
+		if p.name == h.wrapper || p.group != h.command { // or in the wrapper's own group
 			continue
 		}
-		// If it cannot be, the grace will end all the same.
+		// If that fails, the grace period ends anyway.
 		any = p.signal(syscall.SIGINT) == nil || any
 		if any && !all {
 			break
@@ -107,14 +106,14 @@ func (h *hunt) interrupt(all bool) (any bool) {
 	return any
 }
 
-// strike stops what is found, looks again until nothing new turns up, and then
-// kills all of it: what is stopped can start nothing and restart nothing. The
-// error says why some could not be signalled.
+// strike stops the processes that it finds, looks again until nothing new turns up, and then kills
+// all of them: a stopped process cannot start or restart another. The error says why some could not
+// be signalled.
 func (h *hunt) strike() error {
 	var caught []process
 	stopped := map[identity]bool{}
 	for _, g := range h.groups {
-		_ = g.freeze(true) // what is not held by it is stopped below
+		_ = g.freeze(true) // what the cgroup does not hold is stopped below
 	}
 	for begin := time.Now(); time.Since(begin) < patience; {
 		found, err := h.look()
@@ -127,7 +126,7 @@ func (h *hunt) strike() error {
 				continue
 			}
 			stopped[p.identity] = true
-			// If it cannot be stopped, it cannot be killed, which is reported below.
+			// If it cannot be stopped, it cannot be killed either, which is reported below.
 			_ = p.signal(syscall.SIGSTOP)
 			h.note(p)
 			caught = append(caught, p)
@@ -137,7 +136,7 @@ func (h *hunt) strike() error {
 		}
 	}
 	var errs []error
-	for _, p := range slices.Backward(caught) { // an orphan may be woken by the kernel
+	for _, p := range slices.Backward(caught) { // the kernel may wake an orphan
 		if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, fmt.Errorf("process %d: %w", p.pid, err))
 		}
@@ -148,7 +147,7 @@ func (h *hunt) strike() error {
 	return errors.Join(errs...)
 }
 
-// note remembers p, with its command line while there still is one.
+// note remembers p, with its command line if it can still be read.
 func (h *hunt) note(p process) {
 	if h.seen[p.identity] {
 		return
@@ -157,7 +156,7 @@ func (h *hunt) note(p process) {
 	h.prey = append(h.prey, p.named())
 }
 
-// leftovers lists what was hunted, the command itself excepted.
+// leftovers lists the hunted processes without the command itself.
 func (h *hunt) leftovers() []Leftover {
 	var list []Leftover
 	for _, p := range h.prey {
@@ -168,7 +167,7 @@ func (h *hunt) leftovers() []Leftover {
 	return list
 }
 
-// alive lists what was hunted and lives.
+// alive lists the hunted processes that are alive.
 func (h *hunt) alive() []process {
 	var list []process
 	for _, p := range h.prey {
@@ -179,7 +178,7 @@ func (h *hunt) alive() []process {
 	return list
 }
 
-// survivors says in words what could not be killed, and why.
+// survivors describes what could not be killed, and why.
 func (h *hunt) survivors(cause error) string {
 	var names []string
 	for _, p := range h.alive() {
@@ -195,7 +194,7 @@ func (h *hunt) survivors(cause error) string {
 	return text
 }
 
-// becomeSubreaper makes orphaned descendants this process's children.
+// becomeSubreaper makes orphaned descendants children of this process.
 func becomeSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the reaper of the command's orphans: %w", err)
@@ -203,15 +202,15 @@ func becomeSubreaper() error {
 	return nil
 }
 
-// stopped tells whether a process is.
+// stopped reports whether a process is stopped.
 func stopped(pid int) bool {
 	p, err := readProcess(pid)
 	return err == nil && p.state == 'T'
 }
 
-// rescue kills all below a supervisor that does not stay awake: one of them stops
-// it as often as it is woken. What cannot be killed here, it cannot kill either,
-// and will say so.
+// rescue kills all processes below a supervisor that does not stay awake, because one of them keeps
+// stopping it. What cannot be killed here, the supervisor cannot kill either, and it will report
+// that.
 func (p *Process) rescue() []Leftover {
 	find := func() ([]process, bool, error) {
 		all, sure, err := processes()
@@ -222,12 +221,12 @@ func (p *Process) rescue() []Leftover {
 	return h.leftovers()
 }
 
-// supervisorAttr is how a supervisor is started. The kernel wakes it at ralph's
-// death, in case the agent has stopped it. (It also does at the end of the thread
-// that has started it, which does no harm.)
+// supervisorAttr returns the attributes of a supervisor process. The kernel wakes it when ralph
+// dies, in case the agent has stopped it. (It also does so when the thread that started it ends,
+// which is harmless.)
 func supervisorAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
 }
 
-// executable is this program even after its file was replaced or removed.
+// executable returns this program, even if its file was replaced or removed.
 func executable() (string, error) { return "/proc/self/exe", nil }

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// adoptsOrphans tells that there is no subreaper here.
+// adoptsOrphans says that there is no subreaper here.
 const adoptsOrphans = false
 
-// A hunt kills the process group of the command, for want of a subreaper.
+// A hunt kills the command's process group, for lack of a subreaper.
 type hunt struct{ group int }
 
 func newHunt(leader int, _ bool, _ cgroup) *hunt { return &hunt{leader} }
@@ -38,15 +38,14 @@ func (h *hunt) survivors(cause error) string {
 	return text
 }
 
-// A freeze does not exist here, and its orders do not arrive.
+// A freeze does not exist here; its orders never arrive.
 type freeze struct{}
 
 func (s *supervisor) look() <-chan time.Time { return nil }
 func (s *supervisor) obey(order)             {}
 func (s *supervisor) last(order)             {}
 
-// Sweep cannot find processes by their environment here; the error is
-// [errors.ErrUnsupported].
+// Sweep is not supported here; the error is [errors.ErrUnsupported].
 func Sweep(string) ([]Leftover, error) {
 	return nil, fmt.Errorf("find processes by their environment: %w", errors.ErrUnsupported)
 }

@@ -1,22 +1,25 @@
 package proc
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
-// A Kin is this process or one that it descends from.
+// A Kin is this process or an ancestor of it.
 type Kin struct {
 	pid     int
-	Environ []string // as it was when it executed its program; nil if that cannot be read
+	Environ []string // at the time it executed its program; nil if unreadable
 }
 
-// Lineage is this process and those that it descends from, itself first. What a
-// supervisor has started descends from it whatever it does: it adopts orphans.
+// Lineage returns this process and its ancestors, itself first. Everything that a supervisor has
+// started descends from it: it adopts orphans.
 func Lineage() []Kin {
 	var kin []Kin
 	seen := map[int]bool{}
@@ -29,15 +32,15 @@ func Lineage() []Kin {
 		kin = append(kin, k)
 		p, err := readProcess(pid)
 		if err != nil {
-			break // it has just ended, and so do the ways up from it
+			break // it has just ended, and its ancestors cannot be found
 		}
 		pid = p.parent
 	}
 	return kin
 }
 
-// HasOpen tells whether the process has the file open. It is false where that
-// cannot be seen: another user's process, or a file that is not there.
+// HasOpen reports whether the process has the file open. It is false if that cannot be seen: for
+// another user's process, or a missing file.
 func (k Kin) HasOpen(path string) bool {
 	file, err := os.Stat(path)
 	if err != nil {
@@ -45,6 +48,9 @@ func (k Kin) HasOpen(path string) bool {
 	}
 	dir := filepath.Join("/proc", strconv.Itoa(k.pid), "fd")
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return k.holds(file) // the process is closed to others; see Close
+	}
 	if err != nil {
 		return false
 	}
@@ -56,8 +62,25 @@ func (k Kin) HasOpen(path string) bool {
 	return false
 }
 
-// GroupMarkers are the values of the markers of the commands in whose cgroups
-// this process is; see [Spec.Marker].
+// holds reports whether the process has locked a file; /proc shows locks to everybody.
+func (k Kin) holds(file fs.FileInfo) bool {
+	stat, ok := file.Sys().(*syscall.Stat_t)
+	locks, err := os.ReadFile("/proc/locks")
+	if !ok || err != nil {
+		return false
+	}
+	inode := fmt.Sprintf(":%d", stat.Ino)
+	for line := range strings.Lines(string(locks)) {
+		f := strings.Fields(line) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
+		if len(f) > 5 && f[4] == strconv.Itoa(k.pid) && strings.HasSuffix(f[5], inode) {
+			return true
+		}
+	}
+	return false
+}
+
+// GroupMarkers returns the markers' values of the commands in whose cgroups this process is; see
+// [Spec.Marker].
 func GroupMarkers() []string {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -85,5 +108,17 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// Supervises tells whether the process is the supervisor of a command.
-func (k Kin) Supervises() bool { return slices.Contains(k.Environ, supervisorEnv+"=1") }
+// Supervises reports whether the process is a command's supervisor.
+func (k Kin) Supervises() bool {
+	args, err := readMemory(k.pid, "cmdline")
+	return err == nil && len(marks(args)) > 0
+}
+
+// marks returns the marks in a supervisor's arguments.
+func marks(cmdline []byte) (list []string) {
+	args := strings.Split(string(cmdline), "\x00")
+	if len(args) > 2 && args[1] == SuperviseArg && strings.HasPrefix(args[2], supervisorEnv+"=") {
+		list = args[2:3]
+	}
+	return list
+}

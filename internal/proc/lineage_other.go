@@ -4,19 +4,19 @@ package proc
 
 import "os"
 
-// A Kin is this process; those that it descends from cannot be looked at here.
+// A Kin is this process; its ancestors cannot be seen here.
 type Kin struct {
 	Environ []string
 }
 
-// Lineage is this process alone.
+// Lineage returns only this process.
 func Lineage() []Kin { return []Kin{{Environ: os.Environ()}} }
 
-// HasOpen is false: what a process has open cannot be seen here.
+// HasOpen is always false: open files cannot be seen here.
 func (Kin) HasOpen(string) bool { return false }
 
-// GroupMarkers are none: there are no cgroups here.
+// GroupMarkers returns none: there are no cgroups here.
 func GroupMarkers() []string { return nil }
 
-// Supervises is false: what runs under a supervisor cannot be seen here.
+// Supervises is always false: supervisors cannot be seen here.
 func (Kin) Supervises() bool { return false }

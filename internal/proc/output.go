@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// A clip keeps the beginning and the end of what is written to it, in a
-// memory of about one and a half times its size.
+// A clip keeps the beginning and the end of what is written to it, using about one and a half times
+// its size of memory.
 type clip struct {
 	head, tail         []byte
 	headSize, tailSize int
@@ -35,8 +35,8 @@ func (c *clip) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// text returns what is kept, and how many bytes are not. If some are not, a
-// line that says so stands between the two parts, and no character is cut.
+// text returns the kept text and the number of bytes left out. If there are any, a line that says
+// so separates the two parts; no character is cut.
 func (c *clip) text() (string, int64) {
 	if c.total <= int64(c.headSize+c.tailSize) {
 		return string(c.head) + string(c.tail), 0
@@ -50,7 +50,7 @@ func (c *clip) text() (string, int64) {
 	return string(head) + line + string(tail), cut
 }
 
-// wholeEnd returns b without the part of a character at its end.
+// wholeEnd returns b without an incomplete character at its end.
 func wholeEnd(b []byte) []byte {
 	for i := len(b) - 1; i >= max(len(b)-utf8.UTFMax, 0); i-- {
 		if utf8.RuneStart(b[i]) {
@@ -63,7 +63,7 @@ func wholeEnd(b []byte) []byte {
 	return b
 }
 
-// wholeBegin returns b without the part of a character at its beginning.
+// wholeBegin returns b without an incomplete character at its beginning.
 func wholeBegin(b []byte) []byte {
 	for i := range min(len(b), utf8.UTFMax) {
 		if utf8.RuneStart(b[i]) {

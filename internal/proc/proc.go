@@ -1,36 +1,32 @@
-// Package proc starts a process so that all of it can be stopped: the command,
-// its children, what they put into sessions of their own and what they
-// detached as daemons.
+// Package proc starts a process so that all of it can be stopped: the command, its children,
+// processes in sessions of their own, and daemons that it detached.
 //
-// On Linux each command has a supervisor, which is this same program started
-// with [SuperviseArg]:
+// On Linux each command has a supervisor, which is this same program started with [SuperviseArg]:
 //
 //	ralph ──orders──► supervisor ──► command ──► children, daemons, …
 //	      ◄──events──  (subreaper)
 //
-// The supervisor adopts every orphan among the command's descendants, so none
-// gets out of its sight. It kills what is left when the command ends, when it
-// is told to, and when the pipe of orders closes, which the kernel does at
-// ralph's death, whatever the cause. It is finished when it has no child left,
-// which the kernel tells: nothing that the command started is alive then, not
-// even as a zombie, whatever it did to its name, environment, session and files.
-// The command's standard streams are handed through and never copied.
+// The supervisor adopts every orphan among the command's descendants, so that none escapes it. It
+// kills what is left when the command ends, when it is told to, and when the pipe of orders closes,
+// which the kernel does whenever ralph dies. It exits when it has no child left, which the kernel
+// reports: then nothing that the command started is alive, not even as a zombie, whatever it did to
+// its name, environment, session and files. The command's standard streams are passed through and
+// never copied.
 //
-// If the supervisor itself is killed, [Process.Wait] finds the command's
-// processes by an entry of their environment, as [Sweep] does after a crash.
-// Those that have cleared it are found if the command was in a cgroup, which
-// [Contain] offers where it can; it is also what limits can be put on.
+// If the supervisor itself is killed, [Process.Wait] finds the command's processes by an entry of
+// their environment, as [Sweep] does after a crash. Processes that have cleared their environment
+// are found if the command was in a cgroup, which [Contain] provides where possible; limits require
+// it, too.
 //
-// [Process.Still] makes the whole tree stand still, so that somebody can look at
-// what it has done, and [Still.Kill] ends it without another move.
+// [Process.Still] freezes the whole process tree, so that its work can be examined, and
+// [Still.Kill] ends it without another move.
 //
-// Out of reach is what another daemon was asked to start (docker, systemd-run,
-// at) and what runs as a user whom ralph may not signal (sudo); the latter is
-// reported by Wait. Other Unix systems have no subreaper: there the process
-// group is killed. Windows has a job object. The package never interprets what
-// a command says, logs nothing and knows none of ralph's other packages.
+// Out of reach are processes that another daemon was asked to start (docker, systemd-run, at) and
+// those of a user whom ralph may not signal (sudo); Wait reports the latter. Other Unix systems
+// have no subreaper: there the process group is killed. Windows has job objects. The package never
+// interprets a command's output, logs nothing and does not depend on ralph's other packages.
 //
-// A program that uses it hands over before it does anything else:
+// A program that uses it must call it before anything else:
 //
 //	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
 //		os.Exit(proc.Supervise())
@@ -40,6 +36,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -58,7 +55,7 @@ const SuperviseArg = "__supervise"
 // was killed: how the command ended, or whether it was started, is unknown.
 var ErrSupervisorLost = errors.New("the supervisor was killed")
 
-// A Spec says what to start, and how.
+// A Spec describes a command to start.
 type Spec struct {
 	// Args is the program and its arguments. A program without a slash is
 	// looked up in the PATH of Env; a relative path counts from Dir.
@@ -66,43 +63,79 @@ type Spec struct {
 	Dir  string   // working directory; "" is the caller's
 	Env  []string // the whole environment: NAME=value, each name once
 
-	// Standard streams, handed to the command as they are; nil is the null
-	// device. The caller keeps its own ends and closes them.
+	// Standard streams, passed to the command as they are; nil is the null device. The caller keeps
+	// its own ends and closes them.
 	Stdin, Stdout, Stderr *os.File
 
-	// KillGrace is how long the command may take to end after an interrupt
-	// before everything is killed; 0 kills at once.
+	// Through filters all output in [Run], for example to mask secrets; nil for nothing.
+	Through func(io.Reader) io.Reader
+
+	// KillGrace is the time between an interrupt and the killing of everything; 0 kills at once.
 	KillGrace time.Duration
 
-	// Marker is the entry of Env that no other process has. With it the
-	// processes are found if the supervisor is lost; "" is none.
+	// Marker is an entry of Env that no other process has. By it the processes are found if the
+	// supervisor is lost; "" for none.
 	Marker string
 
-	// Wrapper is a program, and the arguments before Args, that starts the
-	// command as its child, like a sandbox; nil is none. Interrupts pass it by,
-	// and it is no leftover. How it reports the end of the command is its affair.
+	// Wrapper is a program with arguments, put before Args, that starts the command as its child,
+	// like a sandbox; nil for none. Interrupts skip it, and it is not a leftover. How it reports
+	// the end of the command is up to it.
 	Wrapper []string
+
+	// Before is a program with arguments, put before Args, that becomes the command, like env or
+	// nice; nil for none. With a Wrapper, the wrapper starts it.
+	Before []string
+
+	// Reach are paths that the command may write to in addition to those of its sandbox.
+	Reach []string
 
 	Containment Containment // see [Contain]
 }
 
-// An Exit is how a command ended.
+// Enter changes a Spec so that it runs in a sandbox. The caller calls leave when the command has
+// ended.
+type Enter func(*Spec) (leave func(), err error)
+
+// Enter calls the function; nil changes nothing.
+func (e Enter) Enter(s *Spec) (leave func(), err error) {
+	if e == nil {
+		return func() {}, nil
+	}
+	return e(s)
+}
+
+// Joined merges environments, each name once: the last entry counts.
+func Joined(lists ...[]string) (env []string) {
+	at := map[string]int{}
+	for _, entry := range slices.Concat(lists...) {
+		name, _, _ := strings.Cut(entry, "=")
+		if i, ok := at[name]; ok {
+			env[i] = entry
+			continue
+		}
+		at[name] = len(env)
+		env = append(env, entry)
+	}
+	return env
+}
+
+// An Exit says how a command ended.
 type Exit struct {
-	Code      int    // exit status; -1 if a signal ended it or nobody knows
-	Signal    string // what ended it, as "SIGKILL"; "" if it exited
+	Code      int    // exit status; -1 if a signal ended it or it is unknown
+	Signal    string // the signal that ended it, such as "SIGKILL"; "" if it exited
 	Leftovers []Leftover
 	Reached   []string // limits of the containment that were reached, in words
 }
 
-// A Leftover is a process, other than the command itself, that was still alive
-// when the command had ended or was killed, and that was therefore killed.
+// A Leftover is a process, other than the command itself, that was still alive when the command had
+// ended or was killed, and that was killed therefore.
 type Leftover struct {
 	Pid     int
-	Command string // its command line, at most 1 KiB of it
+	Command string // command line, at most 1 KiB
 }
 
-// resolve checks what can be checked before anything is started, and returns
-// the absolute paths of the program and the directory, and the arguments.
+// resolve checks what can be checked before starting, and returns the absolute paths of the program
+// and the directory, and the arguments.
 func (s Spec) resolve() (path, dir string, args []string, err error) {
 	if len(s.Args) == 0 || s.Args[0] == "" {
 		return "", "", nil, errors.New("no program to start")
@@ -123,18 +156,19 @@ func (s Spec) resolve() (path, dir string, args []string, err error) {
 	if path, err = s.look(s.Args[0], dir); err != nil {
 		return "", "", nil, fmt.Errorf("start %s: %w", s.Args[0], err)
 	}
-	if len(s.Wrapper) == 0 {
+	first := slices.Concat(s.Wrapper, s.Before)
+	if len(first) == 0 {
 		return path, dir, s.Args, nil
 	}
-	args = slices.Concat(s.Wrapper, []string{path}, s.Args[1:])
-	if path, err = s.look(s.Wrapper[0], dir); err != nil {
-		return "", "", nil, fmt.Errorf("start %s: %w", s.Wrapper[0], err)
+	args = slices.Concat(first, []string{path}, s.Args[1:])
+	if path, err = s.look(first[0], dir); err != nil {
+		return "", "", nil, fmt.Errorf("start %s: %w", first[0], err)
 	}
 	return path, dir, args, nil
 }
 
-// look finds a program. It differs from [exec.LookPath] in that the PATH is
-// the command's own, so that what is configured for the command holds.
+// look finds a program. Unlike [exec.LookPath] it uses the command's own PATH, so that the
+// command's configuration applies.
 func (s Spec) look(name, dir string) (string, error) {
 	if filepath.Base(name) != name {
 		if !filepath.IsAbs(name) {
@@ -148,7 +182,7 @@ func (s Spec) look(name, dir string) (string, error) {
 	}
 	for _, d := range filepath.SplitList(s.getenv("PATH")) {
 		if !filepath.IsAbs(d) {
-			continue // as os/exec: never run what merely lies in the working directory
+			continue // like os/exec: never run a program from the working directory
 		}
 		if path, err := exec.LookPath(filepath.Join(d, name)); err == nil {
 			return path, nil

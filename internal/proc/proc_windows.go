@@ -13,23 +13,21 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A Process is a command in a job object. The job ends all of its processes
-// when its last handle is closed, which Windows does at ralph's death, so there
-// is no supervisor. What the command starts before it is in the job, in its
-// first instants, escapes.
+// A Process is a command in a job object. Windows ends all processes of a job when its last handle
+// is closed, as happens when ralph dies, so there is no supervisor. Processes that the command
+// starts in its first instants, before it is in the job, escape.
 type Process struct {
 	cmd   *exec.Cmd
 	grace time.Duration
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	job  windows.Handle
 	done bool
 	kill *time.Timer // set by the first interrupt
 }
 
-// Start starts a command in a job object. The error names the program; it is
-// [exec.ErrNotFound] or [fs.ErrNotExist] as elsewhere. Whoever starts a process
-// must call Wait.
+// Start starts a command in a job object. The error names the program; it is [exec.ErrNotFound] or
+// [fs.ErrNotExist] as elsewhere. The caller must call Wait.
 func Start(spec Spec) (*Process, error) {
 	path, dir, args, err := spec.resolve()
 	if err != nil {
@@ -43,7 +41,7 @@ func Start(spec Spec) (*Process, error) {
 		Path: path, Args: args, Dir: dir, Env: append([]string{}, spec.Env...),
 		SysProcAttr: &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP},
 	}}
-	// A nil *os.File must not become a Reader that is not nil.
+	// A nil *os.File must not become a non-nil Reader.
 	if spec.Stdin != nil {
 		p.cmd.Stdin = spec.Stdin
 	}
@@ -63,11 +61,10 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// A Prepared is what a command will be started with.
+// A Prepared holds the streams of a command to start.
 type Prepared struct{ stdin, stdout, stderr *os.File }
 
-// Prepare is for a command with these standard streams. There is nothing that
-// could be done before it is known.
+// Prepare keeps the standard streams of a command; nothing else can be prepared here.
 func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 	return &Prepared{stdin, stdout, stderr}, nil
 }
@@ -75,13 +72,13 @@ func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 // Discard does nothing.
 func (*Prepared) Discard() error { return nil }
 
-// Start is [Start] with the streams that it was prepared for.
+// Start is [Start] with the streams of Prepare.
 func (p *Prepared) Start(spec Spec) (*Process, error) {
 	spec.Stdin, spec.Stdout, spec.Stderr = p.stdin, p.stdout, p.stderr
 	return Start(spec)
 }
 
-// newJob makes a job object that dies with its last handle.
+// newJob creates a job object that dies with its last handle.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -112,9 +109,9 @@ func (p *Process) enter() error {
 // Pid returns the process id of the command, which is also that of its group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Interrupt sends a Ctrl-Break to the command's process group, the only way
-// there is; everything is killed after Spec.KillGrace. Once all is gone it
-// returns [os.ErrProcessDone].
+// Interrupt sends Ctrl-Break to the command's process group, as Windows can do nothing else;
+// everything is killed after Spec.KillGrace. Once all processes are gone it returns
+// [os.ErrProcessDone].
 func (p *Process) Interrupt() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +119,7 @@ func (p *Process) Interrupt() error {
 		return os.ErrProcessDone
 	}
 	if p.kill == nil {
-		// An error means that it has ended already, which Wait says.
+		// An error means that it has ended already, as Wait reports.
 		p.kill = time.AfterFunc(p.grace, func() { _ = p.Kill() })
 	}
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(p.Pid()))
@@ -131,8 +128,8 @@ func (p *Process) Interrupt() error {
 // InterruptGroup is Interrupt.
 func (p *Process) InterruptGroup() error { return p.Interrupt() }
 
-// Kill kills the command and all that it started. It does not wait; see Wait.
-// Once all is gone it returns [os.ErrProcessDone].
+// Kill kills the command and everything that it started. It does not wait; see Wait. Once all
+// processes are gone it returns [os.ErrProcessDone].
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +139,7 @@ func (p *Process) Kill() error {
 	return windows.TerminateJobObject(p.job, 1)
 }
 
-// Wait returns when the command, and all that it started, is told to end.
+// Wait returns when the command, and everything that it started, has been told to end.
 // Exit.Leftovers is empty: they are killed without being listed.
 func (p *Process) Wait() (Exit, error) {
 	err := p.cmd.Wait()
@@ -160,8 +157,7 @@ func (p *Process) Wait() (Exit, error) {
 	return Exit{Code: p.cmd.ProcessState.ExitCode()}, err
 }
 
-// Sweep is not needed here, since a job dies with ralph. The error is
-// [errors.ErrUnsupported].
+// Sweep is not needed here, since a job dies with ralph. The error is [errors.ErrUnsupported].
 func Sweep(string) ([]Leftover, error) {
 	return nil, fmt.Errorf("find processes by their environment: %w", errors.ErrUnsupported)
 }

@@ -17,15 +17,13 @@ import (
 	"time"
 )
 
-// nudge is how often a supervisor that has something to do is woken.
+// nudge is how often a supervisor that has work is woken.
 const nudge = 100 * time.Millisecond
 
-// supervised has the markers of the commands that run, by the process ids of their
-// supervisors.
+// supervised maps the process ids of supervisors to the markers of their running commands.
 var supervised sync.Map
 
-// A Process is a command that was started. Its methods may be called from
-// several goroutines, Wait from one.
+// A Process is a started command. Its methods may be called from several goroutines, Wait from one.
 type Process struct {
 	name       string
 	marker     string
@@ -35,25 +33,23 @@ type Process struct {
 	events     *os.File
 	decoder    *gob.Decoder
 	over       chan struct{} // closed after the last event
-	ended      *ended        // after that; nil if the supervisor is lost,
-	cause      error         // and why it is
+	ended      *ended        // set by then; nil if the supervisor is lost
+	cause      error         // why it is lost
 
-	ordered atomic.Bool // something, so that it has to be awake
+	ordered atomic.Bool // the supervisor has an order and must be awake
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	orders  *os.File
 	encoder *gob.Encoder
 	serial  int                // of the last question
-	asked   map[int]chan event // by serial: who waits for the answer
+	asked   map[int]chan event // waiting for answers, by serial
 }
 
-// Start starts a command under a supervisor and returns when it runs. The
-// error names the program. It is [exec.ErrNotFound] if there is no such
-// program, [fs.ErrPermission] if it may not be executed, and [fs.ErrNotExist]
-// if the working directory, or the interpreter of a script, is missing. It is
-// [ErrSupervisorLost] if the supervisor was killed meanwhile; nothing runs then
-// that [Process.Wait] would have found.
-// Whoever starts a process must call Wait.
+// Start starts a command under a supervisor and returns when it runs. The error names the program.
+// It is [exec.ErrNotFound] if there is no such program, [fs.ErrPermission] if it may not be
+// executed, and [fs.ErrNotExist] if the working directory, or the interpreter of a script, is
+// missing. It is [ErrSupervisorLost] if the supervisor was killed meanwhile; then no process runs
+// that [Process.Wait] would have found. The caller must call Wait.
 func Start(spec Spec) (*Process, error) {
 	path, _, _, err := spec.resolve()
 	if err != nil {
@@ -66,16 +62,14 @@ func Start(spec Spec) (*Process, error) {
 	return p.Start(spec)
 }
 
-// A Prepared is a supervisor that waits for its command. It takes some
-// milliseconds to come up, in which its owner may do something else. It ends with
-// Start, with Discard, or when ralph does.
+// A Prepared is a supervisor that waits for its command. It takes some milliseconds to start, which
+// the caller can use. It ends with Start, with Discard, or when ralph dies.
 type Prepared struct{ process *Process }
 
-// Prepare starts a supervisor for a command with these standard streams, of which
-// nil is the null device.
+// Prepare starts a supervisor for a command with these standard streams; nil is the null device.
 func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 	if os.Getenv(supervisorEnv) != "" {
-		// Without this, a main that ignores SuperviseArg starts itself for ever.
+		// Without this check, a main that ignores SuperviseArg would start itself for ever.
 		return nil, errors.New("this process is a supervisor, whose main must call proc.Supervise first")
 	}
 	orders, ordersW, err := os.Pipe()
@@ -96,8 +90,8 @@ func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 	if err := p.supervise([]*os.File{orders, events, stdin, stdout, stderr}); err != nil {
 		return nil, errors.Join(fmt.Errorf("its supervisor: %w", err), p.close())
 	}
-	// Ours are closed before the first event is read, or the loss of the
-	// supervisor would not be seen as the end of the events.
+	// Our copies are closed before the first event is read; otherwise the loss of the supervisor
+	// would not end the events.
 	if err := errors.Join(orders.Close(), events.Close()); err != nil {
 		return nil, errors.Join(err, p.abandon())
 	}
@@ -107,8 +101,7 @@ func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 // Discard ends a supervisor that is not needed.
 func (s *Prepared) Discard() error { return s.process.abandon() }
 
-// Start is [Start] under this supervisor, with the streams that it was prepared
-// for.
+// Start is [Start] under this supervisor, with the streams of Prepare.
 func (s *Prepared) Start(spec Spec) (*Process, error) {
 	p := s.process
 	path, dir, args, err := spec.resolve()
@@ -121,8 +114,8 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 		Enclosure: spec.Containment.enclosure(spec.Marker),
 	})
 	if err != nil {
-		// The command may be about to execute its program, and still look like its
-		// supervisor, or may run already.
+		// The command may already run, or be about to execute its program and still look like its
+		// supervisor.
 		_, swept := Sweep(p.mark)
 		if errors.Is(swept, errors.ErrUnsupported) {
 			swept = nil
@@ -144,8 +137,8 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 	return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
 }
 
-// supervise starts the supervisor with its files, of which nil is the null
-// device. It is in a session of its own, out of reach of the terminal's signals.
+// supervise starts the supervisor with its files; nil is the null device. It gets a session of its
+// own, out of reach of the terminal's signals.
 func (p *Process) supervise(files []*os.File) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -158,10 +151,10 @@ func (p *Process) supervise(files []*os.File) error {
 	}
 	p.supervisor = &exec.Cmd{
 		Path:        self,
-		Args:        []string{os.Args[0], SuperviseArg},
-		Dir:         "/", // keep no work tree busy
-		Env:         append(os.Environ(), p.mark),
-		Stderr:      os.Stderr, // for the trace of a crash; it says nothing else
+		Args:        []string{os.Args[0], SuperviseArg, p.mark}, // visible to everybody, also when closed
+		Dir:         "/",                                        // keep no work tree busy
+		Env:         append(runtimeEnviron(), p.mark),           // ralph's own environment has secrets
+		Stderr:      os.Stderr,                                  // for the trace of a crash; it prints nothing else
 		SysProcAttr: supervisorAttr(),
 	}
 	for _, f := range files {
@@ -173,8 +166,18 @@ func (p *Process) supervise(files []*os.File) error {
 	return p.supervisor.Start()
 }
 
-// request has the supervisor start the command. The error says that the
-// supervisor does not answer.
+// runtimeEnviron returns the variables that Go's runtime reads.
+func runtimeEnviron() (list []string) {
+	for _, name := range []string{"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GORACE", "GOTRACEBACK", "GOCOVERDIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			list = append(list, name+"="+value)
+		}
+	}
+	return list
+}
+
+// request makes the supervisor start the command. The error means that the supervisor does not
+// answer.
 func (p *Process) request(r request) (s started, err error) {
 	if err := p.encoder.Encode(r); err != nil {
 		return s, err
@@ -195,17 +198,17 @@ func refusal(path string, errno syscall.Errno) error {
 // Pid returns the process id of the command, which is also that of its group.
 func (p *Process) Pid() int { return p.pid }
 
-// Interrupt sends SIGINT to the command, but not to its children, so that it
-// can end by itself; everything is killed after Spec.KillGrace. Once all is
-// gone it returns [os.ErrProcessDone].
+// Interrupt sends SIGINT to the command, but not to its children, so that it can end by itself;
+// everything is killed after Spec.KillGrace. Once all processes are gone it returns
+// [os.ErrProcessDone].
 func (p *Process) Interrupt() error { return p.send(order{Do: interruptLeader}) }
 
-// InterruptGroup is Interrupt for the command's whole process group, which is
-// what a terminal does and what shells expect.
+// InterruptGroup is Interrupt for the command's whole process group, like Ctrl-C on a terminal;
+// shells expect that.
 func (p *Process) InterruptGroup() error { return p.send(order{Do: interruptGroup}) }
 
-// Kill kills the command and all that it started. It does not wait; see Wait.
-// Once all is gone it returns [os.ErrProcessDone].
+// Kill kills the command and everything that it started. It does not wait; see Wait. Once all
+// processes are gone it returns [os.ErrProcessDone].
 func (p *Process) Kill() error { return p.send(order{Do: killAll}) }
 
 func (p *Process) send(o order) error {
@@ -222,12 +225,11 @@ func (p *Process) send(o order) error {
 	return err
 }
 
-// wake lets the supervisor go on. An agent may have stopped it with all else that
-// it could find, or do so all the time; one that is stopped does not obey.
+// wake resumes the supervisor. An agent may have stopped it along with other processes, or do so
+// all the time; a stopped supervisor does not obey.
 func (p *Process) wake() error { return p.supervisor.Process.Signal(syscall.SIGCONT) }
 
-// listen takes the supervisor's events to those who wait for them. It ends with
-// the supervisor.
+// listen passes the supervisor's events to those who wait for them, until the supervisor ends.
 func (p *Process) listen() {
 	defer close(p.over)
 	for p.ended == nil {
@@ -238,16 +240,16 @@ func (p *Process) listen() {
 		p.ended = e.Ended
 		p.mu.Lock()
 		if answer := p.asked[e.Serial]; answer != nil {
-			answer <- e // which it has room for: each order has one answer
+			answer <- e // never blocks: each order has one answer
 		}
 		p.mu.Unlock()
 	}
 }
 
-// Wait returns when the command, and all that it started, is gone. The error
-// is [ErrSupervisorLost] if the supervisor was killed: then the processes were
-// found by Spec.Marker, or may still run if there is none. Any other error
-// names processes that could not be killed; Exit is valid nevertheless.
+// Wait returns when the command, and everything that it started, is gone. The error is
+// [ErrSupervisorLost] if the supervisor was killed: then the processes were found by Spec.Marker,
+// or may still run if there is none. Any other error names processes that could not be killed; Exit
+// is valid nevertheless.
 func (p *Process) Wait() (Exit, error) {
 	again := time.NewTicker(nudge)
 	defer again.Stop()
@@ -273,7 +275,7 @@ func (p *Process) Wait() (Exit, error) {
 	}
 	e := *p.ended
 	e.Exit.Leftovers = append(e.Exit.Leftovers, rescued...)
-	// The supervisor's work is done, and it need not take its time to exit.
+	// The supervisor is finished; there is no need to wait for its exit.
 	if err := p.abandon(); err != nil {
 		return e.Exit, fmt.Errorf("%s: %w", p.name, err)
 	}
@@ -304,14 +306,14 @@ func (p *Process) lost(cause error) (Exit, error) {
 	return exit, err
 }
 
-// abandon makes an end of the supervisor and lets go of it.
+// abandon ends the supervisor and releases it.
 func (p *Process) abandon() error {
 	supervised.Delete(p.supervisor.Process.Pid)
 	err := p.supervisor.Process.Kill()
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	var killed *exec.ExitError // which it is, or it was faster
+	var killed *exec.ExitError // it is, unless it exited before
 	if e := p.supervisor.Wait(); e != nil && !errors.As(e, &killed) {
 		err = errors.Join(err, e)
 	}

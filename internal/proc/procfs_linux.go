@@ -12,41 +12,41 @@ import (
 	"syscall"
 )
 
-// An identity tells a process from a later one with the same id.
+// An identity distinguishes a process from a later one with the same id.
 type identity struct {
 	pid   int
-	start uint64 // clock ticks from the boot to its start
+	start uint64 // start time in clock ticks since boot
 }
 
-// A process is what /proc/PID/stat says.
+// A process is the content of /proc/PID/stat.
 type process struct {
 	identity
 	parent  int
 	group   int
 	state   byte   // of the main thread
-	threads int    // 1 if it is dead: the main thread stays until it is reaped
+	threads int    // 1 if dead: the main thread stays until it is reaped
 	name    string // of the program, at most 15 bytes
-	command string // its command line, or else its name
-	noEnv   bool   // it has no environment at the moment, as while it executes a program
+	command string // command line, or else the name
+	noEnv   bool   // currently without environment, as while it executes a program
 }
 
-// String names it for people.
+// String names the process for people.
 func (p process) String() string { return fmt.Sprintf("%d (%s)", p.pid, p.command) }
 
-// dead tells whether it has ended and only waits to be reaped.
+// dead reports whether the process has ended and only waits to be reaped.
 func (p process) dead() bool { return p.ended() && p.threads <= 1 }
 
-// headless tells whether its main thread has ended while others go on: it looks
-// like a zombie, and has to be killed like any other.
+// headless reports whether the main thread has ended while others run: the process looks like a
+// zombie, but has to be killed like any other.
 func (p process) headless() bool { return p.ended() && p.threads > 1 }
 
-// alive tells whether it still has not ended.
+// alive reports whether the process has not ended yet.
 func (p process) alive() bool {
 	now, err := readProcess(p.pid)
 	return err == nil && now.identity == p.identity && !now.dead()
 }
 
-// named is p with its command line, while it still has one.
+// named returns p with its command line if it can still be read.
 func (p process) named() process {
 	if line := commandLine(p.pid); line != "" {
 		p.command = line
@@ -56,9 +56,8 @@ func (p process) named() process {
 
 func (p process) ended() bool { return p.state == 'Z' || p.state == 'X' }
 
-// signal signals the process, and never another one that has got its id:
-// FindProcess holds on to whichever has it now (by a pidfd), and if that one
-// started when p did, it is p.
+// signal signals the process, never a later one with the same id: FindProcess holds the process
+// that has the id now (by a pidfd), and if that one has the same start time, it is p.
 func (p process) signal(sig syscall.Signal) error {
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {
@@ -91,7 +90,7 @@ func pids() ([]int, error) {
 	return list, nil
 }
 
-// processes lists all processes. It is sure of them if none has ended meanwhile.
+// processes lists all processes; sure is false if one has ended meanwhile.
 func processes() (list []process, sure bool, err error) {
 	ids, err := pids()
 	if err != nil {
@@ -113,16 +112,15 @@ func readProcess(pid int) (process, error) {
 	return parseStat(string(stat))
 }
 
-// readMemory reads a file of /proc/PID that shows a part of the process's
-// memory. The text is empty if it has no memory (any more), and if it is gone.
-// The error is [fs.ErrPermission].
+// readMemory reads a file of /proc/PID that shows a part of the process's memory. The text is empty
+// if the process is gone or has no memory (any more). The error is [fs.ErrPermission].
 func readMemory(pid int, name string) ([]byte, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	text, err := os.ReadFile(dir + "/" + name)
 	if len(text) > 0 || errors.Is(err, fs.ErrPermission) {
 		return text, err
 	}
-	// A main thread that has ended has no memory, but the others go on.
+	// A main thread that has ended has no memory, but the others do.
 	if p, err := readProcess(pid); err != nil || !p.headless() {
 		return nil, nil
 	}
@@ -138,15 +136,15 @@ func readMemory(pid int, name string) ([]byte, error) {
 	return nil, nil
 }
 
-// parseStat reads the text of /proc/PID/stat, see proc_pid_stat(5).
+// parseStat parses the text of /proc/PID/stat; see proc_pid_stat(5).
 func parseStat(stat string) (process, error) {
-	// The name is in parentheses and may itself contain them, and blanks.
+	// The name is in parentheses and may itself contain parentheses and blanks.
 	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
 	if open < 0 || end < open {
 		return process{}, fmt.Errorf("no name in the process state %q", stat)
 	}
 	fields := strings.Fields(stat[end+1:])
-	const state, parent, group, flags, threads, start, envEnd = 0, 1, 2, 6, 17, 19, 48 // the numbers of the manual, less 3
+	const state, parent, group, flags, threads, start, envEnd = 0, 1, 2, 6, 17, 19, 48 // the manual's numbers, minus 3
 	if len(fields) <= start || len(fields[state]) != 1 {
 		return process{}, fmt.Errorf("too few fields in the process state %q", stat)
 	}
@@ -159,20 +157,19 @@ func parseStat(stat string) (process, error) {
 	errs[3] = err
 	p.group, errs[5] = strconv.Atoi(fields[group])
 	p.threads, errs[4] = strconv.Atoi(fields[threads])
-	const kernelThread = 0x00200000 // PF_KTHREAD: it never has one
+	const kernelThread = 0x00200000 // PF_KTHREAD: it never has an environment
 	p.noEnv = bits&kernelThread == 0 && len(fields) > envEnd && fields[envEnd] == "0"
 	return p, errors.Join(errs[:]...)
 }
 
-// descendants lists the children of root, their children and so on, parents
-// first.
+// descendants lists the children of root, their children and so on, parents first.
 func descendants(all []process, root int) []process {
 	children := map[int][]process{}
 	for _, p := range all {
 		children[p.parent] = append(children[p.parent], p)
 	}
 	list := children[root]
-	// A list that was not taken at one moment may have a cycle.
+	// The list was not taken at one instant, so it may have a cycle.
 	seen := map[int]bool{root: true}
 	var found []process
 	for len(list) > 0 {
@@ -188,8 +185,8 @@ func descendants(all []process, root int) []process {
 	return found
 }
 
-// commandLine returns the arguments of a process separated by blanks, or ""
-// if it has none (any more).
+// commandLine returns the arguments of a process separated by blanks, or "" if it has none (any
+// more).
 func commandLine(pid int) string {
 	line, err := readMemory(pid, "cmdline")
 	if err != nil {
@@ -199,15 +196,14 @@ func commandLine(pid int) string {
 	return strings.ToValidUTF8(string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})), "�")
 }
 
-// isThread tells whether an id is that of a thread other than a process's first.
-// /proc does not list those, and shows them all the same.
+// isThread reports whether an id belongs to a thread other than a process's first. /proc does not
+// list such ids, but shows them.
 func isThread(id int) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/status")
 	return err == nil && !bytes.Contains(status, []byte("\nTgid:\t"+strconv.Itoa(id)+"\n"))
 }
 
-// program returns the path of what a process executes, or "" if it cannot be
-// read.
+// program returns the path of a process's executable, or "" if it cannot be read.
 func program(pid int) string {
 	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	if err != nil {
@@ -216,8 +212,8 @@ func program(pid int) string {
 	return path
 }
 
-// atRest tells whether each thread of a process is stopped. One that is in the
-// kernel, writing to a file perhaps, stops when it leaves it.
+// atRest reports whether every thread of a process is stopped. A thread in the kernel, for example
+// writing a file, stops when it leaves the kernel.
 func atRest(pid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	threads, err := os.ReadDir(dir)

@@ -9,26 +9,23 @@ import (
 	"time"
 )
 
-// A Result is what a command that was [Run] left.
+// A Result is the outcome of a command that was [Run].
 type Result struct {
-	// Output is standard output and standard error in the order in which they
-	// were written: all of it, or its beginning and its end with a line between
-	// them that says how much was left out.
+	// Output is standard output and standard error in the order in which they were written: all of
+	// it, or its beginning and end, separated by a line that says how much was left out.
 	Output  string
-	Cut     int64 // bytes that are not in Output
+	Cut     int64 // bytes missing from Output
 	Exit    Exit
 	Stopped bool // ctx ended before the command did
 }
 
-// Run runs a command, such as one that verifies a task, to its end. When ctx
-// ends, its process group is interrupted and killed after spec.KillGrace.
-// maxOutput is the size of Result.Output in bytes, not counting the line about
-// what was left out; all of the output also goes to whole, unless that is nil.
-// Spec.Stdout and Spec.Stderr are not used.
+// Run runs a command, such as one that verifies a task, to its end. When ctx ends, its process
+// group is interrupted, and killed after spec.KillGrace. maxOutput is the size of Result.Output in
+// bytes, not counting the line about left out text; all output also goes to whole, unless that is
+// nil. Spec.Stdout and Spec.Stderr are not used.
 //
-// A command that fails, or that ctx ends, is no error. Errors are those of
-// [Start] and [Process.Wait] and of writing to whole; the Result holds what is
-// known in any case.
+// A command that fails, or that ctx ends, is not an error. Errors are those of [Start], of
+// [Process.Wait] and of writing to whole; the Result is valid in any case, as far as known.
 func Run(ctx context.Context, spec Spec, maxOutput int, whole io.Writer) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -44,11 +41,15 @@ func Run(ctx context.Context, spec Spec, maxOutput int, whole io.Writer) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	// From here on the command's processes alone hold it open.
+	// From here on only the command's processes hold it open.
 	closed := w.Close()
 	out := newClip(maxOutput)
 	read := make(chan error, 1)
-	go func() { read <- drain(r, out, whole) }()
+	var output io.Reader = r
+	if spec.Through != nil {
+		output = spec.Through(r)
+	}
+	go func() { read <- drain(output, out, whole) }()
 
 	var result Result
 	result.Exit, result.Stopped, err = waitOrStop(ctx, p)
@@ -76,7 +77,7 @@ func waitOrStop(ctx context.Context, p *Process) (exit Exit, stopped bool, err e
 	return exit, true, errors.Join(err, interrupted)
 }
 
-// drain reads all, so that the command never waits for its output to be taken.
+// drain reads everything, so that the command never blocks on its output.
 func drain(r io.Reader, out *clip, whole io.Writer) error {
 	if whole == nil {
 		_, err := io.Copy(out, r)
@@ -90,7 +91,7 @@ func drain(r io.Reader, out *clip, whole io.Writer) error {
 	return errors.Join(fmt.Errorf("keep the output: %w", err), late(rest))
 }
 
-// late drops the error of the deadline, whose cause has been reported.
+// late drops the deadline's error, whose cause has been reported.
 func late(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil

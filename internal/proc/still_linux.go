@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Members lists the processes of the command: those that live now, parents
-// first. Once all is gone it returns [os.ErrProcessDone].
+// Members lists the living processes of the command, parents first. Once all processes are gone it
+// returns [os.ErrProcessDone].
 func (p *Process) Members() ([]Member, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), stillTime, errNoAnswer)
 	defer cancel()
@@ -23,20 +23,18 @@ func (p *Process) Members() ([]Member, error) {
 
 var errNoAnswer = fmt.Errorf("its supervisor has not answered for %v", stillTime)
 
-// Still stops the whole tree of processes, kills those that keep refuses, and
-// holds the others. First all is stopped, so that nothing can get away while
-// keep chooses. It returns when two looks agree that nothing moves: in a cgroup
-// the freezer sees to it, elsewhere each thread has been seen to stand.
+// Still freezes the whole process tree, kills the processes that keep refuses, and holds the
+// others. Everything is stopped first, so that nothing can escape while keep decides. Still returns
+// when two looks agree that nothing moves: in a cgroup the freezer ensures that, elsewhere each
+// thread was seen stopped.
 //
-// An error means that the tree moves: what was stopped goes on, except for what
-// had been killed by then. So it is if ctx ends and if it takes more than 10
-// seconds; if a process belongs to a user whom ralph may not signal; and, as
-// [os.ErrProcessDone], if the command has ended. Where there is no way to do it
-// (anywhere but on Linux) the error is [errors.ErrUnsupported], and nothing is
-// stopped.
+// An error means that the tree runs: stopped processes go on, except for those killed by then. That
+// is so if ctx ends, or after 10 seconds; if a process belongs to a user whom ralph may not signal;
+// and, with [os.ErrProcessDone], if the command has ended. Elsewhere than on Linux the error is
+// [errors.ErrUnsupported], and nothing is stopped.
 //
-// The command can be killed meanwhile as ever. Interrupts reach it when it is
-// thawed, and its grace begins at once.
+// The command can still be killed. Interrupts reach it when it is thawed, but its grace period
+// begins at once.
 func (p *Process) Still(ctx context.Context, keep func(Member) bool) (*Still, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("freeze %s: %w", p.name, err)
@@ -70,7 +68,7 @@ func (p *Process) still(ctx context.Context, keep func(Member) bool) (*Still, er
 	return &Still{Killed: culled.Killed, By: culled.By, process: p}, nil
 }
 
-// kept lists the processes to keep. A wrapper is kept for what it wraps.
+// kept lists the processes to keep. A wrapper is kept if what it wraps is.
 func kept(members []Member, keep func(Member) bool) []int {
 	parents := map[int]Member{}
 	for _, m := range members {
@@ -93,8 +91,8 @@ func kept(members []Member, keep func(Member) bool) []int {
 	return list
 }
 
-// Thaw lets the tree go on, children before their parents. What had stopped
-// itself before it was held stays stopped.
+// Thaw resumes the tree, children before their parents. Processes that were stopped before stay
+// stopped.
 func (s *Still) Thaw() error {
 	p, err := s.end()
 	if err != nil {
@@ -104,10 +102,9 @@ func (s *Still) Thaw() error {
 	return err
 }
 
-// Kill kills the tree without letting it move; [Process.Wait] then returns as
-// after [Process.Kill], and names no kept process as a leftover. An error means
-// that it may have moved since Still: it was woken by somebody outside, or has
-// ended, or its supervisor is lost. It is killed all the same.
+// Kill kills the tree without letting it move; [Process.Wait] then returns as after [Process.Kill],
+// and lists no kept process as a leftover. An error means that the tree may have moved since Still:
+// it was woken from outside, or has ended, or its supervisor is lost. It is killed all the same.
 func (s *Still) Kill() error {
 	p, err := s.end()
 	if err != nil {
@@ -131,7 +128,7 @@ func (s *Still) end() (*Process, error) {
 	return p, nil
 }
 
-// thaw has all go on, and returns what had not stood still.
+// thaw resumes everything, and returns the processes that had not come to rest.
 func (p *Process) thaw() (moving []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), stillTime, errNoAnswer)
 	defer cancel()
@@ -166,7 +163,7 @@ func (p *Process) ask(ctx context.Context, o order) (event, error) {
 			return e, e.problem()
 		case <-p.over:
 			select {
-			case e := <-answer: // just before
+			case e := <-answer: // just in time
 				return e, e.problem()
 			default:
 			}

@@ -389,7 +389,7 @@ func TestWhatIsFrozenIsKilledWithRalph(t *testing.T) {
 				t.Parallel()
 				marker := newMarker()
 				ralph := exec.Command(os.Args[0], "helper", "freeze", by, family.script+"\necho ready; read line; sleep 1000")
-				ralph.Env = append(os.Environ(), marker) // which the supervisor has too
+				ralph.Env = append(os.Environ(), marker) // as one that runs within a session has
 				out := pipe(t)
 				ralph.Stdout, ralph.Stderr = out.w, os.Stderr
 				if err := ralph.Start(); err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// settleTime is what children have to end by themselves after the command
-	// did, like the servers whose standard input has just been closed.
+	// settleTime is the time for children to end by themselves after the command did, such as
+	// servers whose standard input has just been closed.
 	settleTime = 250 * time.Millisecond
 
 	// patience is how long a process may take to die of SIGKILL.
@@ -27,25 +27,25 @@ const (
 	pause = 5 * time.Millisecond
 )
 
-// A supervisor is the process between ralph and a command. One goroutine does
-// all of its work, so a child's process id stays valid until that reaps it.
+// A supervisor is the process between ralph and a command. One goroutine does all of its work, so a
+// child's process id stays valid until that goroutine reaps it.
 type supervisor struct {
 	orders   <-chan order // closed when ralph is gone
 	child    <-chan os.Signal
 	leader   int
-	wrapped  bool // the leader is not the command, but has it as a child
+	wrapped  bool // the leader is a wrapper with the command as a child
 	group    cgroup
 	grace    time.Duration
 	hunt     *hunt
-	tell     func(event) // ralph
-	freeze   *freeze     // what is held, or being stopped; nil is nothing
+	tell     func(event) // sends to ralph
+	freeze   *freeze     // processes frozen or being frozen; nil for none
 	exit     Exit
-	ended    bool // the leader is, and exit says how
-	deserted bool // it has no child left
+	ended    bool // the leader has ended; exit says how
+	deserted bool // no child is left
 }
 
-// Supervise is the main function of a supervisor; the result is its exit
-// status. It is called by main for [SuperviseArg] only.
+// Supervise is the main function of a supervisor; the result is its exit status. main calls it for
+// [SuperviseArg] only.
 func Supervise() int {
 	if os.Getenv(supervisorEnv) == "" {
 		fmt.Fprintf(os.Stderr, "%s is for ralph's own use\n", SuperviseArg)
@@ -59,13 +59,13 @@ func Supervise() int {
 }
 
 func supervise() error {
-	// All signals are caught, and none is heeded: only ralph decides when the
-	// supervisor ends. Ignoring them would make the command ignore them too, and
-	// so would those that ralph was started with (SIGINT by "ralph &" in sh).
+	// All signals are caught and discarded: only ralph decides when the supervisor ends. If they
+	// were ignored, the command would inherit that, as it would with signals that ralph was started
+	// to ignore (SIGINT by "ralph &" in sh).
 	signal.Notify(make(chan os.Signal, 1))
 	child := make(chan os.Signal, 1)
 	signal.Notify(child, syscall.SIGCHLD)
-	if err := errors.Join(closeOnExec(), becomeSubreaper()); err != nil {
+	if err := errors.Join(Close(), closeOnExec(), becomeSubreaper()); err != nil {
 		return err
 	}
 
@@ -85,10 +85,10 @@ func supervise() error {
 		leader, err = start(r, group)
 	}
 	if err != nil {
-		removed := group.remove() // first, because ralph kills this process when it is told
+		removed := group.remove() // first, because ralph kills this process when it has the answer
 		return errors.Join(encoder.Encode(refused(err)), removed)
 	}
-	// If ralph cannot be told, it is gone: the orders say so too.
+	// If ralph cannot be told, it is gone, and the pipe of orders closes too.
 	told := encoder.Encode(started{Pid: leader})
 	tell := func(e event) {
 		if told == nil {
@@ -106,13 +106,13 @@ func supervise() error {
 	}
 	tell(event{Ended: &ended{s.exit, survivors}})
 	if errors.Is(told, syscall.EPIPE) {
-		return nil // ralph is gone, and so is all the rest
+		return nil // ralph is gone, and so is everything else
 	}
 	return told
 }
 
-// start starts the command in a process group of its own, and lets go of its
-// streams: only the command's processes shall hold them.
+// start starts the command in a process group of its own, and closes its streams here: only the
+// command's processes may hold them.
 func start(r request, group cgroup) (int, error) {
 	pid, err := forkExec(r, group, &syscall.ProcAttr{
 		Dir:   r.Dir,
@@ -121,15 +121,15 @@ func start(r request, group cgroup) (int, error) {
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 	for _, fd := range []int{stdinFD, stdoutFD, stderrFD} {
-		// An error would be about the caller's data, which the caller still holds.
+		// An error would concern the caller's data, and the caller still has the file open.
 		_ = syscall.Close(fd)
 	}
 	return pid, err
 }
 
-// refused is what ralph is told of a command that did not start.
+// refused is the answer for a command that did not start.
 func refused(err error) started {
-	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // one that is wrapped is about something else
+	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // a wrapped one has another cause
 		return started{Errno: errno}
 	}
 	return started{Problem: err.Error()}
@@ -151,8 +151,7 @@ func readOrders(decoder *gob.Decoder) <-chan order {
 	return orders
 }
 
-// run supervises until nothing is left. It returns what could not be killed,
-// in words.
+// run supervises until nothing is left. It describes what could not be killed.
 func (s *supervisor) run() (survivors string) {
 	if s.attend() {
 		s.settle()
@@ -164,7 +163,7 @@ func (s *supervisor) run() (survivors string) {
 	for {
 		err := s.hunt.strike()
 		if err != nil && !s.ended {
-			// The least that can be done; the id is taken while the leader is not reaped.
+			// This is the least that can be done; the id is valid while the leader is not reaped.
 			_ = syscall.Kill(-s.leader, syscall.SIGKILL)
 		}
 		reaped := s.reap()
@@ -187,8 +186,8 @@ func (s *supervisor) run() (survivors string) {
 	return survivors
 }
 
-// attend waits for the command to end and obeys. It returns false if
-// everything is to be killed at once.
+// attend waits for the command to end and obeys orders. It returns false if everything is to be
+// killed at once.
 func (s *supervisor) attend() bool {
 	var grace <-chan time.Time
 	for !s.ended {
@@ -217,8 +216,8 @@ func (s *supervisor) attend() bool {
 	return true
 }
 
-// interrupt interrupts the command, or its whole group. An error would mean that
-// it has ended, which the next SIGCHLD says.
+// interrupt interrupts the command, or its whole group. An error means that it has ended, which the
+// next SIGCHLD reports.
 func (s *supervisor) interrupt(all bool) {
 	switch {
 	case s.wrapped && s.hunt.interrupt(all):
@@ -249,9 +248,8 @@ func (s *supervisor) settle() {
 	}
 }
 
-// reap collects the children that have ended, adopted ones too, and returns
-// whether there was one. Where orphans are adopted, having no child proves that
-// there is no descendant either.
+// reap reaps the children that have ended, adopted ones too, and returns whether there was one.
+// Where orphans are adopted, having no child proves that there is no descendant either.
 func (s *supervisor) reap() (any bool) {
 	for {
 		var status syscall.WaitStatus
@@ -268,9 +266,12 @@ func (s *supervisor) reap() (any bool) {
 		any = true
 		if pid == s.leader && !s.ended {
 			s.ended = true
-			s.exit.Code = status.ExitStatus() // -1 if it was a signal
-			if status.Signaled() {
+			s.exit.Code = status.ExitStatus() // -1 if a signal ended it
+			switch {
+			case status.Signaled():
 				s.exit.Signal = unix.SignalName(status.Signal())
+			case s.wrapped && s.exit.Code == 128+int(syscall.SIGKILL): // wrappers report a signal like this
+				s.exit.Code, s.exit.Signal = -1, unix.SignalName(syscall.SIGKILL)
 			}
 		}
 	}

@@ -12,22 +12,19 @@ import (
 	"time"
 )
 
-// doubt is how long Sweep looks for what may just have escaped it, on a machine
-// where other processes come and go too fast for it to be sure.
+// doubt is how long Sweep keeps looking for escaped processes on a machine where others come and go
+// too fast for it to be sure.
 const doubt = time.Second
 
-// minDoubts is how often it looks at least in that time: a loaded machine may let
-// it look but once.
+// minDoubts is the minimum number of looks in that time: a loaded machine may allow only one.
 const minDoubts = 5
 
-// Sweep kills every process whose environment, as it was when the process was
-// started, has the entry marker, such as "RALPH_SESSION_ID=…", or which is in
-// the cgroup of a command that was started with it, and waits until all are
-// gone. It is for what a crash has left behind, and reaches what the current
-// user may read and signal. The error names what could not be killed, or is
-// about the marker: it must be NAME=value, and not one that the calling
-// process carries itself. Where processes cannot be found by their environment
-// (anywhere but on Linux), the error is [errors.ErrUnsupported].
+// Sweep kills every process whose environment, at the time it was started, has the entry marker,
+// such as "RALPH_SESSION_ID=…", or which is in the cgroup of a command with that marker, and waits
+// until all are gone. It is for processes that a crash left behind, and reaches those that the
+// current user may read and signal. The error names what could not be killed, or is about the
+// marker: it must be NAME=value, and must not be in the calling process's own environment.
+// Elsewhere than on Linux the error is [errors.ErrUnsupported].
 func Sweep(marker string) ([]Leftover, error) {
 	name, value, _ := strings.Cut(marker, "=")
 	if name == "" || value == "" {
@@ -39,10 +36,10 @@ func Sweep(marker string) ([]Leftover, error) {
 	c := &census{marker: marker, others: map[int]bool{}}
 	h := &hunt{find: c.look, groups: groupsOf(marker), seen: map[identity]bool{}}
 	begin := time.Now()
-	caught, last := begin, begin // when the last one was, and when something was not as it should be
-	doubts := 0                  // strikes since then that could not be sure
-	// Twice, from scratch: a process that was about to execute its first
-	// program may have been taken for what it was before.
+	caught, last := begin, begin // the last catch, and the last irregularity
+	doubts := 0                  // strikes since then that were not sure
+	// Twice, from scratch: a process that was about to execute its first program may have been
+	// mistaken for its previous self.
 	for calm := 0; calm < 2; {
 		before := len(h.prey)
 		err := h.strike()
@@ -56,7 +53,7 @@ func Sweep(marker string) ([]Leftover, error) {
 				return h.leftovers(), fmt.Errorf("sweep %s: %s", name, h.survivors(err))
 			}
 			calm, last, doubts = 0, time.Now(), 0
-			if !fresh { // what is killed needs a moment to die
+			if !fresh { // killed processes need a moment to die
 				time.Sleep(pause)
 			}
 		case h.sure || doubts >= minDoubts && time.Since(last) > doubt:
@@ -75,17 +72,17 @@ func Sweep(marker string) ([]Leftover, error) {
 	return h.leftovers(), nil
 }
 
-// A census finds the processes that carry a marker. Between the listing of the
-// processes and the look at one of them, that one may have passed the marker on
-// to a child and ended. So a look is sure only if each process on the list could
-// be looked at, and it is made short by skipping those known from the last one.
+// A census finds the processes that carry a marker. Between the listing and the look at a process,
+// that process may have passed the marker on to a child and ended. So a look is sure only if every
+// listed process could be examined. To keep looks short, it skips processes known from the last
+// one.
 type census struct {
 	marker string
-	others map[int]bool // the processes that are known not to carry it
+	others map[int]bool // processes known not to carry it
 }
 
-// look lists the processes that carry the marker, and stops each as soon as it is
-// found: soon it may be gone, and its child be there instead.
+// look lists the processes that carry the marker, and stops each as soon as it is found: otherwise
+// it might be replaced by a child.
 func (c *census) look() (found []process, sure bool, err error) {
 	found = c.chase()
 	ids, err := pids()
@@ -106,9 +103,8 @@ func (c *census) look() (found []process, sure bool, err error) {
 	return append(found, more...), sure, nil
 }
 
-// chase looks at the newest processes alone, as long as it finds some. A look at
-// all of them takes too long on a loaded machine to catch those of a fork storm,
-// each of which lives but for a moment.
+// chase looks only at the newest processes, as long as it finds some. On a loaded machine, a look
+// at all processes is too slow to catch a fork storm, whose processes live only for a moment.
 func (c *census) chase() (found []process) {
 	caught := map[int]bool{}
 	for idle := 0; idle < 2 && len(found) < 1000; idle++ {
@@ -118,7 +114,7 @@ func (c *census) chase() (found []process) {
 			last, err = strconv.Atoi(string(bytes.TrimSpace(load[bytes.LastIndexByte(load, ' ')+1:])))
 		}
 		if err != nil {
-			return found // it is but a shortcut
+			return found // it is only a shortcut
 		}
 		var newest []int
 		for pid := last; pid > max(last-64, 0); pid-- {
@@ -136,9 +132,9 @@ func (c *census) chase() (found []process) {
 	return found
 }
 
-// examine looks at some processes, many at the same time, because it may have to
-// wait for one that executes a program just then. It stops those that carry the
-// marker, notes those that do not, and tells whether it is sure of all.
+// examine looks at some processes, many at a time, because it may have to wait for one that is
+// executing a program. It stops those that carry the marker, notes those that do not, and reports
+// whether it is sure of all.
 func (c *census) examine(ids []int) (found []process, sure bool) {
 	var (
 		mu    sync.Mutex // guards the results
@@ -152,10 +148,10 @@ func (c *census) examine(ids []int) (found []process, sure bool) {
 			defer func() { <-free }()
 			kind, p := classify(pid, c.marker)
 			if kind == carrier && isThread(pid) {
-				kind = other // the process itself is on the list of all
+				kind = other // the process itself is listed
 			}
 			if kind == carrier && !p.dead() {
-				_ = p.signal(syscall.SIGSTOP) // or the hunt will say why it cannot be killed
+				_ = p.signal(syscall.SIGSTOP) // if that fails, the hunt reports why it cannot be killed
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -176,21 +172,26 @@ func (c *census) examine(ids []int) (found []process, sure bool) {
 	return found, sure
 }
 
-// A kind is what a process is with regard to a marker.
+// A kind says how a process relates to a marker.
 type kind int
 
 const (
 	carrier kind = iota // it carries the marker
 	other               // it does not, or is another user's
-	zombie              // it has ended, and what it was is unknown
+	zombie              // it has ended; whether it carried the marker is unknown
 	unclear             // it is gone, ending, or executing another program
 )
 
-// classify looks at one process; the process is valid for a carrier.
+// classify examines one process; the process is valid for a carrier.
 func classify(pid int, marker string) (kind, process) {
 	environ, err := readMemory(pid, "environ")
 	if err != nil {
-		return other, process{}
+		// A supervisor is closed to others, and so is a command that it is about to start.
+		args, _ := readMemory(pid, "cmdline")
+		if !slices.Contains(marks(args), marker) {
+			return other, process{}
+		}
+		environ = []byte(marker)
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if string(entry) == marker {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// The supervisor is told a request and then orders. It answers with a started
-// and then events, the last of which is the end. Each is one gob value: gob, because arguments and names of
-// files need not be UTF-8.
+// The supervisor receives a request and then orders. It answers with a started and then events, the
+// last of which is the end. Each is one gob value: arguments and file names need not be UTF-8.
 
 // File descriptors of the supervisor, fixed by the order of exec.Cmd.ExtraFiles.
 const (
@@ -20,7 +19,7 @@ const (
 	stderrFD
 )
 
-// supervisorEnv is set in the supervisor's environment, and there only.
+// supervisorEnv is set only in the supervisor's environment.
 const supervisorEnv = "RALPH_SUPERVISOR"
 
 type request struct {
@@ -33,11 +32,11 @@ type request struct {
 	Enclosure enclosure
 }
 
-// An order is what the supervisor is to do, at any time until the end.
+// An order is a command to the supervisor, at any time until the end.
 type order struct {
 	Do     verb
-	Serial int   // of the answer; 0 is none
-	Keep   []int // for cull: the processes that are not killed
+	Serial int   // of the answer; 0 for none
+	Keep   []int // for cull: the processes not to kill
 }
 
 type verb int
@@ -45,11 +44,11 @@ type verb int
 const (
 	interruptLeader verb = iota + 1
 	interruptGroup
-	killAll // answered if the processes are held: have they been so all the time?
+	killAll // if frozen, answered with whether anything has moved
 	listAll // answered with the members
 	holdAll // answered with the members when nothing moves
-	cull    // answered when what is not to be kept is gone
-	thaw    // answered when all goes on again
+	cull    // answered when the others are gone
+	thaw    // answered when everything runs again
 )
 
 type started struct {
@@ -61,15 +60,15 @@ type started struct {
 // An event is the answer to an order, or the end.
 type event struct {
 	Serial  int    // of the order
-	Problem string // why it cannot be done
+	Problem string // why the order failed
 	Members []Member
 	Killed  []Leftover
 	By      string
-	Moving  []string // what did not stand still until it was thawed, for people
+	Moving  []string // processes that did not come to rest before they were thawed, for people
 	Ended   *ended
 }
 
 type ended struct {
 	Exit      Exit
-	Survivors string // what could not be killed, for people; "" if all is gone
+	Survivors string // processes that could not be killed, for people; "" if all are gone
 }

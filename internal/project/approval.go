@@ -15,23 +15,25 @@ import (
 	"ralph/internal/state"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
+	"ralph/loop/agent/kinds"
 	"ralph/loop/check"
 	"ralph/loop/place"
 	"ralph/store"
 )
 
-// An unapproved file configures runs and is as a session left it.
+// An unapproved file configures runs and was changed by a session.
 type unapproved struct {
 	store.ConfigurationFile
-	now  string // its digest now
+	now  string // digest, as the session left it
 	name string // for people
+	at   string // path of that content
 }
 
-// kept is where copies are of what people left.
+// kept returns the store of copies that people approved.
 func (p *Project) kept() check.Kept { return check.Kept(p.File("kept")) }
 
-// configurationFiles are the files by which runs are configured: ralph.yaml, the
-// user's own configuration, and what they name.
+// configurationFiles lists the files that configure runs: ralph.yaml, the user's own configuration,
+// git's settings, and the files that they name.
 func (p *Project) configurationFiles() []string {
 	files := []string{p.Path(state.ConfigName)}
 	if p.userFile != "" {
@@ -48,28 +50,48 @@ func (p *Project) configurationFiles() []string {
 	if file := p.templateFile(); file != "" {
 		add(file)
 	}
-	// Programs of the project's own that run outside of any sandbox.
+	// Programs of the project that run outside of any sandbox.
 	words := slices.Clone(p.Config.Agent.Command)
 	for _, r := range p.Config.Notify.Receivers {
 		words = append(words, r.Command...)
 	}
+	for _, path := range p.programs(words) {
+		add(path)
+	}
+	return files
+}
+
+// programs returns the files of the project among the words of a command.
+func (p *Project) programs(words []string) (files []string) {
 	for _, word := range words {
 		path := p.Path(word)
 		rel, err := filepath.Rel(p.Root, path)
 		if info, serr := os.Stat(path); err == nil && filepath.IsLocal(rel) && serr == nil && info.Mode().IsRegular() {
-			add(path)
+			files = append(files, path)
 		}
 	}
 	return files
 }
 
-// judge finds what sessions left of the files that configure runs and
-// nobody approved. Where there is some, the approved versions are used instead. What
-// people changed between sessions is theirs, and needs no word.
+// RefuseProgram returns an error if a command has a program of the project that a session of this
+// run changed without approval.
+func (p *Project) RefuseProgram(ctx context.Context, db *store.DB, command []string) error {
+	found, err := p.unapprovedFiles(ctx, db, p.programs(command), false)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	now := *p
+	now.unapproved = found
+	return fmt.Errorf("%s, so it is not run: `ralph approve config`", now.WaitsForApproval())
+}
+
+// judge finds files that configure runs and that sessions changed without a person's approval.
+// Their approved versions are used instead. Changes that people made between sessions need no
+// approval.
 func (p *Project) judge(ctx context.Context, db *store.DB) error {
-	// First the configuration itself, then what the approved one names.
+	// The first pass reads the configuration, the second what the approved one names.
 	for range 2 {
-		list, err := p.unapprovedFiles(ctx, db, p.configurationFiles())
+		list, err := p.unapprovedFiles(ctx, db, p.configurationFiles(), true)
 		if err != nil {
 			return err
 		}
@@ -82,20 +104,22 @@ func (p *Project) judge(ctx context.Context, db *store.DB) error {
 		}
 	}
 	if p.Config.Configuration == "approved" {
-		db.Instead = slices.DeleteFunc(p.replaceable(), func(path string) bool {
+		db.Instead = func(path string) bool {
 			i := slices.IndexFunc(p.unapproved, func(u unapproved) bool { return u.Path == path })
-			return i >= 0 && p.unapproved[i].Approved != "" && p.instead[path] == ""
-		})
+			return (slices.Contains(p.replaceable(), path) || p.steers(path)) &&
+				(i < 0 || p.unapproved[i].Approved == "" || p.instead[path] != "")
+		}
 	}
 	return nil
 }
 
-// replaceable are the files that a run can read in another version: programs it cannot.
+// replaceable lists the files that a run can read from a copy: not programs. Files that steer
+// agents can be replaced, too ([check.Verifier.SetAside]).
 func (p *Project) replaceable() []string {
 	return []string{p.Path(state.ConfigName), p.userFile, p.Path(p.templateFile())}
 }
 
-// copies are what people approved of files that are as a session left them.
+// copies returns the approved copies of files that a session changed.
 func (p *Project) copies(list []unapproved) map[string]string {
 	copies := map[string]string{}
 	for _, u := range list {
@@ -104,9 +128,11 @@ func (p *Project) copies(list []unapproved) map[string]string {
 	return copies
 }
 
-// unapprovedFiles are those of the files, and of what is known from before, that are as
-// a session left them.
-func (p *Project) unapprovedFiles(ctx context.Context, db *store.DB, files []string) (list []unapproved, err error) {
+// unapprovedFiles returns those of the files, and with steering of the files that steer agents,
+// that a session changed.
+func (p *Project) unapprovedFiles(
+	ctx context.Context, db *store.DB, files []string, steering bool,
+) (list []unapproved, err error) {
 	var rows map[string]store.ConfigurationFile
 	var working bool
 	if err := db.View(ctx, func(tx *store.Tx) (err error) {
@@ -118,21 +144,36 @@ func (p *Project) unapprovedFiles(ctx context.Context, db *store.DB, files []str
 	}); err != nil {
 		return nil, err
 	}
+	landed, err := p.landed(ctx, db, files, steering, rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range landed {
+		rows[row.Path] = row
+		files = append(slices.Clip(files), row.Path)
+	}
 	var mended []store.ConfigurationFile
+	if steering {
+		files = p.withSteering(files, rows, working)
+	}
 	for _, path := range files {
 		row, known := rows[path]
 		now, err := place.Digest(path)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("configuration %s: %w", path, err)
+		case !known && working && p.steers(path): // the session that may have left it is not settled yet
+			list = append(list, unapproved{store.ConfigurationFile{Path: path}, now, p.named(path), path})
+		case row.Aside && now == row.Approved:
+			list = append(list, unapproved{row, row.Seen, p.named(path), p.kept().Copy(row.Seen)})
 		case !known || now == row.Approved && row.Seen == now:
 		case now != row.Seen && !working && worktree.StillLeft(row.Approved, row.Seen, now):
 			row.Seen = now
-			list = append(list, unapproved{row, now, p.named(path)})
+			list = append(list, unapproved{row, now, p.named(path), path})
 		case now == row.Approved || now != row.Seen && !working:
 			mended = append(mended, store.ConfigurationFile{Path: path, Approved: now, Seen: now})
 		default:
-			list = append(list, unapproved{row, now, p.named(path)})
+			list = append(list, unapproved{row, now, p.named(path), path})
 		}
 	}
 	if len(mended) == 0 || working {
@@ -141,7 +182,93 @@ func (p *Project) unapprovedFiles(ctx context.Context, db *store.DB, files []str
 	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.KeepConfigurationFiles(mended) })
 }
 
-// named is a path for people.
+// landed returns the files in the user's checkout that a landing changed and that nobody has
+// approved. It records them, so that the inbox lists them.
+func (p *Project) landed(
+	ctx context.Context, db *store.DB, files []string, steering bool, rows map[string]store.ConfigurationFile,
+) (list []store.ConfigurationFile, err error) {
+	if merged, err := store.Read(ctx, db, (*store.Tx).Merged); err != nil || len(merged) == 0 || !p.Git {
+		return nil, err
+	}
+	tree, err := worktree.Open(ctx, p.Root)
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	for path := range rows {
+		texts = append(texts, p.named(path))
+	}
+	imports := place.Imports(p.Root, texts)
+	left, err := check.Leavings(ctx, db, tree, func(name string) bool {
+		_, known := rows[p.Path(name)]
+		return slices.Contains(files, p.Path(name)) ||
+			steering && (known || slices.Contains(imports, name) || place.Matches(p.steering(), name)) && p.steers(p.Path(name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	var news []store.ConfigurationFile
+	for name, l := range left {
+		path := p.Path(name)
+		now, err := place.Digest(path)
+		if err != nil {
+			return nil, fmt.Errorf("configuration %s: %w", path, err)
+		}
+		if now != l.Digest || rows[path].Approved == now {
+			continue
+		}
+		row := store.ConfigurationFile{Path: path, Approved: rows[path].Approved, Seen: now, Session: l.Session}
+		if rows[path] != row {
+			news = append(news, row)
+		}
+		list = append(list, row)
+	}
+	if len(news) == 0 {
+		return list, nil
+	}
+	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.KeepConfigurationFiles(news) })
+}
+
+// steering returns globs of the project's files that steer agents, including the agent's own
+// program.
+func (p *Project) steering() []string {
+	list := slices.Clone(kinds.Steering)
+	for _, path := range p.programs(p.Config.Agent.Command) {
+		list = append(list, p.named(path))
+	}
+	return list
+}
+
+// steers reports whether a watched path is a file of the project that steers agents.
+func (p *Project) steers(path string) bool {
+	rel, err := filepath.Rel(p.Root, path)
+	if rel = filepath.ToSlash(rel); err != nil || !filepath.IsLocal(rel) || place.Matches(kinds.Own, rel) {
+		return false
+	}
+	return place.Matches(p.steering(), rel) || !worktree.IsSettings(path) &&
+		filepath.Base(path) != state.ConfigName && !slices.Contains(p.configurationFiles(), path)
+}
+
+// withSteering adds the known files that steer agents and, while a session may be changing some,
+// all existing ones.
+func (p *Project) withSteering(files []string, rows map[string]store.ConfigurationFile, working bool) []string {
+	files = slices.Clone(files)
+	for path := range rows {
+		if p.steers(path) {
+			files = append(files, path)
+		}
+	}
+	if working {
+		there, _ := place.Steering(p.Root, p.steering(), kinds.Own...)
+		for name := range there {
+			files = append(files, p.Path(filepath.FromSlash(name)))
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// named returns a path for people.
 func (p *Project) named(path string) string {
 	if rel, err := filepath.Rel(p.Root, path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
@@ -149,7 +276,7 @@ func (p *Project) named(path string) string {
 	return path
 }
 
-// WaitsForApproval says in a sentence what is not approved; "" if all is.
+// WaitsForApproval says in one sentence what is not approved; "" if everything is.
 func (p *Project) WaitsForApproval() string {
 	if len(p.unapproved) == 0 {
 		return ""
@@ -178,13 +305,15 @@ func (p *Project) WaitsForApproval() string {
 		strings.Join(names, ", "), verb, strings.Join(by, ", "))
 }
 
-// HowToApprove is what people do about it.
+// HowToApprove says what people can do about it.
 func (p *Project) HowToApprove() string {
 	var back []string
 	for _, u := range p.unapproved {
 		how := []string{"git checkout"}
 		if worktree.IsSettings(u.Path) {
 			_, how = worktree.ChangedSettings(u.name, u.Approved, u.now)
+		} else if u.Approved == "" {
+			how = []string{"rm " + u.name}
 		}
 		back = append(back, how...)
 	}
@@ -193,17 +322,19 @@ func (p *Project) HowToApprove() string {
 		strings.Join(slices.Compact(back), "; ") + ") runs start as well"
 }
 
-// RefuseUnapproved keeps a run from starting with what a session left, unless the
-// approved version is to be used, which files can be replaced by and programs not.
+// RefuseUnapproved keeps a run from starting with files that a session changed, unless the approved
+// versions can be used, as configured.
 func (p *Project) RefuseUnapproved(db *store.DB) error {
-	if !slices.ContainsFunc(p.unapproved, func(u unapproved) bool { return !slices.Contains(db.Instead, u.Path) }) {
+	if !slices.ContainsFunc(p.unapproved, func(u unapproved) bool {
+		return !u.Aside && (db.Instead == nil || !db.Instead(u.Path))
+	}) {
 		return nil
 	}
 	return &ralph.ExitError{Status: ralph.ExitWaiting, Err: fmt.Errorf("waiting for people: %s\n%s%s",
 		p.WaitsForApproval(), p.Differences(), p.HowToApprove())}
 }
 
-// Differences show what sessions changed in the files that wait for approval.
+// Differences shows the sessions' changes in the files that wait for approval.
 func (p *Project) Differences() string {
 	var b strings.Builder
 	for _, u := range p.unapproved {
@@ -212,7 +343,7 @@ func (p *Project) Differences() string {
 	return b.String()
 }
 
-// difference shows what a session changed in a file.
+// difference shows a session's changes in a file.
 func (p *Project) difference(u unapproved) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %s\n", u.name)
@@ -237,7 +368,7 @@ func (p *Project) difference(u unapproved) string {
 		}
 		return append(lines, strings.Split(strings.TrimRight(text.Visible(content), "\n"), "\n")...)
 	}
-	for _, line := range ralph.LineDiff(text(u.Approved, was, p.kept().Copy(u.Approved)), text(u.now, is, u.Path)) {
+	for _, line := range ralph.LineDiff(text(u.Approved, was, p.kept().Copy(u.Approved)), text(u.now, is, u.at)) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	if u.now == "" {
@@ -246,10 +377,10 @@ func (p *Project) difference(u unapproved) string {
 	return b.String()
 }
 
-// kindOf says what stands where a file with the digest is, "" for a plain one.
+// kindOf describes the file that a digest is of; "" for a plain one.
 func kindOf(digest string) string {
 	if target, ok := place.LinkTarget(digest); ok {
-		if strings.HasSuffix(target, "------") { // the mode of what is no link, see place.Digest
+		if strings.HasSuffix(target, "------") { // the mode of something that is not a link; see place.Digest
 			return "(no plain file)"
 		}
 		return fmt.Sprintf("(a link to %s)", target)
@@ -260,11 +391,10 @@ func kindOf(digest string) string {
 	return ""
 }
 
-// maxShown is how large a file is at most whose content is shown.
+// maxShown is the maximum size of a file whose content is shown, in bytes.
 const maxShown = 8 << 20
 
-// contentOf is what is in a file. It does not wait for the other end of a pipe that
-// stands in the file's place.
+// contentOf reads a file. It does not block on a pipe in the file's place.
 func contentOf(path string) (content string, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -282,7 +412,7 @@ func contentOf(path string) (content string, err error) {
 	return string(text), err
 }
 
-// Approvable refuses to approve what no run can begin with.
+// Approvable refuses to approve a configuration that no run can start with.
 func (p *Project) Approvable() error {
 	if _, err := p.load(nil); err != nil {
 		return ralph.Usage(fmt.Errorf("not approved, and nothing was changed: no run can begin with what is there:\n%w", err))
@@ -290,17 +420,22 @@ func (p *Project) Approvable() error {
 	return nil
 }
 
-// Approve has a person approve what waits for it, as it was when the project was opened,
-// and says which files that are.
+// Approve approves on behalf of a person what waits for approval, as it was when the project was
+// opened, and returns the names of the files.
 func (p *Project) Approve(ctx context.Context, db *store.DB, person string) (names []string, err error) {
 	var files []store.ConfigurationFile
 	for _, u := range p.unapproved {
+		if u.Aside {
+			if err := p.kept().Restore(p.Root, u.name, u.now); err != nil {
+				return nil, fmt.Errorf("%s: %w", u.name, err)
+			}
+		}
 		now, err := place.Digest(u.Path)
 		if err != nil {
 			return nil, err
 		}
 		if now != u.now {
-			return nil, ralph.Usage(fmt.Errorf("%s has changed since it was shown; look again: %w", u.name, ralph.ErrConflict))
+			return nil, ralph.Usage(ralph.Conflict("%s has changed since it was shown; look again", u.name))
 		}
 		files = append(files, store.ConfigurationFile{Path: u.Path, Approved: now, Seen: now})
 		names = append(names, u.name)
@@ -308,8 +443,8 @@ func (p *Project) Approve(ctx context.Context, db *store.DB, person string) (nam
 	return names, db.Tx(ctx, func(tx *store.Tx) error { return tx.ApproveConfiguration(files, person) })
 }
 
-// salvage loads the approved configuration where what is there cannot be read because
-// of what a session left; the error is why it cannot be read.
+// salvage loads the approved configuration if the current one cannot be read because of a session's
+// changes; why is the error of reading it.
 func (p *Project) salvage(ctx context.Context, why error) error {
 	if !state.Exists(p.File(state.Database)) {
 		return why
@@ -319,7 +454,7 @@ func (p *Project) salvage(ctx context.Context, why error) error {
 		return why
 	}
 	defer db.Close()
-	list, err := p.unapprovedFiles(ctx, db, p.configurationFiles())
+	list, err := p.unapprovedFiles(ctx, db, p.configurationFiles(), true)
 	if err != nil || len(list) == 0 {
 		return why
 	}

@@ -1,58 +1,293 @@
 package project
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/sandbox"
+	"ralph/internal/worktree"
 	"ralph/loop/agent/claude"
+	"ralph/loop/agent/kinds"
 )
 
-// A Confinement is what holds the agent and the commands that check its work.
+// A Confinement is what confines the agent and the commands that check its work.
 type Confinement struct {
-	Wrapper     []string
+	Sandbox     sandbox.Mechanism
+	Cannot      []string // what the sandbox does not enforce, in words
 	Containment proc.Containment
-	Missing     []string // limits that cannot be kept, in words
+	Missing     []string // limits that cannot be enforced, in words
+
+	project *Project
 }
 
-// Confine finds out how what the configuration asks for can be had here. A
-// sandbox that cannot be had is an error; limits are kept as far as they can be.
-// It may move this process into a cgroup of its own, so it comes first.
+// Confine finds out how the configured confinement can be had on this machine. If a required
+// sandbox is not available, it returns an error; limits are enforced as far as possible. Call it
+// first: it may move this process into another cgroup.
 func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
+	c.project = p
 	r := p.Config.Resources
 	c.Containment, c.Missing = proc.Contain(proc.Limits{
 		Memory: int64(r.MemoryMiB) << 20, Processes: r.Processes, Nice: r.Nice,
 	})
-	if p.Config.Sandbox != "bwrap" {
+	mode := p.Config.Sandbox.Mode
+	if mode == "off" {
+		c.Sandbox.Name = sandbox.None
 		return c, nil
 	}
-	o := sandbox.Options{Network: p.Config.SandboxNetwork, Writable: p.writable()}
-	if o.Program, err = sandbox.Available(ctx, p.Getenv("PATH"), o.Network); err != nil {
-		return c, ralph.Usage(fmt.Errorf("sandbox: %w", err))
+	if err := p.prepare(false); err != nil {
+		return c, err
 	}
-	c.Wrapper = sandbox.Wrapper(o)
+	policy := p.policy(p.Root, false)
+	c.Sandbox = sandbox.Find(ctx, p.Getenv("PATH"), policy)
+	if c.Sandbox.Name == sandbox.Landlock {
+		if err := p.prepare(true); err != nil {
+			return c, err
+		}
+		policy = p.policy(p.Root, true)
+	}
+	c.Cannot = c.Sandbox.Cannot(policy)
+	if mode != "auto" && !c.Sandbox.RefusesSockets() {
+		return c, ralph.Usage(fmt.Errorf("sandbox: %s; or set sandbox: auto, which takes what there is (%s), or off",
+			strings.Join(c.Sandbox.Why, "; "), c.Sandbox.Name))
+	}
 	return c, nil
 }
 
-// writable is what can be written in the sandbox: the project, ralph's state
-// with the repository around it, folders for temporary files, what the agent
-// keeps of its own, and what the configuration adds.
-func (p *Project) writable() []string {
-	env := func(name string) string {
-		if v := p.Config.Agent.Env[name]; v != "" {
-			return v
+// Said describes the sandbox and what it does not enforce.
+func (c Confinement) Said() string {
+	said := c.Sandbox.Name
+	if c.project != nil && c.project.Config.Sandbox.Mode == "off" {
+		return said + " (sandbox: off)"
+	}
+	if len(c.Cannot) > 0 {
+		said += ": " + strings.Join(c.Cannot, "; ")
+	}
+	if len(c.Sandbox.Why) > 0 {
+		said += " (" + strings.Join(c.Sandbox.Why, "; ") + ")"
+	}
+	return said
+}
+
+// Contains reports whether a process in a slot can write none of the given files.
+func (c Confinement) Contains(files []string) bool {
+	if c.project == nil || !c.Sandbox.RefusesSockets() {
+		return false
+	}
+	policy := c.project.policy(c.project.File(filepath.Join("places", "1", "tree")), c.Sandbox.Name == sandbox.Landlock)
+	for _, file := range files {
+		for _, path := range []string{file, filepath.Dir(file)} {
+			if real, err := filepath.EvalSymlinks(path); err == nil && policy.Of(real) == sandbox.Writable {
+				return false
+			}
 		}
-		return p.Getenv(name)
 	}
-	paths := []string{p.Root, p.State, env("TMPDIR"), "/tmp", "/var/tmp"}
+	return true
+}
+
+// Enter returns a function that puts a command into the sandbox of the place where it starts: here,
+// or a slot. The commands of a role, such as the agent's or the check's, have their own caches
+// there; in a slot even without a sandbox.
+func (c Confinement) Enter(role string) proc.Enter {
+	if c.project == nil {
+		return nil
+	}
+	return func(spec *proc.Spec) (leave func(), err error) {
+		slot := c.project.slot(spec.Dir)
+		box := sandbox.Box{Mechanism: c.Sandbox}
+		if c.Sandbox.Name != sandbox.None {
+			// Computed for each command: only then is it known what to hide.
+			box.Policy = c.project.policy(spec.Dir, c.Sandbox.Name == sandbox.Landlock)
+		}
+		if c.Sandbox.Name != sandbox.None || slot != "" {
+			box.Env, box.Keep = c.project.caches(slot, role)
+		}
+		dir, credentials, variable := claude.Locks(c.project.agentEnv)
+		if dir != "" && c.Sandbox.Name == sandbox.Bubblewrap {
+			box.Env, box.Keep = append(box.Env, variable+"="+dir), append(box.Keep, dir)
+			box.Policy.Into = map[string]string{credentials: dir}
+		}
+		return box.Enter(spec)
+	}
+}
+
+// private are the paths of credentials in the home directory.
+var private = []string{".ssh", ".gnupg", ".aws", ".config/gh", ".netrc", ".docker", ".kube"}
+
+// sockets belong to daemons that would do for a command what the sandbox denies it.
+var sockets = []string{
+	"/run/user", "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/dbus", "/run/systemd/private",
+}
+
+// devices are the parts of the machine's /dev that programs need.
+var devices = []string{
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm",
+}
+
+// slot returns the name of the slot that contains a folder; "" for none.
+func (p *Project) slot(dir string) string {
+	rel, err := filepath.Rel(p.File("places"), dir)
+	if err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return ""
+	}
+	name, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return name
+}
+
+// policy returns what can be reached in the sandbox of a session's folder. plain means that a
+// folder can only be writable as a whole or not at all.
+func (p *Project) policy(dir string, plain bool) sandbox.Policy {
+	env := p.agentEnv
+	home := env("HOME")
+	policy := sandbox.Policy{Network: p.Config.Sandbox.Network}
+	policy.Add(sandbox.ReadOnly, "/", home)
+
+	policy.Add(sandbox.Hidden, "/dev")
+	policy.Add(sandbox.Writable, devices...)
+	policy.Add(sandbox.Hidden, sockets...)
+	policy.Add(sandbox.Hidden, env("XDG_RUNTIME_DIR"))
+	if u, err := url.Parse(env("DOCKER_HOST")); err == nil && u.Scheme == "unix" {
+		policy.Add(sandbox.Hidden, u.Path)
+	}
+	for _, name := range private {
+		policy.Add(sandbox.Hidden, filepath.Join(home, name))
+	}
+	policy.Add(sandbox.Hidden, p.paths(p.Config.Sandbox.Hide, home)...)
+
+	policy.Add(sandbox.Hidden, p.Guarded())
+	if all := filepath.Dir(p.Guarded()); filepath.Base(all) == "ralph" {
+		policy.Add(sandbox.Hidden, all) // includes the states of other projects
+	}
+	if slot := p.slot(dir); slot != "" {
+		policy.Add(sandbox.ReadOnly, p.Root, p.Common, p.File(filepath.Join("places", slot)))
+		policy.Add(sandbox.Writable, p.File(filepath.Join("places", slot, "tree")))
+	} else {
+		policy.Add(sandbox.Writable, p.Root)
+		if p.Git {
+			// A separate mount, so that it cannot be renamed and recreated.
+			policy.Add(sandbox.Writable, p.Common)
+			policy.Add(sandbox.ReadOnly, worktree.Settings(p.Top, p.Common)...)
+			policy.Add(sandbox.ReadOnly, filepath.Join(p.Common, "ralph"))
+		}
+	}
+
+	folder, writable, memory, refreshes := claude.Folder(env, dir)
+	switch {
+	case plain && refreshes:
+		policy.Add(sandbox.Writable, folder)
+	default:
+		policy.Add(sandbox.Scratch, folder)
+		policy.Add(sandbox.Writable, writable...)
+		policy.Add(sandbox.ReadOnly, memory...)
+	}
+	for _, own := range p.agentHomes() {
+		if plain || len(own.data) == 0 {
+			policy.Add(sandbox.Writable, own.dir)
+		} else {
+			policy.Add(sandbox.Scratch, own.dir)
+			policy.Add(sandbox.Writable, own.data...)
+		}
+	}
+	policy.Add(sandbox.Writable, p.paths(p.Config.Permissions.Writable, home)...)
+	policy.Add(sandbox.ReadOnly, p.paths(p.Config.Sandbox.Show, home)...)
+
+	policy.Replace("/tmp", "/var/tmp", os.TempDir())
+	policy.Show(filepath.SplitList(env("PATH"))...)
+	policy.Show(p.Config.Agent.Command[0])
+	for _, a := range p.Config.Agents {
+		if len(a.Command) > 0 {
+			policy.Show(a.Command[0])
+		}
+	}
+	if self, err := os.Executable(); err == nil {
+		policy.Show(self)
+	}
+	return policy
+}
+
+// An agentHome is a folder of an agent's own, with the paths in it that its sessions may change
+// permanently; all of it if there are none.
+type agentHome struct {
+	dir  string
+	data []string
+}
+
+// agentHomes lists the folders of the configured agents, except Claude's.
+func (p *Project) agentHomes() (list []agentHome) {
+	for name, c := range p.Config.Agents {
+		profile, err := kinds.ProfileOf(name, c)
+		if err != nil || profile.Kind == claude.Profile.Kind {
+			continue // reported when the loop is set up
+		}
+		dirs := p.paths(profile.Home, p.agentEnv("HOME"))
+		if v := cmp.Or(c.Env[profile.HomeVariable], p.agentEnv(profile.HomeVariable)); v != "" {
+			dirs = []string{v}
+		}
+		for _, dir := range p.paths(profile.Settings, p.agentEnv("HOME")) {
+			list = append(list, agentHome{dir, []string{dir + "/none"}})
+		}
+		for _, dir := range dirs {
+			own := agentHome{dir: dir}
+			for _, glob := range profile.Data {
+				found, err := filepath.Glob(filepath.Join(dir, glob))
+				if err != nil {
+					continue // the folder's name is not a valid glob: nothing in it is writable
+				}
+				own.data = append(own.data, found...)
+			}
+			if profile.Data != nil && own.data == nil {
+				own.data = []string{filepath.Join(dir, profile.Data[0])} // does not exist yet
+			}
+			list = append(list, own)
+		}
+	}
+	return list
+}
+
+// agentEnv returns a variable of the agent's environment.
+func (p *Project) agentEnv(name string) string {
+	if v := p.Config.Agent.Env[name]; v != "" {
+		return v
+	}
+	return p.Getenv(name)
+}
+
+// paths resolves paths of the configuration.
+func (p *Project) paths(names []string, home string) (list []string) {
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, "~"); ok && (rest == "" || rest[0] == '/') {
+			name = home + rest
+		}
+		list = append(list, p.Path(name))
+	}
+	return list
+}
+
+// prepare creates the folders that the sandbox treats differently from their parents. With plain,
+// also folders that the agent could not create in its own folder.
+func (p *Project) prepare(plain bool) error {
+	var errs []error
+	if folder, own, _, _ := claude.Folder(p.agentEnv, p.Root); filepath.IsAbs(folder) {
+		for i, path := range own {
+			if i == 0 || plain && filepath.Ext(path) == "" {
+				errs = append(errs, os.MkdirAll(path, 0o700))
+			}
+		}
+	}
+	for _, own := range p.agentHomes() {
+		errs = append(errs, os.MkdirAll(own.dir, 0o700))
+	}
 	if p.Git {
-		paths = append(paths, p.Common) // which a work tree may have elsewhere
+		for _, name := range []string{"hooks", "info"} {
+			errs = append(errs, os.MkdirAll(filepath.Join(p.Common, name), 0o755))
+		}
 	}
-	paths = append(paths, claude.Folders(env)...)
-	for _, dir := range p.Config.Permissions.Writable {
-		paths = append(paths, p.Path(dir))
-	}
-	return sandbox.Resolve(paths...)
+	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -14,16 +15,16 @@ import (
 	"ralph/internal/state"
 )
 
-// A Likely check is a command that fits what is in a directory. It names its tests
-// where it can, so that those which fail already are excused.
+// A Likely check is a command that suits the files in a directory. It reports its tests by name
+// where possible, so that tests that fail already can be excused.
 type Likely struct {
-	file    string // that it was found by
+	File    string // it was derived from
 	Command string
-	JUnit   []string // where it writes its tests, if `go test -json` is not what it prints
+	JUnit   []string // its test reports, unless it prints those of `go test -json`
 	fits    func(text []byte) bool
 }
 
-// Commands are the check, as a list.
+// Commands returns the check as a list.
 func (l Likely) Commands() []string {
 	if l.Command == "" {
 		return []string{}
@@ -31,7 +32,7 @@ func (l Likely) Commands() []string {
 	return []string{l.Command}
 }
 
-// MakeRoom makes the folder into which the command writes its tests, out of git's sight.
+// MakeRoom creates the folder for the command's test reports, ignored by git.
 func (l Likely) MakeRoom(root string) error {
 	if len(l.JUnit) == 0 || !strings.HasPrefix(l.JUnit[0], state.PlainName+"/") {
 		return nil
@@ -43,14 +44,15 @@ func (l Likely) MakeRoom(root string) error {
 	return os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o644)
 }
 
-// LikelyCheck is the verification that fits what is in a directory; the zero value for
-// none. What would fail in any case, such as the placeholder that npm init writes, is
-// left out.
+// LikelyCheck returns the verification that suits a directory; the zero value if none does.
+// Commands that would fail in any case, such as the placeholder of npm init, are left out.
 func LikelyCheck(root string) Likely {
 	report := state.PlainName + "/tests.xml"
 	npm := "mkdir -p " + state.PlainName + " && npm test -- "
 	node := "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit --test-reporter-destination="
+	js := manager(root)
 	for _, l := range []Likely{
+		{"go.work", "go list -f '{{.Dir}}/...' -m | xargs go test -json", nil, nil},
 		{"go.mod", "go test -json ./...", nil, nil},
 		{"Cargo.toml", "cargo test", nil, nil},
 		{
@@ -59,13 +61,25 @@ func LikelyCheck(root string) Likely {
 			testScript(vitest),
 		},
 		{"package.json", npm + node + report, []string{report}, testScript(nodeTest)},
-		{"package.json", "npm test", nil, testScript(anyTest)},
-		{"pyproject.toml", python() + " -m pytest -q --junitxml=" + report, []string{report}, nil},
+		{"package.json", js + " test", nil, testScript(anyTest)},
+		{"pnpm-workspace.yaml", "pnpm -r test", nil, nil},
+		{"package.json", "npm test --workspaces --if-present", nil, workspaces.Match},
+		{"deno.json", "deno test", nil, nil},
+		{"pyproject.toml", python(root) + " -m unittest", nil, unittests(root)},
+		{"requirements.txt", python(root) + " -m unittest", nil, unittests(root)},
+		{"tox.ini", "tox -q", nil, nil},
+		{"pyproject.toml", python(root) + " -m pytest -q --junitxml=" + report, []string{report}, nil},
+		{"requirements.txt", python(root) + " -m pytest -q --junitxml=" + report, []string{report}, hasTests(root)},
+		{"setup.py", python(root) + " -m pytest -q --junitxml=" + report, []string{report}, hasTests(root)},
+		{"gradlew", "./gradlew test", []string{"**/build/test-results/test/*.xml"}, nil},
 		{"pom.xml", "mvn -q test", []string{"**/target/surefire-reports/*.xml"}, nil},
 		{"mix.exs", "mix test", nil, nil},
+		{".rspec", "bundle exec rspec", nil, nil},
+		{"composer.json", "composer test", nil, composerTest.Match},
+		{"justfile", "just test", nil, testTarget.Match},
 		{"Makefile", "make test", nil, testTarget.Match},
 	} {
-		text, err := os.ReadFile(filepath.Join(root, l.file))
+		text, err := os.ReadFile(filepath.Join(root, l.File))
 		if err == nil && (l.fits == nil || l.fits(text)) {
 			return l
 		}
@@ -73,16 +87,36 @@ func LikelyCheck(root string) Likely {
 	return Likely{}
 }
 
-// Test scripts of package.json that take options after their own.
+// Test scripts of package.json that accept further options.
 var (
 	vitest   = regexp.MustCompile(`^vitest run$`)
 	nodeTest = regexp.MustCompile(`^node --test$`)
 	anyTest  = regexp.MustCompile(`.`)
 )
 
-var testTarget = regexp.MustCompile(`(?m)^test\s*:`)
+// workspaces matches a package.json whose packages have their own tests.
+var workspaces = regexp.MustCompile(`"workspaces"\s*:`)
 
-// testScript tells whether package.json has a test script of a form.
+// composerTest matches a composer.json with a test script.
+var composerTest = regexp.MustCompile(`"scripts"\s*:[^}]*"test"\s*:`)
+
+// manager returns the program that runs the scripts of package.json, according to its lock file.
+func manager(root string) string {
+	for _, m := range [][2]string{
+		{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"bun.lock", "bun run"}, {"bun.lockb", "bun run"},
+	} {
+		if state.Exists(filepath.Join(root, m[0])) {
+			return m[1]
+		}
+	}
+	return "npm"
+}
+
+// testTarget matches a target or recipe "test" of make or just, possibly with parameters, but not a
+// variable.
+var testTarget = regexp.MustCompile(`(?m)^test([ \t][^:=#\n]*)?:([^=]|$)`)
+
+// testScript reports whether package.json has a test script of a form.
 func testScript(form *regexp.Regexp) func(text []byte) bool {
 	return func(text []byte) bool {
 		var manifest struct{ Scripts struct{ Test string } }
@@ -94,16 +128,133 @@ func testScript(form *regexp.Regexp) func(text []byte) bool {
 	}
 }
 
-// python is how Python is started here: python is not everywhere a Python 3.
-func python() string {
+// virtual returns the virtual environment of a Python project, by its usual names; "" if there is
+// none.
+func virtual(root string) string {
+	for _, name := range []string{".venv", "venv"} {
+		if state.Exists(filepath.Join(root, name, "bin", "python")) {
+			return name
+		}
+	}
+	return ""
+}
+
+// python returns how to start Python: from the project's own environment, or else as python, which
+// is not everywhere a Python 3.
+func python(root string) string {
+	if own := virtual(root); own != "" {
+		return own + "/bin/python"
+	}
 	if _, err := exec.LookPath("python"); err == nil {
 		return "python"
 	}
 	return "python3"
 }
 
-// programName matches a word that a shell would look for in PATH, unless it is one
-// of the shellWords.
+// hasTests reports whether a folder has tests that pytest finds.
+func hasTests(root string) func([]byte) bool {
+	return func([]byte) bool {
+		for _, pattern := range []string{"test_*.py", "*_test.py", "tests/test_*.py", "test/test_*.py"} {
+			if found, err := filepath.Glob(filepath.Join(root, pattern)); err == nil && len(found) > 0 {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// manifests are the files that list the dependencies of a Python project.
+var manifests = []string{"requirements.txt", "requirements-dev.txt", "pyproject.toml", "setup.cfg", "tox.ini"}
+
+// namesPytest reports whether a project mentions pytest, or has it installed.
+func namesPytest(root string) bool {
+	for _, name := range manifests {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err == nil && bytes.Contains(text, []byte("pytest")) {
+			return true
+		}
+	}
+	has, err := filepath.Glob(filepath.Join(root, virtual(root), "lib/python*/site-packages/pytest"))
+	return virtual(root) != "" && err == nil && len(has) > 0
+}
+
+// unittests reports whether a folder's tests use Python's unittest module, which discovers them
+// from there, and the project does not use pytest.
+func unittests(root string) func([]byte) bool {
+	return func([]byte) bool {
+		found, err := filepath.Glob(filepath.Join(root, "test*.py"))
+		if err != nil || len(found) == 0 || namesPytest(root) {
+			return false
+		}
+		return !slices.ContainsFunc(found, func(path string) bool {
+			text, err := os.ReadFile(path)
+			return err != nil || !bytes.Contains(text, []byte("unittest"))
+		})
+	}
+}
+
+// likelySetup returns the commands that prepare a fresh clone of a directory for verification, and
+// the files whose change makes them run again.
+func likelySetup(root string) (commands, when []string) {
+	has := func(name string) bool { return state.Exists(filepath.Join(root, name)) }
+	add := func(command string, files ...string) {
+		commands = append(commands, command)
+		when = append(when, files...)
+	}
+	switch {
+	case has("pnpm-lock.yaml"):
+		add("pnpm install --frozen-lockfile", "pnpm-lock.yaml")
+	case has("yarn.lock"):
+		add("yarn install --frozen-lockfile", "yarn.lock")
+	case has("package-lock.json"):
+		add("npm ci --no-audit --no-fund", "package-lock.json")
+	case has("package.json") && has("node_modules"):
+		add("npm install --no-audit --no-fund --no-package-lock", "package.json")
+	}
+	if has("go.sum") {
+		add("go mod download", "go.sum")
+	}
+	if has("Cargo.lock") {
+		add("cargo fetch --locked", "Cargo.lock")
+	}
+	if own := virtual(root); own != "" && has("uv.lock") {
+		add("uv sync --frozen", "uv.lock")
+	} else if own != "" {
+		command, files := virtualSetup(root, own)
+		add(command, files...)
+	}
+	return commands, when
+}
+
+// virtualSetup creates a virtual environment with the project's dependencies; files are those that
+// list them.
+func virtualSetup(root, name string) (command string, files []string) {
+	install := ""
+	if !unittests(root)(nil) {
+		install = " pytest"
+	}
+	for _, list := range []string{"requirements.txt", "requirements-dev.txt"} {
+		if state.Exists(filepath.Join(root, list)) {
+			install, files = install+" -r "+list, append(files, list)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(root, "pyproject.toml")); err == nil {
+		files = append(files, "pyproject.toml")
+		if buildable.Match(text) {
+			install += " -e ."
+		}
+	}
+	command = "python3 -m venv " + name
+	if install != "" {
+		command += " && " + name + "/bin/python -m pip install -q" + install
+	}
+	return command, files
+}
+
+// buildable matches a pyproject.toml of an installable project.
+var buildable = regexp.MustCompile(`(?m)^\[(project|build-system|tool\.poetry)\]`)
+
+// programName matches a word that a shell would look up in PATH, unless it is one of shellWords.
 var programName = regexp.MustCompile(`^[a-z][a-z0-9.+_-]*$`)
 
 var shellWords = []string{
@@ -111,11 +262,11 @@ var shellWords = []string{
 	"umask", "unset", "until", "wait", "while",
 }
 
-// pythonModule matches a command that is a module of Python's.
+// pythonModule matches a command that runs a Python module.
 var pythonModule = regexp.MustCompile(`^(python3?) -m ([a-zA-Z0-9_]+)`)
 
-// MissingProgram is what a command needs and is not installed, as far as that can be
-// told from its beginning; "" if nothing is seen to be missing.
+// MissingProgram returns what a command needs and is not installed, as far as its beginning tells;
+// "" if nothing seems to be missing.
 func MissingProgram(ctx context.Context, command string) string {
 	command = strings.TrimPrefix(strings.TrimSpace(command), "mkdir -p "+state.PlainName+" && ")
 	program, _, _ := strings.Cut(command, " ")

@@ -1,8 +1,8 @@
-// Package project makes what works out of a project's configuration: the loop, the
-// agent, what confines it, the rules by which it may use tools.
+// Package project builds from a project's configuration the parts that do the work: the loop, the
+// agent, what confines it, the rules on its use of tools.
 //
-// What a session left of the files that configure runs is not used before a person has
-// approved it. Nothing is started here but what a sandbox and a version are tried with.
+// Files that configure runs and that a session changed are not used before a person has approved
+// them. Nothing is started here except to try a sandbox and to read a version.
 package project
 
 import (
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,11 +22,15 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/exchange"
 	"ralph/internal/retention"
+	"ralph/internal/sandbox"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
+	"ralph/loop/agent/kinds"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -33,20 +38,21 @@ import (
 type Project struct {
 	*state.Home
 	Config  config.Loaded
-	Held    Confinement // set for a run, by Confine
-	Blank   bool        // it has no queue yet; set by Open
+	Held    Confinement // set for a run
+	Blank   bool        // there is no queue yet; set by Open
 	Environ []string    // that ralph was started with
+	Version string      // of ralph, reported to agents
 	Log     *slog.Logger
 
 	userFile   string // the user's own configuration; "" if there can be none
 	unapproved []unapproved
-	instead    map[string]string // copies that are read in the place of what is not approved
+	instead    map[string]string // copies that replace files that are not approved
 }
 
-// Open finds the project upwards from a directory and reads its configuration. What
-// people have to know of it is said to warn.
+// Open finds the project upwards from a directory and reads its configuration. Warnings are printed
+// to warn.
 func Open(ctx context.Context, dir string, environ []string, warn io.Writer) (*Project, error) {
-	home, err := state.Find(ctx, dir)
+	home, err := state.Find(ctx, dir, environ)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +72,7 @@ func Open(ctx context.Context, dir string, environ []string, warn io.Writer) (*P
 	return p, err
 }
 
-// newLog writes lines for a terminal, or for systemd's journal.
+// newLog returns a log for a terminal or for systemd's journal.
 func newLog(w io.Writer) *slog.Logger {
 	if systemd.Journalled(w) {
 		return slog.New(systemd.NewHandler(w))
@@ -74,17 +80,17 @@ func newLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// load reads the configuration, with copies in the place of some of its files.
+// load reads the configuration, with copies in place of some files.
 func (p *Project) load(instead map[string]string) (config.Loaded, error) {
 	return config.Load(config.Sources{
 		ProjectDir: p.Root, UserFile: p.userFile, Environ: p.Environ, Instead: instead,
 	})
 }
 
-// Name is what the project is called.
+// Name returns the project's name.
 func (p *Project) Name() string { return filepath.Base(p.Root) }
 
-// Path is a file that the configuration names, relative to the project.
+// Path resolves a path of the configuration relative to the project.
 func (p *Project) Path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -92,7 +98,7 @@ func (p *Project) Path(name string) string {
 	return filepath.Join(p.Root, name)
 }
 
-// Getenv is a variable of the environment that ralph was started with.
+// Getenv returns a variable of the environment that ralph was started with.
 func (p *Project) Getenv(name string) string {
 	for _, entry := range slices.Backward(p.Environ) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -102,7 +108,7 @@ func (p *Project) Getenv(name string) string {
 	return ""
 }
 
-// Begin opens the project's database, and makes it where there is none.
+// Begin opens the project's database, and creates it if there is none.
 func (p *Project) Begin(ctx context.Context) (*store.DB, error) {
 	db, err := p.Home.Begin(ctx)
 	if err != nil {
@@ -114,11 +120,10 @@ func (p *Project) Begin(ctx context.Context) (*store.DB, error) {
 	return db, nil
 }
 
-// Open opens the project's database for those who only want to know what is in it,
-// or change that. Where there is none it is an empty one to which nothing can be
-// written: looking makes no queue.
+// Open opens the project's database for commands that need an existing queue or only read. If there
+// is none, it opens an empty one that cannot be written to: looking creates no queue.
 func (p *Project) Open(ctx context.Context) (*store.DB, error) {
-	there, err := p.HasQueue()
+	there, err := p.HasQueue(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,38 +134,48 @@ func (p *Project) Open(ctx context.Context) (*store.DB, error) {
 	return store.OpenEmpty(ctx, state.ErrNoQueue)
 }
 
-// Active reports whether a run has the project now.
-func (p *Project) Active() (bool, error) { return loop.Active(p.State) }
+// Active reports whether a run of the project is active.
+func (p *Project) Active() (bool, error) { return state.Active(p.State) }
 
-// Control asks something of the run that is active; the error wraps
-// [ralph.ErrConflict] if there is none.
+// Control sends a request to the active run; the error wraps [ralph.ErrConflict] if there is none.
 func (p *Project) Control(ctx context.Context, db *store.DB, what string) error {
 	active, err := p.Active()
 	if err != nil {
 		return err
 	}
 	if !active {
-		return fmt.Errorf("no run is active: %w", ralph.ErrConflict)
+		return ralph.Conflict("no run is active")
 	}
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 }
 
-// SettleClaims ends the claims that are over and that nobody else watches over; any
-// tells whether there were some.
+// SettleClaims settles the lapsed claims that no run watches, and commits what people have approved
+// unless a run does that; any reports whether there were claims.
 func (p *Project) SettleClaims(ctx context.Context, db *store.DB) (any bool, err error) {
-	var over []ralph.Session
-	err = db.View(ctx, func(tx *store.Tx) (err error) { over, err = tx.LapsedClaims(); return err })
-	if err != nil || len(over) == 0 {
-		return false, err
+	var over, due []ralph.Session
+	err = db.View(ctx, func(tx *store.Tx) (err error) {
+		if over, err = tx.LapsedClaims(); err != nil {
+			return err
+		}
+		due, err = tx.CommitDue()
+		return err
+	})
+	any = len(over) > 0
+	if err != nil || !any && len(due) == 0 {
+		return any, err
 	}
 	l, err := p.Loop(ctx, db)
 	if err != nil {
-		return true, err
+		return any, err
 	}
-	return true, l.Lapse(ctx)
+	err = l.Lapse(ctx)
+	if active, aerr := p.Active(); aerr == nil && !active {
+		err = errors.Join(err, l.CommitApproved(ctx))
+	}
+	return any, err
 }
 
-// Tidy keeps the transcripts within the budget of retention.
+// Tidy keeps the transcripts within the retention limits.
 func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	var open []ralph.Session
 	err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
@@ -170,16 +185,25 @@ func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	inProgress := map[string]bool{}
+	inProgress, dirs := map[string]bool{}, []string{}
 	for _, s := range open {
-		inProgress[s.ID] = true
+		inProgress[s.ID], dirs = true, append(dirs, s.Dir)
 	}
 	r := p.Config.Retention
 	limits := retention.Limits{Size: int64(r.SizeMiB) << 20, Age: r.Age}
-	return retention.Apply(ctx, p.File("sessions"), inProgress, limits, time.Now())
+	if err := retention.Apply(ctx, p.File("sessions"), inProgress, limits, time.Now()); err != nil || !p.Git {
+		return err
+	}
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if err != nil {
+		return err
+	}
+	c := p.Config.Place
+	return p.Slots(&place.Place{Dir: p.Root, Tree: tree, State: p.State}).
+		Tidy(ctx, time.Now().AddDate(0, 0, -c.KeepDays), uint64(c.MinFree)<<20, dirs)
 }
 
-// Queue reads all that can be exported.
+// Queue reads everything that can be exported.
 func (p *Project) Queue(ctx context.Context, db *store.DB) (q exchange.Queue, err error) {
 	q.Project, q.IDs = p.Name(), map[int64]string{}
 	err = db.View(ctx, func(tx *store.Tx) (err error) {
@@ -202,9 +226,21 @@ func (p *Project) Queue(ctx context.Context, db *store.DB) (q exchange.Queue, er
 	return q, err
 }
 
-// Preflight finds what would stop the first session, before one is opened.
+// Preflight finds problems that would stop the first session, before one is opened.
 func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
-	works, ok := l.Agent.(agent.Program)
+	if l.Apart {
+		if why := l.Place.Tree.Uncloned(ctx); why != "" {
+			return ralph.Usage(fmt.Errorf("place.kind is slot, and there can be no slots here: %s; set place.kind to here", why))
+		}
+		if l.Lander.Into == "" {
+			return ralph.Usage(errors.New("place.kind is slot, and HEAD is detached: " +
+				"check a branch out on which work is to land, name it in merge.into, or set place.kind to here"))
+		}
+	}
+	if why := p.unguarded(); why != "" {
+		return ralph.Usage(errors.New(why))
+	}
+	works, ok := l.Usual().(agent.Program)
 	if !ok {
 		return nil
 	}
@@ -220,9 +256,23 @@ func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
 	return nil
 }
 
-// AgentCommand is how a loop's agent is started.
+// unguarded reports a configured agent that asks for no permissions while there is no sandbox; ""
+// if there is none.
+func (p *Project) unguarded() string {
+	for _, name := range slices.Sorted(maps.Keys(p.Config.Agents)) {
+		a := p.Config.Agents[name]
+		profile, err := kinds.ProfileOf(name, a)
+		if err == nil && profile.Guard == agent.None && p.Held.Sandbox.Name == sandbox.None && !a.Unguarded {
+			return fmt.Sprintf("agents.%[1]s asks nobody what it may do, and there is no sandbox to hold it: "+
+				"set sandbox.mode to require, or agents.%[1]s.unguarded to true", name)
+		}
+	}
+	return ""
+}
+
+// AgentCommand returns the command that starts a loop's agent.
 func AgentCommand(l *loop.Loop) string {
-	if a, ok := l.Agent.(agent.Program); ok {
+	if a, ok := l.Usual().(agent.Program); ok {
 		return strings.Join(a.Command(), " ")
 	}
 	return ""

@@ -14,13 +14,13 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Restore writes the files of a snapshot back, all or those that are named from dir, and
-// says which. What stands in their place is saved first; before is the number of that, 0
-// if there was nothing to save.
+// Restore writes files of a snapshot back, all or those named relative to dir, and returns them. It
+// first saves the files that it replaces; before is the number of that snapshot, 0 if there was
+// nothing to save.
 func (p *Project) Restore(ctx context.Context, tree *worktree.Tree, id int64, dir string, names []string) (
 	files []string, before int64, err error,
 ) {
-	// A session would take the files for its own work.
+	// A session would mistake the files for its own work.
 	if active, err := p.Active(); err != nil {
 		return nil, 0, err
 	} else if active {
@@ -54,14 +54,19 @@ func (p *Project) Restore(ctx context.Context, tree *worktree.Tree, id int64, di
 	if err != nil {
 		return nil, 0, err
 	}
+	for _, name := range kept.Omitted {
+		if slices.Contains(files, tree.Below(name)) {
+			return nil, 0, ralph.Usage(fmt.Errorf("%s is too large to be saved before it is replaced: move it away first", name))
+		}
+	}
 	if ok {
 		before = kept.ID
 	}
 	return files, before, tree.Restore(ctx, saved, files)
 }
 
-// chosen are the saved files that were named, relative to where the command
-// works; all if none was named. A name may be a folder.
+// chosen returns the saved files that were named, relative to the working directory; all if none
+// was named. A name may be a folder.
 func chosen(files, names []string, dir, root string, tree *worktree.Tree) ([]string, error) {
 	if len(names) == 0 {
 		return files, nil

@@ -1,8 +1,8 @@
 package project
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -15,36 +15,41 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/environment"
 	"ralph/internal/permission"
-	"ralph/internal/state"
+	"ralph/internal/secret"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/kinds"
+	"ralph/loop/agent/process"
 	"ralph/loop/check"
+	"ralph/loop/landing"
 	"ralph/loop/place"
 	"ralph/loop/session"
+	"ralph/mcpserver"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// Loop wires a loop from the project's configuration. It starts nothing.
+// Loop creates a loop from the project's configuration. It starts nothing.
 func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
-	tree, err := worktree.Open(ctx, p.Root, state.PlainName)
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
 	if err != nil {
 		return nil, err
 	}
 	tree.Marker = "RALPH_LOOK=" + p.State
 	c := p.Config.Config
-	works, err := p.Agent(db)
+	launcher := &process.Launcher{}
+	agents, err := p.agents(launcher)
 	if err != nil {
 		return nil, err
 	}
-	var prepare func() (forget func())
-	if a, ok := works.(agent.Preparer); ok {
-		prepare = a.Prepare
+	channel, err := p.channel(db)
+	if err != nil {
+		return nil, err
 	}
 	escalation := c.EscalationModel
 	if escalation == config.None {
@@ -60,28 +65,34 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	}
 	protect := c.Verify.Protect
 	if file := p.templateFile(); file != "" {
-		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent's prompts are not its own to write
+		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent must not write its own prompts
 	}
-	return &loop.Loop{
-		Store: db, Agent: works, Prepare: prepare, Log: p.Log,
-		Place: &place.Place{
-			Dir: p.Root, Tree: tree, State: p.State, Saves: c.Git.Snapshot,
-			TakesBack: c.AfterFailure == "restore", Watched: c.Stagnation.Files,
+	here := &place.Place{
+		Dir: p.Root, Tree: tree, State: p.State, Saves: c.Git.Snapshot,
+		TakesBack: c.AfterFailure == "restore", Watched: c.Stagnation.Files,
+	}
+	l := &loop.Loop{
+		Store: db, Agent: agents[c.Agent.Use], Agents: loop.Agents{
+			Use: c.Agent.Use, Fallback: c.Agent.Fallback, All: agents, Models: models(c),
 		},
-		Configuration: p.configurationFiles(), Kept: p.kept(),
-		Limits:  p.Limits(),
-		Rules:   p.Rules(),
-		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
+		Channel: channel, Prepare: launcher.Prepare, Log: p.Log,
+		Place:         here,
+		Configuration: p.configurationFiles(), Kept: p.kept(), Steering: p.steering(), Own: kinds.Own,
+		Contained: p.Held.Contains(p.configurationFiles()),
+		Limits:    p.Limits(),
+		Sandbox:   p.Held.Said(),
+		Rules:     p.Rules(),
+		Backoff:   loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Check: check.Rules{
-			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.Stripped(),
+			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
-			Wrapper: p.Held.Wrapper, Containment: p.Held.Containment,
+			Enter: p.Held.Enter("check"), Containment: p.Held.Containment,
 		},
 		Prompts: loop.Prompts{
-			Tokens: c.Prompt.MaxTokens, Template: template, ToolPrefix: claude.SignalPrefix, StateTool: claude.StateTool,
-			CommentTool: claude.CommentTool, AmendTool: claude.AmendTool,
+			Tokens: c.Prompt.MaxTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
+			AmendTool: mcpserver.AmendTool,
 		},
-		Models: loop.Models{Config: c.Agent.Model, Escalation: escalation},
+		Models: loop.Models{Escalation: escalation},
 		Session: session.Limits{
 			Reminders: c.ClosingReminders, Retries: c.Verify.InSessionRetries, Freeze: c.Verify.FreezeMax,
 			Grace: c.ShutdownGrace, CheckpointAt: checkpointAt,
@@ -89,11 +100,58 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		OnRed:       loop.OnRed(c.Verify.OnRed),
 		Commands:    func() ([]string, error) { return p.configuredCommands(ctx, db) },
 		CommitTasks: c.Git.Commit == "task",
+		Parallel:    c.Parallel,
+	}
+	if c.Parallel > 1 && (!p.Git || c.Place.Kind == "here") {
+		return nil, ralph.Usage(fmt.Errorf("parallel: %d sessions at once need slots, each a clone of its own: "+
+			"a git repository, and place.kind slot or auto", c.Parallel))
+	}
+	if p.Git {
+		l.Apart, l.Slots = c.Place.Kind == "slot" || c.Place.Kind == "auto" && c.Parallel > 1, p.Slots(here)
+		if l.Lander, err = p.Lander(ctx, db, tree); err != nil {
+			return nil, err
+		}
+		l.Lander.Check = l.Check
+	}
+	return l, nil
+}
+
+// Lander lands the work of slots on the target branch. The caller sets how to verify it.
+func (p *Project) Lander(ctx context.Context, db *store.DB, tree *worktree.Tree) (*landing.Lander, error) {
+	c := p.Config.Merge
+	into := c.Into
+	if into == "" {
+		into = tree.Branch(ctx)
+	}
+	into, err := store.Read(ctx, db, func(tx *store.Tx) (string, error) { return tx.Target(into) })
+	if err != nil {
+		return nil, err
+	}
+	return &landing.Lander{
+		Rules: landing.Rules{
+			Into: into, Branch: c.Mode == "branch", Squash: c.Strategy == "squash", Serial: c.Queue == "serial",
+			Leave: c.Checkout == "leave", Bounces: c.Bounces, Wait: c.Wait, Push: c.Push, Sign: c.Sign,
+			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
+			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,
+		},
+		Store: db, Tree: tree, Log: p.Log,
 	}, nil
 }
 
-// configuredCommands are the project's commands as people configure them now: of what
-// a session left and nobody approved, the approved version.
+// Slots returns the clones in which sessions work.
+func (p *Project) Slots(here *place.Place) *place.Slots {
+	c := p.Config.Place
+	return &place.Slots{
+		Here: here, Dir: p.File("places"), Name: p.Name(),
+		Copy: c.Copy, Link: c.Link, Setup: c.Setup, SetupWhen: c.SetupWhen, Teardown: c.Teardown,
+		PortsFrom: c.Ports.From, Ports: c.Ports.Each,
+		Env: p.workEnvironment(), Through: p.Mask().Reader, Enter: p.Held.Enter("agent"), Check: p.Held.Enter("check"),
+		Containment: p.Held.Containment, Timeout: p.Config.Verify.Timeout, Log: p.Log,
+	}
+}
+
+// configuredCommands returns the project's commands in the current configuration; of files that a
+// session changed, the approved version counts.
 func (p *Project) configuredCommands(ctx context.Context, db *store.DB) (commands []string, err error) {
 	now := *p
 	now.unapproved, now.instead = nil, nil
@@ -103,8 +161,8 @@ func (p *Project) configuredCommands(ctx context.Context, db *store.DB) (command
 	return now.Config.Verify.Commands, err
 }
 
-// templateFile is the file of the project's prompt template, relative to its
-// root; "" if there is none, or if it stands in the configuration itself.
+// templateFile returns the file of the project's prompt template, relative to its root; "" if there
+// is none, or if the template is in the configuration itself.
 func (p *Project) templateFile() string {
 	if t := p.Config.Prompt.Template; t != config.None && !strings.Contains(t, "{{") {
 		return t
@@ -112,8 +170,8 @@ func (p *Project) templateFile() string {
 	return ""
 }
 
-// Template reads the project's template for prompts; nil if it has none. A
-// broken one is an error of usage, before any session starts.
+// Template reads the project's prompt template; nil if there is none. A broken one is a usage
+// error, before any session starts.
 func (p *Project) Template() (*prompt.Template, error) {
 	text, name := p.Config.Prompt.Template, "prompt.template in ralph.yaml"
 	if text == config.None {
@@ -137,65 +195,104 @@ func (p *Project) Template() (*prompt.Template, error) {
 	return t, nil
 }
 
-// Limits are those of a run, by the configuration.
+// Limits returns the configured limits of a run.
 func (p *Project) Limits() ralph.Limits {
 	c := p.Config.Limits
 	return ralph.Limits{
 		MaxSessions: c.MaxSessions, MaxTasks: c.MaxTasks, MaxSeconds: c.MaxDuration.Seconds(),
 		MaxCostUSD: c.MaxCostUSD, MaxDayCostUSD: c.MaxCostPerDayUSD, Usage: c.Usage,
 		SessionSeconds: c.SessionTimeout.Seconds(), IdleSeconds: c.IdleTimeout.Seconds(), SessionTurns: c.SessionTurns,
-		SessionCostUSD: c.SessionCostUSD, Attempts: c.Attempts, StagnantMaximum: c.StagnantSessions,
+		SessionCostUSD: c.SessionCostUSD, SessionMinUSD: c.SessionMinUSD, Parallel: p.Config.Parallel,
+		Waiting:  c.Waiting,
+		Attempts: c.Attempts, StagnantMaximum: c.StagnantSessions,
 	}
 }
 
-// Agent is the agent as the configuration says. It starts nothing.
-func (p *Project) Agent(db *store.DB) (agent.Agent, error) {
+// models returns the default models by agent.
+func models(c config.Config) map[string]string {
+	m := map[string]string{}
+	for name, a := range c.Agents {
+		m[name] = a.Model
+	}
+	m[ralph.DefaultAgent] = cmp.Or(m[ralph.DefaultAgent], c.Agent.Model)
+	return m
+}
+
+// Agent returns the default agent. It starts nothing.
+func (p *Project) Agent() (agent.Agent, error) {
+	all, err := p.agents(&process.Launcher{})
+	return all[p.Config.Agent.Use], err
+}
+
+// CheckAgent refuses the name of an agent that is not configured; "" is accepted.
+func (p *Project) CheckAgent(name string) error {
+	if _, ok := p.Config.Agents[name]; ok || name == "" || name == ralph.DefaultAgent {
+		return nil
+	}
+	known := append(slices.Collect(maps.Keys(p.Config.Agents)), ralph.DefaultAgent)
+	slices.Sort(known)
+	return &ralph.FieldError{Field: "agent", Problem: fmt.Sprintf("%q is not configured: add it below agents in "+
+		"ralph.yaml (there are: %s)", name, strings.Join(slices.Compact(known), ", "))}
+}
+
+// agents returns all configured agents by name.
+func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	c := p.Config.Agent
-	env := map[string]string{}
-	for _, entry := range p.Stripped() {
-		name, value, _ := strings.Cut(entry, "=")
-		for _, pattern := range c.EnvPass {
-			if prefix, open := strings.CutSuffix(pattern, "*"); name == pattern || open && strings.HasPrefix(name, prefix) {
-				env[name] = value
-			}
-		}
-	}
+	env := environment.Named(p.Stripped(), c.EnvPass)
 	maps.Copy(env, c.Env)
-	permissions, err := p.askRalph()
+	return kinds.Configured(p.Config.Config, claude.Options{
+		Options: process.Options{
+			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: env, Environ: p.Environ, Through: p.Mask().Reader,
+			ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
+			Enter: p.Held.Enter("agent"), Containment: p.Held.Containment, Launcher: launcher,
+		},
+		ExtraArgs: c.ExtraArgs, SettingSources: c.SettingSources, PermissionMode: c.PermissionMode,
+		AllowedTools: c.AllowedTools, DisallowedTools: c.DisallowedTools, AsksRalph: claude.Asks(c.PermissionMode),
+	})
+}
+
+// channel returns a function that serves ralph's tools to a session's agent. The error is about a
+// permission rule.
+func (p *Project) channel(db *store.DB) (
+	func(a agent.Assignment, folder string) (agent.Channel, func() error, error), error,
+) {
+	rules, err := p.Permissions()
 	if err != nil {
 		return nil, ralph.Usage(err)
 	}
-	var editHook []string
-	if p.Config.Sessions.Enforce {
-		editHook = []string{self, "hook", "--database", db.Path()}
-	}
-	return kinds.New(c, claude.Options{
-		Command: c.Command, ExtraArgs: c.ExtraArgs, EditHook: editHook,
-		MCPCommand: []string{self, "mcp"}, Database: db.Path(),
-		SettingSources: c.SettingSources, PermissionMode: c.PermissionMode, AllowedTools: c.AllowedTools,
-		DisallowedTools: c.DisallowedTools, Permissions: permissions, Env: env, Environ: p.Environ,
-		ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
-		Wrapper: p.Held.Wrapper, Containment: p.Held.Containment,
-	}), nil
+	return func(a agent.Assignment, folder string) (agent.Channel, func() error, error) {
+		s := mcpserver.Session{
+			Store: db, TaskID: a.TaskID, SessionID: a.SessionID, Discipline: a.Discipline,
+			Enforce: p.Config.Sessions.Enforce, Version: p.Version, State: p.State, Dir: a.Dir,
+			Mask: p.Mask().Text, Uses: a.Profile.Uses, NoTool: a.Profile.Kind != claude.Profile.Kind,
+		}
+		if a.Profile.Kind != claude.Profile.Kind || claude.Asks(p.Config.Agent.PermissionMode) {
+			its := rules
+			if a.Dir != p.Root { // a slot, which has its own temporary folder beside it
+				its.Policy.Project = permission.Follow(a.Dir)
+				for _, entry := range a.Env {
+					if dir, ok := strings.CutPrefix(entry, "TMPDIR="); ok {
+						its.Policy.Writable = append(slices.Clip(its.Policy.Writable), permission.Follow(dir))
+					}
+				}
+			}
+			s.Rules = &its
+		}
+		c, err := mcpserver.OpenChannel(s, folder)
+		if err != nil {
+			return agent.Channel{}, nil, err
+		}
+		return agent.Channel{
+			Socket: c.Socket(), Unreported: c.Unreported(), Permit: c.Permit, Listed: c.Listed(),
+		}, c.Close, nil
+	}, nil
 }
 
-// askRalph are the rules by which ralph answers the agent's questions; "" in the
-// modes in which the agent asks nobody.
-func (p *Project) askRalph() (string, error) {
-	rules, err := p.Permissions()
-	if err != nil || !claude.Asks(p.Config.Agent.PermissionMode) {
-		return "", err
-	}
-	b, err := json.Marshal(rules)
-	return string(b), err
-}
-
-// Permissions are the rules by which agents may use tools. The error names one that is
-// none.
+// Permissions returns the rules on agents' use of tools. The error names an invalid rule.
 func (p *Project) Permissions() (permission.Rules, error) {
 	c := p.Config.Permissions
 	for _, list := range []struct {
@@ -211,7 +308,8 @@ func (p *Project) Permissions() (permission.Rules, error) {
 	policy := permission.Policy{
 		Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Default: permission.Verdict(c.Default), Guards: c.Guards,
 		Project: permission.Follow(p.Root), State: permission.Follow(p.Guarded()), Home: p.Getenv("HOME"),
-		Resolve: permission.Follow, Tools: claude.Tools,
+		Agent: claude.Program(p.Config.Agent.Command), Tools: claude.Tools,
+		Resolve: permission.Follow, Exists: permission.Exists,
 	}
 	for _, dir := range append([]string{p.Getenv("TMPDIR"), "/tmp", "/var/tmp"}, c.Writable...) {
 		policy.Writable = append(policy.Writable, permission.Follow(p.Path(dir)))
@@ -219,12 +317,12 @@ func (p *Project) Permissions() (permission.Rules, error) {
 	return permission.Rules{Policy: policy, Timeout: c.AskTimeout}, nil
 }
 
-// Rules are the numbers of the rules that the configuration sets.
+// Rules returns the thresholds in the configuration.
 func (p *Project) Rules() signals.Rules {
 	c := p.Config.Config
 	r := signals.Rules{
 		StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
-		ReviewProtect: c.Verify.ProtectMode == "review",
+		ReviewProtect: c.Verify.ProtectMode == "review", Bounces: c.Merge.Bounces,
 	}
 	if c.Suggestions == "auto_approve" {
 		r.AutoApprove = c.AutoApproveMax
@@ -232,13 +330,36 @@ func (p *Project) Rules() signals.Rules {
 	return r
 }
 
-// protocol is what systemd tells a service alone.
+// protocol are the variables by which systemd talks to a service.
 var protocol = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"}
 
-// Stripped is the environment for what is not ralph's own: the agent, what it wrote and
-// is verified by, and people's commands. It is without the secrets of notifications,
-// ralph's own variables and systemd's: a verification that runs ralph must not take
-// itself for a session, and one that starts a server not for the service.
+// workEnvironment returns the environment of the commands that check an agent's work or set up its
+// place: the agent's without its account's variables. The variables in agent.env_pass are included.
+func (p *Project) workEnvironment() []string {
+	c := p.Config.Agent
+	added := maps.Clone(c.Env)
+	maps.DeleteFunc(added, func(name, _ string) bool { return environment.Matches(claude.Variables.Account, name) })
+	more := environment.Named(p.Stripped(), c.EnvPass)
+	maps.Copy(more, added)
+	return environment.Of(p.Stripped(), more, nil)
+}
+
+// Mask knows the secrets in ralph's own environment and configuration, which must not be stored,
+// shown or sent to a model.
+func (p *Project) Mask() *secret.Mask {
+	environ, names := slices.Clone(p.Environ), []string(nil)
+	for name, value := range p.Config.Agent.Env {
+		environ = append(environ, name+"="+value)
+	}
+	for _, r := range p.Config.Notify.Receivers {
+		names = append(names, r.URLEnv, r.SecretEnv)
+	}
+	return secret.New(environ, names, permission.Exists)
+}
+
+// Stripped returns ralph's environment for other programs; agents and checks get a selection of it.
+// It lacks the secrets of notifications, ralph's own variables and systemd's: a verification that
+// runs ralph must not pass for a session, and one that starts a server not for the service.
 func (p *Project) Stripped() []string {
 	return slices.DeleteFunc(slices.Clone(p.Environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -249,9 +370,9 @@ func (p *Project) Stripped() []string {
 	})
 }
 
-// Verify runs the commands of a task, or with 0 those of the project, as a session's
-// done is checked; an interrupt stops it with everything that it started. Holds tells
-// whether a failure keeps a run from beginning.
+// Verify runs the commands of a task, or with 0 those of the project, as they check a session's
+// done; an interrupt stops them with everything that they started. holds reports whether a failure
+// keeps a run from starting.
 func (p *Project) Verify(ctx context.Context, db *store.DB, task int64,
 	show func(c ralph.Check, output io.ReadSeeker) error,
 ) (checks []ralph.Check, holds bool, err error) {
@@ -259,7 +380,7 @@ func (p *Project) Verify(ctx context.Context, db *store.DB, task int64,
 	defer stop()
 	own := *p
 	if p.Blank {
-		// What the commands say is kept for later runs, which nobody has begun yet.
+		// Results are kept for later runs; without a queue they are discarded.
 		if db, err = store.OpenEmpty(ctx, nil); err != nil {
 			return nil, false, err
 		}
@@ -268,7 +389,7 @@ func (p *Project) Verify(ctx context.Context, db *store.DB, task int64,
 		elsewhere.State = filepath.Dir(db.Path())
 		own.Home = &elsewhere
 	}
-	if own.Held, err = p.Confine(ctx); err != nil {
+	if own.Held, err = own.Confine(ctx); err != nil {
 		return nil, false, err
 	}
 	l, err := own.Loop(ctx, db)

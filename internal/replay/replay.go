@@ -1,5 +1,5 @@
-// Package replay decides on settled sessions again, by today's rules and from the facts
-// that were recorded with them. Nothing is changed.
+// Package replay decides on settled sessions again, by today's rules and from the facts that were
+// recorded with them. It changes nothing.
 package replay
 
 import (
@@ -11,31 +11,31 @@ import (
 	"ralph/store"
 )
 
-// A Replay is what today's rules decide on a session, beside what was decided.
+// A Replay compares today's decision on a session with the recorded one.
 type Replay struct {
 	SessionID   string         `json:"session_id"`
 	TaskID      int64          `json:"task_id"`
 	Then        Verdict        `json:"then"`
 	Now         Verdict        `json:"now"`
-	Differences []string       `json:"differences"` // empty if the two come to the same
-	Steps       []signals.Step `json:"steps"`       // how the rules come to it now
+	Differences []string       `json:"differences"` // empty if both are the same
+	Steps       []signals.Step `json:"steps"`       // how today's rules decide
 }
 
-// A Verdict is what became of the task.
+// A Verdict is the resulting status of the task.
 type Verdict struct {
 	Status ralph.Status `json:"status"`
 	Reason string       `json:"reason"`
 }
 
-// A Comparison is a change of rules over the whole history.
+// A Comparison is the effect of changed rules on the whole history.
 type Comparison struct {
-	Sessions     int      `json:"sessions"` // that were decided again
+	Sessions     int      `json:"sessions"` // decided again
 	WithoutFacts int      `json:"without_facts"`
 	Different    []Replay `json:"different"`
 }
 
-// Session decides on one session. The error is [store.ErrNoFacts] if it was settled
-// before ralph kept what decisions are made from.
+// Session decides on one session. The error is [store.ErrNoFacts] if it was settled before ralph
+// stored the facts of decisions.
 func Session(tx *store.Tx, s ralph.Session, rules signals.Rules) (Replay, error) {
 	f, then, err := tx.Replayed(s)
 	if err != nil {
@@ -50,7 +50,7 @@ func Session(tx *store.Tx, s ralph.Session, rules signals.Rules) (Replay, error)
 	}, nil
 }
 
-// page is how many sessions are read at a time.
+// page is the number of sessions read at a time.
 const page = 200
 
 // All decides on every settled session.

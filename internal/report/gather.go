@@ -17,7 +17,7 @@ import (
 	"ralph/store"
 )
 
-// OfRun reports on a run, the last one for 0.
+// OfRun reports on a run; 0 is the last one.
 func OfRun(tx *store.Tx, id int64) (Report, error) {
 	var run ralph.Run
 	var err error
@@ -33,15 +33,40 @@ func OfRun(tx *store.Tx, id int64) (Report, error) {
 		return Report{}, err
 	}
 	r, err := gather(tx, store.SessionFilter{Run: run.ID})
+	if err == nil {
+		r, err = WithWaiting(tx, r)
+	}
 	r.RunID, r.ExitStatus, r.Reason, r.Since, r.Until = run.ID, run.ExitStatus, run.Reason, run.StartedAt, run.EndedAt
+	r.Sandbox = run.Sandbox
 	return r, err
 }
 
-// Since reports on all that happened since a moment.
+// Since reports on everything since a moment.
 func Since(tx *store.Tx, since time.Time) (Report, error) {
 	r, err := gather(tx, store.SessionFilter{Since: ralph.At(since)})
+	if err == nil {
+		r, err = WithWaiting(tx, r)
+	}
 	r.Since, r.Until = ralph.At(since), tx.Now()
 	return r, err
+}
+
+// MorningOf returns the summary of a run, given the number of waiting items. It reads less than a
+// full report, for frequent use.
+func MorningOf(tx *store.Tx, run ralph.Run, waiting int) ([]string, error) {
+	sessions, err := tx.Outlines(run.ID)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := tx.RunTasks(run.ID)
+	if err != nil {
+		return nil, err
+	}
+	r := New(sessions, tasks, nil)
+	err = r.change(tx, store.SessionFilter{Run: run.ID}, sessions)
+	r.ExitStatus, r.Reason, r.Since, r.Until = run.ExitStatus, run.Reason, run.StartedAt, run.EndedAt
+	r.Waiting = make([]Waiting, waiting)
+	return r.Morning(), err
 }
 
 func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
@@ -62,10 +87,25 @@ func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
 			return Report{}, err
 		}
 	}
-	return WithWaiting(tx, New(sessions, tasks, flags))
+	r := New(sessions, tasks, flags)
+	err = r.change(tx, f, sessions)
+	return r, err
 }
 
-// Flagged are the problems that a session reported and that are for people to see.
+// change adds what sessions of a filter, oldest first, changed.
+func (r *Report) change(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) error {
+	changed, err := ChangedBy(tx, f, sessions)
+	if err != nil {
+		return err
+	}
+	for i, t := range r.Tasks {
+		r.Tasks[i].Changed = *changed[t.TaskID]
+		r.Changed.merge(*changed[t.TaskID])
+	}
+	return nil
+}
+
+// Flagged lists the unresolved problems that a session reported, except infos.
 func Flagged(tx *store.Tx, session string) (flags []Flag, err error) {
 	said, err := tx.SessionSignals(session)
 	for _, s := range said {
@@ -85,10 +125,12 @@ func WithWaiting(tx *store.Tx, r Report) (Report, error) {
 	for _, i := range inbox {
 		r.Waiting = append(r.Waiting, Waiting{Kind: i.Kind, TaskID: i.TaskID, Text: i.Text, Command: i.Command})
 	}
-	return r, nil
+	lines, err := advice.Merging(tx)
+	r.Merging = append(r.Merging, lines...)
+	return r, err
 }
 
-// WriteFile writes the report to a file as a whole.
+// WriteFile writes the report to a file atomically.
 func (r Report) WriteFile(path, format string) error {
 	var b bytes.Buffer
 	if err := r.Write(&b, format); err != nil {
@@ -100,10 +142,10 @@ func (r Report) WriteFile(path, format string) error {
 	return nil
 }
 
-// AppendSummary adds the report to the summary of a step of GitHub Actions.
+// AppendSummary appends the report to the summary of a GitHub Actions step.
 func (r Report) AppendSummary(file string) (err error) {
 	if file == "" {
-		return nil // not in an action, or an older runner
+		return nil // not in an action, or in an older runner
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -117,12 +159,10 @@ func (r Report) AppendSummary(file string) (err error) {
 	return err
 }
 
-// LastRun is the number of the latest run; 0 if there was none.
+// LastRun returns the number of the latest run; 0 if there was none.
 func LastRun(ctx context.Context, db *store.DB) (id int64, err error) {
-	err = db.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+	return store.Read(context.WithoutCancel(ctx), db, func(tx *store.Tx) (int64, error) {
 		run, _, err := tx.LastRun()
-		id = run.ID
-		return err
+		return run.ID, err
 	})
-	return id, err
 }

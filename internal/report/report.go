@@ -1,10 +1,9 @@
-// Package report writes down what runs came to: for people as text and Markdown,
-// for programs as JSON and JUnit XML, for GitHub Actions as annotations.
+// Package report reports the results of runs: for people as text and Markdown, for programs as JSON
+// and JUnit XML, for GitHub Actions as annotations.
 //
-// What it says is read at one moment of the database ([OfRun], [Since]). It
-// guarantees that no text of an agent or a person can pass for the report's own:
-// whatever it contains, the XML stays well-formed, a Markdown cell stays a cell and
-// an annotation stays one.
+// A report is read at one moment of the database ([OfRun], [Since]). No text of an agent or a
+// person can pass for the report's own: whatever it contains, the XML stays well-formed, a Markdown
+// cell stays a cell and an annotation stays one.
 package report
 
 import (
@@ -22,35 +21,40 @@ import (
 	"ralph/internal/text"
 )
 
-// A Report is what runs came to.
+// A Report is the result of one or several runs.
 type Report struct {
 	Since      ralph.Time `json:"since"`
 	Until      ralph.Time `json:"until"`
 	RunID      int64      `json:"run_id"`      // 0 for all runs of the time
 	ExitStatus *int       `json:"exit_status"` // null while it runs, and for several runs
 	Reason     string     `json:"reason"`
+	Sandbox    string     `json:"sandbox"` // what confined the run's agents
 	CostUSD    float64    `json:"cost_usd"`
+	Changed    Changed    `json:"changed"`
 	Tasks      []Receipt  `json:"tasks"`
 	Waiting    []Waiting  `json:"waiting"`
+	Merging    []string   `json:"merging"` // messages about the merge queue
 }
 
-// A Receipt is what one task took in that time.
+// A Receipt is the result of one task.
 type Receipt struct {
 	TaskID   int64         `json:"task_id"`
 	Title    string        `json:"title"`
 	Feature  string        `json:"feature"`
 	Status   ralph.Status  `json:"status"`
 	Reason   string        `json:"status_reason"`
-	Attempts int           `json:"attempts"` // of its whole life
+	Attempts int           `json:"attempts"` // over the task's whole life
 	Sessions int           `json:"sessions"` // in the time of the report
 	Seconds  float64       `json:"seconds"`
 	CostUSD  float64       `json:"cost_usd"`
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the last session
-	// problems that its sessions reported, warnings and blocking ones, and nobody has resolved
+	// Unresolved warnings and blocking problems that its sessions reported.
 	Flags  []Flag   `json:"flags"`
-	Notes  []string `json:"notes"`  // what people have to know of its sessions
-	Shared bool     `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
+	Notes  []string `json:"notes"`  // what people should know of its sessions
+	Shared bool     `json:"shared"` // others worked in the same work tree: changes may be theirs
+
+	Changed Changed `json:"changed"`
 }
 
 // A Flag is a problem that an agent reported.
@@ -69,10 +73,10 @@ type Waiting struct {
 	Command string `json:"command"` // that settles it
 }
 
-// New sums up sessions, oldest first, on the tasks that they worked on, with what
-// each session flagged.
+// New sums up sessions, oldest first, by task, with the flags of each session.
 func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag) Report {
-	r := Report{Tasks: []Receipt{}, Waiting: []Waiting{}}
+	none := Changed{Commits: []string{}, Kept: []string{}}
+	r := Report{Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: none, Merging: []string{}}
 	at := map[int64]int{}
 	for _, s := range sessions {
 		i, ok := at[s.TaskID]
@@ -83,7 +87,7 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 			r.Tasks = append(r.Tasks, Receipt{
 				TaskID: t.ID, Title: t.Title, Feature: t.Feature,
 				Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts,
-				Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{},
+				Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Changed: none,
 			})
 		}
 		c := &r.Tasks[i]
@@ -111,7 +115,7 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 // Formats lists the formats of [Report.Write].
 var Formats = []string{"text", "md", "json", "junit"}
 
-// FormatOf is the format of a file by its ending; "" if it has none of ralph's.
+// FormatOf returns the format of a file by its extension; "" if it is unknown.
 func FormatOf(file string) string {
 	return map[string]string{".md": "md", ".json": "json", ".xml": "junit"}[strings.ToLower(filepath.Ext(file))]
 }
@@ -135,7 +139,7 @@ func (r Report) render(w *bytes.Buffer, format string) error {
 		r.markdown(w)
 		return nil
 	case "json":
-		e := json.NewEncoder(w)
+		e := json.NewEncoder(text.Escaping(w))
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	case "junit":
@@ -148,32 +152,6 @@ func (r Report) render(w *bytes.Buffer, format string) error {
 	}
 }
 
-func (r Report) headline() string {
-	counts := map[ralph.Status]int{}
-	sessions := 0
-	for _, t := range r.Tasks {
-		counts[t.Status]++
-		sessions += t.Sessions
-	}
-	var parts []string
-	for _, s := range ralph.Statuses {
-		if counts[s] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
-		}
-	}
-	if len(parts) == 0 {
-		parts = []string{"no task was worked on"}
-	}
-	return fmt.Sprintf("%s; %s, $%.2f", strings.Join(parts, ", "), text.Count(sessions, "session"), r.CostUSD)
-}
-
-func (r Report) ending() string {
-	if r.ExitStatus == nil {
-		return ""
-	}
-	return fmt.Sprintf("ended with exit status %d: %s", *r.ExitStatus, r.Reason)
-}
-
 func (c Receipt) took() string {
 	spent := time.Duration(c.Seconds) * time.Second
 	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", text.Count(c.Sessions, "session"), spent, c.CostUSD, c.Tokens.Sum())
@@ -184,10 +162,41 @@ func (c Receipt) took() string {
 }
 
 func (r Report) text(w *bytes.Buffer) {
-	fmt.Fprintln(w, r.headline())
+	for _, l := range r.Morning() {
+		fmt.Fprintln(w, l)
+	}
+	r.tasks(w)
+	r.waiting(w, len(r.Waiting))
+	if r.Sandbox != "" {
+		fmt.Fprintf(w, "\nsandbox: %s\n", line(r.Sandbox))
+	}
+}
+
+// fewWaiting is how many waiting items are listed at the end of a run.
+const fewWaiting = 10
+
+// WriteEnd writes the summary of a run that has ended: the morning comes last, next to the
+// terminal's prompt.
+func (r Report) WriteEnd(w io.Writer) error {
+	var b bytes.Buffer
+	r.tasks(&b)
+	r.waiting(&b, fewWaiting)
+	fmt.Fprintln(&b)
+	for _, l := range r.Morning() {
+		fmt.Fprintln(&b, l)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// tasks writes the result of each task.
+func (r Report) tasks(w *bytes.Buffer) {
 	for _, t := range r.Tasks {
 		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n",
 			t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
+		if changed := t.Changed.String(); changed != "" {
+			fmt.Fprintf(w, "           changed: %s\n", changed)
+		}
 		for _, c := range t.Verify {
 			if !c.Passed {
 				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
@@ -200,38 +209,45 @@ func (r Report) text(w *bytes.Buffer) {
 			fmt.Fprintf(w, "           %s\n", whole(f.String(), "             "))
 		}
 	}
-	for i, p := range r.Waiting {
+	for i, l := range r.Merging {
 		if i == 0 {
-			fmt.Fprintln(w, "\nwaiting for you:")
+			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), whole(p.Text, "      "), p.Command)
-	}
-	if e := r.ending(); e != "" {
-		fmt.Fprintf(w, "\n%s\n", line(e))
+		fmt.Fprintln(w, line(l))
 	}
 }
 
-// String is the flag as its agent worded it, with what is done about it.
+// waiting writes what waits for people, at most that many items.
+func (r Report) waiting(w *bytes.Buffer, most int) {
+	if len(r.Waiting) > 0 {
+		fmt.Fprintf(w, "\nwaiting for you (%d, see `ralph inbox`):\n", len(r.Waiting))
+	}
+	for _, p := range r.Waiting[:min(most, len(r.Waiting))] {
+		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), whole(p.Text, "      "), p.Command)
+	}
+}
+
+// String is the flag in its agent's words, with the command that resolves it.
 func (f Flag) String() string {
-	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve %d DECISION",
+	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve C%d DECISION",
 		f.Severity, f.Category, strings.TrimSpace(f.What), f.Comment)
 }
 
-// whole is a text that people decide on, with all its lines, those after the first
-// behind some blanks.
+// whole is the full text of something that people decide on; its further lines are indented by
+// blanks.
 func whole(s, blanks string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text.Visible(s)), "\n", "\n"+blanks)
 }
 
-// line is text on one line of a reasonable length.
+// line is a text on one line of bounded length.
 func line(s string) string { return text.Line(s, 500) }
 
-// cells is a text that people decide on as Markdown, with all its lines.
+// cells is the full text of something that people decide on, as Markdown.
 func cells(s string) string {
 	return strings.ReplaceAll(escaped(whole(s, "")), "\n", "<br>")
 }
 
-// cell is text on one line as Markdown that means nothing but itself.
+// cell is a text on one line, escaped for Markdown.
 func cell(s string) string { return escaped(line(s)) }
 
 func escaped(s string) string {
@@ -245,7 +261,7 @@ func escaped(s string) string {
 		case r == '&':
 			b.WriteString("&amp;")
 		case r == '@':
-			b.WriteString("&#64;") // mentions nobody
+			b.WriteString("&#64;") // prevents mentions
 		case strings.ContainsRune("\\`*_{}[]()#+!|~$", r):
 			b.WriteByte('\\')
 			b.WriteRune(r)
@@ -257,15 +273,24 @@ func escaped(s string) string {
 }
 
 func (r Report) markdown(w *bytes.Buffer) {
-	fmt.Fprintf(w, "# ralph\n\n%s\n", cell(r.headline()))
-	if e := r.ending(); e != "" {
-		fmt.Fprintf(w, "\n%s\n", cell(e))
+	fmt.Fprint(w, "# ralph\n")
+	for _, l := range r.Morning() {
+		fmt.Fprintf(w, "\n%s\n", cell(l))
+	}
+	if r.Sandbox != "" {
+		fmt.Fprintf(w, "\nsandbox: %s\n", cell(r.Sandbox))
 	}
 	if len(r.Tasks) > 0 {
 		fmt.Fprint(w, "\n| task | | status | why | took |\n|---|---|---|---|---|\n")
 	}
 	for _, t := range r.Tasks {
 		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(t.took()))
+	}
+	for i, l := range r.Merging {
+		if i == 0 {
+			fmt.Fprint(w, "\n## Merging\n\n")
+		}
+		fmt.Fprintf(w, "- %s\n", cell(l))
 	}
 	for i, p := range r.Waiting {
 		if i == 0 {
@@ -304,7 +329,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 	}
 }
 
-// quote is text as a block of code: indented, so that no fence can end it.
+// quote formats a text as an indented block of code, which no fence can end.
 func quote(s string) string {
 	var b strings.Builder
 	for l := range strings.Lines(s) {
@@ -342,9 +367,9 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit has a test case for each task: a completed one passed, a failed one failed,
-// any other is skipped and says what it waits for. A run that ralph or the agent
-// failed is a case with an error besides: a suite without cases passes for a success.
+// junit writes a test case for each task: a completed one passed, a failed one failed, any other is
+// skipped and says what it waits for. If ralph or the agent failed, a case with an error is added:
+// a suite without cases would count as a success.
 func (r Report) junit(w *bytes.Buffer) error {
 	suite := junitSuite{Name: "ralph", Cases: []junitCase{}}
 	var total float64
@@ -386,7 +411,7 @@ func (r Report) junit(w *bytes.Buffer) error {
 	return nil
 }
 
-// failures quotes what the verification said last.
+// failures quotes the failed checks of the last verification.
 func (c Receipt) failures() string {
 	var b strings.Builder
 	for _, check := range c.Verify {
@@ -397,8 +422,8 @@ func (c Receipt) failures() string {
 	return strings.ToValidUTF8(b.String(), "�")
 }
 
-// Annotate writes workflow commands of GitHub Actions: an error for each failed
-// task, a warning for what waits for people, a notice for the end.
+// Annotate writes workflow commands of GitHub Actions: an error for each failed task, a warning for
+// each waiting item, a notice for the end.
 func (r Report) Annotate(w io.Writer) error {
 	var b bytes.Buffer
 	for _, t := range r.Tasks {
@@ -419,15 +444,15 @@ func (r Report) Annotate(w io.Writer) error {
 			annotation(&b, "warning", ralph.Named("flag", t.TaskID), f.String())
 		}
 	}
-	said := slices.DeleteFunc([]string{r.headline(), r.ending()}, func(s string) bool { return s == "" })
+	said := r.Morning()
 	annotation(&b, "notice", "ralph", strings.Join(said, "\n"))
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-// Mute has GitHub Actions take no line for a command until [Unmute] is written with
-// the same token, which nobody may be able to guess: it knows commands with blanks
-// before them, and those of an older form, ##[name], anywhere in a line.
+// Mute stops GitHub Actions from interpreting lines as commands until [Unmute] is written with the
+// same token, which must not be guessable: GitHub also accepts indented commands, and the older
+// form ##[name] anywhere in a line.
 func Mute(w io.Writer, token string) error {
 	_, err := fmt.Fprintf(w, "::stop-commands::%s\n", token)
 	return err

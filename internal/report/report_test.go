@@ -37,8 +37,9 @@ func sample(text string) report.Report {
 		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55), Shared: true},
 	}, tasks, map[string][]report.Flag{"a": {{Comment: 8, Severity: "blocking", Category: "bug", What: "broken " + text}}})
 	status := 3
-	r.RunID, r.ExitStatus, r.Reason = 7, &status, "failed: TASK-2 "+text
-	r.Waiting = []report.Waiting{{Kind: "question", TaskID: 3, Text: "red or blue? " + text, Command: "ralph answer 5 TEXT"}, {Kind: "failed", TaskID: 2, Text: "x", Command: "ralph task retry 2"}}
+	r.RunID, r.ExitStatus, r.Reason, r.Sandbox = 7, &status, "failed: TASK-2 "+text, "bubblewrap"
+	r.Merging = []string{"TASK-4 Land waits for its merge (1 of 1) " + text}
+	r.Waiting = []report.Waiting{{Kind: "question", TaskID: 3, Text: "red or blue? " + text, Command: "ralph answer Q5 TEXT"}, {Kind: "failed", TaskID: 2, Text: "x", Command: "ralph task retry 2"}}
 	return r
 }
 
@@ -87,12 +88,12 @@ func TestWhatPeopleDecideOnIsWhole(t *testing.T) {
 	r.Tasks[0].Flags[0].What = text
 	for format, want := range map[string][]string{
 		"text": {
-			"  question TASK-3: Which one?\n      " + long + "\n      \n        2. neither\n    ralph answer 5 TEXT\n",
-			"flagged (blocking, bug): Which one?\n             " + long + "\n             \n               2. neither → ralph resolve 8",
+			"  question TASK-3: Which one?\n      " + long + "\n      \n        2. neither\n    ralph answer Q5 TEXT\n",
+			"flagged (blocking, bug): Which one?\n             " + long + "\n             \n               2. neither → ralph resolve C8",
 		},
 		"md": {
-			"- question TASK-3: Which one?<br>" + long + "<br><br>  2. neither — ralph answer 5 TEXT\n",
-			"bug\\): Which one?<br>" + long + "<br><br>  2. neither → ralph resolve 8",
+			"- question TASK-3: Which one?<br>" + long + "<br><br>  2. neither — ralph answer Q5 TEXT\n",
+			"bug\\): Which one?<br>" + long + "<br><br>  2. neither → ralph resolve C8",
 		},
 	} {
 		var b strings.Builder

@@ -1,6 +1,5 @@
-// Package retention keeps the transcripts of sessions within a budget of disk:
-// they are compressed first, then the oldest are dropped (unattended, "Crash
-// safety"). What is known of a session stands in the database and is never touched.
+// Package retention limits the disk space of transcripts: it first compresses them, then deletes
+// the oldest (unattended, "Crash safety"). The database is never touched.
 package retention
 
 import (
@@ -17,16 +16,16 @@ import (
 	"time"
 )
 
-// Limits bound what is kept.
+// Limits bound the transcripts that are kept.
 type Limits struct {
-	Size int64         // bytes of all transcripts together
-	Age  time.Duration // of a session's last word
+	Size int64         // bytes of all transcripts
+	Age  time.Duration // since the last write of a session
 }
 
-// Compressed is what the name of a compressed file ends in.
+// Compressed is the extension of a compressed file.
 const Compressed = ".gz"
 
-// restful is how long a session's files are left as they were written.
+// restful is the age up to which a session's files are not compressed.
 const restful = 24 * time.Hour
 
 // small is the size below which compressing is not worth it, in bytes.
@@ -34,26 +33,26 @@ const small = 4 << 10
 
 // A Session is the folder of one session's files.
 type Session struct {
-	Name  string // the folder's name, which is the session's id
+	Name  string // name of the folder, which is the session's id
 	Last  time.Time
 	Files []File
 }
 
-// A File is one of them.
+// A File is one of a session's files.
 type File struct {
 	Name string
 	Size int64
 }
 
-// A Plan is what is to be done.
+// A Plan is what to do.
 type Plan struct {
 	Compress []string // files, as "session/file"
-	Drop     []string // sessions, the oldest first
+	Drop     []string // sessions, oldest first
 }
 
-// Decide makes the plan: sessions that are too old are dropped, the files of those
-// that rest are compressed, and while it is too much all the same the oldest are
-// dropped. What will be saved by compressing is not guessed: it counts next time.
+// Decide makes the plan: it deletes sessions that are too old, compresses the files of those that
+// are not in use, and, if nothing can be compressed any more, deletes the oldest until the rest
+// fits. The effect of compression is not estimated: it counts the next time.
 func Decide(sessions []Session, l Limits, now time.Time) (p Plan) {
 	list := slices.SortedFunc(slices.Values(sessions), func(a, b Session) int { return a.Last.Compare(b.Last) })
 	var total int64
@@ -65,7 +64,7 @@ func Decide(sessions []Session, l Limits, now time.Time) (p Plan) {
 		}
 	}
 	for _, s := range list {
-		// While there is something to compress, that comes first.
+		// Compressing comes before deleting for size.
 		if now.Sub(s.Last) > l.Age || total > l.Size && !compressible {
 			p.Drop = append(p.Drop, s.Name)
 			for _, f := range s.Files {
@@ -86,10 +85,10 @@ func (s Session) compressible(f File, now time.Time) bool {
 	return now.Sub(s.Last) > restful && f.Size > small && !strings.HasSuffix(f.Name, Compressed)
 }
 
-// Apply keeps the folder of all sessions within the limits. Those in progress are
-// left alone. It goes on after a file that cannot be handled, and names it.
+// Apply keeps the folder of all sessions within the limits. It leaves sessions in progress alone.
+// It continues after a file that fails, and names it.
 func Apply(ctx context.Context, dir string, inProgress map[string]bool, l Limits, now time.Time) error {
-	// What is dropped for its size is known only after compressing.
+	// What to delete for size is only known after compressing.
 	for range 2 {
 		sessions, err := look(dir, inProgress)
 		if err != nil {
@@ -138,7 +137,7 @@ func look(dir string, inProgress map[string]bool) ([]Session, error) {
 		for _, f := range files {
 			info, err := f.Info()
 			if err != nil || !info.Mode().IsRegular() {
-				continue // it has just been removed, or is none of ours
+				continue // it has just been removed, or is not ours
 			}
 			s.Files = append(s.Files, File{f.Name(), info.Size()})
 			if info.ModTime().After(s.Last) {
@@ -152,7 +151,7 @@ func look(dir string, inProgress map[string]bool) ([]Session, error) {
 	return list, nil
 }
 
-// compress replaces a file by its compressed form, which keeps its time.
+// compress replaces a file by its compressed form, with the same modification time.
 func compress(path string) (err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -182,8 +181,7 @@ func compress(path string) (err error) {
 	return os.Remove(path)
 }
 
-// Open opens a session's file, compressed or not. The error is [fs.ErrNotExist] if
-// neither is there any more.
+// Open opens a session's file, compressed or not. The error is [fs.ErrNotExist] if neither exists.
 func Open(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {

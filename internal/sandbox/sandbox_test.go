@@ -5,11 +5,13 @@ package sandbox_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,81 +28,180 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
 		os.Exit(proc.Supervise())
 	}
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ConfineArg {
+		os.Exit(sandbox.Confine())
+	}
 	goleak.VerifyTestMain(m)
 }
 
-func TestWrapper(t *testing.T) {
-	const always = "/usr/bin/bwrap --ro-bind / / --dev /dev --unshare-pid --proc /proc"
+func TestWhatLandlockIsToldOfAPolicy(t *testing.T) {
+	entries := map[string][]string{
+		"/": {"/home", "/usr"}, "/home": {"/home/u"}, "/home/u": {"/home/u/.ssh", "/home/u/a", "/home/u/p"},
+		"/home/u/.ssh": {"/home/u/.ssh/key", "/home/u/.ssh/known_hosts"},
+	}
 	tests := []struct {
-		name    string
-		options sandbox.Options
-		want    string
+		name  string
+		paths map[string]sandbox.Access
+		want  string
 	}{
-		{"nothing is writable", sandbox.Options{Network: true}, always + " --"},
-		{"folders are writable", sandbox.Options{Network: true, Writable: []string{"/a", "/b"}}, always + " --bind /a /a --bind /b /b --"},
-		{"no network", sandbox.Options{Writable: []string{"/a"}}, always + " --unshare-net --bind /a /a --"},
+		{"nothing hidden", map[string]sandbox.Access{"/": sandbox.ReadOnly, "/home/u/p": sandbox.Writable}, "r/ w/home/u/p"},
+		{
+			"the siblings of what is hidden",
+			map[string]sandbox.Access{"/": sandbox.ReadOnly, "/home/u/p": sandbox.Writable, "/home/u/.ssh": sandbox.Hidden},
+			"r/home/u/a w/home/u/p r/usr",
+		},
+		{
+			"what is shown of it",
+			map[string]sandbox.Access{"/": sandbox.ReadOnly, "/home/u/.ssh": sandbox.Hidden, "/home/u/.ssh/known_hosts": sandbox.ReadOnly},
+			"r/home/u/.ssh/known_hosts r/home/u/a r/home/u/p r/usr",
+		},
+		{
+			"a folder in a hidden one",
+			map[string]sandbox.Access{"/": sandbox.ReadOnly, "/home": sandbox.Hidden, "/home/u/p": sandbox.Writable},
+			"w/home/u/p r/usr",
+		},
+		{
+			"what is read-only in a writable folder cannot be kept so",
+			map[string]sandbox.Access{"/": sandbox.ReadOnly, "/home/u/p": sandbox.Writable, "/home/u/p/.git/hooks": sandbox.ReadOnly},
+			"r/ w/home/u/p",
+		},
+		{
+			"new entries cannot be made in a scratch folder",
+			map[string]sandbox.Access{"/": sandbox.ReadOnly, "/home/u": sandbox.Scratch, "/home/u/a": sandbox.Writable},
+			"r/ w/home/u/a",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			test.options.Program = "/usr/bin/bwrap"
-			if got := strings.Join(sandbox.Wrapper(test.options), " "); got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
+			got := sandbox.Grants(sandbox.Policy{Paths: test.paths}, func(dir string) []string { return entries[dir] })
+			if diff := cmp.Diff(strings.Fields(test.want), got); diff != "" {
+				t.Errorf("grants (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestResolve(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+func TestWhatAMechanismDoesNotKeepIsSaid(t *testing.T) {
+	policy := sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly, "/p": sandbox.Writable, "/p/.git/hooks": sandbox.ReadOnly, "/p/.env": sandbox.Hidden}}
+	const (
+		sockets = "sockets in the file system, docker's among them, can be talked to"
+		scopes  = "abstract sockets can be talked to, and other processes of the user be signalled"
+		env     = "/p/.env can be read and written to, as the folders around can"
+		hooks   = "/p/.git/hooks can be written to, as the folders around can"
+		modes   = "the modes, owners and times of files can be changed"
+	)
+	tests := []struct {
+		mechanism sandbox.Mechanism
+		refuses   bool
+		want      []string
+	}{
+		{sandbox.Mechanism{Name: sandbox.Bubblewrap, ABI: 7}, true, nil},
+		{sandbox.Mechanism{Name: sandbox.Bubblewrap, ABI: 5}, true, []string{"abstract sockets of other programs can be talked to"}},
+		{sandbox.Mechanism{Name: sandbox.Landlock, ABI: 9}, true, []string{env, hooks, modes}},
+		{sandbox.Mechanism{Name: sandbox.Landlock, ABI: 8}, false, []string{env, hooks, modes, sockets}},
+		{sandbox.Mechanism{Name: sandbox.Landlock, ABI: 5}, false, []string{env, hooks, modes, sockets, scopes}},
+		{sandbox.Mechanism{Name: sandbox.Landlock, ABI: 2}, false, []string{env, hooks, modes, sockets, scopes, "files that can be read can be emptied"}},
+		{sandbox.Mechanism{Name: sandbox.Landlock, ABI: 1}, false, []string{
+			env, hooks, modes, sockets, scopes, "files that can be read can be emptied", "files cannot be moved to another folder",
+		}},
+		{sandbox.Mechanism{Name: sandbox.None}, false, []string{"the agent reads and writes what you can"}},
 	}
-	for _, name := range []string{"a", "a/b", "ab"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
+	for _, test := range tests {
+		if diff := cmp.Diff(test.want, test.mechanism.Cannot(policy)); diff != "" || test.mechanism.RefusesSockets() != test.refuses {
+			t.Errorf("%+v: refuses sockets: %v; cannot (-want +got):\n%s", test.mechanism, test.mechanism.RefusesSockets(), diff)
 		}
-	}
-	if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	var paths []string
-	for _, name := range []string{"link", "ab", "a/b", "missing", "ab"} {
-		paths = append(paths, filepath.Join(dir, name))
-	}
-	got := sandbox.Resolve(append(paths, "", "relative")...)
-	want := []string{filepath.Join(dir, "a"), filepath.Join(dir, "ab")}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("paths (-want +got):\n%s", diff)
 	}
 }
 
 func TestWithoutBwrapItIsSaidWhatToDo(t *testing.T) {
-	if _, err := sandbox.Available(t.Context(), t.TempDir(), true); err == nil || !strings.Contains(err.Error(), "install bubblewrap") {
-		t.Errorf("got the error %v, want one that says how to install it", err)
+	why := func(path string) string {
+		m := sandbox.Find(t.Context(), path, sandbox.Policy{})
+		if m.Name == sandbox.Bubblewrap {
+			t.Errorf("found %+v", m)
+		}
+		return strings.Join(m.Why, "; ")
 	}
-	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, "bwrap"), []byte("#!/bin/sh\necho setting up uid map: Permission denied\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
+	if got := why(t.TempDir()); !strings.Contains(got, "install bubblewrap") {
+		t.Errorf("got %q, want how to install it", got)
 	}
-	_, err := sandbox.Available(t.Context(), broken+":"+os.Getenv("PATH"), true)
-	if err == nil || !strings.Contains(err.Error(), "uid map: Permission denied") || !strings.Contains(err.Error(), "user namespaces") {
-		t.Errorf("got the error %v, want one that quotes bwrap and says what to allow", err)
+	if got := why(brokenBwrap(t) + ":" + os.Getenv("PATH")); !strings.Contains(got, "uid map: Permission denied") || !strings.Contains(got, "user namespaces") {
+		t.Errorf("got %q, want a word of bwrap's and what to allow", got)
 	}
 }
 
-// inSandbox is a shell script in a real sandbox, in which dir is writable.
-func inSandbox(t *testing.T, dir, script string, network bool) proc.Spec {
+// brokenBwrap is a folder with a bwrap that does not work.
+func brokenBwrap(t *testing.T) string {
 	t.Helper()
-	program, err := sandbox.Available(t.Context(), os.Getenv("PATH"), network)
-	if err != nil {
-		t.Skip("skipped without a sandbox: ", err)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho setting up uid map: Permission denied\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
+	return dir
+}
+
+// mechanisms are those that work here.
+func mechanisms(t *testing.T) (list []sandbox.Mechanism) {
+	t.Helper()
+	for _, path := range []string{os.Getenv("PATH"), brokenBwrap(t) + ":" + os.Getenv("PATH")} {
+		m := sandbox.Find(t.Context(), path, sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly}})
+		if len(list) == 0 || list[0].Name != m.Name {
+			list = append(list, m)
+		}
+	}
+	if list[0].Name == sandbox.None {
+		t.Skip("skipped without a sandbox: ", list[0].Why)
+	}
+	return list
+}
+
+// each runs a test with each mechanism that works here.
+func each(t *testing.T, test func(t *testing.T, m sandbox.Mechanism)) {
+	t.Helper()
+	for _, m := range mechanisms(t) {
+		t.Run(m.Name, func(t *testing.T) { test(t, m) })
+	}
+}
+
+// only skips a test where a mechanism is not to be had.
+func only(t *testing.T, name string) sandbox.Mechanism {
+	t.Helper()
+	list := mechanisms(t)
+	for _, m := range list {
+		if m.Name == name {
+			return m
+		}
+	}
+	t.Skipf("skipped without %s: %v", name, list[0].Why)
+	return sandbox.Mechanism{}
+}
+
+// inside is a shell script in a real sandbox, in which dir is writable.
+func inside(t *testing.T, m sandbox.Mechanism, dir, script string, more func(p *sandbox.Policy)) proc.Spec {
+	t.Helper()
+	p := sandbox.Policy{Network: true}
+	p.Add(sandbox.ReadOnly, "/")
+	p.Add(sandbox.Hidden, "/dev")
+	p.Add(sandbox.Writable, "/dev/null", dir)
+	if more != nil {
+		more(&p)
+	}
+	p.Replace("/tmp")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Show(self)
 	marker := "SANDBOX_TEST=" + filepath.Base(filepath.Dir(dir))
-	return proc.Spec{
+	spec := proc.Spec{
 		Args: []string{"sh", "-c", script}, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), marker}, Marker: marker,
-		Wrapper:   sandbox.Wrapper(sandbox.Options{Program: program, Network: network, Writable: sandbox.Resolve(dir)}),
 		KillGrace: time.Minute,
 	}
+	leave, err := sandbox.Box{Mechanism: m, Policy: p}.Enter(&spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(leave)
+	return spec
 }
 
 func run(t *testing.T, spec proc.Spec) proc.Result {
@@ -112,34 +213,213 @@ func run(t *testing.T, spec proc.Spec) proc.Result {
 	return r
 }
 
-func TestOnlyWhatIsWritableCanBeWritten(t *testing.T) {
-	dir, other := t.TempDir(), t.TempDir()
-	readable := filepath.Join(other, "readable")
-	if err := os.WriteFile(readable, []byte("read\n"), 0o666); err != nil {
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	spec := inSandbox(t, dir, `
-		echo 1 > inside && cat inside
-		cat "$0"
-		(echo 2 >> "$0") 2>/dev/null || echo refused
-		(mv "$0" inside) 2>/dev/null || echo refused
-		echo 3 > /dev/null && echo no more
-		exit 3`, true)
-	spec.Args = append(spec.Args, readable)
-	r := run(t, spec)
-	if want := "1\nread\nrefused\nrefused\nno more\n"; r.Exit.Code != 3 || r.Output != want {
-		t.Errorf("got %+v; want exit status 3 and %q", r, want)
+	return path
+}
+
+func TestOnlyWhatIsWritableCanBeWritten(t *testing.T) {
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		dir, other := t.TempDir(), t.TempDir()
+		readable := write(t, filepath.Join(other, "readable"), "read\n")
+		spec := inside(t, m, dir, `
+			echo 1 > inside && cat inside
+			cat "$0"
+			(echo 2 >> "$0") 2>/dev/null || echo refused
+			(mv "$0" inside) 2>/dev/null || echo refused
+			(truncate -s 0 "$0") 2>/dev/null || echo refused
+			(ln "$0" linked) 2>/dev/null || echo refused
+			mkdir a b && mv inside a/ && mv a/inside b/ && echo moved
+			echo 3 > /dev/null && echo no more
+			exit 3`, func(p *sandbox.Policy) { p.Add(sandbox.ReadOnly, other) })
+		spec.Args = append(spec.Args, readable)
+		r := run(t, spec)
+		if want := "1\nread\nrefused\nrefused\nrefused\nrefused\nmoved\nno more\n"; r.Exit.Code != 3 || r.Output != want {
+			t.Errorf("got %+v; want exit status 3 and %q", r, want)
+		}
+		if text, err := os.ReadFile(readable); err != nil || string(text) != "read\n" {
+			t.Errorf("the file is now %q, %v", text, err)
+		}
+	})
+}
+
+func TestWhatIsHiddenCannotBeRead(t *testing.T) {
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		dir, other := t.TempDir(), t.TempDir()
+		write(t, filepath.Join(other, "open"), "open\n")
+		write(t, filepath.Join(other, "secrets/key"), "secret\n")
+		write(t, filepath.Join(other, "secrets/shown"), "shown\n")
+		write(t, filepath.Join(other, "netrc"), "password\n")
+		if err := os.Symlink(filepath.Join(other, "secrets"), filepath.Join(other, "link")); err != nil {
+			t.Fatal(err)
+		}
+		spec := inside(t, m, dir, `cd "$0" || exit 4
+			cat open secrets/shown
+			for f in secrets/key link/key netrc; do cat $f 2>/dev/null; done
+			for f in secrets/new secrets/key netrc; do echo x 2>/dev/null > $f; done
+			ls secrets | grep key
+			umount secrets 2>/dev/null && echo unmounted
+			mount -o remount,rw,bind / 2>/dev/null && echo remounted
+			echo done`, func(p *sandbox.Policy) {
+			p.Add(sandbox.ReadOnly, other, filepath.Join(other, "secrets/shown"))
+			p.Add(sandbox.Hidden, filepath.Join(other, "secrets"), filepath.Join(other, "netrc"))
+		})
+		spec.Args = append(spec.Args, other)
+		spec.Stderr = nil
+		r := run(t, spec)
+		said := regexp.MustCompile(`(?m)^.*(denied|Read-only).*\n`).ReplaceAllString(r.Output, "")
+		if want := "open\nshown\ndone\n"; said != want {
+			t.Errorf("got %q, want %q", r.Output, want)
+		}
+		for file, want := range map[string]string{"secrets/key": "secret\n", "netrc": "password\n"} {
+			if text, err := os.ReadFile(filepath.Join(other, file)); err != nil || string(text) != want {
+				t.Errorf("%s is now %q, %v", file, text, err)
+			}
+		}
+	})
+}
+
+func TestACommandHasTemporaryFilesOfItsOwn(t *testing.T) {
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		others := filepath.Join("/tmp", "ralph-sandbox-test-"+m.Name)
+		write(t, others, "another one's\n")
+		defer os.Remove(others)
+		r := run(t, inside(t, m, t.TempDir(), `cat `+others+` 2>/dev/null; echo x > $TMPDIR/file && cat $TMPDIR/file && echo $TMPDIR`, nil))
+		lines := strings.Split(r.Output, "\n")
+		if len(lines) != 3 || lines[0] != "x" {
+			t.Fatalf("got %q", r.Output)
+		}
+		if _, err := os.Stat(filepath.Join(lines[1], "file")); m.Name == sandbox.Bubblewrap && err == nil {
+			t.Errorf("%s is seen by everybody", lines[1])
+		}
+	})
+}
+
+func TestTheFolderOfACommandIsRemoved(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		var p sandbox.Policy
+		p.Add(sandbox.ReadOnly, "/")
+		enter := func() func() {
+			leave, err := sandbox.Box{Mechanism: m, Policy: p}.Enter(&proc.Spec{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return leave
+		}
+		folders := func() int {
+			left, err := os.ReadDir(os.Getenv("TMPDIR"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(left)
+		}
+		// What a ralph has left that was killed is nobody's.
+		left := filepath.Join(os.Getenv("TMPDIR"), fmt.Sprintf("ralph-%d-left", os.Getuid()))
+		write(t, filepath.Join(left, "mod/file"), "")
+		if err := os.Chmod(filepath.Join(left, "mod"), 0o500); err != nil {
+			t.Fatal(err)
+		}
+		one, two := enter(), enter()
+		if n := folders(); n != 2 {
+			t.Errorf("%d folders, want those of two commands", n)
+		}
+		one()
+		two()
+		if n := folders(); n != 0 {
+			t.Errorf("%d folders are left", n)
+		}
+	})
+}
+
+func TestReadOnlyFilesInAWritableFolder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".git/config"), "theirs\n")
+	r := run(t, inside(t, only(t, sandbox.Bubblewrap), dir, `
+		(echo mine > .git/config) 2>/dev/null || echo refused
+		(echo mine > .git/new && mv .git/new .git/config) 2>/dev/null || echo refused
+		mv .git other 2>/dev/null || echo refused
+		echo x > .git/index && echo written`, func(p *sandbox.Policy) {
+		p.Add(sandbox.Writable, filepath.Join(dir, ".git"))
+		p.Add(sandbox.ReadOnly, filepath.Join(dir, ".git/config"))
+	}))
+	if want := "refused\nrefused\nrefused\nwritten\n"; r.Output != want {
+		t.Errorf("got %q, want %q", r.Output, want)
 	}
-	if text, err := os.ReadFile(readable); err != nil || string(text) != "read\n" {
-		t.Errorf("the file is now %q, %v", text, err)
+}
+
+func TestAScratchFolderKeepsWhatItHas(t *testing.T) {
+	dir, own := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(own, "settings.json"), "theirs\n")
+	write(t, filepath.Join(own, "credentials"), "old\n")
+	r := run(t, inside(t, only(t, sandbox.Bubblewrap), dir, `cd `+own+`
+		cat settings.json
+		(echo mine > settings.json) 2>/dev/null || echo refused
+		mkdir hooks && echo mine > hooks/x && echo made
+		cp settings.json new && (mv new credentials) 2>/dev/null || echo new > credentials`, func(p *sandbox.Policy) {
+		p.Add(sandbox.Scratch, own)
+		p.Add(sandbox.Writable, filepath.Join(own, "credentials"))
+	}))
+	if want := "theirs\nrefused\nmade\n"; r.Output != want {
+		t.Errorf("got %q, want %q", r.Output, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(own, "credentials")); err != nil || string(text) != "new\n" {
+		t.Errorf("the credentials are %q, %v", text, err)
+	}
+	if left, err := os.ReadDir(own); err != nil || len(left) != 2 {
+		t.Errorf("the folder has %v, %v", left, err)
 	}
 }
 
 func TestProcessesOutsideAreOutOfSight(t *testing.T) {
-	r := run(t, inSandbox(t, t.TempDir(), `cat /proc/[0-9]*/comm`, true))
+	r := run(t, inside(t, only(t, sandbox.Bubblewrap), t.TempDir(), `cat /proc/[0-9]*/comm`, nil))
 	if want := "bwrap\nsh\n"; r.Output != want {
 		t.Errorf("got the processes %q, want %q", r.Output, want)
 	}
+}
+
+func TestOtherProcessesAreLeftAlone(t *testing.T) {
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		if m.ABI < 6 {
+			t.Skip("skipped: the kernel's Landlock has no scopes")
+		}
+		r := run(t, inside(t, m, t.TempDir(), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo reached; cat /proc/%[1]d/environ 2>/dev/null | wc -c`, os.Getpid()), nil))
+		if r.Output != "0\n" {
+			t.Errorf("got %q", r.Output)
+		}
+	})
+}
+
+// TestSockets: one that the sandbox hides, and one without a name in the file system,
+// cannot be talked to where the mechanism can refuse it.
+func TestSockets(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("skipped without python3, which opens sockets")
+	}
+	hidden := filepath.Join(t.TempDir(), "docker.sock")
+	abstract := fmt.Sprintf("@ralph-test-%d", os.Getpid())
+	for _, name := range []string{hidden, abstract} {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		for name, refused := range map[string]bool{hidden: m.RefusesSockets(), abstract: m.ABI >= 6} {
+			spec := inside(t, m, t.TempDir(), "", func(p *sandbox.Policy) { p.Add(sandbox.Hidden, filepath.Dir(hidden)) })
+			spec.Args = []string{
+				python, "-c", `import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1].replace("@", "\0"))`, name,
+			}
+			if r := run(t, spec); (r.Exit.Code != 0) != refused {
+				t.Errorf("%s, to be refused: %v: %+v", name, refused, r)
+			}
+		}
+	})
 }
 
 func TestTheNetworkIsTakenAwayOnRequest(t *testing.T) {
@@ -152,22 +432,79 @@ func TestTheNetworkIsTakenAwayOnRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, network := range []bool{true, false} {
-		// bash opens /dev/tcp itself, so that no other program is needed.
-		spec := inSandbox(t, t.TempDir(), "", network)
-		spec.Args = []string{"bash", "-c", `exec 3<>/dev/tcp/127.0.0.1/$0`, port}
-		r := run(t, spec)
-		if reached := r.Exit.Code == 0; reached != network {
-			t.Errorf("with network %v: %+v", network, r)
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		for _, network := range []bool{true, false} {
+			// bash opens /dev/tcp itself, so that no other program is needed.
+			spec := inside(t, m, t.TempDir(), "", func(p *sandbox.Policy) { p.Network = network })
+			spec.Args = []string{"bash", "-c", `exec 3<>/dev/tcp/127.0.0.1/$0`, port}
+			r := run(t, spec)
+			if reached := r.Exit.Code == 0; reached != (network || m.Name == sandbox.Landlock && m.ABI < 4) {
+				t.Errorf("with network %v: %+v", network, r)
+			}
 		}
-	}
+	})
 }
 
 func TestAMissingProgramIsFoundBeforeTheSandbox(t *testing.T) {
-	spec := inSandbox(t, t.TempDir(), "", true)
-	spec.Args = []string{"no-such-program"}
-	if _, err := proc.Start(spec); !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("got the error %v, want %v", err, exec.ErrNotFound)
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		spec := inside(t, m, t.TempDir(), "", nil)
+		spec.Args = []string{"no-such-program"}
+		if _, err := proc.Start(spec); !errors.Is(err, exec.ErrNotFound) {
+			t.Errorf("got the error %v, want %v", err, exec.ErrNotFound)
+		}
+	})
+}
+
+// TestAsAnotherUser: the sandbox of somebody without privileges, and where there are no
+// user namespaces for bubblewrap.
+func TestAsAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("skipped: only root can be another user")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := []string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"}
+	for name, prefix := range map[string][]string{
+		"a user": user,
+		"without user namespaces": append(user, "unshare", "--user", "--map-root-user", "sh", "-c",
+			`echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --no-new-privs "$@"`, "sh"),
+		"root in a container": {"setpriv", "--bounding-set", "-sys_admin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tests := "^(TestOnlyWhatIsWritableCanBeWritten|TestWhatIsHiddenCannotBeRead|TestACommandHasTemporaryFilesOfItsOwn|TestSockets)$"
+			program, err := exec.LookPath(prefix[0])
+			if err != nil {
+				t.Skip("skipped without ", prefix[0])
+			}
+			dir := t.TempDir()
+			copied, err := os.ReadFile(self)
+			if err != nil {
+				t.Fatal(err)
+			}
+			self := write(t, filepath.Join(dir, "sandbox.test"), string(copied))
+			if err := os.Chmod(self, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), program, append(prefix[1:], self, "-test.run", tests, "-test.v")...)
+			if err := os.Chown(dir, 65534, 65534); err != nil {
+				t.Fatal(err)
+			}
+			for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
+				if err := os.Chmod(at, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd.Env, cmd.Dir = append(os.Environ(), "TMPDIR="+dir), dir
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "/"+sandbox.Landlock) {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if bubblewrap := strings.Contains(string(out), "/"+sandbox.Bubblewrap); name != "a user" && bubblewrap {
+				t.Errorf("bubblewrap works:\n%s", out)
+			}
+		})
 	}
 }
 
@@ -196,7 +533,7 @@ func TestAnInterruptReachesTheCommandAndNotTheSandbox(t *testing.T) {
 		"the command alone": (*proc.Process).Interrupt, "its group": (*proc.Process).InterruptGroup,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, output := talk(t, inSandbox(t, t.TempDir(), `trap 'echo bye; exit 7' INT; echo up; sleep 1000 & wait`, true))
+			p, output := talk(t, inside(t, only(t, sandbox.Bubblewrap), t.TempDir(), `trap 'echo bye; exit 7' INT; echo up; sleep 1000 & wait`, nil))
 			if err := interrupt(p); err != nil {
 				t.Fatal(err)
 			}
@@ -224,29 +561,31 @@ func TestNothingInASandboxOutlivesIt(t *testing.T) {
 		"when it is killed":     {family + "while :; do sleep 1000; done", (*proc.Process).Kill, -1},
 		"when its time is up":   {family + "while :; do sleep 1000; done", (*proc.Process).Interrupt, -1},
 	}
-	for name, death := range deaths {
-		t.Run(name, func(t *testing.T) {
-			spec := inSandbox(t, t.TempDir(), death.script, true)
-			spec.KillGrace = time.Millisecond
-			p, output := talk(t, spec)
-			if err := death.end(p); err != nil {
-				t.Fatal(err)
-			}
-			exit, err := p.Wait()
-			if err != nil || exit.Code != death.code || len(exit.Leftovers) < 2 {
-				t.Errorf("got %+v, %v; want the exit status %d and two leftovers", exit, err, death.code)
-			}
-			for _, l := range exit.Leftovers {
-				if strings.Contains(l.Command, "bwrap") {
-					t.Errorf("the sandbox itself is a leftover: %+v", l)
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		for name, death := range deaths {
+			t.Run(name, func(t *testing.T) {
+				spec := inside(t, m, t.TempDir(), death.script, nil)
+				spec.KillGrace = time.Millisecond
+				p, output := talk(t, spec)
+				if err := death.end(p); err != nil {
+					t.Fatal(err)
 				}
-				if err := syscall.Kill(l.Pid, 0); !errors.Is(err, syscall.ESRCH) {
-					t.Errorf("%+v: %v, want %v", l, err, syscall.ESRCH)
+				exit, err := p.Wait()
+				if err != nil || exit.Code != death.code || len(exit.Leftovers) < 2 {
+					t.Errorf("got %+v, %v; want the exit status %d and two leftovers", exit, err, death.code)
 				}
-			}
-			if _, err := io.Copy(io.Discard, output); err != nil {
-				t.Errorf("the output is still held open: %v", err)
-			}
-		})
-	}
+				for _, l := range exit.Leftovers {
+					if strings.Contains(l.Command, "bwrap") {
+						t.Errorf("the sandbox itself is a leftover: %+v", l)
+					}
+					if err := syscall.Kill(l.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+						t.Errorf("%+v: %v, want %v", l, err, syscall.ESRCH)
+					}
+				}
+				if _, err := io.Copy(io.Discard, output); err != nil {
+					t.Errorf("the output is still held open: %v", err)
+				}
+			})
+		}
+	})
 }

@@ -1,11 +1,9 @@
-// Package schedule answers when a run may work: within a window of the day, and
-// from which batch on.
+// Package schedule decides when a run may work: within a daily window, and from which batch on.
 //
-// It is pure: it never asks for the time, waits, or reads a file but the zone
-// information of the machine, and that only to parse the name of a zone. Times
-// are compared by the wall clock of a zone, so that 22:00 is 22:00 in summer and
-// in winter; how that meets the two days a year on which clocks are changed is
-// said at [Between] and [Cron].
+// It is pure: it never reads the clock, waits, or reads a file except the machine's zone
+// information, and that only to parse the name of a zone. Times are compared by the wall clock of a
+// zone, so that 22:00 is 22:00 in summer and in winter; [Between] and [Cron] say what happens when
+// clocks change.
 package schedule
 
 import (
@@ -14,14 +12,12 @@ import (
 	"time"
 )
 
-// A Between is a window of every day, such as 22:00-06:00, its beginning
-// included and its end not. The zero Between is open always.
+// A Between is a daily window, such as 22:00-06:00, including its beginning but not its end. The
+// zero Between is always open.
 //
-// The window is open whenever a clock on the wall of its zone shows a time
-// within it. On the day on which clocks are put forward, a beginning that they
-// skip opens the window at the change, and a window that they skip altogether
-// does not open. On the day on which they are put back, an hour that comes twice
-// counts both times.
+// The window is open whenever the wall clock of its zone shows a time within it. When clocks go
+// forward and skip its beginning, the window opens at the change; a window that is skipped
+// altogether does not open. When clocks go back, an hour that occurs twice counts both times.
 type Between struct {
 	from, to int // seconds after midnight; to may be 24:00
 	zone     *time.Location
@@ -30,9 +26,8 @@ type Between struct {
 
 const day = 24 * 60 * 60
 
-// ParseBetween reads "22:00-06:00" or "22:00-06:00 Europe/Berlin". A window
-// whose end is not after its beginning goes over midnight. Without a zone it is
-// in local. The error says what is accepted.
+// ParseBetween parses "22:00-06:00" or "22:00-06:00 Europe/Berlin". A window whose end is not after
+// its beginning spans midnight. Without a zone it is in local. The error says what is accepted.
 func ParseBetween(s string, local *time.Location) (Between, error) {
 	times, name, explicit := strings.Cut(strings.TrimSpace(s), " ")
 	b := Between{zone: local}
@@ -62,7 +57,7 @@ func ParseBetween(s string, local *time.Location) (Between, error) {
 	return b, nil
 }
 
-// parseClock reads 6:00, 06:00 or 24:00 as seconds after midnight.
+// parseClock parses 6:00, 06:00 or 24:00 as seconds after midnight.
 func parseClock(s string) (int, error) {
 	if s == "24:00" {
 		return day, nil
@@ -74,9 +69,9 @@ func parseClock(s string) (int, error) {
 	return t.Hour()*3600 + t.Minute()*60, nil
 }
 
-// parseZone reads the name of a zone, such as Europe/Berlin or UTC.
+// parseZone parses the name of a zone, such as Europe/Berlin or UTC.
 func parseZone(name string) (*time.Location, error) {
-	// "" and "Local" would be another zone on another machine.
+	// "" and "Local" would mean another zone on another machine.
 	if name != "" && name != "Local" {
 		if zone, err := time.LoadLocation(name); err == nil {
 			return zone, nil
@@ -85,10 +80,10 @@ func parseZone(name string) (*time.Location, error) {
 	return nil, fmt.Errorf("no time zone %q is known on this machine: write it as Europe/Berlin or UTC", name)
 }
 
-// String is the window as it was written, "" for the zero Between.
+// String returns the window as it was written, "" for the zero Between.
 func (b Between) String() string { return b.text }
 
-// IsZero reports whether the window is open always.
+// IsZero reports whether the window is always open.
 func (b Between) IsZero() bool { return b.zone == nil }
 
 // Open reports whether t is within the window.
@@ -103,18 +98,17 @@ func (b Between) Open(t time.Time) bool {
 	return now >= b.from || now < b.to
 }
 
-// clock is the time of the day at t, in seconds after midnight.
+// clock returns the time of day at t, in seconds after midnight.
 func (b Between) clock(t time.Time) int {
 	h, m, s := t.In(b.zone).Clock()
 	return h*3600 + m*60 + s
 }
 
-// NextOpen is the first moment from t on at which the window is open: t itself
-// if it is open then.
+// NextOpen returns the first moment from t on at which the window is open, possibly t itself.
 func (b Between) NextOpen(t time.Time) time.Time { return b.next(t, true) }
 
-// NextClose is the first moment from t on at which the window is closed: t
-// itself if it is closed then. It is the zero time if it never closes.
+// NextClose returns the first moment from t on at which the window is closed, possibly t itself;
+// the zero time if it never closes.
 func (b Between) NextClose(t time.Time) time.Time {
 	if b.IsZero() {
 		return time.Time{}
@@ -122,8 +116,8 @@ func (b Between) NextClose(t time.Time) time.Time {
 	return b.next(t, false)
 }
 
-// next finds the first moment from t on at which the window is open or closed.
-// Between two changes of the zone's clocks that is arithmetic.
+// next returns the first moment from t on at which the window is open or closed. Between two
+// changes of the zone's clocks it is arithmetic.
 func (b Between) next(t time.Time, open bool) time.Time {
 	mark := b.to
 	if open {

@@ -9,26 +9,24 @@ import (
 	"github.com/adhocore/gronx"
 )
 
-// A Cron says when batches begin, in the five fields of cron: minute, hour, day
-// of the month, month, day of the week.
+// A Cron says when batches begin, in the five fields of cron: minute, hour, day of the month,
+// month, day of the week.
 //
-// Like [Between] it goes by the wall clock. On the day on which clocks are put
-// forward, a time that they skip does not come; on the day on which they are put
-// back, a time of the day that comes twice counts once, the first time in some
-// zones and the second in others. Schedules in UTC know no such days.
+// Like [Between] it follows the wall clock. When clocks go forward, a skipped time does not occur;
+// when they go back, a time that occurs twice counts once, the first time in some zones and the
+// second in others. Schedules in UTC are not affected.
 type Cron struct {
 	fields string
 	zone   *time.Location
 	text   string
 }
 
-// shorthands are the words that stand for five fields.
+// shorthands are the words for five fields.
 var shorthands = []string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly", "@annually"}
 
-// ParseCron reads "0 22 * * 1-5", "@daily" or, with a zone of its own,
-// "CRON_TZ=Europe/Berlin 0 22 * * 1-5". Without one it is in local. A schedule
-// that never comes, such as the 30th of February, is refused. The error says what
-// is accepted.
+// ParseCron parses "0 22 * * 1-5", "@daily" or, with a zone, "CRON_TZ=Europe/Berlin 0 22 * * 1-5".
+// Without a zone it is in local. A schedule that never occurs, such as the 30th of February, is
+// refused. The error says what is accepted.
 func ParseCron(s string, local *time.Location) (Cron, error) {
 	fields := strings.Fields(s)
 	c := Cron{zone: local, text: strings.Join(fields, " ")}
@@ -51,21 +49,21 @@ func ParseCron(s string, local *time.Location) (Cron, error) {
 		return Cron{}, fmt.Errorf("%q is not a schedule: a field is out of its range or cannot be read "+
 			"(minute 0-59, hour 0-23, day 1-31, month 1-12, day of the week 0-7)", s)
 	}
-	// Eight years hold every date that there is: a leap year may be left out.
+	// Eight years contain every date: one leap year may be skipped.
 	if c.Next(time.Date(2096, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return Cron{}, fmt.Errorf("%q never comes: no month has such a day", s)
 	}
 	return c, nil
 }
 
-// String is the schedule as it was written.
+// String returns the schedule as it was written.
 func (c Cron) String() string { return c.text }
 
 // IsZero reports whether there is no schedule.
 func (c Cron) IsZero() bool { return c.fields == "" }
 
-// Next is the first moment after t that the schedule names; the zero time if
-// there is none, and of the zero Cron.
+// Next returns the first moment after t in the schedule; the zero time if there is none, and for
+// the zero Cron.
 func (c Cron) Next(t time.Time) time.Time {
 	if c.IsZero() {
 		return time.Time{}

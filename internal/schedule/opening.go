@@ -2,12 +2,11 @@ package schedule
 
 import "time"
 
-// Opening decides until when no session may begin, at the moment now, of a run
-// whose batch begins at batch (the zero time if it has begun) and that works
-// within the window b; and says why in words that follow "waiting". The zero time
-// means that a session may begin now.
+// Opening returns until when no session may begin, and why, in words that follow "waiting"; the
+// zero time means that a session may begin now. now is the current time, batch the start of the
+// run's next batch (the zero time if it has begun), and b the run's window.
 //
-// A session that has begun is not concerned: it goes on to its own end.
+// A session that has begun is not affected.
 func Opening(now, batch time.Time, b Between) (until time.Time, reason string) {
 	if now.Before(batch) {
 		if until = b.NextOpen(batch); until.Equal(batch) {

@@ -8,7 +8,7 @@ import (
 	"ralph/internal/text"
 )
 
-// Amendment writes what an amendment changes of its task.
+// Amendment writes what an amendment changes in its task.
 func Amendment(w io.Writer, m ralph.Amendment, t ralph.Task, s Screen) {
 	fmt.Fprintf(w, "amendment %d of TASK-%d %s\n", m.ID, t.ID, text.Line(t.Title, ralph.MaxTitle))
 	fmt.Fprintf(w, "%s, proposed by %s on %s\n", m.Status, text.Line(m.Author, 40), Minute(m.Created.Time))

@@ -12,10 +12,10 @@ import (
 	"ralph/internal/words"
 )
 
-// maxReadable bounds what is made readable of a command's output, in bytes.
+// maxReadable bounds the part of a command's output that is converted for reading, in bytes.
 const maxReadable = 8 << 20
 
-// Output prints all that a command printed, and how it did.
+// Output prints all output of a command, and its result.
 func Output(w io.Writer, c ralph.Check, output io.ReadSeeker) error {
 	readable, ok, err := testresult.Readable(output, maxReadable)
 	if err != nil {

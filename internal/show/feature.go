@@ -17,7 +17,7 @@ type FeatureView struct {
 	Tasks    []ralph.Task   `json:"tasks"`
 }
 
-// ReadFeature reads all that is shown of a feature.
+// ReadFeature reads everything that is shown of a feature.
 func ReadFeature(tx *store.Tx, name string) (v FeatureView, err error) {
 	if v.Feature, err = tx.Feature(name); err != nil {
 		return v, err
@@ -29,7 +29,7 @@ func ReadFeature(tx *store.Tx, name string) (v FeatureView, err error) {
 	return v, err
 }
 
-// Feature writes all that is shown of a feature.
+// Feature writes everything that is shown of a feature.
 func Feature(w io.Writer, v FeatureView) {
 	progress(w, v.Feature, v.Progress)
 	for _, c := range v.Verify {
@@ -40,10 +40,10 @@ func Feature(w io.Writer, v FeatureView) {
 	}
 }
 
-// barWidth is how long a full bar of progress is.
+// barWidth is the width of a full progress bar.
 const barWidth = 30
 
-// progress says how far a feature is, and what it cost.
+// progress writes the progress and the cost of a feature.
 func progress(w io.Writer, f ralph.Feature, p store.Progress) {
 	fmt.Fprintln(w, text.Line(f.Name, 200))
 	for _, about := range []string{f.Description, f.Learnings} {

@@ -9,7 +9,7 @@ import (
 	"ralph/store"
 )
 
-// Import lists what became of each task; those that are as they were are only counted.
+// Import lists the result for each task; unchanged ones are only counted.
 func Import(w io.Writer, format string, dry bool, r store.ImportResult) {
 	counts := map[string]int{}
 	for _, t := range r.Tasks {

@@ -1,6 +1,6 @@
-// Package show is what ralph knows of tasks and sessions as text for terminals and chats.
-// What would steer a terminal, hide, or turn the order of letters around in it is made
-// visible. What is written to never fails: it is a buffer.
+// Package show formats tasks and sessions as text for terminals and chats. Characters that would
+// control a terminal, hide, or reorder text are made visible. The writers are buffers, so writing
+// never fails.
 package show
 
 import (
@@ -13,19 +13,19 @@ import (
 	"golang.org/x/text/width"
 )
 
-// A Screen is what is known of where the output goes.
+// A Screen describes the output.
 type Screen struct {
-	Columns int  // 0 if it is no terminal: lines are as long as they are
-	Colours bool // a terminal, and nobody said NO_COLOR
+	Columns int  // 0 if it is not a terminal: lines are not wrapped
+	Colours bool // it is a terminal, and NO_COLOR is not set
 }
 
-// Terminal reports whether what is printed is seen as it comes.
+// Terminal reports whether w is a terminal.
 func Terminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// ScreenOf looks at an output.
+// ScreenOf examines an output.
 func ScreenOf(out io.Writer, getenv func(string) string) Screen {
 	if !Terminal(out) {
 		return Screen{}
@@ -45,7 +45,7 @@ func (s Screen) Paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// wrap breaks a line between words so that it fits beside what is before it.
+// wrap breaks a line between words so that it fits after a prefix of that width.
 func (s Screen) wrap(line string, before int) []string {
 	room := s.Columns - before
 	if s.Columns == 0 || columnsOf(line) <= room || room < 10 {
@@ -74,7 +74,7 @@ func (s Screen) wrap(line string, before int) []string {
 	return lines
 }
 
-// fit is as much of a text as has room in so many columns, one character at least.
+// fit returns as much of a text as fits into the columns, at least one character.
 func fit(text string, columns int) string {
 	used := 0
 	for i, r := range text {
@@ -85,7 +85,7 @@ func fit(text string, columns int) string {
 	return text
 }
 
-// columnsOf is how many columns of a terminal a text takes.
+// columnsOf returns the width of a text on a terminal.
 func columnsOf(text string) (n int) {
 	for _, r := range text {
 		n += runeColumns(r)

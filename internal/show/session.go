@@ -13,25 +13,25 @@ import (
 	"ralph/store"
 )
 
-// A SessionView is a session with what follows from its history.
+// A SessionView is a session with what is derived from its history.
 type SessionView struct {
 	ralph.Session
 	Stood ralph.Phase  `json:"stood_at"` // the last phase before its end
 	Stays []ralph.Stay `json:"time_in_state"`
 
-	Evidence ralph.Evidence `json:"evidence"` // what was seen when it was settled, beside what commands said
+	Evidence ralph.Evidence `json:"evidence"` // what was observed when it was settled, apart from the commands' results
 }
 
-// ViewSession adds what follows from a session's history.
+// ViewSession adds what is derived from a session's history.
 func ViewSession(s ralph.Session, now ralph.Time) SessionView {
 	v := SessionView{Session: s, Stood: s.Stood(), Stays: s.Stays(now)}
-	if d, err := store.Decided(s); err == nil { // else it is not settled
+	if d, err := store.Decided(s); err == nil { // otherwise it is not settled
 		v.Evidence = d.Evidence
 	}
 	return v
 }
 
-// sayEvidence prints what was seen of a session when it was settled.
+// sayEvidence prints what was observed of a session when it was settled.
 func sayEvidence(w io.Writer, e ralph.Evidence) {
 	line := func(name, value string) { fmt.Fprintf(w, "%-9s %s\n", name, text.Line(value, 300)) }
 	if place := e.Place(); place != "" {
@@ -62,7 +62,7 @@ func sayEvidence(w io.Writer, e ralph.Evidence) {
 	}
 }
 
-// Total is the time of a session in seconds.
+// Total returns the duration of a session in seconds.
 func Total(stays []ralph.Stay) (s float64) {
 	for _, stay := range stays {
 		s += stay.Seconds
@@ -70,7 +70,7 @@ func Total(stays []ralph.Stay) (s float64) {
 	return s
 }
 
-// Thousands is a number of tokens for people.
+// Thousands formats a number of tokens.
 func Thousands(n int64) string {
 	switch {
 	case n >= 1_000_000:
@@ -81,7 +81,7 @@ func Thousands(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Session writes all that is known of a session, whose files are in a folder.
+// Session writes everything that is known of a session; dir is the folder of its files.
 func Session(w io.Writer, s ralph.Session, dir string) {
 	cost := text.Money(s.CostUSD)
 	if !s.CostKnown {
@@ -89,7 +89,11 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 	}
 	whose := ""
 	if s.Worker != "" {
-		whose = ", by the worker " + text.Line(s.Worker, 100)
+		whose = ", by the worker "
+		if s.Origin == ralph.FromHuman {
+			whose = ", by "
+		}
+		whose += text.Line(s.Worker, 100)
 	}
 	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d%s\n", s.ID, s.TaskID, s.Attempt, whose)
 	if s.CompletedAt.IsZero() {
@@ -101,11 +105,11 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 		}
 		fmt.Fprintf(w, "%s, %s\n", s.State, why)
 		fmt.Fprintf(w, "from %s to %s\n", s.StartedAt, s.CompletedAt)
-		if s.Worker == "" { // what a worker used is not told
+		if s.Worker == "" { // a worker's use is unknown
 			t := s.Tokens
-			fmt.Fprintf(w, "%s, %d turns, %s tokens (%s in, %s out, cache: %s read, %s written), model %s\n", cost, s.Turns,
+			fmt.Fprintf(w, "%s, %d turns, %s tokens (%s in, %s out, cache: %s read, %s written), %s, model %s\n", cost, s.Turns,
 				Thousands(t.Sum()), Thousands(t.Input), Thousands(t.Output), Thousands(t.CacheRead), Thousands(t.CacheCreation),
-				cmp.Or(s.Model, "unknown"))
+				cmp.Or(strings.TrimSpace(s.Agent+" "+s.AgentVersion), "an unknown agent"), cmp.Or(s.Model, "unknown"))
 		}
 	}
 	for _, stay := range s.Stays(ralph.At(time.Now())) {
@@ -115,6 +119,9 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 		}
 		if stay.Long {
 			mark += "  unusually long"
+		}
+		if stay.Said != "" {
+			mark += "  " + text.VisibleLine(stay.Said)
 		}
 		fmt.Fprintf(w, "%-13s %8s  %s%s\n", stay.Phase, Seconds(stay.Seconds), stay.Source, mark)
 	}
@@ -158,7 +165,7 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 	fmt.Fprintf(w, "transcript: %s\n", dir)
 }
 
-// Seconds is a time for people.
+// Seconds formats a duration.
 func Seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	if d >= time.Minute {

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/config"
+	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -17,32 +22,94 @@ import (
 // A StatusView is what `ralph status --json` prints.
 type StatusView struct {
 	Running  bool                 `json:"running"`
-	Run      *ralph.Run           `json:"run"`      // the latest one, null if there never was one
-	Sessions []ralph.Session      `json:"sessions"` // those in progress
+	Run      *ralph.Run           `json:"run"`            // newest; null if there was none
+	Morning  []string             `json:"morning"`        // its summary, by lines
+	Last     *Completed           `json:"last_completed"` // null if no session completed a task
+	Sessions []ralph.Session      `json:"sessions"`       // in progress
+	Lanes    []advice.Lane        `json:"-"`              // if there are several
 	Counts   map[ralph.Status]int `json:"counts"`
 	Waiting  int                  `json:"waiting_for_people"`
-	Outside  []int64              `json:"unaccepted"` // tasks that are completed although nothing recorded says why
-	Inbox    []store.InboxItem    `json:"inbox"`      // what that is
-	Agent    string               `json:"agent_wait"` // why no session starts now, "" if one may
-	Until    ralph.Time           `json:"agent_wait_until"`
-	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, else of the next one
+	Outside  []int64              `json:"unaccepted"`     // completed tasks that nothing recorded explains
+	Inbox    []store.InboxItem    `json:"inbox"`          // what waits for people
+	Kinds    map[string]int       `json:"-"`              // the number of inbox items of each kind
+	Merging  MergesView           `json:"merging"`        // the merge queue
+	Lines    []string             `json:"-"`              // its description
+	Resting  []store.AgentState   `json:"agents_resting"` // agents for which no session starts now, and why
+	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, or else of the next one
 	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
 	Windows  []ralph.UsageWindow  `json:"usage_windows"`
+	Ports    [2]int               `json:"-"` // the first port of the slots, and the number per slot
 	Now      ralph.Time           `json:"-"`
-	Strange  string               `json:"-"`       // what there is to say of those that are unaccepted
+	Strange  string               `json:"-"`       // a note on the tasks in Outside
 	Between  string               `json:"between"` // the hours in which sessions start, or "always"
 }
 
-// ReadStatus reads what goes on. What the database does not know is the caller's to add:
-// whether a run is active, and the limits and hours of the next one.
-func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView, err error) {
+// Completed describes the session that completed a task.
+type Completed struct {
+	TaskID    int64      `json:"task_id"`
+	Title     string     `json:"title"`
+	At        ralph.Time `json:"at"`
+	Commits   int        `json:"commits"`
+	Learnings int        `json:"learnings"`
+}
+
+// lastCompleted returns the task that a session completed last; nil if there is none.
+func lastCompleted(tx *store.Tx) (*Completed, error) {
+	s, ok, err := tx.LastCompleted()
+	if err != nil || !ok {
+		return nil, err
+	}
+	t, err := tx.Task(s.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	learned, err := tx.Timeline(t.ID, store.CommentFilter{Session: s.ID, Verbs: []ralph.Verb{ralph.VerbLearned}})
+	return &Completed{t.ID, t.Title, s.CompletedAt, len(s.Commits), len(learned)}, err
+}
+
+// waits reads the counts of the inbox, and its items: all of them, or those that a status names.
+func (v *StatusView) waits(tx *store.Tx, all bool) (err error) {
+	if v.Kinds, err = tx.InboxCounts(); err != nil {
+		return err
+	}
+	for _, n := range v.Kinds {
+		v.Waiting += n
+	}
+	if all {
+		v.Inbox, err = advice.Inbox(tx)
+		return err
+	}
+	for _, kind := range []string{"permission", "question", "flag"} {
+		some, err := advice.InboxPart(tx, kind, max(namedInStatus+1, v.Kinds["permission"]))
+		if err != nil {
+			return err
+		}
+		v.Inbox = append(v.Inbox, some...)
+	}
+	return nil
+}
+
+// ReadStatus reads the status; if all is set, with every inbox item, which may be many. The caller
+// adds what the database does not know: whether a run is active, and the limits and hours of the
+// next one.
+func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time, all bool) (v StatusView, err error) {
 	v.Now = tx.Now()
 	run, ok, err := tx.LastRun()
 	if err != nil {
 		return v, err
 	}
+	v.Morning = []string{}
+	if err = v.waits(tx, all); err != nil {
+		return v, err
+	}
 	if ok {
 		v.Run = &run
+		if v.Morning, err = report.MorningOf(tx, run, v.Waiting); err != nil {
+			return v, err
+		}
+		if v.Lanes, err = advice.Lanes(tx, run); err != nil {
+			return v, err
+		}
 	}
 	if v.Sessions, err = tx.OpenSessions(); err != nil {
 		return v, err
@@ -50,28 +117,33 @@ func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView,
 	if v.Counts, err = tx.Counts(); err != nil {
 		return v, err
 	}
-	if v.Inbox, err = advice.Inbox(tx); err != nil {
+	if v.Last, err = lastCompleted(tx); err != nil {
+		return v, err
+	}
+	if v.Merging, err = ReadMerges(tx, false); err != nil {
+		return v, err
+	}
+	if v.Lines, err = advice.Merging(tx); err != nil {
 		return v, err
 	}
 	if v.Outside, err = tx.Unaccepted(); err != nil {
 		return v, err
 	}
-	v.Waiting = len(v.Inbox)
 	if v.Windows, err = tx.UsageWindows(); err != nil {
 		return v, err
 	}
 	if v.Today, err = tx.CostSince(midnight(v.Now.Time)); err != nil {
 		return v, err
 	}
-	agent, err := tx.AgentState()
-	if agent.WaitUntil.After(v.Now.Time) {
-		v.Agent, v.Until = agent.Reason, agent.WaitUntil
-	}
+	v.Resting, err = tx.Resting()
 	return v, err
 }
 
-// Status writes what goes on.
-func Status(w io.Writer, v StatusView) {
+// statusWidth is the maximum width of a lane's line, including the session's id.
+const statusWidth = 80
+
+// Status writes the status; with all, also every limit.
+func Status(w io.Writer, v StatusView, all bool) {
 	now := v.Now
 	for _, i := range v.Inbox {
 		if i.Kind == "permission" {
@@ -88,7 +160,7 @@ func Status(w io.Writer, v StatusView) {
 	case v.Run == nil:
 		fmt.Fprintln(w, "no run yet")
 	case v.Running:
-		doing := ralph.Doing(v.Run.State, text.Line(v.Run.StateReason, 200), "")
+		doing := ralph.Doing(v.Run.State, text.Line(v.Run.StateReason, 300), "")
 		fmt.Fprintf(w, "running since %s (process %d), %s\n", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID, doing)
 		if until := v.Run.WaitUntil; !until.IsZero() {
 			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))
@@ -96,45 +168,102 @@ func Status(w io.Writer, v StatusView) {
 	case v.Run.EndedAt.IsZero():
 		fmt.Fprintf(w, "not running; the last run (process %d) was lost: `ralph run` takes up what it left\n", v.Run.PID)
 	default:
-		fmt.Fprintf(w, "not running; the last run ended %s: %s\n",
-			v.Run.EndedAt.Local().Format("Jan 2 15:04"), text.Line(v.Run.Reason, 200))
+		fmt.Fprintf(w, "not running; the last run ended %s\n", v.Run.EndedAt.Local().Format("Jan 2 15:04"))
+	}
+	for _, l := range v.Morning {
+		fmt.Fprintf(w, "  %s\n", l)
+	}
+	for _, l := range v.Lanes {
+		if v.Running {
+			if v.Ports[1] > 0 {
+				l.Port = v.Ports[0] + (l.Number-1)*v.Ports[1]
+			}
+			line := l.Line(now, statusWidth-10)
+			if l.Session != nil {
+				line = fmt.Sprintf("%-*s  %.8s", statusWidth-10, line, l.Session.ID)
+			}
+			fmt.Fprintln(w, line)
+		}
 	}
 	for _, s := range v.Sessions {
+		if v.Running && len(v.Lanes) > 0 && s.Lane > 0 && s.RunID == v.Run.ID {
+			continue
+		}
 		who := ""
 		if s.Worker != "" {
 			who = s.Worker + " "
 		}
-		fmt.Fprintf(w, "%son TASK-%d since %s (session %.8s)\n", who, s.TaskID, s.StartedAt.Local().Format("15:04:05"), s.ID)
+		doing := slot(s, v.Ports)
+		if verifies := s.Verifies(now); verifies != "" {
+			doing += ", " + text.Line(verifies, 200)
+		}
+		fmt.Fprintf(w, "%son TASK-%d since %s (session %.8s)%s\n", who, s.TaskID, s.StartedAt.Local().Format("15:04:05"),
+			s.ID, doing)
 	}
-	if v.Agent != "" {
-		fmt.Fprintf(w, "no session before %s: %s\n", v.Until.Local().Format("Jan 2 15:04:05"), text.Line(v.Agent, 200))
+	lines(w, v.Lines)
+	for _, a := range v.Resting {
+		fmt.Fprintf(w, "no session of %s before %s: %s\n", a.Agent, a.WaitUntil.Local().Format("Jan 2 15:04:05"),
+			text.Line(a.Reason, 200))
 	}
+	var counts []string
 	for _, s := range ralph.Statuses {
 		if n := v.Counts[s]; n > 0 {
-			fmt.Fprintf(w, "%6d %s\n", n, s)
+			counts = append(counts, fmt.Sprintf("%d %s", n, s))
 		}
+	}
+	if counts == nil {
+		counts = []string{"no task yet; `ralph run \"TITLE\" --verify COMMAND` adds one and works on it"}
+	}
+	fmt.Fprintf(w, "tasks: %s\n", strings.Join(counts, ", "))
+	if c := v.Last; c != nil {
+		fmt.Fprintf(w, "last completed: TASK-%d %s (%s, %s, %s)\n", c.TaskID, text.Line(c.Title, 60),
+			c.At.Local().Format("Jan 2 15:04"), text.Count(c.Commits, "commit"), text.Count(c.Learnings, "learning"))
 	}
 	if len(v.Outside) > 0 {
 		fmt.Fprintln(w, "!", v.Strange)
 	}
-	waiting(w, v.Inbox)
-	limits(w, v)
+	waiting(w, v)
+	if all {
+		limits(w, v)
+		return
+	}
+	l := v.Limits
+	fmt.Fprintf(w, "spent today: %s of %s; a run ends after %s, %s or %s (`ralph status --limits`)\n",
+		text.Money(v.Today), text.Money(l.MaxDayCostUSD), text.Money(l.MaxCostUSD), span(l.MaxSeconds),
+		text.Count(l.MaxSessions, "session"))
 }
 
-// waiting counts what waits for a person, and names the questions and flags.
-func waiting(w io.Writer, inbox []store.InboxItem) {
-	fmt.Fprintf(w, "%d waiting for you\n", len(inbox))
-	counts := map[string]int{}
-	for _, i := range inbox {
-		counts[i.Kind]++
+// slots matches the folder of a session in a slot, with the slot's number.
+var slots = regexp.MustCompile(`/places/(\d+)/tree(?:/|$)`)
+
+// slot says in which slot a session works, and with which port; "" for none.
+func slot(s ralph.Session, ports [2]int) string {
+	m := slots.FindStringSubmatch(filepath.ToSlash(s.Dir))
+	if m == nil {
+		return ""
 	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil || ports[1] == 0 {
+		return ", in slot " + m[1]
+	}
+	return fmt.Sprintf(", in slot %d, port %d", n, ports[0]+(n-1)*ports[1])
+}
+
+// waiting counts the inbox items by kind, and names the questions and flags.
+func waiting(w io.Writer, v StatusView) {
+	var kinds []string
 	for _, kind := range store.InboxKinds() {
-		if counts[kind] > 0 {
-			fmt.Fprintf(w, "%6d %s\n", counts[kind], kind)
+		if n := v.Kinds[kind]; n > 0 {
+			kinds = append(kinds, fmt.Sprintf("%d %s", n, kind))
 		}
 	}
+	if kinds == nil {
+		fmt.Fprintln(w, "nothing waits for you")
+		return
+	}
+	fmt.Fprintf(w, "%d waiting for you (%s): `ralph inbox`\n", v.Waiting, strings.Join(kinds, ", "))
 	named := 0
-	for _, i := range inbox {
+	for _, i := range v.Inbox {
 		if i.Kind != "question" && i.Kind != "flag" {
 			continue
 		}
@@ -146,16 +275,16 @@ func waiting(w io.Writer, inbox []store.InboxItem) {
 	}
 }
 
-// namedInStatus is how many questions and flags `ralph status` names.
+// namedInStatus is the number of questions and flags that `ralph status` names.
 const namedInStatus = 10
 
-// limits has a line for each limit: what is used, and how much may be.
+// limits writes each limit with what is used of it.
 func limits(w io.Writer, v StatusView) {
 	l, now := v.Limits, v.Now
 	var r ralph.Run
 	elapsed := "0s"
 	if v.Running {
-		r, elapsed = *v.Run, took(*v.Run, true, now)
+		r, elapsed = *v.Run, now.Sub(v.Run.StartedAt.Time).Round(time.Second).String()
 		fmt.Fprintln(w, "limits of this run:")
 	} else {
 		fmt.Fprintln(w, "limits of the next run:")
@@ -173,7 +302,7 @@ func limits(w io.Writer, v StatusView) {
 	for _, name := range slices.Sorted(maps.Keys(l.Usage)) {
 		used := "unknown"
 		for _, u := range v.Windows {
-			if u.Name == name && u.ResetsAt.After(now.Time) {
+			if u.Title() == name && u.ResetsAt.After(now.Time) {
 				used = fmt.Sprintf("%.0f%% (reset %s)", u.Utilization*100, u.ResetsAt.Local().Format("Jan 2 15:04"))
 			}
 		}
@@ -183,27 +312,9 @@ func limits(w io.Writer, v StatusView) {
 	line("time of a session", "%s, idle %s", span(l.SessionSeconds), span(l.IdleSeconds))
 	line("turns of a session", "%d", l.SessionTurns)
 	line("cost of a session", "%s", text.Money(l.SessionCostUSD))
-	if v.Run == nil || v.Running {
-		return
-	}
-	fmt.Fprintf(w, "the last run: %s on %s, %s in %s\n",
-		text.Count(v.Run.Sessions, "session"), text.Count(v.Run.Tasks, "task"),
-		text.Money(v.Run.CostUSD), took(*v.Run, false, now))
 }
 
-// took is how long a run has lasted; of a lost one nobody knows.
-func took(r ralph.Run, running bool, now ralph.Time) string {
-	end := r.EndedAt
-	switch {
-	case running:
-		end = now
-	case end.IsZero():
-		return "an unknown time"
-	}
-	return end.Sub(r.StartedAt.Time).Round(time.Second).String()
-}
-
-// span is a duration in seconds for people.
+// span formats a duration in seconds.
 func span(seconds float64) string {
 	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
 }

@@ -3,9 +3,11 @@ package show
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"ralph"
+	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -16,12 +18,22 @@ type TaskView struct {
 	Description string          `json:"description"`
 	Acceptance  []string        `json:"acceptance"`
 	Verify      []string        `json:"verify"`
+	Files       []string        `json:"files"`
 	Model       string          `json:"model"`
-	ExternalID  string          `json:"external_id"`     // where it was imported from
-	Source      string          `json:"external_source"` // the format, and what its file calls itself
+	Agent       string          `json:"agent"`
+	ExternalID  string          `json:"external_id"`     // in the tool that it was imported from
+	Source      string          `json:"external_source"` // the format, and the name of its file
 	Comments    []ralph.Comment `json:"comments"`
 	Sessions    []ralph.Session `json:"sessions"`
 	Receipt     Receipt         `json:"receipt"`
+}
+
+// Suggested marks a task that an agent suggested, after other text; "" for others.
+func Suggested(t ralph.Task) string {
+	if t.Origin == ralph.ByAgent {
+		return ", suggested by an agent"
+	}
+	return ""
 }
 
 // A Receipt sums up what a task took.
@@ -32,8 +44,10 @@ type Receipt struct {
 	CostUSD  float64       `json:"cost_usd"`
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the latest session
-	Shared   bool          `json:"shared"` // others worked in its work tree meanwhile: what changed may be their doing
+	Shared   bool          `json:"shared"` // others worked in the same work tree: changes may be theirs
 	Why      string        `json:"why"`
+
+	Changed report.Changed `json:"changed"`
 }
 
 func newReceipt(t ralph.Task, sessions []ralph.Session) Receipt {
@@ -55,7 +69,7 @@ func newReceipt(t ralph.Task, sessions []ralph.Session) Receipt {
 	return r
 }
 
-// ReadTask reads all that is shown of a task.
+// ReadTask reads everything that is shown of a task.
 func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	if v.Task, err = tx.Task(id); err != nil {
 		return v, err
@@ -65,12 +79,23 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	}
 	v.Sessions, err = tx.Sessions(store.SessionFilter{Task: id})
 	v.Description, v.Acceptance, v.Verify, v.Model = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model
+	v.Files = append([]string{}, v.Task.Files...)
+	v.Agent = v.Task.Agent
 	v.ExternalID, v.Source = v.Task.ExternalID, v.Task.ExternalSource
 	v.Receipt = newReceipt(v.Task, v.Sessions)
+	if err != nil {
+		return v, err
+	}
+	oldest := slices.Clone(v.Sessions)
+	slices.Reverse(oldest)
+	changed, err := report.ChangedBy(tx, store.SessionFilter{Task: id}, oldest)
+	if c := changed[id]; c != nil {
+		v.Receipt.Changed = *c
+	}
 	return v, err
 }
 
-// Task writes all that is shown of a task.
+// Task writes everything that is shown of a task.
 func Task(w io.Writer, v TaskView) {
 	line := func(name, value string) {
 		if value = strings.TrimSpace(text.Visible(value)); value != "" {
@@ -82,6 +107,7 @@ func Task(w io.Writer, v TaskView) {
 	if v.ExternalID != "" {
 		line("imported", text.Line(v.ExternalID+" of "+v.Source, 200))
 	}
+	line("made by", strings.TrimPrefix(Suggested(v.Task), ", "))
 	line("priority", fmt.Sprint(v.Priority))
 	line("feature", v.Feature)
 	line("discipline", v.Discipline)
@@ -94,9 +120,13 @@ func Task(w io.Writer, v TaskView) {
 	for _, c := range v.Verify {
 		line("verify", c)
 	}
+	for _, f := range v.Files {
+		line("files", f)
+	}
 	r := v.Receipt
 	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(r.Attempts, "attempt"),
 		text.Count(r.Sessions, "session"), r.Seconds, text.Money(r.CostUSD)))
+	line("changed", r.Changed.String())
 	if r.Shared {
 		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
 	}

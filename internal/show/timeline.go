@@ -10,14 +10,17 @@ import (
 	"ralph/internal/text"
 )
 
-// colours are those of the cards, as terminals number them.
+// colours are the terminal codes of the colours of cards.
 var colours = map[string]string{
 	"green": "32", "cyan": "36", "purple": "35", "yellow": "33", "red": "31", "blue": "34", "teal": "96", "orange": "91",
 }
 
-// Timeline writes a card for each signal and a bubble for each comment, as
-// their verb says, never their text.
+// Timeline writes a card for each signal and each comment; its look depends on verb and kind, never
+// on its text.
 func Timeline(w io.Writer, comments []ralph.Comment, s Screen) {
+	if len(comments) == 0 {
+		fmt.Fprintln(w, "nothing was said")
+	}
 	closed := map[string]int64{} // by session: the signal that counts
 	for _, c := range comments {
 		if c.Verb.Closes() {

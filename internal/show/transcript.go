@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/runes"
 	"golang.org/x/text/transform"
@@ -15,7 +16,7 @@ import (
 	"ralph/loop/agent/kinds"
 )
 
-// A Printer prints a transcript as it is written to it.
+// A Printer prints a transcript that is written to it.
 type Printer struct {
 	out    io.Writer
 	raw    bool
@@ -26,16 +27,16 @@ type Printer struct {
 	spoken bool // something has been printed
 }
 
-// NewPrinter prints for a screen; raw is as the agent printed it.
+// NewPrinter prints for a screen; raw prints what the agent printed.
 func NewPrinter(out io.Writer, s Screen, raw, json bool) Printer {
 	if raw && s.Columns > 0 {
-		// Not every line has to be JSON, which would have no such characters.
+		// Lines that are not JSON may contain control characters.
 		out = transform.NewWriter(out, runes.Map(harmless))
 	}
 	return Printer{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(kinds.NewReader())}
 }
 
-// Write implements io.Writer. Whoever writes need not know where lines end.
+// Write implements io.Writer. b may end anywhere in a line.
 func (p *Printer) Write(b []byte) (int, error) {
 	if !p.raw {
 		return len(b), p.entries(p.reader.Feed(b))
@@ -43,16 +44,15 @@ func (p *Printer) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// harmless is a character that does not steer a terminal.
+// harmless replaces characters that control a terminal or reorder text.
 func harmless(r rune) rune {
-	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) {
 		return '\uFFFD'
 	}
 	return r
 }
 
-// End prints a last line without a line break, as a killed agent leaves it, and how
-// the session ended.
+// End prints an incomplete last line, which a killed agent may leave, and the session's result.
 func (p *Printer) End(s ralph.Session) error {
 	if p.raw {
 		return nil
@@ -73,7 +73,7 @@ func (p *Printer) End(s ralph.Session) error {
 func (p *Printer) entries(list []transcript.Entry) error {
 	for _, e := range list {
 		if p.json {
-			if err := json.NewEncoder(p.out).Encode(e); err != nil {
+			if err := json.NewEncoder(text.Escaping(p.out)).Encode(e); err != nil {
 				return err
 			}
 			continue
@@ -92,17 +92,17 @@ func (p *Printer) entries(list []transcript.Entry) error {
 	return nil
 }
 
-// lineColours are the colours of lines by their kind, as terminals number them.
+// lineColours are the terminal codes of lines by kind.
 var lineColours = map[string]string{
 	transcript.Start: "2", transcript.Tool: "34", transcript.Answer: "2", transcript.Error: "31",
 	transcript.Told: "36", transcript.Result: "2", transcript.Note: "33",
 	"+": "32", "-": "31", "…": "2", " ": "2",
 }
 
-// maxColumns is how wide a text may be on a wide screen, to be read with pleasure.
+// maxColumns limits the width of text on a wide screen, for readability.
 const maxColumns = 110
 
-// line prints one line in as many rows as it takes.
+// line prints one line, wrapped into rows.
 func (p *Printer) line(lead, colour, text string) error {
 	p.spoken = true
 	s := p.screen

@@ -15,7 +15,7 @@ func TestATranscriptFitsTheTerminal(t *testing.T) {
 {"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"go test ./internal/form -run TestEmpty -count 1"}}]}}
 {"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":"no"}]}}
 {"type":"assistant","message":{"content":[{"type":"text","text":"Hm."}]}}
-` + "\x1b[2Jno JSON\n"
+` + "\x1b[2Jno\u202e JSON\n"
 	for _, tt := range []struct {
 		name   string
 		screen show.Screen
@@ -39,7 +39,7 @@ Hm.
 		{"colours", show.Screen{Columns: 200, Colours: true}, false, "I look at the form first. It has a validator already…\n" +
 			"→ \x1b[34mBash go test ./internal/form -run TestEmpty -count 1\x1b[0m\n  ✕ \x1b[31mBash: no\x1b[0m\n\nHm.\n"},
 		{"as it was, in a file", show.Screen{}, true, stream},
-		{"as it was, on a terminal", show.Screen{Columns: 80}, true, strings.ReplaceAll(stream, "\x1b", "\uFFFD")},
+		{"as it was, on a terminal", show.Screen{Columns: 80}, true, strings.NewReplacer("\x1b", "\uFFFD", "\u202e", "\uFFFD").Replace(stream)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -2,27 +2,46 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"ralph"
+	"ralph/internal/pipe"
 	"ralph/internal/proc"
 	"ralph/store"
 )
 
-// Inside names the session of the project that this process belongs to, and records
-// there that it tried a command which only people may give; "" if it belongs to none.
-// The queues of other projects are nothing to a session: ralph's own tests run in
-// sessions too. The error is for what cannot be told.
-func (h *Home) Inside(ctx context.Context, environ []string, command string) (session string, err error) {
-	markers, within := h.enclosing(environ)
+// Inside returns the session of the project that this process belongs to, and records there that it
+// tried a command for people only; "" if it belongs to none. Sessions of other projects do not
+// count: ralph's own tests run in sessions, too. If a sandbox hides the queue, the run is asked
+// over the session's channel. The error means that it is unknown.
+func (h *Home) Inside(ctx context.Context, environ []string, dir, command string) (session string, err error) {
+	// The agent can change the environment, and with it the location of the state.
+	if marker, err := read(h.marker()); err == nil && marker.ID != "" && !Exists(h.File(Database)) {
+		if rel, err := filepath.Rel(h.base, h.State); err == nil {
+			elsewhere := *h
+			elsewhere.State, h = filepath.Join(marker.State, rel), &elsewhere
+		}
+	}
+	markers, channels, within := h.enclosing(environ)
 	if len(markers) == 0 && !within {
 		return "", nil
 	}
 	db, err := store.Open(ctx, h.File(Database), store.Options{MustExist: true})
+	if err != nil {
+		for _, socket := range channels {
+			if session, err := h.tell(ctx, socket, dir, command); err == nil {
+				return session, nil
+			}
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -33,7 +52,7 @@ func (h *Home) Inside(ctx context.Context, environ []string, command string) (se
 	var s ralph.Session
 	look := func(tx *store.Tx) error {
 		for _, id := range markers {
-			if strings.HasSuffix(id, "-"+h.State) { // a check before a task is begun, see loop
+			if strings.HasSuffix(id, "-"+h.State) { // a check before a task is begun; see loop
 				within = true
 			}
 			switch found, err := tx.Session(id); {
@@ -71,20 +90,22 @@ func (h *Home) Inside(ctx context.Context, environ []string, command string) (se
 	return session, err
 }
 
-// enclosing looks for what only a process of a session has: its variables, which a
-// parent may still have, a cgroup, or a descent from the run itself. A run is known
-// by the lock that it holds, and another ralph that has commands checked by the
-// database that it has open.
-func (h *Home) enclosing(environ []string) (markers []string, within bool) {
-	add := func(id string) {
-		if id != "" && !slices.Contains(markers, id) {
-			markers = append(markers, id)
+// enclosing looks for signs of a session: its variables, here or in an ancestor, a cgroup, or an
+// ancestor that is the run itself. A run is recognized by the lock that it holds; another ralph
+// that verifies, by its open database.
+func (h *Home) enclosing(environ []string) (markers, channels []string, within bool) {
+	add := func(list *[]string, id string) {
+		if id != "" && !slices.Contains(*list, id) {
+			*list = append(*list, id)
 		}
 	}
 	variables := func(environ []string) {
 		for _, entry := range environ {
 			if id, ok := strings.CutPrefix(entry, "RALPH_SESSION_ID="); ok {
-				add(id)
+				add(&markers, id)
+			}
+			if socket, ok := strings.CutPrefix(entry, pipe.Variable+"="); ok {
+				add(&channels, socket)
 			}
 		}
 	}
@@ -96,12 +117,38 @@ func (h *Home) enclosing(environ []string) (markers []string, within bool) {
 		within = within || i > 0 && k.HasOpen(h.File("run.lock")) || supervised && k.HasOpen(h.File(Database))
 	}
 	for _, id := range proc.GroupMarkers() {
-		add(id)
+		add(&markers, id)
 	}
-	return markers, within
+	return markers, channels, within
 }
 
-// notThere tells that no session has the id, or that it is none.
+// answers is how long to wait for the run's answer.
+const answers = 10 * time.Second
+
+// tell makes the run of an enclosing session record the attempt; session is "" if the session is
+// another project's.
+func (h *Home) tell(ctx context.Context, socket, dir, command string) (session string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	err = json.NewEncoder(conn).Encode(map[string]any{
+		"jsonrpc": "2.0", "id": 1, "method": "ralph/attempt",
+		"params": map[string]string{"command": command, "state": h.State, "dir": dir},
+	})
+	var answer struct{ Result string }
+	if err == nil {
+		err = json.NewDecoder(conn).Decode(&answer)
+	}
+	return answer.Result, err
+}
+
+// notThere reports whether an error means that there is no session with the id.
 func notThere(err error) bool {
 	var field *ralph.FieldError
 	return errors.Is(err, ralph.ErrNotFound) || errors.As(err, &field)

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 
 	"ralph"
@@ -14,15 +14,15 @@ import (
 	"ralph/store"
 )
 
-// A queue belongs to one folder of the repository, its project's root: what is worked
-// and judged elsewhere is judged by other commands. A part of a repository that is to
-// have a queue of its own is a package (`ralph init --package`).
+// A queue belongs to one folder of the repository, the project's root: other folders have other
+// verification commands. A part of a repository with its own queue is a package (`ralph init
+// --package`).
 
-// packagesName is the folder of packages' states, in ralph's own.
+// packagesName is the folder for the states of packages.
 const packagesName = "packages"
 
-// within is a folder relative to the top of its work tree, "." for the top itself. It
-// is the same in every clone and in every linked work tree.
+// within returns a folder relative to the top of its work tree, "." for the top itself. It is the
+// same in every clone and linked work tree.
 func within(top, root string) string {
 	for _, path := range []*string{&top, &root} {
 		if real, err := filepath.EvalSymlinks(*path); err == nil {
@@ -36,24 +36,25 @@ func within(top, root string) string {
 	return filepath.ToSlash(rel)
 }
 
-// packageState is where a package in a folder has its state.
-func packageState(common, top, root string) string {
+// packageFolder returns the state folder of a package, relative to the repository's.
+func packageFolder(top, root string) string {
 	rel := within(top, root)
 	sum := sha256.Sum256([]byte(rel))
-	return filepath.Join(common, "ralph", packagesName, filepath.Base(root)+"-"+hex.EncodeToString(sum[:6]))
+	return filepath.Join(packagesName, filepath.Base(root)+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// Guarded is the folder of ralph's that agents are kept out of: with a package's state
-// that of all others in the repository.
-func (h *Home) Guarded() string {
-	if h.Git && filepath.Dir(h.State) == filepath.Join(h.Common, "ralph", packagesName) {
-		return filepath.Join(h.Common, "ralph")
-	}
-	return h.State
+// hasPackage reports whether a folder is a package of the repository.
+func (s seat) hasPackage(top, root string) bool {
+	folder := packageFolder(top, root)
+	return Exists(filepath.Join(s.base, folder)) || Exists(filepath.Join(s.desk, folder, Database))
 }
 
-// Part is the repository whose queue is the project's, although the project is only a
-// part of it; "" if it is the whole.
+// Guarded returns ralph's folder that agents must not reach; for a package it includes the states
+// of the whole repository.
+func (h *Home) Guarded() string { return h.base }
+
+// Part returns the repository whose queue the project has, if the project is only a part of it; ""
+// if it is the whole.
 func (h *Home) Part() string {
 	if h.Git && within(h.Top, h.Root) != "." {
 		return h.Top
@@ -61,22 +62,21 @@ func (h *Home) Part() string {
 	return ""
 }
 
-// belongs makes sure that the queue is of the project, and notes of a queue that it
-// was not known of which it is. fresh is one that has just been made.
+// belongs checks that the queue is the project's, and records the root of a queue whose root is
+// unknown. fresh means that the queue was just created.
 func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
-	if !h.Git || h.State == filepath.Join(h.Root, PlainName) {
-		return nil // its state is in its root
+	if !h.Git || h.plain() {
+		return nil // it is identified by its root
 	}
 	here, configured := within(h.Top, h.Root), Exists(filepath.Join(h.Root, ConfigName))
-	var root string
-	err := db.View(ctx, func(tx *store.Tx) (err error) { root, err = tx.Root(); return err })
+	root, err := store.Read(ctx, db, (*store.Tx).Root)
 	if err != nil || root == here {
 		return err
 	}
 	there := filepath.Join(h.Top, filepath.FromSlash(root))
 	switch {
 	case root == "" && !configured && !fresh:
-		return nil // a queue of before: a look from elsewhere says nothing
+		return nil // a queue of an older version; a look from elsewhere proves nothing
 	case root == "":
 	case configured && root != "." && !Exists(filepath.Join(there, ConfigName)):
 		fmt.Fprintf(h.Warn, "ralph: the queue was that of %s, which has no %s any more; it is that of %s from now on\n",
@@ -92,31 +92,25 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.SetRoot(here) })
 }
 
-// Prepare makes sure that a project may begin in a folder: there is none around it,
-// and the repository's queue is not another folder's. With own it is to be a package,
-// whose state folder is made. The folder's configuration may be there already, as in
-// a new clone, if only its queue has not begun. Nothing is written before all of that
-// is known.
-func Prepare(ctx context.Context, root string, own bool) error {
+// Prepare checks that a project may begin in a folder: there is none around it, and the
+// repository's queue is not another folder's. With own it becomes a package, whose state folder is
+// created. The configuration may exist already, as in a new clone, if the queue has not begun.
+// Nothing is written before all checks are done.
+func Prepare(ctx context.Context, root string, own bool, environ []string) error {
 	path := filepath.Join(root, ConfigName)
 	top, common, err := worktree.Find(ctx, root)
 	git := err == nil
 	if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
 		return err
 	}
-	state := packageState(common, top, root)
-	before := Home{Root: root, State: filepath.Join(root, PlainName)}
-	if git && own {
-		before.State = state
-	} else if git {
-		if before.State, err = chooseState(ctx, root, top, common); err != nil {
-			return err
-		}
-	}
-	if err := checkPath(root, before.State); err != nil {
+	before := &Home{Root: root, Git: git, Top: top, Common: common, Warn: io.Discard}
+	if err := before.sit(ctx, environ, own); err != nil {
 		return err
 	}
-	begun, err := before.HasQueue()
+	if err := before.known(); err != nil {
+		return err
+	}
+	begun, err := before.HasQueue(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,7 +119,7 @@ func Prepare(ctx context.Context, root string, own bool) error {
 		return ralph.Usage(fmt.Errorf("%s exists already; it was not changed. "+
 			"This is a project: `ralph doctor` says whether a run can work here", path))
 	case own && git:
-		queue, err := rootOfQueue(ctx, common)
+		queue, err := before.rootOfQueue(ctx)
 		if err == nil && queue == within(top, root) {
 			err = ralph.Usage(fmt.Errorf("%s has the repository's queue already, and needs none of its own: "+
 				"work here as you are", root))
@@ -133,9 +127,9 @@ func Prepare(ctx context.Context, root string, own bool) error {
 		if err != nil {
 			return err
 		}
-		return os.MkdirAll(state, 0o700)
+		return before.Make()
 	case own:
-		return nil // its state is in it
+		return nil // it is identified by its root
 	}
 	const remedy = "use that one (ralph task add --feature tells parts of it apart), " +
 		"or give this folder a queue and a configuration of its own: ralph init --package"
@@ -150,7 +144,7 @@ func Prepare(ctx context.Context, root string, own bool) error {
 	if !git {
 		return nil
 	}
-	queue, err := rootOfQueue(ctx, common)
+	queue, err := before.rootOfQueue(ctx)
 	if there := filepath.Join(top, filepath.FromSlash(queue)); err == nil && queue != "" && queue != within(top, root) &&
 		(queue == "." || Exists(filepath.Join(there, ConfigName))) {
 		err = ralph.Usage(fmt.Errorf("the repository's queue is that of the project in %s: %s", there, remedy))
@@ -158,23 +152,24 @@ func Prepare(ctx context.Context, root string, own bool) error {
 	return err
 }
 
-// isRoot reports whether a folder is a project's root by what is in it.
+// isRoot reports whether a folder is a project's root, judging by its files.
 func isRoot(dir string) bool {
-	return Exists(filepath.Join(dir, ConfigName)) || Exists(filepath.Join(dir, PlainName, Database)) ||
-		Exists(filepath.Join(dir, PlainName, Gone))
+	return Exists(filepath.Join(dir, ConfigName)) || Exists(filepath.Join(dir, PlainName, markerName)) ||
+		Exists(filepath.Join(dir, PlainName, Database)) || Exists(filepath.Join(dir, PlainName, Gone))
 }
 
-// rootOfQueue is the root of the repository's queue, "" if there is no such queue or
-// it is not known.
-func rootOfQueue(ctx context.Context, common string) (root string, err error) {
-	path := filepath.Join(common, "ralph", Database)
-	if !Exists(path) {
-		return "", nil
+// rootOfQueue returns the root of the repository's queue; "" if there is no queue or its root is
+// unknown.
+func (h *Home) rootOfQueue(ctx context.Context) (root string, err error) {
+	all := *h
+	all.State = all.base
+	if there, err := all.HasQueue(ctx); err != nil || !there {
+		return "", err
 	}
-	db, err := store.Open(ctx, path, store.Options{})
+	db, err := store.Open(ctx, all.File(Database), store.Options{})
 	if err != nil {
 		return "", err
 	}
-	err = db.View(ctx, func(tx *store.Tx) (err error) { root, err = tx.Root(); return err })
+	root, err = store.Read(ctx, db, (*store.Tx).Root)
 	return root, errors.Join(err, db.Close())
 }

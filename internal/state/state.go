@@ -1,8 +1,8 @@
-// Package state says where a project is and where its state is kept: which folder is its
-// root, which one holds the queue, whether that is there, lost or another project's,
-// and whether this process belongs to a session of it.
+// Package state finds a project and its state: the project's root, the folder of its queue, whether
+// the queue exists, is lost or belongs to another project, and whether this process belongs to one
+// of its sessions.
 //
-// Looking makes no queue, and what cannot be looked at is never taken for absent.
+// Looking never creates a queue, and what cannot be read is never taken for absent.
 package state
 
 import (
@@ -25,36 +25,56 @@ import (
 // Names of files that ralph owns.
 const (
 	ConfigName = "ralph.yaml"
-	PlainName  = ".ralph" // the state of a project without git
+	PlainName  = ".ralph" // ralph's folder in a project without git
 	Database   = "ralph.db"
 )
 
-// A Home is where a project is, and where its state is kept.
+// A Home is the location of a project and its state.
 type Home struct {
-	Root   string // where ralph.yaml is, or the top of the git work tree
-	State  string // where the database and the transcripts are
+	Root   string // folder of ralph.yaml, or the top of the git work tree
+	State  string // folder of the database and the transcripts
 	Git    bool
 	Top    string    // of the git work tree
-	Common string    // git's own directory, which all work trees share
-	Warn   io.Writer // is told when the queue becomes another folder's
+	Common string    // git directory that all work trees share
+	Warn   io.Writer // receives a message when the queue becomes another folder's
+
+	seat
+	lost string // the state of a repository that was here; see lostAt
 }
 
-// File is a file of the state.
+// File returns the path of a file in the state folder.
 func (h *Home) File(name string) string { return filepath.Join(h.State, name) }
 
-// Session is where the files of a session are.
+// Session returns the folder of a session's files.
 func (h *Home) Session(id string) string { return filepath.Join(h.State, "sessions", id) }
 
-// Find finds the project upwards from a directory, without reading its configuration.
-// In a git repository no `ralph init` is needed; elsewhere it is what makes a project.
-func Find(ctx context.Context, dir string) (*Home, error) {
+// Find finds the project upwards from a directory, without reading its configuration. A git
+// repository needs no `ralph init`; elsewhere, that creates a project. It is an error if project
+// and state do not belong together.
+func Find(ctx context.Context, dir string, environ []string) (*Home, error) {
+	h, err := Locate(ctx, dir, environ)
+	if err == nil {
+		err = h.known()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Locate is Find without checking that project and state belong together.
+func Locate(ctx context.Context, dir string, environ []string) (*Home, error) {
 	top, common, err := worktree.Find(ctx, dir)
 	if err != nil && !errors.Is(err, worktree.ErrNoRepo) {
 		return nil, err
 	}
 	h := &Home{Git: err == nil, Top: top, Common: common, Warn: io.Discard}
 	for d := dir; ; d = filepath.Dir(d) {
-		if isRoot(d) || h.Git && Exists(packageState(common, top, d)) {
+		begun, err := h.beginsAt(d, environ)
+		if err != nil {
+			return nil, err
+		}
+		if begun {
 			h.Root = d
 			break
 		}
@@ -69,19 +89,107 @@ func Find(ctx context.Context, dir string) (*Home, error) {
 		}
 		h.Root = top
 	}
-	h.State = filepath.Join(h.Root, PlainName)
-	if own := packageState(common, top, h.Root); h.Git && Exists(own) {
-		h.State = own
-	} else if h.Git {
-		if h.State, err = chooseState(ctx, h.Root, top, common); err != nil {
-			return nil, err
-		}
-	}
-	return h, checkPath(h.Root, h.State)
+	return h, h.sit(ctx, environ, false)
 }
 
-// checkPath refuses paths that cannot be told to the agent, which reads JSON: its tools
-// would not reach ralph.
+// beginsAt reports whether a folder is the root of a project.
+func (h *Home) beginsAt(dir string, environ []string) (bool, error) {
+	if isRoot(dir) {
+		return true, nil
+	}
+	if h.Git {
+		s, err := gitSeat(environ, h.Common)
+		return err == nil && s.hasPackage(h.Top, dir), err
+	}
+	s, err := plainSeat(environ, dir)
+	if err != nil {
+		return false, err
+	}
+	if lost, err := lostAt(environ, dir); err != nil || lost != "" {
+		return true, err
+	}
+	if s.outright {
+		return false, nil
+	}
+	return holds(s.base)
+}
+
+// sit determines the seat of the project's state; with own that of a package.
+func (h *Home) sit(ctx context.Context, environ []string, own bool) error {
+	plain, err := plainSeat(environ, h.Root)
+	if err != nil {
+		return err
+	}
+	h.seat = plain
+	if h.lost, err = h.lostRepository(environ); err != nil {
+		return err
+	}
+	if h.Git {
+		repository, err := gitSeat(environ, h.Common)
+		if err != nil {
+			return err
+		}
+		if own = own || repository.hasPackage(h.Top, h.Root); !own {
+			repository, err = chooseSeat(ctx, h, plain, repository)
+		}
+		if err != nil {
+			return err
+		}
+		h.seat = repository
+	}
+	h.State = h.base
+	if h.Git && own {
+		h.State = filepath.Join(h.base, packageFolder(h.Top, h.Root))
+	}
+	if err := checkPath(h.Root, h.State); err != nil {
+		return err
+	}
+	for _, dir := range []string{h.Root, h.Top} {
+		if dir != "" && h.outright && filepath.IsLocal(within(dir, resolved(h.base))) {
+			return ralph.Usage(fmt.Errorf("%s names %s, which is in the project, where its state is in reach of agents "+
+				"and of git: name a folder elsewhere", DirVariable, h.base))
+		}
+	}
+	return nil
+}
+
+// lostRepository returns the state of a repository that contained the project and is gone; "" if
+// none is known.
+func (h *Home) lostRepository(environ []string) (lost string, err error) {
+	if h.Git {
+		if resolved(h.Common) == resolved(filepath.Join(h.Top, ".git")) {
+			return "", nil
+		}
+		return lostAt(environ, h.Top)
+	}
+	for d := h.Root; ; d = filepath.Dir(d) {
+		if lost, err = lostAt(environ, d); err != nil || lost != "" || d == filepath.Dir(d) {
+			return lost, err
+		}
+	}
+}
+
+// plain reports whether the project began without git.
+func (h *Home) plain() bool { return filepath.Base(h.desk) == PlainName }
+
+// Begun returns the state folder of all queues of the repository if it exists, else "".
+func (h *Home) Begun() string {
+	if Exists(h.record()) {
+		return h.base
+	}
+	return ""
+}
+
+// Own lists ralph's own paths in the project, relative to its root.
+func (h *Home) Own() []string {
+	own := []string{PlainName}
+	if rel := within(h.Root, resolved(filepath.Dir(h.base))); filepath.IsLocal(rel) && !h.outright {
+		own = append(own, rel) // the project is the home folder
+	}
+	return own
+}
+
+// checkPath refuses paths that JSON cannot represent: an agent's tools would not reach ralph.
 func checkPath(paths ...string) error {
 	for _, path := range paths {
 		if !utf8.ValidString(path) {
@@ -92,32 +200,32 @@ func checkPath(paths ...string) error {
 	return nil
 }
 
-// Exists tells whether something is there.
+// Exists reports whether a path exists.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// Gone is the file that a run leaves in the state folder when it has lost its
-// database: whatever stands there then is no queue to work on.
+// Gone is the file that a run leaves in the state folder when it has lost its database: any
+// database found there later is not to be used.
 const Gone = "database-lost"
 
-// traces are what shows that a state folder without a database had one.
-var traces = []string{Gone, "run.lock", "sessions", "backups", Database + "-wal"}
+// traces are files that show that a state folder without a database had one.
+var traces = []string{Gone, lockName, "sessions", "backups", Database + "-wal"}
 
-// present tells whether something is there. What cannot be looked at is an error.
+// present reports whether a path exists. It returns an error if that is unknown.
 func present(path string) (bool, error) {
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("it cannot be told whether the queue is there: %w", err)
+		return false, fmt.Errorf("cannot tell whether the queue exists: %w", err)
 	}
 	return true, nil
 }
 
-// tracesIn are the traces in a state folder.
+// tracesIn returns those of the files that exist in a state folder.
 func tracesIn(state string, names []string) (found []string, err error) {
 	for _, name := range names {
 		there, err := present(filepath.Join(state, name))
@@ -131,64 +239,53 @@ func tracesIn(state string, names []string) (found []string, err error) {
 	return found, nil
 }
 
-// chooseState is the folder of the state of a project in a git repository: the git
-// directory's, or .ralph if the project began without git (decision 5). Where both
-// hold a queue neither wins.
-func chooseState(ctx context.Context, root, top, common string) (string, error) {
-	plain, inGit := filepath.Join(root, PlainName), filepath.Join(common, "ralph")
-	plainDB, err := present(filepath.Join(plain, Database))
-	if err != nil {
-		return "", err
+// chooseSeat returns the seat of a project in a git repository: the repository's, or the project's
+// own if it began without git. If both hold a queue, it returns an error.
+func chooseSeat(ctx context.Context, h *Home, plain, repository seat) (seat, error) {
+	first, err := plain.begun()
+	if err != nil || !first {
+		return repository, err
 	}
-	gitTraces, err := tracesIn(inGit, append([]string{Database}, traces...))
-	if err != nil {
-		return "", err
-	}
-	if len(gitTraces) == 0 {
-		// The other folder may be another program's: of it, ralph's own files count.
-		lost, err := tracesIn(plain, []string{Gone, "run.lock"})
-		if err != nil {
-			return "", err
-		}
-		if plainDB || len(lost) > 0 {
-			return plain, nil
-		}
-		return inGit, nil
-	}
-	if !plainDB {
-		return inGit, nil
+	second, err := repository.begun()
+	if err != nil || !second {
+		return plain, err
 	}
 	plainTasks, plainErr := countTasks(ctx, plain)
-	gitTasks, gitErr := countTasks(ctx, inGit)
-	if root != top && plainErr == nil && plainTasks > 0 {
-		return plain, nil // a project of its own, beside the one of the whole repository
+	gitTasks, gitErr := countTasks(ctx, repository)
+	if h.Root != h.Top && plainErr == nil && plainTasks > 0 {
+		all := *h
+		all.seat = repository
+		if queue, err := all.rootOfQueue(ctx); err != nil || queue != within(h.Top, h.Root) {
+			return plain, err // a separate project beside the repository's
+		}
 	}
-	advice := "move the folder away that is not this project's, such as with `mv " + plain + " " + plain + ".old`"
+	move := func(s seat) string { return "`mv " + s.desk + " " + s.desk + ".old`" }
+	away := func(s seat) string { return "move it away with " + move(s) }
+	advice := "move the folder away that is not this project's, such as with " + move(plain)
 	if plainErr == nil && plainTasks == 0 && (gitErr != nil || gitTasks > 0) {
-		advice = plain + " holds no task and is a left-over: move it away with `mv " + plain + " " + plain + ".old`"
+		advice = plain.desk + " holds no task and is a left-over: " + away(plain)
 	} else if gitErr == nil && gitTasks == 0 && plainTasks > 0 {
-		advice = inGit + " holds no task: move it away with `mv " + inGit + " " + inGit + ".old`, " +
-			"and then the other one there with `ralph db move`"
+		advice = repository.desk + " holds no task: " + away(repository) + ", and then take the other one along with " + adopt
 	}
-	return "", fmt.Errorf("there are two queues for %s, and it cannot be told which is meant: %s (%s) and %s (%s); %s",
-		root, plain, tasksIn(plainTasks, plainErr), inGit, tasksIn(gitTasks, gitErr), advice)
+	return repository, fmt.Errorf("there are two queues for %s, and it is unclear which one is meant: that of %s (%s) "+
+		"and that of %s (%s); %s",
+		h.Root, plain.desk, tasksIn(plainTasks, plainErr), repository.desk, tasksIn(gitTasks, gitErr), advice)
 }
 
-// countTasks counts what a database holds, without changing it.
-func countTasks(ctx context.Context, state string) (n int, err error) {
-	path := filepath.Join(state, Database)
-	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+// countTasks counts the tasks in a database without changing it.
+func countTasks(ctx context.Context, s seat) (n int, err error) {
+	path := filepath.Join(s.base, Database)
+	if was := filepath.Join(s.desk, Database); !Exists(path) && Exists(was) {
+		path = was
+	}
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return 0, nil
 	}
 	db, err := store.Open(ctx, path, store.Options{MustExist: true})
 	if err != nil {
 		return 0, err
 	}
-	err = db.View(ctx, func(tx *store.Tx) error {
-		tasks, err := tx.Tasks(store.TaskFilter{})
-		n = len(tasks)
-		return err
-	})
+	n, err = store.Read(ctx, db, func(tx *store.Tx) (int, error) { return tx.CountTasks(store.TaskFilter{}) })
 	return n, errors.Join(err, db.Close())
 }
 
@@ -199,19 +296,22 @@ func tasksIn(n int, err error) string {
 	return fmt.Sprintf("%d tasks", n)
 }
 
-// HasQueue tells whether the project has a database. A state folder that had one, and
-// has none now, is an error, and no new project.
-func (h *Home) HasQueue() (bool, error) {
+// HasQueue reports whether the project has a database, after taking over one of an older layout. A
+// state folder that has lost its database is an error, not a new project.
+func (h *Home) HasQueue(ctx context.Context) (bool, error) {
+	if err := h.TakeOver(ctx); err != nil {
+		return false, err
+	}
 	path := h.File(Database)
 	if text, err := os.ReadFile(h.File(Gone)); err == nil {
 		return false, fmt.Errorf("%s; %s; where all is as it should be, remove %s",
 			strings.TrimSpace(string(text)), h.HowToRestore(), h.File(Gone))
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("it cannot be told whether the queue is there: %w", err)
+		return false, fmt.Errorf("cannot tell whether the queue exists: %w", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("it cannot be told whether the queue is there: %w", err)
+		return false, fmt.Errorf("cannot tell whether the queue exists: %w", err)
 	}
 	if err == nil && info.Size() > 0 {
 		return true, nil
@@ -229,8 +329,7 @@ func (h *Home) HasQueue() (bool, error) {
 		path, what, strings.Join(left, ", "), h.HowToRestore(), h.State)
 }
 
-// HowToRestore says how the database is brought back, naming the newest copy, and what
-// that costs.
+// HowToRestore says how to restore the database from the newest copy, and what is lost by that.
 func (h *Home) HowToRestore() string {
 	dir := h.File("backups")
 	entries, err := os.ReadDir(dir)
@@ -257,9 +356,12 @@ func (h *Home) HowToRestore() string {
 // ErrNoQueue says that a project has no database yet.
 var ErrNoQueue = ralph.Usage(errors.New("there is no queue here yet; `ralph init` or `ralph task add` begins one"))
 
-// Begin opens the project's database, and makes it where there is none.
+// Begin opens the project's database, and creates it if there is none.
 func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
-	there, err := h.HasQueue()
+	there, err := h.HasQueue(ctx)
+	if err == nil {
+		err = h.Make()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -276,20 +378,12 @@ func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
 	return db, nil
 }
 
-// IntactAfter is db.Intact when a run has ended. An error may be the beginning of a
-// repository's removal, which comes to the database last: that gets a moment to show.
-func IntactAfter(db *store.DB, err error) error {
-	if err == nil {
-		return db.Intact()
-	}
-	return soon(db.Intact)
-}
-
-// soon is what a look finds within a second, in which a removal that has begun goes on.
-func soon(look func() error) error {
+// After looks for damage after a run has ended. If the run ended with an error, it looks for a
+// while: a removal may be in progress.
+func After(err error, look func() error) error {
 	const looks, every = 10, 100 * time.Millisecond
 	for range looks {
-		if found := look(); found != nil {
+		if found := look(); found != nil || err == nil {
 			return found
 		}
 		time.Sleep(every)
@@ -297,27 +391,16 @@ func soon(look func() error) error {
 	return look()
 }
 
-// Lost is err, or what there is to say of a run whose database was taken away under it.
-// What that held is saved, as long as it is open, and later commands are told.
-func (h *Home) Lost(ctx context.Context, db *store.DB, tree *worktree.Tree, err error) error {
-	gone := db.Intact()
-	if gone == nil {
-		return err
-	}
-	// The database may be the first that goes of a repository, which what is saved must not share.
-	if repository := soon(tree.Intact); repository != nil {
-		gone = fmt.Errorf("%w, and with it %w", repository, gone)
-	}
-	if !Exists(filepath.Dir(h.State)) { // a git directory is not for ralph to make
-		h.State = filepath.Join(h.Root, PlainName)
-	}
+// Lost handles a run whose database was removed: it saves the content of the database, which is
+// still open, and leaves a note for later commands.
+func (h *Home) Lost(ctx context.Context, db *store.DB, gone error) error {
 	backups := h.File("backups")
 	if err := os.MkdirAll(backups, 0o700); err != nil {
 		return errors.Join(gone, err)
 	}
 	now := time.Now()
 	text := fmt.Sprintf("a run ended on %s: %s\n", now.Format(time.DateTime), gone)
-	err = os.WriteFile(h.File(Gone), []byte(text), 0o600)
+	err := os.WriteFile(h.File(Gone), []byte(text), 0o600)
 	saved := filepath.Join(backups, "rescued-"+now.UTC().Format("20060102T150405.000")+".db")
 	if rerr := db.Backup(context.WithoutCancel(ctx), saved); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("what the database held could not be saved: %w", rerr), os.RemoveAll(saved))

@@ -10,8 +10,8 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
-// Journalled reports whether f, which is standard output or standard error, goes
-// to systemd's journal: JOURNAL_STREAM names it.
+// Journalled reports whether f, standard output or standard error, goes to systemd's journal,
+// according to JOURNAL_STREAM.
 func Journalled(f io.Writer) bool {
 	stream := journal.StderrIsJournalStream
 	switch f {
@@ -21,12 +21,12 @@ func Journalled(f io.Writer) bool {
 	default:
 		return false
 	}
-	// An error means that the variable is none of systemd's.
+	// An error means that the variable is not systemd's.
 	yes, err := stream()
 	return yes && err == nil
 }
 
-// Prefix is what the journal recognises a line's priority by, such as "<4>".
+// Prefix returns the prefix that sets a line's priority in the journal, such as "<4>".
 func Prefix(level slog.Level) string {
 	switch {
 	case level >= slog.LevelError:
@@ -39,8 +39,8 @@ func Prefix(level slog.Level) string {
 	return "<7>"
 }
 
-// NewHandler writes log records for the journal: a line each, that begins with
-// its priority and leaves out what the journal adds itself, time and level.
+// NewHandler writes log records for the journal, one line each: it prefixes the priority and omits
+// time and level, which the journal adds itself.
 func NewHandler(w io.Writer) slog.Handler {
 	out := &prefixed{w: w}
 	return handler{slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: withoutTime}), out}
@@ -53,7 +53,7 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// A handler says before each record which priority it has.
+// A handler sets the priority prefix of each record.
 type handler struct {
 	slog.Handler
 	out *prefixed
@@ -77,7 +77,7 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return handler{h.Handler.WithGroup(name), h.out}
 }
 
-// prefixed writes each record, which is one call of Write, behind a prefix.
+// prefixed writes each record, which is one call of Write, with a prefix.
 type prefixed struct {
 	w      io.Writer
 	mu     sync.Mutex

@@ -14,22 +14,22 @@ import (
 	"ralph/internal/proc"
 )
 
-// ErrNoSystemd says that systemd does not run this machine.
+// ErrNoSystemd says that the machine does not run systemd.
 var ErrNoSystemd = errors.New("systemd does not run this machine")
 
-// A Manager installs units with one instance of systemd: a user's, or the system's.
+// A Manager manages units of one systemd instance: a user's, or the system's.
 type Manager struct {
 	System  bool
-	Folder  string   // where its units are
+	Folder  string   // of its units
 	Environ []string // the environment of systemctl
-	Booted  string   // the folder that is there if systemd runs this machine, as sd_booted(3) says
+	Booted  string   // exists if the machine runs systemd; see sd_booted(3)
 }
 
-// systemUnits is where an administrator's units are.
+// systemUnits is the folder of the administrator's units.
 const systemUnits = "/etc/systemd/system"
 
-// NewManager is the manager of the system, or of the user whose folder of
-// configuration, such as ~/.config, is given.
+// NewManager returns the manager of the system, or of the user with that configuration folder, such
+// as ~/.config.
 func NewManager(system bool, config string, environ []string) Manager {
 	m := Manager{System: system, Folder: systemUnits, Environ: environ, Booted: "/run/systemd/system"}
 	if !system {
@@ -38,10 +38,10 @@ func NewManager(system bool, config string, environ []string) Manager {
 	return m
 }
 
-// File is where the unit is installed.
+// File returns the path of the unit.
 func (m Manager) File(u Unit) string { return filepath.Join(m.Folder, u.FileName()) }
 
-// Available returns an error that wraps [ErrNoSystemd] where there is none.
+// Available returns an error that wraps [ErrNoSystemd] if there is no systemd.
 func (m Manager) Available() error {
 	if _, err := os.Stat(m.Booted); err != nil {
 		return ErrNoSystemd
@@ -49,8 +49,8 @@ func (m Manager) Available() error {
 	return nil
 }
 
-// installed is the text of the unit's file, "" if there is none. The error is
-// also for a unit of another project.
+// installed returns the text of the unit's file, "" if there is none. A unit of another project is
+// an error.
 func (m Manager) installed(u Unit) (string, error) {
 	text, err := os.ReadFile(m.File(u))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,9 +66,8 @@ func (m Manager) installed(u Unit) (string, error) {
 	return string(text), nil
 }
 
-// Install writes the unit, has it started now and with every start of the
-// machine or session, and reports whether the file is new or has changed. A
-// service that runs goes on as it is until it is restarted.
+// Install writes and enables the unit, starts it, and reports whether the file is new or has
+// changed. A running service continues with the old unit until it is restarted.
 func (m Manager) Install(ctx context.Context, u Unit) (changed bool, err error) {
 	if err := m.Available(); err != nil {
 		return false, err
@@ -93,12 +92,12 @@ func (m Manager) Install(ctx context.Context, u Unit) (changed bool, err error) 
 	return changed, err
 }
 
-// write replaces a file as a whole.
+// write replaces a file atomically.
 func write(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	// systemd does not read files with this ending.
+	// systemd ignores files with this extension.
 	part := path + ".part"
 	if err := os.WriteFile(part, []byte(text), 0o644); err != nil {
 		return errors.Join(err, os.RemoveAll(part))
@@ -106,8 +105,8 @@ func write(path, text string) error {
 	return os.Rename(part, path)
 }
 
-// Uninstall stops the service, with its session in progress, and removes the
-// unit. It reports whether there was one. The project and its database stay.
+// Uninstall stops the service, with its session in progress, and removes the unit. It reports
+// whether there was one. The project and its database stay.
 func (m Manager) Uninstall(ctx context.Context, u Unit) (was bool, err error) {
 	if text, err := m.installed(u); err != nil || text == "" {
 		return false, err
@@ -125,32 +124,31 @@ func (m Manager) Uninstall(ctx context.Context, u Unit) (was bool, err error) {
 	return true, err
 }
 
-// A State is what systemd says of a service.
+// A State is the state of a service according to systemd.
 type State struct {
-	Systemd   bool   `json:"systemd"` // systemd runs this machine
+	Systemd   bool   `json:"systemd"` // the machine runs systemd
 	Name      string `json:"name"`    // of the unit
 	File      string `json:"file"`
 	Installed bool   `json:"installed"`
-	Enabled   bool   `json:"enabled"`    // starts by itself
+	Enabled   bool   `json:"enabled"`    // starts automatically
 	Active    string `json:"active"`     // "active", "inactive", "failed", "activating" or "deactivating"
-	Sub       string `json:"sub"`        // in systemd's words: "running", "dead", "auto-restart"
-	Text      string `json:"text"`       // what ralph says it is doing
-	PID       int    `json:"pid"`        // 0 if it does not run
-	Result    string `json:"result"`     // how it ended last: "success", "exit-code", "watchdog"
-	Exit      int    `json:"exit"`       // its last exit status
-	Restarts  int    `json:"restarts"`   // since it was started by hand or by the machine
-	Since     string `json:"since"`      // when Active became so, in systemd's words
-	NeedsLoad bool   `json:"needs_load"` // the file was changed by hand since systemd read it
+	Sub       string `json:"sub"`        // in systemd's terms: "running", "dead", "auto-restart"
+	Text      string `json:"text"`       // ralph's status text
+	PID       int    `json:"pid"`        // 0 if it is not running
+	Result    string `json:"result"`     // of the last end: "success", "exit-code", "watchdog"
+	Exit      int    `json:"exit"`       // last exit status
+	Restarts  int    `json:"restarts"`   // automatic restarts
+	Since     string `json:"since"`      // start of Active, in systemd's format
+	NeedsLoad bool   `json:"needs_load"` // the file has changed since systemd read it
 }
 
-// properties are what Status asks for, in the order of the fields.
+// properties are the properties that Status reads, in the order of the fields.
 var properties = []string{
 	"UnitFileState", "ActiveState", "SubState", "StatusText", "MainPID",
 	"Result", "ExecMainStatus", "NRestarts", "StateChangeTimestamp", "NeedDaemonReload",
 }
 
-// Status asks systemd for the service. Without systemd, and without a unit, it
-// says just that.
+// Status reads the state of the service. Without systemd or a unit, it reports only that.
 func (m Manager) Status(ctx context.Context, u Unit) (State, error) {
 	s := State{Name: u.FileName(), File: m.File(u), Systemd: m.Available() == nil}
 	text, err := m.installed(u)
@@ -164,7 +162,7 @@ func (m Manager) Status(ctx context.Context, u Unit) (State, error) {
 	return s, s.read(out)
 }
 
-// read takes over what `systemctl show` prints: a property a line.
+// read parses the output of `systemctl show`: one property per line.
 func (s *State) read(out string) error {
 	values := map[string]string{}
 	for line := range strings.Lines(out) {
@@ -184,10 +182,10 @@ func (s *State) read(out string) error {
 	return nil
 }
 
-// systemctlTime is more than the longest stop of a service takes.
+// systemctlTime exceeds the longest stop of a service.
 const systemctlTime = 15 * time.Minute
 
-// systemctl runs it and returns what it prints.
+// systemctl runs systemctl and returns its output.
 func (m Manager) systemctl(ctx context.Context, args ...string) (string, error) {
 	command := []string{"systemctl", "--no-pager"}
 	if !m.System {
@@ -211,7 +209,7 @@ func (m Manager) systemctl(ctx context.Context, args ...string) (string, error) 
 	return "", fmt.Errorf("%s: exit status %d: %s", strings.Join(command, " "), result.Exit.Code, said)
 }
 
-// Hint is the command line of systemctl or journalctl for people.
+// Hint returns a command line of systemctl or journalctl for people.
 func (m Manager) Hint(tool string, args ...string) string {
 	if !m.System {
 		tool += " --user"

@@ -12,24 +12,23 @@ import (
 	"ralph/internal/text"
 )
 
-// A Notifier speaks for one daemon. Its methods may be called from any goroutine.
+// A Notifier notifies systemd for one daemon. Its methods may be called from any goroutine.
 type Notifier struct {
 	log      *slog.Logger
-	watchdog time.Duration // after which systemd takes silence for a hang; 0 if it does not watch
+	watchdog time.Duration // systemd's timeout; 0 if it does not watch
 
 	mu       sync.Mutex
 	status   string
-	promised time.Time // until when the next beat is to come
+	promised time.Time // the next beat is due by then
 }
 
-// firstBeat is what a daemon is given to begin with its work.
+// firstBeat is the time for a daemon to start working.
 const firstBeat = 5 * time.Minute
 
-// maxStatus bounds a status text, in characters: it is shown as one line.
+// maxStatus bounds a status text, in characters: it is shown on one line.
 const maxStatus = 200
 
-// New reads what systemd wants to be told from the environment. The error is for
-// a WATCHDOG_USEC that is no number.
+// New reads from the environment what systemd expects. The error is for an invalid WATCHDOG_USEC.
 func New(log *slog.Logger) (*Notifier, error) {
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -38,14 +37,14 @@ func New(log *slog.Logger) (*Notifier, error) {
 	return &Notifier{log: log, watchdog: watchdog, promised: time.Now().Add(firstBeat)}, nil
 }
 
-// Ready says that the daemon has begun to work.
+// Ready reports that the daemon has started to work.
 func (n *Notifier) Ready() { n.send(daemon.SdNotifyReady) }
 
-// Stopping says that the daemon is ending.
+// Stopping reports that the daemon is ending.
 func (n *Notifier) Stopping() { n.send(daemon.SdNotifyStopping) }
 
-// Status says in one line what the daemon is doing, for `systemctl status`.
-// What was said last is not said again.
+// Status reports in one line what the daemon is doing, for `systemctl status`. A repeated text is
+// not sent again.
 func (n *Notifier) Status(said string) {
 	said = text.Short(said, maxStatus)
 	n.mu.Lock()
@@ -57,17 +56,17 @@ func (n *Notifier) Status(said string) {
 	}
 }
 
-// Beat is called by the work itself, whenever it gets on: it promises the next
-// beat within d. While that promise holds, systemd is told that all is well.
+// Beat is called by the work itself whenever it makes progress, and promises the next beat within
+// d. Until then, systemd's watchdog is fed.
 func (n *Notifier) Beat(d time.Duration) {
 	n.mu.Lock()
 	n.promised = time.Now().Add(d)
 	n.mu.Unlock()
 }
 
-// Run feeds systemd's watchdog twice in each of its periods as long as the beats
-// keep coming, until ctx ends. When they stop, so does it, and systemd kills the
-// daemon and starts it anew. It returns at once if systemd does not watch.
+// Run feeds systemd's watchdog twice per period while the beats keep coming, until ctx ends. When
+// they stop, systemd kills the daemon and restarts it. It returns at once if systemd does not
+// watch.
 func (n *Notifier) Run(ctx context.Context) {
 	if n.watchdog == 0 {
 		return
@@ -92,9 +91,9 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 }
 
-// send tells systemd. A failure is no reason to stop working.
+// send notifies systemd. A failure is only logged.
 func (n *Notifier) send(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		n.log.Warn("systemd could not be told", "what", state, "error", err)
+		n.log.Warn("cannot notify systemd", "what", state, "error", err)
 	}
 }

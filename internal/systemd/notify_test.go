@@ -163,7 +163,7 @@ func TestASocketThatIsGoneIsLogged(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
 	var log bytes.Buffer
 	notifier(t, slog.New(slog.NewTextHandler(&log, nil))).Ready()
-	if !strings.Contains(log.String(), "systemd could not be told") {
+	if !strings.Contains(log.String(), "cannot notify systemd") {
 		t.Errorf("the log says %q", &log)
 	}
 }

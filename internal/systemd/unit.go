@@ -1,12 +1,10 @@
-// Package systemd makes systemd run `ralph run --daemon` for a project: it writes
-// the unit, and asks systemctl for what is to happen with it. And it tells systemd how
-// that daemon does: that it is ready, what it is doing, that it is ending, and, as
-// long as its work makes progress, that it is alive (sd_notify(3)).
+// Package systemd runs `ralph run --daemon` for a project as a systemd service: it writes the unit
+// and calls systemctl. It also notifies systemd of the daemon's state: ready, what it is doing,
+// ending and, as long as its work makes progress, alive (sd_notify(3)).
 //
-// It knows nothing of ralph but its command line, decides nothing, starts systemctl
-// and nothing else, and never touches a unit that belongs to another project. A
-// systemd that does not listen never holds the daemon up: what cannot be told is
-// logged, and without systemd (NOTIFY_SOCKET is not set) nothing is sent.
+// It knows only ralph's command line, decides nothing, starts only systemctl, and never touches
+// another project's unit. Notifying never blocks the daemon: failures are logged, and without
+// systemd (NOTIFY_SOCKET is not set) nothing is sent.
 package systemd
 
 import (
@@ -24,25 +22,26 @@ import (
 	"github.com/coreos/go-systemd/v22/unit"
 )
 
-// A Unit is what a service is made of.
+// A Unit describes a service.
 type Unit struct {
-	Name    string   // of the service, for people; by default that of the project's directory
+	Name    string   // of the service, for people; by default the name of the project's directory
 	Dir     string   // the project's root, absolute
 	Binary  string   // ralph, absolute
 	RunArgs []string // further arguments of `ralph run --daemon`
 	Path    string   // the PATH of the service
-	EnvFile string   // a file with credentials, which need not exist; absolute
+	EnvFile string   // optional file with credentials, absolute
+	State   string   // folder of ralph's state; "" if there is none yet
 
-	StopTimeout time.Duration // what the service is given to end
-	System      bool          // a unit of the system and not of a user
-	User        string        // the user whom a unit of the system runs as
+	StopTimeout time.Duration // time for the service to end
+	System      bool          // a system unit, not a user's
+	User        string        // that a system unit runs as
 }
 
-// maxName is the length of a file name on every file system, in bytes.
+// maxName is the maximum length of a file name on every file system, in bytes.
 const maxName = 255
 
-// FileName is the name of the unit: "ralph-my-app.service". Characters that a
-// unit cannot have in its name are escaped as systemd-escape does.
+// FileName returns the name of the unit: "ralph-my-app.service". Characters that are not allowed
+// are escaped like by systemd-escape.
 func (u Unit) FileName() string {
 	parts := strings.Split(u.Name, "-")
 	for i, p := range parts {
@@ -54,8 +53,8 @@ func (u Unit) FileName() string {
 //go:embed unit.tmpl
 var unitText string
 
-// Text is the unit's file. The error is for a name or path that no unit can have:
-// one that is not absolute, or with control characters in it.
+// Text returns the unit's file. The error is for a name or path that a unit cannot have: a relative
+// path, or one with control characters.
 func (u Unit) Text() (string, error) {
 	if u.Name == "" || len(u.FileName()) > maxName {
 		return "", fmt.Errorf("%q cannot be the name of a service: give a shorter one", u.Name)
@@ -66,7 +65,7 @@ func (u Unit) Text() (string, error) {
 			return "", fmt.Errorf("path %q in a unit of systemd: it must be absolute", p)
 		}
 	}
-	for _, s := range append(append(paths, u.Name, u.Path, u.User), u.RunArgs...) {
+	for _, s := range append(append(paths, u.Name, u.Path, u.State, u.User), u.RunArgs...) {
 		if strings.ContainsFunc(s, unicode.IsControl) || !utf8.ValidString(s) {
 			return "", fmt.Errorf("%q cannot stand in a unit of systemd: it has control characters or is not UTF-8", s)
 		}
@@ -76,7 +75,7 @@ func (u Unit) Text() (string, error) {
 			return "", fmt.Errorf("%q cannot stand in a unit of systemd: a backslash at its end joins it with the next line", s)
 		}
 	}
-	// systemd refuses them in a program's path, quoted or not.
+	// systemd refuses them in a program's path, even if quoted.
 	if strings.ContainsAny(u.Binary, "\"'\\") {
 		return "", fmt.Errorf("systemd starts no program whose path has quotes or backslashes: move %s", u.Binary)
 	}
@@ -96,16 +95,16 @@ func (u Unit) Text() (string, error) {
 	return b.String(), nil
 }
 
-// Of reports whether the text of a unit is one of this project.
+// Of reports whether the text of a unit belongs to this project.
 func (u Unit) Of(text string) bool { return strings.HasPrefix(text, u.header()+"\n") }
 
-// header is the first line of the unit's file. It tells whose it is.
+// header returns the first line of the unit's file, which names its project.
 func (u Unit) header() string { return fmt.Sprintf("# ralph works in %q", u.Dir) }
 
-// Header is header, for the template.
+// Header is header for the template.
 func (u Unit) Header() string { return u.header() }
 
-// value escapes a text that is the whole rest of a line.
+// value escapes a text that is the rest of a line.
 func value(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
 // setting quotes an item of a list, such as an assignment of Environment=.
@@ -113,7 +112,7 @@ func setting(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s) + `"`
 }
 
-// argument quotes an argument of ExecStart=, where $ names a variable.
+// argument quotes an argument of ExecStart=, where $ marks a variable.
 func argument(s string) string { return strings.ReplaceAll(setting(s), "$", "$$") }
 
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }

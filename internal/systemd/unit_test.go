@@ -29,6 +29,7 @@ func plain() systemd.Unit {
 func system() systemd.Unit {
 	u := plain()
 	u.System, u.User, u.EnvFile = true, "me", "/etc/ralph/service.env"
+	u.State = "/home/me/.local/state/ralph/my-app-0123456789ab"
 	return u
 }
 
@@ -36,7 +37,7 @@ func system() systemd.Unit {
 func odd() systemd.Unit {
 	return systemd.Unit{
 		Name: `50% "off" $HOME`, Dir: `/srv/50% "off" it's \n $HOME ${X} é;`, Binary: "/opt/50% $x é/ralph", Path: `/a b:/c%d:/"e":/\f:$g`,
-		EnvFile: "/srv/50% x/service.env", RunArgs: []string{"--schedule", "*/5 0 * * 1-5", "--between=22:00-06:00 Europe/Berlin"}, StopTimeout: 1500 * time.Millisecond,
+		EnvFile: "/srv/50% x/service.env", State: `/srv/50% "s"`, RunArgs: []string{"--schedule", "*/5 0 * * 1-5", "--between=22:00-06:00 Europe/Berlin"}, StopTimeout: 1500 * time.Millisecond,
 	}
 }
 

@@ -8,27 +8,26 @@ import (
 	"io"
 )
 
-// maxLine is how long an event of `go test -json` may be, in bytes; a longer line
-// is output.
+// maxLine is the maximum length of an event of `go test -json`, in bytes; a longer line counts as
+// output.
 const maxLine = 1 << 20
 
-// A goEvent is one line of `go test -json`, see `go doc test2json`.
+// A goEvent is one line of `go test -json`; see `go doc test2json`.
 type goEvent struct {
 	Action  string
 	Package string
 	Test    string
 }
 
-// A goPackage is what was told of a package.
+// A goPackage is the state of a package.
 type goPackage struct {
-	open   map[string]bool // tests that have begun and not ended
+	open   map[string]bool // started and not ended
 	failed bool            // one of its tests failed
 	ended  bool
 }
 
-// ParseGoJSON reads the output of `go test -json`, other lines between its events
-// included. It returns nil if there is no event of a test in it. The error is the
-// reader's.
+// ParseGoJSON parses the output of `go test -json`, which may contain other lines. It returns nil
+// if there is no test event. The error is the reader's.
 func ParseGoJSON(r io.Reader) (*Results, error) {
 	results := &Results{}
 	packages := map[string]*goPackage{}
@@ -52,7 +51,7 @@ func ParseGoJSON(r io.Reader) (*Results, error) {
 	return results, nil
 }
 
-// take takes in an event.
+// take handles an event.
 func take(results *Results, packages map[string]*goPackage, e goEvent) {
 	p := packages[e.Package]
 	if p == nil {
@@ -71,14 +70,14 @@ func take(results *Results, packages map[string]*goPackage, e goEvent) {
 	default:
 		p.ended = true
 		if status == Failed && !p.failed && len(p.open) == 0 {
-			// It does not build, or ended in a way that is no test's.
+			// It does not build, or failed outside of any test.
 			results.add(e.Package, Failed)
 		}
 	}
 }
 
-// eachLine hands out the lines, without their ends; nil for one that is too long for
-// an event.
+// eachLine calls f for each line, without its end; with nil for a line that is too long for an
+// event.
 func eachLine(r io.Reader, f func(line []byte)) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var line []byte

@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// maxReport is how large a JUnit report may be, in bytes.
+// maxReport is the maximum size of a JUnit report, in bytes.
 const maxReport = 64 << 20
 
 // A suite is a <testsuite> that is being read.
 type suite struct {
 	name     string
-	told     int // failures and errors by its attributes
-	failures int // by its test cases
+	told     int // failures and errors according to its attributes
+	failures int // according to its test cases
 }
 
-// ParseJUnit reads a report as JUnit and most test runners write it. A report that
-// is none, or that contradicts itself, comes back as broken; the error is the
-// reader's.
+// ParseJUnit parses a report as written by JUnit and most test runners. An invalid or contradictory
+// report is returned as broken; the error is the reader's.
 func ParseJUnit(r io.Reader) (*Results, error) {
 	results := &Results{}
 	limited := &io.LimitedReader{R: r, N: maxReport + 1}
@@ -86,8 +85,8 @@ func ParseJUnit(r io.Reader) (*Results, error) {
 	return results, nil
 }
 
-// isReading tells an error of the reader from one of the decoder, which has no
-// type of its own for unknown encodings.
+// isReading distinguishes an error of the reader from one of the decoder, which has no type for
+// unknown encodings.
 func isReading(err error) bool { return !strings.HasPrefix(err.Error(), "xml: ") }
 
 // A testcase is a <testcase>.
@@ -110,7 +109,7 @@ func (c testcase) status() Status {
 	return Passed
 }
 
-// name is "class.name", or with the suite's name where there is no class.
+// name is "class.name", or "suite.name" if there is no class.
 func (c testcase) name() string {
 	if class := cmp.Or(c.Class, c.suite); class != "" {
 		return class + "." + c.Name

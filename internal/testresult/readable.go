@@ -10,23 +10,23 @@ import (
 	"ralph/internal/text"
 )
 
-// maxTestOutput is how much of a failing test's output is shown, in bytes: its end.
+// maxTestOutput bounds the shown output of a failing test, in bytes; its end is shown.
 const maxTestOutput = 1500
 
-// A reader of `go test -json` for people.
+// A readable converts `go test -json` for people.
 type readable struct {
-	text   strings.Builder // what failed, and lines that are no events
+	text   strings.Builder // failures, and lines that are not events
 	passed strings.Builder // the lines of packages that passed
-	room   int             // bytes that text may still take
-	left   int             // failures for which there was no room
+	room   int             // remaining bytes for text
+	left   int             // failures left out for lack of room
 	failed bool
-	seen   bool // an event of a test's package
+	seen   bool // an event of a test package occurred
 	open   map[string]*bytes.Buffer
 }
 
-// Readable is the output of `go test -json` as people read that of `go test`: what the
-// tests that failed printed, in at most about limit bytes, or the packages that passed.
-// ok is false if it is no such output. The error is the reader's.
+// Readable converts the output of `go test -json` to that of `go test`: the output of failed tests,
+// in at most about limit bytes, or the packages that passed. ok is false for other output. The
+// error is the reader's.
 func Readable(r io.Reader, limit int) (text string, ok bool, err error) {
 	p := readable{room: limit, open: map[string]*bytes.Buffer{}}
 	if err := eachLine(r, p.line); err != nil || !p.seen {
@@ -41,7 +41,7 @@ func Readable(r io.Reader, limit int) (text string, ok bool, err error) {
 	return p.text.String(), true, nil
 }
 
-// line takes in a line of the output.
+// line handles a line of the output.
 func (p *readable) line(line []byte) {
 	if len(line) == 0 {
 		return
@@ -74,7 +74,7 @@ func (p *readable) line(line []byte) {
 	}
 }
 
-// output keeps what a test or a package printed until it is known how that ended.
+// output collects the output of a test or package until its result is known.
 func (p *readable) output(key, text string) {
 	if strings.HasPrefix(text, "=== ") || text == "PASS\n" {
 		return
@@ -90,7 +90,7 @@ func (p *readable) output(key, text string) {
 	}
 }
 
-// flush shows what a test that failed printed.
+// flush adds the output of a failed test.
 func (p *readable) flush(key string) {
 	b := p.open[key]
 	delete(p.open, key)
@@ -112,7 +112,7 @@ func (p *readable) flush(key string) {
 	p.add(string(text))
 }
 
-// add writes text as far as there is room.
+// add adds text as far as there is room.
 func (p *readable) add(said string) {
 	said = text.Head(said, p.room)
 	p.room -= len(said)

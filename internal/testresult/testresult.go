@@ -1,10 +1,8 @@
-// Package testresult reads what a command reports of its tests by name, as
-// `go test -json` or as JUnit XML, and compares two such reports (pipeline,
-// "Verification").
+// Package testresult parses a command's report of its tests by name, as `go test -json` or as JUnit
+// XML, and compares two reports (pipeline, "Verification").
 //
-// It is pure and believes no report more than it has to: one that is cut short,
-// miscounts, or tells of a package without its tests is marked as broken, and
-// excuses nothing.
+// It is pure and trusts reports as little as possible: one that is truncated, miscounts, or reports
+// a package without its tests is marked as broken, and excuses nothing.
 package testresult
 
 import (
@@ -12,7 +10,7 @@ import (
 	"slices"
 )
 
-// A Status is how a test ended.
+// A Status is the result of a test.
 type Status string
 
 // The statuses.
@@ -24,11 +22,11 @@ const (
 
 // Results are the tests of one run of a command.
 type Results struct {
-	Tests  map[string]Status `json:"tests"`            // by name: "example.org/pkg.TestName", "tests.test_app.test_login"
+	Tests  map[string]Status `json:"tests"`            // by name, such as "example.org/pkg.TestName"
 	Broken string            `json:"broken,omitempty"` // why the report cannot be trusted; "" if it can
 }
 
-// add notes a test. Of several with one name the worst counts.
+// add adds a test. Of several with one name the worst result counts.
 func (r *Results) add(name string, s Status) {
 	if r.Tests == nil {
 		r.Tests = map[string]Status{}
@@ -39,7 +37,7 @@ func (r *Results) add(name string, s Status) {
 	r.Tests[name] = s
 }
 
-// Failed are the names of the tests that failed, in order.
+// Failed returns the names of the failed tests, sorted.
 func (r *Results) Failed() []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(r.Tests)) {
@@ -60,16 +58,15 @@ func (r *Results) Merge(other *Results) {
 	}
 }
 
-// A Comparison is what became of a failing command since the baseline.
+// A Comparison compares a failing command with the baseline.
 type Comparison struct {
-	New     []string // tests that fail and did not, or that passed and are gone
-	Known   []string // tests that fail as they did
-	Excused bool     // nothing but known failures: the command's failure is not this task's
+	New     []string // tests that fail now, or that passed before and are missing
+	Known   []string // tests that failed before, too
+	Excused bool     // only known failures: the task is not to blame
 }
 
-// Compare compares a report of a command that fails with the one from before
-// (decision 1). A test that passed before and is not reported any more counts as
-// failing: who removes it, or keeps it from running, proves nothing by it.
+// Compare compares the report of a failing command with the baseline (decision 1). A test that
+// passed before and is missing now counts as failing: removing or skipping a test proves nothing.
 func Compare(before, after *Results) Comparison {
 	var c Comparison
 	for _, name := range after.Failed() {

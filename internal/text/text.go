@@ -1,8 +1,8 @@
-// Package text makes what agents, programs and people wrote fit to be shown: on a
-// terminal, in a prompt, on a page, in a message.
+// Package text prepares texts of agents, programs and people for display: on a terminal, in a
+// prompt, on a page, in a message.
 //
-// [Clean] takes out what cannot be seen, [Visible] names it: the first is for the output
-// of programs and for prompts, the second for what people decide on.
+// [Clean] removes invisible characters, [Visible] shows them by number: the former is for the
+// output of programs and for prompts, the latter for what people decide on.
 package text
 
 import (
@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Head is the longest beginning of s of at most n bytes that does not cut a character.
+// Head returns the longest prefix of s of at most n bytes that does not cut a character.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -24,10 +24,10 @@ func Head(s string, n int) string {
 			return s[:i]
 		}
 	}
-	return s[:n] // no UTF-8 at all
+	return s[:n] // not UTF-8
 }
 
-// Invalid is where the first byte is that is no UTF-8, or -1.
+// Invalid returns the position of the first byte that is not UTF-8, or -1.
 func Invalid(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
@@ -39,7 +39,7 @@ func Invalid(data []byte) int {
 	return -1
 }
 
-// Tail is the longest end of s of at most n bytes that does not cut a character.
+// Tail returns the longest suffix of s of at most n bytes that does not cut a character.
 func Tail(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -52,12 +52,12 @@ func Tail(s string, n int) string {
 	return ""
 }
 
-// Clip is s in at most n characters; if it is cut, the last of them is "…".
+// Clip returns s in at most n characters; if it is cut, the last one is "…".
 func Clip(s string, n int) string { return ClipBy(s, n, func(rune) int { return 1 }) }
 
-// ClipEnd is the end of s in at most n characters; if it is cut, the first of them is "…".
+// ClipEnd returns the end of s in at most n characters; if it is cut, the first one is "…".
 func ClipEnd(s string, n int) string {
-	begin, room := len(s), len(s) // room is where the mark would still fit
+	begin, room := len(s), len(s) // room is the last position where the mark fits
 	for count := 0; begin > 0; {
 		if count < n {
 			room = begin
@@ -71,9 +71,9 @@ func ClipEnd(s string, n int) string {
 	return s
 }
 
-// ClipBy is [Clip] for a limit of another measure, in which each character has a size.
+// ClipBy is [Clip] with another measure of a character's size.
 func ClipBy(s string, limit int, size func(rune) int) string {
-	used, room := 0, 0 // room is where the mark would still fit
+	used, room := 0, 0 // room is the last position where the mark fits
 	for i, r := range s {
 		if used+size('…') <= limit {
 			room = i
@@ -85,19 +85,19 @@ func ClipBy(s string, limit int, size func(rune) int) string {
 	return s
 }
 
-// Flat is clean text on one line.
+// Flat returns clean text on one line.
 func Flat(s string) string { return fields(Clean(s)) }
 
 func fields(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Short is clean text on one line of at most n characters.
+// Short returns clean text on one line of at most n characters.
 func Short(s string, n int) string { return short(s, n, Flat) }
 
-// Line is s on one line of at most n characters, with what hides in it made visible.
+// Line returns s on one line of at most n characters, with invisible characters made visible.
 func Line(s string, n int) string { return short(s, n, VisibleLine) }
 
 func short(s string, n int, flat func(string) string) string {
-	head := Head(s, 8*n) // no more of it is looked at
+	head := Head(s, 8*n) // the rest cannot matter
 	line := Clip(flat(head), n)
 	if len(head) < len(s) && !strings.HasSuffix(line, "…") {
 		line += "…"
@@ -105,7 +105,7 @@ func short(s string, n int, flat func(string) string) string {
 	return line
 }
 
-// FirstLine is the first line that has text.
+// FirstLine returns the first line that is not blank.
 func FirstLine(s string) string {
 	for line := range strings.Lines(s) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -115,16 +115,16 @@ func FirstLine(s string) string {
 	return ""
 }
 
-// LastLine is the last line that has text.
+// LastLine returns the last line that is not blank.
 func LastLine(s string) string {
 	s = strings.TrimSpace(s)
 	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
 }
 
-// Count is a number of things: "1 session", "2 sessions".
+// Count formats a number of things: "1 session", "2 sessions".
 func Count(n int, noun string) string { return fmt.Sprintf("%d %s", n, Plural(n, noun)) }
 
-// Plural is a noun as it stands behind a number.
+// Plural returns a noun as it follows a number.
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return noun
@@ -132,10 +132,10 @@ func Plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// Money is an amount.
+// Money formats an amount.
 func Money(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
 
-// Span is a time in seconds.
+// Span formats a duration in seconds.
 func Span(seconds float64) string {
 	if seconds < 10 {
 		return fmt.Sprintf("%.1f s", seconds)
@@ -150,17 +150,17 @@ func Span(seconds float64) string {
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// ansi matches the escape sequences with which programs colour what they write
-// and name their windows, in their seven-bit form.
+// ansi matches the seven-bit escape sequences with which programs colour output and set window
+// titles.
 var ansi = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 
-// newlines makes every kind of line end a newline.
+// newlines converts every kind of line end to a newline.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n",
 	"\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// Clean is valid UTF-8 with newlines as its only line ends, without terminal escapes,
-// without control and invisible characters, and without blank lines around it. Nothing
-// that can be seen is changed.
+// Clean returns valid UTF-8 with newlines as the only line ends, without terminal escapes, control
+// and invisible characters, and without surrounding blank lines. Visible characters are not
+// changed.
 func Clean(s string) string {
 	if !plain(s) {
 		s = ansi.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
@@ -169,8 +169,8 @@ func Clean(s string) string {
 	return strings.TrimRight(strings.TrimLeft(s, "\n"), " \t\n")
 }
 
-// plain reports whether there is nothing to clean within s, as in most: a
-// prompt may be chosen from thousands of them.
+// plain reports whether s needs no cleaning, the usual case: a prompt may be chosen from thousands
+// of texts.
 func plain(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b >= 0x7f || b < ' ' && b != '\n' && b != '\t' {
@@ -180,17 +180,17 @@ func plain(s string) bool {
 	return true
 }
 
-// seen drops the characters that are there without being seen.
+// seen drops invisible characters.
 func seen(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
 		return r
 	case unicode.IsControl(r),
-		r == 0x061c, r == 0x180e, r == 0xfeff, // marks of direction and of byte order
+		r == 0x061c, r == 0x180e, r == 0xfeff, // direction and byte order marks
 		r == 0x200b, r == 0x200e, r == 0x200f, // zero width; the joiners beside them are needed in words and emoji
-		0x202a <= r && r <= 0x202e, 0x2060 <= r && r <= 0x206f, // overrides and isolates of direction
+		0x202a <= r && r <= 0x202e, 0x2060 <= r && r <= 0x206f, // direction overrides and isolates
 		0xfff9 <= r && r <= 0xfffb,                                 // annotations
-		0xe0000 <= r && r <= 0xe0fff, 0x1d173 <= r && r <= 0x1d17a: // tags, in which a second text can hide
+		0xe0000 <= r && r <= 0xe0fff, 0x1d173 <= r && r <= 0x1d17a: // tags, which can hide a second text
 		return -1
 	}
 	return r

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Visible is a text as it is shown to who decides on it: nothing is taken out, and
-// what cannot be seen, steers a terminal or turns the order of letters around is
-// named by its number, as in <U+202E>. Lines and tabs stay.
+// Visible returns a text for somebody who decides on it: nothing is removed; characters that are
+// invisible, control a terminal or reorder text are shown by number, as in <U+202E>. Line breaks
+// and tabs stay.
 func Visible(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	if !strings.ContainsFunc(s, odd) {
@@ -31,23 +31,23 @@ func Visible(s string) string {
 // VisibleLine is [Visible] on one line.
 func VisibleLine(s string) string { return fields(Visible(s)) }
 
-// odd reports whether a character may hide, or hide others.
+// odd reports whether a character is invisible or may hide others.
 func odd(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return false
 	case r < 0x7f:
 		return r < ' '
-	case r == 0x2800, r == 0x2028, r == 0x2029, r == 0x180e, // blank letters and ends of lines
-		0xe0000 <= r && r <= 0xe0fff, // tags, and what is kept for more like them
+	case r == 0x2800, r == 0x2028, r == 0x2029, r == 0x180e, // blank letters and line ends
+		0xe0000 <= r && r <= 0xe0fff, // tags, and the range reserved for similar characters
 		0xfff0 <= r && r <= 0xfffb, 0x1d173 <= r && r <= 0x1d17a:
 		return true
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// joins reports whether a character is needed where it stands: one that joins
-// letters which are not Latin, or signs, and one that chooses how a sign looks.
+// joins reports whether a joiner or variation selector is legitimate in its context: between
+// letters of non-Latin scripts or between symbols.
 func joins(r, before rune, rest string) bool {
 	const zwnj, zwj = 0x200c, 0x200d
 	next, _ := utf8.DecodeRuneInString(rest)

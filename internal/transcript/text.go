@@ -7,21 +7,21 @@ import (
 	"ralph/internal/text"
 )
 
-// maxText is how many bytes of prose are shown.
+// maxText is the number of bytes of prose that are shown.
 const maxText = 8 << 10
 
-// A Line is one line of an entry as people read it.
+// A Line is one line of an entry as shown to people.
 type Line struct {
 	Kind string // the entry's; " ", "-", "+" and "…" in a diff
-	Lead string // what stands before it: its place and its mark
+	Lead string // indentation and mark before the text
 	Text string
 }
 
-// marks stand before entries of a kind.
+// marks are put before entries by kind.
 var marks = map[string]string{Tool: "→ ", Answer: "  ✓ ", Error: "  ✕ ", Told: "« ", Result: "= ", Note: "! "}
 
-// Lines are an entry's lines. They are as long as they are: whoever shows them
-// breaks the text, and leaves room of the width of the lead before each further row.
+// Lines returns an entry's lines, unwrapped: the caller wraps the text, and indents further rows by
+// the width of the lead.
 func (e Entry) Lines() (lines []Line) {
 	lead := strings.Repeat("    ", e.Depth)
 	mark, said := marks[e.Kind], e.Text
@@ -55,7 +55,7 @@ func (e Entry) Lines() (lines []Line) {
 
 func untabbed(s string) string { return strings.ReplaceAll(s, "\t", "    ") }
 
-// prose is a text of several lines, cut.
+// prose cuts a text of several lines.
 func prose(s string) string {
 	short := text.Head(s, maxText)
 	if len(short) < len(s) {
@@ -64,17 +64,17 @@ func prose(s string) string {
 	return strings.TrimSpace(text.Clean(short))
 }
 
-// errorLines is how many lines of an error are shown: its reason stands at its end.
+// errorLines is the number of lines of an error that are shown: the reason is at the end.
 const errorLines = 6
 
-// failure is what a tool answers with an error.
+// failure shortens a tool's error.
 func failure(s string) string {
 	if len(s) > maxText {
 		s = s[:200] + "\n" + s[len(s)-maxText:]
 	}
 	lines := strings.Split(strings.TrimSpace(text.Clean(s)), "\n")
 	if n := len(lines) - errorLines; n > 1 {
-		// The first line of a command's is its exit status.
+		// The first line of a failed command is its exit status.
 		lines = append([]string{lines[0], fmt.Sprintf("… %d lines", n-1)}, lines[n:]...)
 	}
 	for i, l := range lines {
@@ -83,11 +83,11 @@ func failure(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// maxLine is how many characters of a line are shown.
+// maxLine is the number of characters of a line that are shown.
 const maxLine = 200
 
-// line is a text on one line, cut.
+// line shortens a text to one line.
 func line(s string) string { return text.Short(s, maxLine) }
 
-// indented is one line, cut, which keeps what it begins with.
+// indented shortens one line and keeps its indentation.
 func indented(s string) string { return text.Clip(text.Clean(text.Head(s, 8*maxLine)), maxLine) }

@@ -1,8 +1,8 @@
-// Package transcript makes what an agent was seen to do readable: what it said, a line
-// for each tool call with what matters of it, diffs, errors.
+// Package transcript makes an agent's activity readable: its texts, one line per tool call with the
+// essential input, diffs, errors.
 //
-// It takes a stream in pieces of any length, whose lines the agent's own reader
-// understands. What it returns is short and has no character that steers a terminal.
+// It takes a stream in pieces of any length; the agent's own reader parses its lines. The results
+// are short and contain no characters that control a terminal.
 package transcript
 
 import (
@@ -17,22 +17,22 @@ import (
 	"ralph/loop/agent"
 )
 
-// Limits of what is kept of a line of the stream.
+// Bounds of a line of the stream in memory.
 const (
 	maxString = 1 << 20  // bytes of each JSON string
-	maxInput  = 16 << 20 // bytes of a line whose strings have been cut
+	maxInput  = 16 << 20 // bytes of a line after cutting its strings
 )
 
 // Kinds of entries.
 const (
-	Start  = "start"  // the agent is up
-	Text   = "text"   // it said something
-	Tool   = "tool"   // it called a tool
-	Answer = "answer" // the tool answered, after a time that is worth a word
-	Error  = "error"  // a tool, or the service, answered with an error
-	Told   = "said"   // somebody said something to it: ralph or a person
-	Result = "result" // a turn of the conversation ended
-	Note   = "note"   // something about the transcript itself
+	Start  = "start"  // the agent has started
+	Text   = "text"   // the agent said something
+	Tool   = "tool"   // a tool call
+	Answer = "answer" // a tool's result, after a noticeable time
+	Error  = "error"  // an error of a tool or of the service
+	Told   = "said"   // something said to the agent by ralph or a person
+	Result = "result" // the end of a turn
+	Note   = "note"   // a note about the transcript itself
 )
 
 // An Entry is one thing that happened in a session.
@@ -40,12 +40,12 @@ type Entry struct {
 	Kind    string   `json:"kind"`
 	Depth   int      `json:"depth"` // 0 for the agent, 1 for its sub-agents, …
 	Tool    string   `json:"tool,omitempty"`
-	Text    string   `json:"text,omitempty"`    // prose; what matters of a tool's input; an error
-	Diff    []string `json:"diff,omitempty"`    // lines with " ", "-", "+" or "…" before them
+	Text    string   `json:"text,omitempty"`    // prose; the essential input of a tool; an error
+	Diff    []string `json:"diff,omitempty"`    // lines starting with " ", "-", "+" or "…"
 	Seconds float64  `json:"seconds,omitempty"` // see [agent.Event]
 }
 
-// A Reader turns a stream into entries.
+// A Reader converts a stream to entries.
 type Reader struct {
 	agent agent.Reader
 	line  jsonl.Squeezer
@@ -55,24 +55,23 @@ type Reader struct {
 	model   string
 }
 
-// NewReader reads what the agent's own reader understands.
+// NewReader returns a Reader that uses an agent's own reader.
 func NewReader(of agent.Reader) Reader {
 	return Reader{agent: of, line: jsonl.Squeezer{MaxString: maxString, MaxLine: maxInput}}
 }
 
-// Clone is a reader that goes on from the same place. The reader must stand
-// between two lines.
+// Clone returns a reader that continues from the same position, which must be between two lines.
 func (r *Reader) Clone() Reader {
 	c := NewReader(r.agent.Clone())
 	c.asked, c.context, c.model = r.asked, r.context, r.model
 	return c
 }
 
-// Context is how many tokens of the model's context the agent used last, and which
-// model it is; 0 and "" as long as it has not been told.
+// Context returns the number of tokens of context that the agent used last, and its model; 0 and ""
+// while unknown.
 func (r *Reader) Context() (tokens int64, model string) { return r.context, r.model }
 
-// Feed goes on with the stream; p may end anywhere in a line.
+// Feed continues with the stream; p may end anywhere in a line.
 func (r *Reader) Feed(p []byte) (entries []Entry) {
 	for {
 		head, rest, complete := bytes.Cut(p, []byte("\n"))
@@ -85,7 +84,7 @@ func (r *Reader) Feed(p []byte) (entries []Entry) {
 	}
 }
 
-// End reads a last line without a line break, as a killed agent leaves it.
+// End handles an incomplete last line, which a killed agent may leave.
 func (r *Reader) End() (entries []Entry) {
 	defer r.line.Reset()
 	for _, e := range r.agent.Line(r.line.Line()) {
@@ -96,10 +95,10 @@ func (r *Reader) End() (entries []Entry) {
 	return entries
 }
 
-// slow is from how many seconds on a tool's time is worth a word.
+// slow is the duration, in seconds, from which a tool's result is shown.
 const slow = 2
 
-// entry is what people read of an event, if it is worth a word.
+// entry converts an event, if it is worth showing.
 func (r *Reader) entry(seen agent.Event) (e Entry, ok bool) {
 	e = Entry{Depth: seen.Depth, Tool: text.Short(seen.Tool, 60), Seconds: seen.Seconds}
 	switch seen.Kind {
@@ -136,8 +135,8 @@ func (r *Reader) entry(seen agent.Event) (e Entry, ok bool) {
 	return e, true
 }
 
-// told is what somebody said to the agent. The first of it is the prompt, which
-// nobody wants to read here.
+// told returns a text that was said to the agent. The first one is the prompt, of which only the
+// beginning is shown.
 func (r *Reader) told(s string) string {
 	first := !r.asked
 	r.asked = true
@@ -147,16 +146,16 @@ func (r *Reader) told(s string) string {
 	return fmt.Sprintf("the prompt (%d characters): %s", len([]rune(s)), text.Short(s, 60))
 }
 
-// maxTold is how many bytes of a prompt are shown.
+// maxTold is the number of bytes of a prompt that are shown.
 const maxTold = 200
 
-// Limits of what is shown of an edit.
+// Limits of a shown edit.
 const (
 	maxDiff = 24       // lines
 	maxSide = 64 << 10 // bytes of each side that are compared
 )
 
-// compare is what a call changes in a file.
+// compare returns a call's changes to a file.
 func compare(edits []agent.Edit) (lines []string) {
 	for _, e := range edits {
 		if lines != nil {
@@ -170,7 +169,7 @@ func compare(edits []agent.Edit) (lines []string) {
 	return lines
 }
 
-// changed compares the two sides of an edit, with what is around a change.
+// changed compares the two sides of an edit and returns the changes with context.
 func changed(e agent.Edit) (lines []string) {
 	if e.Old == "" || e.New == "" {
 		sign, text := "+", e.New
@@ -185,7 +184,7 @@ func changed(e agent.Edit) (lines []string) {
 		}
 		return lines
 	}
-	// The library wants whole lines, and begins with four of its own.
+	// The library requires whole lines, and starts with four lines of its own.
 	unified := string(diff.Diff("", []byte(text.Head(e.Old, maxSide)+"\n"), "", []byte(text.Head(e.New, maxSide)+"\n")))
 	for n, line := range strings.Split(strings.TrimSuffix(unified, "\n"), "\n") {
 		switch {

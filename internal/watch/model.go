@@ -14,24 +14,30 @@ import (
 	"ralph/internal/transcript"
 )
 
-// keptLines is how many lines of a session are kept to scroll back.
+// keptLines is the number of a session's lines kept for scrolling back.
 const keptLines = 2000
 
-// A mode is what keys mean.
+// A mode determines the meaning of keys.
 type mode int
 
 const (
 	normal     mode = iota
 	writing         // a comment, an answer or a filter
-	confirming      // of what cannot be taken back
-	reading         // all that waits, whole
+	confirming      // of an irreversible action
+	reading         // everything that waits, in full
 	helping
 )
 
-// A line is one of the session's log, before it is fitted to the screen.
+// A line is a line of the session's log, not yet fitted to the screen.
 type line struct {
 	kind string // as in transcript.Line
 	text string
+}
+
+// A draft is what was begun to be written, by what it was for.
+type draft struct {
+	do string
+	id int64
 }
 
 // A Model is the screen.
@@ -42,23 +48,25 @@ type Model struct {
 	width, height int
 	snapshot      Snapshot
 	loaded        bool
-	problem       string // why it could not be looked
+	problem       string // the error of the last look
 
+	lane    int // followed; 0 for the first one in use
 	session string
 	lines   []line
 	up      int // lines scrolled back
-	down    int // lines of what is read that are above the screen
+	down    int // lines of the text above the screen
 	filter  string
 
 	mode     mode
 	input    textinput.Model
 	wanted   Action  // what is being written or confirmed
 	question Waiting // that is being answered
-	message  string  // what came of the last action
+	drafts   map[draft]string
+	message  string // what came of the last action
 	failed   bool
 }
 
-// New is a screen that has not looked yet.
+// New returns a screen without a snapshot.
 func New(ctx context.Context, s Source) Model {
 	input := textinput.New()
 	input.CharLimit = 4000
@@ -66,10 +74,10 @@ func New(ctx context.Context, s Source) Model {
 	return Model{ctx: ctx, source: s, width: 80, height: 24, input: input}
 }
 
-// Init begins to look.
+// Init starts the first look.
 func (m Model) Init() tea.Cmd { return m.look() }
 
-// Update takes in what happened.
+// Update handles a message.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -97,7 +105,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 type tick struct{}
 
-// take takes in a look.
+// take handles the result of a look.
 func (m *Model) take(l looked) {
 	if l.err != nil {
 		m.problem = l.err.Error()
@@ -115,11 +123,11 @@ func (m *Model) take(l looked) {
 		m.lines = append([]line(nil), m.lines[n:]...)
 	}
 	if m.up > 0 {
-		m.up += max(0, len(m.visible())-before) // what is looked at stays where it is
+		m.up += max(0, len(m.visible())-before) // keep the visible lines in place
 	}
 }
 
-// linesOf are an entry's lines.
+// linesOf returns an entry's lines.
 func linesOf(e transcript.Entry) (lines []line) {
 	for _, l := range e.Lines() {
 		if text := l.Lead + l.Text; strings.TrimSpace(text) != "" {
@@ -129,7 +137,7 @@ func linesOf(e transcript.Entry) (lines []line) {
 	return lines
 }
 
-// visible are the lines that the filter lets through.
+// visible returns the lines that match the filter.
 func (m Model) visible() []line {
 	if m.filter == "" {
 		return m.lines
@@ -145,6 +153,9 @@ func (m Model) visible() []line {
 
 func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	name := k.String()
+	if name == "ctrl+c" && m.mode == writing {
+		name = "esc" // what was written is not to be lost by a key
+	}
 	if name == "ctrl+c" {
 		return m, tea.Quit
 	}
@@ -152,8 +163,14 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	case writing:
 		switch name {
 		case "esc":
+			m.keep()
 			m.mode = normal
 			return m, nil
+		case "tab":
+			if m.wanted.Do == "answer" {
+				m.keep()
+				return m.answer(1)
+			}
 		case "enter":
 			return m.written()
 		case "up", "down", "pgup", "pgdown":
@@ -192,7 +209,7 @@ func (m Model) edit(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// command is a key outside of any text.
+// command handles a key outside of any text.
 func (m Model) command(name string) (tea.Model, tea.Cmd) {
 	m.message, m.failed = "", false
 	page := max(1, m.height/2)
@@ -209,6 +226,16 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		m.up += page
 	case "pgdown", "space", "f":
 		m.up -= page
+	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
+		if n := int(name[0] - '0'); n <= len(m.snapshot.Lanes) {
+			m.lane = n
+			return m, m.look()
+		}
+	case "tab":
+		if n := len(m.snapshot.Lanes); n > 0 {
+			m.lane = m.lane%n + 1
+			return m, m.look()
+		}
 	case "g", "home":
 		m.up = len(m.visible())
 	case "G", "end":
@@ -219,10 +246,10 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		if m.snapshot.Session == nil {
 			return m.refuse("no session is running; comment with `ralph comment TASK TEXT`")
 		}
-		return m.write(Action{Do: "comment", ID: m.snapshot.Task.ID}, "")
+		return m.write(Action{Do: "comment", ID: m.snapshot.Task.ID}, m.drafts[draft{"comment", m.snapshot.Task.ID}])
 	case "A", "D":
 		if p := m.asked(); p != nil && len(m.band()) < len(m.whole(*p))+bandKeys {
-			m.mode, m.down = reading, 0 // nothing is decided on that was not seen whole
+			m.mode, m.down = reading, 0 // nothing is decided that was not seen in full
 			return m, nil
 		}
 		return m.permit(name)
@@ -232,13 +259,7 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		}
 		m.mode, m.down = reading, 0
 	case "a":
-		for _, w := range m.snapshot.Waiting {
-			if w.Kind == "question" {
-				m.question, m.down = w, 0
-				return m.write(Action{Do: "answer", ID: w.Comment}, "")
-			}
-		}
-		return m.refuse("no question waits for an answer")
+		return m.answer(0)
 	case "p":
 		if !m.snapshot.Running {
 			return m.refuse("no run is active")
@@ -251,7 +272,7 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		if m.snapshot.Session == nil {
 			return m.refuse("no session is running")
 		}
-		m.mode, m.wanted = confirming, Action{Do: "skip"}
+		m.mode, m.wanted = confirming, Action{Do: "skip", Text: m.snapshot.Session.ID}
 	case "x":
 		if !m.snapshot.Running {
 			return m.refuse("no run is active")
@@ -262,7 +283,7 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// asked is what an agent stands still for; nil for nothing.
+// asked returns the permission that a paused agent waits for; nil for none.
 func (m Model) asked() *Waiting {
 	for i, w := range m.snapshot.Waiting {
 		if w.Kind == "permission" {
@@ -272,7 +293,7 @@ func (m Model) asked() *Waiting {
 	return nil
 }
 
-// permit allows or denies what an agent stands still for.
+// permit allows or denies the permission that a paused agent waits for.
 func (m Model) permit(key string) (tea.Model, tea.Cmd) {
 	p := m.asked()
 	if p == nil {
@@ -281,7 +302,7 @@ func (m Model) permit(key string) (tea.Model, tea.Cmd) {
 	return m, m.act(Action{Do: map[string]string{"A": "allow", "D": "deny"}[key], ID: p.Comment})
 }
 
-// scroll moves what is read.
+// scroll scrolls the text.
 func (m *Model) scroll(name string) {
 	half := m.height / 2
 	step := map[string]int{
@@ -296,7 +317,7 @@ func (m Model) refuse(why string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// write begins to take in a text.
+// write starts the input of a text.
 func (m Model) write(a Action, text string) (tea.Model, tea.Cmd) {
 	m.mode, m.wanted = writing, a
 	m.input.SetValue(text)
@@ -305,13 +326,47 @@ func (m Model) write(a Action, text string) (tea.Model, tea.Cmd) {
 	return m, m.input.Focus()
 }
 
+// answer begins to answer a question: the one that is being answered, or was last, if it
+// waits still, or the one that is so many behind it.
+func (m Model) answer(further int) (tea.Model, tea.Cmd) {
+	var questions []Waiting
+	at := 0
+	for _, w := range m.snapshot.Waiting {
+		if w.Kind != "question" {
+			continue
+		}
+		if w.Comment == m.question.Comment {
+			at = len(questions)
+		}
+		questions = append(questions, w)
+	}
+	if questions == nil {
+		m.mode = normal
+		return m.refuse("no question waits for an answer")
+	}
+	m.question, m.down = questions[(at+further)%len(questions)], 0
+	return m.write(Action{Do: "answer", ID: m.question.Comment}, m.drafts[draft{"answer", m.question.Comment}])
+}
+
+// keep keeps what is being written until it is gone on with.
+func (m *Model) keep() {
+	if m.wanted.Do == "filter" {
+		return
+	}
+	if m.drafts == nil {
+		m.drafts = map[draft]string{}
+	}
+	m.drafts[draft{m.wanted.Do, m.wanted.ID}] = m.input.Value()
+}
+
 // room is how wide a text may be that is being written; the cursor needs a column.
 func (m Model) room() int { return max(1, m.width-ansi.StringWidth(m.label())-1) }
 
-// written ends it.
+// written ends the input.
 func (m Model) written() (tea.Model, tea.Cmd) {
 	m.mode = normal
 	text := strings.TrimSpace(m.input.Value())
+	delete(m.drafts, draft{m.wanted.Do, m.wanted.ID})
 	switch {
 	case m.wanted.Do == "filter":
 		m.filter, m.up = text, 0

@@ -3,7 +3,6 @@ package watch
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,7 +13,9 @@ import (
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/report"
 	"ralph/internal/retention"
+	"ralph/internal/state"
 	"ralph/internal/transcript"
 	"ralph/loop"
 	"ralph/loop/agent"
@@ -26,35 +27,36 @@ import (
 type Queue struct {
 	Store   *store.DB
 	Project string       // its name
-	State   string       // the folder of its state
+	State   string       // state folder
 	Limits  ralph.Limits // of the next run
 	Do      func(ctx context.Context, a Action) (said string, err error)
 
-	last    Snapshot // what was read of the database last
+	last    Snapshot // what was last read from the database
 	changed <-chan struct{}
-	windows map[string]int64 // of models' contexts
+	lane    int              // followed
+	windows map[string]int64 // context sizes of models
 
 	session string
 	file    io.ReadCloser
 	reader  transcript.Reader
-	skip    bool // up to the next line's beginning
+	skip    bool // skip to the start of the next line
 }
 
-// watchedTasks is how many tasks of the queue a screen may show.
+// watchedTasks is the maximum number of queued tasks on a screen.
 const watchedTasks = 30
 
-// Look implements [Source]. The database is read when something has changed in it,
-// and each hour: some things wait for a person only after a while.
-func (s *Queue) Look(ctx context.Context) (Snapshot, error) {
-	active, err := loop.Active(s.State)
+// Look implements [Source]. It reads the database when it has changed, and every hour: some things
+// wait for a person only after a while.
+func (s *Queue) Look(ctx context.Context, lane int) (Snapshot, error) {
+	active, err := state.Active(s.State)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	now := ralph.At(time.Now())
-	if s.unchanged(active, now) {
+	if s.lane == lane && s.unchanged(active, now) {
 		s.last.At = now
 	} else {
-		s.changed = s.Store.Changed()
+		s.changed, s.lane = s.Store.Changed(), lane
 		if s.last, err = s.look(ctx, active); err != nil {
 			s.changed = nil
 			return Snapshot{}, err
@@ -63,12 +65,12 @@ func (s *Queue) Look(ctx context.Context) (Snapshot, error) {
 	v := s.last
 	if v.Session != nil && v.Session.ID == s.session {
 		used, model := s.reader.Context()
-		v.ContextUsed, v.ContextSize = used, cmp.Or(s.windows[model], ralph.DefaultContextWindow)
+		v.ContextUsed, v.ContextSize = used, s.windows[model]
 	}
 	return v, nil
 }
 
-// unchanged reports whether what was seen last is what there is to see.
+// unchanged reports whether the last snapshot is still current.
 func (s *Queue) unchanged(active bool, now ralph.Time) bool {
 	select {
 	case <-s.changed:
@@ -79,7 +81,7 @@ func (s *Queue) unchanged(active bool, now ralph.Time) bool {
 	}
 }
 
-// look reads what there is to see in the database.
+// look reads a snapshot from the database.
 func (s *Queue) look(ctx context.Context, active bool) (Snapshot, error) {
 	v := Snapshot{Project: s.Project, Running: active}
 	l := s.Limits
@@ -95,8 +97,15 @@ func (s *Queue) look(ctx context.Context, active bool) (Snapshot, error) {
 			v.Sessions, v.CostUSD = run.Sessions, run.CostUSD
 			if active {
 				l, v.Control = run.Limits, run.Control
+				if v.Lanes, err = advice.Lanes(tx, run); err != nil {
+					return err
+				}
 			} else {
-				v.Reason = run.Reason
+				r, err := report.OfRun(tx, run.ID)
+				if err != nil {
+					return err
+				}
+				v.Reason, v.Morning = run.Reason, r.Morning()
 			}
 		}
 		v.MaxSessions, v.MaxCostUSD, v.MaxDayUSD = l.MaxSessions, l.MaxCostUSD, l.MaxDayCostUSD
@@ -109,6 +118,9 @@ func (s *Queue) look(ctx context.Context, active bool) (Snapshot, error) {
 		}
 		next := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: watchedTasks}
 		if v.Queue, err = tx.Tasks(next); err != nil {
+			return err
+		}
+		if v.Merging, err = advice.Merging(tx); err != nil {
 			return err
 		}
 		if v.Windows, err = tx.UsageWindows(); err != nil {
@@ -136,8 +148,15 @@ func (s *Queue) current(tx *store.Tx, v *Snapshot) error {
 		return err
 	}
 	session, ok := ralph.CurrentSession(open)
+	for _, l := range v.Lanes {
+		if l.Number == s.lane {
+			if ok = l.Session != nil; ok {
+				session = *l.Session
+			}
+		}
+	}
 	if !ok || session.Worker == "" && !v.Running {
-		return nil // or what a lost run has left
+		return nil // or one that a lost run has left
 	}
 	v.Session = &session
 	if v.Task, err = tx.Task(session.TaskID); err != nil {
@@ -159,7 +178,7 @@ func (s *Queue) Read(_ context.Context, session string) (entries []transcript.En
 		s.file, err = retention.Open(filepath.Join(s.State, "sessions", session, agent.TranscriptFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			s.file = nil
-			return nil, nil // it has not begun to speak
+			return nil, nil // it has not said anything yet
 		}
 		if err != nil {
 			return nil, err
@@ -179,8 +198,8 @@ func (s *Queue) Read(_ context.Context, session string) (entries []transcript.En
 	return append(entries, s.reader.Feed(text)...), nil
 }
 
-// begin skips what is long past in a long transcript, but for its first line, which
-// says where the agent works.
+// begin skips the distant past of a long transcript, except for its first line, which contains the
+// agent's working directory.
 func (s *Queue) begin() ([]transcript.Entry, error) {
 	file, ok := s.file.(*os.File)
 	if !ok {
@@ -193,7 +212,7 @@ func (s *Queue) begin() ([]transcript.Entry, error) {
 	first, err := bufio.NewReader(io.LimitReader(file, maxWatched/2)).ReadBytes('\n')
 	switch {
 	case errors.Is(err, io.EOF):
-		first = nil // it is too long to be the one
+		first = nil // too long to be the expected one
 	case err != nil:
 		return nil, err
 	}
@@ -206,11 +225,11 @@ func (s *Queue) begin() ([]transcript.Entry, error) {
 	return entries, nil
 }
 
-// maxWatched is how much of a transcript is read at a time, so that a screen
-// opens at once where it is long.
+// maxWatched bounds the part of a transcript that is read at a time, so that a screen opens at
+// once.
 const maxWatched = 4 << 20
 
-// Close lets go of the transcript that is read.
+// Close closes the transcript.
 func (s *Queue) Close() error {
 	if s.file == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/loop/agent/claude"
+	"ralph/loop/agent"
 )
 
 // TestALongTranscriptIsShownFromItsEnd at once, with what its first line says, and
@@ -15,7 +15,7 @@ import (
 func TestALongTranscriptIsShownFromItsEnd(t *testing.T) {
 	t.Parallel()
 	s := &Queue{State: t.TempDir()}
-	path := filepath.Join(s.State, "sessions", "s", claude.TranscriptFile)
+	path := filepath.Join(s.State, "sessions", "s", agent.TranscriptFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package watch
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"ralph/internal/transcript"
 )
 
-// Colours are the terminal's own, so that they fit its light or dark background.
+// Colours are the terminal's own, so that they suit its light or dark background.
 var (
 	dim    = lipgloss.NewStyle().Faint(true)
 	bold   = lipgloss.NewStyle().Bold(true)
@@ -27,7 +28,7 @@ var (
 	purple = lipgloss.NewStyle().Foreground(lipgloss.Magenta)
 )
 
-// phases are how states are shown (docs/sessions.md).
+// phases are the looks of states (docs/sessions.md).
 var phases = map[ralph.Phase]struct {
 	icon  string
 	style lipgloss.Style
@@ -37,7 +38,7 @@ var phases = map[ralph.Phase]struct {
 	ralph.PhaseDone: {"●", green}, ralph.PhaseFailed: {"✕", red},
 }
 
-// twoColumns is from what width on the queue stands beside the log.
+// twoColumns is the width from which the queue is shown beside the log.
 const twoColumns = 110
 
 // View draws the screen.
@@ -51,7 +52,7 @@ func (m Model) View() tea.View {
 	return v
 }
 
-// draw is the screen as text of exactly its height, no line wider than it.
+// draw returns the screen as text with exactly its height, and no line wider than it.
 func (m Model) draw() string {
 	if m.mode == helping {
 		return m.fit(strings.Split(help, "\n"))
@@ -63,7 +64,7 @@ func (m Model) draw() string {
 		page = append(page, make([]string, room-len(page))...)
 		return m.fit(append(page, m.footer()))
 	}
-	// A line of the log and the footer have their place whatever the height.
+	// One line of the log and the footer are shown at any height.
 	top := atMost(append(append(m.band(), m.header()...), m.current()...), m.height-2)
 	bottom := []string{m.footer()}
 	side := m.side()
@@ -89,7 +90,7 @@ func (m Model) draw() string {
 	return m.fit(append(append(top, body...), bottom...))
 }
 
-// atMost is the first n lines, if there are more.
+// atMost returns at most the first n lines.
 func atMost(lines []string, n int) []string { return lines[:max(0, min(len(lines), n))] }
 
 // fit cuts every line to the width, and the screen to the height.
@@ -107,10 +108,10 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
 }
 
-// bandKeys is how many lines of the band are not what the agent asks for.
+// bandKeys is the number of lines of the band besides the request itself.
 const bandKeys = 2
 
-// band is what an agent stands still for: first of all, with its keys.
+// band shows what a paused agent waits for, at the top, with its keys.
 func (m Model) band() []string {
 	p := m.asked()
 	if p == nil {
@@ -132,7 +133,7 @@ func (m Model) band() []string {
 	return append(lines, yellow.Render("  "+keys))
 }
 
-// whole is what waits with all its lines, fitted to the width.
+// whole returns all lines of an inbox item, fitted to the width.
 func (m Model) whole(w Waiting) (lines []string) {
 	add := func(all string) {
 		for l := range strings.Lines(text.Visible(strings.TrimSpace(all))) {
@@ -152,8 +153,8 @@ func (m Model) whole(w Waiting) (lines []string) {
 	return lines
 }
 
-// text is what fills the screen to be read whole: a question while it is answered,
-// or all that waits; nil for nothing.
+// text returns what fills the screen to be read in full: a question while it is answered, or
+// everything that waits; nil for nothing.
 func (m Model) text() (lines []string) {
 	switch {
 	case m.mode == writing && m.wanted.Do == "answer":
@@ -163,6 +164,7 @@ func (m Model) text() (lines []string) {
 		if len(m.question.Options) > 0 {
 			lines = append(lines, "", dim.Render("a number chooses"))
 		}
+		lines = append(lines, dim.Render("Tab the next question  Esc keeps what you wrote"))
 	case m.mode == reading:
 		for _, w := range m.snapshot.Waiting {
 			lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID)+" "+text.VisibleLine(w.Title))
@@ -175,7 +177,7 @@ func (m Model) text() (lines []string) {
 	return lines
 }
 
-// header is the run.
+// header shows the run.
 func (m Model) header() []string {
 	s := m.snapshot
 	left := bold.Render("ralph") + " " + text.VisibleLine(s.Project)
@@ -217,14 +219,33 @@ func (m Model) header() []string {
 	if gap < 2 {
 		lines = []string{left, right}
 	}
-	return append(lines, dim.Render(strings.Repeat("─", m.width)))
+	return append(append(lines, m.lanes()...), dim.Render(strings.Repeat("─", m.width)))
 }
 
-// current is the session in progress, or why there is none.
+// lanes shows the lanes, if there are several, and which one is followed.
+func (m Model) lanes() (lines []string) {
+	for _, l := range m.snapshot.Lanes {
+		line := l.Line(m.snapshot.At, m.width)
+		if s := m.snapshot.Session; s != nil && l.Session != nil && l.Session.ID == s.ID {
+			line = bold.Render(strings.TrimRight("▸"+line[1:], " "))
+		}
+		lines = append(lines, line)
+	}
+	if most := max(1, m.height/3); len(lines) > most {
+		more := fmt.Sprintf("     and %d more lanes (see `ralph status`)", len(lines)-most+1)
+		lines = append(lines[:most-1], dim.Render(more))
+	}
+	return lines
+}
+
+// current shows the session in progress, or why there is none.
 func (m Model) current() []string {
 	s := m.snapshot
 	if s.Session == nil {
 		why := "nothing is worked on"
+		if m.lane > 0 && len(s.Lanes) > 0 {
+			why = fmt.Sprintf("nothing is worked on in lane %d", m.lane)
+		}
 		switch {
 		case !m.loaded:
 			return nil
@@ -234,7 +255,11 @@ func (m Model) current() []string {
 				why += fmt.Sprintf(" (%s left)", span(left))
 			}
 		}
-		return []string{why, dim.Render(strings.Repeat("─", m.width))}
+		lines := []string{why}
+		if len(s.Morning) > 0 && !s.Running {
+			lines = slices.Clone(s.Morning)
+		}
+		return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
 	}
 	title := fmt.Sprintf("TASK-%d ", s.Task.ID)
 	attempt := fmt.Sprintf("  attempt %d", s.Session.Attempt)
@@ -253,12 +278,18 @@ func (m Model) current() []string {
 		}
 		way = append(way, p.style.Render(text))
 	}
+	if verifies := s.Session.Verifies(s.At); verifies != "" {
+		way = append(way, purple.Render(text.VisibleLine(verifies)))
+	}
 	lines = append(lines, m.tail(way, dim.Render(" → ")))
 	var use []string
 	if s.Session.Worker == "" {
 		use = append(use, "session limit "+text.Money(s.SessionUSD))
 	}
-	if s.ContextUsed > 0 && s.ContextSize > 0 {
+	switch {
+	case s.ContextUsed > 0 && s.ContextSize == 0: // of a model that no session has told it of yet
+		use = append(use, fmt.Sprintf("context %dk", s.ContextUsed/1000))
+	case s.ContextUsed > 0:
 		percent := s.ContextUsed * 100 / s.ContextSize
 		text := fmt.Sprintf("context %d %% of %dk", percent, s.ContextSize/1000)
 		if percent >= 80 {
@@ -268,9 +299,9 @@ func (m Model) current() []string {
 	}
 	for _, w := range s.Windows {
 		percent, most := w.Utilization*100, s.MaxWindow[w.Name]
-		used := fmt.Sprintf("%s %.0f %%", text.VisibleLine(w.Name), percent)
+		used := fmt.Sprintf("%s %.0f %%", text.VisibleLine(w.Title()), percent)
 		if most > 0 {
-			used = fmt.Sprintf("%s %.0f of %d %%", text.VisibleLine(w.Name), percent, most)
+			used = fmt.Sprintf("%s %.0f of %d %%", text.VisibleLine(w.Title()), percent, most)
 		}
 		if percent >= 80 || most > 0 && percent >= float64(most) {
 			used = yellow.Render(used)
@@ -278,10 +309,25 @@ func (m Model) current() []string {
 		use = append(use, used)
 	}
 	lines = append(lines, strings.Join(use, dim.Render(" · ")))
-	return append(lines, dim.Render(strings.Repeat("─", m.width)))
+	return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
 }
 
-// tail joins as many of the last parts as have room.
+// merging shows the state of the merge queue.
+func (m Model) merging() (lines []string) {
+	shown := 3
+	if m.height < 16 {
+		shown = 1
+	}
+	for i, l := range m.snapshot.Merging {
+		if i == shown {
+			return append(lines, dim.Render(fmt.Sprintf("⇢ and %d more (see `ralph status`)", len(m.snapshot.Merging)-i)))
+		}
+		lines = append(lines, dim.Render("⇢ ")+text.VisibleLine(l))
+	}
+	return lines
+}
+
+// tail joins as many of the last parts as fit.
 func (m Model) tail(parts []string, by string) string {
 	for len(parts) > 1 && ansi.StringWidth(strings.Join(parts, by)) > m.width-2 {
 		parts = parts[1:]
@@ -290,7 +336,7 @@ func (m Model) tail(parts []string, by string) string {
 	return strings.Join(parts, by)
 }
 
-// log is what the agent says and does, the latest at the bottom.
+// log shows the agent's activity, the latest at the bottom.
 func (m Model) log(width, room int) []string {
 	styles := map[string]lipgloss.Style{
 		transcript.Tool: blue, transcript.Error: red, transcript.Told: cyan, transcript.Result: dim,
@@ -309,7 +355,7 @@ func (m Model) log(width, room int) []string {
 	}
 	var out []string
 	if end := len(visible) - m.up; m.up > 0 && end <= room {
-		for _, l := range visible { // all the way up: the oldest stands at the top
+		for _, l := range visible { // scrolled to the top: the oldest line comes first
 			if out = append(out, rows(l)...); len(out) >= room {
 				break
 			}
@@ -338,7 +384,7 @@ func (m Model) log(width, room int) []string {
 	return out
 }
 
-// side is the queue and what waits, as a column.
+// side shows the queue and the inbox as a column.
 func (m Model) side() []string {
 	s := m.snapshot
 	lines := []string{bold.Render("queue")}
@@ -356,7 +402,7 @@ func (m Model) side() []string {
 	return lines
 }
 
-// short is the queue and what waits in a few lines.
+// short shows the queue and the inbox in a few lines.
 func (m Model) short() []string {
 	s := m.snapshot
 	lines := []string{dim.Render(strings.Repeat("─", m.width))}
@@ -389,7 +435,7 @@ func counts(s Snapshot) string {
 	return cmp.Or(strings.Join(parts, ", "), "empty")
 }
 
-// footer is what can be pressed, what is being written, or what came of it.
+// footer shows the keys, the input, or the result of an action.
 func (m Model) footer() string {
 	switch {
 	case m.mode == writing:
@@ -408,6 +454,9 @@ func (m Model) footer() string {
 		return green.Render(text.VisibleLine(m.message))
 	}
 	keys := "c comment  a answer  o inbox  p pause  s skip  x stop  / filter  ? help  q leave"
+	if len(m.snapshot.Lanes) > 0 {
+		keys = "Tab lane  " + keys
+	}
 	if m.up > 0 {
 		keys = fmt.Sprintf("%d lines below  G newest  ", m.up) + keys
 	}
@@ -417,7 +466,7 @@ func (m Model) footer() string {
 	return dim.Render(keys)
 }
 
-// label is what stands before a text that is being written.
+// label returns the prompt of an input.
 func (m Model) label() string {
 	label := m.wanted.Do
 	switch m.wanted.Do {
@@ -425,7 +474,7 @@ func (m Model) label() string {
 		label = fmt.Sprintf("comment on TASK-%d", m.wanted.ID)
 	case "answer":
 		label = fmt.Sprintf("answer TASK-%d: %s", m.question.TaskID, text.VisibleLine(m.question.Text))
-		if ansi.StringWidth(label) > m.width/2 { // it stands above, whole
+		if ansi.StringWidth(label) > m.width/2 { // it is shown above, in full
 			label = fmt.Sprintf("answer TASK-%d", m.question.TaskID)
 		}
 	}
@@ -435,12 +484,13 @@ func (m Model) label() string {
 const help = `ralph watch
 
   c        comment on the task that is worked on; the agent hears it at once
-  a        answer the first question that waits; a number chooses an option
+  a        answer a question that waits: a number chooses an option, Tab the next question
   o        all that waits for you, whole; also Enter
   A D      allow or deny what an agent stands still for
   p        pause the run after this session, and go on again
   s        skip: stop this session and go on with another task
   x        stop the run after this session
+  Tab      follow the next of several lanes; 1 to 9 a certain one
   /        show only lines with a text; empty shows all
   j k      scroll, also with the arrows; PgUp PgDn by half a screen
   g G      the oldest and the newest
@@ -449,7 +499,7 @@ const help = `ralph watch
 
 Press any key.`
 
-// span is a time for people.
+// span formats a duration.
 func span(d time.Duration) string {
 	d = max(0, d).Round(time.Second)
 	switch {

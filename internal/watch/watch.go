@@ -1,9 +1,8 @@
 // Package watch is the terminal screen that follows a run.
 //
-// The model is pure: what it shows is a function of the last snapshot, what the
-// agent did, the size of the terminal and the keys that were pressed. Everything
-// that it wants to know or to have done goes through a [Source]; it decides
-// nothing about tasks and keeps no more than the last lines of a session.
+// The model is pure: the screen is a function of the last snapshot, the agent's activity, the size
+// of the terminal and the pressed keys. All input and every action goes through a [Source]; the
+// model makes no decisions about tasks and keeps only the last lines of a session.
 package watch
 
 import (
@@ -13,18 +12,20 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/transcript"
 )
 
-// A Snapshot is what there is to see at a moment.
+// A Snapshot is what a screen shows at one moment.
 type Snapshot struct {
 	At      ralph.Time
 	Project string
 
-	Running bool   // a run is active
-	State   string // of the run: "running", "waiting", "paused"; of the last one: "ended"
-	Control string // what a person has asked of it, as in ralph.Run
-	Reason  string // why it waits, or why it ended
+	Running bool     // a run is active
+	State   string   // of the run: "running", "waiting", "paused"; of the last one: "ended"
+	Control string   // a person's request, as in ralph.Run
+	Reason  string   // why it waits, or why it ended
+	Morning []string // summary of the last run, if none is active
 	Until   ralph.Time
 	Since   ralph.Time
 	Exit    *int // of the last run, if none is active
@@ -33,20 +34,22 @@ type Snapshot struct {
 	CostUSD, MaxCostUSD   float64 // of the run
 	DayUSD, MaxDayUSD     float64 // since midnight
 
-	Session     *ralph.Session // in progress; nil if there is none
+	Lanes       []advice.Lane  // if there are several
+	Session     *ralph.Session // the followed session in progress; nil for none
 	Task        ralph.Task     // of the session
-	SessionUSD  float64        // its limit
-	ContextUsed int64          // tokens of its context, 0 if it is not known
+	SessionUSD  float64        // cost limit
+	ContextUsed int64          // tokens of its context; 0 if unknown
 	ContextSize int64
 
 	Windows   []ralph.UsageWindow
-	MaxWindow map[string]int // how much of a window may be used, by its name, in percent
+	MaxWindow map[string]int // limit of a window by its name, in percent
 	Counts    map[ralph.Status]int
-	Queue     []ralph.Task // the next ones, in order
+	Queue     []ralph.Task // the next tasks, in order
+	Merging   []string     // messages about the merge queue
 	Waiting   []Waiting
 }
 
-// Waiting is one thing that waits for a person.
+// Waiting is one inbox item.
 type Waiting struct {
 	Kind    string
 	TaskID  int64
@@ -56,28 +59,29 @@ type Waiting struct {
 	Title   string // of the task
 	Options []string
 	Diff    []string   // what an amendment changes
-	Expires ralph.Time // when a permission answers itself with deny
+	Expires ralph.Time // when a permission is denied automatically
 }
 
-// An Action is what a person wants to have done.
+// An Action is something that a person wants to do.
 type Action struct {
 	Do   string // "comment", "answer", "allow", "deny", "pause", "resume", "skip" or "stop"
 	ID   int64  // the task to comment on, the comment to answer, or the permission
 	Text string
 }
 
-// A Source is where a screen gets what it shows. Its methods are called one at a
-// time each, and not in the goroutine that draws.
+// A Source provides what a screen shows. Each method is called by one goroutine at a time, not by
+// the one that draws.
 type Source interface {
-	// Look returns what there is to see.
-	Look(ctx context.Context) (Snapshot, error)
+	// Look returns a snapshot; of several sessions it follows that of a lane, or the first one with
+	// 0.
+	Look(ctx context.Context, lane int) (Snapshot, error)
 	// Read returns what the session has done since the last call for it.
 	Read(ctx context.Context, session string) ([]transcript.Entry, error)
-	// Act has something done and says in a line what came of it.
+	// Act carries out an action and returns the result in one line.
 	Act(ctx context.Context, a Action) (string, error)
 }
 
-// Refresh is how often a screen looks for news.
+// Refresh is the interval at which a screen looks for changes.
 const Refresh = 500 * time.Millisecond
 
 // Run shows the screen until the person leaves it or ctx ends.
@@ -99,12 +103,12 @@ type (
 	}
 )
 
-// look asks the source, in the background.
+// look calls the source in the background.
 func (m Model) look() tea.Cmd {
-	ctx, s := m.ctx, m.source
+	ctx, s, lane := m.ctx, m.source, m.lane
 	return func() tea.Msg {
 		l := looked{}
-		if l.snapshot, l.err = s.Look(ctx); l.err == nil && l.snapshot.Session != nil {
+		if l.snapshot, l.err = s.Look(ctx, lane); l.err == nil && l.snapshot.Session != nil {
 			l.session = l.snapshot.Session.ID
 			l.entries, l.err = s.Read(ctx, l.session)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/transcript"
 	"ralph/internal/watch"
 )
@@ -30,7 +31,7 @@ type fake struct {
 	err      error
 }
 
-func (f *fake) Look(context.Context) (watch.Snapshot, error) { return f.snapshot, f.err }
+func (f *fake) Look(context.Context, int) (watch.Snapshot, error) { return f.snapshot, f.err }
 func (f *fake) Read(context.Context, string) ([]transcript.Entry, error) {
 	e := f.entries
 	f.entries = nil
@@ -137,9 +138,9 @@ func running() *fake {
 			Counts: map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
 			Queue:  []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
 			Waiting: []watch.Waiting{
-				{Kind: "question", TaskID: 9, Comment: 31, Text: "Sync or async?", Command: "ralph answer 31 TEXT"},
+				{Kind: "question", TaskID: 9, Comment: 31, Text: "Sync or async?", Command: "ralph answer Q31 TEXT"},
 				{Kind: "failed", TaskID: 4, Text: "stuck 3 times", Command: "ralph task retry 4, or ralph task cancel 4"},
-				{Kind: "proposal", TaskID: 17, Text: "Verify the chain", Command: "ralph suggestion approve 17, edit or reject"},
+				{Kind: "proposal", TaskID: 17, Text: "Verify the chain", Command: "ralph approve TASK-17, or ralph reject TASK-17"},
 			},
 		},
 		entries: []transcript.Entry{
@@ -159,8 +160,10 @@ func empty() *fake { return &fake{snapshot: watch.Snapshot{At: at(0, 0), Project
 func failed() *fake {
 	exit := 3
 	return &fake{snapshot: watch.Snapshot{
-		At: at(50, 0), Project: "shop", State: "ended", Reason: "failed: TASK-5", Exit: &exit, Since: at(1, 0),
+		At: at(50, 0), Project: "shop", State: "ended", Reason: "failed: TASK-5", Exit: &exit,
+		Morning: []string{"11 done, 1 failed, 2 waiting for you: 14 sessions on 12 tasks, $4.50, 49m0s", "ended: failed: TASK-5 (exit status 3)", "changed: 11 commits on main, 30 files (+900 -120)"}, Since: at(1, 0),
 		Counts:  map[ralph.Status]int{"failed": 1, "completed": 2},
+		Merging: []string{"merging: TASK-3 + TASK-6 on main, verifying for 41s", "TASK-7 Rename it waits for its merge (3 of 4)", "TASK-8 Move it waits for its merge (4 of 4)", "main is 2 commits ahead of your checkout (your edits in app.go): git merge --ff-only refs/ralph/target/main"},
 		Waiting: []watch.Waiting{{Kind: "failed", TaskID: 5, Text: "done was refused: `make test` exits 2; refused 3 times", Command: "ralph task retry 5, or ralph task cancel 5"}},
 	}}
 }
@@ -184,8 +187,27 @@ func long() *fake {
 	return f
 }
 
+// lanes are four, of which the second is followed and the last is free.
+func lanes() *fake {
+	f := running()
+	of := func(n int, id int64, title string, state ralph.Phase, since ralph.Time) advice.Lane {
+		return advice.Lane{
+			Number: n, Task: ralph.Task{ID: id, Title: title},
+			Session: &ralph.Session{ID: fmt.Sprint("s", n), State: state, StartedAt: since, Lane: n},
+		}
+	}
+	verifies := of(3, 40, "Rename Frob to what it is called in the documentation", "testing", at(41, 30))
+	verifies.Session.Checking, verifies.Session.CheckingSince = "make test", at(41, 50)
+	f.snapshot.Lanes = []advice.Lane{
+		of(1, 31, "Add the parser", "implementing", at(30, 0)), of(2, 12, f.snapshot.Task.Title, "testing", at(30, 0)), verifies,
+		{Number: 4, Idle: "$0.30 are left that no session in progress may spend"},
+	}
+	f.snapshot.Session.ID = "s2"
+	return f
+}
+
 func TestScreens(t *testing.T) {
-	for name, data := range map[string]func() *fake{"running": running, "empty": empty, "failed": failed, "waiting": waiting, "long": long} {
+	for name, data := range map[string]func() *fake{"running": running, "empty": empty, "failed": failed, "waiting": waiting, "long": long, "lanes": lanes} {
 		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}, {40, 12}} {
 			inTime(t, fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
 				s := show(t, data(), size[0], size[1])
@@ -286,6 +308,26 @@ func TestWhatAnAgentStandsStillFor(t *testing.T) {
 	})
 }
 
+// TestAnyQuestionCanBeAnswered, and what was written on another one is kept.
+func TestAnyQuestionCanBeAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := running()
+		other := f.snapshot.Waiting[0]
+		other.Comment, other.Text = 32, "Which port?"
+		f.snapshot.Waiting = append(f.snapshot.Waiting, other)
+		s := show(t, f, 80, 24)
+		s.press("a", "perhaps")
+		s.send(tea.KeyPressMsg{Code: tea.KeyTab})
+		s.has("Which port?")
+		s.press("6379", "enter", "a")
+		s.send(tea.KeyPressMsg{Code: tea.KeyTab})
+		s.has("Sync or async?", "> perhaps")
+		if fmt.Sprint(f.acted) != fmt.Sprint([]watch.Action{{Do: "answer", ID: 32, Text: "6379"}}) {
+			t.Errorf("got %v", f.acted)
+		}
+	})
+}
+
 // TestAQuestionIsAnsweredWhereItIsSeenWhole, with its options by number.
 func TestAQuestionIsAnsweredWhereItIsSeenWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -322,9 +364,16 @@ func keys(t *testing.T) {
 	s.press("n")
 	s.has("nothing was done")
 	s.press("s", "y", "x", "y")
-	s.press("c", "never sent", "esc", "c", "enter")
+	s.press("c", "never sent", "esc", "c")
+	s.has("comment on TASK-12 > never sent")
+	s.send(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}) // leaves what is written, and not the screen
+	s.press("c")
+	s.has("comment on TASK-12 > never sent")
+	s.send(tea.KeyPressMsg{Code: 'u', Mod: tea.ModCtrl})
+	s.press("enter")
+	s.has("nothing was sent")
 	want := []watch.Action{
-		{Do: "comment", ID: 12, Text: "mind IPv6"}, {Do: "answer", ID: 31, Text: "refuse"}, {Do: "pause"}, {Do: "skip"}, {Do: "stop"},
+		{Do: "comment", ID: 12, Text: "mind IPv6"}, {Do: "answer", ID: 31, Text: "refuse"}, {Do: "pause"}, {Do: "skip", Text: "s"}, {Do: "stop"},
 	}
 	if fmt.Sprint(f.acted) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", f.acted, want)

@@ -1,19 +1,21 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"ralph"
 	"ralph/store"
 )
 
-// An actor changes something in a transaction and says in a line what came of it.
+// An actor makes a change in a transaction and describes the result in one line.
 type actor func(tx *store.Tx, r *http.Request) (said string, err error)
 
-// byID makes an actor of one for the thing whose number is in the path.
+// byID makes an actor for the thing whose number is in the path.
 func byID(f func(tx *store.Tx, r *http.Request, id int64) (string, error)) actor {
 	return func(tx *store.Tx, r *http.Request) (string, error) {
 		id, err := pathID(r)
@@ -24,11 +26,11 @@ func byID(f func(tx *store.Tx, r *http.Request, id int64) (string, error)) actor
 	}
 }
 
-// act changes something and leads back to where the form was.
+// act runs an actor and redirects to the page with the form.
 func (a *app) act(f actor) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var said string
-		// What a person decided is carried out although the browser may have gone.
+		// A person's decision is carried out even if the browser has gone.
 		ctx := context.WithoutCancel(r.Context())
 		err := a.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			said, err = f(tx, r)
@@ -41,7 +43,7 @@ func (a *app) act(f actor) http.HandlerFunc {
 	}
 }
 
-// answered leads back with a word on what was done, or says why nothing was.
+// answered redirects with a message on the result, or shows the error.
 func (a *app) answered(w http.ResponseWriter, r *http.Request, said string, err error) {
 	if err != nil {
 		a.fail(w, r, err)
@@ -51,8 +53,7 @@ func (a *app) answered(w http.ResponseWriter, r *http.Request, said string, err 
 	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// written is what was written in a field of a form, with the ends of lines as
-// everywhere else.
+// written returns the text in a field of a form, with normalized line ends.
 func written(r *http.Request, name string) string {
 	return strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n"))
 }
@@ -90,7 +91,7 @@ func (a *app) reply(tx *store.Tx, r *http.Request, parent int64) (string, error)
 }
 
 func (a *app) answer(tx *store.Tx, r *http.Request, id int64) (string, error) {
-	words := written(r, "option") // a button with one of the agent's own answers
+	words := written(r, "option") // a button with one of the agent's options
 	if words == "" {
 		words = written(r, "text")
 	}
@@ -100,7 +101,7 @@ func (a *app) answer(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	return settled(tx, id)
 }
 
-// settle resolves a comment: with words, or with a verdict where it waits for one.
+// settle resolves a comment: by a decision if it needs one, otherwise by words.
 func (a *app) settle(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	decidable, err := tx.Decidable(id)
 	if err != nil {
@@ -127,7 +128,7 @@ func (a *app) settle(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	return settled(tx, id)
 }
 
-// settled says what became of a comment's task.
+// settled describes the status of a comment's task.
 func settled(tx *store.Tx, comment int64) (string, error) {
 	c, err := tx.Comment(comment)
 	if err != nil {
@@ -149,8 +150,8 @@ func (a *app) cancel(tx *store.Tx, _ *http.Request, id int64) (string, error) {
 	return fmt.Sprintf("TASK-%d is cancelled.", id), err
 }
 
-// unblock resolves what holds a task back; with a number in "on" it only drops the
-// dependency on that task.
+// unblock resolves everything that holds a task; with a number in "on" it only drops the dependency
+// on that task.
 func (a *app) unblock(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	if on := r.PostFormValue("on"); on != "" {
 		other, err := ralph.ParseTaskID(on)
@@ -170,13 +171,67 @@ func (a *app) rejectTask(tx *store.Tx, r *http.Request, id int64) (string, error
 	return fmt.Sprintf("TASK-%d is rejected.", id), tx.RejectProposal(id, written(r, "text"), a.Person)
 }
 
+// noReason stands where a person rejects without words and some are kept.
+const noReason = "no reason was given"
+
+// lines are the lines of a field that are not blank.
+func lines(r *http.Request, name string) (list []string) {
+	for l := range strings.Lines(written(r, name)) {
+		if l = strings.TrimSpace(l); l != "" {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// textOf puts what was written of a task into it.
+func textOf(r *http.Request, t *ralph.Task) error {
+	t.Title, t.Description = written(r, "title"), written(r, "text")
+	t.Acceptance, t.Verify = lines(r, "accept"), lines(r, "verify")
+	n, err := strconv.Atoi(r.PostFormValue("priority"))
+	if err != nil {
+		return &ralph.FieldError{Field: "priority", Problem: "must be a number from 0 (highest) to 4 (lowest)"}
+	}
+	t.Priority = n
+	return ralph.CheckTitle("title", t.Title)
+}
+
+func (a *app) addTask(tx *store.Tx, r *http.Request) (string, error) {
+	t := ralph.Task{Feature: written(r, "feature")}
+	if err := textOf(r, &t); err != nil {
+		return "", err
+	}
+	id, err := tx.AddTask(t, "human")
+	return fmt.Sprintf("TASK-%d is in the queue.", id), err
+}
+
+func (a *app) editTask(tx *store.Tx, r *http.Request, id int64) (string, error) {
+	before, err := tx.Task(id)
+	if err != nil {
+		return "", err
+	}
+	t := before
+	if err := textOf(r, &t); err != nil {
+		return "", err
+	}
+	if len(ralph.Changes(before, t)) == 0 {
+		return fmt.Sprintf("TASK-%d is as it was.", id), nil
+	}
+	if err := tx.UpdateTask(t); err != nil {
+		return "", err
+	}
+	_, err = tx.StopForContract(before, t, false, a.Person)
+	return fmt.Sprintf("TASK-%d is changed.", id), err
+}
+
 func (a *app) decideAmendment(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	approve, err := verdictOf(r, "approve", "reject")
 	if err != nil {
 		return "", err
 	}
 	if !approve {
-		return fmt.Sprintf("Amendment %d is rejected.", id), tx.RejectAmendment(id, written(r, "text"), a.Person)
+		why := cmp.Or(written(r, "text"), noReason)
+		return fmt.Sprintf("Amendment %d is rejected.", id), tx.RejectAmendment(id, why, a.Person)
 	}
 	dropped, err := tx.ApproveAmendment(id, written(r, "text"), a.Person)
 	said := fmt.Sprintf("Amendment %d is applied.", id)
@@ -190,8 +245,8 @@ func (a *app) decideAmendment(tx *store.Tx, r *http.Request, id int64) (string, 
 func (a *app) rollBack(tx *store.Tx, _ *http.Request, id int64) (string, error) {
 	conflicts, err := tx.RollBack(id, a.Person)
 	if err == nil && len(conflicts) > 0 {
-		err = fmt.Errorf("%s of the task changed after amendment %d was applied, so nothing was done: %w",
-			strings.Join(conflicts, ", "), id, ralph.ErrConflict)
+		err = ralph.Conflict("%s of the task changed after amendment %d was applied, so nothing was done",
+			strings.Join(conflicts, ", "), id)
 	}
 	return fmt.Sprintf("Amendment %d is rolled back.", id), err
 }
@@ -207,13 +262,13 @@ func (a *app) decidePermission(tx *store.Tx, r *http.Request, id int64) (string,
 	return "Denied; the session goes on without.", tx.AnswerPermission(id, false, written(r, "text"), a.Person)
 }
 
-// skip stops a session; its task goes back to the queue, behind others.
+// skip stops a session; its task goes back to the queue, behind the others.
 func (a *app) skip(tx *store.Tx, r *http.Request) (string, error) {
 	s, err := tx.HaltSession(r.PathValue("id"), true, a.Person)
 	return fmt.Sprintf("Session %.8s is being stopped; its task goes back to the queue.", s.ID), err
 }
 
-// control asks something of the run, as the commands do.
+// control sends a request to the run, like the commands do.
 func (a *app) control(what string) http.HandlerFunc {
 	said := map[string]string{
 		ralph.ControlPause: "The run starts no further session until it is resumed.",

@@ -21,8 +21,8 @@ import (
 // signedInFor is how long a browser stays signed in.
 const signedInFor = 90 * 24 * time.Hour
 
-// A key signs what browsers are given to keep. It follows from the token, so that
-// a server that is started anew knows them again, and another token ends them all.
+// A key signs what browsers store. It is derived from the token, so that a restarted server accepts
+// old cookies, and a new token invalidates all of them.
 type key []byte
 
 func newKey(token string) key {
@@ -30,14 +30,14 @@ func newKey(token string) key {
 	return sum[:]
 }
 
-// sign is a proof of a text for a purpose.
+// sign returns a proof of a text for a purpose.
 func (k key) sign(purpose, text string) string {
 	mac := hmac.New(sha256.New, k)
 	mac.Write([]byte(purpose + "\x00" + text))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// seal is a text with its proof, and opened the other way round.
+// seal returns a text with its proof; opened verifies it.
 func (k key) seal(purpose, text string) string { return text + "." + k.sign(purpose, text) }
 
 func (k key) opened(purpose, sealed string) (text string, ok bool) {
@@ -48,24 +48,23 @@ func (k key) opened(purpose, sealed string) (text string, ok bool) {
 	return sealed[:i], localhttp.Same(sealed[i+1:], k.sign(purpose, sealed[:i]))
 }
 
-// cookie is the name of a cookie of this server's: browsers do not tell the ports
-// of a machine apart.
+// cookie returns the name of a cookie of this server: browsers do not separate the ports of a host.
 func (k key) cookie(purpose string) string {
 	sum := sha256.Sum256(append([]byte("name\x00"+purpose), k...))
 	return "ralph_" + purpose + "_" + hex.EncodeToString(sum[:4])
 }
 
-// A visitor is who asks.
+// A visitor is the sender of a request.
 type visitor struct {
-	session  string // the cookie that says so; "" if the browser has not signed in
-	program  bool   // it has sent the token itself
+	session  string // proven by the cookie; "" if the browser has not signed in
+	program  bool   // it sent the token itself
 	mayRead  bool
 	loopback bool
 }
 
 func (v visitor) signedIn() bool { return v.session != "" || v.program }
 
-// visitor finds out who asks.
+// visitor identifies the sender of a request.
 func (a *app) visitor(r *http.Request) visitor {
 	v := visitor{program: localhttp.Bearer(r, a.Token)}
 	if c, err := r.Cookie(a.key.cookie("session")); err == nil {
@@ -76,14 +75,14 @@ func (a *app) visitor(r *http.Request) visitor {
 			}
 		}
 	}
-	// A proxy in front makes strangers look like this machine.
+	// Behind a proxy, strangers look like this machine.
 	remote, _, err := net.SplitHostPort(r.RemoteAddr)
 	v.loopback = err == nil && localhttp.Loopback(remote) && localhttp.Loopback(r.Host) && !proxied(r)
 	v.mayRead = v.signedIn() || v.loopback && !a.Public && !a.Always
 	return v
 }
 
-// proxied reports whether somebody passes the request on.
+// proxied reports whether the request came through a proxy.
 func proxied(r *http.Request) bool {
 	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
 		if r.Header.Get(h) != "" {
@@ -93,7 +92,7 @@ func proxied(r *http.Request) bool {
 	return false
 }
 
-// csrf is what the forms of a browser's session have and no other page can know.
+// csrf is the token in the forms of a browser's session, which no other page can know.
 func (a *app) csrf(v visitor) string {
 	if v.session == "" {
 		return ""
@@ -101,20 +100,20 @@ func (a *app) csrf(v visitor) string {
 	return a.key.sign("form", v.session)
 }
 
-// policy lets a page have its own script and style and nothing else.
+// policy allows a page its own script and style, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// maxBody is how large a form may be, in bytes; a text of 64 KiB grows threefold
-// where each byte has to be escaped.
+// maxBody is the maximum size of a form in bytes: escaping each byte of a text of 64 KiB triples
+// it.
 const maxBody = 1 << 20
 
-// open are the paths that nobody has to sign in for.
+// open reports whether a path requires no sign-in.
 func open(path string) bool {
 	return path == "/sign-in" || path == "/healthz" || strings.HasPrefix(path, "/static/")
 }
 
-// guard is in front of everything.
+// guard checks every request.
 func (a *app) guard(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -151,9 +150,8 @@ func (a *app) guard(next http.Handler) http.Handler {
 	})
 }
 
-// knows reports whether a Host is one of the server's. A number cannot be bent to
-// another machine by a name server, so that any is good where it can be reached
-// from outside.
+// knows reports whether a Host belongs to the server. Any IP address is accepted if the server can
+// be reached from outside, since a name server cannot redirect it.
 func (a *app) knows(host string) bool {
 	name := localhttp.Name(host)
 	named := func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) }
@@ -165,14 +163,14 @@ func (a *app) refuse(w http.ResponseWriter, status int, why string) {
 }
 
 var (
-	// errSignIn is what changing something comes to for strangers.
+	// errSignIn is the error for a change by a visitor who is not signed in.
 	errSignIn = errors.New("you are not signed in, or no longer: sign in first, and send this again")
-	// errOldForm is what a form comes to that another sign-in was made for. What it
-	// says is shown, so that it can be sent again, which only a person can do.
+	// errOldForm is the error for a form of an earlier sign-in. Its fields are shown again, so that
+	// a person can send it again.
 	errOldForm = errors.New("this form is older than your sign-in: look at it, and send it again")
 )
 
-// askToSignIn sends a browser to the form, and tells programs what they lack.
+// askToSignIn redirects a browser to the sign-in form, and tells programs what is missing.
 func (a *app) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	html := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if html && r.Method == http.MethodPost {
@@ -214,8 +212,8 @@ func (a *app) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// setCookie gives a browser something to keep. Lax: a link in a message leads to a
-// page on which one can answer; what changes something is guarded by its form.
+// setCookie sets a cookie. It is Lax, so that a link in a message leads to a page on which one can
+// answer; changes are protected by the form's token.
 func (a *app) setCookie(w http.ResponseWriter, purpose, value string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: a.key.cookie(purpose), Value: value, Path: "/", MaxAge: int(age.Seconds()),
@@ -223,7 +221,7 @@ func (a *app) setCookie(w http.ResponseWriter, purpose, value string, age time.D
 	})
 }
 
-// local is a path of this server, whatever a link says: never another site.
+// local returns a path of this server, whatever a link says; never another site.
 func local(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.IsAbs() || u.Host != "" ||

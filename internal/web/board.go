@@ -10,20 +10,20 @@ import (
 	"ralph/store"
 )
 
-// columnTasks is how many tasks a column of the board shows.
+// columnTasks is the number of tasks that a column of the board shows.
 const columnTasks = 30
 
-// A column is the tasks of one status.
+// A column holds the tasks of one status.
 type column struct {
 	Status ralph.Status
-	N      int // in all
+	N      int // total number
 	Tasks  []ralph.Task
 }
 
-// Total is N for people.
+// Total returns N for formatting.
 func (c column) Total() int64 { return int64(c.N) }
 
-// A boardView is the board; of one feature if it is named.
+// A boardView is the board, of one feature if Feature is not "".
 type boardView struct {
 	Columns  []column
 	Feature  string
@@ -58,7 +58,7 @@ func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Board", name: "board", nav: "/board", live: true, body: v}, nil
 }
 
-// listTasks is how many tasks are on a page of the list.
+// listTasks is the number of tasks on a page of the list.
 const listTasks = 50
 
 // A listView is a page of the list of tasks.
@@ -70,6 +70,7 @@ type listView struct {
 	Text     string
 	Statuses []ralph.Status
 	Features []ralph.Feature
+	New      ralph.Task // the fields of one that is added
 }
 
 func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
@@ -79,8 +80,9 @@ func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 		Feature:  q.Get("feature"),
 		Text:     text.Line(q.Get("q"), ralph.MaxTitle),
 		Statuses: ralph.Statuses,
+		New:      ralph.Task{Priority: ralph.DefaultPriority},
 	}
-	// A number is a task's, however it is written.
+	// A number means a task, in any notation.
 	if id, err := ralph.ParseTaskID(v.Text); err == nil {
 		if t, err := tx.Task(id); err == nil {
 			v.Tasks, v.Text = []ralph.Task{t}, fmt.Sprintf("TASK-%d", id)

@@ -14,10 +14,10 @@ import (
 	"ralph/store"
 )
 
-// Spans of time that charts can show, in days.
+// spans are the periods that charts can show, in days.
 var spans = []int{7, 30, 90}
 
-// stateSessions is how many sessions the time in each state is taken from.
+// stateSessions is the number of sessions that the times in states are computed from.
 const stateSessions = 500
 
 // A chartsView is the page of charts.
@@ -29,12 +29,12 @@ type chartsView struct {
 	Outcomes chart
 	Attempts chart
 	States   []stateRow
-	Sessions int // that the states are taken from
+	Sessions int // used for States
 	Windows  []window
-	Total    float64 // USD in the time shown
+	Total    float64 // USD in the period
 }
 
-// A stateRow is the time in a state, with how much of the whole that is.
+// A stateRow is the time in a state and its share.
 type stateRow struct {
 	ralph.StateTime
 	Percent int
@@ -52,6 +52,9 @@ func (a *app) charts(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v.byDay(spent, first)
+	if most := a.Limits.MaxDayCostUSD; most > 0 {
+		v.Cost.limit(most, text.Money(most)+" a day")
+	}
 	attempts, err := tx.Attempts()
 	if err != nil {
 		return view{}, err
@@ -64,7 +67,7 @@ func (a *app) charts(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Charts", name: "charts", nav: "/charts", live: true, body: v}, err
 }
 
-// byDay draws what sessions took by the day on which they ended.
+// byDay draws the consumption of sessions by the day on which they ended.
 func (v *chartsView) byDay(spent []store.Spent, first time.Time) {
 	outcomes := []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout}
 	cost, tokens, ended := make([]datum, v.Days), make([]datum, v.Days), make([]datum, v.Days)
@@ -97,7 +100,7 @@ func (v *chartsView) byDay(spent []store.Spent, first time.Time) {
 		[]legendEntry{{"green", "success"}, {"red", "failure"}, {"orange", "timeout"}}, ended, whole)
 }
 
-// manyAttempts is from how many attempts on tasks are counted together.
+// manyAttempts is the number from which attempts are counted together.
 const manyAttempts = 10
 
 func byAttempts(counts map[int]int) (data []datum) {
@@ -136,10 +139,10 @@ func (v *chartsView) addStates(tx *store.Tx) error {
 	return nil
 }
 
-// whole is a number of things.
+// whole formats a whole number.
 func whole(n float64) string { return number(int64(math.Round(n))) }
 
-// short is a large number in a few characters.
+// short formats a large number in few characters.
 func short(n float64) string {
 	switch {
 	case n >= 1e9:

@@ -12,23 +12,24 @@ import (
 	"ralph/store"
 )
 
-// answerTime is what the database is given to answer.
+// answerTime is the time limit for the database.
 const answerTime = 5 * time.Second
 
-// A collector reads the database for every scrape. It holds no counters of its
-// own, so that none can differ from what happened.
+// A collector reads the database for every scrape. It has no counters of its own that could
+// deviate.
 type collector struct{ *Server }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("ralph_"+name, help, labels, nil)
 }
 
-// The metrics. No label has a value that people or agents choose.
+// The metrics. No label has a value chosen by people or agents.
 var (
 	buildInfo = describe("build_info", "1, with ralph's version.", "version", "goversion")
 	tasks     = describe("tasks", "Tasks by status.", "status")
 	waiting   = describe("waiting_for_people", "What waits for people, as in `ralph inbox`.", "kind")
 	active    = describe("sessions_active", "Sessions in progress.")
+	lanes     = describe("lanes", "How many sessions may work at once; 0 without a run.")
 	sessions  = describe("sessions_total", "Sessions that have ended, by outcome.", "outcome")
 	cost      = describe("session_cost_usd_total", "Cost of the sessions that have ended, in US dollars.")
 	tokens    = describe("tokens_total", "Tokens of the sessions that have ended, by kind.", "kind")
@@ -38,7 +39,7 @@ var (
 		"When something was last recorded, in seconds since 1970; 0 if nothing was.")
 
 	descriptions = []*prometheus.Desc{
-		buildInfo, tasks, waiting, active, sessions, cost, tokens, runActive, agentWait, lastEvent,
+		buildInfo, tasks, waiting, active, lanes, sessions, cost, tokens, runActive, agentWait, lastEvent,
 	}
 )
 
@@ -49,8 +50,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, the
-// scrape fails as a whole.
+// Collect implements prometheus.Collector. If the database does not answer, the whole scrape fails.
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
@@ -88,12 +88,17 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	counter(tokens, float64(sum.Tokens.Output), "output")
 	counter(tokens, float64(sum.Tokens.CacheRead), "cache_read")
 	counter(tokens, float64(sum.Tokens.CacheCreation), "cache_creation")
-	running := 0.0
+	running, wide := 0.0, 0.0
 	if s.running {
-		running = 1
+		running, wide = 1, float64(max(1, s.run.Limits.Parallel))
 	}
 	gauge(runActive, running)
-	gauge(agentWait, max(0, s.agent.WaitUntil.Sub(s.now.Time).Seconds()))
+	gauge(lanes, wide)
+	waits := 0.0
+	for _, a := range s.agents {
+		waits = max(waits, a.WaitUntil.Sub(s.now.Time).Seconds())
+	}
+	gauge(agentWait, waits)
 	seconds := 0.0
 	if !s.lastEvent.IsZero() {
 		seconds = float64(s.lastEvent.UnixMilli()) / 1000
@@ -101,16 +106,16 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	gauge(lastEvent, seconds)
 }
 
-// A state is what the database and the lock say at one moment.
+// A state is the content of the database and of the lock at one moment.
 type state struct {
 	now       ralph.Time
-	run       *ralph.Run // the newest; nil if there never was one
+	run       *ralph.Run // newest; nil if there was none
 	running   bool
 	active    int
 	counts    map[ralph.Status]int
 	inbox     map[string]int
 	totals    map[string]store.Totals
-	agent     store.AgentState
+	agents    []store.AgentState // unavailable ones
 	lastEvent ralph.Time
 }
 
@@ -139,7 +144,7 @@ func (s *Server) look(ctx context.Context) (state, error) {
 		if seen.lastEvent, err = tx.LastEventTime(); err != nil {
 			return err
 		}
-		if seen.agent, err = tx.AgentState(); err != nil {
+		if seen.agents, err = tx.Resting(); err != nil {
 			return err
 		}
 		run, ok, err := tx.LastRun()

@@ -1,17 +1,15 @@
-// Package web is ralph over HTTP: the dashboard, and for programs /metrics and /healthz.
+// Package web serves ralph over HTTP: the dashboard, and for programs /metrics and /healthz.
 //
-// The dashboard is ralph in a browser: what runs, what waits for a person, and
-// all that was said and done, with forms to answer and to decide.
+// The dashboard is ralph in a browser: what runs, what waits for a person, and everything that was
+// said and done, with forms to answer and to decide.
 //
-// Every page is HTML made here from one moment of the database; a small script
-// brings it up to date while it is open, and nothing that a person has to do needs
-// it. No page asks another host for anything. Texts of agents and people are shown,
-// never obeyed: they are escaped, or rendered as Markdown and sanitised.
+// Every page is HTML rendered here from one moment of the database; a small script updates it while
+// it is open, but nothing that a person has to do requires the script. Pages request nothing from
+// other hosts. Texts of agents and people are escaped, or rendered as Markdown and sanitized.
 //
-// It never writes SQL and makes no rule: what a person decides goes through the
-// functions of store that the commands use. Whoever changes something has signed in
-// with the server's token; reading takes that too, unless server and reader are on
-// one machine (docs/dashboard.md).
+// It contains no SQL and no rules: decisions go through the same functions of store as the
+// commands. Changes require signing in with the server's token; so does reading, unless server and
+// reader are on the same machine (docs/dashboard.md).
 package web
 
 import (
@@ -34,53 +32,52 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// A Server shows a project. Its fields are set before use and not changed after.
+// A Server serves a project. Its fields are set before use and not changed after.
 type Server struct {
 	Store   *store.DB
 	Project string       // its name
-	Person  string       // under whose name people comment and decide here
+	Person  string       // name under which people comment and decide here
 	Version string       // of ralph
 	Limits  ralph.Limits // of the next run
 	Log     *slog.Logger
 
-	Token  string   // whoever has it may change things; never empty
-	Hosts  []string // names under which it is reached, beside those of this machine
-	Public bool     // it can be reached from other machines
-	TLS    bool     // it is reached by HTTPS
-	Always bool     // reading takes the token too, on this machine as well
+	Token  string   // required for changes; never empty
+	Hosts  []string // names of the server besides those of this machine
+	Public bool     // reachable from other machines
+	TLS    bool     // served by HTTPS
+	Always bool     // reading requires the token on this machine, too
 
-	// Active reports whether a run has the project now.
+	// Active reports whether a run is active.
 	Active func() (bool, error)
-	// Control asks something of the run: one of ralph.Control….
+	// Control sends a request to the run: one of ralph.Control….
 	Control func(ctx context.Context, control string) error
-	// Settle ends the claims that a person's decision is the end of, and that nobody
-	// else watches over; nil if there is nothing to settle with.
+	// Settle settles the claims that a person's decision ends and that no run watches; nil if there
+	// is nothing to do.
 	Settle func(ctx context.Context) error
-	// Open opens a file of a session. The error is [fs.ErrNotExist] if it is not there
-	// any more, or not yet.
+	// Open opens a file of a session. The error is [fs.ErrNotExist] if it does not exist (yet).
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
-	// Reader reads a transcript from its beginning.
+	// Reader returns a reader for a transcript from its beginning.
 	Reader func() agent.Reader
 }
 
-// A SessionFile is a file that a session leaves.
+// A SessionFile is a kind of file of a session.
 type SessionFile string
 
-// The files that are shown.
+// The kinds of files that are shown.
 const (
 	Transcript SessionFile = "transcript"
 	Prompt     SessionFile = "prompt"
 )
 
-// Times that a slow or silent client is given. Streams have none.
+// Time limits for slow or silent clients. Streams have none.
 const (
 	headerTime = 5 * time.Second
 	readTime   = 30 * time.Second
 	idleTime   = 2 * time.Minute
 )
 
-// Serve answers on l until ctx ends, and closes it; with a configuration of TLS by
-// HTTPS. It leaves no goroutine behind.
+// Serve answers on l until ctx ends, and closes l; by HTTPS if secure is not nil. It leaves no
+// goroutine behind.
 func (s *Server) Serve(ctx context.Context, l net.Listener, secure *tls.Config) error {
 	h, err := s.Handler()
 	if err != nil {
@@ -89,7 +86,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secure *tls.Config) 
 	return s.serve(ctx, l, &http.Server{Handler: h, TLSConfig: secure})
 }
 
-// ServeMetrics does the same with nothing but /metrics and /healthz, without a password.
+// ServeMetrics is Serve for only /metrics and /healthz, without authentication.
 func (s *Server) ServeMetrics(ctx context.Context, l net.Listener) error {
 	s.Log.Info("serving /metrics and /healthz", "addr", l.Addr().String())
 	return s.serve(ctx, l, &http.Server{Handler: s.Metrics(), WriteTimeout: readTime})
@@ -102,16 +99,16 @@ func (s *Server) serve(ctx context.Context, l net.Listener, srv *http.Server) er
 	return localhttp.Serve(ctx, srv, l)
 }
 
-// An app is a server with what it keeps while it runs.
+// An app is a server with its state.
 type app struct {
 	*Server
 	pages       pages
 	key         key
 	transcripts transcripts
-	streams     atomic.Int64 // that are open
+	streams     atomic.Int64 // open ones
 }
 
-// Handler answers every page.
+// Handler returns the handler of all pages.
 func (s *Server) Handler() (http.Handler, error) {
 	a := &app{Server: s, key: newKey(s.Token)}
 	a.transcripts.open, a.transcripts.reader = s.Open, s.Reader
@@ -124,7 +121,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	return a.guard(mux), nil
 }
 
-// route is the list of what there is. A POST changes something.
+// route registers all paths. A POST changes something.
 func (a *app) route(mux *http.ServeMux) {
 	for path, show := range map[string]shower{
 		"/{$}":                  a.overview,
@@ -145,6 +142,8 @@ func (a *app) route(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("GET /sessions/{id}", a.readFirst(a.show(a.session)))
 	for path, act := range map[string]actor{
+		"/tasks":                    a.addTask,
+		"/tasks/{id}/edit":          byID(a.editTask),
 		"/tasks/{id}/comment":       byID(a.comment),
 		"/tasks/{id}/retry":         byID(a.retry),
 		"/tasks/{id}/cancel":        byID(a.cancel),

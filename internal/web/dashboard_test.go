@@ -91,7 +91,7 @@ func (s *site) start(task int64, id string) {
 // say gives a signal of a session.
 func (s *site) say(task int64, session string, p signals.Payload) int64 {
 	s.t.Helper()
-	id, err := s.db.Say(s.t.Context(), task, session, "backend", "", p)
+	id, err := s.db.Say(s.t.Context(), task, session, "backend", p)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"ralph/store"
 )
 
-// A featureRow is a feature with how far it is.
+// A featureRow is a feature with its progress.
 type featureRow struct {
 	ralph.Feature
 	Progress  store.Progress

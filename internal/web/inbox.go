@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// An item is one thing that waits for a person, with how it is shown.
+// An item is an inbox item and how it is shown.
 type item struct {
 	store.InboxItem
 	Look look
@@ -19,7 +19,7 @@ type item struct {
 }
 
 func newItem(i store.InboxItem) item {
-	i.Command = advice.Command(i)
+	i.Item, i.Command = advice.Of(i)
 	it := item{InboxItem: i, Look: waits[i.Kind]}
 	if i.Kind == "suggestion" || i.Kind == "flag" {
 		it.Sort, it.Text, _ = strings.Cut(i.Text, ": ")
@@ -27,16 +27,16 @@ func newItem(i store.InboxItem) item {
 	return it
 }
 
-// left is how many seconds a person has until something answers itself.
+// left returns the seconds until something expires.
 func left(until, now ralph.Time) float64 { return max(0, math.Floor(until.Sub(now.Time).Seconds())) }
 
-// Anchor is the item's place on the page of the inbox.
+// Anchor is the item's anchor on the inbox page.
 func (i item) Anchor() string { return fmt.Sprintf("w-%s-%d-%d", i.Kind, i.TaskID, i.Ref.ID) }
 
-// Choices are the answers that an agent offers to its question.
+// Choices returns the options that an agent offers for its question.
 func (i item) Choices() []option { return options(i.Options, i.Preferred) }
 
-// inboxItems is how many things are on a page of the inbox.
+// inboxItems is the number of items on a page of the inbox.
 const inboxItems = 50
 
 // An inboxView is a page of the inbox.
@@ -47,7 +47,7 @@ type inboxView struct {
 	Pager pager
 }
 
-// An inboxKind is how much of a kind waits.
+// An inboxKind is the number of items of a kind.
 type inboxKind struct {
 	Kind string
 	Look look
@@ -77,7 +77,7 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
 }
 
-// verdictOf is which of two a form decides for.
+// verdictOf parses which of two verdicts a form gives.
 func verdictOf(r *http.Request, yes, no string) (bool, error) {
 	switch r.PostFormValue("verdict") {
 	case yes:

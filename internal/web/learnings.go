@@ -11,10 +11,10 @@ import (
 	"ralph/store"
 )
 
-// learningsListed is how many learnings are on a page.
+// learningsListed is the number of learnings on a page.
 const learningsListed = 50
 
-// A learningsView is a page of what is known.
+// A learningsView is a page of learnings.
 type learningsView struct {
 	Learnings []ralph.Learning
 	Scope     string
@@ -73,8 +73,8 @@ func (a *app) addLearning(tx *store.Tx, r *http.Request) (string, error) {
 	return fmt.Sprintf("Learning %d is known from now on.", id), err
 }
 
-// changeLearning forgets or pins a learning, takes that back, or says that it and
-// what seems to contradict it both hold.
+// changeLearning forgets or pins a learning, undoes that, or settles its conflicts because both
+// sides hold.
 func (a *app) changeLearning(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	l, err := tx.Learning(id)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *app) changeLearning(tx *store.Tx, r *http.Request, id int64) (string, e
 	case "reconcile":
 		n, err := tx.Reconcile(id, a.Person)
 		if err == nil && n == 0 {
-			err = fmt.Errorf("learning %d is in no conflict: %w", id, ralph.ErrConflict)
+			err = ralph.Conflict("learning %d is in no conflict", id)
 		}
 		return "Both hold.", err
 	default:

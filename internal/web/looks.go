@@ -6,11 +6,11 @@ import (
 	"ralph"
 )
 
-// A look is how a thing is shown: by its sign, its word and its colour, so that
-// nothing is told by the colour alone.
+// A look is how a thing is shown: by its icon, its word and its colour, so that nothing depends on
+// the colour alone.
 type look struct{ Icon, Label, Class string }
 
-// verbLook is the look of a signal.
+// verbLook returns the look of a signal.
 func verbLook(v ralph.Verb) look {
 	l := v.Look()
 	return look{l.Icon, l.Label, l.Colour}
@@ -28,13 +28,13 @@ var phases = map[ralph.Phase]look{
 	ralph.PhaseFailed:       {"✕", "Failed", "red"},
 }
 
-// statusLook is the look of a task.
+// statusLook returns the look of a task.
 func statusLook(s ralph.Status) look {
 	l := s.Look()
 	return look{l.Icon, l.Label, l.Colour}
 }
 
-// sign is the colour of a line of a difference.
+// sign returns the colour of a line of a diff.
 func sign(l string) string {
 	switch {
 	case strings.HasPrefix(l, "+"):
@@ -45,7 +45,7 @@ func sign(l string) string {
 	return ""
 }
 
-// waits are the looks of the things that wait for a person.
+// waits are the looks of inbox items.
 var waits = map[string]look{
 	"question":   {"❓", "Question", "yellow"},
 	"permission": {"🔑", "Permission", "purple"},
@@ -57,6 +57,7 @@ var waits = map[string]look{
 	"suggestion": {"💭", "Suggestion", "teal"},
 	"conflict":   {"⚡", "Contradiction", "red"},
 	"amendment":  {"✎", "Amendment", "blue"},
+	"merging":    {"⇢", "Merging is paused", "red"},
 	"nack":       {"✋", "Proposal to cancel", "red"},
 	"claim":      {"👤", "Claimed for long", "blue"},
 	"flag":       {"🚩", "Flag", "red"},

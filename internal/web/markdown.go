@@ -24,18 +24,17 @@ import (
 	"ralph/internal/text"
 )
 
-// A markdown renders texts of agents and people. What a person reads here is what
-// the agent is given, so nothing of a text may get lost on the way: only so much of
-// Markdown is known as cannot hide anything. HTML, links with a text of their own,
-// images, definitions of links, entities and escapes are shown as they are written.
+// A markdown renders texts of agents and people. A person must see everything that the agent is
+// given, so it supports only the parts of Markdown that cannot hide anything. HTML, links with a
+// separate text, images, link definitions, entities and escapes are shown as written.
 type markdown struct {
 	tables goldmark.Markdown
 	plain  goldmark.Markdown // without tables
 	policy *bluemonday.Policy
 }
 
-// newMarkdown knows no HTML, and lets only harmless elements through what it has
-// rendered: two walls, because the text may come from anywhere.
+// newMarkdown disables HTML, and sanitizes the result in addition: two barriers, because the text
+// may come from anywhere.
 func newMarkdown() markdown {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "strong", "em", "code", "pre", "blockquote", "ul", "ol", "li")
@@ -86,9 +85,8 @@ func newParser(more ...goldmark.Extender) goldmark.Markdown {
 	)
 }
 
-// An emphasis takes stars for markup where they stand around words, and leaves
-// those of src/**/*.go, build/* and 2*3*4 where they are. Underscores are parts of
-// names such as __init__.py and never markup.
+// An emphasis treats stars as markup only around words, and not in src/**/*.go, build/* or 2*3*4.
+// Underscores are never markup: they occur in names such as __init__.py.
 type emphasis struct{ parser.InlineParser }
 
 func (emphasis) Trigger() []byte { return []byte{'*'} }
@@ -111,16 +109,15 @@ func (e emphasis) Parse(parent ast.Node, block goldtext.Reader, pc parser.Contex
 	return ast.NewTextSegment(segment.WithStop(segment.Start + n))
 }
 
-// CloseBlock ends what is open of the parser that it stands before.
+// CloseBlock forwards to the wrapped parser.
 func (e emphasis) CloseBlock(parent ast.Node, block goldtext.Reader, pc parser.Context) {
 	if c, ok := e.InlineParser.(parser.CloseBlocker); ok {
 		c.CloseBlock(parent, block, pc)
 	}
 }
 
-// A literal writes texts as they are, where others resolve entities and escapes,
-// and what they leave out: the language of code, an empty heading, the backslash
-// that ends a line.
+// A literal writes texts unchanged, without resolving entities and escapes, and includes what other
+// renderers omit: the language of code, an empty heading, the backslash at the end of a line.
 type literal struct{}
 
 func (literal) Write(w util.BufWriter, source []byte) { html.DefaultWriter.RawWrite(w, source) }
@@ -136,7 +133,7 @@ func (l literal) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindText, l.text)
 }
 
-// heading makes a line of a heading, because those of the page are its own.
+// heading renders a heading as a paragraph: only the page itself has headings.
 func (l literal) heading(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		_, err := w.WriteString("</p>\n")
@@ -183,16 +180,16 @@ func (l literal) text(w util.BufWriter, source []byte, node ast.Node, entering b
 	return ast.WalkContinue, err
 }
 
-// Limits of what is rendered. Beyond them a text is shown as it is written: there
-// are Markdown of 64 KiB that takes minutes, and tables that take gigabytes.
+// Limits of rendering. Beyond them a text is shown as written: some Markdown of 64 KiB takes
+// minutes, and some tables gigabytes.
 const (
-	maxMarkdown = 16 << 10 // bytes; what follows is not rendered
-	maxQuotes   = 50       // ">" in a line
-	maxCells    = 20_000   // of a table: its lines times the most "|" in one of them
+	maxMarkdown = 16 << 10 // bytes; the rest is not rendered
+	maxQuotes   = 50       // ">" on a line
+	maxCells    = 20_000   // of a table: its lines times the maximum number of "|" on one
 )
 
-// render makes HTML of Markdown. Where anything of the text would be missing in it,
-// the text is shown as it is written.
+// render renders Markdown as HTML. If any part of the text would be missing, the text is shown as
+// written.
 func (m markdown) render(s string) template.HTML {
 	s = text.Visible(s)
 	head, rest := s, ""
@@ -227,7 +224,7 @@ func preformatted(s string) template.HTML {
 	return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>")
 }
 
-// weigh is the most quotes that a line opens, and how many cells a table can have.
+// weigh returns the maximum depth of quotes on a line, and the maximum number of table cells.
 func weigh(s string) (quotes, cells int) {
 	lines, most := 0, 0
 	for l := range strings.Lines(s) {
@@ -238,16 +235,15 @@ func weigh(s string) (quotes, cells int) {
 	return quotes, lines * most
 }
 
-// Markup that is not shown itself: what stands before a line of a list, a
-// quotation or a heading, lines that are nothing else, and the marks of code.
+// Markup that is not visible itself: before a list item, quotation or heading, lines that consist
+// of markup, and code fences.
 var (
 	markers = regexp.MustCompile(`^[ \t]*(?:(?:>[ \t]*|(?:[-+*]|#{1,6}|\d{1,9}[.)])(?:[ \t]+|$)))*`)
 	rules   = regexp.MustCompile(`^[-=*_|: \t]*$`)
 	fences  = regexp.MustCompile("^(?:`{3,}|~{3,})")
 )
 
-// complete reports whether all of a text can be read in what was made of it, but for
-// spaces and markup.
+// complete reports whether the rendered page contains the whole text, except for spaces and markup.
 func complete(source, page string) bool {
 	rest := []rune(visible(page))
 	table, bold := strings.Contains(page, "<table>"), strings.Contains(page, "<strong>") || strings.Contains(page, "<em>")
@@ -272,11 +268,10 @@ func complete(source, page string) bool {
 	return at == len(rest)
 }
 
-// visible is what can be read of a page, without spaces: its text, and the numbers of
-// its lists.
+// visible returns the visible text of a page without spaces, including the numbers of its lists.
 func visible(page string) string {
 	var b strings.Builder
-	var lists []int // the next number of each list that is open; -1 for one without
+	var lists []int // next number of each open list; -1 for an unnumbered one
 	z := nethtml.NewTokenizer(strings.NewReader(page))
 	for {
 		switch z.Next() {

@@ -14,13 +14,12 @@ import (
 	"ralph"
 )
 
-// Metrics answers GET /metrics, for Prometheus, and GET /healthz, for whoever restarts
-// what is broken (unattended, "Notifications and observation").
+// Metrics serves GET /metrics for Prometheus, and GET /healthz for whatever restarts broken
+// services (unattended, "Notifications and observation").
 //
-// It counts nothing itself: every answer is read from the database at that
-// moment, so that it says the same as ralph's commands, over restarts too. It
-// never changes anything and needs no run to be active. What it shows has no
-// texts of tasks or agents; it asks for no password.
+// It counts nothing itself: every answer is read from the database, so it agrees with ralph's
+// commands, also across restarts. It changes nothing and needs no active run. It shows no texts of
+// tasks or agents and requires no password.
 func (s *Server) Metrics() http.Handler {
 	registry := prometheus.NewRegistry()
 	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
@@ -32,15 +31,15 @@ func (s *Server) Metrics() http.Handler {
 	return mux
 }
 
-// Health is what /healthz answers.
+// Health is the answer of /healthz.
 type Health struct {
 	Status    string     `json:"status"`         // "ok", or "failing" with status 503
-	Reason    string     `json:"reason"`         // why it is failing, "" otherwise
+	Reason    string     `json:"reason"`         // why it is failing; "" otherwise
 	Run       string     `json:"run"`            // "none", "running", "waiting", "paused" or "lost"
-	RunReason string     `json:"run_reason"`     // of a wait: what for
-	RunID     int64      `json:"run_id"`         // of the newest run, 0 if there never was one
-	LastEvent ralph.Time `json:"last_event"`     // when something was last recorded
-	Waiting   int        `json:"waiting_people"` // how much waits for people
+	RunReason string     `json:"run_reason"`     // what a waiting run waits for
+	RunID     int64      `json:"run_id"`         // of the newest run; 0 if there was none
+	LastEvent ralph.Time `json:"last_event"`     // time of the newest event
+	Waiting   int        `json:"waiting_people"` // number of inbox items
 }
 
 func (s *Server) health(w http.ResponseWriter, req *http.Request) {
@@ -55,8 +54,8 @@ func (s *Server) health(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// examine finds what is wrong: a database that does not answer, or a run that has
-// no end and no living process.
+// examine finds problems: a database that does not answer, or a run without an end and without a
+// living process.
 func (s *Server) examine(ctx context.Context) Health {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

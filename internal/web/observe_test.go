@@ -39,7 +39,7 @@ func work(t *testing.T, db *store.DB) (run ralph.Run) {
 	t.Helper()
 	err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		var err error
-		if run, err = tx.StartRun(4711, ralph.Limits{}); err != nil {
+		if run, err = tx.StartRun(4711, ralph.Limits{}, ""); err != nil {
 			return err
 		}
 		for _, title := range []string{"A", "B"} {
@@ -90,6 +90,7 @@ func TestMetricsSayWhatTheDatabaseSays(t *testing.T) {
 	}
 	work(t, s.Store)
 	want := []string{
+		`ralph_lanes 1`,
 		`ralph_run_active 1`,
 		`ralph_session_cost_usd_total 1.25`,
 		`ralph_sessions_active 1`,

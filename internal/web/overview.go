@@ -7,57 +7,60 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/report"
 	"ralph/store"
 )
 
-// A summary is what the overview shows.
+// A summary is the content of the overview.
 type summary struct {
-	Run         *ralph.Run // the latest; nil if there never was one
+	Run         *ralph.Run // newest; nil if there was none
+	Morning     []string   // its summary, by lines
 	Running     bool
-	Limits      ralph.Limits // of the run in progress, else of the next one
-	Elapsed     float64      // seconds of the run in progress
-	Today       float64      // USD since midnight
-	Agent       store.AgentState
-	AgentOff    bool // the agent cannot be used now
+	Limits      ralph.Limits       // of the run in progress, or else of the next one
+	Elapsed     float64            // seconds since the run began
+	Today       float64            // USD since midnight
+	Resting     []store.AgentState // agents that are unavailable
 	Sessions    []running
+	Free        []advice.Lane // idle lanes, if there are several lanes
+	Merging     []string      // messages about the merge queue
 	Counts      []count
 	Queue       []ralph.Task
 	Inbox       []item
-	More        bool // there is more in the inbox
+	More        bool // the inbox has more
 	Windows     []window
 	Results     []report.Receipt
-	ResultsOf   string // "The last 24 hours", or which run
+	ResultsOf   string // "The last 24 hours", or the run
 	MoreResults bool
-	Empty       bool // there is no task
+	Empty       bool // there are no tasks
 }
 
-// SessionsUsed is how many percent of a run's sessions have been launched.
+// SessionsUsed returns the percentage of a run's maximum number of sessions that has been used.
 func (s summary) SessionsUsed() int {
 	return percent(float64(s.Run.Sessions), float64(s.Limits.MaxSessions))
 }
 
-// A running session with its task.
+// A running is a session in progress with its task.
 type running struct {
 	ralph.Session
 	Task ralph.Task
 	Now  float64 // seconds since it began
 }
 
-// A count is how many tasks have a status.
+// A count is the number of tasks with a status.
 type count struct {
 	Status ralph.Status
 	N      int
 }
 
-// A window is an account's allowance with the limit that is set for it.
+// A window is an account's usage window and the configured limit.
 type window struct {
 	ralph.UsageWindow
-	Percent, Limit int  // Limit is 0 where none is set
+	Percent, Limit int  // Limit is 0 if there is none
 	Over           bool // it has been reset since
 }
 
-// LimitText is what stands behind how far a window is used.
+// LimitText returns the text after the used percentage.
 func (w window) LimitText() string {
 	switch {
 	case w.Over:
@@ -68,7 +71,7 @@ func (w window) LimitText() string {
 	return ""
 }
 
-// How much of the queue, the inbox and the results the overview shows.
+// The parts of the queue, the inbox and the results that the overview shows.
 const (
 	overviewQueue   = 8
 	overviewInbox   = 8
@@ -91,6 +94,16 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 			return view{}, err
 		}
 		v.Sessions = append(v.Sessions, running{s, t, now.Sub(s.StartedAt.Time).Seconds()})
+	}
+	if v.Running {
+		lanes, err := advice.Lanes(tx, *v.Run)
+		if err != nil {
+			return view{}, err
+		}
+		v.Free = slices.DeleteFunc(lanes, func(l advice.Lane) bool { return l.Session != nil })
+	}
+	if v.Merging, err = advice.Merging(tx); err != nil {
+		return view{}, err
 	}
 	counts, err := tx.Counts()
 	if err != nil {
@@ -123,8 +136,7 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	return view{title: "Overview", name: "overview", nav: "/", live: true, body: v}, nil
 }
 
-// addResults adds what came of the last night; of the last run, if there was
-// nothing since.
+// addResults adds the results of the last 24 hours, or of the last run if there are none.
 func (a *app) addResults(tx *store.Tx, v *summary) error {
 	v.ResultsOf = "The last 24 hours"
 	r, err := report.Since(tx, tx.Now().Add(-24*time.Hour))
@@ -132,12 +144,12 @@ func (a *app) addResults(tx *store.Tx, v *summary) error {
 		v.ResultsOf = "The last run"
 		r, err = report.OfRun(tx, 0)
 	}
-	slices.Reverse(r.Tasks) // what was worked on last comes first
+	slices.Reverse(r.Tasks) // latest first
 	v.Results, v.MoreResults = paged(r.Tasks, overviewResults)
 	return err
 }
 
-// addRun adds what is known of the latest run.
+// addRun adds the latest run.
 func (a *app) addRun(tx *store.Tx, v *summary) error {
 	now := tx.Now()
 	run, ok, err := tx.LastRun()
@@ -145,7 +157,11 @@ func (a *app) addRun(tx *store.Tx, v *summary) error {
 		return err
 	}
 	if ok {
-		v.Run = &run
+		r, err := report.OfRun(tx, run.ID)
+		if err != nil {
+			return err
+		}
+		v.Run, v.Morning = &run, r.Morning()
 	}
 	active, err := a.Active()
 	if err != nil {
@@ -154,16 +170,15 @@ func (a *app) addRun(tx *store.Tx, v *summary) error {
 	if v.Running = active && ok && run.EndedAt.IsZero(); v.Running {
 		v.Limits, v.Elapsed = run.Limits, now.Sub(run.StartedAt.Time).Seconds()
 	}
-	if v.Agent, err = tx.AgentState(); err != nil {
+	if v.Resting, err = tx.Resting(); err != nil {
 		return err
 	}
-	v.AgentOff = v.Agent.WaitUntil.After(now.Time)
 	y, m, d := now.Local().Date()
 	v.Today, err = tx.CostSince(time.Date(y, m, d, 0, 0, 0, 0, time.Local))
 	return err
 }
 
-// windows are the account's allowances beside their limits.
+// windows returns the accounts' usage windows with their limits.
 func (a *app) windows(tx *store.Tx, l ralph.Limits) (list []window, err error) {
 	known, err := tx.UsageWindows()
 	for _, u := range known {

@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// A pager leads through a long list.
+// A pager navigates a long list.
 type pager struct {
 	Page        int // from 1
 	Older, Less string
 }
 
-// pageOf is which page of a list a request asks for.
+// pageOf returns the page that a request asks for.
 func pageOf(r *http.Request) int {
 	n, err := strconv.Atoi(r.URL.Query().Get("page"))
 	if err != nil || n < 1 || n > 1_000_000 {
@@ -20,7 +20,7 @@ func pageOf(r *http.Request) int {
 	return n
 }
 
-// newPager leads to the pages beside one; more says whether there is one behind it.
+// newPager links the neighbouring pages; more reports whether there is a next one.
 func newPager(r *http.Request, more bool) pager {
 	p := pager{Page: pageOf(r)}
 	to := func(n int) string {
@@ -37,7 +37,7 @@ func newPager(r *http.Request, more bool) pager {
 	return p
 }
 
-// paged cuts a list that was read with one item more than fits.
+// paged cuts a list that was read with one element more than a page shows.
 func paged[T any](list []T, size int) (page []T, more bool) {
 	if len(list) > size {
 		return list[:size], true

@@ -11,19 +11,19 @@ import (
 	"ralph/internal/text"
 )
 
-// A problem is what the page of an error shows.
+// A problem is the content of an error page.
 type problem struct {
 	Status int
 	Text   string
-	Again  string  // where the form that failed goes; "" if there was none
-	Fields []field // what was written in it
+	Again  string  // where to send the failed form; "" if there was none
+	Fields []field // content of the form
 	Back   string
 }
 
 // A field is a name and a text.
 type field struct{ Name, Text string }
 
-// statusOf is the one place where errors become statuses.
+// statusOf maps errors to HTTP statuses; it is the only place that does.
 func statusOf(err error) int {
 	var wrong *ralph.FieldError
 	var large *http.MaxBytesError
@@ -44,8 +44,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// fail answers with what went wrong, and with what was written, so that it is not
-// lost.
+// fail shows an error, and the content of a form, so that it is not lost.
 func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem{Status: statusOf(err), Text: err.Error(), Back: local(r.PostFormValue("back"))}
 	if p.Status == http.StatusInternalServerError {
@@ -66,7 +65,7 @@ func notThere(r *http.Request) error {
 	return fmt.Errorf("the page %s: %w", text.Line(r.URL.Path, 100), ralph.ErrNotFound)
 }
 
-// pathID reads the {id} of a path.
+// pathID parses the {id} of a path.
 func pathID(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id <= 0 {

@@ -20,13 +20,13 @@ import (
 	"ralph/store"
 )
 
-// pages are the templates, by page: each with the layout and the parts in it.
+// pages are the templates by page, each with the layout and the parts.
 type pages struct {
 	byName map[string]*template.Template
-	style  string // a digest of static/: a new ralph is not shown in old clothes
+	style  string // digest of static/, so that a new version loads new styles
 }
 
-// parsePages reads the templates that the program carries.
+// parsePages parses the embedded templates.
 func parsePages() (p pages, err error) {
 	if p.style, err = digestStatic(); err != nil {
 		return p, err
@@ -60,7 +60,7 @@ func parsePages() (p pages, err error) {
 	return p, err
 }
 
-// args is a map for a template that takes several values: name, value, name, value.
+// args builds a map for a template with several values: name, value, name, value.
 func args(pairs ...any) (map[string]any, error) {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -73,7 +73,7 @@ func args(pairs ...any) (map[string]any, error) {
 	return m, nil
 }
 
-// percent is a part of a whole, from 0 to 100.
+// percent returns a part of a whole, from 0 to 100.
 func percent(part, whole float64) int {
 	if whole <= 0 {
 		return 0
@@ -94,7 +94,7 @@ func digestStatic() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:12], err
 }
 
-// static answers with a file under its digest, which never changes.
+// static serves a file under its digest; it never changes.
 func (a *app) static() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, ok := strings.CutPrefix(r.URL.Path, "/static/"+a.pages.style+"/")
@@ -107,36 +107,36 @@ func (a *app) static() http.Handler {
 	})
 }
 
-// A view is what a page shows.
+// A view is the content of a page.
 type view struct {
 	title  string
 	name   string // of the template
-	nav    string // the path of the entry of the menu that it belongs to
-	task   int64  // only what happens to this task is news for the page; 0 is everything
-	live   bool   // the page is brought up to date while it is open
+	nav    string // path of its menu entry
+	task   int64  // only events of this task update the page; 0 for all
+	live   bool   // the page is updated while it is open
 	stream string // the session whose transcript is followed
-	entry  int    // how much of it the page has
+	entry  int    // number of its entries on the page
 	body   any
 }
 
-// A frame is a view with what every page has around it.
+// A frame is the content of every page, around the view.
 type frame struct {
 	Title, Project, Version, Name, Nav, Path string
 	SignedIn, Foreign                        bool
 	CSRF, Flash                              string
 	Now                                      ralph.Time
-	Waiting                                  int    // how much waits for a person; -1 if nobody has looked
-	Band                                     []item // what an agent stands still for
-	Still                                    bool   // only the band is brought up to date
-	Stream                                   string // where news comes from; "" for none
+	Waiting                                  int    // number of inbox items; -1 if unknown
+	Band                                     []item // permissions that paused agents wait for
+	Still                                    bool   // only the band is updated
+	Stream                                   string // URL of the updates; "" for none
 	Body                                     any
 }
 
-// A shower makes a page of one moment of the database.
+// A shower makes the view of a page from one moment of the database.
 type shower func(tx *store.Tx, r *http.Request) (view, error)
 
-// show answers with a page. What it shows and the id of the last event are of one
-// moment, so that its stream goes on without a gap.
+// show serves a page. Its content and the id of the last event are of one moment, so that its
+// stream continues without a gap.
 func (a *app) show(f shower) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var v view
@@ -178,14 +178,14 @@ func (a *app) show(f shower) http.HandlerFunc {
 			q.Set("entry", strconv.Itoa(v.entry))
 		}
 		fr.Stream, fr.Still = "/events?"+q.Encode(), !v.live
-		if r.Header.Get("X-Refresh") == "" { // the word is for the page that the form led to
+		if r.Header.Get("X-Refresh") != "yes" { // the word is for the page that the form led to, or stands on
 			fr.Flash = a.takeFlash(w, r)
 		}
 		a.render(w, http.StatusOK, fr, v)
 	}
 }
 
-// write answers with a page that takes nothing from the database.
+// write serves a page that does not use the database.
 func (a *app) write(w http.ResponseWriter, r *http.Request, status int, v view) {
 	a.render(w, status, a.frame(r), v)
 }
@@ -198,7 +198,7 @@ func (a *app) frame(r *http.Request) frame {
 	}
 }
 
-// render writes a page as a whole, or says that it could not be made.
+// render writes a whole page, or an error if it cannot be rendered.
 func (a *app) render(w http.ResponseWriter, status int, f frame, v view) {
 	f.Title, f.Name, f.Nav, f.Body = v.title, v.name, v.nav, v.body
 	var b bytes.Buffer
@@ -214,10 +214,10 @@ func (a *app) render(w http.ResponseWriter, status int, f frame, v view) {
 	}
 }
 
-// flashFor is how long a word about what was done waits for its page.
+// flashFor is how long a message waits for its page.
 const flashFor = time.Minute
 
-// flash leaves a word about what was done for the next page.
+// flash leaves a message for the next page.
 func (a *app) flash(w http.ResponseWriter, said string) {
 	a.setCookie(w, "flash", a.key.seal("flash", url.QueryEscape(text.Line(said, 300))), flashFor)
 }

@@ -8,18 +8,18 @@ import (
 	"ralph/store"
 )
 
-// runsListed is how many runs are on a page.
+// runsListed is the number of runs on a page.
 const runsListed = 50
 
-// A runRow is a run with how long it took.
+// A runRow is a run with its duration.
 type runRow struct {
 	ralph.Run
 	Seconds float64
-	Lost    bool // it has no end and no process
+	Lost    bool // no end and no process
 	Look    look
 }
 
-// newRunRows are rows of runs.
+// newRunRows converts runs.
 func (a *app) newRunRows(tx *store.Tx, runs ...ralph.Run) (rows []runRow, err error) {
 	active, err := a.Active()
 	if err != nil {
@@ -52,7 +52,7 @@ func newRunRow(run ralph.Run, active bool, now ralph.Time) runRow {
 	return row
 }
 
-// exits are how the exit statuses of runs are shown.
+// exits are the looks of runs' exit statuses.
 var exits = map[int]look{
 	ralph.ExitOK: {"✓", "all done", "green"}, ralph.ExitFailed: {"✕", "failed tasks", "red"},
 	ralph.ExitWaiting: {"❓", "waits for people", "yellow"}, ralph.ExitLimit: {"⊘", "a limit was reached", "orange"},
@@ -80,11 +80,11 @@ func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
 type runView struct {
 	runRow
 	Report report.Report
-	Tasks  []report.Receipt // a page of them
+	Tasks  []report.Receipt // one page
 	Pager  pager
 }
 
-// runTasks is how many tasks are on a page of a run.
+// runTasks is the number of tasks on a page of a run.
 const runTasks = 50
 
 func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {

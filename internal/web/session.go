@@ -17,7 +17,7 @@ import (
 	"ralph/store"
 )
 
-// streamEntries is how many entries of a transcript are on a page.
+// streamEntries is the number of a transcript's entries on a page.
 const streamEntries = 200
 
 // A sessionView is a session's page.
@@ -26,55 +26,54 @@ type sessionView struct {
 	Task     ralph.Task
 	Running  bool
 	Seconds  float64
+	Verifies string // the check of its done in progress
 	Phases   []step
 	Stays    []ralph.Stay
 	Bar      []segment
 	Stood    ralph.Phase
 	Why      []signals.Step
-	Decision string // as JSON, for reading
+	Decision string // formatted JSON
 	Files    []changed
 	Asked    []ralph.Permission
 	Signals  []card
 	Entries  []shownEntry
-	First    int // number of the first entry that is shown, from 1
+	First    int // number of the first entry shown, from 1
 	Last     int
 	All      int
-	Older    string // leads to earlier entries
+	Older    string // link to earlier entries
 	Newer    string
 	Missing  string // why there is no transcript
 	Kinds    []ralph.CommentKind
 	Context  int64 // tokens that were used last; 0 if that is not known
-	Window   int64
-	Prompt   bool // it is there to be read
+	Window   int64 // of the model; 0 if that is not known
+	Prompt   bool  // it is there to be read
 }
 
-// A step is a phase on the way of a session.
+// A step is a phase of a session.
 type step struct {
 	Phase        ralph.Phase
 	Seen, Active bool
 }
 
-// A changed file with what the agent's tools did to it.
+// A changed is a changed file with the edits by the agent's tools.
 type changed struct {
 	ralph.FileChange
 	Edits []transcript.Entry
 }
 
-// A shownEntry is an entry of a transcript as it is shown.
+// A shownEntry is an entry of a transcript as shown.
 type shownEntry struct {
 	transcript.Entry
 	Verb look // of a signal
 	Name string
 }
 
-// readFirst reads a session's transcript, which may be long, before a moment of the
-// database is held for its page.
+// readFirst reads a session's transcript, which may be long, before the page starts its database
+// transaction.
 func (a *app) readFirst(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var s ralph.Session
-		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
-			s, err = tx.Session(r.PathValue("id"))
-			return err
+		s, err := store.Read(r.Context(), a.Store, func(tx *store.Tx) (ralph.Session, error) {
+			return tx.Session(r.PathValue("id"))
 		})
 		if err == nil {
 			_, err = a.transcripts.journal(s.ID).catchUp(!s.CompletedAt.IsZero())
@@ -100,6 +99,7 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 		Stood:   s.Stood(),
 		Kinds:   ralph.CommentKinds,
 	}
+	v.Verifies = s.Verifies(now)
 	v.Seconds = now.Sub(s.StartedAt.Time).Seconds()
 	if !v.Running {
 		v.Seconds = s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
@@ -108,8 +108,14 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v.Phases, v.Bar = way(s), bar(v.Stays)
-	if v.Asked, err = tx.Permissions(s.ID); err != nil {
+	asked, err := tx.Permissions(s.ID)
+	if err != nil {
 		return view{}, err
+	}
+	for _, p := range asked { // what the rules allowed is no news
+		if p.Decision != "allow" || p.DecidedBy != "" {
+			v.Asked = append(v.Asked, p)
+		}
 	}
 	said, err := tx.Timeline(s.TaskID, store.CommentFilter{Session: s.ID, Limit: timelineCards})
 	if err != nil {
@@ -132,14 +138,14 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 		title: "Session " + text.Head(s.ID, 8), name: "session", nav: "/sessions",
 		task: s.TaskID, live: true, body: v,
 	}
-	// An earlier part of a transcript stands still.
+	// Earlier parts of a transcript do not change.
 	if v.Running && v.Newer == "" {
 		w.stream, w.entry = s.ID, v.Last
 	}
 	return w, nil
 }
 
-// way is the usual way of a session, with where this one is.
+// way returns the usual phases of a session, with those of this one marked.
 func way(s ralph.Session) (list []step) {
 	seen := map[ralph.Phase]bool{}
 	for _, h := range s.History {
@@ -155,7 +161,7 @@ func way(s ralph.Session) (list []step) {
 	return append(list, step{last, s.State == last, s.State == last})
 }
 
-// explain adds how the rules came to what they made of the session.
+// explain adds how the rules led to the decision.
 func (v *sessionView) explain(tx *store.Tx) error {
 	if v.Session.Decision == "" {
 		return nil
@@ -174,8 +180,7 @@ func (v *sessionView) explain(tx *store.Tx) error {
 	return err
 }
 
-// addTranscript adds the part of the transcript that is asked for: the end, or
-// what comes before an entry.
+// addTranscript adds the requested part of the transcript: the end, or the part before an entry.
 func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 	j := a.transcripts.journal(v.Session.ID)
 	all, err := j.catchUp(!v.Running)
@@ -223,14 +228,11 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 	j.mu.Lock()
 	v.Context, _ = j.reader.Context()
 	j.mu.Unlock()
-	v.Window = v.Session.Tokens.ContextWindow
-	if v.Window == 0 {
-		v.Window = ralph.DefaultContextWindow
-	}
+	v.Window = v.Session.Tokens.ContextWindow // 0 as long as nothing has told it
 	return nil
 }
 
-// newEntry is an entry as it is shown.
+// newEntry converts an entry.
 func newEntry(e transcript.Entry) shownEntry {
 	s := shownEntry{Entry: e, Name: e.Tool}
 	if verb, ok := signalOf(e); ok {
@@ -239,7 +241,7 @@ func newEntry(e transcript.Entry) shownEntry {
 	return s
 }
 
-// signalOf is the verb of a call of one of ralph's own tools.
+// signalOf returns the verb of a call of one of ralph's own tools.
 func signalOf(e transcript.Entry) (ralph.Verb, bool) {
 	for _, v := range ralph.Verbs {
 		if e.Kind == transcript.Tool && e.Tool == "signal_"+string(v) {
@@ -249,14 +251,14 @@ func signalOf(e transcript.Entry) (ralph.Verb, bool) {
 	return "", false
 }
 
-// A promptView is the prompt of a session as it was sent.
+// A promptView is a session's prompt as it was sent.
 type promptView struct {
 	Session ralph.Session
 	Text    string
 }
 
-// maxPrompt is how much of a prompt is shown, in bytes; a prompt has a budget of
-// some hundred thousand.
+// maxPrompt bounds the part of a prompt that is shown, in bytes; prompts are limited to some
+// hundred thousand.
 const maxPrompt = 2 << 20
 
 func (a *app) prompt(tx *store.Tx, r *http.Request) (view, error) {
@@ -276,7 +278,7 @@ func (a *app) prompt(tx *store.Tx, r *http.Request) (view, error) {
 	}, err
 }
 
-// sessionsListed is how many sessions are on a page of the list.
+// sessionsListed is the number of sessions on a page of the list.
 const sessionsListed = 50
 
 // A sessionsView is a page of the list of sessions.

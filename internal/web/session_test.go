@@ -67,6 +67,13 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	has(t, b.get("/sessions/"+session), "The agent has not said anything yet.", "What the agent does", `aria-current="page">Sessions`)
 	s.setTranscript(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Edit","input":{"file_path":"a.go","old_string":"old words","new_string":"new words"}}]}}` + "\n")
 	s.files[session+"/prompt"] = "# You work unattended"
+	for decision, input := range map[string]string{"allow": "ls-of-old", "deny": "push-to-main"} {
+		if _, err := s.db.AddPermission(t.Context(), ralph.Permission{
+			TaskID: id, SessionID: session, Tool: "Bash", Input: input, Decision: decision,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.say(id, session, signals.Done{Summary: "did it"})
 	s.write(func(tx *store.Tx) error {
 		if _, err := tx.ReportState(session, ralph.PhaseTesting, nil); err != nil {
@@ -88,9 +95,12 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	})
 	page := b.get("/sessions/" + session)
 	has(t, page, "What the agent did", "Decision, and why", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "Rule 1:", "The prompt as it was sent")
+	if has(t, page, "push-to-main"); strings.Contains(page, "ls-of-old") {
+		t.Error("what the rules allowed is among what they did not")
+	}
 	has(t, b.get("/sessions/"+session+"/prompt"), "# You work unattended")
 	has(t, b.get("/sessions"), "TASK-1", session[:8])
-	has(t, b.get("/charts"), "Cost per day", "Testing", "Failed here")
+	has(t, b.get("/charts"), "Cost per day", "The limit is $20.00 a day.", "Testing", "Failed here")
 	for _, path := range []string{"/sessions/ffffffff", "/sessions/%2e%2e", "/sessions/x/prompt"} {
 		if w := b.send(http.MethodGet, path, nil); w.Code != http.StatusNotFound && w.Code != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d", path, w.Code)
@@ -118,7 +128,7 @@ func TestWhatWaitsIsSettledInTheInbox(t *testing.T) {
 		return err
 	})
 	b := s.browser()
-	has(t, b.get("/inbox"), "ralph suggestion adopt", "git push", "&#43;   Two")
+	has(t, b.get("/inbox"), "ralph approve C1, or ralph reject C1", "git push", "&#43;   Two")
 	b.signIn()
 	for _, step := range []struct {
 		path   string
@@ -164,7 +174,7 @@ func TestTheRunIsControlled(t *testing.T) {
 		t.Errorf("pausing no run: %d", w.Code)
 	}
 	s.write(func(tx *store.Tx) error {
-		_, err := tx.StartRun(1, ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxSeconds: 60})
+		_, err := tx.StartRun(1, ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxSeconds: 60}, "")
 		return err
 	})
 	has(t, b.get("/"), "running", "0 of 9", "Pause")
@@ -198,4 +208,23 @@ func TestFeaturesShowHowFarTheyAre(t *testing.T) {
 	has(t, b.get(link[1]), "Getting in.", "Pending")
 	board := regexp.MustCompile(`href="(/board[^"]+)"`).FindStringSubmatch(b.get(link[1]))
 	has(t, b.get(strings.ReplaceAll(board[1], "&amp;", "&")), "TASK-1")
+}
+
+// TestTheOverviewBeginsWithTheMorning as the run, the report and status say it, before
+// what is spent and queued.
+func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
+	s := newSite(t)
+	s.addTask(ralph.Task{Title: "One"})
+	s.write(func(tx *store.Tx) error {
+		run, err := tx.StartRun(1, ralph.Limits{}, "")
+		if err != nil {
+			return err
+		}
+		return tx.EndRun(run.ID, ralph.ExitLimit, "the limit of 9 sessions per run is reached")
+	})
+	page := s.browser().get("/")
+	has(t, page, "0 done: 0 sessions on 0 tasks, $0.00", "ended: the limit of 9 sessions per run is reached (exit status 5)")
+	if strings.Index(page, "0 done") > strings.Index(page, "Spent and left") {
+		t.Error("the morning is not first")
+	}
 }

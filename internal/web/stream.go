@@ -18,33 +18,32 @@ import (
 
 // Times of a stream.
 const (
-	pollStream = 300 * time.Millisecond // how often it is looked for what a session has said
-	beatStream = 15 * time.Second       // how often a silent one shows that it is there
-	writeTime  = 20 * time.Second       // what a client is given to take what it is sent
+	pollStream = 300 * time.Millisecond // interval of checks for new transcript entries
+	beatStream = 15 * time.Second       // interval of heartbeats
+	writeTime  = 20 * time.Second       // time limit for a client to accept data
 )
 
-// maxEvents is how many events are read at a time.
+// maxEvents is the number of events read at a time.
 const maxEvents = 200
 
-// maxStreams is how many streams there may be at once.
+// maxStreams is the maximum number of open streams.
 const maxStreams = 200
 
-// news is what a browser is told of an event: not what it says, only that it is
-// worth a look.
+// news tells a browser that an event happened, so that it reloads, but not its content.
 type news struct {
 	Type    string `json:"type"`
 	TaskID  int64  `json:"task_id,omitempty"`
 	Session string `json:"session_id,omitempty"`
 }
 
-// A position is how far a stream has come. As a text it is the id of what is
-// sent, which a browser gives back when it connects again.
+// A position is the progress of a stream. Its text is the id of a message, which the browser sends
+// back when it reconnects.
 type position struct{ event, entry int64 }
 
 func (p position) String() string { return fmt.Sprintf("%d.%d", p.event, p.entry) }
 
-// startOf is where a stream begins: behind what the browser has seen last, or where
-// its page ended.
+// startOf returns where a stream starts: after the last message that the browser has seen, or after
+// the content of its page.
 func startOf(r *http.Request) (p position) {
 	q := r.URL.Query()
 	p.event, _ = strconv.ParseInt(q.Get("after"), 10, 64)
@@ -56,8 +55,7 @@ func startOf(r *http.Request) (p position) {
 	return position{max(0, p.event), max(0, p.entry)}
 }
 
-// stream sends what happens, in order and without a gap, until the browser leaves
-// or the server ends.
+// stream sends updates, in order and without gaps, until the browser leaves or the server ends.
 func (a *app) stream(w http.ResponseWriter, r *http.Request) {
 	if a.streams.Add(1) > maxStreams {
 		a.streams.Add(-1)
@@ -77,22 +75,22 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	if err := s.run(r.Context()); err != nil && r.Context().Err() == nil {
-		a.Log.Debug("stream", "error", err) // the browser has gone, or comes back and goes on
+		a.Log.Debug("stream", "error", err) // the browser has gone, or will reconnect and continue
 	}
 }
 
-// A subscription is one stream of news to a browser.
+// A subscription is one stream to a browser.
 type subscription struct {
 	app     *app
 	w       http.ResponseWriter
 	control *http.ResponseController
 	at      position
-	task    string // "" for every task
-	session string // whose transcript is followed; "" for none
-	over    bool   // it has ended
+	task    string // "" for all tasks
+	session string // its transcript is followed; "" for none
+	over    bool   // the session has ended
 }
 
-// find finds the session that is to be followed.
+// find finds the session to follow.
 func (s *subscription) find(r *http.Request) error {
 	id := r.URL.Query().Get("session")
 	if id == "" {
@@ -106,7 +104,7 @@ func (s *subscription) find(r *http.Request) error {
 }
 
 func (s *subscription) run(ctx context.Context) error {
-	// Browsers come back by themselves after this time.
+	// Browsers reconnect by themselves after this time.
 	if err := s.send("retry: 1000\n\n"); err != nil {
 		return err
 	}
@@ -143,7 +141,7 @@ func (s *subscription) run(ctx context.Context) error {
 	}
 }
 
-// news sends what there is of it.
+// news sends all new events.
 func (s *subscription) news(ctx context.Context) error {
 	for {
 		n, err := s.page(ctx)
@@ -153,8 +151,8 @@ func (s *subscription) news(ctx context.Context) error {
 	}
 }
 
-// page sends a page of the news, and returns how much it was. It also looks whether the
-// session that is followed has ended.
+// page sends a batch of events and returns its size. It also checks whether the followed session
+// has ended.
 func (s *subscription) page(ctx context.Context) (int, error) {
 	var events []ralph.Event
 	if err := s.app.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -172,7 +170,7 @@ func (s *subscription) page(ctx context.Context) (int, error) {
 	}
 	for _, e := range events {
 		s.at.event = e.ID
-		// What an agent stands still for is on every page.
+		// Every page shows the permissions that agents wait for.
 		everywhere := e.Type == ralph.EventPermissionAsked || e.Type == ralph.EventPermissionDecided ||
 			e.Type == ralph.EventSessionEnded
 		if s.task != "" && s.task != strconv.FormatInt(e.TaskID, 10) && !everywhere {
@@ -189,10 +187,10 @@ func (s *subscription) page(ctx context.Context) (int, error) {
 	return len(events), nil
 }
 
-// maxSent is how many entries are sent at a time.
+// maxSent is the number of entries sent at a time.
 const maxSent = 100
 
-// entries sends what the session has done since.
+// entries sends the new entries of the transcript.
 func (s *subscription) entries() error {
 	if s.session == "" {
 		return nil
@@ -200,7 +198,7 @@ func (s *subscription) entries() error {
 	j := s.app.transcripts.journal(s.session)
 	all, err := j.catchUp(s.over)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it has not begun to speak
+		return nil // it has not said anything yet
 	}
 	if err != nil {
 		return err

@@ -7,17 +7,17 @@ import (
 	"ralph"
 )
 
-// A segment is a part of a bar that is wide as a whole: in thousandths.
+// A segment is a part of a bar, in thousandths of its width.
 type segment struct {
 	X, Width float64
-	Class    string // its colour
+	Class    string // colour
 	Title    string
 }
 
 // barWidth is the width of a bar in its own units.
 const barWidth = 1000
 
-// bar is the time in each state, in order.
+// bar returns the times in the states, in order.
 func bar(stays []ralph.Stay) (list []segment) {
 	whole := 0.0
 	for _, s := range stays {
@@ -36,25 +36,28 @@ func bar(stays []ralph.Stay) (list []segment) {
 	return list
 }
 
-// round keeps a drawing short.
+// round shortens the numbers in a drawing.
 func round(x float64) float64 { return math.Round(x*10) / 10 }
 
-// A chart is columns over some steps of time or size, each of one or more parts.
+// A chart is a column chart; a column has one or more parts.
 type chart struct {
 	Title   string
 	Columns []chartColumn
-	Lines   []chartLine // across, with what they stand for
+	Lines   []chartLine // horizontal lines with their values
 	Legend  []legendEntry
 	Height  float64
 	Width   float64
 	Empty   bool
+	Limit   string // in words; "" for none
+
+	top float64
 }
 
 type chartColumn struct {
 	X, Width float64
 	Middle   float64
-	Label    string // below it; "" where there is no room
-	Minor    bool   // the label is left out on a small screen
+	Label    string // below it; "" if there is no room
+	Minor    bool   // omit the label on a small screen
 	Name     string // in the table
 	Total    string
 	Parts    []chartPart
@@ -67,17 +70,18 @@ type chartPart struct {
 }
 
 type chartLine struct {
-	Y    float64
-	Text string
+	Y     float64
+	Text  string
+	Limit bool
 }
 
 type legendEntry struct{ Class, Name string }
 
-// A datum is what one column stands for.
+// A datum is the data of one column.
 type datum struct {
-	Name   string    // as in the table
-	Label  string    // as below the column
-	Values []float64 // one for each entry of the legend
+	Name   string    // in the table
+	Label  string    // below the column
+	Values []float64 // one per legend entry
 }
 
 // Sizes of charts in their own units.
@@ -89,7 +93,7 @@ const (
 	widestColumn = 60
 )
 
-// newChart draws columns. Format says how a value is written.
+// newChart draws columns. format formats a value.
 func newChart(title string, legend []legendEntry, data []datum, format func(float64) string) chart {
 	c := chart{Title: title, Legend: legend, Width: chartWidth, Height: chartHeight}
 	highest := 0.0
@@ -100,10 +104,11 @@ func newChart(title string, legend []legendEntry, data []datum, format func(floa
 		return c
 	}
 	top := nice(highest)
+	c.top = top
 	for i := 0; i <= 4; i++ {
-		// Of a few things there is no half.
+		// Small numbers of things have no halves.
 		if text := format(top * float64(i) / 4); len(c.Lines) == 0 || c.Lines[len(c.Lines)-1].Text != text {
-			c.Lines = append(c.Lines, chartLine{round(chartHeight - chartHeight*float64(i)/4), text})
+			c.Lines = append(c.Lines, chartLine{round(chartHeight - chartHeight*float64(i)/4), text, false})
 		}
 	}
 	step := float64(chartWidth-chartLeft) / float64(len(data))
@@ -132,6 +137,13 @@ func newChart(title string, legend []legendEntry, data []datum, format func(floa
 	return c
 }
 
+// limit draws a limit of what the columns stand for, where it is within the chart.
+func (c *chart) limit(at float64, words string) {
+	if c.Limit = words; !c.Empty && at <= c.top {
+		c.Lines = append(c.Lines, chartLine{round(chartHeight - chartHeight*at/c.top), "", true})
+	}
+}
+
 func sum(list []float64) (total float64) {
 	for _, v := range list {
 		total += v
@@ -139,7 +151,7 @@ func sum(list []float64) (total float64) {
 	return total
 }
 
-// nice is a round number not below x.
+// nice returns a round number not less than x.
 func nice(x float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(x)))
 	for _, f := range []float64{1, 2, 4, 8, 10} {

@@ -11,17 +11,17 @@ import (
 	"ralph/store"
 )
 
-// timelineCards is how many comments and signals are on a page of a timeline.
+// timelineCards is the number of comments and signals on a page of a timeline.
 const timelineCards = 50
 
-// taskSessions is how many sessions a task's page lists.
+// taskSessions is the number of sessions on a task's page.
 const taskSessions = 20
 
 // A taskView is a task's page.
 type taskView struct {
 	Task       ralph.Task
 	DependsOn  []ralph.Task
-	Session    *ralph.Session // that works on it now
+	Session    *ralph.Session // in progress
 	Sessions   []ralph.Session
 	Receipt    report.Receipt
 	Cards      []card
@@ -31,15 +31,15 @@ type taskView struct {
 	Kinds      []ralph.CommentKind
 }
 
-// A filter is what of a timeline is shown.
+// A filter selects a part of a timeline.
 type filter struct {
 	Show     string     // "signals", "comments", "open", or "" for all
 	Verb     ralph.Verb // "" for all
 	Session  string
-	Counts   map[ralph.Verb]int // under "" what is no signal
-	Verbs    []ralph.Verb       // that were said
+	Counts   map[ralph.Verb]int // "" counts those that are not signals
+	Verbs    []ralph.Verb       // that occur
 	Sessions []ralph.Session
-	Any      bool // something is left out
+	Any      bool // something is filtered out
 }
 
 func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
@@ -83,7 +83,7 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	}, nil
 }
 
-// addTimeline adds the page of the timeline that is asked for.
+// addTimeline adds the requested page of the timeline.
 func (v *taskView) addTimeline(tx *store.Tx, r *http.Request) (err error) {
 	q := r.URL.Query()
 	v.Filter = filter{Show: q.Get("show"), Verb: ralph.Verb(q.Get("verb")), Sessions: v.Sessions}
@@ -116,22 +116,22 @@ func (v *taskView) addTimeline(tx *store.Tx, r *http.Request) (err error) {
 	}
 	more := len(list) > timelineCards
 	if more {
-		list = list[1:] // the oldest: it only says that there is more
+		list = list[1:] // the oldest: it only shows that there are more
 	}
 	v.Pager = newPager(r, more)
 	v.Cards, err = cards(tx, v.Task, list)
 	return err
 }
 
-// A card is a comment or a signal as it is shown, with its replies.
+// A card is a comment or a signal as shown, with its replies.
 type card struct {
 	ralph.Comment
 	Look    look
-	Note    string // beside the verb: "blocking", "warning, security"
+	Note    string // next to the verb: "blocking", "warning, security"
 	Fields  []field
 	Options []option
 	Replies []card
-	Can     string // what a person can do with it: "answer", "decide", "resolve", "suggestion", or ""
+	Can     string // what a person can do: "answer", "decide", "resolve", "suggestion", or ""
 	Sort    string // of a suggestion
 	Review  []string
 }
@@ -142,7 +142,7 @@ type option struct {
 	Preferred bool
 }
 
-// cards are comments as they are shown: replies below what they reply to.
+// cards converts comments, with replies below their parents.
 func cards(tx *store.Tx, t ralph.Task, comments []ralph.Comment) (list []card, err error) {
 	at := map[int64]int{}
 	for _, c := range ralph.Threads(comments) {
@@ -173,7 +173,7 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 	}
 	p, err := signals.Parse(c.Verb, c.Payload)
 	if err != nil {
-		// Another version of ralph wrote it; its text says what it says.
+		// Another version of ralph wrote it; its body is enough.
 		k.Fields = []field{{"", c.Body}}
 		return k, nil
 	}
@@ -190,7 +190,7 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 	return k, nil
 }
 
-// canSettle is what a person can do with a comment that is no signal.
+// canSettle returns what a person can do with a comment that is not a signal.
 func canSettle(c ralph.Comment, review bool) string {
 	switch {
 	case !c.ResolvedAt.IsZero() || c.ParentID != nil:
@@ -203,7 +203,7 @@ func canSettle(c ralph.Comment, review bool) string {
 	return ""
 }
 
-// say fills in what a signal says.
+// say fills in the content of a signal.
 func (k *card) say(p signals.Payload) {
 	add := func(name, text string) {
 		if text != "" {
@@ -237,15 +237,15 @@ func (k *card) say(p signals.Payload) {
 	default:
 		for i, t := range signals.Texts(p) {
 			if i == 0 {
-				t.Name = "" // what it is all about needs no heading
+				t.Name = "" // the main text needs no heading
 			}
 			add(t.Name, t.Text)
 		}
 	}
 }
 
-// options are the answers that are offered, the preferred one marked; it may be
-// none of the others.
+// options returns the offered answers, with the preferred one marked; that one may be missing in
+// the list.
 func options(list []string, preferred string) (out []option) {
 	found := preferred == ""
 	for _, o := range list {
@@ -258,13 +258,13 @@ func options(list []string, preferred string) (out []option) {
 	return out
 }
 
-// An amendment with what it changes.
+// An amendment with its changes.
 type amendment struct {
 	ralph.Amendment
 	Diff []string
 }
 
-// amendmentsOf are a task's amendments, the newest first.
+// amendmentsOf returns a task's amendments, newest first.
 func amendmentsOf(tx *store.Tx, t ralph.Task) (list []amendment, err error) {
 	all, err := tx.Amendments(store.AmendmentFilter{Task: t.ID})
 	slices.Reverse(all)

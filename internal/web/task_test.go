@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +139,35 @@ func TestWhatAPersonDoesToATask(t *testing.T) {
 		t.Errorf("a blocker without a rationale: %d", w.Code)
 	} else {
 		has(t, w.Body.String(), "rationale", "no reason given")
+	}
+}
+
+// TestATaskIsAddedAndEdited with the checks of the commands.
+func TestATaskIsAddedAndEdited(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := s.browser().signIn()
+	fields := []string{"title", "Parse <Tabs>", "text", "Read docs/spec.md", "accept", "tabs parse\n\nspaces too", "verify", "make test", "priority", "1"}
+	b.done("/tasks", fields...)
+	task := s.taskNow(1)
+	if task.Title != "Parse <Tabs>" || task.Description != "Read docs/spec.md" || task.Priority != 1 ||
+		!slices.Equal(task.Acceptance, []string{"tabs parse", "spaces too"}) || !slices.Equal(task.Verify, []string{"make test"}) {
+		t.Errorf("added: %+v", task)
+	}
+	has(t, b.get("/tasks/1"), "Edit the task", `value="Parse &lt;Tabs&gt;"`, "spaces too\n</textarea>")
+	fields[9], fields[7] = "3", ""
+	b.done("/tasks/1/edit", fields...)
+	if task = s.taskNow(1); task.Priority != 3 || len(task.Verify) != 0 || len(task.Acceptance) != 2 {
+		t.Errorf("edited: %+v", task)
+	}
+	fields[1] = " "
+	for _, path := range []string{"/tasks", "/tasks/1/edit"} {
+		if w := b.post(path, fields...); w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s without a title: %d", path, w.Code)
+		}
+	}
+	if w := b.post("/tasks", "title", "x", "priority", "much"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("a priority that is none: %d", w.Code)
 	}
 }
 

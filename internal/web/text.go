@@ -8,10 +8,10 @@ import (
 	"ralph/internal/text"
 )
 
-// span is a time in seconds for people.
+// span formats a duration in seconds.
 func span(seconds float64) string { return text.Span(max(0, seconds)) }
 
-// moment is a time as it is shown: of today without the date.
+// moment formats a time, without the date if it is today.
 func moment(t, now ralph.Time) string {
 	at, here := t.Local(), now.Local()
 	switch {
@@ -25,7 +25,7 @@ func moment(t, now ralph.Time) string {
 	return at.Format("Jan 2 2006, 15:04")
 }
 
-// number is a count with its thousands apart.
+// number formats a count with grouped thousands.
 func number(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -34,7 +34,7 @@ func number(n int64) string {
 	return s
 }
 
-// plural is a number of things.
+// plural formats a number of things.
 func plural(n int, one string) string {
 	return number(int64(n)) + " " + text.Plural(n, one)
 }

@@ -11,20 +11,20 @@ import (
 	"ralph/loop/agent"
 )
 
-// transcripts reads what sessions did, a part at a time. What it keeps of each is
-// where its parts begin, so that a long one is as quick as a short one.
+// transcripts reads transcripts in parts. It remembers where parts begin, so that reading from a
+// long transcript is as fast as from a short one.
 type transcripts struct {
 	open   func(session string, file SessionFile) (io.ReadCloser, error)
 	reader func() agent.Reader
 
 	mu     sync.Mutex
-	recent []*journal // those that were read last at the end
+	recent []*journal // the most recently used at the end
 }
 
-// recentJournals is how many sessions are kept in mind.
+// recentJournals is the number of sessions that are remembered.
 const recentJournals = 16
 
-// journal is what is known of a session's transcript.
+// journal returns the journal of a session's transcript.
 func (t *transcripts) journal(session string) *journal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,29 +51,28 @@ type journal struct {
 	reader  transcript.Reader
 	read    int64 // bytes
 	entries int
-	ended   bool   // its last line is complete, or was taken as it is
-	marks   []mark // places to begin at, each between two lines
+	ended   bool   // its last line is complete, or was accepted as it is
+	marks   []mark // starting points, between lines
 	edits   map[string][]transcript.Entry
 	edited  int
 }
 
-// A mark is a place in a transcript.
+// A mark is a position in a transcript.
 type mark struct {
 	read    int64
 	entries int
 	reader  transcript.Reader
 }
 
-// Distances of marks, and how many edits are kept to be shown beside files.
+// Distances of marks, and the number of edits kept for changed files.
 const (
 	markEntries = 200
 	markBytes   = 4 << 20
 	maxEdits    = 400
 )
 
-// catchUp reads what has been written since. The last line of a session that is
-// over counts although it has no end. The error is [fs.ErrNotExist] if there is no
-// transcript.
+// catchUp reads what has been written since. When the session is over, an incomplete last line
+// counts. The error is [fs.ErrNotExist] if there is no transcript.
 func (j *journal) catchUp(over bool) (entries int, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -103,7 +102,7 @@ func (j *journal) catchUp(over bool) (entries int, err error) {
 	return j.entries, nil
 }
 
-// from opens the transcript at a place.
+// from opens the transcript at a position.
 func (j *journal) from(place int64) (io.ReadCloser, error) {
 	file, err := j.open(j.session, Transcript)
 	if err != nil || place == 0 {
@@ -120,7 +119,7 @@ func (j *journal) from(place int64) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// feed goes on with the transcript and sets marks between its lines.
+// feed continues reading and sets marks between lines.
 func (j *journal) feed(p []byte) {
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, '\n')
@@ -152,7 +151,7 @@ func (j *journal) take(list []transcript.Entry) {
 	}
 }
 
-// part are the entries from one on, at most n of those that have been read.
+// part returns at most n entries that have been read, starting with one.
 func (j *journal) part(from, n int) (list []transcript.Entry, err error) {
 	j.mu.Lock()
 	m := j.marks[0]
@@ -198,7 +197,7 @@ func (j *journal) part(from, n int) (list []transcript.Entry, err error) {
 	return list[:min(n, len(list))], nil
 }
 
-// editsOf are what the agent's tools changed in files, as far as it is kept.
+// editsOf returns the edits by the agent's tools, as far as they were kept.
 func (j *journal) editsOf() map[string][]transcript.Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()

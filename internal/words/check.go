@@ -8,10 +8,10 @@ import (
 	"ralph/internal/text"
 )
 
-// TailLines is how many lines of a failing command's output are shown.
+// TailLines is the number of lines of a failing command's output that are shown.
 const TailLines = 15
 
-// Check says how a command did, and of one that failed the last lines of its output.
+// Check describes the result of a command, with the last lines of output if it failed.
 func Check(c ralph.Check, tail int) string {
 	var b strings.Builder
 	said := "passed"

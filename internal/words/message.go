@@ -6,15 +6,15 @@ import (
 	"ralph"
 )
 
-// A Message tells people of an event who may be somewhere else.
+// A Message describes an event for people who are elsewhere.
 type Message struct {
 	Title   string
 	Text    string
-	Command string // what a person may type then
+	Command string // for a person to type
 }
 
-// Long is an event as a message. title is its task's; body that of the comment that an
-// event tells of. It is empty for what nobody is told of.
+// Long describes an event as a message. title is its task's title; body is that of the comment that
+// it refers to. The message is empty for events without notification.
 func Long(e ralph.Event, told ralph.EventPayload, title, body string) (m Message) {
 	of := func(what string) string { return fmt.Sprintf("TASK-%d %s: %s", e.TaskID, what, title) }
 	switch p := told.(type) {
@@ -23,7 +23,7 @@ func Long(e ralph.Event, told ralph.EventPayload, title, body string) (m Message
 		switch {
 		case err != nil:
 		case p.Verb == ralph.VerbAsk:
-			return Message{of("asks"), question(said), fmt.Sprintf("ralph answer %d TEXT", p.CommentID)}
+			return Message{of("asks"), question(said), fmt.Sprintf("ralph answer Q%d TEXT", p.CommentID)}
 		case p.Verb == ralph.VerbFlag:
 			return Message{
 				of("flags a " + said.Severity + " problem"), said.Category + ": " + said.What,

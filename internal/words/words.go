@@ -1,5 +1,4 @@
-// Package words says what happened, for people: a line for each event, and a message
-// where somebody is told of one.
+// Package words describes events for people: in one line each, and as messages for notifications.
 package words
 
 import (
@@ -13,8 +12,8 @@ import (
 	"ralph/internal/text"
 )
 
-// Short is an event in one line, as a run shows it: what belongs to a session is
-// indented, below the line of its beginning. It is "" for what is of no interest there.
+// Short describes an event in one line, as a run prints it: events of a session are indented. It is
+// "" for events that do not matter there.
 func Short(e ralph.Event, now time.Time) string {
 	told, err := e.Read()
 	if err != nil {
@@ -22,8 +21,15 @@ func Short(e ralph.Event, now time.Time) string {
 	}
 	switch d := told.(type) {
 	case ralph.SessionStarted:
-		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s)",
-			e.TaskID, text.Line(d.Title, 100), d.Attempt, e.SessionID)
+		by := ""
+		if d.Agent != "" && d.Agent != ralph.DefaultAgent {
+			by = ", by " + text.Line(d.Agent, 60)
+		}
+		if d.Lane > 0 {
+			by += fmt.Sprintf(", lane %d", d.Lane)
+		}
+		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s%s)",
+			e.TaskID, text.Line(d.Title, 100), d.Attempt, e.SessionID, by)
 	case ralph.SignalGiven:
 		if s, err := Read(d); err == nil {
 			said := cmp.Or(s.Summary, s.Reason, s.Question, s.What, s.Text, s.On) // it has one of them
@@ -33,8 +39,14 @@ func Short(e ralph.Event, now time.Time) string {
 		if e.TaskID == 0 {
 			return red(d)
 		}
-		return fmt.Sprintf("! the verification fails before TASK-%d is begun, and refuses its done until it passes: %s",
+		return fmt.Sprintf("! your tests fail before TASK-%d is begun, and its \"done\" is refused until they pass: %s",
 			e.TaskID, text.Line(d.Reason, 200))
+	case ralph.SlowCheck:
+		indent := ""
+		if e.TaskID != 0 {
+			indent = "    "
+		}
+		return indent + "verifying: " + text.Line(d.Command, 200)
 	case ralph.DoneRefused:
 		return "    refused: " + text.Line(d.Reason, 200)
 	case ralph.CommandRefused:
@@ -45,9 +57,24 @@ func Short(e ralph.Event, now time.Time) string {
 		return "    ! " + text.Line(d.Note, 400)
 	case ralph.TaskCommitted:
 		return fmt.Sprintf("    committed %.12s", d.Commit)
+	case ralph.ChangeLanded:
+		return fmt.Sprintf("⇢ TASK-%d landed on %s as %.12s", e.TaskID, text.Line(d.Into, 100), d.Commit)
+	case ralph.ChangeBounced:
+		if d.ChangeID == 0 {
+			return "    conflicts, and its agent is told: " + text.Line(d.Reason, 400)
+		}
+		return fmt.Sprintf("↩ TASK-%d came back from the merge queue: %s", e.TaskID, text.Line(d.Reason, 400))
+	case ralph.QueuePaused:
+		return "! nothing is merged until `ralph merge resume`: " + text.Line(d.Reason, 400)
+	case ralph.TargetRewritten:
+		return fmt.Sprintf("! %s was taken back behind what had landed, which is out: %s keeps it; "+
+			"`ralph doctor` names its tasks", text.Line(d.Branch, 100), text.Line(d.Kept, 200))
+	case ralph.TargetBehind:
+		return fmt.Sprintf("! %s did not follow what landed (%s): `%s`", text.Line(d.Branch, 100), text.Line(d.Reason, 400),
+			text.Line(d.Command, 200))
 	case ralph.PermissionAsked:
-		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph permission allow %d`, or "+
-			"`ralph permission deny %d`", e.TaskID, text.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
+		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph approve P%d`, or "+
+			"`ralph reject P%d`", e.TaskID, text.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
 		if !d.Expires.IsZero() {
 			line += fmt.Sprintf(" (answers itself with deny at %s)", d.Expires.Local().Format("15:04:05"))
 		}
@@ -79,10 +106,9 @@ func ended(e ralph.Event, d ralph.SessionEnded) string {
 	return line
 }
 
-// red tells of commands that fail before any work, with the end of what they printed,
-// and what follows.
+// red describes commands that fail before any work, with the end of their output, and what follows.
 func red(d ralph.BaselineRed) string {
-	lines := []string{"! the verification fails before any work:"}
+	lines := []string{"! your tests fail before any work:"}
 	for _, c := range d.Checks {
 		lines = append(lines, Check(c, TailLines))
 	}
@@ -92,13 +118,13 @@ func red(d ralph.BaselineRed) string {
 	return strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\n            ")
 }
 
-// Batch is the end of a batch in one line.
+// Batch describes the end of a batch in one line.
 func Batch(d ralph.RunEnded) string {
 	return fmt.Sprintf("● batch ended: %s (%s on %s, %s, status %d)", text.Line(d.Reason, 200),
 		text.Count(d.Sessions, "session"), text.Count(d.Tasks, "task"), text.Money(d.CostUSD), d.ExitStatus)
 }
 
-// Listed is any event in one line that stands by itself, as in a list of all.
+// Listed describes any event in one independent line, as for a list of all events.
 func Listed(e ralph.Event, now time.Time) string {
 	line := Short(e, now)
 	if below, ok := strings.CutPrefix(line, "    "); ok {
@@ -114,7 +140,7 @@ func Listed(e ralph.Event, now time.Time) string {
 	return line + " " + text.Line(details(e), 200)
 }
 
-// details are in words what an event's payload says.
+// details describes an event's payload.
 func details(e ralph.Event) string {
 	because := func(why string) string {
 		if why == "" {
@@ -149,6 +175,12 @@ func details(e ralph.Event) string {
 			p.Source += ", unusual order"
 		}
 		return fmt.Sprintf("%s → %s (%s)", p.Previous, p.State, p.Source)
+	case ralph.ChangeDropped:
+		return strings.TrimPrefix(because(p.Reason), ": ")
+	case ralph.QueueResumed:
+		return "by " + p.By
+	case ralph.ChangeQueued:
+		return fmt.Sprintf("change %d, %.12s", p.ChangeID, p.Head)
 	case ralph.RunStarted:
 		return fmt.Sprintf("run %d", e.RunID)
 	case ralph.RunEnded:
@@ -157,8 +189,8 @@ func details(e ralph.Event) string {
 	return string(e.Payload)
 }
 
-// Chat is an event of a person's session in one line, for who follows their chat; ""
-// for what is of no interest.
+// Chat describes an event of a person's session in one line, for those who follow the chat; "" for
+// events that do not matter.
 func Chat(e ralph.Event, now time.Time) string {
 	told, err := e.Read()
 	if err != nil {
@@ -175,7 +207,7 @@ func Chat(e ralph.Event, now time.Time) string {
 	return strings.TrimSpace(Short(e, now))
 }
 
-// Progress is a chat's report in a line.
+// Progress describes a chat's report in one line.
 func Progress(p ralph.Progress) string {
 	line := fmt.Sprintf("iteration %d, tests: %s", p.Iteration, text.Line(p.TestsStatus, 100))
 	if n := len(p.FilesModified); n > 0 {
@@ -187,7 +219,7 @@ func Progress(p ralph.Progress) string {
 	return line
 }
 
-// A Signal has the fields of all signals that people are told of.
+// A Signal has the fields of all signals that are reported to people.
 type Signal struct {
 	Summary, Reason, Question, What, Text, On string
 	Preferred, Severity, Category             string
@@ -195,7 +227,7 @@ type Signal struct {
 	Blocking                                  bool
 }
 
-// Read reads what an agent signalled.
+// Read parses a signal's payload.
 func Read(s ralph.SignalGiven) (said Signal, err error) {
 	err = json.Unmarshal(s.Payload, &said)
 	return said, err

@@ -49,8 +49,11 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.TaskCommitted{Commit: "0123456789abcdef"}, "    committed 0123456789ab", "TASK-7 committed 0123456789ab", ""},
 		{
 			ralph.BaselineRed{Reason: "exit status 1"},
-			"! the verification fails before TASK-7 is begun, and refuses its done until it passes: exit status 1", "=", "",
+			"! your tests fail before TASK-7 is begun, and its \"done\" is refused until they pass: exit status 1", "=", "",
 		},
+		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "codex"}, "▶ TASK-7 A (attempt 2, session abcdef01, by codex)", "=", ""},
+		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "claude"}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
+		{ralph.SessionStarted{Title: "A", Attempt: 2, Lane: 3}, "▶ TASK-7 A (attempt 2, session abcdef01, lane 3)", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
 		{
 			ralph.SessionMoved{Previous: "idle", State: "testing", Source: "reported", Unexpected: true},
@@ -63,6 +66,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 			"session.progress TASK-7 {", "",
 		},
 		{ralph.CheckpointKept{}, "", "session.checkpoint TASK-7 {", ""},
+		{ralph.SlowCheck{Command: "make test"}, "    verifying: make test", "TASK-7 verifying: make test", ""},
 		{ralph.DoneRefused{Reason: "exit 1"}, "    refused: exit 1", "TASK-7 refused: exit 1", ""},
 		{ralph.CommandRefused{Command: "ralph answer"}, "    refused: `ralph answer`, which only people may do", "TASK-7 refused: `ralph answer`, which only people may do", ""},
 		{
@@ -71,9 +75,24 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		},
 		{ralph.SessionRestored{Note: "n"}, "    ! n", "TASK-7 ! n", ""},
 		{ralph.ConfigurationApproved{By: "ann"}, "", "configuration.approved TASK-7 {", ""},
+		{ralph.ChangeQueued{ChangeID: 3, Head: "abc"}, "", "change.queued TASK-7 change 3, abc", ""},
+		{ralph.ChangeLanded{Into: "main", Commit: "abc"}, "⇢ TASK-7 landed on main as abc", "=", ""},
+		{ralph.ChangeBounced{Reason: "r"}, "    conflicts, and its agent is told: r", "TASK-7 conflicts, and its agent is told: r", ""},
+		{ralph.ChangeBounced{ChangeID: 3, Reason: "r"}, "↩ TASK-7 came back from the merge queue: r", "=", ""},
+		{ralph.ChangeDropped{Reason: "by eve"}, "", "change.dropped TASK-7 by eve", ""},
+		{ralph.QueuePaused{Reason: "r"}, "! nothing is merged until `ralph merge resume`: r", "=", ""},
+		{ralph.QueueResumed{By: "eve"}, "", "queue.resumed TASK-7 by eve", ""},
+		{
+			ralph.TargetRewritten{Branch: "main", Kept: "refs/ralph/lost/x"},
+			"! main was taken back behind what had landed, which is out: refs/ralph/lost/x keeps it; `ralph doctor` names its tasks", "=", "",
+		},
+		{
+			ralph.TargetBehind{Branch: "main", Reason: "your edits in a", Command: "git merge x"},
+			"! main did not follow what landed (your edits in a): `git merge x`", "=", "",
+		},
 		{
 			ralph.PermissionAsked{Tool: "Bash", Input: "rm\x1b", PermissionID: 6},
-			"⏸ TASK-7 stands still: may it use Bash rm<U+001B>? `ralph permission allow 6`, or `ralph permission deny 6`", "=", "",
+			"⏸ TASK-7 stands still: may it use Bash rm<U+001B>? `ralph approve P6`, or `ralph reject P6`", "=", "",
 		},
 		{ralph.PermissionDecided{}, "", "permission.decided TASK-7 {", ""},
 		{ralph.RunStarted{}, "", "run.started TASK-7 run 3", ""},
@@ -118,7 +137,7 @@ func TestWhatHasSeveralForms(t *testing.T) {
 		},
 		{
 			"red before any work", words.Short(red, now),
-			"! the verification fails before any work:\n            make: FAILED with exit status 2 (0.0 s)\n" +
+			"! your tests fail before any work:\n            make: FAILED with exit status 2 (0.0 s)\n" +
 				"              | a\n              | b\n            → it is first",
 		},
 		{"a batch", words.Batch(ralph.RunEnded{Reason: "empty", Sessions: 1, Tasks: 2, CostUSD: 1}), "● batch ended: empty (1 session on 2 tasks, $1.00, status 0)"},
@@ -148,7 +167,7 @@ func TestMessages(t *testing.T) {
 	}{
 		{
 			ralph.SignalGiven{Verb: ralph.VerbAsk, CommentID: 4, Payload: json.RawMessage(`{"question":"blue?","options":["yes","no"],"preferred":"no"}`)},
-			words.Message{Title: "TASK-7 asks: Title", Text: "blue?\n- yes\n- no (preferred)\nThe work goes on meanwhile.", Command: "ralph answer 4 TEXT"},
+			words.Message{Title: "TASK-7 asks: Title", Text: "blue?\n- yes\n- no (preferred)\nThe work goes on meanwhile.", Command: "ralph answer Q4 TEXT"},
 		},
 		{
 			ralph.SignalGiven{Verb: ralph.VerbFlag, CommentID: 4, Payload: json.RawMessage(`{"what":"leak","severity":"blocking","category":"bug"}`)},

@@ -12,8 +12,8 @@ import (
 	"ralph/internal/worktree"
 )
 
-// TestGoGitSaysWhatGitSays: what is read by go-git is what native git says, and so is,
-// without a git program, the work tree itself.
+// TestGoGitSaysWhatGitSays: go-git reads the same as native git, and so it does for the work tree
+// without a git program.
 func TestGoGitSaysWhatGitSays(t *testing.T) {
 	base := `git init -q -b main; seq 1 30 > list; printf 'a\nb' > open; printf '\0\1\2' > binary; : > empty; mkdir -p d/e
 		ln -s list link; echo x > d/e/f; echo x > d/g; printf '*.log\n/out/\n!keep.log\n' > .gitignore; echo kept > keep.log

@@ -10,8 +10,8 @@ import (
 	"ralph/internal/worktree"
 )
 
-// BenchmarkGit compares native git with go-git, at 1,000 and 100,000 files. The figures
-// of docs/decisions/git.md are from here:
+// BenchmarkGit compares native git with go-git, at 1,000 and 100,000 files. It produced the figures
+// in docs/decisions/git.md:
 //
 //	go test ./internal/worktree -run '^$' -bench Git -benchtime 5x
 func BenchmarkGit(b *testing.B) {

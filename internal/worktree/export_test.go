@@ -1,7 +1,14 @@
 package worktree
 
-// OnlyNative has a tree ask native git for everything.
+// OnlyNative makes a tree use native git for everything.
 func OnlyNative(t *Tree) { t.foreign = true }
 
-// WithoutNative has a tree do without native git.
+// WithoutNative makes a tree work without native git.
 func WithoutNative(t *Tree) { t.native = false }
+
+// KeepLarge sets the bound for large files during a test.
+func KeepLarge(t interface{ Cleanup(func()) }, bytes int64) {
+	was := maxLarge
+	maxLarge = bytes
+	t.Cleanup(func() { maxLarge = was })
+}

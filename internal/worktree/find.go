@@ -16,17 +16,17 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// ErrNoRepo says that a directory is in no git work tree: git says so, and there is
-// no .git in it or above.
+// ErrNoRepo says that a directory is not in a git work tree: git says so, and there is no .git in
+// it or above it.
 var ErrNoRepo = errors.New("not in a git repository")
 
-// ErrNoWorkTree says that a directory is in a git repository that has no work tree,
-// or in its git folder.
+// ErrNoWorkTree says that a directory is in a git repository without a work tree, or in a git
+// directory.
 var ErrNoWorkTree = errors.New("git has no work tree here")
 
-// Find returns the top of the work tree around dir and the git directory that
-// all its work trees share. The error wraps [ErrNoRepo] if there is none; that git
-// fails for another reason is never taken for that.
+// Find returns the top of the work tree around dir and the git directory that all its work trees
+// share. The error wraps [ErrNoRepo] only if there is no repository, not if git fails for another
+// reason.
 func Find(ctx context.Context, dir string) (top, common string, err error) {
 	lines, err := places(ctx, dir)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -72,8 +72,8 @@ func findWithoutGit(dir string) (top, common string, err error) {
 	return filepath.Dir(at), common, nil
 }
 
-// commonOf is the git directory that all work trees of a repository share, by what
-// stands as .git in one of them.
+// commonOf returns the git directory that all work trees of a repository share, from the .git of
+// one of them.
 func commonOf(at string) (string, error) {
 	dir, err := gitDirOf(at)
 	if err != nil {
@@ -86,7 +86,7 @@ func commonOf(at string) (string, error) {
 	return inside(dir, strings.TrimRight(string(text), "\r\n")), err
 }
 
-// gitDirOf is the git directory that a .git is, or that it names.
+// gitDirOf returns the git directory that a .git is or points to.
 func gitDirOf(at string) (string, error) {
 	info, err := os.Stat(at)
 	if err != nil || info.IsDir() {
@@ -98,12 +98,12 @@ func gitDirOf(at string) (string, error) {
 	}
 	name, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if !ok {
-		return "", fmt.Errorf("%s is no git directory and names none", at)
+		return "", fmt.Errorf("%s is neither a git directory nor a file that names one", at)
 	}
 	return inside(filepath.Dir(at), name), nil
 }
 
-// inside is a path that may be relative to dir.
+// inside resolves a path that may be relative to dir.
 func inside(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -111,8 +111,8 @@ func inside(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// gitAbove is the nearest .git, in dir or above it and on its file system, which is
-// as far as git looks; "" if there is none.
+// gitAbove returns the nearest .git in dir or above it, on the same file system, like git; "" if
+// there is none.
 func gitAbove(dir string) (string, error) {
 	begin, err := os.Stat(dir)
 	if err != nil {
@@ -123,11 +123,11 @@ func gitAbove(dir string) (string, error) {
 		if _, err := os.Lstat(at); err == nil {
 			return at, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("it cannot be told whether %s is in a git repository: %w", dir, err)
+			return "", fmt.Errorf("cannot tell whether %s is in a git repository: %w", dir, err)
 		}
 		above, err := os.Stat(filepath.Dir(d))
 		if err != nil {
-			return "", fmt.Errorf("it cannot be told whether %s is in a git repository: %w", dir, err)
+			return "", fmt.Errorf("cannot tell whether %s is in a git repository: %w", dir, err)
 		}
 		if d == filepath.Dir(d) || !sameDevice(begin, above) {
 			return "", nil
@@ -135,10 +135,9 @@ func gitAbove(dir string) (string, error) {
 	}
 }
 
-// places asks git for the top of the work tree around dir, the git directory that all
-// work trees share, that of this one, and for more. The work tree is the folder that
-// the nearest .git is in, whatever core.worktree says. The error wraps [ErrNoRepo] if
-// there is none.
+// places asks git for the top of the work tree around dir, the git directory shared by all work
+// trees, that of this one, and for more. The work tree is the folder of the nearest .git, whatever
+// core.worktree says. The error wraps [ErrNoRepo] if there is none.
 func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -166,7 +165,7 @@ func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 		return nil, whyNot(ctx, dir, at, err)
 	}
 	lines := strings.Split(text, "\n")
-	if len(lines) != len(names) { // there are newlines in a path
+	if len(lines) != len(names) { // a path contains newlines
 		lines = nil
 		for _, name := range names {
 			line, err := ask(name)
@@ -180,10 +179,10 @@ func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 		return nil, noWorkTree(dir)
 	}
 	if nearest, err := gitDirOf(at); err != nil || !sameFile(nearest, lines[2]) {
-		// Past a .git that it does not understand git goes on to a repository further up,
-		// whose project is another.
-		return nil, unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), "+
-			"but git passes it over and takes the repository of %s", at, lines[2]))
+		// Git skips a .git that it does not understand and takes a repository further up, which is
+		// another project's.
+		return nil, unreadable(dir, fmt.Errorf("%s exists (move it away if it is not a repository),  "+
+			"but git skips it and uses the repository of %s", at, lines[2]))
 	}
 	if lines[1] == lines[2] && isBare(lines[1]) {
 		return nil, bare(dir, at, lines[1])
@@ -191,20 +190,20 @@ func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 	return lines, nil
 }
 
-// within tells whether a path is dir or below it.
+// within reports whether a path is dir or below it.
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// sameFile tells whether two paths are the same file.
+// sameFile reports whether two paths lead to the same file.
 func sameFile(a, b string) bool {
 	x, xerr := os.Stat(a)
 	y, yerr := os.Stat(b)
 	return xerr == nil && yerr == nil && os.SameFile(x, y)
 }
 
-// whyNot says why git does not tell its places; at is the nearest .git.
+// whyNot explains why git found no repository; at is the nearest .git.
 func whyNot(ctx context.Context, dir, at string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || ctx.Err() != nil {
 		return err
@@ -214,20 +213,20 @@ func whyNot(ctx context.Context, dir, at string, err error) error {
 		if at == "" {
 			return fmt.Errorf("%s: %w", dir, ErrNoRepo)
 		}
-		return unreadable(dir, fmt.Errorf("%s is there (move it away if it is to be none), but %w", at, err))
+		return unreadable(dir, fmt.Errorf("%s exists (move it away if it is not a repository), but %w", at, err))
 	} else if strings.Contains(said, "must be run in a work tree") {
 		return noWorkTree(dir)
 	}
 	return unreadable(dir, err)
 }
 
-// unreadable is the error for a repository that cannot be looked at.
+// unreadable is the error for a repository that cannot be read.
 func unreadable(dir string, err error) error {
-	return fmt.Errorf("it cannot be told which git repository %s is in, where the queue is kept: %w; "+
-		"mend that and try again", dir, err)
+	return fmt.Errorf("cannot tell which git repository %s is in, where the queue is kept: %w; "+
+		"fix that and try again", dir, err)
 }
 
-// bare is the error for a repository that is said to have no work tree.
+// bare is the error for a repository with core.bare set.
 func bare(dir, at, common string) error {
 	return fmt.Errorf("%s: %w: core.bare is set in %s; `git config core.bare false` in %s takes that back",
 		dir, ErrNoWorkTree, filepath.Join(common, "config"), filepath.Dir(at))

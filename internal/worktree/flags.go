@@ -4,43 +4,29 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"iter"
 	"os"
 	"path/filepath"
 )
 
-// Marks of an entry of git's index by which git does not look at a file; see
-// gitformat-index(5).
+// Flags of an index entry that make git ignore the file; see gitformat-index(5).
 const (
 	assumeValid  = 1 << 15 // git update-index --assume-unchanged
 	extended     = 1 << 14 // further flags follow
-	skipWorktree = 1 << 14 // of those: git update-index --skip-worktree
+	skipWorktree = 1 << 14 // a further flag: git update-index --skip-worktree
 )
 
-// gitlinkMode is the mode of an entry that stands for a repository within.
+// gitlinkMode is the mode of an entry for a nested repository.
 const gitlinkMode = 0o160000
 
-// lookAtAll takes the marks away from the entries of an index by which a file that was
-// changed would not be seen; an agent may set them. A file that is not there for a
-// sparse checkout keeps its own. It returns the repositories within. What cannot be
-// read as an index stays as it is, for git to judge. The checksum at the end stays too:
-// git does not read it, and a split index is known by it.
+// lookAtAll clears the flags of an index that would hide changed files; an agent may set them. A
+// file that is missing because of a sparse checkout keeps its flag. It returns the nested
+// repositories. Data that cannot be parsed as an index is left for git to judge. So is the checksum
+// at the end: git does not verify it, and a split index is identified by it.
 func (t *Tree) lookAtAll(index []byte) (links []gitlink) {
-	if len(index) < 12 || string(index[:4]) != "DIRC" {
-		return nil
-	}
-	version, n := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
-	hash := 20
-	if t.longIDs {
-		hash = 32
-	}
-	var name []byte
-	for at := 12; n > 0; n-- {
-		e := entry{index: index, at: at, flags: at + 40 + hash, version: version}
-		if !e.read(name) {
-			return links
-		}
-		if mode := binary.BigEndian.Uint32(index[at+24:]); mode == gitlinkMode && len(e.name) > 0 {
-			links = append(links, gitlink{string(e.name), hex.EncodeToString(index[at+40 : at+40+hash])})
+	for e := range t.entries(index) {
+		if id := e.link(); id != "" {
+			links = append(links, gitlink{string(e.name), id})
 		}
 		if f := e.get(e.flags); f&assumeValid != 0 {
 			e.set(e.flags, f&^assumeValid)
@@ -50,18 +36,43 @@ func (t *Tree) lookAtAll(index []byte) (links []gitlink) {
 				e.set(e.more, f&^skipWorktree)
 			}
 		}
-		at, name = e.end, e.name
 	}
 	return links
 }
+
+// entries returns the entries of an index, as far as it can be parsed.
+func (t *Tree) entries(index []byte) iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		if len(index) < 12 || string(index[:4]) != "DIRC" {
+			return
+		}
+		version, n := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
+		hash := 20
+		if t.longIDs {
+			hash = 32
+		}
+		var name []byte
+		for at := 12; n > 0; n-- {
+			e := entry{index: index, at: at, flags: at + 40 + hash, version: version}
+			if !e.read(name) || !yield(e) {
+				return
+			}
+			at, name = e.end, e.name
+		}
+	}
+}
+
+// maxName exceeds the length of any path on disk, in bytes. Without it, a small index of version 4
+// could produce ever longer names.
+const maxName = 4096
 
 // An entry is a file in an index.
 type entry struct {
 	index   []byte
 	version uint32
-	at      int // where it begins
-	flags   int // where its flags are
-	more    int // where further flags are, 0 if there are none
+	at      int // offset of the entry
+	flags   int // offset of its flags
+	more    int // offset of its further flags; 0 if there are none
 	end     int
 	name    []byte
 }
@@ -69,8 +80,16 @@ type entry struct {
 func (e *entry) get(at int) uint16    { return binary.BigEndian.Uint16(e.index[at:]) }
 func (e *entry) set(at int, f uint16) { binary.BigEndian.PutUint16(e.index[at:], f) }
 
-// read finds the parts of an entry, whose name may be told by the one before. It is
-// false if there is none.
+// link returns the commit of a nested repository's entry; "" for a file.
+func (e *entry) link() string {
+	if binary.BigEndian.Uint32(e.index[e.at+24:]) != gitlinkMode || len(e.name) == 0 {
+		return ""
+	}
+	return hex.EncodeToString(e.index[e.at+40 : e.flags])
+}
+
+// read parses an entry; its name may share a prefix with the previous name. It returns false if
+// there is no entry.
 func (e *entry) read(before []byte) bool {
 	begin := e.flags + 2
 	if begin+2 > len(e.index) {
@@ -91,19 +110,19 @@ func (e *entry) read(before []byte) bool {
 		before = nil
 	}
 	length := bytes.IndexByte(e.index[begin:], 0)
-	if length < 0 {
+	if length < 0 || len(before)+length > maxName {
 		return false
 	}
 	e.name = append(bytes.Clone(before), e.index[begin:begin+length]...)
 	e.end = begin + length + 1
-	if e.version != 4 { // one to eight zeros, up to a multiple of eight
+	if e.version != 4 { // padded with one to eight zeros to a multiple of eight
 		e.end = e.at + (begin+length-e.at+8)&^7
 	}
 	return e.end <= len(e.index)
 }
 
-// offset reads a number as version 4 of the index has it, and how many bytes it
-// takes; 0 if there is none.
+// offset decodes a number in the format of index version 4 and returns the bytes read; 0 bytes if
+// there is none.
 func offset(b []byte) (v, n int) {
 	for i, c := range b[:min(len(b), 5)] {
 		if i > 0 {
@@ -117,7 +136,7 @@ func offset(b []byte) (v, n int) {
 	return 0, 0
 }
 
-// exists reports whether something is there.
+// exists reports whether a path exists; it does not follow links.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -10,7 +10,7 @@ import (
 	"ralph"
 )
 
-// TestNoMarkHidesAChange: git can be told not to look at a file.
+// TestNoMarkHidesAChange: git can be told to ignore changes of a file.
 func TestNoMarkHidesAChange(t *testing.T) {
 	for _, version := range []string{"2", "4", "sha256", "split"} {
 		for name, lie := range map[string]string{
@@ -47,7 +47,7 @@ func TestNoMarkHidesAChange(t *testing.T) {
 	}
 }
 
-// TestASparseCheckoutIsNoDeletion: what is not there for a sparse checkout is not gone.
+// TestASparseCheckoutIsNoDeletion: a file outside of a sparse checkout is not deleted.
 func TestASparseCheckoutIsNoDeletion(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q; mkdir in out; echo a > in/a; echo b > out/b; git add .; git commit -qm base; git sparse-checkout set in")

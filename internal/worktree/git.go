@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// gitLimit is the time that one git may take. It is for those that would never end;
-// the largest work trees take a minute.
+// gitLimit is the time limit of one git command. It is for those that would never end; the largest
+// work trees take a minute.
 const gitLimit = 10 * time.Minute
 
-// errSlow says that a git was killed because its time was up.
-var errSlow = fmt.Errorf("was killed after %s", gitLimit)
+// errSlow says that a git command was killed at its time limit.
+var errSlow = errors.New("was killed")
 
-// quiet are the options of every git: what is configured may start no program, reach
-// no network and wait for nobody. [Tree.overrides] has those that only a look at the
-// configuration tells.
+// quiet are the options of every git command: the configuration must not start programs, reach the
+// network or wait for input. [Tree.overrides] adds those that depend on the configuration.
 var quiet = []string{
 	"--no-optional-locks", "--no-pager",
 	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
@@ -38,59 +37,61 @@ var quiet = []string{
 	"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false",
 }
 
-// quietEnv is the same for the environment. No transport is allowed, whatever the
-// configuration says of one: a partial clone would fetch with it.
+// quietEnv does the same in the environment. No transport is allowed, whatever the configuration
+// says: a partial clone would fetch.
 var quietEnv = []string{
 	"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
 	"GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
 	"GIT_PAGER=cat", "GIT_SSH_COMMAND=false", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-	// History is what the commits say, and not what somebody has put in their place here.
+	// History is that of the commits, without replacements or grafts.
 	"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null",
-	// The first place is for [Tree.environment], the others are for [Tree.overrides].
+	// Index 0 is for [Tree.environment], the others are for [Tree.overrides].
 	"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.untrackedCache", "GIT_CONFIG_VALUE_0=false",
 }
 
-// command makes a process of git's. Every git of ralph's is made here: deaf to what
-// the environment and an agent's configuration would have it run, and killed with
-// all that it started when ctx ends.
-func command(ctx context.Context, dir string, env []string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "git", append(slices.Clip(quiet), args...)...)
-	cmd.Dir = dir
-	inherited := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") })
-	cmd.Env = append(inherited, quietEnv...)
-	cmd.Env = append(cmd.Env, env...)
-	asGroup(cmd)
-	// What has left the group may hold the output open for ever; on a loaded machine it
-	// takes its time to be read.
-	cmd.WaitDelay = 30 * time.Second
-	return cmd
-}
-
-// errNoGit says that something is done by native git alone.
+// errNoGit says that an operation requires the git program.
 var errNoGit = errors.New("there is no git program in PATH, and this needs one")
 
-// exitError is what git says with its exit status.
+// exitError holds git's exit status and error output.
 type exitError = exec.ExitError
 
-// run runs git in the project's root. The error carries what git said.
+// run runs git in the project's root. The error includes git's error output.
 func (t *Tree) run(ctx context.Context, env []string, args ...string) ([]byte, error) {
 	return t.runInput(ctx, env, "", args...)
 }
 
-// runInput is run with something on standard input. Where the repository and its work
-// tree are git is told, whatever the repository's configuration says of that.
+// runInput is run with standard input. Git is told explicitly where the repository and its work
+// tree are, whatever the configuration says.
 func (t *Tree) runInput(ctx context.Context, env []string, input string, args ...string) ([]byte, error) {
 	here := []string{"GIT_DIR=" + t.git, "GIT_WORK_TREE=" + t.top()}
 	return runWithin(ctx, gitLimit, t.root, append(here, env...), input, args...)
 }
 
-// runWithin runs git in dir, for so long at most.
+// runWithin runs git in dir with a time limit, without the programs that the environment or an
+// agent's configuration would start. It returns the output even if the exit status is not 0.
 func runWithin(
 	ctx context.Context, limit time.Duration, dir string, env []string, input string, args ...string,
 ) ([]byte, error) {
-	within, cancel := context.WithTimeoutCause(ctx, limit, errSlow)
+	inherited := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") })
+	env = slices.Concat(inherited, quietEnv, env)
+	return runExactly(ctx, limit, dir, env, input, append(slices.Clip(quiet), args...))
+}
+
+// runExactly runs git with exactly these arguments. All git commands start here; all but those that
+// contact a remote go through [runWithin]. When ctx ends or time is up, git and all that it started
+// are killed.
+func runExactly(
+	ctx context.Context, limit time.Duration, dir string, env []string, input string, args []string,
+) ([]byte, error) {
+	slow := fmt.Errorf("%w after %s", errSlow, limit)
+	within, cancel := context.WithTimeoutCause(ctx, limit, slow)
 	defer cancel()
-	cmd := command(within, dir, env, args...)
+	cmd := exec.CommandContext(within, "git", args...)
+	cmd.Dir, cmd.Env = dir, env
+	asGroup(cmd)
+	// A process that left the group may keep the output open for ever; on a loaded machine, reading
+	// it takes a while.
+	cmd.WaitDelay = 30 * time.Second
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
 	err := cmd.Run()
@@ -100,50 +101,75 @@ func runWithin(
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(context.Cause(within), errSlow):
-		return nil, fmt.Errorf("git %s: %w", subcommand(args), errSlow)
+		return nil, fmt.Errorf("git %s: %w", subcommand(args), slow)
 	}
 	said := strings.Join(strings.Fields(errs.String()), " ")
 	for _, v := range env {
 		if file, ok := strings.CutPrefix(v, "GIT_INDEX_FILE="); ok {
-			said = strings.ReplaceAll(said, file, "the index") // of which it is a copy that nobody knows
+			said = strings.ReplaceAll(said, file, "the index") // a copy whose name means nothing to the reader
 		}
 	}
 	if said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
-	return nil, fmt.Errorf("git %s: %w", subcommand(args), err)
+	return out.Bytes(), fmt.Errorf("git %s: %w", subcommand(args), err)
 }
 
-// subcommand is the command of git's, without the options before it.
+// subcommand returns the git subcommand, without the options before it.
 func subcommand(args []string) string {
-	for len(args) > 2 && (args[0] == "-c" || args[0] == "-C") {
-		args = args[2:]
+	for len(args) > 2 && strings.HasPrefix(args[0], "-") {
+		if args[0] == "-c" || args[0] == "-C" {
+			args = args[1:]
+		}
+		args = args[1:]
 	}
 	return args[0]
 }
 
-// overrides are the environment that switches off what only the configuration names:
-// its filters and hooks. It is for those commands that read or write files.
+// overrides returns the environment that disables the filters, hooks and merge drivers in the
+// configuration, for commands that read or write files.
 func (t *Tree) overrides(ctx context.Context) ([]string, error) {
-	t.known.mu.Lock()
-	defer t.known.mu.Unlock()
-	// Taken before git reads it: what is changed meanwhile is read again.
-	digest := t.configDigest()
-	if digest != "" && digest == t.known.config {
-		return t.known.overrides, nil
+	list, err := t.configured(ctx, `^(filter|hook|merge)\.`)
+	keys := make([]string, len(list))
+	for i, s := range list {
+		keys[i] = s.key
 	}
-	t.known.config = ""
-	out, err := t.run(ctx, nil, "config", "--name-only", "-z", "--get-regexp", `^(filter|hook)\.`)
-	var none *exitError // exit status 1: there are none
-	if err != nil && (!errors.As(err, &none) || none.ExitCode() != 1) {
-		return nil, err
-	}
-	t.known.config, t.known.overrides = digest, overridesOf(strings.Split(string(out), "\x00"))
-	return t.known.overrides, nil
+	return overridesOf(keys), err
 }
 
-// overridesOf are the settings against keys of the configuration. They are no options:
-// of a key with an equals sign in it -c would make another one.
+// A setting is a key of the configuration with its value.
+type setting struct{ key, value string }
+
+// configured returns the settings whose keys match a pattern, in the order in which they apply.
+func (t *Tree) configured(ctx context.Context, pattern string) (list []setting, err error) {
+	// The digest is taken before git reads the configuration, so that a concurrent change is read
+	// the next time.
+	question := ""
+	if digest := t.configDigest(); digest != "" {
+		question = digest + pattern
+	}
+	out, err := t.asked.answer(question, func() ([]byte, error) {
+		out, err := t.run(ctx, nil, "config", "-z", "--get-regexp", pattern)
+		var none *exitError // exit status 1: no such keys
+		if errors.As(err, &none) && none.ExitCode() == 1 {
+			err = nil
+		}
+		return out, err
+	})
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		key, value, ok := strings.Cut(entry, "\n")
+		if !ok {
+			value = "true" // git's reading of a key without a value
+		}
+		if key != "" {
+			list = append(list, setting{key, value})
+		}
+	}
+	return list, err
+}
+
+// overridesOf returns the settings that disable configuration keys. They are not options: -c cannot
+// express a key with an equals sign.
 func overridesOf(keys []string) (env []string) {
 	n := 1
 	for _, key := range keys {
@@ -151,6 +177,8 @@ func overridesOf(keys []string) (env []string) {
 		value := ""
 		switch key[dot+1:] {
 		case "clean", "smudge", "process", "command":
+		case "driver":
+			value = "false" // a merge by a program becomes a conflict
 		case "required":
 			value = "false"
 		case "event":

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// asGroup has nothing to do: the command alone is killed.
+// asGroup does nothing: only the command itself is killed.
 func asGroup(*exec.Cmd) {}
 
 // sameDevice cannot tell file systems apart.

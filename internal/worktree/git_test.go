@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// TestEveryGitIsMadeInOnePlace: another one would obey the configuration that an agent
-// can write.
+// TestEveryGitIsMadeInOnePlace: any other would obey the configuration, which an agent can write.
 func TestEveryGitIsMadeInOnePlace(t *testing.T) {
 	root := filepath.Join("..", "..")
 	// The demo runs git in a project of its own, as people would.
@@ -90,8 +89,7 @@ func TestWhatAKeyIsOverriddenWith(t *testing.T) {
 	}
 }
 
-// TestAGitThatDoesNotEndIsKilledWithWhatItStarted: nothing that a repository has git do
-// may keep ralph waiting.
+// TestAGitThatDoesNotEndIsKilledWithWhatItStarted: a repository must not be able to block ralph.
 func TestAGitThatDoesNotEndIsKilledWithWhatItStarted(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\nsleep 1000 &\necho $! > '" + bin + "/child'\nwait\n"

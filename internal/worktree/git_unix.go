@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// asGroup has a command be killed with all that it started.
+// asGroup kills a command together with all that it started.
 func asGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
@@ -21,7 +21,7 @@ func asGroup(cmd *exec.Cmd) {
 	}
 }
 
-// sameDevice tells whether two files are on one file system.
+// sameDevice reports whether two files are on one file system.
 func sameDevice(a, b os.FileInfo) bool {
 	x, ok := a.Sys().(*syscall.Stat_t)
 	y, also := b.Sys().(*syscall.Stat_t)

@@ -8,18 +8,17 @@ import (
 	"path/filepath"
 )
 
-// ErrGone says that the repository of a work tree is not the one any more that it was
-// when the tree was opened.
+// ErrGone says that the repository of a work tree is no longer the one that was opened.
 var ErrGone = errors.New("the git repository was removed or replaced")
 
-// A held is a folder that is known by its identity. It is open, so that no other one
-// can come to have that.
+// A held is a folder known by its identity. It is kept open, so that no other folder can get that
+// identity.
 type held struct {
 	folder *os.File
 	info   os.FileInfo
 }
 
-// hold takes hold of the git directories.
+// hold opens the git directories.
 func (t *Tree) hold() error {
 	for _, path := range []string{t.common, t.git} {
 		folder, err := os.Open(path)
@@ -38,8 +37,8 @@ func (t *Tree) hold() error {
 	return nil
 }
 
-// Intact tells whether the repository is the one that it was when the tree was opened.
-// The error wraps [ErrGone] if it is not.
+// Intact checks that the repository is the one that was opened. The error wraps [ErrGone] if it is
+// not.
 func (t *Tree) Intact() error {
 	for _, h := range t.held {
 		now, err := os.Stat(h.folder.Name())

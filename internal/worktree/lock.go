@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Unlock removes the lock of the index that a git has left which was killed: every
-// later `git add` and `git commit` would fail on it. removed is its path, "" where there
-// is none or where somebody may hold it.
+// Unlock removes an index lock left by a killed git, on which every later `git add` and `git
+// commit` would fail. removed is its path; "" if there is none or a process may hold it.
 func (t *Tree) Unlock() (removed string, err error) {
 	if t.git == "" {
 		return "", nil
@@ -22,7 +21,7 @@ func (t *Tree) Unlock() (removed string, err error) {
 	if err != nil || inUse(path, t.top()) {
 		return "", err
 	}
-	// Whoever had it may be done by now, and another one begun.
+	// Its holder may have finished by now and another one may have started.
 	now, err := os.Lstat(path)
 	if err != nil || !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()) {
 		return "", nil

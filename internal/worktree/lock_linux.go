@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// inUse tells whether a process may hold a lock in a work tree: one that has it open,
-// or a git at work there, which closes it while a person writes a message. Of a process
-// of someone else's only its name can be seen.
+// inUse reports whether a process may hold a lock in a work tree: it has the lock open, or it is a
+// git that runs in the work tree, since git closes the lock while a person writes a message. Of
+// another user's process, only its name is visible.
 func inUse(lock, top string) bool {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -19,7 +19,7 @@ func inUse(lock, top string) bool {
 			continue
 		}
 		dir := filepath.Join("/proc", p.Name())
-		// One that ends meanwhile holds nothing.
+		// A process that has ended meanwhile holds nothing.
 		name, err := os.ReadFile(filepath.Join(dir, "comm"))
 		if err != nil {
 			continue

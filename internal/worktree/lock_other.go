@@ -2,5 +2,5 @@
 
 package worktree
 
-// inUse cannot tell here.
+// inUse is always true: it cannot be determined here.
 func inUse(string, string) bool { return true }

@@ -15,32 +15,58 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// A memory is what git has said of things that are read here, whole, each time
-// before it is believed again: what a file is now decides, never when it was changed
-// last. So it is right however often and by whomever they are changed in between; it
-// only saves asking git the same question twice.
+// A memory caches git's answers by digests of everything that they depend on. These inputs are read
+// in full each time; modification times are never trusted. So it is correct no matter who changes
+// them and how often; it only saves asking git twice.
 type memory struct {
 	mu sync.Mutex
 
-	config    string // digest of the configuration that the overrides are from
-	overrides []string
+	modules map[string]*Tree // nested repositories, by path from the top
 
-	modules map[string]*Tree // repositories within, by path from the top
-
-	index   string // digest of an index, and the tree that git made of it
+	index   string // digest of an index; content is its tree
 	content string
 
-	storage *filesystem.Storage // the repository as go-git has it, with these packs
+	storage *filesystem.Storage // go-git's storage, valid for these packs
 	packs   string
+	reading sync.Mutex // held while go-git reads: its storage is not safe for concurrent use
 }
 
-// isID tells whether a text has the form of an object's id.
+// answers caches what git says of a configuration. A repository and its clones share them.
+type answers struct {
+	mu   sync.Mutex
+	said map[string][]byte // by the configuration's digest and the question
+}
+
+// maxAnswers bounds the cache: each change of a configuration adds to it.
+const maxAnswers = 1000
+
+// answer returns the cached answer to a question, or asks. An answer to "" is not cached.
+func (a *answers) answer(question string, ask func() ([]byte, error)) ([]byte, error) {
+	a.mu.Lock()
+	said, ok := a.said[question]
+	a.mu.Unlock()
+	if ok {
+		return said, nil
+	}
+	said, err := ask()
+	if err == nil && question != "" {
+		a.mu.Lock()
+		if len(a.said) >= maxAnswers {
+			clear(a.said)
+		}
+		a.said[question] = said
+		a.mu.Unlock()
+	}
+	return said, err
+}
+
+// isID reports whether a text has the form of an object id.
 func isID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// configFiles are those that git reads in this repository. An administrator's may be
-// elsewhere; it is not the agent's to write.
+// configFiles lists the configuration files that git reads for this repository. A system-wide one
+// may be elsewhere; an agent cannot write it.
 func (t *Tree) configFiles() []string {
 	files := []string{"/etc/gitconfig", filepath.Join(t.common, "config"), filepath.Join(t.git, "config.worktree")}
 	if home, err := os.UserHomeDir(); err == nil {
@@ -52,8 +78,8 @@ func (t *Tree) configFiles() []string {
 	return files
 }
 
-// configDigest is a digest of the configuration; "" if it cannot be told from these
-// files alone, because one includes another or cannot be read.
+// configDigest returns a digest of the configuration; "" if a file includes another one or cannot
+// be read.
 func (t *Tree) configDigest() string {
 	sum := sha256.New()
 	for _, name := range t.configFiles() {

@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"ralph/internal/worktree"
 )
 
-// look is what a tree sees now.
+// look returns a tree's current snapshot.
 func look(t *testing.T, tree *worktree.Tree, scratch string) worktree.Snapshot {
 	t.Helper()
 	s, err := tree.Snapshot(t.Context(), scratch)
@@ -22,8 +23,8 @@ func look(t *testing.T, tree *worktree.Tree, scratch string) worktree.Snapshot {
 	return s
 }
 
-// TestHeadAndRefsAreWhatGitSays: HEAD is read without git where that is simple, and
-// what git said before is believed again only where nothing has moved.
+// TestHeadAndRefsAreWhatGitSays: HEAD is read without git if that is simple, and an earlier answer
+// of git is only used if nothing has changed.
 func TestHeadAndRefsAreWhatGitSays(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main")
@@ -65,6 +66,12 @@ func TestHeadAndRefsAreWhatGitSays(t *testing.T) {
 			if want := said("symbolic-ref", "--quiet", "HEAD"); s.Branch != want {
 				t.Errorf("after %q the branch is %q, want %q", step, s.Branch, want)
 			}
+			for _, name := range []string{"heads/main", "heads/topic/deep", "heads/alias", "heads/none", "tags/heavy"} {
+				got, err := tree.Ref(t.Context(), "refs/"+name)
+				if want := said("rev-parse", "--verify", "--quiet", "refs/"+name+"^{commit}"); err != nil || got != want {
+					t.Errorf("after %q %s is %q, %v, want %q", step, name, got, err, want)
+				}
+			}
 			var refs []string
 			for name, id := range s.Refs {
 				refs = append(refs, name+" "+id)
@@ -85,8 +92,8 @@ func TestHeadAndRefsAreWhatGitSays(t *testing.T) {
 	}
 }
 
-// TestAFilterThatIsConfiguredMeanwhileDoesNotRun: that there was none is no reason to
-// believe that there is none, wherever it was configured.
+// TestAFilterThatIsConfiguredMeanwhileDoesNotRun: the earlier absence of filters proves nothing,
+// wherever one is configured.
 func TestAFilterThatIsConfiguredMeanwhileDoesNotRun(t *testing.T) {
 	for _, where := range []string{
 		"git config filter.evil.clean \"$EVIL\"",
@@ -119,8 +126,8 @@ func TestAFilterThatIsConfiguredMeanwhileDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestTheCopyOfAnIndexIsAsOldAsTheIndex: by its time git knows which files were
-// changed so soon after it was written that it has to read them.
+// TestTheCopyOfAnIndexIsAsOldAsTheIndex: by the time of the index git knows which files it must
+// reread because they were changed soon after.
 func TestTheCopyOfAnIndexIsAsOldAsTheIndex(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q; echo a > f; touch -d 2020-01-01T00:00:00Z f; git add f; git commit -qm f; git update-index -q --refresh; touch -d 2021-01-01T00:00:00Z .git/index")
@@ -135,8 +142,8 @@ func TestTheCopyOfAnIndexIsAsOldAsTheIndex(t *testing.T) {
 	}
 }
 
-// TestAnIndexWithTheSameChecksumIsNoSameIndex: nobody checks what stands at the end
-// of an index, which an agent may write as it likes.
+// TestAnIndexWithTheSameChecksumIsNoSameIndex: nobody verifies the checksum at the end of an index,
+// which an agent may forge.
 func TestAnIndexWithTheSameChecksumIsNoSameIndex(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q; printf a > f; git add f; git commit -qm f; touch -d '1 hour ago' f; git update-index -q --refresh; true")
@@ -158,5 +165,24 @@ func TestAnIndexWithTheSameChecksumIsNoSameIndex(t *testing.T) {
 	}
 	if look(t, tree, scratch).Content == before.Content {
 		t.Error("the change was not seen")
+	}
+}
+
+// TestARepositoryIsReadByManyAtOnce: sessions that work at once ask the same tree, and go-git's storage
+// is not safe for that.
+func TestARepositoryIsReadByManyAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "git init -q -b main; for i in 1 2 3 4; do git commit -q --allow-empty -m $i; git repack -q; done")
+	for range 20 {
+		tree := open(t, dir)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if id, err := tree.Ref(t.Context(), "refs/heads/main"); err != nil || id == "" {
+					t.Errorf("got %q, %v", id, err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"ralph"
 )
 
-// A gitlink is an entry of an index that names a commit of a repository within.
+// A gitlink is an index entry for a nested repository, with its commit.
 type gitlink struct {
 	name string // from the top of the work tree
 	id   string
 }
 
-// Digest is a digest of all that is in the work tree, with what is in the repositories
-// within: submodules, and others that stand there.
+// Digest returns a digest of the whole content of the work tree, nested repositories included,
+// whether submodules or not.
 func (s Snapshot) Digest() string {
 	if len(s.Modules) == 0 {
 		return s.Content
@@ -36,14 +36,14 @@ func (s Snapshot) Digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// populated tells whether a repository stands where a gitlink is.
+// populated reports whether a gitlink's folder contains a repository.
 func (t *Tree) populated(name string) bool {
 	dir := filepath.Join(t.top(), filepath.FromSlash(name))
 	info, err := os.Lstat(dir)
 	return err == nil && info.IsDir() && exists(filepath.Join(dir, ".git"))
 }
 
-// module is the tree of a repository within.
+// module returns the tree of a nested repository.
 func (t *Tree) module(ctx context.Context, name string) (*Tree, error) {
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()
@@ -65,14 +65,14 @@ func (t *Tree) module(ctx context.Context, name string) (*Tree, error) {
 	return m, nil
 }
 
-// moduleScratch is where objects of a repository within are kept, in those of its own.
+// moduleScratch is the folder in scratch for the objects of a nested repository.
 func moduleScratch(scratch, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(scratch, "modules", hex.EncodeToString(sum[:8]))
 }
 
-// lookInto looks at the repositories within, with Snapshot or Look. What cannot be
-// looked at is noted, with the reason.
+// lookInto takes snapshots of the nested repositories, with Snapshot or Look. If one cannot be
+// read, its snapshot holds the reason.
 func (t *Tree) lookInto(
 	ctx context.Context, scratch string, links []gitlink, look looker,
 ) (map[string]Snapshot, error) {
@@ -101,8 +101,8 @@ func (t *Tree) lookInto(
 	return modules, nil
 }
 
-// emptied are the repositories within that were there before and of which only the
-// folder is left, as after `git submodule deinit`.
+// emptied lists the nested repositories that existed before and of which only the folder is left,
+// as after `git submodule deinit`.
 func (t *Tree) emptied(before, after Snapshot) (names []string) {
 	for name := range before.Modules {
 		info, err := os.Lstat(filepath.Join(t.root, filepath.FromSlash(name)))
@@ -114,8 +114,8 @@ func (t *Tree) emptied(before, after Snapshot) (names []string) {
 	return names
 }
 
-// changesWithin are the files and commits of the repositories within that differ
-// between two snapshots. Of one that is new, its uncommitted files count.
+// changesWithin returns the files and commits that differ in nested repositories between two
+// snapshots. For a new one, its uncommitted files count.
 func (t *Tree) changesWithin(
 	ctx context.Context, before, after Snapshot, scratch string,
 ) (files []ralph.FileChange, commits []string, err error) {
@@ -155,18 +155,18 @@ func (t *Tree) changesWithin(
 	return files, commits, nil
 }
 
-// addAll has git take what is in the work tree into an index. It is kept out of the
-// repositories within, in which it would obey their configuration; what they stand at
-// is noted here.
-func (t *Tree) addAll(ctx context.Context, env []string, what string, links []gitlink) error {
+// addAll adds the content of the work tree to an index. Nested repositories are excluded, since git
+// would obey their configuration; their commits are recorded separately. Files in omit, relative to
+// the root, stay as the index has them.
+func (t *Tree) addAll(ctx context.Context, env []string, what string, links []gitlink, omit ...string) error {
 	add := []string{"add", "-A", "--ignore-errors", "--", what}
-	for _, e := range t.exclude {
+	for _, e := range slices.Concat(t.exclude, omit) {
 		add = append(add, ":(exclude,literal)"+e)
 	}
 	var moved strings.Builder
 	for _, link := range links {
 		if !t.populated(link.name) {
-			continue // git itself sees that it is gone, or another thing
+			continue // git itself sees that it is gone or replaced
 		}
 		add = append(add, ":(exclude,top,literal)"+link.name)
 		m, err := t.module(ctx, link.name)
@@ -174,14 +174,14 @@ func (t *Tree) addAll(ctx context.Context, env []string, what string, links []gi
 			if ctx.Err() != nil {
 				return err
 			}
-			continue // which [Tree.lookInto] notes
+			continue // [Tree.lookInto] reports it
 		}
 		if head, _ := m.head(ctx); head != "" && head != link.id {
 			fmt.Fprintf(&moved, "160000 %s\t%s\x00", head, link.name)
 		}
 	}
-	// An untracked repository without a commit, or an unreadable file, makes add
-	// complain about that file and go on with the others.
+	// For an untracked repository without a commit, or an unreadable file, add reports an error and
+	// continues with the others.
 	if _, err := t.run(ctx, env, add...); err != nil {
 		if !complains(err) || ctx.Err() != nil {
 			return err
@@ -194,7 +194,7 @@ func (t *Tree) addAll(ctx context.Context, env []string, what string, links []gi
 	return err
 }
 
-// complains tells that git has ended by itself with an error, and was not killed.
+// complains reports whether git exited by itself with an error, and was not killed.
 func complains(err error) bool {
 	var exit *exitError
 	return errors.As(err, &exit) && exit.Exited()

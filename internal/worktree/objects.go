@@ -26,19 +26,19 @@ import (
 	"ralph"
 )
 
-// Objects, refs and what follows from them are read by go-git, in this process. Native
-// git is asked where go-git cannot (errNative), and for what docs/decisions/git.md lists.
+// Objects, refs and what is derived from them are read with go-git, in this process. Native git is
+// used where go-git fails (errNative), and in the cases that docs/decisions/git.md lists.
 
-// errNative says that go-git cannot tell.
+// errNative says that go-git cannot answer.
 var errNative = errors.New("go-git cannot read it")
 
-// objects are those of a repository, and before them those of a session's snapshots.
+// objects gives access to the objects of a session's snapshots and of the repository.
 type objects struct {
 	*filesystem.Storage
-	scratch *filesystem.ObjectStorage // nil without
+	scratch *filesystem.ObjectStorage // of the snapshots; nil for none
 }
 
-// cacheSize bounds what is kept of objects that were read.
+// cacheSize bounds the cache of objects, in bytes.
 const cacheSize = 8 << 20
 
 // objects opens the repository, with the snapshots in a scratch folder unless that is "".
@@ -46,7 +46,7 @@ func (t *Tree) objects(scratch string) (*objects, error) {
 	if t.longIDs || t.foreign || exists(filepath.Join(t.common, "reftable")) {
 		return nil, errNative
 	}
-	// go-git reads the list of packs but once.
+	// go-git reads the list of packs only once.
 	packs, err := os.ReadDir(filepath.Join(t.common, "objects", "pack"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -80,7 +80,7 @@ func (o *objects) EncodedObject(kind plumbing.ObjectType, id plumbing.Hash) (plu
 	return o.Storage.EncodedObject(kind, id)
 }
 
-// EncodedObjectSize is how large an object is.
+// EncodedObjectSize returns the size of an object.
 func (o *objects) EncodedObjectSize(id plumbing.Hash) (int64, error) {
 	if o.scratch != nil {
 		if n, err := o.scratch.EncodedObjectSize(id); err == nil {
@@ -90,7 +90,7 @@ func (o *objects) EncodedObjectSize(id plumbing.Hash) (int64, error) {
 	return o.Storage.EncodedObjectSize(id)
 }
 
-// HasEncodedObject tells by an error that an object is not there.
+// HasEncodedObject returns an error if an object does not exist.
 func (o *objects) HasEncodedObject(id plumbing.Hash) error {
 	if o.scratch != nil && o.scratch.HasEncodedObject(id) == nil {
 		return nil
@@ -98,7 +98,8 @@ func (o *objects) HasEncodedObject(id plumbing.Hash) error {
 	return o.Storage.HasEncodedObject(id)
 }
 
-// put writes an object where the snapshots are, unless it is there.
+// put writes an object to the scratch folder, or to the repository if there is none, unless it
+// exists.
 func (o *objects) put(kind plumbing.ObjectType, content []byte) (plumbing.Hash, error) {
 	id := plumbing.ComputeHash(kind, content)
 	if o.HasEncodedObject(id) == nil {
@@ -120,8 +121,8 @@ func (o *objects) put(kind plumbing.ObjectType, content []byte) (plumbing.Hash, 
 	return o.SetEncodedObject(e)
 }
 
-// treeID is the tree of a commit, or what it has of a folder; the empty one where it
-// has nothing there.
+// treeID returns the tree of a commit, or of a folder in it; the empty tree if there is no such
+// folder.
 func (o *objects) treeID(commit, folder string) (string, error) {
 	c, err := object.GetCommit(o, plumbing.NewHash(commit))
 	if err != nil {
@@ -150,8 +151,7 @@ type delta struct {
 	was, is object.TreeEntry
 }
 
-// deltas are the files that differ between two trees. A folder that is equal in both is
-// not looked into.
+// deltas returns the files that differ between two trees. It skips folders that are equal in both.
 func (o *objects) deltas(ctx context.Context, from, to plumbing.Hash, below string) (list []delta, err error) {
 	if from == to || ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -189,7 +189,7 @@ func (o *objects) deltas(ctx context.Context, from, to plumbing.Hash, below stri
 	return list, nil
 }
 
-// entries are those of a tree, by name.
+// entries returns the entries of a tree by name.
 func (o *objects) entries(id plumbing.Hash) (map[string]object.TreeEntry, error) {
 	list := map[string]object.TreeEntry{}
 	if id.IsZero() || id.String() == emptyTree {
@@ -205,16 +205,15 @@ func (o *objects) entries(id plumbing.Hash) (map[string]object.TreeEntry, error)
 	return list, nil
 }
 
-// Bounds of what is looked into, to see whether a file was renamed and which lines
-// differ.
+// Bounds for detecting renames and counting lines.
 const (
 	maxRenames = 200
-	maxLines   = 1 << 20 // bytes; a larger file has none, as for native git with quiet
+	maxLines   = 1 << 20 // bytes; no lines are counted in larger files, as in native git with quiet
 	diffTime   = 5 * time.Second
 )
 
-// changed are the files that differ between two trees, with their lines. Of many that
-// came and went native git finds the renamed ones sooner.
+// changed returns the files that differ between two trees, with their line counts. If many were
+// added and deleted, native git detects renames faster.
 func (o *objects) changed(ctx context.Context, from, to string) (files []ralph.FileChange, err error) {
 	list, err := o.deltas(ctx, plumbing.NewHash(from), plumbing.NewHash(to), "")
 	if err != nil {
@@ -222,7 +221,7 @@ func (o *objects) changed(ctx context.Context, from, to string) (files []ralph.F
 	}
 	empty := &plumbing.MemoryObject{}
 	empty.SetType(plumbing.TreeObject)
-	any, err := object.DecodeTree(o, empty) // by which go-git finds blobs
+	any, err := object.DecodeTree(o, empty) // go-git finds blobs through it
 	if err != nil {
 		return nil, err
 	}
@@ -271,17 +270,16 @@ func (o *objects) changed(ctx context.Context, from, to string) (files []ralph.F
 	return files, ctx.Err()
 }
 
-// isLarge tells whether a file has more than is looked at.
+// isLarge reports whether a file is too large to count its lines.
 func (o *objects) isLarge(e object.TreeEntry) bool {
 	n, err := o.EncodedObjectSize(e.Hash)
 	return err == nil && n > maxLines
 }
 
-// lines are how many lines differ between two files; those of a binary file count as
-// none.
+// lines counts the lines that differ between two files; a binary file has none.
 func (o *objects) lines(was, is object.TreeEntry) (added, removed int, err error) {
 	if was.Hash == is.Hash {
-		return 0, 0, nil // moved, or another mode
+		return 0, 0, nil // only moved, or its mode changed
 	}
 	before, text, err := o.text(was)
 	if err != nil || !text {
@@ -303,8 +301,8 @@ func (o *objects) lines(was, is object.TreeEntry) (added, removed int, err error
 	return added, removed, nil
 }
 
-// text is what is in a file; ok is false where it has no lines to speak of. A
-// repository within has one, with its commit.
+// text returns a file's content; ok is false for large and binary files. A nested repository has a
+// line with its commit.
 func (o *objects) text(e object.TreeEntry) (text string, ok bool, err error) {
 	switch {
 	case e.Hash.IsZero():
@@ -326,14 +324,14 @@ func (o *objects) text(e object.TreeEntry) (text string, ok bool, err error) {
 	return string(b), !bytes.Contains(b[:min(len(b), 8000)], []byte{0}), errors.Join(err, r.Close())
 }
 
-// Bounds of a walk through the history: beyond them native git is quicker.
+// Bounds of a walk through the history: beyond them native git is faster.
 const (
-	maxWalk = 2000 // commits that are read
+	maxWalk = 2000 // commits read
 	maxTips = 200
 )
 
-// walk are the commits that can be reached from some and not from others, the newest
-// first. Like git it goes by the commits' dates, and a little beyond where they lie.
+// walk returns the commits reachable from some and not from others, newest first. Like git it
+// follows the commits' dates, with some slop.
 func (o *objects) walk(ctx context.Context, from, not []string, firstParent bool) (list []*object.Commit, err error) {
 	if len(from)+len(not) > maxTips {
 		return nil, errNative
@@ -344,7 +342,7 @@ func (o *objects) walk(ctx context.Context, from, not []string, firstParent bool
 	}
 	seen := map[plumbing.Hash]*state{}
 	var queue []*state
-	open := 0 // of the queue, those that are wanted
+	open := 0 // wanted commits in the queue
 	var push func(id plumbing.Hash, not bool) error
 	push = func(id plumbing.Hash, not bool) error {
 		if s := seen[id]; s != nil {
@@ -352,7 +350,7 @@ func (o *objects) walk(ctx context.Context, from, not []string, firstParent bool
 				s.not = true
 				if slices.Contains(queue, s) {
 					open--
-				} else { // it was taken for wanted
+				} else { // it had been counted as wanted
 					queue = append(queue, s)
 				}
 			}
@@ -362,7 +360,7 @@ func (o *objects) walk(ctx context.Context, from, not []string, firstParent bool
 		if err != nil || c == nil {
 			return err
 		}
-		if c.Hash != id { // id is a tag's
+		if c.Hash != id { // id is of a tag
 			return push(c.Hash, not)
 		}
 		s := &state{c, not}
@@ -422,11 +420,10 @@ func (o *objects) walk(ctx context.Context, from, not []string, firstParent bool
 	return list, nil
 }
 
-// maxSlop is how many commits are looked at beyond those that seem to be all, in case
-// that their dates are wrong.
+// maxSlop is how many more commits are visited after the last wanted one, in case dates are wrong.
 const maxSlop = 5
 
-// commit is a commit, or the one that a tag names; nil for a tag of something else.
+// commit returns a commit, or the one that a tag points to; nil for a tag of something else.
 func (o *objects) commit(id plumbing.Hash) (*object.Commit, error) {
 	for range 10 {
 		found, err := o.EncodedObject(plumbing.AnyObject, id)

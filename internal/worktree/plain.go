@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// digest is one digest of everything in a project without git: paths, modes and
-// contents. Links are not followed; what cannot be read counts as such.
+// digest returns a digest of all paths, modes and contents of a project without git. Links are not
+// followed; unreadable files are recorded as such.
 func (t *Tree) digest(ctx context.Context) (string, error) {
 	sum := sha256.New()
 	err := filepath.WalkDir(t.root, func(path string, entry fs.DirEntry, err error) error {
@@ -44,7 +44,7 @@ func skip(entry fs.DirEntry) error {
 	return nil
 }
 
-// add writes one entry of the tree into the digest.
+// add adds one entry of the tree to the digest.
 func add(sum io.Writer, path, rel string, entry fs.DirEntry) error {
 	if _, err := fmt.Fprintf(sum, "%q %s\n", rel, entry.Type()); err != nil {
 		return err
@@ -65,7 +65,7 @@ func add(sum io.Writer, path, rel string, entry fs.DirEntry) error {
 		_, err = fmt.Fprintln(sum, "unreadable")
 		return err
 	}
-	// A file that shrinks or vanishes while it is read is a change like any other.
+	// A file that shrinks or vanishes while it is read counts as changed.
 	n, err := io.Copy(sum, f)
 	if _, werr := fmt.Fprintf(sum, "\n%d %t\n", n, err == nil); werr != nil {
 		return errors.Join(werr, f.Close())

@@ -22,12 +22,14 @@ import (
 	"ralph/internal/text"
 )
 
-// ask has go-git answer, with the snapshots in a scratch folder unless that is "", and
-// native git where go-git cannot.
+// ask answers with go-git, with the snapshots in a scratch folder unless that is "", or with native
+// git if go-git cannot.
 func ask[T any](t *Tree, scratch string, ours func(*objects) (T, error), native func() (T, error)) (v T, err error) {
 	o, err := t.objects(scratch)
 	if err == nil {
+		t.known.reading.Lock()
 		v, err = ours(o)
+		t.known.reading.Unlock()
 	}
 	if err == nil || !t.native {
 		return v, err
@@ -35,15 +37,15 @@ func ask[T any](t *Tree, scratch string, ours func(*objects) (T, error), native 
 	return native()
 }
 
-// refState is what the refs of a repository hold, and their logs.
+// refState holds the refs of a repository and their logs.
 type refState struct {
 	refs    map[string]string
 	heads   []string // HEAD of each work tree
-	logs    []string // what their logs have; nil if that is not known
-	stashes []string // the newest first
+	logs    []string // commits in the logs; nil if unknown
+	stashes []string // newest first
 }
 
-// digest is a digest of it all; "" if it is not known.
+// digest returns a digest of all refs and logs; "" if the logs are unknown.
 func (s refState) digest() string {
 	if s.logs == nil {
 		return ""
@@ -56,7 +58,7 @@ func (s refState) digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// readRefs reads the refs, and their logs as far as that can be done here.
+// readRefs reads the refs, and the logs if go-git can be used.
 func (t *Tree) readRefs(ctx context.Context) (refState, error) {
 	return ask(t, "", t.refsOf, func() (s refState, err error) {
 		out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname) %(objectname)")
@@ -71,7 +73,7 @@ func (t *Tree) readRefs(ctx context.Context) (refState, error) {
 		}
 		if top := s.refs["refs/stash"]; top != "" {
 			out, err = t.run(ctx, nil, "rev-list", "--walk-reflogs", "refs/stash")
-			if s.stashes = strings.Fields(string(out)); err != nil { // without its log it has but one
+			if s.stashes = strings.Fields(string(out)); err != nil { // without a log there is only one
 				s.stashes = []string{top}
 			}
 		}
@@ -79,33 +81,37 @@ func (t *Tree) readRefs(ctx context.Context) (refState, error) {
 	})
 }
 
-// Bounds of what is read of logs.
+// Bounds for reading logs.
 const (
 	maxLogFiles = 2000
 	maxLogBytes = 16 << 20
 )
 
-// refsOf is readRefs by go-git, which has nothing for logs.
-func (t *Tree) refsOf(o *objects) (s refState, err error) {
-	s.refs = map[string]string{}
+// refs returns what all refs point to.
+func (o *objects) refs() (map[string]string, error) {
+	refs := map[string]string{}
 	list, err := o.IterReferences()
 	if err != nil {
-		return s, err
+		return refs, err
 	}
 	defer list.Close()
-	err = list.ForEach(func(r *plumbing.Reference) error {
+	return refs, list.ForEach(func(r *plumbing.Reference) error {
 		name := string(r.Name())
 		for hops := 0; r.Type() == plumbing.SymbolicReference && hops < 5; hops++ {
 			if r, err = o.Reference(r.Target()); err != nil {
-				return nil //nolint:nilerr // it leads nowhere, as HEAD before the first commit
+				return nil //nolint:nilerr // a dangling ref, such as HEAD before the first commit
 			}
 		}
 		if strings.HasPrefix(name, "refs/") && !r.Hash().IsZero() {
-			s.refs[name] = r.Hash().String()
+			refs[name] = r.Hash().String()
 		}
 		return nil
 	})
-	if err != nil {
+}
+
+// refsOf is readRefs with go-git, which does not support logs.
+func (t *Tree) refsOf(o *objects) (s refState, err error) {
+	if s.refs, err = o.refs(); err != nil {
 		return s, err
 	}
 	seen, files, size := map[string]bool{}, 0, 0
@@ -165,11 +171,11 @@ func (t *Tree) refsOf(o *objects) (s refState, err error) {
 	return s, nil
 }
 
-// maxLogged is how many commits that only logs know are remembered as the logs have
-// them; of more those that can be reached from a ref are left out.
+// maxLogged is how many commits that only logs know are taken from the logs as they are; beyond it,
+// git removes those that a ref can reach.
 const maxLogged = 500
 
-// logged are commits that no ref has, as far as the logs know them.
+// logged returns the commits that the logs know and no ref points to.
 func (t *Tree) logged(ctx context.Context, s refState) ([]string, error) {
 	if s.logs != nil && len(s.logs) <= maxLogged+len(s.refs) {
 		refs := slices.Collect(maps.Values(s.refs))
@@ -181,9 +187,12 @@ func (t *Tree) logged(ctx context.Context, s refState) ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
-// head is where HEAD stands; both are "" where there is none.
+// head returns HEAD's commit and branch; "" where there is none.
 func (t *Tree) head(ctx context.Context) (commit, branch string) {
 	type head struct{ commit, branch string }
+	if at, err := t.follow(); err != nil || isID(at) {
+		return at, ""
+	}
 	h, err := ask(t, "", func(o *objects) (h head, err error) {
 		r, err := o.Reference(plumbing.HEAD)
 		if err == nil && r.Type() == plumbing.SymbolicReference {
@@ -213,8 +222,8 @@ func (t *Tree) head(ctx context.Context) (commit, branch string) {
 	return h.commit, h.branch
 }
 
-// Committed is a digest of what a commit has of the project, or of that nothing is
-// committed; "" without git. It is a tree.
+// Committed returns the tree of the project in a commit, the empty tree if commit is ""; "" without
+// git.
 func (t *Tree) Committed(ctx context.Context, commit string) (string, error) {
 	if t.git == "" {
 		return "", nil
@@ -222,7 +231,7 @@ func (t *Tree) Committed(ctx context.Context, commit string) (string, error) {
 	return t.treeOf(ctx, commit, t.prefix)
 }
 
-// treeOf is the tree of a commit, or what it has of a folder; that of no commit is empty.
+// treeOf returns the tree of a commit, or of a folder in it; the empty tree if commit is "".
 func (t *Tree) treeOf(ctx context.Context, commit, folder string) (string, error) {
 	if commit == "" {
 		return emptyTree, nil
@@ -239,7 +248,7 @@ func (t *Tree) treeOf(ctx context.Context, commit, folder string) (string, error
 	})
 }
 
-// differ are the names of the files that differ between two trees.
+// differ returns the names of the files that differ between two trees.
 func (t *Tree) differ(ctx context.Context, scratch, from, to string) ([]string, error) {
 	if from == to {
 		return nil, nil
@@ -257,7 +266,7 @@ func (t *Tree) differ(ctx context.Context, scratch, from, to string) ([]string, 
 	})
 }
 
-// present parts ids into those of commits that are there and those that are gone.
+// present splits commit ids into those that exist and those that are gone.
 func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string, err error) {
 	slices.Sort(ids)
 	ids = slices.DeleteFunc(slices.Compact(ids), func(s string) bool { return s == "" })
@@ -269,7 +278,7 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 		for _, id := range ids {
 			found, err := o.EncodedObject(plumbing.AnyObject, plumbing.NewHash(id))
 			switch {
-			case errors.Is(err, plumbing.ErrObjectNotFound) && !t.native: // else that is asked for
+			case errors.Is(err, plumbing.ErrObjectNotFound) && !t.native: // else native git is asked
 				kinds[id] = "missing"
 			case err != nil:
 				return nil, err
@@ -299,16 +308,16 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 	return there, gone, err
 }
 
-// reach says which commits are meant by some of them.
+// reach selects commits relative to given ones.
 type reach int
 
 const (
-	all   reach = iota // and what can be reached from them
-	first              // by their first parents
-	only               // themselves
+	all   reach = iota // and all their ancestors
+	first              // and their ancestors by first parents
+	only               // only themselves
 )
 
-// reached are the commits by go-git.
+// reached returns the selected commits with go-git.
 func (o *objects) reached(ctx context.Context, from, not []string, how reach) (list []*object.Commit, err error) {
 	if how != only {
 		return o.walk(ctx, from, not, how == first)
@@ -325,13 +334,12 @@ func (o *objects) reached(ctx context.Context, from, not []string, how reach) (l
 	return list, nil
 }
 
-// native are the options of git log for it.
+// native returns the options of git log for the selection.
 func (how reach) native() []string {
 	return map[reach][]string{all: nil, first: {"--first-parent"}, only: {"--no-walk=unsorted"}}[how]
 }
 
-// log are the commits that can be reached from some and not from others, the newest
-// first, of so many at most.
+// log returns the commits reachable from some and not from others, newest first, at most maxLost.
 func (t *Tree) log(ctx context.Context, from, not []string, how reach) ([]ralph.Commit, error) {
 	if len(from) == 0 {
 		return nil, nil
@@ -350,7 +358,7 @@ func (t *Tree) log(ctx context.Context, from, not []string, how reach) ([]ralph.
 		}
 		return list, err
 	}, func() (list []ralph.Commit, err error) {
-		// %x1f cannot stand in a name or a subject as git cleans them.
+		// %x1f cannot occur in a name or a subject, since git removes control characters.
 		args := slices.Concat([]string{
 			"log", "--no-show-signature", "--no-decorate", "--no-patch", "--max-count=" + strconv.Itoa(maxLost),
 			"--format=%H%x1f%an%x1f%s", "--stdin",
@@ -365,7 +373,7 @@ func (t *Tree) log(ctx context.Context, from, not []string, how reach) ([]ralph.
 	})
 }
 
-// revisions is what git reads of commits to begin from and not to go beyond.
+// revisions formats commits to start from and to stop at for git's standard input.
 func revisions(from, not []string) string {
 	var b strings.Builder
 	for _, id := range slices.DeleteFunc(slices.Clone(from), func(id string) bool { return id == "" }) {
@@ -379,7 +387,7 @@ func revisions(from, not []string) string {
 	return b.String()
 }
 
-// committed are the files that commits have changed, compared with their first parents.
+// committed returns the files that commits changed against their first parents.
 func (t *Tree) committed(ctx context.Context, from, not []string, how reach) ([]string, error) {
 	if len(from) == 0 {
 		return nil, nil
@@ -416,8 +424,8 @@ func (t *Tree) committed(ctx context.Context, from, not []string, how reach) ([]
 	})
 }
 
-// commits are those that are reachable now, also by the logs of the refs, and were not
-// before. What ralph itself has saved is none of a session's.
+// commits returns the commits that are reachable now, also from the logs of refs, and were not
+// before. Commits that ralph saved are excluded.
 func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
 	now, err := t.readRefs(ctx)
 	if err != nil || before.Marks != "" && before.Marks == now.digest() {
@@ -426,7 +434,7 @@ func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
 	known := slices.Concat([]string{before.Head}, before.Logged, slices.Collect(maps.Values(before.Refs)))
 	tips := slices.Concat(now.heads, now.logs)
 	for name, id := range now.refs {
-		if !strings.HasPrefix(name, savedRefs) {
+		if !strings.HasPrefix(name, ownRefs) {
 			tips = append(tips, id)
 		}
 	}
@@ -448,7 +456,7 @@ func (t *Tree) commits(ctx context.Context, before Snapshot) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		args := append([]string{"rev-list", "--reflog", "--exclude=" + savedRefs + "*", "--all", "--not"}, there...)
+		args := append([]string{"rev-list", "--reflog", "--exclude=" + ownRefs + "*", "--all", "--not"}, there...)
 		out, err := t.run(ctx, nil, args...)
 		return strings.Fields(string(out)), err
 	})

@@ -1,11 +1,8 @@
 package worktree
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,31 +21,38 @@ import (
 	"ralph"
 )
 
-// savedRefs is where saved states are, out of reach of branches, stashes and
-// `git gc`. Nothing pushes them but a push of all refs (`--mirror`).
-const savedRefs = "refs/ralph/snapshots/"
+// savedRefs holds saved states, out of reach of branches, stashes and `git gc`. They are only
+// pushed by a push of all refs (`--mirror`).
+const savedRefs = ownRefs + "snapshots/"
 
-// Bounds of what is saved of files that git ignores: a person's .env, not a build.
+// ownRefs are ralph's own refs; their commits are not a session's work.
+const ownRefs = "refs/ralph/"
+
+// Bounds for saving ignored files: a person's .env, not a build.
 const (
 	maxIgnoredFile  = 1 << 20 // bytes
 	maxIgnoredFiles = 1000
-	savedKept       = 100 // states; the oldest are dropped
+	savedKept       = 100     // states; the oldest are deleted
+	maxPlain        = 1 << 20 // bytes; larger uncommitted files share maxLarge
 )
 
-// A Saved is a state of the uncommitted files that was kept.
+// maxLarge bounds the total size of large files in all saved states, in bytes.
+var maxLarge int64 = 512 << 20
+
+// A Saved is a saved state of the uncommitted files.
 type Saved struct {
 	ID      int64      `json:"id"`
 	Commit  string     `json:"commit"`
 	Created ralph.Time `json:"created"`
-	Message string     `json:"message"` // why it was saved
-	Files   int        `json:"files"`   // that were not committed
-	body    string     // of the commit's message
+	Message string     `json:"message"`           // why it was saved
+	Files   int        `json:"files"`             // number of uncommitted files
+	Omitted []string   `json:"omitted,omitempty"` // relative to the root; too large in addition to the states kept
+	body    string     // rest of the commit's message
 }
 
-// Save keeps what is not committed, untracked files and small ignored ones
-// included, as a commit that a ref of ralph's own holds. s and ignored were just
-// taken. It touches neither the index, the work tree nor a branch. ok is false
-// if there is nothing to keep, or nothing that has changed since the last time.
+// Save stores the uncommitted files, untracked and small ignored ones included, as a commit under a
+// ref of ralph's own. s and ignored must be fresh. It touches neither the index, the work tree nor
+// a branch. ok is false if there is nothing to save, or nothing has changed since the last save.
 func (t *Tree) Save(
 	ctx context.Context, s Snapshot, ignored Ignored, scratch, message string,
 ) (saved Saved, ok bool, err error) {
@@ -60,11 +64,19 @@ func (t *Tree) Save(
 	if err != nil {
 		return Saved{}, false, err
 	}
-	// Of a project that is the whole work tree the snapshot tells whether there is
-	// anything to keep; of one below the top the rest has to be looked at.
+	// If the project is the whole work tree, the snapshot tells whether there is anything to save;
+	// otherwise the rest has to be read as well.
 	top := s.Content
+	list, err := t.SavedStates(ctx)
+	if err != nil {
+		return Saved{}, false, err
+	}
+	omit, large, err := t.large(ctx, s, scratch, list)
+	if err != nil {
+		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
+	}
 	if t.prefix != "" {
-		if top, err = t.keepTree(ctx, scratch, ignored.files); err != nil {
+		if top, err = t.keepTree(ctx, scratch, ignored.files, omit); err != nil {
 			return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 		}
 	}
@@ -72,10 +84,6 @@ func (t *Tree) Save(
 		return Saved{}, false, nil
 	}
 	key := "Ralph-Content: " + top + "." + ignored.mark
-	list, err := t.SavedStates(ctx)
-	if err != nil {
-		return Saved{}, false, err
-	}
 	next := int64(1)
 	if len(list) > 0 {
 		next = list[0].ID + 1
@@ -83,13 +91,13 @@ func (t *Tree) Save(
 			return Saved{}, false, nil
 		}
 	}
-	message += "\n\n" + key + "\n"
+	message += fmt.Sprintf("\n\n%s\n%s%d\n", key, largeKey, large)
 	commit, err := ask(t, scratch, func(o *objects) (string, error) {
-		if t.prefix != "" || len(ignored.files) > 0 {
-			return "", errNative // the snapshot has not got all of it
+		if t.prefix != "" || len(ignored.files) > 0 || len(omit) > 0 {
+			return "", errNative // the snapshot is not complete
 		}
 		return o.keep(top, parent, message)
-	}, func() (string, error) { return t.keep(ctx, scratch, parent, message, ignored.files) })
+	}, func() (string, error) { return t.keep(ctx, scratch, parent, message, ignored.files, omit) })
 	if err == nil {
 		next, err = ask(t, "", func(o *objects) (int64, error) { return o.name(t.common, next, commit) },
 			func() (int64, error) { return t.name(ctx, next, commit) })
@@ -98,24 +106,66 @@ func (t *Tree) Save(
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 	}
 	if !t.native {
-		list = nil // they are dropped when there is a git
+		list = nil // old states are deleted when git is available
 	}
 	for _, old := range list[min(len(list), savedKept-1):] {
-		// Another process that saves may be dropping it at this moment, and what stays is
-		// dropped the next time: this one is kept all the same.
+		// Another process may be deleting it right now. What stays is deleted the next time; the
+		// new state is saved anyway.
 		ref := savedRefs + strconv.FormatInt(old.ID, 10)
 		if _, err := t.run(ctx, nil, "update-ref", "-d", ref); err != nil && ctx.Err() != nil {
 			return Saved{}, false, err
 		}
 	}
-	return Saved{ID: next, Commit: commit, Created: ralph.At(time.Now()), Message: message}, true, nil
+	return Saved{ID: next, Commit: commit, Created: ralph.At(time.Now()), Message: message, Omitted: omit}, true, nil
 }
 
-// emptyTree is git's id of a tree without files.
+// largeKey precedes the size of added large files in a saved state's message.
+const largeKey = "Ralph-Large: "
+
+// large returns the total size of the large files that a new state would add, and the files to omit
+// because they would exceed maxLarge together with the states in the list.
+func (t *Tree) large(
+	ctx context.Context, s Snapshot, scratch string, list []Saved,
+) (omit []string, added int64, err error) {
+	if !t.native {
+		return nil, 0, nil
+	}
+	kept := int64(0)
+	for _, old := range list {
+		var n int64
+		if _, after, ok := strings.Cut(old.body, largeKey); ok {
+			if _, err := fmt.Sscan(after, &n); err == nil {
+				kept += n
+			}
+		}
+	}
+	base, err := t.Committed(ctx, s.Head)
+	if err != nil {
+		return nil, 0, err
+	}
+	files, err := t.differing(ctx, scratch, s.Content, base)
+	for _, f := range files {
+		info, lerr := os.Lstat(filepath.Join(t.root, filepath.FromSlash(f.path)))
+		if lerr != nil || !info.Mode().IsRegular() || info.Size() <= maxPlain {
+			continue // vanished, or small
+		}
+		if _, known := t.id(ctx, f.id+"^{blob}"); known == nil {
+			continue // its content is stored already
+		}
+		if kept+added+info.Size() > maxLarge {
+			omit = append(omit, f.path)
+			continue
+		}
+		added += info.Size()
+	}
+	return omit, added, err
+}
+
+// emptyTree is the id of git's empty tree.
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// name gives a saved state the first number that is free. Another process may take one
-// at the same moment, and a power cut may have left a lock at one: then it is the next.
+// name gives a saved state the first free number. Another process may take it at the same moment,
+// or a power cut may have left a lock: then it tries the next.
 func (t *Tree) name(ctx context.Context, first int64, commit string) (id int64, err error) {
 	for id = first; id < first+maxTaken; id++ {
 		_, err = t.run(ctx, nil, "update-ref", savedRefs+strconv.FormatInt(id, 10), commit, strings.Repeat("0", len(commit)))
@@ -126,10 +176,10 @@ func (t *Tree) name(ctx context.Context, first int64, commit string) (id int64, 
 	return id, err
 }
 
-// maxTaken bounds how many numbers are tried: as many as may be taken meanwhile.
+// maxTaken bounds how many numbers are tried.
 const maxTaken = 1000
 
-// keep makes a commit of a tree of the scratch folder, in the repository's own objects.
+// keep makes a commit of a tree in the scratch folder, in the repository's own objects.
 func (o *objects) keep(tree, parent, message string) (string, error) {
 	if err := o.own(plumbing.NewHash(tree)); err != nil {
 		return "", err
@@ -147,8 +197,8 @@ func (o *objects) keep(tree, parent, message string) (string, error) {
 	return id.String(), err
 }
 
-// own copies what the scratch folder has of a tree into the repository. Large files
-// native git copies in less memory.
+// own copies a tree from the scratch folder into the repository. Native git copies large files in
+// less memory.
 func (o *objects) own(id plumbing.Hash) error {
 	if o.Storage.HasEncodedObject(id) == nil {
 		return nil
@@ -178,9 +228,9 @@ func (o *objects) own(id plumbing.Hash) error {
 	return err
 }
 
-// name is [Tree.name] by a file that is there as a whole or not at all.
+// name is [Tree.name] with go-git; the ref file appears atomically.
 func (o *objects) name(common string, first int64, commit string) (id int64, err error) {
-	f, err := os.CreateTemp(common, "ralph-ref-*") // beside the refs it would be one
+	f, err := os.CreateTemp(common, "ralph-ref-*") // among the refs it would be one
 	if err != nil {
 		return 0, err
 	}
@@ -203,29 +253,22 @@ func (o *objects) name(common string, first int64, commit string) (id int64, err
 	return id, err
 }
 
-// author are the names under which saved states are committed, and other commits
-// where git knows of none.
-var author = []string{
-	"GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost",
-	"GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost",
-}
-
 // keep makes a commit of the work tree, in the repository's own objects.
-func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignored []string) (string, error) {
-	tree, err := t.keepTree(ctx, scratch, ignored)
+func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignored, omit []string) (string, error) {
+	tree, err := t.keepTree(ctx, scratch, ignored, omit)
 	if err != nil {
 		return "", err
 	}
-	args := []string{"commit-tree", "-F", "-"}
+	var parents []string
 	if parent != "" {
-		args = append(args, "-p", parent)
+		parents = append(parents, parent)
 	}
-	out, err := t.runInput(ctx, author, message, append(args, tree)...)
-	return strings.TrimSpace(string(out)), err
+	return t.CommitTree(ctx, tree, parents, message, [2]string{})
 }
 
-// keepTree makes a tree of the whole work tree, also of what is beside the project.
-func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (string, error) {
+// keepTree makes a tree of the whole work tree, not only the project; files to omit stay as the
+// index has them.
+func (t *Tree) keepTree(ctx context.Context, scratch string, ignored, omit []string) (string, error) {
 	index := filepath.Join(scratch, "save-index")
 	links, err := t.copyIndex(filepath.Join(t.git, "index"), index)
 	if err != nil {
@@ -237,7 +280,7 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 		return "", err
 	}
 	env := append(slices.Clip(overrides), "GIT_INDEX_FILE="+index)
-	if err := t.addAll(ctx, env, ":/", links); err != nil {
+	if err := t.addAll(ctx, env, ":/", links, omit...); err != nil {
 		return "", err
 	}
 	if len(ignored) > 0 {
@@ -253,52 +296,16 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored []string) (
 	return strings.TrimSpace(string(tree)), err
 }
 
-// top is the top of the work tree, to which the paths of saved files are relative.
+// top returns the top of the work tree; paths of saved files are relative to it.
 func (t *Tree) top() string { return strings.TrimSuffix(strings.TrimSuffix(t.root, t.prefix), "/") }
 
-// Ignored are the small files that git ignores. Folders that are ignored as a whole
-// are left out.
-type Ignored struct {
-	files []string // relative to the root
-	mark  string   // of their state
-}
-
-// Ignored lists the small files that git ignores, for [Tree.Save].
-func (t *Tree) Ignored(ctx context.Context) (i Ignored, err error) {
-	if !t.native || t.git == "" {
-		return i, nil
-	}
-	out, err := t.run(ctx, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-	if err != nil {
-		return i, err
-	}
-	sum := sha256.New()
-	for _, name := range strings.Split(string(out), "\x00") {
-		if name == "" || strings.HasSuffix(name, "/") || len(i.files) == maxIgnoredFiles || t.excludes(name) {
-			continue
-		}
-		info, err := os.Lstat(filepath.Join(t.root, name))
-		if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile {
-			continue // gone meanwhile, or nothing to keep
-		}
-		i.files = append(i.files, name)
-		fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
-	}
-	i.mark = hex.EncodeToString(sum.Sum(nil))[:16]
-	return i, nil
-}
-
-func (t *Tree) excludes(name string) bool {
-	return slices.ContainsFunc(t.exclude, func(e string) bool { return name == e || strings.HasPrefix(name, e+"/") })
-}
-
-// id is the object that a name stands for.
+// id returns the object id that a revision resolves to.
 func (t *Tree) id(ctx context.Context, name string) (string, error) {
 	out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name)
 	return strings.TrimSpace(string(out)), err
 }
 
-// SavedStates lists what [Tree.Save] kept, newest first.
+// SavedStates lists the states that [Tree.Save] stored, newest first.
 func (t *Tree) SavedStates(ctx context.Context) ([]Saved, error) {
 	if t.git == "" {
 		return []Saved{}, nil
@@ -325,7 +332,7 @@ func (t *Tree) SavedStates(ctx context.Context) ([]Saved, error) {
 	return append([]Saved{}, list...), nil
 }
 
-// addSaved adds a saved state, unless the ref is none of ralph's.
+// addSaved adds a saved state, unless the ref is not ralph's.
 func addSaved(list []Saved, ref, commit string, at time.Time, message string) []Saved {
 	id, err := strconv.ParseInt(strings.TrimPrefix(ref, savedRefs), 10, 64)
 	if err != nil {
@@ -335,7 +342,7 @@ func addSaved(list []Saved, ref, commit string, at time.Time, message string) []
 	return append(list, Saved{ID: id, Commit: commit, Created: ralph.At(at), Message: subject, body: body})
 }
 
-// saved are the saved states by go-git.
+// saved lists the saved states with go-git.
 func (o *objects) saved() (list []Saved, err error) {
 	refs, err := o.IterReferences()
 	if err != nil {
@@ -355,8 +362,8 @@ func (o *objects) saved() (list []Saved, err error) {
 	})
 }
 
-// SavedFiles are the files of a saved state that were not committed then: added or
-// modified, relative to the top of the work tree.
+// SavedFiles lists the files of a saved state that were added or modified since its commit,
+// relative to the top of the work tree.
 func (t *Tree) SavedFiles(ctx context.Context, s Saved) ([]string, error) {
 	return ask(t, "", func(o *objects) (names []string, err error) {
 		c, err := o.commit(plumbing.NewHash(s.Commit))
@@ -389,10 +396,10 @@ func (t *Tree) SavedFiles(ctx context.Context, s Saved) ([]string, error) {
 	})
 }
 
-// ErrNoSaved says that there is no saved state of that number.
+// ErrNoSaved says that there is no saved state with a number.
 var ErrNoSaved = errors.New("no such snapshot")
 
-// Saved is one saved state. The error wraps [ErrNoSaved] if there is none.
+// Saved returns one saved state. The error wraps [ErrNoSaved] if there is none.
 func (t *Tree) Saved(ctx context.Context, id int64) (Saved, error) {
 	list, err := t.SavedStates(ctx)
 	if err != nil {
@@ -406,8 +413,8 @@ func (t *Tree) Saved(ctx context.Context, id int64) (Saved, error) {
 	return Saved{}, fmt.Errorf("snapshot %d: %w; see `ralph snapshot list`", id, ErrNoSaved)
 }
 
-// Restore writes files of a saved state back into the work tree; the index and the
-// branch stay as they are. What stands in their place is overwritten: save first.
+// Restore writes files of a saved state into the work tree and overwrites what is there: save
+// first. The index and the branch stay as they are.
 func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 	if len(files) == 0 {
 		return nil
@@ -419,7 +426,7 @@ func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 	if err != nil {
 		return err
 	}
-	// A folder that became a file, or the reverse, would be in the way.
+	// A file in place of a folder would be in the way.
 	for _, f := range files {
 		if err := t.clear(f); err != nil {
 			return err
@@ -430,7 +437,7 @@ func (t *Tree) Restore(ctx context.Context, s Saved, files []string) error {
 	return err
 }
 
-// clear removes a file that stands where a folder of path has to be.
+// clear removes a file that is in the place of one of path's folders.
 func (t *Tree) clear(path string) error {
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
 		full := filepath.Join(t.top(), dir)
@@ -441,141 +448,17 @@ func (t *Tree) clear(path string) error {
 	return nil
 }
 
-// Missing are those of some files that are not in the work tree any more.
+// Missing returns those of the given files that no longer exist in the work tree.
 func (t *Tree) Missing(files []string) ([]string, error) {
 	var missing []string
 	for _, f := range files {
 		_, err := os.Lstat(filepath.Join(t.top(), f))
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // a file stands where its folder was
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // a file replaced its folder
 			missing = append(missing, f)
 		case err != nil:
 			return nil, err
 		}
 	}
 	return missing, nil
-}
-
-// Uncommitted are the files of a snapshot that differ from its commit, relative to
-// the root.
-func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]string, error) {
-	if t.git == "" {
-		return nil, nil
-	}
-	base, err := t.Committed(ctx, s.Head)
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for name, within := range s.Modules {
-		if within.Unreadable != "" {
-			continue
-		}
-		m, err := t.module(ctx, t.Below(name))
-		if err != nil {
-			return nil, err
-		}
-		list, err := m.Uncommitted(ctx, within, moduleScratch(scratch, t.Below(name)))
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range list {
-			files = append(files, name+"/"+f)
-		}
-	}
-	own, err := t.differ(ctx, scratch, base, s.Content)
-	return append(files, own...), err
-}
-
-// below is what paths from the top begin with in the root; "" where that is the top.
-func (t *Tree) below() string {
-	if t.prefix == "" {
-		return ""
-	}
-	return t.prefix + "/"
-}
-
-// Below is a path within the root as [Tree.SavedFiles] has it.
-func (t *Tree) Below(path string) string { return t.below() + path }
-
-// Commit commits what the work tree has of some files, and nothing else: other
-// uncommitted and staged work stays as it is. Hooks and filters are not run and nothing
-// is signed: files that belong to a filter are left as they are, since what it makes of
-// them is not known. It returns the new commit, "" if there was nothing to commit, and
-// the files that were left for a filter.
-func (t *Tree) Commit(ctx context.Context, files []string, message string) (id string, filtered []string, err error) {
-	if t.git == "" || len(files) == 0 {
-		return "", nil, nil
-	}
-	if !t.native {
-		return "", nil, errNoGit
-	}
-	overrides, err := t.overrides(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	literal := append(slices.Clip(overrides), "GIT_LITERAL_PATHSPECS=1")
-	status, err := t.run(ctx, overrides, "status", "--porcelain=v1", "-z", "--no-renames",
-		"--untracked-files=all", "--ignore-submodules=dirty")
-	if err != nil {
-		return "", nil, err
-	}
-	var changed []string
-	for _, entry := range bytes.Split(status, []byte{0}) {
-		if len(entry) < 4 {
-			continue
-		}
-		name, below := strings.CutPrefix(string(entry[3:]), t.below())
-		if below && slices.Contains(files, name) {
-			changed = append(changed, name)
-		}
-	}
-	if filtered, err = t.filtered(ctx, changed); err != nil {
-		return "", nil, err
-	}
-	changed = slices.DeleteFunc(changed, func(name string) bool { return slices.Contains(filtered, name) })
-	if len(changed) == 0 {
-		return "", filtered, nil
-	}
-	paths := strings.Join(changed, "\x00")
-	from := []string{"--pathspec-from-file=-", "--pathspec-file-nul"}
-	// `git add` would look into submodules, with the filters of their configuration.
-	staging := []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}
-	if _, err := t.runInput(ctx, literal, paths, staging...); err != nil {
-		return "", filtered, err
-	}
-	env := literal
-	if _, err := t.run(ctx, nil, "var", "GIT_COMMITTER_IDENT"); err != nil {
-		env = append(env, author...)
-	}
-	file, err := os.CreateTemp("", "ralph-message-*")
-	if err != nil {
-		return "", filtered, err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.WriteString(message)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return "", filtered, err
-	}
-	commit := []string{"commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}
-	if _, err := t.runInput(ctx, env, paths, append(commit, from...)...); err != nil {
-		return "", filtered, err
-	}
-	id, _ = t.head(ctx)
-	return id, filtered, err
-}
-
-// filtered are those of some files whose attributes name a filter.
-func (t *Tree) filtered(ctx context.Context, files []string) (list []string, err error) {
-	if len(files) == 0 {
-		return nil, nil
-	}
-	out, err := t.runInput(ctx, nil, strings.Join(files, "\x00"), "check-attr", "-z", "--stdin", "filter")
-	fields := strings.Split(string(out), "\x00")
-	for i := 0; i+2 < len(fields); i += 3 {
-		if value := fields[i+2]; value != "unspecified" && value != "unset" {
-			list = append(list, fields[i])
-		}
-	}
-	return list, err
 }

@@ -50,8 +50,8 @@ func output(t *testing.T, dir, script string) string {
 	return string(b)
 }
 
-// TestUncommittedFilesSurviveWhateverTheAgentDoes: every state that a person left
-// uncommitted can be brought back.
+// TestUncommittedFilesSurviveWhateverTheAgentDoes: every uncommitted state of a person's files can
+// be restored.
 func TestUncommittedFilesSurviveWhateverTheAgentDoes(t *testing.T) {
 	const before = "git init -q -b main; printf 'a\\n' > tracked; printf 'x\\n' > other; echo .env > .gitignore; echo build/ >> .gitignore; git add .; git commit -qm base; git branch side" +
 		"; echo mine >> tracked; mkdir -p new/deep; echo draft > new/deep/file; echo secret > .env; mkdir build; echo big > build/x; echo staged > staged; git add staged; printf 'ü' > \"$(printf 'ü \"q\"')\""
@@ -172,8 +172,8 @@ func TestUncommittedListsWhatDiffersFromTheCommit(t *testing.T) {
 	}
 }
 
-// TestAProjectBelowTheTopSavesWhatIsBesideItToo: an agent's reset does not stop at
-// the project.
+// TestAProjectBelowTheTopSavesWhatIsBesideItToo: an agent's reset also affects files outside of the
+// project.
 func TestAProjectBelowTheTopSavesWhatIsBesideItToo(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q; mkdir project other; echo a > other/file; echo a > project/file; git add .; git commit -qm base")
@@ -204,8 +204,8 @@ func TestAProjectBelowTheTopSavesWhatIsBesideItToo(t *testing.T) {
 	}
 }
 
-// TestSavesAtTheSameTimeAllGetANumber: those of workers in their own work trees share
-// one repository and its numbers.
+// TestSavesAtTheSameTimeAllGetANumber: workers in different work trees share the numbers of one
+// repository.
 func TestSavesAtTheSameTimeAllGetANumber(t *testing.T) {
 	t.Parallel()
 	const savers = 50
@@ -238,7 +238,7 @@ func TestSavesAtTheSameTimeAllGetANumber(t *testing.T) {
 	}
 }
 
-// A file is gone, too, where another file stands in place of its folder.
+// A file is also gone if another file replaced its folder.
 func TestWhatAFileStandsInForIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main; mkdir folder; echo x > folder/file; echo y > kept; git add .; git commit -qm base")
@@ -247,5 +247,38 @@ func TestWhatAFileStandsInForIsMissing(t *testing.T) {
 	missing, err := tree.Missing([]string{"folder/file", "kept"})
 	if err != nil || !slices.Equal(missing, []string{"folder/file"}) {
 		t.Errorf("missing are %q, %v", missing, err)
+	}
+}
+
+// TestSavedStatesAreBounded: a large file that changes in each session is saved while there is
+// room, and reported from then on; small ones are always saved.
+func TestSavedStatesAreBounded(t *testing.T) {
+	worktree.KeepLarge(t, 5<<20)
+	dir := t.TempDir()
+	sh(t, dir, "git init -q -b main; echo a > tracked; mkdir sub; echo b > sub/big; git add .; git commit -qm base")
+	tree := open(t, dir)
+	var omitted []string
+	for i := range 4 {
+		sh(t, dir, "head -c 2000000 /dev/urandom > sub/big; echo "+strconv.Itoa(i)+" > small")
+		saved, ok := save(t, tree)
+		if !ok {
+			t.Fatal("nothing was saved")
+		}
+		omitted = append(omitted, strings.Join(saved.Omitted, ","))
+		files, err := tree.SavedFiles(t.Context(), saved)
+		if err != nil || !slices.Contains(files, "small") || slices.Contains(files, "sub/big") == (omitted[i] != "") {
+			t.Errorf("round %d: %v, %v, omitted %q", i, files, err, saved.Omitted)
+		}
+	}
+	if want := []string{"", "", "sub/big", "sub/big"}; !slices.Equal(omitted, want) {
+		t.Errorf("omitted %q, want %q", omitted, want)
+	}
+	size := strings.Fields(output(t, dir, "du -sk .git/objects"))[0]
+	if kb, err := strconv.Atoi(size); err != nil || kb > 6<<10 {
+		t.Errorf("the repository has %s KB of objects, %v", size, err)
+	}
+	sh(t, dir, "git show refs/ralph/snapshots/2:sub/big > sub/big; touch other")
+	if saved, ok := save(t, tree); !ok || saved.Omitted != nil {
+		t.Errorf("what is kept already is omitted: %v, %t", saved.Omitted, ok)
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Secret tells by a file's name, and by its content where the name does not tell,
-// whether it looks like one that holds a secret. It is for files that git does not
-// know; one that is committed has been decided on.
+// Secret reports whether a file looks like it holds a secret, by its name, or by its content if the
+// name is ambiguous. It is for untracked files; somebody has decided on a committed one.
 func Secret(name string, content func() []byte) bool {
 	base := strings.ToLower(path.Base(name))
 	if isExample(base) {
@@ -25,7 +24,7 @@ func Secret(name string, content func() []byte) bool {
 		text := bytes.ToLower(content())
 		return slices.ContainsFunc(tokenWords, func(w string) bool { return bytes.Contains(text, []byte(w)) })
 	}
-	// Of files with such words in their names those that are data: not credentials.go.
+	// Files with such words in their names count if they hold data: not credentials.go.
 	return slices.Contains(dataExtensions, ext) &&
 		slices.ContainsFunc(dataWords, func(w string) bool { return strings.Contains(base, w) }) ||
 		slices.Contains(dataExtensions, ext) && slices.Contains([]string{"secret", "secrets"}, strings.TrimSuffix(base, ext))
@@ -45,7 +44,7 @@ var (
 	exampleWords = []string{"example", "examples", "sample", "template", "tmpl", "dist", "defaults", "schema"}
 )
 
-// isExample tells the file that shows what a secret one looks like.
+// isExample reports whether a file is a template of a secret one.
 func isExample(base string) bool {
 	words := strings.FieldsFunc(base, func(r rune) bool { return strings.ContainsRune("._-", r) })
 	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(exampleWords, word) })

@@ -18,14 +18,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// A repository's settings are what tells git where to look and what to run: parts of
-// its configuration, its hooks, and what it leaves out. They are people's (trust, 5).
+// A repository's settings tell git where to look and what to run: parts of its configuration, its
+// hooks, and its excludes. They belong to people (trust, 5).
 
-// settingsNames are the files and folders in a git directory that hold them.
+// settingsNames are the files and folders in a git directory that hold settings.
 var settingsNames = []string{"config", "config.worktree", "hooks", "info"}
 
-// Settings are the files and folders of the settings of the repository whose work tree
-// is at top.
+// Settings lists the files and folders with the settings of the repository whose work tree is at
+// top.
 func Settings(top, common string) (list []string) {
 	own, err := gitDirOf(filepath.Join(top, ".git"))
 	if err != nil {
@@ -40,18 +40,18 @@ func Settings(top, common string) (list []string) {
 	return list
 }
 
-// infoNames are those in the folder info; what else is there others write.
+// infoNames are the settings in the folder info; its other files are not settings.
 var infoNames = []string{"attributes", "exclude", "grafts", "sparse-checkout"}
 
-// IsSettings tells whether a path is one of [Settings].
+// IsSettings reports whether a path is one of [Settings].
 func IsSettings(name string) bool {
 	dir := filepath.Dir(name)
 	return slices.Contains(settingsNames, filepath.Base(name)) &&
 		(exists(filepath.Join(dir, "objects")) || exists(filepath.Join(dir, "commondir")))
 }
 
-// steering are the keys, without what names one of several, that lead git elsewhere or
-// have it run something.
+// steering are the configuration keys, without subsection, that redirect git or make it run
+// something.
 var steering = []string{
 	"alias.*", "core.alternaterefscommand", "core.askpass", "core.attributesfile", "core.bare", "core.editor",
 	"core.excludesfile", "core.fsmonitor", "core.gitproxy", "core.hookspath", "core.pager",
@@ -62,14 +62,15 @@ var steering = []string{
 	"remote.uploadpack", "remote.vcs", "sequence.editor", "submodule.update", "trailer.*", "uploadpack.*", "url.*",
 }
 
-// unreadableConfig is the name of all that a configuration has that cannot be read.
+// unreadableConfig stands for the whole content of a configuration that cannot be parsed.
 const unreadableConfig = "(unreadable)"
 
-// settingsMark is what a digest of settings begins with. A line follows for each of
-// them: its name, and the beginning of a digest of its value.
+// settingsMark starts a digest of settings. Each setting follows on a line: its name and the start
+// of a digest of its value.
 const settingsMark = "git-settings\n"
 
-// SettingsDigest is a digest of settings, that names each of them; "" if there are none.
+// SettingsDigest returns a digest of a file or folder of settings that names each of them; "" if
+// there are none.
 func SettingsDigest(name string) (string, error) {
 	values, err := settings(name)
 	if err != nil || len(values) == 0 {
@@ -83,7 +84,7 @@ func SettingsDigest(name string) (string, error) {
 	return text, nil
 }
 
-// settings are the values that count of a file or folder of the settings.
+// settings returns the effective settings of a file or folder.
 func settings(name string) (map[string]string, error) {
 	if base := filepath.Base(name); base == "config" || base == "config.worktree" {
 		return steeringOf(name)
@@ -100,7 +101,7 @@ func settings(name string) (map[string]string, error) {
 		}
 		info, err := os.Stat(filepath.Join(name, e.Name()))
 		if err != nil || !info.Mode().IsRegular() {
-			continue // git does nothing with it
+			continue // git ignores it
 		}
 		text, err := os.ReadFile(filepath.Join(name, e.Name()))
 		if err != nil {
@@ -114,12 +115,12 @@ func settings(name string) (map[string]string, error) {
 	return values, err
 }
 
-// steeringOf are the keys of a configuration that steer git. What a file has that is
-// included counts with the key that names it.
+// steeringOf returns the steering keys of a configuration. The content of an included file counts
+// as part of the key that includes it.
 func steeringOf(name string) (map[string]string, error) {
 	parsed, text, err := readConfig(name)
 	if errors.Is(err, errConfig) {
-		return map[string]string{unreadableConfig: text}, nil // it counts as a whole
+		return map[string]string{unreadableConfig: text}, nil // the whole file counts
 	}
 	if err != nil || parsed == nil {
 		return nil, err
@@ -147,15 +148,15 @@ func steeringOf(name string) (map[string]string, error) {
 		}
 	}
 	if strings.Trim(strings.ToLower(values["core.bare"]), "\x00") == "false" {
-		delete(values, "core.bare") // as it is without
+		delete(values, "core.bare") // the default
 	}
 	return values, nil
 }
 
-// errConfig says that a file is no configuration of git's.
-var errConfig = errors.New("it is no configuration of git's")
+// errConfig says that a file is not a git configuration file.
+var errConfig = errors.New("not a git configuration file")
 
-// readConfig reads a configuration of git's; nil where there is none.
+// readConfig reads a git configuration; it returns nil if the file does not exist.
 func readConfig(name string) (parsed *config.Config, text string, err error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) || isNotDir(err) {
@@ -175,13 +176,13 @@ func readConfig(name string) (parsed *config.Config, text string, err error) {
 	return parsed, string(b), nil
 }
 
-// isNotDir tells that a part of a path is a file, so that nothing is below it.
+// isNotDir reports whether an error says that a part of a path is a file.
 func isNotDir(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path) && strings.Contains(path.Err.Error(), "not a directory")
 }
 
-// isBare tells whether a repository is said to have no work tree.
+// isBare reports whether core.bare is set.
 func isBare(common string) bool {
 	parsed, _, err := readConfig(filepath.Join(common, "config"))
 	if err != nil || parsed == nil {
@@ -190,8 +191,8 @@ func isBare(common string) bool {
 	return slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(parsed.Section("core").Options.Get("bare")))
 }
 
-// ChangedSettings are the names of those of a file or folder that differ between two
-// digests of it, and the commands that take them back.
+// ChangedSettings returns the names of the settings that differ between two digests of a file or
+// folder, and the commands that revert them.
 func ChangedSettings(name, was, is string) (names, undo []string) {
 	before, now := settingsOf(was), settingsOf(is)
 	for _, key := range slices.Sorted(maps.Keys(merged(before, now))) {
@@ -207,7 +208,7 @@ func ChangedSettings(name, was, is string) (names, undo []string) {
 			undo = append(undo, fmt.Sprintf("put %s back in %s", key, name))
 		case base == "config" || base == "config.worktree":
 			command := "git config --unset-all "
-			if key == "core.worktree" { // git would go there first
+			if key == "core.worktree" { // git would enter that work tree first
 				command = "git --work-tree=. config --unset "
 			}
 			if base != "config" {
@@ -221,8 +222,8 @@ func ChangedSettings(name, was, is string) (names, undo []string) {
 	return names, undo
 }
 
-// StillLeft tells whether people have taken back but a part of what a session left of
-// settings, by the digests of what people left, of what it left, and of what is there.
+// StillLeft reports whether any of a session's changes of settings is still in place, from the
+// digests approved by people, left by the session, and current.
 func StillLeft(approved, left, now string) bool {
 	before, after, is := settingsOf(approved), settingsOf(left), settingsOf(now)
 	for key := range merged(before, after) {
@@ -233,14 +234,14 @@ func StillLeft(approved, left, now string) bool {
 	return false
 }
 
-// merged has the keys of both.
+// merged returns a map with the keys of both.
 func merged(a, b map[string]string) map[string]string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
 }
 
-// ShowSettings shows what some of the settings of a file or folder are now.
+// ShowSettings shows the current values of some settings of a file or folder.
 func ShowSettings(name string, keys []string) (lines []string) {
 	values, err := settings(name)
 	for _, key := range keys {
@@ -259,7 +260,7 @@ func ShowSettings(name string, keys []string) (lines []string) {
 	return lines
 }
 
-// settingsOf are the names in a digest, and the digests of their values.
+// settingsOf parses a digest into names and digests of values.
 func settingsOf(digest string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(strings.TrimPrefix(digest, settingsMark)) {
@@ -271,7 +272,7 @@ func settingsOf(digest string) map[string]string {
 	return values
 }
 
-// shellWord is a text as a shell reads it as one word.
+// shellWord quotes a text as one word for a shell.
 func shellWord(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@=") == "" {
 		return s

@@ -12,17 +12,16 @@ import (
 	"ralph"
 )
 
-// asMade has git take objects as they are, and not those that somebody has put in their
-// place (git replace), behind which a lost commit could hide.
+// asMade makes git ignore replaced objects (git replace), behind which a lost commit could hide.
 var asMade = []string{"GIT_NO_REPLACE_OBJECTS=1"}
 
 // maxLost bounds how many lost commits are listed.
 const maxLost = 1000
 
-// Standing tells where a session left the repository: now is a look at it, before
-// its beginning. Of theirs, the files that were not committed then and are a person's,
-// it tells which have been committed since. Lost commits are all that were there
-// before and are in no branch any more; whose they are is not known here.
+// Standing describes the state in which a session left the repository, from snapshots before and
+// after it. theirs are the files that a person had not committed before; it tells which have been
+// committed since. Lost commits are those that existed before and are on no branch any more,
+// whoever made them.
 func (t *Tree) Standing(
 	ctx context.Context, before, now Snapshot, scratch string, theirs []string,
 ) (s ralph.Standing, err error) {
@@ -57,13 +56,13 @@ func (t *Tree) Standing(
 		},
 	} {
 		if err := step(); err != nil {
-			return s, fmt.Errorf("what became of the repository: %w", err)
+			return s, fmt.Errorf("state of the repository: %w", err)
 		}
 	}
 	return s, nil
 }
 
-// shortRef is a ref as people name it.
+// shortRef shortens a ref's name for people.
 func shortRef(name string) string {
 	for _, prefix := range []string{"refs/heads/", "refs/tags/", "refs/"} {
 		if short, ok := strings.CutPrefix(name, prefix); ok {
@@ -73,19 +72,19 @@ func shortRef(name string) string {
 	return name
 }
 
-// counted tells the refs whose commits are somebody's work here: not those of
-// other repositories, nor ralph's own.
+// counted reports whether a ref's commits are work in this repository: refs of remotes and ralph's
+// own are not.
 func counted(ref string) bool {
 	return !strings.HasPrefix(ref, "refs/remotes/") && !strings.HasPrefix(ref, "refs/ralph/")
 }
 
-// without are those of list that are not in the other.
+// without returns the elements of list that are not in the other.
 func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }
 
-// lost are the commits that HEAD's branch had before and has no more, and those that
-// any branch, tag or stash had and nothing has any more.
+// lost returns the commits that HEAD's branch has lost, and those that were on any branch, tag or
+// stash and are on none now.
 func (t *Tree) lost(
 	ctx context.Context, before Snapshot, head string, switched bool, state refState,
 ) ([]ralph.Commit, error) {
@@ -134,11 +133,11 @@ func (t *Tree) lost(
 	if list, err = t.addLost(ctx, list, in(ids), everywhere, all); err != nil {
 		return nil, err
 	}
-	// The other parents of a stash are its own.
+	// A stash's other parents belong to the stash itself.
 	return t.addLost(ctx, list, in(saved), everywhere, first)
 }
 
-// addLost adds the commits that can be reached from some and not from others.
+// addLost adds the commits reachable from some and not from others, each once.
 func (t *Tree) addLost(
 	ctx context.Context, list []ralph.Commit, from, not []string, how reach,
 ) ([]ralph.Commit, error) {
@@ -148,7 +147,7 @@ func (t *Tree) addLost(
 	})...), err
 }
 
-// subjects are the messages of commits.
+// subjects returns the subjects of commits.
 func (t *Tree) subjects(ctx context.Context, ids []string) ([]string, error) {
 	commits, err := t.log(ctx, ids, nil, only)
 	var list []string
@@ -158,8 +157,7 @@ func (t *Tree) subjects(ctx context.Context, ids []string) ([]string, error) {
 	return list, err
 }
 
-// aside counts the commits that have been made since before on other branches, and on
-// tags, than the one of HEAD.
+// aside counts the new commits on branches and tags other than HEAD's branch.
 func (t *Tree) aside(
 	ctx context.Context, before Snapshot, head, branch string, refs map[string]string,
 ) ([]ralph.Aside, error) {
@@ -179,20 +177,20 @@ func (t *Tree) aside(
 	return list, nil
 }
 
-// beginnings are the objects from which on a session's commits are counted: what was
-// there before it, as far as it still is, and some others.
+// beginnings returns the objects that delimit a session's commits: the earlier refs that still
+// exist, and some others.
 func (t *Tree) beginnings(ctx context.Context, before Snapshot, others ...string) []string {
 	ids := append(slices.Collect(maps.Values(before.Refs)), before.Head)
 	there, _, err := t.present(ctx, append(ids, others...))
 	if err != nil {
-		return others // more commits are counted then, and none is overlooked
+		return others // then more commits are counted, and none is missed
 	}
 	return there
 }
 
-// taken are those of some files that commits since before have, which any ref but a stash
-// still knows, and those of them that look like secrets and were in no commit before. A
-// remote's branch counts for secrets alone: what else it has may have been fetched.
+// taken returns those of the given files that new commits on any ref but a stash contain, and those
+// among them that look like secrets and were not committed before. Branches of remotes count only
+// for secrets: other commits there may have been fetched.
 func (t *Tree) taken(
 	ctx context.Context, before Snapshot, head string, state refState, theirs []string,
 ) (files, secrets []string, err error) {
@@ -235,7 +233,7 @@ func (t *Tree) taken(
 	return files, secrets, nil
 }
 
-// FilesOf are the files that some commits have changed, as far as these still exist.
+// FilesOf returns the files that commits changed, as far as the commits still exist.
 func (t *Tree) FilesOf(ctx context.Context, commits []string) ([]string, error) {
 	there, _, err := t.present(ctx, slices.Clone(commits))
 	if err != nil || len(there) == 0 {
@@ -244,10 +242,10 @@ func (t *Tree) FilesOf(ctx context.Context, commits []string) ([]string, error) 
 	return t.committed(ctx, there, nil, only)
 }
 
-// maxSecretRead bounds how much of a file is read to see whether it holds a secret.
+// maxSecretRead bounds how many bytes of a file are searched for secrets.
 const maxSecretRead = 64 << 10
 
-// SecretFile tells whether a file, relative to the root, looks like one of [Secret].
+// SecretFile reports whether a file, relative to the root, looks like a secret; see [Secret].
 func (t *Tree) SecretFile(name string) bool {
 	return Secret(name, func() []byte {
 		f, err := os.Open(filepath.Join(t.root, filepath.FromSlash(name)))
@@ -264,7 +262,7 @@ func (t *Tree) SecretFile(name string) bool {
 	})
 }
 
-// Moved are the files that differ between two looks at the work tree.
+// Moved returns the files that differ between two snapshots.
 func (t *Tree) Moved(ctx context.Context, before, after Snapshot, scratch string) ([]string, error) {
 	if t.git == "" || before.Content == after.Content {
 		return nil, nil
@@ -272,7 +270,7 @@ func (t *Tree) Moved(ctx context.Context, before, after Snapshot, scratch string
 	return t.differ(ctx, scratch, before.Content, after.Content)
 }
 
-// Secrets are those of some ignored files that look like secrets.
+// Secrets returns those of the ignored files that look like secrets.
 func (t *Tree) Secrets(i Ignored) []string {
 	return slices.DeleteFunc(slices.Clone(i.files), func(name string) bool { return !t.SecretFile(name) })
 }

@@ -14,7 +14,7 @@ import (
 
 var anyID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// TestStanding: where a session left the repository, whatever it did.
+// TestStanding: the state in which a session left the repository, whatever it did.
 func TestStanding(t *testing.T) {
 	base := "git init -q -b main; echo a > a; git add a; git commit -qm one; echo b >> a; git commit -qam two"
 	main := ralph.Standing{Git: true, Branch: "main", Commit: "x", Began: "main"}
@@ -195,8 +195,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestStandingBelowTheTop: files are those of the project, which is a folder of the
-// repository.
+// TestStandingBelowTheTop: only files of the project, a folder of the repository, count.
 func TestStandingBelowTheTop(t *testing.T) {
 	dir, scratch := t.TempDir(), t.TempDir()
 	sh(t, dir, "git init -q -b main; mkdir web; echo a > web/a; git add .; git commit -qm one; echo x > web/.env; echo y > .env")

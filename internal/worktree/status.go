@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// A Loose file is not committed as it is.
+// A Loose file has uncommitted changes.
 type Loose struct {
 	Path      string // relative to the root
 	Untracked bool
 }
 
-// Loose are the files of the project that are not committed as they are, by path, but
-// for those that git ignores; and the branch, or in words that there is none. Without git
-// both are empty.
+// Loose lists the uncommitted files of the project by path, without ignored ones, and returns the
+// branch, or a text that says that HEAD is detached. Without git both are empty.
 func (t *Tree) Loose(ctx context.Context) (files []Loose, branch string, err error) {
 	if t.git == "" {
 		return nil, "", nil

@@ -14,27 +14,26 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// TakenBack is what taking a session's changes back came to; paths are relative to
-// the root.
+// TakenBack is the result of reverting a session's changes; paths are relative to the root.
 type TakenBack struct {
-	Files  []string // that are as they were before it
-	Left   []string // that are not as the session left them any more, and stay as they are
-	Within []string // repositories within, of which nothing is taken back
+	Files  []string // restored
+	Left   []string // changed since the session, and left as they are
+	Within []string // nested repositories, which are not restored
 }
 
-// A treeEntry is what a tree has at a path.
+// A treeEntry is an entry of a tree.
 type treeEntry struct{ mode, id, path string }
 
-// TakeBack makes the files that differ between two looks what they were before, as far
-// as they are still as the second one saw them. Commits stay, and so does what they
-// have of a file: what differs from that is taken back to it. spare names files that
-// are left alone, and others those that somebody else may have changed since.
-// The index forgets what was added to it of files that were committed before.
+// TakeBack restores the files that differ between two snapshots, unless they have changed since the
+// second one. Commits stay; a file that was committed is restored to its committed content. Files
+// for which spare is true are left alone, and so are those for which others is true, because
+// somebody else may have changed them. Restored files that were uncommitted before are removed from
+// the index.
 func (t *Tree) TakeBack(
 	ctx context.Context, before, left Snapshot, scratch string, spare, others func(path string) bool,
 ) (r TakenBack, err error) {
 	if t.git == "" || before.Content == "" {
-		return r, errors.New("without git it is not known what it was")
+		return r, errors.New("the earlier state is not known without git")
 	}
 	if !t.native {
 		return r, errNoGit
@@ -50,7 +49,7 @@ func (t *Tree) TakeBack(
 	if err != nil {
 		return r, err
 	}
-	var lists [5][]treeEntry // each has what the first tree has where the second has something else
+	var lists [5][]treeEntry // each holds the first tree's entries that differ in the second
 	for i, pair := range [][2]string{
 		{before.Content, left.Content}, {left.Content, now.Content}, {was, is}, {is, left.Content}, {was, before.Content},
 	} {
@@ -64,7 +63,7 @@ func (t *Tree) TakeBack(
 		if at(commits, e.path) >= 0 {
 			i := at(uncommitted, e.path)
 			if i < 0 {
-				continue // it is as it was committed
+				continue // equal to its committed content
 			}
 			e = uncommitted[i]
 		}
@@ -100,7 +99,7 @@ func (t *Tree) TakeBack(
 	})
 }
 
-// at is where the entry of a path is, -1 if there is none.
+// at returns the index of a path's entry, -1 if there is none.
 func at(list []treeEntry, path string) int {
 	byPath := func(e treeEntry, path string) int { return strings.Compare(e.path, path) }
 	i, ok := slices.BinarySearchFunc(list, path, byPath)
@@ -110,7 +109,7 @@ func at(list []treeEntry, path string) int {
 	return i
 }
 
-// differing lists what a tree of the project has where another one has something else.
+// differing returns the entries of a tree of the project that differ in another one.
 func (t *Tree) differing(ctx context.Context, scratch, tree, other string) ([]treeEntry, error) {
 	if tree == other {
 		return nil, nil
@@ -129,7 +128,7 @@ func (t *Tree) differing(ctx context.Context, scratch, tree, other string) ([]tr
 	})
 }
 
-// entries reads the first half of `diff -z --raw`, by path.
+// entries parses the old side of `diff -z --raw`, sorted by path.
 func entries(raw []byte) (list []treeEntry) {
 	fields := strings.Split(string(raw), "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -141,24 +140,24 @@ func entries(raw []byte) (list []treeEntry) {
 	return list
 }
 
-// gone tells that there was nothing at the path.
+// gone reports whether there was nothing at the path.
 func (e treeEntry) gone() bool { return strings.Trim(e.mode, "0") == "" }
 
-// write puts entries into the work tree. It returns those that something is in the way
-// of that was not there when it was looked at.
+// write writes entries into the work tree. It returns the paths that are blocked by something that
+// was not there at the snapshot.
 func (t *Tree) write(ctx context.Context, scratch string, list []treeEntry) (stuck []string, err error) {
 	root, err := os.OpenRoot(t.root)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	for _, e := range slices.Backward(list) { // in a folder before the folder
+	for _, e := range slices.Backward(list) { // files before their folder
 		if e.gone() && !e.inTheWay(root) {
 			if err := root.Remove(filepath.FromSlash(e.path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, err
 			}
 			for dir := path.Dir(e.path); dir != "." && root.Remove(filepath.FromSlash(dir)) == nil; dir = path.Dir(dir) {
-				continue // it was empty
+				continue // the folder was empty
 			}
 		}
 	}
@@ -189,8 +188,8 @@ func (t *Tree) write(ctx context.Context, scratch string, list []treeEntry) (stu
 	return stuck, err
 }
 
-// inTheWay tells whether a folder stands where the entry's file belongs, or anything
-// else where one of its folders does.
+// inTheWay reports whether there is a folder in place of the entry's file, or a file in place of
+// one of its folders.
 func (e treeEntry) inTheWay(root *os.Root) bool {
 	if info, err := root.Lstat(filepath.FromSlash(e.path)); err == nil && info.IsDir() {
 		return true
@@ -203,7 +202,7 @@ func (e treeEntry) inTheWay(root *os.Root) bool {
 	return false
 }
 
-// unstage has the index forget what was added to it of some files.
+// unstage resets some files in the index to a commit.
 func (t *Tree) unstage(ctx context.Context, head string, which func(path string) bool) error {
 	tree, err := t.treeOf(ctx, head, "")
 	if err != nil {

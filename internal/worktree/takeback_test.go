@@ -10,10 +10,10 @@ import (
 	"ralph/internal/worktree"
 )
 
-// shows is what can be seen of a work tree and its index: names, modes and contents.
+// shows returns the visible state of a work tree and its index: names, modes and contents.
 const shows = `find . -name .git -prune -o \( -type f -printf '%P %m ' -exec cat {} \; -o -type l -printf '%P -> %l\n' \) | sort; git status --porcelain`
 
-// TestTakeBack: what is not as the session left it stays, whatever it is.
+// TestTakeBack: files that have changed since the session stay as they are.
 func TestTakeBack(t *testing.T) {
 	base := "git init -q -b main; mkdir d; for f in a b d/c; do echo $f > $f; done; git add .; git commit -qm one; "
 	for _, tt := range []struct {
@@ -112,8 +112,8 @@ func seen(t *testing.T, dir string) string {
 	return string(out)
 }
 
-// takeBack has a session work in a project of a repository, and takes that back after
-// something else has happened.
+// takeBack lets a session work in a project of a repository, then something else happen, and then
+// restores the session's changes.
 func takeBack(t *testing.T, repository, project, session, since string) worktree.TakenBack {
 	t.Helper()
 	scratch := t.TempDir()
@@ -139,7 +139,7 @@ func takeBack(t *testing.T, repository, project, session, since string) worktree
 	return got
 }
 
-// TestTakeBackBelowTheTop: what is beside the project is none of its sessions' work.
+// TestTakeBackBelowTheTop: files outside of the project are not its sessions' work.
 func TestTakeBackBelowTheTop(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main; mkdir web; echo a > web/a; echo a > a; git add .; git commit -qm one; echo mine > web/mine")
@@ -152,7 +152,7 @@ func TestTakeBackBelowTheTop(t *testing.T) {
 	}
 }
 
-// TestTakeBackLeavesRepositoriesWithin as the session left them.
+// TestTakeBackLeavesRepositoriesWithin: nested repositories stay as the session left them.
 func TestTakeBackLeavesRepositoriesWithin(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main; git init -q lib; cd lib; echo l > l; git add .; git commit -qm lib; cd ..; git add lib 2>/dev/null; git commit -qm one")

@@ -20,26 +20,26 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// Without a git program go-git tells what is in the work tree. That is nearly what git
-// says: filters and line endings are not applied to files that were changed.
+// Without a git program, go-git reads the work tree. The result is nearly git's: filters and line
+// endings are not applied to changed files.
 
-// WithoutGit says what that means for people.
+// WithoutGit says what a missing git program means for people.
 const WithoutGit = "without it the files of a session are known approximately, nothing is committed for tasks, " +
 	"and nothing that was saved is put back"
 
-// Approximate tells that the files of a git work tree are known in that way.
+// Approximate reports whether the files of a git work tree are read without git.
 func (t *Tree) Approximate() bool { return t.git != "" && !t.native }
 
 // A walker makes trees of the folders of a work tree.
 type walker struct {
 	*Tree
 	objects *objects
-	tracked map[string]*index.Entry // and folders of some, with nil
+	tracked map[string]*index.Entry // tracked files; their folders map to nil
 	links   []gitlink
-	written int64 // when the index was, by its file
+	written int64 // modification time of the index file
 }
 
-// writeWithout is [Tree.writeTree] by go-git.
+// writeWithout is [Tree.writeTree] with go-git.
 func (t *Tree) writeWithout(ctx context.Context, scratch string) (string, []gitlink, error) {
 	o, err := t.objects(scratch)
 	if err != nil {
@@ -49,7 +49,8 @@ func (t *Tree) writeWithout(ctx context.Context, scratch string) (string, []gitl
 	if info, err := os.Stat(filepath.Join(t.git, "index")); err == nil {
 		w.written = info.ModTime().UnixNano()
 	}
-	// An index that go-git cannot read only spares reading files, and tells of ignored ones.
+	// An index that go-git cannot read is no loss: it only saves reading files and tells which
+	// ignored ones are tracked.
 	if known, err := o.Index(); err == nil {
 		for _, e := range known.Entries {
 			w.tracked[e.Name] = e
@@ -63,7 +64,7 @@ func (t *Tree) writeWithout(ctx context.Context, scratch string) (string, []gitl
 		return "", nil, err
 	}
 	above := "."
-	if t.prefix != "" { // what is ignored above counts below as well
+	if t.prefix != "" { // ignore files above apply as well
 		for _, name := range strings.Split(t.prefix, "/") {
 			if patterns, err = t.ignoreFile(patterns, above); err != nil {
 				return "", nil, err
@@ -78,7 +79,7 @@ func (t *Tree) writeWithout(ctx context.Context, scratch string) (string, []gitl
 	return id.String(), w.links, err
 }
 
-// excludePatterns are those that are not in the work tree.
+// excludePatterns returns the ignore patterns from outside the work tree.
 func (t *Tree) excludePatterns() ([]gitignore.Pattern, error) {
 	root := osfs.New("/")
 	patterns, err := gitignore.LoadSystemPatterns(root)
@@ -98,7 +99,7 @@ func (t *Tree) excludePatterns() ([]gitignore.Pattern, error) {
 	return readPatterns(patterns, filepath.Join(t.common, "info", "exclude"), nil)
 }
 
-// ignoreFile adds what a folder's .gitignore has.
+// ignoreFile adds the patterns of a folder's .gitignore.
 func (t *Tree) ignoreFile(patterns []gitignore.Pattern, dir string) ([]gitignore.Pattern, error) {
 	var domain []string
 	if dir != "." {
@@ -126,7 +127,7 @@ func readPatterns(patterns []gitignore.Pattern, name string, domain []string) ([
 	return patterns, lines.Err()
 }
 
-// folder makes a tree of a folder, by its path from the top; zero if nothing is in it.
+// folder makes a tree of a folder, by its path from the top; zero if it is empty.
 func (w *walker) folder(ctx context.Context, dir string, patterns []gitignore.Pattern) (id plumbing.Hash, err error) {
 	if ctx.Err() != nil {
 		return id, ctx.Err()
@@ -152,7 +153,7 @@ func (w *walker) folder(ctx context.Context, dir string, patterns []gitignore.Pa
 		case f.IsDir() && w.populated(name):
 			m, err := w.module(ctx, name)
 			if err != nil {
-				continue // an empty repository, or none that can be read
+				continue // an empty or unreadable repository
 			}
 			head, _ := m.head(ctx)
 			e.Mode, e.Hash = filemode.Submodule, plumbing.NewHash(head)
@@ -166,7 +167,7 @@ func (w *walker) folder(ctx context.Context, dir string, patterns []gitignore.Pa
 			}
 		default:
 			if e.Mode, e.Hash, err = w.file(name, known); err != nil {
-				continue // it is gone, or cannot be read: as `git add --ignore-errors` has it
+				continue // vanished or unreadable: skipped, as by `git add --ignore-errors`
 			}
 		}
 		if !e.Hash.IsZero() {
@@ -192,7 +193,7 @@ func (w *walker) folder(ctx context.Context, dir string, patterns []gitignore.Pa
 	return w.objects.put(plumbing.TreeObject, content)
 }
 
-// sortName is by what git sorts the entries of a tree.
+// sortName is the key by which git sorts the entries of a tree.
 func sortName(e object.TreeEntry) string {
 	if e.Mode == filemode.Dir {
 		return e.Name + "/"
@@ -200,8 +201,8 @@ func sortName(e object.TreeEntry) string {
 	return e.Name
 }
 
-// file puts a file among the objects. One that is as the index has it is not read,
-// unless it was changed too soon after the index to be told by its time.
+// file stores a file's content as an object. A file that matches the index is not read, unless it
+// was changed too soon after the index for its time to tell.
 func (w *walker) file(name string, known *index.Entry) (mode filemode.FileMode, id plumbing.Hash, err error) {
 	full := filepath.Join(w.top(), filepath.FromSlash(name))
 	info, err := os.Lstat(full)
@@ -228,13 +229,13 @@ func (w *walker) file(name string, known *index.Entry) (mode filemode.FileMode, 
 			return mode, id, err
 		}
 	default:
-		return mode, id, nil // no file
+		return mode, id, nil // not a regular file
 	}
 	id, err = w.objects.put(plumbing.BlobObject, content)
 	return mode, id, err
 }
 
-// looseWithout is [Tree.Loose] by go-git.
+// looseWithout is [Tree.Loose] with go-git.
 func (t *Tree) looseWithout(ctx context.Context, commit string) (files []Loose, err error) {
 	scratch, err := os.MkdirTemp("", "ralph-look-*")
 	if err != nil {

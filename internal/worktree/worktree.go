@@ -1,13 +1,12 @@
-// Package worktree tells what a session changed in a project's work tree,
-// whatever the agent did with git meanwhile: commits, amends, resets, switches of
-// branch. It also finds a project's git directories.
+// Package worktree tells what a session changed in a project's work tree, whatever the agent did
+// with git meanwhile: commits, amends, resets, switches of branch. It also finds a project's git
+// directories, and makes clones.
 //
-// It never touches the repository: not its index, refs, objects or
-// configuration. The agent can write that configuration, so nothing in it that
-// would run a program (hooks, monitors, filters, external diffs) is obeyed.
+// Looking at a work tree never touches the repository: not its index, refs, objects or
+// configuration. The agent can write that configuration, so nothing in it that would run a program
+// (hooks, monitors, filters, external diffs) is obeyed.
 //
-// A directory without git works too: its content is known by a digest, its
-// changed files are not.
+// A directory without git works too: its content is known by a digest, its changed files are not.
 package worktree
 
 import (
@@ -30,45 +29,48 @@ import (
 
 // A Tree is a project's work tree.
 type Tree struct {
-	// Marker is an entry for the environment of the git processes that take long in
-	// a large work tree, by which those of a ralph that was killed are found; "" is none.
+	// Marker is an environment entry for git processes, by which those of a killed ralph are found;
+	// "" for none.
 	Marker string
 
-	native  bool // there is a git program
+	native  bool // the git program is available
 	root    string
-	git     string // git directory of this work tree, "" for a project without git
+	git     string // git directory of this work tree; "" without git
 	common  string // git directory shared by all work trees
-	prefix  string // of the root below the top of the work tree, "" if it is the top
+	prefix  string // path of the root below the top of the work tree; "" if it is the top
 	exclude []string
-	longIDs bool // of SHA-256
-	foreign bool // go-git is not asked
+	longIDs bool   // the repository uses SHA-256
+	foreign bool   // do not use go-git
+	theirs  string // .git of a [Clone], whose git directory and index are ralph's own; "" for none
+	at      string // commit that the own index was read from; "" if unknown
 	known   memory
-	held    []held // what the repository is known by
+	asked   *answers
+	held    []held // the git directories' identities
 }
 
-// A Snapshot is where a work tree stood at one moment.
+// A Snapshot is the state of a work tree at one moment.
 type Snapshot struct {
-	Head    string            `json:"head"`    // commit, "" before the first one
+	Head    string            `json:"head"`    // commit; "" before the first one
 	Branch  string            `json:"branch"`  // full ref name, "" if detached
-	Content string            `json:"content"` // what is in the work tree, untracked files too, but no ignored ones
+	Content string            `json:"content"` // tree or digest of the files, untracked ones included, ignored ones not
 	Refs    map[string]string `json:"refs"`    // ref name to commit
-	Logged  []string          `json:"logged"`  // commits that only the logs of the refs still know
-	Stashes []string          `json:"stashes"` // commits of the stash, which are among those
-	Marks   string            `json:"marks"`   // digest of the refs and their logs; "" if it is not known
+	Logged  []string          `json:"logged"`  // commits that only the logs of the refs know
+	Stashes []string          `json:"stashes"` // commits of the stash, which are among Logged
+	Marks   string            `json:"marks"`   // digest of the refs and their logs; "" if unknown
 
-	Modules    map[string]Snapshot `json:"modules,omitempty"`    // of the repositories within, by path from the root
-	Unreadable string              `json:"unreadable,omitempty"` // why one of those could not be looked at
+	Modules    map[string]Snapshot `json:"modules,omitempty"`    // nested repositories, by path
+	Unreadable string              `json:"unreadable,omitempty"` // why a nested repository could not be read
 }
 
-// Open opens the work tree of a project. Paths in exclude, relative to the root,
-// never count: what ralph itself keeps there.
+// Open opens the work tree of a project. Paths in exclude, relative to the root, are ignored: files
+// that ralph itself keeps there.
 func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
-	t := &Tree{root: root, exclude: exclude}
+	t := &Tree{root: root, exclude: exclude, asked: &answers{said: map[string][]byte{}}}
 	if _, err := exec.LookPath("git"); err != nil {
 		return t, t.openWithout()
 	}
 	t.native = true
-	// The prefix comes last: it alone may be empty.
+	// The prefix comes last: only it may be empty.
 	lines, err := places(ctx, root, "--show-object-format", "--show-prefix")
 	if errors.Is(err, ErrNoRepo) {
 		return t, nil
@@ -80,8 +82,8 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	return t, t.hold()
 }
 
-// openWithout opens a work tree without a git program. What go-git cannot read is a
-// folder without git for it.
+// openWithout opens a work tree without a git program. A repository that go-git cannot read is
+// treated as a folder without git.
 func (t *Tree) openWithout() error {
 	top, common, err := findWithoutGit(t.root)
 	if errors.Is(err, ErrNoRepo) {
@@ -115,8 +117,8 @@ func (t *Tree) openWithout() error {
 	return t.hold()
 }
 
-// Snapshot notes where the work tree stands. What it needs for comparing later
-// is kept in the folder scratch, which the caller removes when it is done.
+// Snapshot records the state of the work tree. Data for later comparisons is kept in the folder
+// scratch, which the caller removes.
 func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 	if t.git == "" {
 		digest, err := t.digest(ctx)
@@ -127,7 +129,7 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 		return s, err
 	}
 	_, s.Branch = t.head(ctx)
-	// Read before their commits are: what moves meanwhile counts as moved.
+	// The refs are read before their commits: concurrent changes count as changes.
 	state, err := t.readRefs(ctx)
 	if err != nil {
 		return s, err
@@ -137,8 +139,7 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 	return s, err
 }
 
-// Look is a [Tree.Snapshot] of the commit and the content alone, for those who only
-// want to know whether something has changed.
+// Look is [Tree.Snapshot] with the commit and the content only, to detect changes.
 func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error) {
 	if t.git == "" {
 		s.Content, err = t.digest(ctx)
@@ -150,10 +151,13 @@ func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error)
 // A looker is Look or Snapshot.
 type looker func(t *Tree, ctx context.Context, scratch string) (Snapshot, error)
 
-// look is Look of a git work tree, which looks at the repositories within with into.
+// look is Look for a git work tree; it uses into for nested repositories.
 func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapshot, err error) {
 	if err := t.Intact(); err != nil {
 		return s, err
+	}
+	if info, err := os.Lstat(t.top()); t.theirs != "" && (err != nil || !info.IsDir()) {
+		return s, fmt.Errorf("%s was removed, or something else put in its place", t.top())
 	}
 	s.Head, _ = t.head(ctx)
 	var links []gitlink
@@ -164,9 +168,8 @@ func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapsho
 	return s, err
 }
 
-// writeTree puts the content of the work tree into a tree object of the scratch
-// folder, by way of an index of its own. head is the commit of HEAD. It also returns
-// what repositories are within.
+// writeTree writes the content of the work tree as a tree object into the scratch folder, through a
+// separate index. head is HEAD's commit. It also returns the nested repositories.
 func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []gitlink, error) {
 	objects := filepath.Join(scratch, "objects")
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
@@ -180,7 +183,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []g
 	if err != nil {
 		return "", nil, err
 	}
-	// Whoever has locked it was killed: nobody else uses the folder.
+	// A lock's holder was killed: nobody else uses the folder.
 	if err := os.Remove(index + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", nil, err
 	}
@@ -201,11 +204,22 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []g
 		return "", nil, err
 	}
 	env := append(t.environment(scratch), overrides...)
+	if t.theirs != "" && head != "" && head != t.at {
+		// Committed files count even if git ignores them. A HEAD without a valid commit is skipped.
+		if _, err := t.run(ctx, env, "read-tree", "-m", head); err != nil && (!complains(err) || ctx.Err() != nil) {
+			return "", nil, err
+		}
+	}
 	if err := t.addAll(ctx, env, ".", links); err != nil {
 		return "", nil, err
 	}
+	if t.theirs != "" {
+		if err := t.addStaged(ctx, env, index); err != nil {
+			return "", nil, err
+		}
+	}
 	digest := ""
-	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // of a split index a part would be elsewhere
+	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // a split index is only in part in this file
 		sum := sha256.Sum256(b)
 		digest, links = hex.EncodeToString(sum[:]), t.lookAtAll(b)
 	}
@@ -221,7 +235,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []g
 	return content, links, err
 }
 
-// sharedIndexes are the names of the parts of split indexes in a git directory.
+// sharedIndexes returns the names of the shared parts of split indexes in a git directory.
 func sharedIndexes(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -232,8 +246,8 @@ func sharedIndexes(dir string) (names []string, err error) {
 	return names, err
 }
 
-// knownTree is the tree that git has made of an index like this one, if its objects
-// are at hand: the scratch folder's, the repository's, or as the tree of HEAD.
+// knownTree returns the tree that git wrote for the same index before, if its objects exist in the
+// scratch folder or in the repository.
 func (t *Tree) knownTree(digest, objects string) (content string, ok bool) {
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()
@@ -244,10 +258,10 @@ func (t *Tree) knownTree(digest, objects string) (content string, ok bool) {
 	return content, exists(filepath.Join(objects, name)) || exists(filepath.Join(t.common, "objects", name))
 }
 
-// objectID is how git names an object, by SHA-1 or SHA-256.
+// objectID matches an object id, SHA-1 or SHA-256.
 var objectID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// treeOfIndex is the tree of the project in the index of an environment.
+// treeOfIndex returns the project's tree in the index that env names.
 func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 	out, err := t.run(ctx, env, "write-tree")
 	if err != nil {
@@ -260,7 +274,7 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 	if t.prefix == "" {
 		return id, nil
 	}
-	// A project below the top: only its own folder counts.
+	// If the project is below the top, only its own folder counts.
 	out, err = t.run(ctx, env, "rev-parse", "--verify", "--quiet", id+":"+t.prefix)
 	if err != nil {
 		// The folder has no file yet.
@@ -269,14 +283,16 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// environment has git use an index and objects of the scratch folder. Those need not
-// outlive a power cut: after one a session is settled without them.
-func (t *Tree) environment(scratch string) []string {
-	env := []string{
-		"GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none",
-		"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"),
-		"GIT_OBJECT_DIRECTORY=" + filepath.Join(scratch, "objects"),
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoted(filepath.Join(t.common, "objects")),
+// environment makes git use the index and objects of the scratch folder, if there is one. They need not survive a
+// power cut: a session is then settled without them.
+func (t *Tree) environment(scratch string) (env []string) {
+	if scratch != "" {
+		env = []string{
+			"GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none",
+			"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"),
+			"GIT_OBJECT_DIRECTORY=" + filepath.Join(scratch, "objects"),
+			"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoted(filepath.Join(t.common, "objects")),
+		}
 	}
 	if t.Marker != "" {
 		env = append(env, t.Marker)
@@ -284,19 +300,19 @@ func (t *Tree) environment(scratch string) []string {
 	return env
 }
 
-// quoted is a path as git reads it in a list of paths, which colons part.
+// quoted quotes a path for a list of paths separated by colons.
 func quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }
 
-// copyIndex copies an index, so that git looks at every file in it. It returns the
-// repositories within.
+// copyIndex copies an index and clears the flags that hide files. It returns the nested
+// repositories.
 func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	info, statErr := os.Stat(from)
 	b, err := os.ReadFile(from)
 	if errors.Is(err, os.ErrNotExist) {
-		// Before the first `git add` there is none. One that an earlier look has left
-		// may speak of objects that are gone.
+		// Before the first `git add` there is no index. One that an earlier snapshot left may refer
+		// to missing objects.
 		if err = os.Remove(to); errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
@@ -309,13 +325,13 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	if err := os.WriteFile(to, b, 0o600); err != nil {
 		return nil, err
 	}
-	// By its time git tells which files were changed too soon after it was written
-	// to be told by theirs; those it reads.
+	// Git rereads files whose time is not older than that of the index: their changes cannot be
+	// told by time.
 	return links, os.Chtimes(to, time.Time{}, info.ModTime())
 }
 
-// Changes are the files that differ between two snapshots, by path, and the
-// commits that were made between them, amended and reset ones included.
+// Changes returns the files that differ between two snapshots, by path, and the commits made
+// between them, amended and reset ones included.
 func (t *Tree) Changes(
 	ctx context.Context, before, after Snapshot, scratch string,
 ) ([]ralph.FileChange, []string, error) {
@@ -344,22 +360,32 @@ func (t *Tree) Changes(
 		}
 		return parseChanges(out)
 	})
+	files = slices.DeleteFunc(files, func(f ralph.FileChange) bool {
+		return f.Status == "deleted" && t.ignoredNow(f.Path)
+	})
 	return sorted(append(files, within...)), commits, err
 }
 
-// sorted are files by their path; never nil.
+// ignoredNow reports whether a file that is missing in a later snapshot still exists: it has become
+// ignored and was not deleted.
+func (t *Tree) ignoredNow(name string) bool {
+	info, err := os.Lstat(filepath.Join(t.root, filepath.FromSlash(name)))
+	return err == nil && !info.IsDir()
+}
+
+// sorted sorts files by path; it never returns nil.
 func sorted(files []ralph.FileChange) []ralph.FileChange {
 	slices.SortFunc(files, func(a, b ralph.FileChange) int { return strings.Compare(a.Path, b.Path) })
 	return slices.AppendSeq([]ralph.FileChange{}, slices.Values(files))
 }
 
-// statusNames are git's letters in words.
+// statusNames are git's status letters in words.
 var statusNames = map[byte]string{
 	'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'T': "modified", 'C': "added",
 }
 
-// parseChanges reads `diff-tree -z --raw --numstat`: first what became of each file,
-// then how many lines. A rename has two paths.
+// parseChanges parses `diff-tree -z --raw --numstat`: first each file's status, then the line
+// counts. A rename has two paths.
 func parseChanges(out []byte) ([]ralph.FileChange, error) {
 	files := []ralph.FileChange{}
 	at := map[string]int{}
@@ -382,7 +408,7 @@ func parseChanges(out []byte) ([]ralph.FileChange, error) {
 			continue
 		}
 		path := parts[2]
-		if path == "" && i+2 < len(fields) { // a rename: the old path and the new one follow
+		if path == "" && i+2 < len(fields) { // a rename: the old and the new path follow
 			path = fields[i+2]
 			i += 2
 		}
@@ -393,7 +419,7 @@ func parseChanges(out []byte) ([]ralph.FileChange, error) {
 	return files, nil
 }
 
-// count reads a number of lines; a binary file has "-", which counts as none.
+// count parses a number of lines; "-", for a binary file, is 0.
 func count(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

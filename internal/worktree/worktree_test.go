@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,14 +16,16 @@ import (
 )
 
 // sh runs a script in dir with a name for git.
-func sh(t testing.TB, dir, script string) {
+func sh(t testing.TB, dir, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_CONFIG_GLOBAL=/dev/null")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
+	return string(out)
 }
 
 func TestChangesAreSeenWhateverTheAgentDidWithGit(t *testing.T) {
@@ -94,7 +97,7 @@ func TestChangesAreSeenWhateverTheAgentDidWithGit(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheRepositoryRuns: its configuration is the agent's to write.
+// TestNothingOfTheRepositoryRuns: an agent can write its configuration.
 func TestNothingOfTheRepositoryRuns(t *testing.T) {
 	dir, trap := t.TempDir(), filepath.Join(t.TempDir(), "sprung")
 	sh(t, dir, `git init -q; echo x > a; git add a; git commit -qm a; echo '* filter=evil diff=evil' > .gitattributes
@@ -203,8 +206,8 @@ func TestFindSharesTheStateOfLinkedWorkTrees(t *testing.T) {
 	}
 }
 
-// TestAnIndexThatWasLeftBehindIsNotBelieved: a look at the work tree that was killed
-// leaves an index whose objects may be gone.
+// TestAnIndexThatWasLeftBehindIsNotBelieved: a killed snapshot leaves an index whose objects may be
+// gone.
 func TestAnIndexThatWasLeftBehindIsNotBelieved(t *testing.T) {
 	dir, scratch := t.TempDir(), t.TempDir()
 	sh(t, dir, "git init -q; echo a > a; touch -t 202001010000 a") // long ago, so that git trusts its index
@@ -225,7 +228,7 @@ func TestAnIndexThatWasLeftBehindIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestALockThatWasLeftBehindIsNoObstacle: whoever held it was killed.
+// TestALockThatWasLeftBehindIsNoObstacle: its holder was killed.
 func TestALockThatWasLeftBehindIsNoObstacle(t *testing.T) {
 	dir, scratch := t.TempDir(), t.TempDir()
 	sh(t, dir, "git init -q; echo a > a; git add a; git commit -qm base; echo b > b")
@@ -240,5 +243,33 @@ func TestALockThatWasLeftBehindIsNoObstacle(t *testing.T) {
 	sh(t, scratch, "touch index.lock")
 	if got, err := tree.Look(t.Context(), scratch); err != nil || got.Content != want.Content {
 		t.Errorf("got %q, %v; want %q", got.Content, err, want.Content)
+	}
+}
+
+// TestWhatIsIgnoredSinceIsNotDeleted: a session that makes git ignore everything has not deleted a
+// person's uncommitted files.
+func TestWhatIsIgnoredSinceIsNotDeleted(t *testing.T) {
+	dir, scratch := t.TempDir(), t.TempDir()
+	sh(t, dir, "git init -q -b main; echo a > tracked; git add .; git commit -qm base; echo mine > person.txt; echo mine > gone.txt")
+	tree := open(t, dir)
+	before, err := tree.Snapshot(t.Context(), scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, dir, "echo '*' > .gitignore; echo b > tracked; rm gone.txt")
+	after, err := tree.Look(t.Context(), scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _, err := tree.Changes(t.Context(), before, after, scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range files {
+		got = append(got, f.Status+" "+f.Path)
+	}
+	if want := []string{"deleted gone.txt", "modified tracked"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,5 +1,5 @@
-// Package agent has what every coding agent is to ralph: an assignment in, events
-// and a report out. The agents themselves are below it.
+// Package agent defines what all coding agents have in common: an assignment goes in,
+// events and a report come out. The packages below it implement the agents.
 package agent
 
 import (
@@ -7,166 +7,179 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/permission"
 	"ralph/internal/proc"
 )
 
-// An Agent works on one task and returns when it, and all that it started, has
-// ended. Package loop/agent/claude has the one that ralph ships.
+// An Agent works on one task and returns when it, and all processes that it
+// started, have ended. Package loop/agent/claude implements the built-in one.
 //
-// When ctx ends the agent is stopped: asked first, killed after its grace
-// period. An error means that ralph could not run it at all (not installed, no
-// permission, disk full); an agent that runs and fails is a Report.
+// If ctx ends, the agent is stopped: it is asked first, and killed after its
+// grace period. An error means that ralph could not run it at all (not installed,
+// no permission, disk full). An agent that ran and failed is a Report.
 type Agent interface {
 	Work(ctx context.Context, a Assignment) (Report, error)
-	// Salvage reads what a session's folder still tells of it, after a crash: what
-	// it cost and said. The ending is the caller's to judge.
+	// Salvage reads after a crash what a session's folder says about it: its
+	// cost and last words. The caller decides on the ending.
 	Salvage(logDir string) (Report, error)
 }
 
-// A Program is an agent that runs a program, which may be missing.
+// A Program is an agent that runs a program, which may not be installed.
 type Program interface {
 	Agent
-	// Command is the program and its first arguments.
+	// Command returns the program and its first arguments.
 	Command() []string
-	// Version is what the program says of itself in dir; "" if it says nothing.
+	// Version returns what the program, run in dir, reports as its version; "" if nothing.
 	Version(ctx context.Context, dir string) (string, error)
 }
 
-// A Preparer is an agent that can get ready for its next session while its owner does
-// something else; forget undoes that.
-type Preparer interface {
-	Prepare() (forget func())
+// An Accounted agent works with an account.
+type Accounted interface {
+	// Account returns a value that differs between accounts. It is not secret.
+	Account() string
 }
 
-// TranscriptFile is the file in a session's folder that has what the agent printed, byte
-// for byte.
+// TranscriptFile is the file in a session's folder that has the agent's output, byte for byte.
 const TranscriptFile = "stream.jsonl"
 
-// An Assignment is everything that an agent is handed for one session.
+// An Assignment is everything that an agent gets for one session.
 type Assignment struct {
-	SessionID  string // a UUID; the agent's own session id too
+	SessionID  string // a UUID, also the agent's own session id
 	TaskID     int64
-	Discipline string // the name under which it signals; "" for none
+	Discipline string // the name that it signals under; "" for none
 	Prompt     string
-	Model      string  // "" leaves it to the agent
-	MaxTurns   int     // limit of this session
-	MaxCost    float64 // limit of this session in USD
-	Dir        string  // the project's root: where the agent works
-	LogDir     string  // where its transcript and standard error are kept; exists
+	Model      string    // "" leaves it to the agent
+	MaxTurns   int       // limit of this session
+	MaxCost    float64   // limit of this session in USD
+	Dir        string    // the project's root: where the agent works
+	Env        []string  // variables of the place
+	LogDir     string    // the existing folder for its transcript and standard error
+	Channel    Channel   // for calls of ralph's tools
+	Profile    *Profile  // the agent's own
+	Author     [2]string // name and address for commits, if the profile requires them
 
-	// Say is what people tell the agent while it works. It is never closed; the
-	// agent stops reading when it ends.
+	// Dry makes the agent start, list ralph's tools and end, without a word to its model.
+	Dry bool
+
+	// Say delivers people's messages while the agent works. It is never
+	// closed; the agent stops reading when it ends.
 	Say <-chan Message
-	// TurnEnded is called when the agent has ended its turn and waits on its open
-	// stdin, and says how the conversation goes on. It may take minutes (a
-	// verification runs in it, while the agent stands still).
+	// TurnEnded is called when the agent has ended its turn and waits on its
+	// open stdin. It returns how the conversation goes on. It may take
+	// minutes, as it may run the verification while the agent is frozen.
 	TurnEnded func(ctx context.Context, t Turn) Answer
-	// Seen is called, one call at a time, for everything that the agent is seen to
-	// do. It must not block.
+	// Seen is called for everything that the agent is seen to do, one call at
+	// a time. It must not block.
 	Seen func(Event)
 }
 
-// A Turn is one that an agent has ended.
+// A Channel connects a session's agent with the run. The folder of its
+// files belongs to the session alone.
+type Channel struct {
+	Socket     string // the socket on which the run answers calls of ralph's tools
+	Unreported string // a file that, while it exists, keeps the agent from changing others; "" for none
+	// Permit asks for permission to use tools, and may wait for a person. It
+	// returns why not, or "". If nil, nobody is asked.
+	Permit func(ctx context.Context, uses []permission.Use) (why string, err error)
+	// Listed is closed once a client has been told the list of tools; nil if that is unknown.
+	Listed <-chan struct{}
+}
+
+// A Turn is a turn that an agent has ended.
 type Turn struct {
-	// Process is the agent's; nil if ralph has not started it.
+	// Process is the agent's process; nil if ralph did not start it.
 	Process *proc.Process
-	// Keep tells the processes without which the agent cannot go on: itself and its
-	// servers of tools. Whatever else it has started is left over from its turn.
+	// Keep reports whether the agent needs a process to go on: itself or one
+	// of its tool servers. All other processes are left over from its turn.
 	Keep func(proc.Member) bool
 }
 
 // An Answer says how a conversation goes on after a turn. The zero value ends it.
 type Answer struct {
-	Text string // is told to the agent
-	Wait bool   // a person's words are on their way to it
-	Over bool   // its process has been killed: the conversation came to its end before that
+	Text string // a message for the agent
+	Wait bool   // a person's message is on its way to the agent
+	Over bool   // its process has been killed, so the conversation ended earlier
 }
 
-// Say tells the agent something.
+// Say returns the answer that sends the agent a message.
 func Say(text string) Answer { return Answer{Text: text} }
 
-// A Message is something that a person says to a running session.
+// A Message is a person's message to a running session.
 type Message struct {
 	Text      string
-	Delivered func() // called once it has been handed to the agent
+	Delivered func() // called once the agent has it
 }
 
-// A Kind says what an agent was seen to do.
+// A Kind says what an agent was seen doing.
 type Kind string
 
 // The kinds of events.
 const (
-	Started  Kind = "started"  // the agent is up: Text is its name and version
-	Said     Kind = "said"     // it said something; Failed, if the service did in its place
+	Started  Kind = "started"  // the agent is ready: Text is its name and version
+	Said     Kind = "said"     // it said something or, if Failed, the service did instead
 	Read     Kind = "read"     // it looked at a file, searched, or opened a page
 	Edited   Kind = "edited"   // it changed a file
-	Ran      Kind = "ran"      // it ran a command: Text is all of it
-	Asked    Kind = "asked"    // it set an agent of its own to work
-	Called   Kind = "called"   // it called any other tool, ralph's among them
-	Answered Kind = "answered" // what it did has come to an end
-	Told     Kind = "told"     // somebody told it something: ralph or a person
-	Used     Kind = "used"     // Context of its model's context is used
-	Ended    Kind = "ended"    // a turn of the conversation
-	Troubled Kind = "troubled" // the service, or a server of tools, refuses
-	Noted    Kind = "noted"    // something about the conversation or its transcript
-	Other    Kind = "other"    // anything else; only that it is alive
+	Ran      Kind = "ran"      // it ran a command: Text is the whole command
+	Asked    Kind = "asked"    // it started a sub-agent
+	Called   Kind = "called"   // it called any other tool, including ralph's
+	Answered Kind = "answered" // a call returned
+	Told     Kind = "told"     // ralph or a person sent it a message
+	Used     Kind = "used"     // Context tokens of its model's context are used
+	Ended    Kind = "ended"    // a turn of the conversation ended
+	Troubled Kind = "troubled" // the service, or a tool server, refuses
+	Noted    Kind = "noted"    // a remark about the conversation or its transcript
+	Other    Kind = "other"    // anything else: a sign of life
 )
 
-// Kinds lists every kind.
-var Kinds = []Kind{
-	Started, Said, Read, Edited, Ran, Asked, Called, Answered, Told, Used, Ended, Troubled, Noted, Other,
-}
-
-// An Event is one thing that an agent was seen to do, in ralph's words.
+// An Event is one thing that an agent was seen doing, in ralph's terms.
 type Event struct {
 	Kind   Kind
 	Depth  int    // 0 for the agent, 1 for its sub-agents, …
-	Tool   string // with which it did so, as people know it: ralph's without what the agent puts before it
-	Text   string // what was said or answered; what matters of a call: the command, the file, the question
-	How    string // what else matters of a call: "(in the background)"
-	Edits  []Edit // of a file
-	Of     Kind   // what it is that was answered
+	Tool   string // the tool's name for people: ralph's tools without the agent's prefix
+	Text   string // what was said or answered, or the essence of a call: the command, the file, the question
+	How    string // a detail of a call: "(in the background)"
+	Edits  []Edit // the changes to a file
+	Of     Kind   // what was answered
 	Failed bool   // the answer is an error
 
-	// Seconds is how long a turn, a sub-agent or a look at the web took, as the agent
-	// tells; for other tools the time since the answer before, which is that of the
-	// model and of the tool.
+	// Seconds is how long a turn, a sub-agent or a web request took, as the agent reports it.
+	// For other tools it is the time since the previous answer, which includes the model's.
 	Seconds float64
 
 	Model   string
 	Context int64 // tokens
 }
 
-// An Edit is a part of a file before and after. A new file has nothing before.
+// An Edit is a part of a file before and after. In a new file, Old is empty.
 type Edit struct{ Old, New string }
 
-// A Reader turns a transcript, as the agent printed it, into what the agent was seen to
-// do. It never fails on what an agent wrote: what it does not understand says nothing.
+// A Reader converts an agent's transcript into events. It never fails on
+// an agent's output: it ignores what it does not understand.
 type Reader interface {
-	// Line reads the next line; most make one event, many none.
+	// Line reads the next line; most yield one event, many none.
 	Line(line []byte) []Event
-	// Clone is a reader that goes on from the same place.
+	// Clone returns a reader that continues from the same position.
 	Clone() Reader
 }
 
-// A Report is what is known of a session's process after it has ended.
+// A Report is what is known about a session's process after its end.
 type Report struct {
 	Ending     ralph.Ending
-	Reason     string    // one sentence for people: what happened, in the agent's words where it has any
-	ResetAt    time.Time // when a rate limit ends; zero if that is not known
+	Reason     string    // one sentence for people: what happened, in the agent's words if it said so
+	ResetAt    time.Time // when a rate limit ends; zero if unknown
 	Exit       *int      // nil if it was killed
-	Model      string    // the one that it says it used
+	Model      string    // the model that it reports it used
 	Version    string    // the agent's version
 	CostUSD    float64
-	CostKnown  bool // false: no result was seen and CostUSD is what the streamed usage comes to
-	Began      bool // it may have called its model; without, it cost nothing
+	CostKnown  bool // false: there was no result, and CostUSD is computed from the streamed usage
+	Began      bool // it may have called its model; if not, it cost nothing
 	Tokens     ralph.Tokens
 	Turns      int
 	ToolCalls  int
-	LastWords  string              // the end of what it said last
+	LastWords  string              // the end of its last message
 	StderrTail string              // the end of its standard error
 	Denials    []string            // refused permissions: tool and command
 	Leftovers  []string            // processes that outlived it and had to be killed
-	Usage      []ralph.UsageWindow // as far as it told of them
-	Unreadable int                 // lines of its output that were no events; they are in the transcript
+	Usage      []ralph.UsageWindow // as far as it reported them
+	Unreadable int                 // lines of its output that were not events; the transcript has them
 }

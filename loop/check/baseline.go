@@ -15,22 +15,21 @@ import (
 	"ralph/store"
 )
 
-// An Outcome is what a verification command said: its exit status, and its tests
-// by name where it reported them.
+// An Outcome is the result of a verification command: its exit status, and
+// its tests by name if it reported them.
 type Outcome struct {
 	Check ralph.Check         `json:"check"`
 	Tests *testresult.Results `json:"tests,omitempty"`
 
-	// Of a baseline that is not of the work tree as the task found it: what a session
-	// broke before it and was not accepted.
+	// For a baseline of an earlier state than the one that the task found:
+	// what a session whose done was not accepted has broken since.
 	Left []string `json:"left,omitempty"`
 }
 
-// Baseline has the project's and the feature's commands run before the first
-// session of a task, or takes what they said of the same work tree before
-// (pipeline, "Verification"). A task that has been worked on gets one for the
-// commands that are new. What counts is what people left, or what was accepted last:
-// what another session broke is nobody's excuse (trust, 10).
+// Baseline runs the project's and the feature's commands before the first session of a task,
+// or reuses their results for the same work tree (pipeline, "Verification"). For a task that
+// was worked on before, it runs only new commands. The baseline is the state that people
+// left or that was accepted last: what another session broke is no excuse (trust, 10).
 func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	var shared []string
 	var before []Outcome
@@ -50,7 +49,7 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	}
 	done, now, err := v.suite(ctx, shared, false)
 	if err != nil || ctx.Err() != nil {
-		return err // a command that was stopped says nothing
+		return err // a stopped command says nothing
 	}
 	results := make([]Outcome, len(shared))
 	var red []ralph.Check
@@ -80,30 +79,35 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	})
 }
 
-// knows reports whether a command is among the outcomes.
+// knows reports whether the outcomes include a command.
 func knows(outcomes []Outcome, command string) bool {
 	return slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Check.Command == command })
 }
 
-// A standing is what a command says of the work tree as it is, and what it said of
-// the state that counts: as people left it, or as it was accepted last.
+// ErrUnknown says that a command has no result yet for a state.
+var ErrUnknown = errors.New("the command has not been run on this state")
+
+// A standing is a command's result on the present work tree, and its result on
+// the state that counts: the last one that people left or that was accepted.
 type standing struct {
 	now, before Outcome
-	fresh       bool // it was run now, and not taken from an earlier time
+	fresh       bool // it ran now; no earlier result was reused
 }
 
-// A making is what the commands that ralph has run have made of a work tree.
+// A making is the state of a work tree before and after commands that ralph ran.
 type making struct{ found, made store.State }
 
-// suite has commands run on the work tree as it is, or takes what they said of it;
-// anew is for failures of an earlier time, which are not taken.
+// suite runs commands on the work tree or reuses their results. If anew is
+// set, earlier failures are not reused.
 func (v *Verifier) suite(ctx context.Context, commands []string, anew bool) (list []standing, made making, err error) {
-	dir, err := v.folder()
+	dir, err := Folder(v.Place.State)
 	if err != nil {
 		return nil, made, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if made.found, err = v.Place.Now(ctx, dir); err != nil {
+	if v.At != nil {
+		made.found = *v.At
+	} else if made.found, err = v.Place.Now(ctx, dir); err != nil {
 		return nil, made, err
 	}
 	made.made = made.found
@@ -140,8 +144,8 @@ func (v *Verifier) suite(ctx context.Context, commands []string, anew bool) (lis
 	return list, made, v.Keep(ctx, made.made.Content, results)
 }
 
-// beforeSessions is what a command said of an earlier state, and what has failed
-// since. If that is not known, nothing is excused.
+// beforeSessions returns a command's result on an earlier state, with what
+// was broken since. If that result is unknown, nothing is excused.
 func (v *Verifier) beforeSessions(ctx context.Context, base store.State, now Outcome) (before Outcome, err error) {
 	before, ok, err := v.verification(ctx, base.Content, now.Check.Command)
 	if !ok {
@@ -152,8 +156,8 @@ func (v *Verifier) beforeSessions(ctx context.Context, base store.State, now Out
 	return before, err
 }
 
-// verification is what a command said of a state of the work tree; ok is false if that is
-// not known.
+// verification returns a command's result on a state of the work tree; ok
+// is false if it is unknown.
 func (v *Verifier) verification(ctx context.Context, content, command string) (said Outcome, ok bool, err error) {
 	ok, err = store.Read(ctx, v.Store, func(tx *store.Tx) (bool, error) {
 		return tx.Verification(content, command, &said)
@@ -161,8 +165,7 @@ func (v *Verifier) verification(ctx context.Context, content, command string) (s
 	return said, ok, err
 }
 
-// broken names what fails now and did not before: tests, or the command where they
-// have no names.
+// broken names what fails now and did not before: tests, or the command if it names no tests.
 func broken(before, now Outcome) []string {
 	switch {
 	case now.Check.Passed:
@@ -176,13 +179,13 @@ func broken(before, now Outcome) []string {
 	return testresult.Compare(before.Tests, now.Tests).New
 }
 
-// base is the state of the work tree whose failures of a command are no task's: the
-// one that is there, unless a session left it whose done was not accepted; then the one
-// that this session found, and so on. A done that was accepted without this command
-// says nothing of it, as far as it is known what the command said before.
+// base returns the state whose failures of a command are no task's fault. It is the
+// present state or, if that was left by a session whose done was not accepted, the
+// state that this session found, and so on. A done that was accepted without this
+// command says nothing about it, provided that the command's earlier result is known.
 func (v *Verifier) base(ctx context.Context, now store.State, command string) (store.State, error) {
 	return store.Read(ctx, v.Store, func(tx *store.Tx) (store.State, error) {
-		var accepted store.State // the one that was accepted last without this command
+		var accepted store.State // the last state that was accepted without this command
 		at, last := now, int64(0)
 		for {
 			left, ok, err := tx.LeftBy(at, last)
@@ -209,13 +212,13 @@ func (v *Verifier) base(ctx context.Context, now store.State, command string) (s
 	})
 }
 
-// checked reports whether a command was among the checks of a done.
+// checked reports whether a done's checks include a command.
 func checked(checks []ralph.Check, command string) bool {
 	return slices.ContainsFunc(checks, func(c ralph.Check) bool { return c.Command == command })
 }
 
-// keepMade notes that commands which ralph ran have changed the work tree: what
-// they write makes nobody's leftovers people's.
+// keepMade records that commands of ralph's changed the work tree, so that
+// the changes of a session are not mistaken for people's.
 func (v *Verifier) keepMade(tx *store.Tx, m making) error {
 	if m.made == m.found {
 		return nil
@@ -223,14 +226,14 @@ func (v *Verifier) keepMade(tx *store.Tx, m making) error {
 	return tx.KeepLeft(store.Left{State: m.made, Found: m.found})
 }
 
-// staleBaseline is how old a baseline's folder must be to be taken for one that a
-// killed process left; each command has a time limit.
+// staleBaseline is the age from which a baseline's folder must be left
+// over from a killed process, as each command has a time limit.
 const staleBaseline = 24 * time.Hour
 
-// folder is a new folder for one baseline: workers take theirs while the
-// loop does. What killed processes left is removed.
-func (v *Verifier) folder() (string, error) {
-	parent := filepath.Join(v.Place.State, "baseline")
+// Folder creates a folder in the project's state for a verification
+// outside of a session, and removes those of killed processes.
+func Folder(state string) (string, error) {
+	parent := filepath.Join(state, "baseline")
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", err
 	}
@@ -248,14 +251,17 @@ func (v *Verifier) folder() (string, error) {
 	return os.MkdirTemp(parent, "")
 }
 
-// known is what a command says of a state of the work tree; anew is for a failure
-// that is not to be taken from an earlier time. It tells whether the command was run.
+// known returns a command's result on a state of the work tree, and whether
+// the command had to run. If anew is set, an earlier failure is not reused.
 func (v *Verifier) known(
 	ctx context.Context, content, command, dir string, anew bool,
 ) (result Outcome, ran bool, err error) {
 	result, ok, err := v.verification(ctx, content, command)
 	if err != nil || ok && (!anew || v.excusable(result)) {
 		return result, false, err
+	}
+	if v.At != nil {
+		return result, false, ErrUnknown
 	}
 	v.Takes(v.Timeout)
 	results, err := v.Run(ctx, v.baselineRound(dir), []string{command})
@@ -265,15 +271,15 @@ func (v *Verifier) known(
 	return results[0], true, v.Keep(ctx, content, results)
 }
 
-// baselineRound runs commands for no session.
+// baselineRound returns the round for commands outside of a session.
 func (v *Verifier) baselineRound(dir string) Round {
 	return Round{
-		Dir: v.Place.Dir, Session: "baseline-" + filepath.Base(dir) + "-" + v.Place.State,
-		Log: filepath.Join(dir, "verify.log"),
+		Dir: v.Place.Dir, Env: v.Place.Environ(), Session: "baseline-" + filepath.Base(dir) + "-" + v.Place.State,
+		Log: filepath.Join(dir, "verify.log"), Slow: v.Slow,
 	}
 }
 
-// Keep remembers what commands said of a state of the work tree.
+// Keep stores the results of commands on a state of the work tree.
 func (v *Verifier) Keep(ctx context.Context, content string, results []Outcome) error {
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range results {
@@ -285,9 +291,9 @@ func (v *Verifier) Keep(ctx context.Context, content string, results []Outcome) 
 	})
 }
 
-// Judge compares what a command says now with the baseline. Only a command of the
-// project or the feature that reports its tests by name is ever excused, and only
-// for tests that failed before (decision 1).
+// Judge compares a command's result with the baseline. It only ever
+// excuses a command of the project or the feature that reports its tests
+// by name, and only for tests that failed before (decision 1).
 func Judge(now Outcome, before []Outcome, shared []string, strict bool) ralph.Check {
 	c := now.Check
 	if now.Tests == nil || c.Passed {

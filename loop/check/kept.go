@@ -2,9 +2,11 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -15,18 +17,17 @@ import (
 	"ralph/loop/place"
 )
 
-// Kept is a folder with copies of files as people left them, named by the digest of
-// their content.
+// Kept is a folder with copies of files as people left them, named by the digest of their content.
 type Kept string
 
-// Bounds of what is kept. A copy that nobody asked for is dropped after a while.
+// Limits of the copies. Old copies that nobody needs are dropped.
 const (
 	maxKeptFile = 8 << 20
 	maxKept     = 128 << 20
 	keptFor     = 14 * 24 * time.Hour
 )
 
-// sumOf is the part of a digest that is of content; "" if there is none to copy.
+// sumOf returns the part of a digest that covers the content; "" if there is no content to copy.
 func sumOf(digest string) string {
 	if _, leadsTo, ok := strings.Cut(digest, "\x00"); ok {
 		digest = leadsTo
@@ -38,7 +39,7 @@ func sumOf(digest string) string {
 	return sum
 }
 
-// Copy is the path of the copy of what has the digest; "" if there is none.
+// Copy returns the path of the copy with this digest; "" if there is none.
 func (k Kept) Copy(digest string) string {
 	path := filepath.Join(string(k), sumOf(digest))
 	if sumOf(digest) == "" {
@@ -50,13 +51,13 @@ func (k Kept) Copy(digest string) string {
 	return path
 }
 
-// has tells whether what has the digest can be put back.
+// has reports whether the content with this digest can be put back.
 func (k Kept) has(digest string) bool {
 	return digest == "" || strings.HasPrefix(digest, "link ") || k.Copy(digest) != ""
 }
 
-// keep copies a file whose digest is known, unless there is a copy or it is too
-// large. A file that has changed meanwhile has another digest and is not kept.
+// keep copies a file with a known digest, unless there is a copy or it is
+// too large. If the file has changed meanwhile, it is not copied.
 func (k Kept) keep(path, digest string) error {
 	sum := sumOf(digest)
 	if sum == "" || k.Copy(digest) != "" {
@@ -64,7 +65,7 @@ func (k Kept) keep(path, digest string) error {
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxKeptFile {
-		return nil //nolint:nilerr // there is nothing to copy, or nothing that is small enough
+		return nil //nolint:nilerr // nothing to copy, or too large
 	}
 	size, err := k.size()
 	if err != nil || size+info.Size() > maxKept {
@@ -72,7 +73,7 @@ func (k Kept) keep(path, digest string) error {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil //nolint:nilerr // what cannot be read cannot be put back, which is said when it has to be
+		return nil //nolint:nilerr // if it has to be put back, the missing copy is reported
 	}
 	if is := sha256.Sum256(content); hex.EncodeToString(is[:]) != sum {
 		return nil
@@ -80,7 +81,16 @@ func (k Kept) keep(path, digest string) error {
 	return writeNew(filepath.Join(string(k), sum), content, 0o600)
 }
 
-// size is how much is kept.
+// Put stores content whatever the size of the folder, as people have to decide on it.
+func (k Kept) Put(content []byte) error {
+	if err := os.MkdirAll(string(k), 0o700); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(content)
+	return writeNew(filepath.Join(string(k), hex.EncodeToString(sum[:])), content, 0o600)
+}
+
+// size returns the total size of the copies in bytes.
 func (k Kept) size() (n int64, err error) {
 	if err := os.MkdirAll(string(k), 0o700); err != nil {
 		return 0, err
@@ -94,7 +104,7 @@ func (k Kept) size() (n int64, err error) {
 	return n, err
 }
 
-// forget drops the copies that none of the digests needs and that are old.
+// forget removes old copies whose digests are not needed.
 func (k Kept) forget(needed map[string]bool) error {
 	entries, err := os.ReadDir(string(k))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,9 +120,9 @@ func (k Kept) forget(needed map[string]bool) error {
 	return err
 }
 
-// restore puts a file of a folder back that had the digest. Links that stand in the
-// way are not followed: they may lead anywhere.
-func (k Kept) restore(dir, name, digest string) (err error) {
+// Restore restores the file of a folder that had the digest. It does not
+// follow links that are in the way, as they may lead anywhere.
+func (k Kept) Restore(dir, name, digest string) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -157,14 +167,14 @@ func (k Kept) restore(dir, name, digest string) (err error) {
 		return errors.Join(err, root.Remove(temp))
 	}
 	if info, err := root.Lstat(name); err == nil && info.IsDir() {
-		if err := root.Remove(name); err != nil { // it has something in it that is not protected
+		if err := root.Remove(name); err != nil { // it contains something that is not protected
 			return errors.Join(err, root.Remove(temp))
 		}
 	}
 	return root.Rename(temp, name)
 }
 
-// writeNew writes a file that is there as a whole or not at all.
+// writeNew writes a file atomically.
 func writeNew(path string, content []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
@@ -181,11 +191,18 @@ func writeNew(path string, content []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// A StuckError says which protected files cannot be put back as people left them.
-type StuckError struct{ Files []string }
+// A StuckError lists files of people's that cannot be restored.
+type StuckError struct {
+	What  string // what kind of files they are; "" for protected ones
+	Files []string
+}
 
-// Error says what to do.
+func (e *StuckError) add(file string, why error) {
+	e.Files = append(e.Files, fmt.Sprintf("%s (%v)", file, why))
+}
+
+// Error also says what to do.
 func (e *StuckError) Error() string {
-	return "protected files are as a session left them and cannot be put back: " + strings.Join(e.Files, "; ") +
-		"; put them back, or change them: what people leave counts"
+	return cmp.Or(e.What, "protected files") + " are as a session left them and cannot be put back: " +
+		strings.Join(e.Files, "; ") + "; put them back, or change them: what people leave counts"
 }

@@ -19,42 +19,59 @@ import (
 	"ralph/store"
 )
 
-// A Verifier checks work in one place, and knows what is people's there.
+// A Verifier checks work in one place, and tracks people's files there.
 type Verifier struct {
 	Rules
 	Store *store.DB
 	Place *place.Place
 
-	// Configuration are the files by which runs are configured, as absolute paths, and
-	// Kept is where copies are of what people left.
+	// At is the state of the work tree if it is known without a look. A command without a result
+	// for it is then not run, but [ErrUnknown].
+	At *store.State
+
+	// Configuration lists the files that configure runs, as absolute paths.
+	// Kept has copies of the files as people left them.
 	Configuration []string
 	Kept          Kept
 
+	// Steering are globs of the files in a place that steer agents, and Own
+	// are globs of agents' own data among them.
+	Steering, Own []string
+
+	// landed has the digests of the files that steer agents and whose tip
+	// version a session left, by their path in people's folder.
+	landed map[string]string
+
+	// Contained is set if sessions in slots cannot write the files that configure runs.
+	// A person has made the changes to them then.
+	Contained bool
+
 	Log  *slog.Logger
-	Busy func(time.Duration) // is told what the next step may take; nil for nobody
+	Busy func(time.Duration)  // is told how long the next step may take; nil for nobody
+	Slow func(command string) // is told of a command outside of sessions that runs longer than a second
 }
 
-// Takes says what the next step may take.
+// Takes announces how long the next step may take.
 func (v *Verifier) Takes(d time.Duration) {
 	if v.Busy != nil {
 		v.Busy(d)
 	}
 }
 
-// A Sight is what was seen of what is people's: digests, by path.
+// A Sight is the observed state of people's files: digests by path.
 type Sight struct {
 	Protected     map[string]string
-	Hidden        map[string]string // protected files, or folders of some, that could not be seen, with the reason
+	Hidden        map[string]string // files or folders that could not be read, with the reason
 	Configuration map[string]string // absolute paths
 }
 
-// Look looks at the protected files.
+// Look reads the protected files.
 func (v *Verifier) Look() (s Sight) {
 	s.Protected, s.Hidden = place.Digests(v.Place.Dir, v.Protect)
 	return s
 }
 
-// Differs are the protected files that are others in a later sight.
+// Differs returns the protected files that differ in a later sight.
 func (s Sight) Differs(later Sight) []string {
 	all := maps.Clone(s.Protected)
 	maps.Copy(all, later.Protected)
@@ -62,10 +79,9 @@ func (s Sight) Differs(later Sight) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Greet looks at what is people's before a session, and before what verifies its task
-// is run for the first time: protected files and configuration that are not as the
-// last session left them were changed by people. What a session left of protected
-// files is put back first.
+// Greet records people's changes before a session, and before its task's verification runs for
+// the first time: protected files and configuration that differ from what the last session
+// left were changed by people. It first puts back what sessions changed in protected files.
 func (v *Verifier) Greet(ctx context.Context) error {
 	if err := v.PutBack(ctx); err != nil {
 		return err
@@ -92,16 +108,19 @@ func (v *Verifier) Greet(ctx context.Context) error {
 			needed[sumOf(p.Approved)] = true
 		}
 		for _, c := range rows {
-			needed[sumOf(c.Approved)] = true
+			needed[sumOf(c.Approved)], needed[sumOf(c.Seen)] = true, true
 		}
 		files = welcome(known, elsewhere, assumed(known, now.Protected, now.Hidden))
-		if working { // it may have been another session
+		if working && v.Place.Slot == nil { // another session may have changed it; in a slot nobody else works
 			files = slices.DeleteFunc(files, func(p store.ProtectedFile) bool { _, ok := known[p.Path]; return ok })
 		}
+		v.addGone(config, rows)
 		for path, digest := range config {
 			row, ok := rows[path]
+			_, landed := v.landed[path]
 			switch {
-			case ok && (row.Seen == digest || working):
+			case !ok && v.dark(path, digest):
+			case landed || ok && (row.Seen == digest || row.Aside && row.Approved == digest || working):
 			case ok && worktree.StillLeft(row.Approved, row.Seen, digest):
 				row.Seen = digest
 				configuration = append(configuration, row)
@@ -113,6 +132,10 @@ func (v *Verifier) Greet(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	configuration, err := v.withoutLanded(ctx, configuration)
+	if err != nil {
+		return err
+	}
 	for path, digest := range now.Protected {
 		needed[sumOf(digest)] = true
 		if err := v.Kept.keep(v.Place.Path(path), digest); err != nil {
@@ -121,7 +144,7 @@ func (v *Verifier) Greet(ctx context.Context) error {
 	}
 	for path, digest := range config {
 		needed[sumOf(digest)] = true
-		if err := v.Kept.keep(path, digest); err != nil {
+		if err := v.Kept.keep(v.at(path), digest); err != nil {
 			return fmt.Errorf("copy of %s: %w", path, err)
 		}
 	}
@@ -136,12 +159,29 @@ func (v *Verifier) Greet(ctx context.Context) error {
 	})
 }
 
-// unreadable stands for the digest of a file that cannot be read, which nobody left so
-// for a run to start with.
+// withoutLanded removes the files that a landing left as they are from those that people
+// seem to have changed. A session has changed them: the next run asks people.
+func (v *Verifier) withoutLanded(
+	ctx context.Context, list []store.ConfigurationFile,
+) ([]store.ConfigurationFile, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	here := v.Place.Here()
+	left, err := Leavings(ctx, v.Store, here.Tree, func(name string) bool {
+		return slices.ContainsFunc(list, func(f store.ConfigurationFile) bool { return here.Named(f.Path) == name })
+	})
+	return slices.DeleteFunc(list, func(f store.ConfigurationFile) bool {
+		l, landed := left[here.Named(f.Path)]
+		return landed && l.Digest == f.Seen
+	}), err
+}
+
+// unreadable stands for the digest of a file that cannot be read. No approved file has it.
 const unreadable = "unreadable"
 
-// Configured takes the digests of the files by which runs in a work tree are
-// configured, and of further ones there that would configure a run below it.
+// Configured returns the digests of the files that configure runs in a
+// work tree, and of changed files that would configure a run below it.
 func (v *Verifier) Configured(dir string, changed []ralph.FileChange) map[string]string {
 	digests := map[string]string{}
 	add := func(path string) {
@@ -161,12 +201,53 @@ func (v *Verifier) Configured(dir string, changed []ralph.FileChange) map[string
 			add(filepath.Join(dir, filepath.FromSlash(f.Path)))
 		}
 	}
+	steering, unseen := place.Steering(dir, v.Steering, v.Own...)
+	for name := range unseen {
+		steering[name] = unreadable
+	}
+	for name, digest := range steering {
+		path := v.Place.Theirs(filepath.Join(dir, filepath.FromSlash(name)))
+		if _, known := digests[path]; !known {
+			digests[path] = digest
+		}
+	}
 	return digests
 }
 
-// Tampered are the protected files that a session on a task has not left as people did,
-// and the places that keep it from being told; before are those that could not be seen
-// when it began.
+// at returns where the file at a path in people's folder is in this place.
+// Files that configure runs are people's own, even for a slot.
+func (v *Verifier) at(path string) string {
+	if slices.Contains(v.Configuration, path) {
+		return path
+	}
+	return v.Place.Ours(path)
+}
+
+// dark reports whether a new path is an unreadable folder, such as a
+// service's data. As long as it stays unreadable, it steers nobody.
+func (v *Verifier) dark(path, digest string) bool {
+	return digest == unreadable && v.steers(path) && !place.Matches(v.Steering, v.named(path))
+}
+
+// addGone adds the known files that steer agents and no longer exist. What
+// is in an unreadable folder is taken to be unchanged.
+func (v *Verifier) addGone(seen map[string]string, rows map[string]store.ConfigurationFile) {
+	for path := range rows {
+		if _, there := seen[path]; there || !v.steers(path) {
+			continue
+		}
+		hidden := false
+		for dir := filepath.Dir(path); v.named(dir) != dir; dir = filepath.Dir(dir) {
+			hidden = hidden || seen[dir] == unreadable
+		}
+		if !hidden {
+			seen[path] = ""
+		}
+	}
+}
+
+// Tampered returns the protected files that a session on a task changed, and the places that
+// hide whether it changed others. Before are the places that could not be read when it began.
 func (v *Verifier) Tampered(
 	tx *store.Tx, task int64, saw Sight, before []string,
 ) (changed, hidden []string, err error) {
@@ -183,8 +264,8 @@ func (v *Verifier) Tampered(
 	return changed, hiding(known, saw.Hidden, before), nil
 }
 
-// withEarlier adds to the protected files that a session has changed those that earlier
-// ones of its task have, and that are not as people approved them. It is sorted.
+// withEarlier adds the unapproved changes of earlier sessions of the same
+// task to the changed files. The result is sorted.
 func withEarlier(
 	changed []string, known map[string]store.ProtectedFile, now map[string]string, mine func(path string) bool,
 ) []string {
@@ -197,34 +278,61 @@ func withEarlier(
 	return changed
 }
 
-// Leave notes what a session left of what is people's, and gives what is to be said of
-// it in the session's record. Nothing is put back yet: that is done when the decision is durable.
+// Leave records what a session changed in people's files, and returns the notes for the
+// session's record. It puts nothing back yet: that happens once the decision is durable.
 func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool) (notes []string, err error) {
 	rows, err := tx.ConfigurationFiles()
 	if err != nil {
 		return nil, err
 	}
+	if len(saw.Configuration) > 0 {
+		v.addGone(saw.Configuration, rows)
+	}
 	var left []store.ConfigurationFile
+	var steering []string
 	for _, path := range slices.Sorted(maps.Keys(saw.Configuration)) {
-		row, now := rows[path], saw.Configuration[path]
-		if row.Seen == now {
+		row, known := rows[path]
+		now := saw.Configuration[path]
+		apart := v.at(path) != path // it is a file of a slot
+		if !apart && v.Place.Slot != nil && v.Contained {
 			continue
 		}
-		left = append(left, store.ConfigurationFile{Path: path, Approved: row.Approved, Seen: now, Session: session})
-		if row.Approved != now {
+		if !known && v.dark(path, now) ||
+			row.Aside && row.Approved == now || !row.Aside && row.Seen == now || apart && row.Approved == now {
+			continue
+		}
+		if !apart {
+			left = append(left, store.ConfigurationFile{Path: path, Approved: row.Approved, Seen: now, Session: session})
+		}
+		if row.Approved != now && v.steers(path) {
+			steering = append(steering, v.named(path))
+		} else if row.Approved != now {
 			next := "the next run starts only after `ralph approve config`, or with the file put back"
-			if slices.Contains(v.Store.Instead, path) {
+			if instead := v.Store.Instead; instead != nil && instead(path) {
 				next = "runs use the version that people approved until `ralph approve config`"
 			}
-			what := v.Place.Named(path) + ", by which runs are configured"
+			what := v.Place.Here().Named(path) + ", by which runs are configured"
 			if worktree.IsSettings(path) {
 				names, _ := worktree.ChangedSettings(path, row.Approved, now)
-				what = fmt.Sprintf("%s (%s), which no git of ralph's obeys, but yours does",
-					v.Place.Named(path), signals.FileList(names))
+				obeyed := "which no git of ralph's obeys, but yours does"
+				if filepath.Base(path) == "info" {
+					obeyed = "by which git, ralph's too, overlooks files"
+				}
+				what = fmt.Sprintf("%s (%s), %s", v.Place.Here().Named(path), signals.FileList(names), obeyed)
 				next = "the next run starts only after `ralph approve config`, or with it taken back (`ralph doctor` says how)"
 			}
 			notes = append(notes, fmt.Sprintf("it changed %s: %s", what, next))
 		}
+	}
+	if len(steering) > 0 {
+		next := "no later session obeys that, and the next run starts only after `ralph approve config`, or with it put back"
+		if v.Place.Slot != nil {
+			next = "no later session obeys that, and once it has landed the next run starts only after `ralph approve config`"
+		}
+		if instead := v.Store.Instead; instead != nil && instead(v.Place.Theirs(v.Place.Path(steering[0]))) {
+			next = "no session obeys that before `ralph approve config`"
+		}
+		notes = append(notes, fmt.Sprintf("it changed %s, by which agents are steered: %s", signals.FileList(steering), next))
 	}
 	if err := tx.KeepConfigurationFiles(left); err != nil || saw.Protected == nil {
 		return notes, err
@@ -258,15 +366,15 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 	return notes, nil
 }
 
-// configures tells whether a file of the work tree configures runs: such a file is
-// never put back, it waits for approval.
+// configures reports whether a file of the work tree configures runs. Such
+// a file is never put back; it waits for approval.
 func (v *Verifier) configures(path string) bool {
 	return slices.Contains(v.Configuration, v.Place.Path(path))
 }
 
-// PutBack puts protected files back as people left them that are as a session left
-// them and that nobody is asked to approve. What it takes away is kept. The error is
-// a [StuckError] where that cannot be done.
+// PutBack restores protected files to people's version if they are as a
+// session left them and nobody is asked to approve that. The session's
+// version is kept. The error is a [StuckError] if a file cannot be restored.
 func (v *Verifier) PutBack(ctx context.Context) error {
 	var known map[string]store.ProtectedFile
 	var waiting map[string]bool
@@ -287,31 +395,26 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 	}
 	var done []store.ProtectedFile
 	var stuck StuckError
-	order := slices.Sorted(maps.Keys(known))
-	slices.Reverse(order) // what is new goes first, and in a folder before the folder
-	slices.SortStableFunc(order, func(a, b string) int {
-		return min(len(known[a].Approved), 1) - min(len(known[b].Approved), 1)
-	})
-	for _, path := range order {
+	for _, path := range goneFirst(known, func(p store.ProtectedFile) bool { return p.Approved == "" }) {
 		p := known[path]
 		file := v.Place.Path(path)
 		now, err := digestOne(file)
 		if err == nil && now != p.Seen {
-			continue // somebody has changed it since
+			continue // somebody changed it since
 		}
 		if err == nil {
 			err = v.Kept.keep(file, p.Seen)
 		}
 		if err == nil {
-			err = v.Kept.restore(v.Place.Dir, path, p.Approved)
+			err = v.Kept.Restore(v.Place.Dir, path, p.Approved)
 		}
 		if err == nil {
 			if now, err = digestOne(file); err == nil && now != p.Approved {
-				err = errors.New("it is still not as it was: it is a link, and what that leads to was changed")
+				err = errors.New("it still differs: it is a link whose target was changed")
 			}
 		}
 		if err != nil {
-			stuck.Files = append(stuck.Files, fmt.Sprintf("%s (%v)", path, err))
+			stuck.add(path, err)
 			continue
 		}
 		v.Log.Info("put a protected file back as people left it",
@@ -327,7 +430,7 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 	return nil
 }
 
-// digestOne is [place.Digest], but a folder is a file that is there no more.
+// digestOne is like [place.Digest], but treats a folder as a missing file.
 func digestOne(path string) (string, error) {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		return "", nil
@@ -335,8 +438,8 @@ func digestOne(path string) (string, error) {
 	return place.Digest(path)
 }
 
-// leftConfiguration are the files that configure runs and that earlier sessions on a
-// task left as they are, without anybody's approval.
+// leftConfiguration returns the files that configure runs and that earlier
+// sessions on a task changed without anybody's approval.
 func leftConfiguration(tx *store.Tx, task int64) (map[string]bool, error) {
 	rows, err := tx.ConfigurationFiles()
 	if err != nil {

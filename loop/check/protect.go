@@ -5,26 +5,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
+	"ralph/loop/place"
 	"ralph/store"
 )
 
-// protected are what is known of the files that are protected now; the
-// configuration may have protected others once. What sessions left in other places is
-// elsewhere.
+// protected returns the records of the files that are protected now; the configuration
+// may have protected others before. Elsewhere has the records of other places.
 func (v *Verifier) protected(
 	tx *store.Tx,
 ) (known map[string]store.ProtectedFile, elsewhere []store.ProtectedFile, err error) {
 	known, elsewhere, err = tx.ProtectedFiles(v.Place.Dir)
 	maps.DeleteFunc(known, func(path string, _ store.ProtectedFile) bool {
-		matches := func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) }
-		return !slices.ContainsFunc(v.Protect, matches)
+		return !place.Matches(v.Protect, path)
 	})
 	return known, elsewhere, err
 }
 
-// keepProtected writes what is known of files of the place.
+// keepProtected stores records of files in this place.
 func (v *Verifier) keepProtected(tx *store.Tx, files []store.ProtectedFile) error {
 	for i := range files {
 		files[i].Place = v.Place.Dir
@@ -32,8 +29,7 @@ func (v *Verifier) keepProtected(tx *store.Tx, files []store.ProtectedFile) erro
 	return tx.KeepProtectedFiles(files)
 }
 
-// isHidden reports whether a file is one that could not be seen, or in a folder that
-// could not.
+// isHidden reports whether a file, or a folder above it, could not be read.
 func isHidden(path string, unseen map[string]string) bool {
 	for {
 		if _, ok := unseen[path]; ok {
@@ -48,8 +44,8 @@ func isHidden(path string, unseen map[string]string) bool {
 	}
 }
 
-// assumed are the digests, and for the known files that could not be seen what was
-// seen of them last: that they cannot be read does not mean that they are gone.
+// assumed returns the digests, with the last known digest of each known
+// file that could not be read: an unreadable file is not a missing one.
 func assumed(known map[string]store.ProtectedFile, digests, unseen map[string]string) map[string]string {
 	all := maps.Clone(digests)
 	for path, p := range known {
@@ -60,9 +56,8 @@ func assumed(known map[string]store.ProtectedFile, digests, unseen map[string]st
 	return all
 }
 
-// hiding says which of the places that could not be seen keep it from being told
-// whether protected files were changed: those that hide a known one, and those that
-// could be read when the session began.
+// hiding lists the unreadable places that make it unknown whether protected files were
+// changed: those that hide a known file, and those that could be read when the session began.
 func hiding(known map[string]store.ProtectedFile, unseen map[string]string, before []string) []string {
 	var list []string
 	for _, place := range slices.Sorted(maps.Keys(unseen)) {
@@ -77,9 +72,9 @@ func hiding(known map[string]store.ProtectedFile, unseen map[string]string, befo
 	return list
 }
 
-// welcome is what is known of protected files when a session begins: what is not
-// as the last session left it was changed by people, and so approved. What is seen for the
-// first time is people's, unless a session has left just that in another place.
+// welcome returns the new records of protected files when a session begins. A file
+// that differs from what the last session left was changed by people, and so is
+// approved. So is a new file, unless a session left the same content in another place.
 func welcome(
 	known map[string]store.ProtectedFile, elsewhere []store.ProtectedFile, now map[string]string,
 ) (list []store.ProtectedFile) {
@@ -99,7 +94,7 @@ func welcome(
 	return list
 }
 
-// farewell is what is known of them when a session has ended.
+// farewell returns the new records when a session has ended.
 func farewell(known map[string]store.ProtectedFile, now map[string]string) []store.ProtectedFile {
 	var list []store.ProtectedFile
 	for _, path := range paths(known, now) {
@@ -110,8 +105,8 @@ func farewell(known map[string]store.ProtectedFile, now map[string]string) []sto
 	return list
 }
 
-// tampered lists the files that are neither as people left them nor as the session
-// found them: what an earlier one left is not this one's doing.
+// tampered lists the files that differ both from what people approved and from
+// what the session found: it is not blamed for an earlier session's changes.
 func tampered(known map[string]store.ProtectedFile, now map[string]string) []string {
 	var list []string
 	for _, path := range paths(known, now) {

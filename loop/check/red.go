@@ -12,10 +12,10 @@ import (
 	"ralph/store"
 )
 
-// Red has commands run on the work tree, and gives those that fail without an excuse;
-// anew is for failures that are not to be taken from an earlier time: what they lacked may
-// not have been in the work tree. What a session has in hand is no reason, as it goes on
-// with it, unless all is asked for.
+// Red runs commands on the work tree and returns those that fail without an
+// excuse. If anew is set, earlier failures are not reused: what the command
+// lacked may not be in the work tree. Failures that belong to a session's
+// unfinished work are left out, as that session goes on, unless all is set.
 func (v *Verifier) Red(ctx context.Context, commands []string, anew, all bool) (red []ralph.Check, err error) {
 	list, made, err := v.suite(ctx, commands, anew)
 	if err != nil || ctx.Err() != nil {
@@ -33,10 +33,10 @@ func (v *Verifier) Red(ctx context.Context, commands []string, anew, all bool) (
 	return red, nil
 }
 
-// KnownRed reports that the work tree as it is has been verified with each of the
-// commands, and that one of them failed without an excuse.
+// KnownRed reports whether each of the commands has run on the present
+// state of the work tree, and one of them failed without an excuse.
 func (v *Verifier) KnownRed(ctx context.Context, commands []string) (red bool, err error) {
-	dir, err := v.folder()
+	dir, err := Folder(v.Place.State)
 	if err != nil {
 		return false, err
 	}
@@ -59,15 +59,14 @@ func (v *Verifier) KnownRed(ctx context.Context, commands []string) (red bool, e
 	return red, err
 }
 
-// excusable reports whether what a command says of the state before any work keeps
-// no task from being done.
+// excusable reports whether a command's result before any work does not stand in the way of a done.
 func (v *Verifier) excusable(o Outcome) bool {
 	return Judge(o, []Outcome{o}, []string{o.Check.Command}, v.Strict).Passed
 }
 
-// Verify runs by hand what a done is checked by: of a task, or with 0 the project's
-// commands alone. Each is shown when it has run, with its whole output. Holds tells
-// whether a failure keeps a run from beginning: it is not of named tests alone, which are excused.
+// Verify runs by hand what a done is checked by: for a task, or for task 0 only the project's
+// commands. It shows each command after it has run, with its whole output. Holds says that a
+// failure keeps a run from starting: one that is not only of named tests, which are excused.
 func (v *Verifier) Verify(
 	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
 ) (checks []ralph.Check, holds bool, err error) {
@@ -88,7 +87,7 @@ func (v *Verifier) Verify(
 			return nil, false, err
 		}
 	}
-	dir, err := v.folder()
+	dir, err := Folder(v.Place.State)
 	if err != nil {
 		return nil, false, err
 	}
@@ -128,7 +127,7 @@ func (v *Verifier) Verify(
 	return checks, holds, v.Store.Tx(ctx, func(tx *store.Tx) error { return v.keepMade(tx, m) })
 }
 
-// showLog shows a check with its output.
+// showLog shows a check with its whole output.
 func showLog(c ralph.Check, path string, show func(c ralph.Check, output io.ReadSeeker) error) (err error) {
 	log, err := os.Open(path)
 	if err != nil {

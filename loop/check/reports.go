@@ -16,10 +16,9 @@ import (
 	"ralph/internal/testresult"
 )
 
-// tests reads what a command reported of its tests: as go test -json on its
-// output, which is in the log from begin on, or as JUnit XML in the files that it
-// has written; before are those that were there when it was started. It is nil if
-// it reported none.
+// tests returns the test results that a command reported, either in the format of go test -json
+// in its output, which is in the log from begin on, or as JUnit XML in files that it wrote.
+// Before are the files that existed when it started. The result is nil if it reported none.
 func (r Rules) tests(
 	dir string, log *os.File, begin int64, cut bool, before map[string]fs.FileInfo,
 ) (*testresult.Results, error) {
@@ -37,7 +36,7 @@ func (r Rules) tests(
 	files, err := r.reports(dir)
 	for _, f := range slices.Sorted(maps.Keys(files)) {
 		if untouched(before[f], files[f]) {
-			continue // it speaks for another command, or for another run
+			continue // it belongs to another command or another run
 		}
 		found, err := readReport(f)
 		if err != nil {
@@ -52,7 +51,7 @@ func (r Rules) tests(
 	return results, err
 }
 
-// reports are the files of JUnit XML that there are, by their paths.
+// reports returns the existing JUnit XML files by path.
 func (r Rules) reports(dir string) (map[string]fs.FileInfo, error) {
 	files := map[string]fs.FileInfo{}
 	for _, pattern := range r.JUnit {
@@ -70,15 +69,15 @@ func (r Rules) reports(dir string) (map[string]fs.FileInfo, error) {
 	return files, nil
 }
 
-// untouched tells whether a file has not been written between two looks at it.
-// Where the file system keeps whole seconds, one that was written twice within one
-// may count as untouched: the command then names no tests, and nothing is excused.
+// untouched reports whether a file was not written between two looks. On a
+// file system with times in whole seconds, a second write within one second
+// may go unnoticed: the command then names no tests, and nothing is excused.
 func untouched(before, now fs.FileInfo) bool {
 	return before != nil && os.SameFile(before, now) && before.Size() == now.Size() &&
 		before.ModTime().Equal(now.ModTime())
 }
 
-// escapeGlob makes a path a pattern of itself.
+// escapeGlob escapes a path for use in a glob.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `{`, `\{`).Replace(path)
 }

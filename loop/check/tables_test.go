@@ -111,7 +111,7 @@ func TestProtectedFilesThatCannotBeSeen(t *testing.T) {
 		digests map[string]string
 		unseen  map[string]string
 		before  []string
-		want    []string // why it cannot be told
+		want    []string // why it is unknown
 		changed []string
 	}{
 		{"all is seen", map[string]string{"tests/a": "1"}, nil, nil, nil, nil},
@@ -165,7 +165,8 @@ func TestProtectedFiles(t *testing.T) {
 			if got := tampered(known, tt.after); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			// What it left is not approved by that it is there when the next one begins.
+			// What the session left is not approved just because it is there when the
+			// next one begins.
 			keep(farewell(known, tt.after))
 			keep(welcome(known, nil, tt.after))
 			for _, path := range tt.want {
@@ -180,8 +181,7 @@ func TestProtectedFiles(t *testing.T) {
 	}
 }
 
-// A file that is seen for the first time in a place is people's, unless a session has left
-// just that somewhere else.
+// A file that is new in a place is people's, unless a session left the same content elsewhere.
 func TestProtectedFilesOfAnotherPlace(t *testing.T) {
 	elsewhere := []store.ProtectedFile{{Place: "there", Path: "a", Approved: "1", Seen: "2"}}
 	for _, tt := range []struct {
@@ -205,8 +205,8 @@ func TestProtectedFilesOfAnotherPlace(t *testing.T) {
 	}
 }
 
-// What an earlier session of the task has changed is held against this one, until people
-// approve it or it is put back.
+// Changes by an earlier session of the task count against this one until
+// people approve them or they are undone.
 func TestWhatEarlierSessionsChangedStays(t *testing.T) {
 	known := map[string]store.ProtectedFile{
 		"approved": {Approved: "1"}, "left": {Approved: "1"}, "again": {Approved: "1"}, "others": {Approved: "1"},

@@ -1,6 +1,5 @@
-// Package check verifies what an agent claims: it runs the commands by which work is
-// judged, compares them with what they said before it, and knows what is people's: protected
-// files and configuration.
+// Package check verifies what an agent claims. It runs the verification commands, compares their
+// results with those before the work, and tracks people's files: protected files and configuration.
 package check
 
 import (
@@ -20,34 +19,35 @@ import (
 	"ralph/store"
 )
 
-// Rules say how a done is checked.
+// Rules configure how a done is checked.
 type Rules struct {
-	Commands    []string      // the project's; features and tasks add theirs
-	Timeout     time.Duration // of each command
-	Env         []string      // the environment of the commands
-	Strict      bool          // tests that failed before the task was begun are refused too
-	JUnit       []string      // globs of the files into which commands write JUnit XML, relative to the root
-	Protect     []string      // globs of the files that a session must not change, relative to the root
-	Wrapper     []string      // what starts the commands, such as a sandbox; nil is none
+	Commands    []string                  // the project's; features and tasks add their own
+	Timeout     time.Duration             // per command
+	Env         []string                  // the environment of the commands
+	Through     func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
+	Strict      bool                      // refuse tests that failed before the task began, too
+	JUnit       []string                  // globs of the files into which commands write JUnit XML, relative to the root
+	Protect     []string                  // globs of the files that a session must not change, relative to the root
+	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
 	Containment proc.Containment
 }
 
-// verifyTail is how much of a failed command's output is quoted, in bytes.
+// verifyTail is how many bytes of a failed command's output are quoted.
 const verifyTail = 4 << 10
 
-// maxVerifyLog bounds what is kept of a session's verification, in bytes.
+// maxVerifyLog limits the log of a session's verification, in bytes.
 const maxVerifyLog = 256 << 20
 
-// Commands are what a task's done is checked by.
+// Commands are the commands that check a task's done.
 type Commands struct {
 	Shared []string // the project's and the feature's
-	Own    []string // the task's, as far as they are not among those
+	Own    []string // the task's, without those
 }
 
-// All are all of them.
+// All returns all of them.
 func (c Commands) All() []string { return slices.Concat(c.Shared, c.Own) }
 
-// Of are all that a task's done is checked by, each once.
+// Of returns the commands that check a task's done, each once.
 func (r Rules) Of(tx *store.Tx, t ralph.Task) (c Commands, err error) {
 	c.Shared = Once(nil, r.Commands)
 	if t.Feature != "" {
@@ -57,13 +57,13 @@ func (r Rules) Of(tx *store.Tx, t ralph.Task) (c Commands, err error) {
 		}
 		c.Shared = Once(c.Shared, f.Verify)
 	}
-	// The baseline never excuses a task's own command, also where the project has it too.
+	// The baseline never excuses a task's own command, even if the project has it too.
 	c.Shared = slices.DeleteFunc(c.Shared, func(s string) bool { return slices.Contains(t.Verify, s) })
 	c.Own = Once(nil, t.Verify)
 	return c, nil
 }
 
-// Once appends what is not in the list yet.
+// Once appends the strings of more that list lacks.
 func Once(list, more []string) []string {
 	for _, s := range more {
 		if !slices.Contains(list, s) {
@@ -73,18 +73,23 @@ func Once(list, more []string) []string {
 	return list
 }
 
-// A Round is one of verification: its processes are marked as a session's, its output is
-// kept in a file.
+// A Round configures one run of the verification. Its processes are marked
+// as the session's, and its output goes into a log file.
 type Round struct {
 	Dir     string
 	Session string
+	Env     []string // of the place, in addition to the rules'
 	Log     string
-	Between func(command string) // is called after each command; nil for nothing
+	Between func(command string) // called after each command; nil for none
+	Slow    func(command string) // is told of a command that runs longer than a second; nil for nobody
 }
 
-// Run runs every command, so that the agent sees all failures at once. The
-// output is kept whole in the round's log, as far as it has room. Nothing that a
-// command started is alive afterwards. Commands that ctx stopped did not pass.
+// slow is the time from which people are told which command is running.
+const slow = time.Second
+
+// Run runs every command, so that the agent sees all failures at once.
+// Their output goes into the round's log, up to its limit. Nothing that a
+// command started survives it. Commands that ctx stopped count as failed.
 func (r Rules) Run(ctx context.Context, round Round, commands []string) (results []Outcome, err error) {
 	log, err := os.OpenFile(round.Log, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -122,10 +127,26 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	started := time.Now()
 	whole := &bounded{to: log, left: maxVerifyLog - begin}
 	marker := place.Marker(round.Session)
-	result, err := proc.Run(limited, proc.Spec{
-		Args: []string{"/bin/sh", "-c", command}, Dir: round.Dir, Marker: marker, Env: append(slices.Clone(r.Env), marker),
-		Wrapper: r.Wrapper, Containment: r.Containment,
-	}, verifyTail, whole)
+	spec := proc.Spec{
+		Args: []string{"/bin/sh", "-c", command}, Dir: round.Dir,
+		Marker: marker, Env: proc.Joined(r.Env, round.Env, []string{marker}), Through: r.Through,
+		Containment: r.Containment,
+	}
+	leave, err := r.Enter.Enter(&spec)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if round.Slow != nil {
+		told := make(chan struct{})
+		late := time.AfterFunc(slow, func() { defer close(told); round.Slow(command) })
+		defer func() {
+			if !late.Stop() {
+				<-told
+			}
+		}()
+	}
+	result, err := proc.Run(limited, spec, verifyTail, whole)
+	leave()
 	check := ralph.Check{
 		Command: command, Exit: result.Exit.Code, Tail: result.Output,
 		Seconds: time.Since(started).Round(time.Millisecond).Seconds(),
@@ -165,8 +186,8 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	return Outcome{Check: check, Tests: tests}, err
 }
 
-// readable is the end of a command's output, which is in the log from begin on: that of
-// `go test -json` as people read it.
+// readable returns the end of a command's output, which is in the log from
+// begin on. Output of `go test -json` is converted to plain text.
 func readable(log *os.File, begin int64, tail string) (string, error) {
 	end, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -179,10 +200,10 @@ func readable(log *os.File, begin int64, tail string) (string, error) {
 	return text, nil
 }
 
-// noProgram is the exit status by which a shell says that it found no such program.
+// noProgram is a shell's exit status for a missing program.
 const noProgram = 127
 
-// missing says which program a command lacks, by what the shell said of it last.
+// missing says which program is missing, based on the shell's last message about it.
 func missing(tail string) string {
 	lines := strings.Split(strings.TrimSpace(tail), "\n")
 	said := ""
@@ -195,7 +216,7 @@ func missing(tail string) string {
 	return "exits 127: a program that it needs is not installed, or not in PATH" + said
 }
 
-// bounded writes to a file as long as there is room, and drops the rest.
+// bounded writes to a file up to a limit and drops the rest.
 type bounded struct {
 	to   *os.File
 	left int64

@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -17,20 +21,129 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Digests takes a digest of every file below dir that one of the patterns
-// matches, whether git knows it or not. Patterns are globs of doublestar, relative
-// to dir; folders of git are left out. What cannot be read is unseen, with the
-// reason: a file, or a folder in which there may be some.
-func Digests(dir string, patterns []string) (digests, unseen map[string]string) {
+// Digests returns a digest of every file below dir that matches one of the patterns, whether git
+// tracks it or not. Patterns are doublestar globs relative to dir. Folders named .git, and matches
+// of but, are left out. Files and folders that cannot be read are in unseen, with the reason.
+func Digests(dir string, patterns []string, but ...string) (digests, unseen map[string]string) {
 	digests, unseen = map[string]string{}, map[string]string{}
+	from := map[string][]string{} // walk each folder once
 	for _, pattern := range patterns {
-		digestMatches(dir, pattern, digests, unseen)
+		base, _ := doublestar.SplitPattern(pattern)
+		from[base] = append(from[base], pattern)
+	}
+	for base, patterns := range from {
+		digestMatches(dir, base, patterns, but, digests, unseen)
 	}
 	return digests, unseen
 }
 
-func digestMatches(dir, pattern string, digests, unseen map[string]string) {
-	base, _ := doublestar.SplitPattern(pattern)
+// Limits for following imports in texts.
+const (
+	maxImports = 5 // length of a chain
+	maxText    = 1 << 20
+)
+
+// imported matches a reference to another file in a text that steers agents.
+var imported = regexp.MustCompile("(?:^|[\\s(`*])@([^\\s)`*]+)")
+
+// Imports returns the names of the files in dir that the texts import, such as
+// "@docs/rules.md", directly or indirectly. It includes files that do not exist yet.
+func Imports(dir string, texts []string) (names []string) {
+	known := map[string]bool{}
+	for range maxImports {
+		var next []string
+		for _, text := range texts {
+			if filepath.Ext(text) != ".md" {
+				continue
+			}
+			content, err := readText(filepath.Join(dir, filepath.FromSlash(text)))
+			if err != nil {
+				continue // no agent can read it either
+			}
+			for _, match := range imported.FindAllSubmatch(content, -1) {
+				name := strings.TrimRight(string(match[1]), ".,;:")
+				if filepath.IsAbs(name) {
+					name = below(dir, name)
+				} else {
+					name = path.Join(path.Dir(text), name)
+				}
+				if filepath.IsLocal(name) && name != "." && !known[name] {
+					known[name] = true
+					next = append(next, name)
+				}
+			}
+		}
+		texts, names = next, append(names, next...)
+	}
+	return names
+}
+
+// readText reads the first maxText bytes of a file. It does not block on pipes.
+func readText(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxText))
+}
+
+// Steering returns [Digests] of the files that steer agents, including their imports.
+func Steering(dir string, patterns []string, but ...string) (digests, unseen map[string]string) {
+	digests, unseen = Digests(dir, patterns, but...)
+	for _, name := range Imports(dir, slices.Sorted(maps.Keys(digests))) {
+		if digests[name] != "" {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil || !info.Mode().IsRegular() {
+			continue // there is no such file, and it may be just a word
+		}
+		if digests[name], err = Digest(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+			delete(digests, name)
+			unseen[name] = reason(err)
+		}
+	}
+	return digests, unseen
+}
+
+// Matches reports whether one of the patterns matches a path.
+func Matches(patterns []string, name string) bool {
+	return matcher(patterns)(name)
+}
+
+// matcher is like [Matches], for many paths. It first searches each path
+// for a literal part of the pattern, which is much faster.
+func matcher(patterns []string) func(name string) bool {
+	literals := make([]string, len(patterns))
+	for i, p := range patterns {
+		literals[i] = literal(p)
+	}
+	return func(name string) bool {
+		for i, p := range patterns {
+			if strings.Contains(name, literals[i]) && doublestar.MatchUnvalidated(p, name) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// literal returns the longest literal part of a pattern; "" if that is hard to find.
+func literal(pattern string) (longest string) {
+	if strings.ContainsAny(pattern, `{[\`) {
+		return ""
+	}
+	for part := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return r == '*' || r == '?' }) {
+		if part = strings.Trim(part, "/"); len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
+}
+
+func digestMatches(dir, base string, patterns, but []string, digests, unseen map[string]string) {
+	wanted, unwanted := matcher(patterns), matcher(but)
 	walk := func(path string, entry fs.DirEntry, err error) error {
 		name := below(dir, path)
 		switch {
@@ -39,9 +152,11 @@ func digestMatches(dir, pattern string, digests, unseen map[string]string) {
 		case err != nil:
 			unseen[name] = reason(err)
 			return nil
-		case entry.IsDir() && entry.Name() == ".git":
+		case entry.IsDir() && (entry.Name() == ".git" || unwanted(name)):
 			return fs.SkipDir
-		case entry.IsDir() || !doublestar.MatchUnvalidated(pattern, name) || digests[name] != "":
+		case unwanted(name):
+			return nil
+		case entry.IsDir() || digests[name] != "" || !wanted(name):
 			return nil
 		}
 		if digests[name], err = digestFile(path, entry); err != nil {
@@ -53,14 +168,14 @@ func digestMatches(dir, pattern string, digests, unseen map[string]string) {
 	root := filepath.Join(dir, base)
 	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if target, err := os.Stat(root); err == nil && target.IsDir() {
-			root += "/." // the files are those of the folder that it leads to
+			root += "/." // take the files of the folder that the link leads to
 		}
 	}
-	// Every error is given to walk, which returns none.
+	// walk receives every error and returns none.
 	_ = filepath.WalkDir(root, walk)
 }
 
-// below is a path as people write it, relative to the project.
+// below returns a slash-separated path relative to dir.
 func below(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		path = rel
@@ -68,15 +183,16 @@ func below(dir, path string) string {
 	return filepath.ToSlash(path)
 }
 
-// Digest is a digest of a file, "" if it is not there. Of a link both where it leads and
-// what is there count; of git's own files what it is steered by ([worktree.Settings]).
+// Digest returns a digest of a file, "" if it does not exist. The digest
+// of a link covers its target and the content there. For git's own files
+// it covers only the settings that matter ([worktree.Settings]).
 func Digest(path string) (string, error) {
 	if worktree.IsSettings(path) {
 		return worktree.SettingsDigest(path)
 	}
 	info, err := os.Lstat(path)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return "", nil // a part of the path is a file, so that nothing is below it
+		return "", nil // a part of the path is a file, so nothing is below it
 	}
 	if err != nil {
 		return gone(err)
@@ -84,7 +200,7 @@ func Digest(path string) (string, error) {
 	return digestFile(path, fs.FileInfoToDirEntry(info))
 }
 
-// digestFile is a digest of a file's content and of whether it may be executed.
+// digestFile returns a digest of a file's content and its executable bit.
 func digestFile(path string, entry fs.DirEntry) (string, error) {
 	sum := sha256.New()
 	info, err := entry.Info()
@@ -98,11 +214,11 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 			return "link " + entry.Type().String(), nil
 		}
 		link = "link " + target
-		// What is read through it counts too, whatever folder it is in.
+		// The content that a link leads to counts too, wherever it is.
 		if info, err = os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			return link, nil
 		}
-		link += "\x00" // which no path has
+		link += "\x00" // no path contains this
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -115,7 +231,19 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 	return fmt.Sprintf("%s%t %s", link, info.Mode()&0o111 != 0, hex.EncodeToString(sum.Sum(nil))), nil
 }
 
-// gone takes a file that vanished while it was looked at for one that is not there.
+// DigestOf returns the digest of a file in a commit. For a link it covers only the target's name.
+func DigestOf(v worktree.Version) string {
+	switch v.Mode {
+	case "":
+		return ""
+	case "120000":
+		return "link " + string(v.Content)
+	}
+	sum := sha256.Sum256(v.Content)
+	return fmt.Sprintf("%t %s", v.Mode == "100755", hex.EncodeToString(sum[:]))
+}
+
+// gone treats a file that vanished meanwhile as one that does not exist.
 func gone(err error) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -123,16 +251,15 @@ func gone(err error) (string, error) {
 	return "", err
 }
 
-// LinkTarget is where a link leads of which this is the digest; ok is false for the
-// digest of anything else.
+// LinkTarget returns the target of the link with this digest; ok is false for any other digest.
 func LinkTarget(digest string) (target string, ok bool) {
 	target, ok = strings.CutPrefix(digest, "link ")
 	target, _, _ = strings.Cut(target, "\x00")
 	return target, ok
 }
 
-// Files is one digest of the contents of the watched files; one that is not there counts
-// as such, and one that cannot be read counts with the reason.
+// Files returns one digest for the contents of all watched files. A
+// missing file counts as missing, an unreadable one with the reason.
 func (p *Place) Files() string {
 	sum := sha256.New()
 	for _, name := range p.Watched {
@@ -144,8 +271,7 @@ func (p *Place) Files() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// addFile adds a file's name and content. It does not wait for the other end of a
-// pipe that stands in the file's place.
+// addFile adds a file's name and content to sum. It does not block on a pipe.
 func addFile(sum io.Writer, path, name string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -164,7 +290,7 @@ func addFile(sum io.Writer, path, name string) error {
 	return err
 }
 
-// reason is what an error says without the path, which the caller names.
+// reason returns an error's text without the path, which the caller names.
 func reason(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {

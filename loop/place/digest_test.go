@@ -14,15 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDigestsOfProtectedFiles: whatever a session does to one, or to what is read in
-// its place, changes its digest.
+// TestDigestsOfProtectedFiles: whatever a session does to a protected
+// file, or to what is read in its place, changes its digest.
 func TestDigestsOfProtectedFiles(t *testing.T) {
 	t.Parallel()
 	const base = "mkdir -p tests/sub lib cache; echo a > tests/a; echo b > tests/sub/b; echo c > lib/c; ln -s ../lib/c tests/link; " +
 		"ln -s lib linked; ln -s lib/c solo; echo cache > .gitignore; echo d > cache/d; mkfifo tests/pipe"
 	for _, tt := range []struct {
 		name, session string
-		want          string // files of which the digest is another one
+		want          string // files whose digests change
 	}{
 		{"nothing", "touch tests/a; echo x > other", ""},
 		{"content", "echo x > tests/a", "tests/a"},
@@ -38,6 +38,7 @@ func TestDigestsOfProtectedFiles(t *testing.T) {
 		{"a link that leads nowhere any more", "rm lib/c", "linked/c solo tests/link"},
 		{"a link that leads to a folder", "rm lib/c; mkdir lib/c", "linked/c solo tests/link"},
 		{"in a folder that git ignores", "echo x > cache/d", "cache/d"},
+		{"what is left out", "echo x > tests/left; mkdir tests/out; echo x > tests/out/a", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +51,7 @@ func TestDigestsOfProtectedFiles(t *testing.T) {
 				}
 			}
 			digests := func() map[string]string {
-				d, unseen := Digests(dir, []string{"tests/**", "cache/d", "linked/*", "solo", "never/**"})
+				d, unseen := Digests(dir, []string{"tests/**", "cache/d", "linked/*", "solo", "never/**"}, "tests/left", "tests/out")
 				if len(unseen) > 0 {
 					t.Errorf("unseen: %v", unseen)
 				}
@@ -109,7 +110,7 @@ func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func() error
-		now    bool // it is another file now than at the beginning
+		now    bool // the file differs from the one at the start
 	}{
 		{"it may be executed", func() error { return os.Chmod(filepath.Join(dir, "tests/check.sh"), 0o700) }, true},
 		{"by others alone, too", func() error { return os.Chmod(filepath.Join(dir, "tests/check.sh"), 0o601) }, true},
@@ -142,7 +143,7 @@ func TestAProtectedFileThatCannotBeRead(t *testing.T) {
 		t.Errorf("got %q: %s", d, diff)
 	}
 	if runtime.GOOS != "linux" {
-		return // there is no file that the superuser cannot read
+		return // the superuser can read every file
 	}
 	d, unseen = Digests(fmt.Sprintf("/proc/%d", os.Getpid()), []string{"mem"})
 	if diff := cmp.Diff(map[string]string{"mem": "input/output error"}, unseen); diff != "" || len(d) != 0 {
@@ -181,7 +182,7 @@ func TestFilesOfStagnation(t *testing.T) {
 	}
 }
 
-// TestTheDigestOfGitsSettings is of those that lead git elsewhere: a name is none.
+// TestTheDigestOfGitsSettings covers settings that redirect git; a name is not one of them.
 func TestTheDigestOfGitsSettings(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o700); err != nil {

@@ -1,12 +1,13 @@
-// Package place has where sessions work: a folder with its work tree, what is told of
-// both by digests, and the processes of a session there. The one kind so far is `here`:
-// the folder in which people work, too.
+// Package place provides the folders where sessions work: their work trees, digests
+// of their state, and the processes of their sessions. A place is either `here`,
+// the folder in which people work too, or a slot, a clone that belongs to ralph.
 package place
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -15,24 +16,54 @@ import (
 	"ralph/store"
 )
 
-// A Place is where sessions work.
+// A Place is a folder where sessions work.
 type Place struct {
-	Dir   string // its root
+	Dir   string // the root of the project in it
 	Tree  *worktree.Tree
-	State string // the folder for what ralph keeps beside it
-	Saves bool   // people's uncommitted files are saved before each session
-	// TakesBack tells that what a session changed that failed is taken back.
+	State string // the folder for ralph's own files
+	Saves bool   // save people's uncommitted files before each session
+	// TakesBack says to take back the changes of a failed session.
 	TakesBack bool
-	Watched   []string // files that count as a change, relative to the root, also where git ignores them
+	Watched   []string // files whose changes count even if git ignores them, relative to Dir
+
+	Slot *Slot // set if the place is a clone of ralph's; nil for the person's own work tree
 }
 
-// Has reports whether a session worked here: of an older one it is not known where.
+// Has reports whether a session worked here. Old sessions do not record where they did.
 func (p *Place) Has(dir string) bool { return dir == "" || dir == p.Dir }
 
-// Path is a file of the place by its path as people write it, relative to the root.
+// Path returns the absolute path of a slash-separated name relative to the root.
 func (p *Place) Path(name string) string { return filepath.Join(p.Dir, filepath.FromSlash(name)) }
 
-// Named is a path for people.
+// Here returns the place where people work.
+func (p *Place) Here() *Place {
+	if p.Slot != nil {
+		return p.Slot.slots.Here
+	}
+	return p
+}
+
+// Theirs maps a path in the place to the same file in people's folder.
+func (p *Place) Theirs(path string) string {
+	if p.Slot != nil {
+		if rel, err := filepath.Rel(p.Dir, path); err == nil && filepath.IsLocal(rel) {
+			return p.Here().Path(filepath.ToSlash(rel))
+		}
+	}
+	return path
+}
+
+// Ours maps a path in people's folder to the same file in the place.
+func (p *Place) Ours(path string) string {
+	if p.Slot != nil {
+		if rel, err := filepath.Rel(p.Here().Dir, path); err == nil && filepath.IsLocal(rel) {
+			return p.Path(filepath.ToSlash(rel))
+		}
+	}
+	return path
+}
+
+// Named returns a path as shown to people: relative to the root if it is below it.
 func (p *Place) Named(path string) string {
 	if rel, err := filepath.Rel(p.Dir, path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
@@ -40,29 +71,52 @@ func (p *Place) Named(path string) string {
 	return path
 }
 
-// Folder is where a session's transcript is kept.
+// Folder returns the folder of a session's transcript.
 func (p *Place) Folder(session string) string { return filepath.Join(p.State, "sessions", session) }
 
-// Scratch is where the objects of a session's snapshots are kept until it is settled.
-func (p *Place) Scratch(session string) string { return filepath.Join(p.Folder(session), "objects") }
+// Scratch returns the folder for the objects of a session's snapshots,
+// which is removed once it is settled.
+func (p *Place) Scratch(session string) string {
+	if p.Slot != nil {
+		return p.Slot.clone.Scratch() // candidates are fetched from there
+	}
+	return filepath.Join(p.Folder(session), "objects")
+}
 
-// Look is the work tree as it is now.
+// Channel returns the folder through which a session's agent reaches the run,
+// outside of ralph's state. It is short enough for the path of a socket.
+func Channel(session string) string {
+	const most = 100 // of 104 bytes on some systems, with "/mcp"
+	name := "ralph-" + session
+	if path := filepath.Join(os.TempDir(), name); len(path) < most-len("/mcp") {
+		return path
+	}
+	return filepath.Join("/tmp", name)
+}
+
+// Look scans the work tree.
 func (p *Place) Look(ctx context.Context, scratch string) (worktree.Snapshot, error) {
 	look, err := p.Tree.Look(ctx, scratch)
 	return look, untold(err)
 }
 
-// Now is the state of the work tree.
+// Now returns the state of the work tree.
 func (p *Place) Now(ctx context.Context, scratch string) (s store.State, err error) {
 	look, err := p.Tree.Look(ctx, scratch)
 	if err == nil {
-		s.Content = look.Digest()
+		if s.Content = look.Digest(); p.Slot != nil {
+			s.Content = Apart(s.Content)
+		}
 		s.Committed, err = p.Tree.Committed(ctx, look.Head)
 	}
 	return s, untold(err)
 }
 
-// untold says that git does not tell the state of the work tree, and how people see why.
+// Apart returns the key for verification results of a tree that was
+// checked in a slot, where only the set-up added files.
+func Apart(tree string) string { return "integration:" + tree }
+
+// untold wraps an error of git about the state of the work tree, and says how people see the cause.
 func untold(err error) error {
 	if err == nil {
 		return nil
@@ -70,23 +124,24 @@ func untold(err error) error {
 	return &GitError{fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)}
 }
 
-// A GitError says that git fails in the work tree.
+// A GitError says that git failed in the work tree.
 type GitError struct{ error }
 
-// Unwrap is what git said.
+// Unwrap returns git's error.
 func (e *GitError) Unwrap() error { return e.error }
 
-// Marker is what the environment of a session's processes has.
+// Marker returns the variable that marks a session's processes in their environment.
 func Marker(session string) string { return "RALPH_SESSION_ID=" + session }
 
-// CPUTime is what a session's processes have used of the processors so far.
+// CPUTime returns the CPU time that a session's processes have used so far.
 func (p *Place) CPUTime(session string) (time.Duration, error) { return proc.CPUTime(Marker(session)) }
 
-// Sweep kills what a session has left running; none where that cannot be found.
+// Sweep kills the processes that a session left running. Where they cannot
+// be found, it does nothing.
 func (p *Place) Sweep(session string) ([]proc.Leftover, error) {
 	killed, err := proc.Sweep(Marker(session))
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return killed, fmt.Errorf("processes that it left: %w", err)
+		return killed, fmt.Errorf("kill leftover processes: %w", err)
 	}
 	return killed, nil
 }

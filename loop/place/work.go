@@ -9,11 +9,11 @@ import (
 	"ralph/store"
 )
 
-// maxUncommitted bounds how many uncommitted files a session remembers.
+// maxUncommitted limits how many uncommitted files are recorded for a session.
 const maxUncommitted = 10_000
 
-// Snapshot looks at the work tree before a session, and at the small ignored files. git
-// does both at the same time: neither writes what the other reads.
+// Snapshot scans the work tree before a session, and the small ignored
+// files, both at the same time: neither git writes what the other reads.
 func (p *Place) Snapshot(
 	ctx context.Context, scratch string,
 ) (snapshot worktree.Snapshot, ignored worktree.Ignored, err error) {
@@ -29,36 +29,37 @@ func (p *Place) Snapshot(
 	return snapshot, ignored, untold(both.Wait())
 }
 
-// Save keeps what people have not committed, under a name, before a session may touch it,
-// and says which files that are (unattended, "Git").
+// Save saves people's uncommitted files under a name before a session may
+// touch them, and lists them (unattended, "Git"). Omitted are those that
+// are too large to be saved in addition to what is saved already.
 func (p *Place) Save(
 	ctx context.Context, snapshot worktree.Snapshot, ignored worktree.Ignored, scratch, name string,
-) (found store.Uncommitted, err error) {
+) (found store.Uncommitted, omitted []string, err error) {
 	if found.Files, err = p.Tree.Uncommitted(ctx, snapshot, scratch); err != nil {
-		return found, &GitError{err}
+		return found, nil, &GitError{err}
 	}
 	found.Files = found.Files[:min(len(found.Files), maxUncommitted)]
-	// Of what git ignores, secrets alone are nothing that a session may commit.
+	// Of the ignored files, only secrets count as files that no session may commit.
 	found.Files = append(found.Files, p.Tree.Secrets(ignored)...)
 	if !p.Saves {
-		return found, nil
+		return found, nil, nil
 	}
 	saved, ok, err := p.Tree.Save(ctx, snapshot, ignored, scratch, name)
 	if err != nil {
-		return found, &GitError{err}
+		return found, nil, &GitError{err}
 	}
 	if ok {
 		found.Snapshot = saved.ID
 	}
-	return found, nil
+	return found, saved.Omitted, nil
 }
 
-// Gone are the files that were saved under a number and are not there any more; ok is
-// false if they have been dropped since, so that there is nothing to point to.
+// Gone returns the files of a saved snapshot that no longer exist; ok is
+// false if the snapshot has been dropped.
 func (p *Place) Gone(ctx context.Context, snapshot int64) (gone []string, ok bool, err error) {
 	saved, err := p.Tree.Saved(ctx, snapshot)
 	if err != nil {
-		return nil, false, nil //nolint:nilerr // that it is not there is no failure
+		return nil, false, nil //nolint:nilerr // a missing snapshot is no failure
 	}
 	files, err := p.Tree.SavedFiles(ctx, saved)
 	if err == nil {

@@ -10,10 +10,10 @@ import (
 	"ralph/loop/agent"
 )
 
-// A Cause is why a session was stopped before its end: the cause of its context.
+// A Cause says why a session was stopped early. It is the cause of its context's end.
 type Cause string
 
-// The causes. A new one needs its row in the table below.
+// The causes. A new one needs a row in the table below.
 const (
 	timeUp    Cause = "time"
 	wasIdle   Cause = "idle"
@@ -25,12 +25,12 @@ const (
 	halted    Cause = "halted"
 )
 
-// causes say what follows of each: how the session has ended, whether that counts as an
-// attempt being for signals.Decide to say, and the words of it, with its limits.
+// causes has, for each cause, the session's ending and its reason in words, with the limit
+// if there is one. Whether the ending counts as an attempt is for signals.Decide to say.
 var causes = map[Cause]struct {
 	ending ralph.Ending
 	words  string
-	people bool // it is a person's word, who does not want to wait for a check
+	people bool // a person's request; people do not want to wait for a check
 	limit  func(Limits) time.Duration
 }{
 	timeUp: {ralph.TimedOut, "timed out after %s", false, func(l Limits) time.Duration { return l.Time }},
@@ -46,17 +46,16 @@ var causes = map[Cause]struct {
 	halted:    {ralph.Interrupted, "a person stopped it", true, nil},
 }
 
-// requests are the causes by which a running session is stopped at once when somebody
-// asks for it.
+// requests maps people's requests to causes that stop a running session at once.
 var requests = map[string]Cause{
 	ralph.ControlStopNow: runStop, "cancel": cancelled, "contract": contract, "halt": halted,
 }
 
-// Error says why.
+// Error returns the reason.
 func (c Cause) Error() string { return causes[c].words }
 
-// causeOf is the cause of a context's end; "" if it is none of them, as where what the
-// session does cannot be kept.
+// causeOf returns the cause of a context's end; "" if it is none of these,
+// for example because the session's results cannot be stored.
 func causeOf(err error) (c Cause) {
 	if errors.Is(err, context.Canceled) {
 		return runKilled
@@ -65,8 +64,8 @@ func causeOf(err error) (c Cause) {
 	return c
 }
 
-// withCause says why an interrupted session was: a session that had ended by
-// itself when it was to be stopped has ended by itself.
+// withCause adds to the report of an interrupted session why it was
+// stopped. A session that ended by itself first keeps its ending.
 func (l Limits) withCause(report agent.Report, err error) agent.Report {
 	if report.Ending != ralph.Interrupted || err == nil {
 		return report

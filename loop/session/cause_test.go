@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestWhatFollowsOfEachCause prints the table of causes: how the session has ended, whether
-// that counts as an attempt, whether it calls a check off, and the words of it.
+// TestWhatFollowsOfEachCause prints the table of causes: the session's ending,
+// whether that counts as an attempt, whether it stops a check, and the words for it.
 func TestWhatFollowsOfEachCause(t *testing.T) {
 	const golden = "testdata/causes.txt"
 	limits := Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}

@@ -6,61 +6,60 @@ import (
 	"fmt"
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// Lease is how long a worker's claim lasts since its last call (decision 13).
+// Lease is how long a worker's claim lasts after its last call (decision 13).
 const Lease = 30 * time.Minute
 
-// A Claim is a task that a worker has taken: an agent that pulls work by itself.
-// It is settled by the same rules as a session of the loop.
+// A Claim is a task that a worker has claimed. A worker is an agent that
+// pulls its own work. Its session is settled by the same rules as the loop's.
 type Claim struct {
 	s *Session
 }
 
-// Claim has a worker take a task. The error wraps [ralph.ErrConflict] if it cannot
-// be taken, and says why.
+// Claim claims a task for a worker. The error wraps [ralph.ErrConflict] if
+// the task cannot be claimed, and says why.
 func (n Needs) Claim(ctx context.Context, task int64, worker string) (*Claim, error) {
 	s, err := n.Open(ctx, store.Start{Worker: worker, Lease: Lease}, task)
 	if err != nil {
 		return nil, err
 	}
 	s.clock = newClock(time.Hour, func() {})
-	s.clock.pause() // a worker's time is its lease
+	s.clock.pause() // a worker's time is limited by its lease
 	return &Claim{s}, nil
 }
 
-// SessionID is the session that the claim opened.
+// SessionID returns the id of the claim's session.
 func (c *Claim) SessionID() string { return c.s.Row.ID }
 
-// TaskID is the task.
+// TaskID returns the id of the claimed task.
 func (c *Claim) TaskID() int64 { return c.s.Row.TaskID }
 
-// Prompt is what the worker is told.
+// Prompt returns the worker's prompt.
 func (c *Claim) Prompt() string { return c.s.prompt }
 
-// A DroppedError says that a claim is over although its worker did not end it. It
-// wraps [ralph.ErrConflict].
+// A DroppedError says that a claim ended although its worker did not end
+// it. It wraps [ralph.ErrConflict].
 type DroppedError struct {
 	Task int64
 	Why  string
 }
 
-// Error says what happened and what it means for the worker.
+// Error says what happened and what that means for the worker.
 func (e *DroppedError) Error() string {
 	return fmt.Sprintf("your claim on TASK-%d is over: %s; what you did stays, and nothing more is recorded",
 		e.Task, e.Why)
 }
 
-// Unwrap is [ralph.ErrConflict].
+// Unwrap returns [ralph.ErrConflict].
 func (e *DroppedError) Unwrap() error { return ralph.ErrConflict }
 
-// Held renews the claim. The error is a [DroppedError] if it is over: a person has
-// cancelled or amended the task meanwhile, or the lease has lapsed.
+// Held renews the claim. The error is a [DroppedError] if the claim is over because a person
+// cancelled or amended the task or stopped the session, or because the lease expired.
 func (c *Claim) Held(ctx context.Context) error {
 	why := ""
 	err := c.s.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -100,15 +99,15 @@ func (c *Claim) Held(ctx context.Context) error {
 	return &DroppedError{c.TaskID(), why}
 }
 
-// Close is called after a closing verb. It checks a done as the loop does: what it
-// returns is either what is told to the worker, who goes on, or how the task was
-// settled. The lease lasts for the time that the check may take (decision 18). The
-// error is a [DroppedError] if the task was amended during the check.
+// Close is called after a closing signal. It checks a done as the loop does, and
+// returns either what to tell the worker, who then goes on, or the decision on
+// the task. The lease is extended by the time that the check may take (decision
+// 18). The error is a [DroppedError] if the task was amended during the check.
 func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
 	if err := c.renew(ctx, Lease+c.checkTime()); err != nil {
 		return "", d, err
 	}
-	// A worker's agent is not ralph's to hold: it may go on while it is checked.
+	// ralph cannot freeze a worker's agent, which may go on during the check.
 	if again = c.s.turnEnded(ctx, agent.Turn{}).Text; again != "" {
 		return again, d, c.renew(ctx, Lease)
 	}
@@ -119,25 +118,25 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if err != nil {
 		return "", d, err
 	}
-	if request == "contract" { // what was checked is not what is asked for any more
+	if request == "contract" { // what was checked is no longer what is asked for
 		return "", d, c.Held(ctx)
 	}
 	d, err = c.s.Settle(ctx, ended(ralph.Finished, "the worker closed it"))
 	return "", d, err
 }
 
-// checkTime is what checking a done may take.
+// checkTime returns the longest time that checking a done may take.
 func (c *Claim) checkTime() time.Duration {
 	return time.Duration(len(c.s.verify.All())) * c.s.Check.Timeout
 }
 
-// renew has the lease end that much later than now.
+// renew sets the lease to end that much later than now.
 func (c *Claim) renew(ctx context.Context, lease time.Duration) error {
 	return c.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.RenewClaim(c.s.Row.ID, tx.Now().Add(lease)) })
 }
 
-// Heard is what people have said on the task since it was claimed, for the worker,
-// who has it then; "" for nothing.
+// Heard returns people's comments since the claim, for the worker, and
+// marks them as delivered; "" if there are none.
 func (c *Claim) Heard(ctx context.Context) (said string, err error) {
 	err = c.s.Store.Tx(ctx, func(tx *store.Tx) error {
 		said = ""
@@ -151,12 +150,11 @@ func (c *Claim) Heard(ctx context.Context) (said string, err error) {
 	return said, err
 }
 
-// Release gives the task back. No counter moves, but what was said counts: a
+// Release gives the task back. No counter changes, but signals count: a
 // question holds the task back, and a done is checked (decision 3).
 func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
-	// A client that leaves may kill its server before this is done. The claim lapses
-	// at once then, and whoever looks next settles it; but nobody else judges a done
-	// while it is checked here.
+	// A client that leaves may kill its server before this is finished. The claim then lapses
+	// at once and somebody else settles it, but not while a done is being checked here.
 	closing, err := c.s.closing(ctx)
 	if err != nil {
 		return signals.Decision{}, err
@@ -171,8 +169,8 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	return c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")
 }
 
-// end settles a claim that its worker did not close; the decision is the zero value
-// if somebody else has settled or renewed it meanwhile.
+// end settles a claim that its worker did not close. The decision is the
+// zero value if somebody else has settled or renewed the claim meanwhile.
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
 	d, err = c.s.Settle(ctx, ended(how, why))
 	if errors.Is(err, ralph.ErrConflict) {
@@ -181,9 +179,9 @@ func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signal
 	return d, err
 }
 
-// Lapse settles a claim whose lease has run out: its task goes back to the queue, and
-// what was signalled counts; but a done is judged only where its worker had its work
-// tree. What a person works on ends so when it was called off or amended.
+// Lapse settles a claim whose lease has expired. Its task goes back to the queue,
+// and its signals count, but a done is judged only in the worker's own work tree.
+// It also settles a person's session whose task was cancelled or amended.
 func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
 	how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s is gone, or has not called for %s", row.Worker, Lease)
 	if row.Origin == ralph.FromHuman {

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"ralph"
 	"ralph/internal/text"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// Commit commits what a completed task's sessions left uncommitted. Files that
-// were not committed before its first session hold a person's work too and are
-// left alone.
+// Commit commits what a completed task's sessions left uncommitted. It leaves alone files
+// that were uncommitted before the first session, as they hold a person's work too.
 func (s *Session) Commit(ctx context.Context) error {
 	closing, err := s.closing(ctx)
 	if err != nil {
@@ -34,14 +34,14 @@ func (s *Session) Commit(ctx context.Context) error {
 	}
 	id, filtered, err := s.Place.Tree.Commit(ctx, files, commitMessage(s, closing.Payload))
 	if len(filtered) > 0 {
-		s.Log.Warn("files that belong to a filter of git's (.gitattributes), which ralph does not run, are left uncommitted",
+		s.Log.Warn("left files uncommitted that need a git filter (.gitattributes), as ralph runs none",
 			"task", s.Task.ID, "files", strings.Join(filtered, ", "))
 	}
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		s.Log.Warn("files that were not committed before the task are left uncommitted",
+		s.Log.Warn("left files uncommitted that were uncommitted before the task",
 			"task", s.Task.ID, "files", strings.Join(left, ", "))
 	}
 	if id == "" {
@@ -50,7 +50,16 @@ func (s *Session) Commit(ctx context.Context) error {
 	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddCommit(s.Row.ID, id) })
 }
 
-// commitMessage names the task, in the trailers so that programs find it.
+// CommitApproved is [Session.Commit] for a session whose work a person has approved since.
+func (n Needs) CommitApproved(ctx context.Context, row ralph.Session) error {
+	s, err := n.reopen(ctx, row)
+	if err != nil {
+		return err
+	}
+	return s.Commit(ctx)
+}
+
+// commitMessage names the task and the session in trailers, where programs find them.
 func commitMessage(s *Session, closing signals.Payload) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", text.Flat(s.Task.Title))

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// busyShare is the part of a processor from which a session's processes count as
+// busyShare is the CPU share from which a session's processes count as
 // working. A process that only waits uses less.
 const busyShare = 0.01
 
-// idleness tells when a session has shown no sign of life for long: silence on
-// its output alone is not death (unattended, "Limits").
+// idleness detects that a session has shown no sign of life for long.
+// Silence on its output alone does not count (unattended, "Limits").
 type idleness struct {
 	limit time.Duration
-	cpu   func() (time.Duration, error)             // of the session's processes so far
+	cpu   func() (time.Duration, error)             // CPU time of the session's processes so far
 	tree  func(ctx context.Context) (string, error) // digest of the work tree
 	seen  atomic.Int64                              // when the last event was seen, in Unix nanoseconds
-	alive time.Time                                 // when the last sign of life was noticed
-	last  time.Time                                 // of the last look
-	used  time.Duration                             // at the last look
+	alive time.Time                                 // time of the last sign of life
+	last  time.Time                                 // time of the last look
+	used  time.Duration                             // CPU time at the last look
 	held  string                                    // digest of the work tree when half of the limit had passed
 }
 
-// newIdleness starts counting now, when there is no process of the session yet.
+// newIdleness starts counting now, before the session has a process.
 func newIdleness(
 	limit time.Duration, cpu func() (time.Duration, error), tree func(context.Context) (string, error),
 ) *idleness {
@@ -31,14 +31,14 @@ func newIdleness(
 	return &idleness{limit: limit, cpu: cpu, tree: tree, alive: now, last: now}
 }
 
-// event notes that something was seen. It may be called from any goroutine.
+// event records a sign of life. It may be called from any goroutine.
 func (i *idleness) event() { i.seen.Store(time.Now().UnixNano()) }
 
-// interval is how often to look.
+// interval returns how often to look.
 func (i *idleness) interval() time.Duration { return max(i.limit/20, 20*time.Millisecond) }
 
-// over looks once, and reports whether the limit is used up. busy says that ralph
-// itself takes time, which counts as life.
+// over looks once, and reports whether the limit is used up. Busy says
+// that ralph itself is at work, which counts as life.
 func (i *idleness) over(ctx context.Context, now time.Time, busy bool) (bool, error) {
 	used, err := i.cpu()
 	working := err == nil && float64(used-i.used) > busyShare*float64(now.Sub(i.last))
@@ -53,7 +53,7 @@ func (i *idleness) over(ctx context.Context, now time.Time, busy bool) (bool, er
 	if silent < i.limit/2 || silent < i.limit && i.held != "" {
 		return false, nil
 	}
-	// Only now is the work tree looked at, which costs something in a large one.
+	// Scan the work tree only now, as that is costly in a large one.
 	digest, err := i.tree(ctx)
 	if err != nil {
 		return false, err

@@ -16,9 +16,9 @@ func TestIdleness(t *testing.T) {
 		name  string
 		cpu   func(second int) time.Duration // used so far
 		tree  func(second int) string
-		event int // the second in which one is seen; 0 for none
-		busy  int // the second in which ralph itself works; 0 for none
-		over  int // the second in which it is over
+		event int // the second in which an event is seen; 0 for none
+		busy  int // the second in which ralph itself is busy; 0 for none
+		over  int // the second in which the session counts as idle
 	}{
 		{name: "silence is over after the limit", over: 10},
 		{name: "an event counts", event: 4, over: 14},

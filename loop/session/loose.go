@@ -9,13 +9,11 @@ import (
 	"ralph/store"
 )
 
-// loosest is of how many tasks that have been worked on the files are told from
-// people's.
+// loosest is the most unfinished tasks whose files are told apart from people's.
 const loosest = 100
 
-// Strangers are the uncommitted files that are not an agent's to commit: those that
-// the sessions of a task did not make, or with 0 those of all tasks that wait to go
-// on; and the branch.
+// Strangers returns the uncommitted files that are not an agent's to commit, and the branch.
+// These are the files that no session of the task created; task 0 means all unfinished tasks.
 func (n Needs) Strangers(ctx context.Context, task int64) (files []worktree.Loose, branch string, err error) {
 	if files, branch, err = n.Place.Tree.Loose(ctx); err != nil || len(files) == 0 {
 		return files, branch, err
@@ -24,7 +22,7 @@ func (n Needs) Strangers(ctx context.Context, task int64) (files []worktree.Loos
 	return slices.DeleteFunc(files, func(f worktree.Loose) bool { return own[f.Path] }), branch, err
 }
 
-// strange are those of some uncommitted files that are not an agent's to commit.
+// strange returns those of the uncommitted files that are not an agent's to commit.
 func (n Needs) strange(ctx context.Context, task int64, uncommitted []string) ([]string, error) {
 	if len(uncommitted) == 0 {
 		return nil, nil
@@ -33,8 +31,8 @@ func (n Needs) strange(ctx context.Context, task int64, uncommitted []string) ([
 	return slices.DeleteFunc(slices.Clone(uncommitted), func(f string) bool { return own[f] }), err
 }
 
-// made are the files that the sessions of a task have changed, and whether people had
-// not before them; with 0 those of all tasks that wait to go on.
+// made returns the files that the sessions of a task changed. The value is true if people
+// had no uncommitted changes in the file before. Task 0 means all unfinished tasks.
 func (n Needs) made(ctx context.Context, task int64) (own map[string]bool, err error) {
 	own = map[string]bool{}
 	err = n.Store.View(ctx, func(tx *store.Tx) error {

@@ -17,39 +17,42 @@ import (
 	"ralph/store"
 )
 
-// A finding is what a session's work came to when it was looked at: all that a
-// decision takes from the work tree and the repository. What happens there later
-// changes nothing of it.
+// A finding is what a look at a session's work found: everything from the work tree and
+// the repository that the decision depends on. Later changes there do not affect it.
 type finding struct {
 	checks    []ralph.Check
-	protected []string    // protected files that are not as people left them
-	hiding    []string    // why that cannot be told
-	left      check.Sight // of what is people's, in the end
+	protected []string    // protected files that differ from what people left
+	hiding    []string    // why protected cannot be known
+	left      check.Sight // the final state of people's files
 	evidence  ralph.Evidence
 	files     []ralph.FileChange
 	commits   []string
-	unseen    []string // what else could not be looked at, each with the reason
+	unseen    []string // what else could not be determined, each with the reason
 
-	before, at worktree.Snapshot // the work tree as the session found it, and as it is
+	before, at worktree.Snapshot  // the work tree at the start and now
+	made       worktree.Candidate // a slot's candidate, once its done was checked
+	moved      bool               // something has landed since the session last saw the target
+	conflict   string             // why the candidate cannot be merged with what has landed; "" if it can
+	conflicts  []string           // the conflicting files
+	merged     []ralph.Check      // or the results of the commands on the merge
 }
 
-// missed notes what could not be looked at.
+// missed records what could not be determined.
 func (f *finding) missed(what string, err error) {
 	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, Shortly(err)))
 }
 
-// An observation is what is seen of a session when it is settled. What could not be
-// looked at is a fact like any other: nothing keeps a session from being settled but
-// the database.
+// An observation is what is seen of a session when it is settled. What could not be determined
+// is a fact like any other: only a database error keeps a session from being settled.
 type observation struct {
 	finding
-	blind     bool   // it cannot be told whether anything was changed
+	blind     bool   // it is unknown whether anything was changed
 	unchecked string // why its done could not be checked; "" if it was, or there is none
-	stopped   string // the same, where a person or another machine is the reason
+	stopped   string // the same, if a person or another machine is the reason
 }
 
-// observe looks at what the session left behind and has its done checked, unless that
-// was done while the agent stood still.
+// observe inspects what the session left behind and checks its done,
+// unless that happened while the agent was frozen.
 func (s *Session) observe(ctx context.Context) (saw observation) {
 	keep := context.WithoutCancel(ctx)
 	done, err := s.claimed(keep)
@@ -57,12 +60,15 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
 	}
 	if !s.Place.Has(s.Row.Dir) {
-		// The checks would say something of the work tree here, and not of that one.
+		// A check would be about the work tree here, not the session's.
 		if done {
 			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, " +
 				"in another work tree: " + s.Row.Dir
 		}
 		saw.blind, saw.left.Configuration = true, s.Check.Configured(s.Row.Dir, nil)
+		if err := s.rescued(keep); err != nil {
+			saw.missed("what was kept of its slot", err)
+		}
 		return saw
 	}
 	found := s.found
@@ -81,6 +87,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		}
 	}
 	saw.finding = *found
+	s.keepMade(keep, &saw)
 	if done && len(saw.hiding) > 0 {
 		saw.unchecked = uncheckable + "it cannot be told whether protected files were changed in " +
 			strings.Join(saw.hiding, ", ")
@@ -95,15 +102,19 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	if err := s.lostWork(keep); err != nil {
 		saw.missed("whether files are gone that were not committed", err)
 	}
-	saw.left.Configuration = s.Check.Configured(s.Place.Dir, s.Row.Files)
+	changed := s.Row.Files
+	if s.Place.Slot != nil {
+		changed = nil // files in a slot configure no run
+	}
+	saw.left.Configuration = s.Check.Configured(s.Place.Dir, changed)
 	for _, what := range saw.unseen {
-		s.Log.Warn("a session is settled without what could not be looked at",
+		s.Log.Warn("settling a session although something about it is unknown",
 			"session", s.Row.ID, "task", s.Row.TaskID, "what", what)
 	}
 	return saw
 }
 
-// lostWork finds the saved files that a session has removed.
+// lostWork finds the saved files that a session removed.
 func (s *Session) lostWork(ctx context.Context) error {
 	found, err := store.Read(ctx, s.Store, func(tx *store.Tx) (store.Uncommitted, error) {
 		return tx.Uncommitted(s.Row.ID)
@@ -121,25 +132,36 @@ func (s *Session) lostWork(ctx context.Context) error {
 // uncheckable begins the reason why a done is not judged.
 const uncheckable = "the done could not be checked: "
 
-// claimed reports whether the session was closed by a done.
+// claimed reports whether the session closed with a done.
 func (s *Session) claimed(ctx context.Context) (bool, error) {
 	closing, err := s.closing(ctx)
 	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
 }
 
-// check looks at what the session did and then runs the verification. The finding is
-// of the state before the commands: what they change counts as theirs (decision 19).
+// check inspects the session's work and then runs the verification. The finding is about
+// the state before the commands: what they change is not the session's (decision 19).
 func (s *Session) check(ctx context.Context) (*finding, error) {
 	f, at, now, err := s.inspect(ctx)
 	commands := s.verify.All()
-	if err != nil || len(commands) == 0 {
+	if err == nil && s.Place.Slot != nil {
+		if f.made, err = s.candidate(ctx, at); err == nil {
+			err = s.within(ctx, f)
+		}
+	}
+	if err != nil || len(commands) == 0 && s.Place.Slot == nil {
 		return f, err
 	}
 	s.Check.Takes(time.Duration(len(commands)) * s.Check.Timeout)
-	results, err := s.Check.Run(ctx, check.Round{
+	round := check.Round{
 		Dir: s.Place.Dir, Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"),
 		Between: func(command string) { s.watchProtected(f, command) },
-	}, commands)
+		Slow:    s.checking,
+	}
+	defer s.checking("")
+	if s.Place.Slot != nil {
+		return f, s.apart(ctx, f, round)
+	}
+	results, err := s.Check.Run(ctx, round, commands)
 	if err != nil {
 		return nil, err
 	}
@@ -147,19 +169,31 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 		f.checks = append(f.checks, check.Judge(r, s.before, s.verify.Shared, s.Check.Strict))
 	}
 	if ctx.Err() != nil {
-		return f, nil // commands that were stopped say nothing of the work tree
+		return f, nil // stopped commands say nothing about the work tree
 	}
 	if err := s.Check.Keep(ctx, now.WorkTree, results); err != nil {
 		return nil, err
 	}
 	after, err := s.Place.Tree.Look(ctx, s.scratch())
 	if err != nil {
-		return nil, fmt.Errorf("state of the work tree after the verification: %w", err)
+		return nil, fmt.Errorf("look at the work tree after the verification: %w", err)
 	}
 	if s.reference, err = s.now(ctx, after); err != nil {
 		return nil, err
 	}
 	return f, s.drift(ctx, f, at, after)
+}
+
+// checking shows people which command is running; "" for none.
+func (s *Session) checking(command string) {
+	if s.Row.Checking == command {
+		return
+	}
+	s.Row.Checking = command
+	err := s.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.NoteChecking(s.Row.ID, command) })
+	if err != nil {
+		s.Log.Warn("cannot record the command that is running", "session", s.Row.ID, "error", err)
+	}
 }
 
 // inspect looks at the work tree and the repository as they are now.
@@ -208,8 +242,8 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	if len(signals.Problems(ralph.Evidence{Standing: f.evidence.Standing})) > 0 {
 		f.evidence.Since = since
 	}
-	// Where what the session began with is gone, as after a power cut, it is known by
-	// the hashes that it changed something, and not which files.
+	// If the session's starting state is gone, for example after a power cut,
+	// the hashes still tell that something changed, but not which files.
 	if f.files, f.commits, err = s.Place.Tree.Changes(ctx, before, at, s.scratch()); err != nil {
 		f.missed("which files were changed", err)
 	}
@@ -222,9 +256,9 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	return f, at, now, nil
 }
 
-// since is the session with whose beginning this one's end is compared: its own, or
-// that of an earlier one of the task in this run which left something to mend. Otherwise
-// the next session would begin with it, and be none the wiser.
+// since returns the session whose start this one's end is compared with:
+// itself, or an earlier session of the task in this run that left something
+// to fix. Otherwise the next session would start from that state and miss it.
 func (s *Session) since(tx *store.Tx) (string, error) {
 	list, err := tx.Sessions(store.SessionFilter{Task: s.Row.TaskID, Limit: 2})
 	if err != nil || len(list) < 2 || list[0].ID != s.Row.ID {
@@ -238,7 +272,7 @@ func (s *Session) since(tx *store.Tx) (string, error) {
 	return cmp.Or(d.Evidence.Since, s.Row.ID), err
 }
 
-// maxEvidence bounds each list of what was seen, of which people read the first few.
+// maxEvidence limits each list of evidence; people read the first few entries.
 const maxEvidence = 100
 
 func names(files []ralph.FileChange) []string {
@@ -249,8 +283,8 @@ func names(files []ralph.FileChange) []string {
 	return list
 }
 
-// watchProtected notes the protected files that were changed while a command ran: the
-// next one would be checked by them.
+// watchProtected records the protected files that changed while a command
+// ran, as the next command would be checked with them.
 func (s *Session) watchProtected(f *finding, command string) {
 	now := s.Check.Look()
 	for _, path := range f.left.Differs(now) {
@@ -261,9 +295,16 @@ func (s *Session) watchProtected(f *finding, command string) {
 	f.left = now
 }
 
-// spare takes from where a session left the repository what is not to be held against
-// it: what earlier sessions made, and what a person who has claimed the task does.
+// spare removes from the standing what is not to be held against the session:
+// what earlier sessions made, and what a person who claimed the task did.
 func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
+	if s.Place.Slot != nil {
+		// Nothing in a slot is people's except copied ignored files. What counts
+		// is the candidate, whatever became of the slot's branches.
+		at.Git = false // the verdict names what lands
+		at.Began, at.Switched, at.Lost, at.Taken, at.Emptied = at.Branch, false, nil, nil, nil
+		return nil
+	}
 	if s.Row.Origin == ralph.FromHuman {
 		at.Began, at.Switched, at.Lost, at.Taken, at.Secrets = at.Branch, false, nil, nil, nil
 	}
@@ -292,7 +333,7 @@ func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(committed, file) { // else a person has changed it since
+		if !slices.Contains(committed, file) { // else a person changed it afterwards
 			is := func(f string) bool { return f == file }
 			at.Taken, at.Secrets = slices.DeleteFunc(at.Taken, is), slices.DeleteFunc(at.Secrets, is)
 		}
@@ -300,7 +341,7 @@ func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
 	return nil
 }
 
-// own leaves out of the changed files those that only the verification has changed.
+// own removes from the changed files those that only the verification changed.
 func (s *Session) own(ctx context.Context, f *finding, at worktree.Snapshot) error {
 	if len(s.checkMade) == 0 {
 		return nil
@@ -313,7 +354,7 @@ func (s *Session) own(ctx context.Context, f *finding, at worktree.Snapshot) err
 	return err
 }
 
-// drift notes what changed in the work tree while it was checked.
+// drift records what changed in the work tree during the check.
 func (s *Session) drift(ctx context.Context, f *finding, at, after worktree.Snapshot) error {
 	moved, err := s.Place.Tree.Moved(ctx, at, after, s.scratch())
 	if err != nil {
@@ -322,7 +363,7 @@ func (s *Session) drift(ctx context.Context, f *finding, at, after worktree.Snap
 	changed := names(f.files)
 	for _, file := range moved {
 		if slices.ContainsFunc(f.evidence.Rewritten, func(t ralph.Touch) bool { return t.File == file }) {
-			continue // that is said already
+			continue // already recorded
 		}
 		if len(f.evidence.Drift) < maxEvidence {
 			f.evidence.Drift = append(f.evidence.Drift, file)
@@ -338,8 +379,7 @@ func (s *Session) drift(ctx context.Context, f *finding, at, after worktree.Snap
 	return nil
 }
 
-// closing is the session's closing signal so far; its payload is nil if there is
-// none.
+// closing returns the session's closing signal so far; its payload is nil if there is none.
 func (s *Session) closing(ctx context.Context) (signals.Said, error) {
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (signals.Said, error) {
 		said, err := tx.SessionSignals(s.Row.ID)
@@ -347,5 +387,5 @@ func (s *Session) closing(ctx context.Context) (signals.Said, error) {
 	})
 }
 
-// Shortly is an error on one line, of a length that fits into a verdict.
+// Shortly returns an error on one line, short enough for a verdict.
 func Shortly(err error) string { return text.Short(err.Error(), 300) }

@@ -7,29 +7,27 @@ import (
 	"sync"
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
-// An observer follows what an agent is seen to do: which phase it is in, and how
-// full its context is. Events come to it from the agent's stream; the session's
-// watch takes from it what is to be written down.
+// An observer tracks an agent's phase and how full its context is. It receives the
+// events of the agent's stream; the session's watch takes from it what is to be stored.
 type observer struct {
-	verify  []string         // commands whose run is testing
-	windows map[string]int64 // sizes of models' contexts, as far as they are known
-	percent int              // of the context at which a checkpoint is made; 0 for never
-	news    chan struct{}    // holds one when there is something to take, so that it is written down at once
+	verify  []string         // commands that count as testing when they run
+	windows map[string]int64 // known context sizes by model
+	percent int              // percent of the context at which a checkpoint is made; 0 is never
+	news    chan struct{}    // holds one value if there is something to take
 
 	mu     sync.Mutex
 	phases []seenPhase
-	begun  bool // a phase has been seen
+	begun  bool // a phase was seen
 	model  string
-	used   int64 // tokens of the context
+	used   int64 // tokens in the context
 	words  string
 	full   bool // the checkpoint is due
-	told   bool // it has been taken
+	told   bool // the checkpoint was taken
 }
 
 type seenPhase struct {
@@ -41,19 +39,19 @@ func newObserver(verify []string, windows map[string]int64, percent int) *observ
 	return &observer{verify: verify, windows: windows, percent: percent, news: make(chan struct{}, 1)}
 }
 
-// event takes in what was seen. It does not block.
+// event processes one event. It does not block.
 func (o *observer) event(e agent.Event, now time.Time) {
 	phase := phaseOf(e, o.verify)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.begun && phase == ralph.PhaseAnalyzing {
-		phase = "" // reading is part of every phase but the first
+		phase = "" // reading is part of every phase
 	}
 	if n := len(o.phases); phase != "" && (n == 0 || o.phases[n-1].phase != phase) {
 		o.phases, o.begun = append(o.phases, seenPhase{phase, ralph.At(now)}), true
 		select {
 		case o.news <- struct{}{}:
-		default: // there is word already
+		default: // already notified
 		}
 	}
 	switch e.Kind {
@@ -69,7 +67,7 @@ func (o *observer) event(e agent.Event, now time.Time) {
 	}
 }
 
-// window is the size of the model's context in tokens.
+// window returns the size of the model's context in tokens.
 func (o *observer) window() int64 {
 	if w := o.windows[o.model]; w > 0 {
 		return w
@@ -77,8 +75,7 @@ func (o *observer) window() int64 {
 	return ralph.DefaultContextWindow
 }
 
-// take hands over the phases that were seen since the last time, and the
-// checkpoint if one is due.
+// take returns the phases seen since the last call, and the checkpoint if one is due.
 func (o *observer) take() (phases []seenPhase, c ralph.Checkpoint, due bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,15 +86,15 @@ func (o *observer) take() (phases []seenPhase, c ralph.Checkpoint, due bool) {
 	return phases, c, due
 }
 
-// context is how full the model's context was seen last.
+// context returns how full the model's context was last seen.
 func (o *observer) context() (used, limit int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.used, o.window()
 }
 
-// observed writes down what was seen of the session, also while it is being ended:
-// what is taken from the observer is seen nowhere else.
+// observed stores what the observer has seen, even if ctx has ended: what
+// was taken from the observer is nowhere else.
 func (s *Session) observed(ctx context.Context) {
 	phases, checkpoint, due := s.observer.take()
 	if len(phases) == 0 && !due {
@@ -117,12 +114,12 @@ func (s *Session) observed(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		// It is a view of the session, no part of its verdict.
-		s.Log.Warn("what a session is doing could not be written down", "session", s.Row.ID, "error", err)
+		// This is a view of the session, not part of its verdict.
+		s.Log.Warn("cannot record what a session is doing", "session", s.Row.ID, "error", err)
 	}
 }
 
-// testCommands are what tests are run with, at the beginning of a command.
+// testCommands matches commands that run tests, at the start of a command.
 var testCommands = regexp.MustCompile(
 	`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|exec|timeout \S+|uv run|poetry run|bundle exec|xvfb-run)\s)\s*` +
 		`(?:[A-Z_]+=\S*\s+)*(?:[\w.~-]*/(?:[\w.-]+/)*)?` +
@@ -134,15 +131,15 @@ var testCommands = regexp.MustCompile(
 var commitCommands = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*` +
 	`(?:git(?: -\S+(?: \S+)?)* (?:commit|push|rebase|merge)\b|gh pr (?:create|merge)\b)`)
 
-// changes are commands that change files, apart from what stands before a ">".
+// changes matches commands that change files, except by redirection.
 var changes = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*` +
 	`(?:sed (?:-\S+ )*-\S*i|perl -\S*i|patch\b|git (?:apply|am|mv|rm|restore|checkout --)\b)`)
 
-// redirections are files that commands which print are made to write.
+// redirections matches the files that printing commands are redirected to.
 var redirections = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*` +
 	`(?:(?:cat|echo|printf)\b[^;&|\n]*?\s>>?|tee\b(?: -\S+)*)\s*["']?([^\s&>"']+)`)
 
-// changesFiles reports whether a command changes files, as far as that can be seen.
+// changesFiles reports whether a command visibly changes files.
 func changesFiles(command string) bool {
 	if changes.MatchString(command) {
 		return true
@@ -155,7 +152,7 @@ func changesFiles(command string) bool {
 	return false
 }
 
-// phaseOf is the phase that something an agent does belongs to; "" if it says nothing.
+// phaseOf returns the phase that an event belongs to; "" if it belongs to none.
 func phaseOf(e agent.Event, verify []string) ralph.Phase {
 	switch e.Kind {
 	case agent.Read, agent.Asked:
@@ -168,10 +165,10 @@ func phaseOf(e agent.Event, verify []string) ralph.Phase {
 	return ""
 }
 
-// document is the beginning of a text that stands in a command.
+// document matches the start of a here-document.
 var document = regexp.MustCompile(`(?:^|[^<])<<-?\s*\\?["']?([A-Za-z_]\w*)`)
 
-// withoutDocuments is a command without the texts that stand in it: a script that is
+// withoutDocuments removes here-documents from a command: a script that is
 // written to a file is not run.
 func withoutDocuments(command string) string {
 	var b strings.Builder

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 

@@ -13,21 +13,20 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/signals"
 	"ralph/store"
 )
 
-// claimTries is how often a prompt is built anew because somebody had a word on the
-// task while it was. Each takes milliseconds.
+// claimTries is how often a prompt is rebuilt because somebody edited or
+// commented on the task meanwhile. Each try takes milliseconds.
 const claimTries = 10
 
-// Open claims the task and records the session, before anything is launched: a
-// crash from here on leaves a session that the next run finds. What start says of
-// the claim is given; the rest of it is filled in. The error wraps
-// [ralph.ErrConflict] if somebody else was faster.
+// Open claims the task and records the session before anything is launched, so that
+// after a crash the next run finds it. The caller sets the claim's part of start; Open
+// fills in the rest. The error wraps [ralph.ErrConflict] if somebody else was faster.
 //
-// The work tree, which takes seconds, is looked at first. What the agent is told and
-// how its done is checked is read after that, and only claimed with if nobody has
-// changed it since.
+// Open first scans the work tree, which takes seconds. Then it reads the prompt
+// and the verification, and claims the task only if nobody has changed them since.
 func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Session, err error) {
 	s = &Session{Needs: n, Row: ralph.Session{ID: uuid.NewString(), TaskID: task}}
 	folder := s.folder()
@@ -35,23 +34,27 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 		return nil, fmt.Errorf("folder of the session's transcript: %w", err)
 	}
 	defer func() {
-		if err != nil { // somebody may have been faster: there is no such session
+		if err != nil { // somebody may have been faster, so there is no session
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
 	if lock, err := n.Place.Tree.Unlock(); err != nil {
-		n.Log.Warn("git's lock of the index is there, and nobody holds it; remove it", "error", err)
+		n.Log.Warn("cannot remove git's index lock, which no process holds", "error", err)
 	} else if lock != "" {
-		n.Log.Warn("removed git's lock of the index, which a git that was killed had left", "file", lock)
+		n.Log.Warn("removed git's index lock, which a killed git had left behind", "file", lock)
 	}
 	snapshot, ignored, err := n.Place.Snapshot(ctx, s.scratch())
 	if err != nil {
 		return nil, err
 	}
 	name := fmt.Sprintf("before attempt on TASK-%d, session %.8s", task, s.Row.ID)
-	uncommitted, err := n.Place.Save(ctx, snapshot, ignored, s.scratch(), name)
+	uncommitted, omitted, err := n.Place.Save(ctx, snapshot, ignored, s.scratch(), name)
 	if err != nil {
-		return nil, fmt.Errorf("uncommitted files before TASK-%d (git.snapshot: false leaves them alone): %w", task, err)
+		return nil, fmt.Errorf("save uncommitted files before TASK-%d (git.snapshot: false skips this): %w", task, err)
+	}
+	if len(omitted) > 0 {
+		n.Log.Warn("uncommitted files are too large to be saved before the session; commit or ignore them",
+			"task", task, "files", signals.FileList(omitted))
 	}
 	s.hidden = slices.Sorted(maps.Keys(n.Check.Look().Hidden))
 	files := n.Place.Files()
@@ -75,9 +78,11 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 		stale := false
 		err = n.Store.Tx(ctx, func(tx *store.Tx) error {
 			if n.Begin != nil {
-				if err := n.Begin(tx, try > 0); err != nil {
+				var err error
+				if s.Limits.CostUSD, err = n.Begin(tx, try > 0); err != nil {
 					return err
 				}
+				start.CostLimitUSD = s.Limits.CostUSD
 			}
 			last, err := tx.LastEventOf(task)
 			if err != nil {
@@ -95,16 +100,18 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 			s.Row, err = tx.StartSession(start)
 			return err
 		})
+		if err == nil && !stale {
+			err = n.Place.Begun(ralph.Change{SessionID: s.Row.ID}.Ref())
+		}
 		if err != nil || !stale {
 			return s, err
 		}
 	}
-	return nil, fmt.Errorf("TASK-%d is changed again and again while it is being taken: %w", task, ralph.ErrConflict)
+	return nil, ralph.Conflict("TASK-%d keeps changing while it is being claimed", task)
 }
 
-// read reads in one view what the agent is told and how its done is checked, and the
-// mark by which a change of that is known. strange are the uncommitted files that are
-// not the agent's.
+// read reads the prompt and the verification in one view, and returns the mark that
+// detects later changes. strange are the uncommitted files that are not the agent's.
 func (s *Session) read(ctx context.Context, start *store.Start, strange []string) (store.Basis, error) {
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (basis store.Basis, err error) {
 		if s.Task, err = tx.Task(s.Row.TaskID); err != nil {
@@ -119,16 +126,14 @@ func (s *Session) read(ctx context.Context, start *store.Start, strange []string
 		if err := s.prepare(tx); err != nil {
 			return basis, err
 		}
-		var discipline ralph.Discipline
-		if s.Task.Discipline != "" {
-			if discipline, err = tx.Discipline(s.Task.Discipline); err != nil {
+		if s.Who != nil {
+			c, err := s.Who(tx, s.Task)
+			if err != nil {
 				return basis, err
 			}
+			s.Agent, start.Agent, start.Model = c.Agent, c.Name, c.Model
 		}
-		if s.Model != nil {
-			start.Model = s.Model(s.Task, discipline)
-		}
-		s.prompt, err = s.Prompt(tx, s.Task, strange)
+		s.prompt, err = s.Prompt(tx, s.Task, s.Agent, strange)
 		return basis, err
 	})
 }

@@ -7,19 +7,19 @@ import (
 	"ralph/store"
 )
 
-// hashes are what a session can leave behind, one digest per part, so that ralph
-// can say what did not change (pipeline, "Stagnation").
+// hashes has one digest for each part that a session can change, so that
+// ralph can say what did not change (pipeline, "Stagnation").
 type hashes struct {
-	Definitions string `json:"definitions"` // of the session's task and its feature, less people's edits
-	Files       string `json:"files"`       // those that the configuration lists
+	Definitions string `json:"definitions"` // of its task and feature, without people's edits
+	Files       string `json:"files"`       // of the files that the configuration lists
 	Head        string `json:"head"`
-	WorkTree    string `json:"work_tree"` // content, uncommitted and untracked included, ignored left out
+	WorkTree    string `json:"work_tree"` // content, with uncommitted and untracked files, without ignored ones
 
-	// No digest: places of protected files that could not be read when the session began.
+	// Not a digest: where protected files could not be read at the session's start.
 	Hidden []string `json:"hidden,omitempty"`
 }
 
-// parts says which of the digests differ.
+// parts says which digests differ.
 type parts struct{ definitions, files, head, workTree bool }
 
 func (h hashes) differ(from hashes) parts {
@@ -49,15 +49,15 @@ func (p parts) missing() []string {
 	return names
 }
 
-// hash takes the digests of a task's session at this moment; files are those of
-// [place.Place.Files], for which a transaction is no place.
+// hash computes the digests for a task's session. Files is the digest of
+// [place.Place.Files], which must not be computed within a transaction.
 func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h hashes, err error) {
 	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Digest(), files
 	h.Definitions, err = tx.Definitions(task)
 	return h, err
 }
 
-// now takes the digests of this moment. A change by people is not the session's.
+// now computes the current digests. Changes by people do not count as the session's.
 func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
 	files := s.Place.Files()
 	s.left, err = store.Read(ctx, s.Store, func(tx *store.Tx) (hashes, error) {

@@ -14,8 +14,8 @@ import (
 	"ralph/store"
 )
 
-// ClaimFor has a person take a task, to work on it with a chat (human, "In the
-// terminal"). What is returned is the session and what the person gives to the chat.
+// ClaimFor claims a task for a person who works on it with a chat (human,
+// "In the terminal"). It returns the session and the prompt for the chat.
 func (n Needs) ClaimFor(ctx context.Context, task int64, person string) (ralph.Session, string, error) {
 	s, err := n.Open(ctx, store.Start{Origin: ralph.FromHuman, Worker: person}, task)
 	if err != nil {
@@ -24,25 +24,25 @@ func (n Needs) ClaimFor(ctx context.Context, task int64, person string) (ralph.S
 	return s.Row, s.prompt, nil
 }
 
-// A Completion is a person's or a chat's word that a claimed task is done.
+// A Completion is the statement of a person or a chat that a claimed task is done.
 type Completion struct {
-	Author    string // who says so
+	Author    string // who states it
 	Summary   string
 	Learnings []string
-	// Confirm asks the person once the checks have passed, if there is a way; nil if
-	// the person has said so already. What is returned says why not; "" is yes.
+	// Confirm asks the person once the checks have passed; nil if the person
+	// has already confirmed. It returns the objection, or "" for yes.
 	Confirm func(ctx context.Context, checked Checked) (no string, err error)
 }
 
 // Checked is what a person is asked about.
 type Checked struct {
 	Checks    []ralph.Check
-	Untouched bool // the work tree is as it was when the task was claimed
+	Untouched bool // the work tree has not changed since the claim
 }
 
-// Complete completes a claimed task as a done does: by the verification, then by
-// the same rules (human, "MCP tools of this profile"). If it is refused, refused
-// says why, nothing is recorded, and the task stays claimed.
+// Complete handles a claimed task like a done: it runs the verification and
+// applies the same rules (human, "MCP tools of this profile"). If the work is
+// refused, refused says why, nothing is recorded, and the task stays claimed.
 func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused string, d signals.Decision, err error) {
 	s, unlock, err := n.held(ctx, task)
 	if err != nil {
@@ -50,8 +50,8 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	if !s.Place.Has(s.Row.Dir) {
-		return "", d, fmt.Errorf("TASK-%d was claimed in another work tree, where the work is to be checked: "+
-			"complete it in %s: %w", task, s.Row.Dir, ralph.ErrConflict)
+		return "", d, ralph.Conflict("TASK-%d was claimed in another work tree, where the work is to be checked: "+
+			"complete it in %s", task, s.Row.Dir)
 	}
 	found, err := s.check(ctx)
 	if err != nil {
@@ -74,25 +74,25 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 		}
 	}
 	s.found, s.confirmed = found, true
-	scope := "" // the feature's
+	scope := "" // the feature
 	if s.Task.Feature == "" {
 		scope = ralph.ScopeProject
 	}
 	for _, text := range c.Learnings {
 		learned := signals.Learned{Text: text, Kind: "discovery", Scope: scope}
-		if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", learned); err != nil {
+		if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, learned); err != nil {
 			return "", d, err
 		}
 	}
-	if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, "", signals.Done{Summary: c.Summary}); err != nil {
+	if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, signals.Done{Summary: c.Summary}); err != nil {
 		return "", d, err
 	}
 	d, err = s.Settle(context.WithoutCancel(ctx), ended(ralph.Finished, c.Author+" completed it"))
 	return "", d, err
 }
 
-// ReleaseFor gives a claimed task back, from any work tree. No counter moves, but
-// what was said on it counts: a question holds it back.
+// ReleaseFor gives a claimed task back, from any work tree. No counter
+// changes, but signals count: a question holds the task back.
 func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d signals.Decision, err error) {
 	s, unlock, err := n.held(ctx, task)
 	if err != nil {
@@ -103,8 +103,8 @@ func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d sig
 	return d, err
 }
 
-// held opens the session of a task that a person has claimed, for this process
-// alone: a terminal and several chats may want to end it at once.
+// held opens the session of a task that a person has claimed, and locks
+// it: a terminal and several chats may want to end it at once.
 func (n Needs) held(ctx context.Context, task int64) (s *Session, unlock func() error, err error) {
 	row, err := store.Read(ctx, n.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.ClaimOfPerson(task) })
 	if err != nil {
@@ -119,12 +119,12 @@ func (n Needs) held(ctx context.Context, task int64) (s *Session, unlock func() 
 	case err != nil:
 		return nil, nil, fmt.Errorf("lock of the session: %w", err)
 	case !ok:
-		return nil, nil, fmt.Errorf("TASK-%d is being completed or released already: %w", task, ralph.ErrConflict)
+		return nil, nil, ralph.Conflict("TASK-%d is being completed or released already", task)
 	}
 	return s, lock.Unlock, nil
 }
 
-// failing says what a completion is refused for.
+// failing says why a completion is refused.
 func failing(f *finding) string {
 	var b strings.Builder
 	b.WriteString("ralph checked the work, and it does not hold; the task stays claimed. " +

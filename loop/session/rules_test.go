@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,7 +69,7 @@ func TestASessionsClock(t *testing.T) {
 	}
 }
 
-// A watcher is a log that looks at something whenever a line is written.
+// A watcher is a log that runs a check whenever a line is written.
 type watcher struct {
 	slog.Handler
 	look func()
@@ -76,8 +77,8 @@ type watcher struct {
 
 func (w watcher) Handle(context.Context, slog.Record) error { w.look(); return nil }
 
-// TestATurnIsNotOfTheSessionsTime: its clock stands still while ralph looks at it; and where
-// its signals cannot be read it is not told that there are none.
+// TestATurnIsNotOfTheSessionsTime: the session's clock stops while ralph judges a
+// turn. If the signals cannot be read, the agent is not told that there are none.
 func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state", "ralph.db"), store.Options{})
 	if err != nil {
@@ -166,11 +167,23 @@ func TestWhatASessionIsCharged(t *testing.T) {
 		{"its limit, where it may have called its model and nothing is known", agent.Report{Began: true}, limit, false},
 		{"nothing, where it never came so far", agent.Report{}, 0, true},
 		{"nothing, however it ended", agent.Report{Ending: ralph.Interrupted}, 0, true},
+		{"what the request cost that reached its limit", agent.Report{CostUSD: limit + overshoot, CostKnown: true}, limit + overshoot, true},
+		{"its limit, where its agent cannot have spent so much", agent.Report{CostUSD: 1000, CostKnown: true}, limit, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if usd, known := charge(tt.report, limit); usd != tt.usd || known != tt.known {
 				t.Errorf("got %g, %t, want %g, %t", usd, known, tt.usd, tt.known)
 			}
 		})
+	}
+	if usd, known := charge(agent.Report{CostUSD: 1000, CostKnown: true}, 0); usd != 1000 || !known {
+		t.Errorf("without a limit: %g, %t", usd, known)
+	}
+}
+
+// TestASessionNeedsLittle limits what a session needs from its caller.
+func TestASessionNeedsLittle(t *testing.T) {
+	if n := reflect.TypeFor[Needs]().NumField(); n > 12 {
+		t.Errorf("Needs has %d fields", n)
 	}
 }

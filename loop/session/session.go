@@ -1,11 +1,11 @@
-// Package session is one session: an agent, a worker or a person works on one task in one
-// place, from the claim to what was decided on it.
+// Package session runs one session: an agent, a worker or a person works
+// on one task in one place, from the claim to the decision.
 //
 //	open → work → turn ended → ended → observe → settle
 //
-// The head differs: a worker and a person open a session and work by themselves, and
-// recovery opens nothing. The tail is the same for all. What goes wrong on the way is a
-// fact that the decision knows; the error is the database's alone.
+// The start differs: workers and people open a session and work on their own, and
+// recovery opens nothing. The end is the same for all. What goes wrong on the way
+// becomes a fact for the decision; only the database's errors are returned.
 package session
 
 import (
@@ -21,90 +21,124 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop/agent"
 	"ralph/loop/check"
+	"ralph/loop/landing"
 	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// Needs are what a session needs of whoever has it.
+// Needs are the dependencies of a session.
 type Needs struct {
 	Store *store.DB
 	Place *place.Place
 	Check *check.Verifier
-	Agent agent.Agent // nil where a worker or a person works
+	Agent agent.Agent // nil if a worker or a person works
 
-	// Prompt is what is told to whoever works; strange are the uncommitted files that are
-	// not theirs. Model is the one that is used; nil leaves it to them.
-	Prompt func(tx *store.Tx, t ralph.Task, strange []string) (string, error)
-	Model  func(t ralph.Task, d ralph.Discipline) string
-	// Begin is asked in the transaction that claims a task whether a session may begin;
-	// again says that the task was changed meanwhile. nil is yes.
-	Begin func(tx *store.Tx, again bool) error
+	Asked
+
+	// Channel serves ralph's tools to the agent, in the given folder and until
+	// shut is called; nil if there are none.
+	Channel func(a agent.Assignment, folder string) (c agent.Channel, shut func() error, err error)
 
 	Rules  signals.Rules
 	Limits Limits
 	Stop   <-chan struct{} // closed when the run is to stop
-	Log    *slog.Logger
+
+	Landing
+	Log *slog.Logger
 }
 
-// Limits are those of one session.
+// Asked holds the loop's decisions about a session that begins.
+type Asked struct {
+	// Who chooses the agent of a task before its prompt is built; nil means
+	// Agent. Prompt builds the prompt; works is nil if the agent is not one of
+	// ralph's, and strange are the uncommitted files that are not the agent's.
+	Who    func(tx *store.Tx, t ralph.Task) (Choice, error)
+	Prompt func(tx *store.Tx, t ralph.Task, works agent.Agent, strange []string) (string, error)
+	// Begin decides, within the transaction that claims a task, whether a
+	// session may begin and what it may spend. Again says that the task was
+	// changed since it was read. If Begin is nil, the session may begin.
+	Begin func(tx *store.Tx, again bool) (usd float64, err error)
+}
+
+// Landing is what a session in a slot needs to land its work.
+type Landing struct {
+	Lander *landing.Lander
+	// Beside is set where others work at the same time; the agent is told of their results.
+	Beside bool
+	Checks func(ctx context.Context) (*place.Place, error) // takes a place for the check
+}
+
+// A Choice is the agent and the model for a task.
+type Choice struct {
+	Name  string // the agent's name in ralph.yaml
+	Agent agent.Agent
+	Model string // "" leaves it to the agent
+}
+
+// Limits are the limits of one session.
 type Limits struct {
 	Time         time.Duration
 	Idle         time.Duration // without any sign of life
-	Deadline     time.Time     // of the run
+	Deadline     time.Time     // end of the run's time
 	Turns        int
-	CostUSD      float64       // its allowance
-	Reminders    int           // how often a missing closing verb is asked for
-	Retries      int           // refusals that are told to the agent in the same conversation
-	Freeze       time.Duration // how long the agent stands still for a check before it is killed
-	Grace        time.Duration // what it is given when the run is stopped
-	CheckpointAt int           // percent of the model's context at which a checkpoint is made; 0 for never
+	CostUSD      float64       // the session's allowance
+	Reminders    int           // how often to ask for a missing closing signal
+	Retries      int           // refusals that the agent is told of in the same conversation
+	Freeze       time.Duration // how long the agent may stay frozen for a check before it is killed
+	Grace        time.Duration // grace period when the run is stopped
+	CheckpointAt int           // percent of the model's context at which a checkpoint is made; 0 is never
 }
 
-// A Session is one from claim to verdict.
+// A Session is a session from claim to verdict.
 type Session struct {
 	Needs
-	Row  ralph.Session // as it is in the database, and what is learned of it
+	Row  ralph.Session // the database row, plus what is learned about the session
 	Task ralph.Task
 
 	verify    check.Commands
 	before    []check.Outcome // the baseline
 	prompt    string
 	windows   map[string]int64
-	reference hashes   // what the work tree is compared with at the end
-	hidden    []string // places of protected files that could not be read when it began
-	reopened  bool     // another process began it
+	reference hashes   // the state that the end of the session is compared with
+	hidden    []string // where protected files could not be read at the start
+	reopened  bool     // another process started it
 
 	clock    *clock
 	idle     *idleness
 	observer *observer
-	held     bool // its clock stands still, as a person is asked whether it may use a tool
+	held     bool // its clock is stopped while a person is asked for a permission
+
+	told            map[string]bool // notices that the agent was given, by key
+	passedBy        map[string]bool // landed changes that touched none of its files, by key
+	lookedElsewhere time.Time
 
 	reminded int
 	retried  int
-	doubted  int64 // the done that the agent was asked to confirm
-	warned   bool  // it was told that it has committed files of a person's
-	heard    int64 // the last comment for which the conversation went on
+	shown    string // the target's tip that it was last shown; "" if only its base
+	doubted  int64  // the done that the agent was asked to confirm
+	warned   bool   // the agent was told that it committed a person's files
+	heard    int64  // the last comment for which the conversation was continued
 
-	found     *finding          // of the agent's last turn, after which nothing of it moved; nil if it is to be looked at
-	called    Cause             // why its check was called off by people; "" if it was not
-	left      hashes            // as it was looked at last
-	began     worktree.Snapshot // as the session found it; known when its work has been looked at
-	changed   parts             // what is known to have changed already
+	found     *finding          // from the agent's last turn, after which nothing moved; nil if still to be made
+	called    Cause             // the person's request that cut the check short; "" if none
+	left      hashes            // the state at the last look
+	began     worktree.Snapshot // the work tree at the start; known once its work was inspected
+	changed   parts             // the parts known to have changed so far
 	checked   worktree.Snapshot
-	checkMade map[string]bool // files that nobody but the verification has changed, as they were then
-	killed    []string        // what the agent had left running when its done was checked: pid and command
-	confirmed bool            // a person stands for the done
+	checkMade map[string]bool // files, at checked, that only the verification changed
+	killed    []string        // processes killed before its done was checked: pid and command
+	confirmed bool            // a person vouches for the done
 }
 
 // An End is how the work of a session ended.
 type End struct {
 	agent.Report
-	Unusable error // why its agent could not be run at all; nil if it was
+	Unusable error // why its agent could not be started; nil if it was
 }
 
-// Work has the agent work and tells how that ended. Everything that can stop a
-// session meanwhile ends its context with a cause.
+// Work runs the agent and returns how that ended. Whatever stops the
+// session early cancels its context with a cause.
 func (s *Session) Work(ctx context.Context) End {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -113,45 +147,78 @@ func (s *Session) Work(ctx context.Context) End {
 	s.idle = newIdleness(s.Limits.Idle, s.cpu, s.content)
 	s.observer = newObserver(s.verify.All(), s.windows, s.Limits.CheckpointAt)
 	say := make(chan agent.Message)
+	s.told, s.passedBy = map[string]bool{}, map[string]bool{}
+	task := agent.Assignment{
+		SessionID: s.Row.ID, TaskID: s.Row.TaskID, Discipline: s.Task.Discipline, Prompt: s.prompt, Model: s.Row.Model,
+		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, Dir: s.Place.Dir, LogDir: s.folder(),
+		Env:     s.Place.Environ(),
+		Profile: agent.ProfileOf(s.Agent), Say: say, TurnEnded: s.turnEnded,
+		Seen: func(e agent.Event) { s.idle.event(); s.observer.event(e, time.Now()) },
+	}
+	if task.Profile.NoIdentity {
+		task.Author = s.Place.Tree.User(ctx)
+	}
+	shut, err := s.open(&task)
+	if err != nil {
+		return End{ended(ralph.NoWork, err.Error()), err}
+	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		s.watch(work, stop, say)
 	}()
-	report, err := s.Agent.Work(work, agent.Assignment{
-		SessionID: s.Row.ID, TaskID: s.Row.TaskID, Discipline: s.Task.Discipline, Prompt: s.prompt, Model: s.Row.Model,
-		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, Dir: s.Place.Dir, LogDir: s.folder(),
-		Say: say, TurnEnded: s.turnEnded,
-		Seen: func(e agent.Event) { s.idle.event(); s.observer.event(e, time.Now()) },
-	})
+	report, err := s.Agent.Work(work, task)
 	cause := context.Cause(work)
 	stop(nil)
 	<-watched
 	s.observed(ctx)
+	if err := shut(); err != nil {
+		s.Log.Warn("cannot close a session's channel", "session", s.Row.ID, "error", err)
+	}
 	switch {
 	case err == nil:
 		return End{Report: s.Limits.withCause(report, cause)}
-	case report.Ending != "": // it was started: this session came to nothing, and the next one may
+	case report.Ending != "": // it was started: only this session failed, and the next one may succeed
 		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+Shortly(err)
-		s.Log.Error("a session could not be held", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
+		s.Log.Error("lost control of a session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 		return End{Report: report}
-	case errors.Is(err, proc.ErrSupervisorLost): // as it started: that costs this session alone
+	case errors.Is(err, proc.ErrSupervisorLost): // already at the start: only this session is lost
 		return End{Report: ended(ralph.Lost, "lost: "+err.Error())}
 	}
 	return End{ended(ralph.NoWork, err.Error()), err}
 }
 
-// ended is the report of a session that ralph started no agent of, and which so cost nothing.
+// open creates the session's channel, which only its agent may see.
+func (s *Session) open(a *agent.Assignment) (shut func() error, err error) {
+	if s.Channel == nil {
+		return func() error { return nil }, nil
+	}
+	folder := place.Channel(s.Row.ID)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("folder of the session's channel: %w", err)
+	}
+	var closed func() error
+	if a.Channel, closed, err = s.Channel(*a, folder); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return func() error { return errors.Join(closed(), os.RemoveAll(folder)) }, nil
+}
+
+// ended returns the report of a session for which ralph started no agent,
+// and which therefore cost nothing.
 func ended(how ralph.Ending, why string) agent.Report {
 	return agent.Report{Ending: how, Reason: why, CostKnown: true}
 }
 
-// Recover settles a session whose process, or machine, stopped: the head is gone, the
-// tail is the same. What it signalled is processed, once; what it left running is killed.
+// Recover settles a session whose process or machine stopped. What it
+// signalled is processed, once; processes that it left running are killed.
 func (n Needs) Recover(ctx context.Context, row ralph.Session) (signals.Decision, error) {
 	killed, err := n.Place.Sweep(row.ID)
 	if err != nil {
 		return signals.Decision{}, err
+	}
+	if err := os.RemoveAll(place.Channel(row.ID)); err != nil {
+		n.Log.Warn("cannot remove the channel of a lost session", "session", row.ID, "error", err)
 	}
 	s, err := n.reopen(ctx, row)
 	if err != nil {
@@ -159,8 +226,8 @@ func (n Needs) Recover(ctx context.Context, row ralph.Session) (signals.Decision
 	}
 	report, err := s.salvage()
 	if err != nil {
-		n.Log.Warn("the transcript of a lost session cannot be read", "session", row.ID, "error", err)
-		report.Began = true // what it cost is unknown, and not nothing
+		n.Log.Warn("cannot read the transcript of a lost session", "session", row.ID, "error", err)
+		report.Began = true // its cost is unknown, which is not zero
 	}
 	report.Ending, report.Reason = ralph.Lost, "lost: ralph or its machine stopped while it was running"
 	for _, k := range killed {
@@ -169,8 +236,8 @@ func (n Needs) Recover(ctx context.Context, row ralph.Session) (signals.Decision
 	return s.Settle(ctx, report)
 }
 
-// salvage reads what the session's folder still tells of it. That the folder is gone
-// tells nothing.
+// salvage reads the report from the session's folder. A missing folder
+// yields an error and is created again.
 func (s *Session) salvage() (agent.Report, error) {
 	folder := s.folder()
 	if _, err := os.Stat(folder); err != nil {
@@ -179,7 +246,7 @@ func (s *Session) salvage() (agent.Report, error) {
 	return s.Agent.Salvage(folder)
 }
 
-// reopen reads an open session back that another process began.
+// reopen loads an open session that another process started.
 func (n Needs) reopen(ctx context.Context, row ralph.Session) (*Session, error) {
 	s := &Session{Needs: n, Row: row, reopened: true}
 	return s, n.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -196,7 +263,7 @@ func (n Needs) reopen(ctx context.Context, row ralph.Session) (*Session, error) 
 	})
 }
 
-// prepare reads how the session's done is checked.
+// prepare reads how the session's done will be checked.
 func (s *Session) prepare(tx *store.Tx) (err error) {
 	if s.verify, err = s.Check.Of(tx, s.Task); err != nil {
 		return err
@@ -208,21 +275,20 @@ func (s *Session) prepare(tx *store.Tx) (err error) {
 	return err
 }
 
-// folder is where the session's transcript is kept.
+// folder returns the folder of the session's transcript.
 func (s *Session) folder() string { return s.Place.Folder(s.Row.ID) }
 
-// scratch is where the objects of its snapshots are kept until it is settled.
+// scratch returns the folder for the objects of its snapshots, which is removed once it is settled.
 func (s *Session) scratch() string { return s.Place.Scratch(s.Row.ID) }
 
-// idleScratch is [Session.scratch] for those looks at the work tree that are taken
-// while the session's own may be under way.
+// idleScratch is like [Session.scratch], for scans that may run while another scan uses that one.
 func (s *Session) idleScratch() string { return s.scratch() + "-idle" }
 
-// content is the digest of the work tree.
+// content returns the digest of the work tree.
 func (s *Session) content(ctx context.Context) (string, error) {
 	look, err := s.Place.Look(ctx, s.idleScratch())
 	return look.Digest(), err
 }
 
-// cpu is what its processes have used of the processors.
+// cpu returns the CPU time that the session's processes have used.
 func (s *Session) cpu() (time.Duration, error) { return s.Place.CPUTime(s.Row.ID) }

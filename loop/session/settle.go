@@ -7,29 +7,28 @@ import (
 	"regexp"
 	"slices"
 
-	"ralph/loop/agent"
-
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// Settle looks at what the session left behind, decides, and writes the decision
-// down, in one transaction. The error is the database's.
+// Settle inspects what the session left behind, decides, and stores the
+// decision in one transaction. The error is the database's.
 func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.Decision, err error) {
-	// A look would make the folders anew that were taken away.
+	// A scan would create again the folders that were removed.
 	if err := s.Store.Intact(); err != nil {
 		return d, err
 	}
 	s.take(report)
-	// What was said is settled even if ctx has ended meanwhile; only the
-	// verification, which may take long, ends with it.
+	// Signals are processed even if ctx has ended. Only the verification,
+	// which may take long, ends with it.
 	keep := context.WithoutCancel(ctx)
 	saw := s.observe(ctx)
 	left := s.leaves(keep, saw)
 	err = s.Store.Tx(keep, func(tx *store.Tx) error {
 		if s.Row.Worker != "" && s.Row.Ending == ralph.Lost {
-			// Its worker may have called while the claim was looked at.
+			// The worker may have called while the claim was being checked.
 			if err := tx.CheckLapsed(s.Row.ID); err != nil {
 				return err
 			}
@@ -40,7 +39,9 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 		}
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.Row.Ending, report.Reason, s.changed.any(), s.Rules
 		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree
-		f.Evidence = saw.evidence
+		f.Evidence, f.Lands = saw.evidence, s.Row.Change != nil
+		f.Conflict, f.Conflicts = saw.conflict, saw.conflicts
+		f.Moved = saw.moved
 		f.Evidence.Killed = killedCommands(s.Row.Leftovers)
 		f.Confirmed = s.confirmed || s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
 		f.Unchecked, f.Unseen = saw.unchecked, saw.unseen
@@ -48,10 +49,10 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 			f.Void, f.EndingWhy = true, saw.stopped
 		}
 		if saw.blind {
-			f.Changed, f.Untouched = true, false // what cannot be seen is not held against it
+			f.Changed, f.Untouched = true, false // what is unknown is not held against it
 		}
 		d = signals.Decide(f)
-		if s.Row.Origin != ralph.FromHuman { // people stand for what they do with a chat
+		if s.Row.Origin != ralph.FromHuman { // people vouch for their own work
 			if s.Row.Notes, err = s.Check.Leave(tx, s.Row.ID, saw.left, d.Accepted); err != nil {
 				return err
 			}
@@ -67,26 +68,36 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 		if err := s.keepLeft(tx, left, d.Accepted); err != nil || !s.reopened {
 			return err
 		}
-		return tx.TryNow(s.Row.TaskID) // until somebody came to settle it was wait enough
+		return tx.TryNow(s.Row.TaskID) // it waited long enough for somebody to settle it
 	})
 	if err != nil {
 		return d, err
 	}
-	if err := s.Check.PutBack(keep); err != nil {
-		// Whoever begins the next session is told, and does not begin it.
-		s.Log.Warn("what a session changed of what is people's stays", "session", s.Row.ID, "error", err)
+	if s.Place.Slot != nil {
+		if saw.made.Head != "" {
+			err = s.Place.Note(keep)
+		}
+		if err != nil {
+			s.Log.Warn("cannot note that a slot's work is saved; it will be saved again", "session", s.Row.ID, "error", err)
+		}
+	} else if err := s.Check.PutBack(keep); err != nil {
+		// The next session is not begun, and its caller is told why.
+		s.Log.Warn("cannot restore your files that a session changed", "session", s.Row.ID, "error", err)
+	}
+	if err := s.Check.BringBack(keep); err != nil {
+		s.Log.Warn("cannot put back agents' instruction files that were set aside", "session", s.Row.ID, "error", err)
 	}
 	if err := s.afterFailure(keep, saw, d); err != nil {
-		s.Log.Warn("what a session left that failed stays as it is", "session", s.Row.ID, "error", err)
+		s.Log.Warn("cannot save or take back the changes of a failed session", "session", s.Row.ID, "error", err)
 	}
 	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
-		s.Log.Warn("what a session's snapshots took cannot be removed", "session", s.Row.ID, "error", err)
+		s.Log.Warn("cannot remove a session's temporary snapshots", "session", s.Row.ID, "error", err)
 	}
 	return d, nil
 }
 
-// checkpoint keeps where a session stood that ended in the middle. A person's says
-// so itself: what its chat reported last stands.
+// checkpoint records where a session stood that ended midway. For a
+// person's session, the chat's last report has priority.
 func (s *Session) checkpoint(tx *store.Tx) error {
 	c := ralph.Checkpoint{SessionID: s.Row.ID, Source: ralph.CheckpointEnd, Note: s.Row.LastWords}
 	if s.Row.Origin == ralph.FromHuman {
@@ -106,17 +117,17 @@ func (s *Session) checkpoint(tx *store.Tx) error {
 			c.Iteration, c.Note, c.TokensUsed, c.TokensLimit = p.Iteration, p.Notes, p.TokensUsed, p.TokensLimit
 		}
 	}
-	if s.observer != nil { // a lost session has none
+	if s.observer != nil { // a lost session has no observer
 		c.TokensUsed, c.TokensLimit = s.observer.context()
 	}
 	_, err := tx.AddCheckpoint(c)
 	return err
 }
 
-// leftover is a process as it is listed, with its number before its command.
+// leftover matches a process in a list: its pid before its command.
 var leftover = regexp.MustCompile(`^\d+:? (.+)`)
 
-// killedCommands are the commands of the processes among what a session left.
+// killedCommands returns the commands of the killed processes in a session's leftovers.
 func killedCommands(leftovers []string) (list []string) {
 	for _, l := range leftovers {
 		if m := leftover.FindStringSubmatch(l); m != nil {
@@ -126,23 +137,30 @@ func killedCommands(leftovers []string) (list []string) {
 	return list
 }
 
-// take notes what the agent reported.
+// take copies the agent's report into the row.
 func (s *Session) take(r agent.Report) {
 	s.Row.Ending, s.Row.Turns, s.Row.Tokens, s.Row.Exit = r.Ending, r.Turns, r.Tokens, r.Exit
 	s.Row.LastWords, s.Row.StderrTail, s.Row.Denials = r.LastWords, r.StderrTail, r.Denials
 	s.Row.Leftovers = slices.Concat(s.killed, r.Leftovers)
+	s.Row.AgentVersion = r.Version
 	if r.Model != "" {
 		s.Row.Model = r.Model
 	}
 	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD)
 }
 
-// charge is what a session is charged, and whether that is all that it cost: what
-// its agent reported; else what the streamed usage comes to; else, where it may have
-// called its model, the session's own limit, for an unknown cost is never taken for
-// zero (decision 18). An agent that never came that far cost nothing.
+// overshoot is how many USD an agent may plausibly spend beyond its limit,
+// with the request that reached the limit.
+const overshoot = 20
+
+// charge returns what a session is charged, and whether that is its full cost. It is
+// the cost that the agent reported, or else the cost of the streamed usage, or else,
+// if the model may have been called, the session's own limit: an unknown cost is
+// never taken for zero (decision 18). An agent that never got that far cost nothing.
 func charge(r agent.Report, limit float64) (usd float64, known bool) {
 	switch {
+	case limit > 0 && r.CostUSD > limit+overshoot:
+		return limit, false // somebody else wrote to its output
 	case r.CostKnown:
 		return r.CostUSD, true
 	case r.CostUSD > 0:
@@ -153,11 +171,11 @@ func charge(r agent.Report, limit float64) (usd float64, known bool) {
 	return limit, false
 }
 
-// leaves is what the session found and what it leaves, for the baselines of others
-// (trust, 10). Where that cannot be seen it is not known who left what is there: a
-// warning says so, and the session has an end all the same.
+// leaves returns the state that the session found and the state that it
+// leaves, for the baselines of later sessions (trust, 10). If it cannot tell,
+// it logs a warning and returns nil; the session is settled all the same.
 func (s *Session) leaves(ctx context.Context, saw observation) (left *store.Left) {
-	if saw.blind || s.left.WorkTree == "" {
+	if saw.blind || s.left.WorkTree == "" || s.Place.Slot != nil { // a slot is prepared anew
 		return nil
 	}
 	left = &store.Left{Session: s.Row.ID}
@@ -167,14 +185,13 @@ func (s *Session) leaves(ctx context.Context, saw observation) (left *store.Left
 		left.Found.Committed, err = s.Place.Tree.Committed(ctx, s.began.Head)
 	}
 	if err != nil {
-		s.Log.Warn("what a session left cannot be told from what people leave", "session", s.Row.ID, "error", err)
+		s.Log.Warn("cannot tell a session's changes from people's", "session", s.Row.ID, "error", err)
 		return nil
 	}
 	return left
 }
 
-// keepLeft notes it. A session that left what it found has made nothing its own,
-// unless its done was accepted.
+// keepLeft stores left. A session that changed nothing is skipped, unless its done was accepted.
 func (s *Session) keepLeft(tx *store.Tx, left *store.Left, accepted bool) error {
 	if left == nil || left.State == left.Found && !accepted {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"ralph/store"
 )
 
-// failed tells whether nobody goes on with what a session left: it got stuck, its done
-// was refused, it was lost or its time was up. The next one begins with what a partial
-// left; whom somebody stopped and whom the agent's service refused did not fail, and a
-// done that could not be checked may be good.
+// failed reports whether nobody continues a session's work: it got stuck, its
+// done was refused, it was lost or timed out. After a partial, the next
+// session continues. A session that somebody stopped, or whose agent's service
+// failed, did not fail, and a done that could not be checked may be good.
 func failed(row ralph.Session, d signals.Decision, unchecked bool) bool {
 	switch {
 	case row.Origin != ralph.FromLoop || row.Worker != "" || unchecked || d.Accepted || d.Closing == ralph.VerbPartial:
@@ -28,8 +28,8 @@ func failed(row ralph.Session, d signals.Decision, unchecked bool) bool {
 	return (row.Ending == ralph.Finished || row.Ending == ralph.TimedOut) && d.Closing != ""
 }
 
-// afterFailure saves what a session left that failed, and takes it back if that is
-// wanted (after_failure).
+// afterFailure saves the changes of a failed session, and takes them back
+// if the configuration says so (after_failure).
 func (s *Session) afterFailure(ctx context.Context, saw observation, d signals.Decision) error {
 	if !s.Place.Saves && !s.Place.TakesBack || !failed(s.Row, d, saw.unchecked != "" || saw.stopped != "") {
 		return nil
@@ -61,13 +61,13 @@ func (s *Session) afterFailure(ctx context.Context, saw observation, d signals.D
 	if shared {
 		return s.note(ctx, "what it changed is not taken back: others worked in its work tree", ralph.SessionRestored{})
 	}
-	spare := func(path string) bool { // these have rules of their own
+	spare := func(path string) bool { // these have rules of their own, or were not saved
 		_, protected := saw.left.Protected[path]
 		_, configures := saw.left.Configuration[s.Place.Path(path)]
-		return protected || configures || slices.Contains(saw.protected, path)
+		return protected || configures || slices.Contains(saw.protected, path) || slices.Contains(saved.Omitted, path)
 	}
-	// What was changed after the last sign of a session that nobody saw end may be
-	// somebody else's.
+	// If nobody saw the session end, files that changed after its last sign of
+	// life may be somebody else's.
 	last := lastSign(s.folder())
 	others := func(path string) bool {
 		info, err := os.Lstat(s.Place.Path(path))
@@ -84,13 +84,13 @@ func (s *Session) afterFailure(ctx context.Context, saw observation, d signals.D
 	return s.note(ctx, note, ralph.SessionRestored{SnapshotID: saved.ID, Files: back.Files, Left: back.Left})
 }
 
-// note tells people of what became of a session's changes.
+// note records for people what became of a session's changes.
 func (s *Session) note(ctx context.Context, note string, e ralph.SessionRestored) error {
 	e.Note = note
 	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRestored(s.Row.ID, e) })
 }
 
-// lastSign is when the newest of a session's records was written.
+// lastSign returns when the newest file in the session's folder was written.
 func lastSign(folder string) (last time.Time) {
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {
@@ -101,7 +101,7 @@ func lastSign(folder string) (last time.Time) {
 	return last
 }
 
-// takenBack says in a sentence what was taken back, and what stays; "" for nothing.
+// takenBack says in a sentence what was taken back and what stays; "" for nothing.
 func takenBack(r worktree.TakenBack, snapshot int64, commits []string) string {
 	var parts []string
 	if n := len(r.Files); n > 0 {

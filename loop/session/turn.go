@@ -4,38 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph"
 	"ralph/internal/proc"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// turnEnded is told when the agent waits on its open stdin, and says how the
-// conversation goes on: with a reminder to close, with why its done is refused, or not
-// at all. The session's clocks stand still meanwhile.
+// turnEnded is called when the agent waits on its open stdin, and answers how
+// the conversation goes on: with a reminder to close, with the reason why its
+// done is refused, or not at all. The session's clock is stopped meanwhile.
 //
-// A done is checked while the agent stands still, and what it has started besides its
-// servers of tools is gone. If the done holds the agent is killed without having moved
-// again: neither it, nor a hook of its end, nor a process that waits can undo what was
-// verified. What cannot be checked in this way ends the conversation, and is checked
-// when the session is settled, after all of its processes are gone.
+// A done is checked while the agent is frozen and everything it started, except its
+// tool servers, has been killed. If the done holds, the agent is killed without
+// having run again: neither it, nor one of its exit hooks, nor a waiting process can
+// undo what was verified. If this is not possible, the conversation ends, and the
+// done is checked when the session is settled, after all of its processes are gone.
 func (s *Session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.clock.pause()
 	defer s.clock.resume()
 	s.found, s.called = nil, ""
 	answer, err := s.reply(ctx, turn)
 	if err != nil && ctx.Err() == nil {
-		s.Log.Warn("what a session claims is checked after its end", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
+		s.Log.Warn("a done is checked only after its session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 	}
 	return answer
 }
 
-// reply is [Session.turnEnded]; the error is why a done could not be checked now.
+// reply implements [Session.turnEnded]; the error says why a done could not be checked now.
 func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, error) {
 	closing, err := s.closing(ctx)
 	switch {
@@ -43,7 +43,7 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 		return agent.Answer{}, err
 	case closing.Payload == nil && s.reminded < s.Limits.Reminders:
 		s.reminded++
-		return agent.Say(reminder), nil
+		return agent.Say(reminder(agent.ProfileOf(s.Agent))), nil
 	case closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone:
 		return agent.Answer{}, nil
 	}
@@ -60,7 +60,10 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	if err != nil || ctx.Err() != nil {
 		return agent.Answer{Over: true}, errors.Join(err, still.kill())
 	}
-	said, refused := s.objection(found, closing.ID)
+	said, note, err := s.objection(ctx, found, closing.ID)
+	if err != nil {
+		return agent.Answer{Over: true}, errors.Join(err, still.kill())
+	}
 	if said == "" && still.frozen() {
 		waiting, err := s.unheard(ctx)
 		if err == nil && waiting && still.thaw() == nil {
@@ -68,46 +71,73 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 		}
 	}
 	if said != "" && still.thaw() == nil {
-		if refused != "" {
-			err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.Row.ID, refused) })
+		if note != nil {
+			err = s.Store.Tx(ctx, note)
 		}
 		return agent.Say(said + still.told()), err
 	}
-	if err := still.kill(); err != nil { // it may have moved
+	if err := still.kill(); err != nil { // the agent may have moved
 		return agent.Answer{Over: true}, err
 	}
-	s.found = found // what it refuses, the next session is told
+	s.found = found // if it refuses the done, the next session is told
 	return agent.Answer{Over: true}, nil
 }
 
-// objection is what the agent is told about a done that has just been checked, and
-// what it is refused for, in one line; "" if there is nothing more to say to it.
-func (s *Session) objection(f *finding, done int64) (said, refused string) {
-	refused = signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
+// objection returns what to tell the agent about a done that has just been checked,
+// "" if there is nothing more to say. If note is not nil, it records that.
+func (s *Session) objection(
+	ctx context.Context, f *finding, done int64,
+) (said string, note func(*store.Tx) error, err error) {
+	refused := signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
+	noteRefusal := func(tx *store.Tx) error { return tx.NoteRefusal(s.Row.ID, refused) }
 	switch {
 	case refused != "":
 		if s.retried >= s.Limits.Retries {
-			return "", ""
+			return "", nil, nil
 		}
 		s.retried++
-		return refusal(f), refused
+		return refusal(f) + s.ignored(ctx), noteRefusal, nil
+	case f.conflict != "":
+		t, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(s.Row.TaskID) })
+		if err != nil || !f.moved && signals.BouncedAlone(t.Bounces, s.Rules.Bounces, f.conflict) != "" {
+			return "", nil, err
+		}
+		return bounce(f), func(tx *store.Tx) error { return tx.NoteBounce(s.Row, f.conflict, f.conflicts) }, nil
 	case len(f.evidence.Taken) > 0 && !s.warned:
 		s.warned = true
-		return taking(f.evidence.Taken), "it committed what a person had not: " + signals.FileList(f.evidence.Taken)
+		refused = "it committed what a person had not: " + signals.FileList(f.evidence.Taken)
+		return taking(f.evidence.Taken), noteRefusal, nil
 	case s.changed.workTree || s.doubted != 0:
-		return "", ""
+		return "", nil, nil
 	case len(f.evidence.Aside) > 0:
 		s.doubted = done
-		return elsewhere(f.evidence.Standing), ""
+		return elsewhere(f.evidence.Standing), nil, nil
 	case len(f.checks) == 0:
 		s.doubted = done
-		return confirmation, ""
+		return confirmation, nil, nil
 	}
-	return "", ""
+	return "", nil, nil
 }
 
-// unheard reports whether a person has said something that the agent has not been
-// told, and for which the conversation has not gone on before.
+// ignoredNamed is the most git-ignored files that a refusal names.
+const ignoredNamed = 20
+
+// ignored names the git-ignored files that the session made in its slot.
+// No candidate contains them, so they may be what a check misses.
+func (s *Session) ignored(ctx context.Context) string {
+	if s.Place.Slot == nil {
+		return ""
+	}
+	names, err := s.Place.Tree.IgnoredSince(ctx, s.Row.StartedAt.Time, ignoredNamed)
+	if err != nil || len(names) == 0 {
+		return "" // only a hint, so an error does not matter
+	}
+	return "\nGit ignores these files of yours, so that they are not in what was checked:\n- " +
+		strings.Join(names, "\n- ") + "\n"
+}
+
+// unheard reports whether a person said something that the agent has not
+// been told and for which the conversation was not yet continued.
 func (s *Session) unheard(ctx context.Context) (waiting bool, err error) {
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
 		comments, err := tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
@@ -120,66 +150,45 @@ func (s *Session) unheard(ctx context.Context) (waiting bool, err error) {
 	return waiting, err
 }
 
-// Bounds of freezing: a server of tools may be frozen in the middle of a write.
-const (
-	freezeTries = 5
-	freezeWait  = time.Second            // for the database, each time
-	freezePause = 100 * time.Millisecond // in which the server can end its write
-)
-
-// freeze has the agent stand still, and kills what else it has started.
+// freeze freezes the agent and kills everything else that it started.
 func (s *Session) freeze(ctx context.Context, turn agent.Turn) (*standstill, error) {
 	if turn.Process == nil {
 		return &standstill{}, nil
 	}
-	var err error
-	for range freezeTries {
-		var still *proc.Still
-		if still, err = turn.Process.Still(ctx, turn.Keep); err != nil {
-			return nil, err
-		}
-		held := &standstill{still: still}
-		for _, k := range still.Killed {
-			held.killed = append(held.killed, k.Command)
-			s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
-		}
-		if err = s.Store.Free(ctx, freezeWait); err == nil {
-			held.timer = time.AfterFunc(s.Limits.Freeze, held.expire)
-			return held, nil
-		}
-		if err := still.Thaw(); err != nil {
-			return nil, err
-		}
-		select {
-		case <-time.After(freezePause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	still, err := turn.Process.Still(ctx, turn.Keep)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("a process of the session holds the database: %w", err)
+	held := &standstill{still: still}
+	for _, k := range still.Killed {
+		held.killed = append(held.killed, k.Command)
+		s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
+	}
+	held.timer = time.AfterFunc(s.Limits.Freeze, held.expire)
+	return held, nil
 }
 
-// A standstill is an agent that cannot move, or that there is nothing to hold of. It is
-// killed when it has stood for too long.
+// A standstill is a frozen agent, or empty if there is none to freeze. The
+// agent is killed if it stays frozen for too long.
 type standstill struct {
-	killed []string // commands of what else was killed for it
+	killed []string // commands of the other processes that were killed
 	timer  *time.Timer
 
 	mu    sync.Mutex
 	still *proc.Still // nil once it was thawed or killed
-	err   error       // of thawing or killing it
+	err   error       // from thawing or killing it
 }
 
-// frozen reports whether it can still be thawed.
+// frozen reports whether the agent can still be thawed.
 func (h *standstill) frozen() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.still != nil
 }
 
-func (h *standstill) expire() { _ = h.kill() } // who kills it for good is told
+func (h *standstill) expire() { _ = h.kill() } // the final call of kill returns the error
 
-// kill kills it frozen. The error says that it may have moved before.
+// kill kills the agent while it is frozen. An error says that it may have moved before.
 func (h *standstill) kill() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,16 +200,16 @@ func (h *standstill) kill() error {
 	return h.err
 }
 
-// errStood says that an agent was killed because its check took so long.
-var errStood = errors.New("the agent was killed, frozen, before its check ended (verify.freeze_max)")
+// errStood says that the agent was killed because its check took too long.
+var errStood = errors.New("the frozen agent was killed before its check ended (verify.freeze_max)")
 
-// thaw has it go on. The error says that it cannot be told anything any more.
+// thaw lets the agent go on. An error says that it cannot be told anything any more.
 func (h *standstill) thaw() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.still == nil {
 		if h.timer == nil {
-			return nil // there was nothing to hold
+			return nil // there was nothing to freeze
 		}
 		return errStood
 	}
@@ -210,7 +219,7 @@ func (h *standstill) thaw() error {
 	return h.err
 }
 
-// told is what the agent is told of what was killed.
+// told returns what to tell the agent about the killed processes.
 func (h *standstill) told() string {
 	if len(h.killed) == 0 {
 		return ""

@@ -10,11 +10,10 @@ import (
 	"time"
 
 	"ralph/loop/agent"
-
 	"ralph/store"
 )
 
-// A stopwatch is a log that notes whether a session's clock stood still as it was told.
+// A stopwatch is a log that records whether a session's clock was stopped when a line was written.
 type stopwatch struct {
 	slog.Handler
 	s     *Session
@@ -26,8 +25,8 @@ func (w stopwatch) Handle(ctx context.Context, r slog.Record) error {
 	return w.Handler.Handle(ctx, r)
 }
 
-// TestASessionsClockStandsStillWhileItsTurnIsJudged, and goes on after it, whatever came
-// of that.
+// TestASessionsClockStandsStillWhileItsTurnIsJudged, and runs again
+// afterwards, whatever the result.
 func TestASessionsClockStandsStillWhileItsTurnIsJudged(t *testing.T) {
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
 	if err != nil {
@@ -43,7 +42,7 @@ func TestASessionsClockStandsStillWhileItsTurnIsJudged(t *testing.T) {
 	if answer := s.turnEnded(t.Context(), agent.Turn{}); answer != (agent.Answer{}) {
 		t.Errorf("got %+v", answer)
 	}
-	if !strings.Contains(log.String(), "is checked after its end") {
+	if !strings.Contains(log.String(), "is checked only after its session") {
 		t.Errorf("it says %q", log.String())
 	}
 	if !stood || s.clock.paused() {

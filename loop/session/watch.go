@@ -6,19 +6,18 @@ import (
 	"sync"
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph"
 	"ralph/internal/worktree"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
-// pollSession is how often a running session is looked at: whether its place is there,
-// what it is doing, and whether its agent takes a message now.
+// pollSession is how often a running session is looked at: whether its place
+// still exists, what it is doing, and whether its agent takes a message now.
 const pollSession = 200 * time.Millisecond
 
-// watch stops the session when somebody or something asks for it, and hands
-// people's comments to the agent. It returns when ctx ends.
+// watch stops the session when somebody or something asks for it, and
+// hands people's comments to the agent. It returns when ctx ends.
 func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message) {
 	tick := time.NewTicker(pollSession)
 	defer tick.Stop()
@@ -35,7 +34,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 	}
 	handed := map[int64]bool{}
 	var asked wish
-	var changed <-chan struct{} // nil: what people ask is to be read
+	var changed <-chan struct{} // nil: read people's requests
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,7 +49,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		case <-look.C:
 			idle, err := s.idle.over(ctx, time.Now(), s.clock.paused())
 			if err != nil && ctx.Err() == nil {
-				s.Log.Warn("it cannot be told whether the session is idle", "session", s.Row.ID, "error", err)
+				s.Log.Warn("cannot tell whether the session is idle", "session", s.Row.ID, "error", err)
 			}
 			if idle {
 				stop(wasIdle)
@@ -63,7 +62,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			s.Check.Takes(0)
 			err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact())
 			if errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
-				stop(err) // what the session does could not be kept
+				stop(err) // the session's results could not be stored
 			}
 			s.observed(ctx)
 			s.hand(ctx, asked.comments, handed, say)
@@ -74,7 +73,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		changed = s.Store.Changed()
 		var err error
 		if asked, err = s.asked(ctx); err != nil {
-			changed = nil // the database is busy or the session is being stopped; the next look will tell
+			changed = nil // the database is busy or the session is being stopped: look again at the next tick
 			continue
 		}
 		s.waitsForPermission(asked.permission)
@@ -84,17 +83,18 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			stop(cause)
 		}
 		s.hand(ctx, asked.comments, handed, say)
+		s.tell(ctx, say)
 	}
 }
 
 // A wish is what people want of a session.
 type wish struct {
-	request    string // that it stops; "" if nobody does
+	request    string // the request to stop it; "" if none
 	permission bool   // somebody is asked whether it may use a tool
 	comments   []ralph.Comment
 }
 
-// asked reads what people want of the session.
+// asked reads people's wishes.
 func (s *Session) asked(ctx context.Context) (wish, error) {
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (w wish, err error) {
 		if w.request, _, err = tx.StopRequest(s.Row.ID); err != nil {
@@ -124,36 +124,32 @@ func (s *Session) asked(ctx context.Context) (wish, error) {
 	})
 }
 
-// hand gives comments to the agent, each once. One that the agent does not take
-// goes into the next prompt, as all comments do.
+// hand passes comments to the agent, each once. A comment that the agent
+// does not take is in the next prompt, as all comments are.
 func (s *Session) hand(ctx context.Context, comments []ralph.Comment, handed map[int64]bool, say chan<- agent.Message) {
 	for _, c := range comments {
 		if handed[c.ID] {
 			continue
 		}
 		message := agent.Message{Text: steering(c), Delivered: func() { s.delivered(c.ID) }}
-		select {
-		case say <- message:
-			handed[c.ID] = true
-		case <-ctx.Done():
+		if !s.send(ctx, message, say) {
 			return
-		case <-time.After(pollSession):
-			return // the agent is busy with another message
 		}
+		handed[c.ID] = true
 	}
 }
 
-// delivered records that the agent has a comment. If that fails the comment is
-// shown once more in the next prompt, which does no harm.
+// delivered records that the agent has a comment. If that fails, the next
+// prompt shows it once more, which does no harm.
 func (s *Session) delivered(comment int64) {
 	err := s.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.MarkDelivered(comment, s.Row.ID) })
 	if err != nil {
-		s.Log.Warn("a delivered comment could not be marked", "comment", comment, "error", err)
+		s.Log.Warn("cannot mark a comment as delivered", "comment", comment, "error", err)
 	}
 }
 
-// waitsForPermission stops the session's clock while a person is asked whether it
-// may use a tool (decision 18).
+// waitsForPermission stops the session's clock while a person is asked for
+// a permission (decision 18).
 func (s *Session) waitsForPermission(asked bool) {
 	switch {
 	case asked && !s.held:
@@ -164,8 +160,8 @@ func (s *Session) waitsForPermission(asked bool) {
 	s.held = asked
 }
 
-// A clock runs a session's time down, except while ralph itself takes time
-// (decision 18). Each pause has its resume; it stands still until the last one.
+// A clock counts a session's time down, except while ralph itself is at work
+// (decision 18). Pauses nest: it runs again once each has been resumed.
 type clock struct {
 	mu    sync.Mutex
 	left  time.Duration
@@ -174,7 +170,7 @@ type clock struct {
 	holds int // pauses that have not been resumed
 }
 
-// newClock starts a clock that calls ring once when d is used up.
+// newClock starts a clock that calls ring once d is used up.
 func newClock(d time.Duration, ring func()) *clock {
 	return &clock{left: d, since: time.Now(), timer: time.AfterFunc(d, ring)}
 }

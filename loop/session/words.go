@@ -6,21 +6,25 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/loop/agent"
+	"ralph/loop/place"
 	"ralph/signals"
 )
 
-// reminder asks for the closing signal that a session has not given.
-const reminder = "You have ended your turn without a closing signal, so nothing you did is recorded as an outcome. " +
-	"Call exactly one of mcp__ralph__ralph_signal_done, mcp__ralph__ralph_signal_partial or " +
-	"mcp__ralph__ralph_signal_stuck now, then end your turn."
+// reminder asks the agent for a closing signal.
+func reminder(tools *agent.Profile) string {
+	return "You have ended your turn without a closing signal, so nothing you did is recorded as an outcome. " +
+		fmt.Sprintf("Call exactly one of %s, %s or %s now, then end your turn.",
+			tools.Signal(ralph.VerbDone), tools.Signal(ralph.VerbPartial), tools.Signal(ralph.VerbStuck))
+}
 
-// confirmation asks about a done that nothing checks and that changed nothing.
+// confirmation questions a done that changed nothing and that no command checks.
 const confirmation = "You signalled done, but nothing in the work tree has changed since this session began, and no " +
 	"command is configured to verify the task. If the task is really done without a change, call the done tool again " +
 	"with a summary that names what shows it (what you ran or read, and what came of it). " +
 	"Otherwise do the work now, or call partial or stuck."
 
-// elsewhere asks about a done of which all work is where nothing is verified.
+// elsewhere questions a done whose commits are all on branches that are not verified.
 func elsewhere(at ralph.Standing) string {
 	var b strings.Builder
 	b.WriteString("You signalled done, but nothing has changed where ralph verifies the task: ")
@@ -34,7 +38,7 @@ func elsewhere(at ralph.Standing) string {
 	return b.String()
 }
 
-// taking tells the agent that it has committed files of a person's.
+// taking tells the agent that it committed a person's files.
 func taking(files []string) string {
 	return "These files had changes of a person's that were not committed when your session began, and your commits " +
 		"have them now:\n- " + strings.Join(files[:min(len(files), maxEvidence)], "\n- ") +
@@ -43,16 +47,42 @@ func taking(files []string) string {
 		"A file that your task had to change may stay: say so in your summary."
 }
 
-// refusal tells the agent why its done does not hold.
+// refusal tells the agent why its done was refused.
 func refusal(f *finding) string {
 	var b strings.Builder
 	b.WriteString("ralph checked your `done`, and it does not hold. Mend what fails, then call the done tool again; " +
 		"if you cannot, call partial or stuck instead.\n")
 	explainRefusal(&b, f)
+	switch {
+	case f.conflict != "":
+		b.WriteString("\n" + conflicting(f))
+	case f.moved:
+		b.WriteString("\nIt was checked merged with what has landed since you began: that is the branch " +
+			place.TipBranch + " here.\n")
+	}
 	return b.String()
 }
 
-// explainRefusal names what fails.
+// bounce tells the agent that its work conflicts with what has landed.
+func bounce(f *finding) string {
+	return "Your `done` cannot land yet, which is not held against you: " + conflicting(f)
+}
+
+// conflicting says what to do about a conflict.
+func conflicting(f *finding) string {
+	var b strings.Builder
+	both := ""
+	if len(f.conflicts) > 0 {
+		both = "; both have changed " + strings.Join(f.conflicts, ", ")
+	}
+	fmt.Fprintf(&b, "%s. The new tip is the branch %s here: bring your work on top of it (`git merge %[2]s`, or "+
+		"rebase%s), see that it still does what it was to do, and call the done tool again.\n",
+		f.conflict, place.TipBranch, both)
+	explainChecks(&b, f.merged)
+	return b.String()
+}
+
+// explainRefusal lists what fails.
 func explainRefusal(b *strings.Builder, f *finding) {
 	if len(f.protected) > 0 {
 		b.WriteString("\nThese files are protected, and a session must not change them. " +
@@ -64,7 +94,11 @@ func explainRefusal(b *strings.Builder, f *finding) {
 	for _, p := range signals.Problems(f.evidence) {
 		fmt.Fprintf(b, "\n%s.\n", p)
 	}
-	for _, c := range f.checks {
+	explainChecks(b, f.checks)
+}
+
+func explainChecks(b *strings.Builder, checks []ralph.Check) {
+	for _, c := range checks {
 		if c.Passed {
 			continue
 		}
@@ -76,13 +110,13 @@ func explainRefusal(b *strings.Builder, f *finding) {
 	}
 }
 
-// killedBefore tells which processes are gone, so that nobody waits for them.
+// killedBefore names the killed processes, so that the agent does not rely on them.
 func killedBefore(killed []string) string {
 	return "\nBefore it checked, ralph killed what you had left running; a check that needs a server starts it itself:" +
 		"\n- " + strings.Join(killed, "\n- ") + "\n"
 }
 
-// steering is how a person's comment reaches a running session.
+// steering is the message that hands a person's comment to a running session.
 func steering(c ralph.Comment) string {
 	return fmt.Sprintf("A person (%s) has just commented on your task:\n\n%s\n\nTake it into account from here on.",
 		c.Author, c.Body)

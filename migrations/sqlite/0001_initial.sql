@@ -29,7 +29,7 @@ CREATE TABLE tasks (
   acceptance      TEXT NOT NULL DEFAULT '[]',
   verify          TEXT NOT NULL DEFAULT '[]',
   priority        INTEGER NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 4),
-  rank            INTEGER NOT NULL DEFAULT 0, -- what `task move` sets; lower goes first
+  rank            INTEGER NOT NULL DEFAULT 0, -- set by `task move`; the lowest goes first
   status          TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('proposed','pending','in_progress','needs_input','blocked','completed','failed','rejected','cancelled')),
   status_reason   TEXT NOT NULL DEFAULT '',
   origin          TEXT NOT NULL DEFAULT 'human' CHECK (origin IN ('human','agent')),
@@ -39,8 +39,8 @@ CREATE TABLE tasks (
   attempts        INTEGER NOT NULL DEFAULT 0,
   prompt_too_long INTEGER NOT NULL DEFAULT 0,
   external_id     TEXT NOT NULL DEFAULT '',
-  normal_title    TEXT NOT NULL,              -- what titles are compared by
-  source_comment  INTEGER,                    -- the suggest that it came from
+  normal_title    TEXT NOT NULL,              -- the title normalized for comparisons
+  source_comment  INTEGER,                    -- the suggest signal that it came from
   claimed_by      TEXT NOT NULL DEFAULT '',
   claim_expires   TEXT NOT NULL DEFAULT '',
   created         TEXT NOT NULL,
@@ -88,7 +88,7 @@ CREATE TABLE task_comments (
   delivered_at    TEXT NOT NULL DEFAULT '',   -- handed to a running session
   created         TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
 
-  -- Every rule is written (...) IS TRUE: a CHECK that comes to NULL would pass.
+  -- Every rule has the form (...) IS TRUE: a CHECK passes if it is NULL.
   CONSTRAINT comment_or_signal CHECK (((signal_verb IS NULL) <> (kind IS NULL)) IS TRUE),
   CONSTRAINT payload_with_verb CHECK (((signal_verb IS NULL) = (signal_payload IS NULL)) IS TRUE),
   CONSTRAINT payload_is_object CHECK ((signal_payload IS NULL OR (json_valid(signal_payload) AND json_type(signal_payload) = 'object')) IS TRUE),
@@ -136,7 +136,7 @@ CREATE INDEX idx_task_comments_asks ON task_comments(task_id, id) WHERE signal_v
 CREATE INDEX idx_task_comments_suggest ON task_comments(id) WHERE signal_verb = 'suggest' AND resolved_at = '';
 CREATE INDEX idx_task_comments_nack ON task_comments(id) WHERE kind = 'nack' AND resolved_at = '';
 
--- The flat columns of the earliest design, for people's own queries.
+-- The flat columns of the earliest design, for queries by people.
 CREATE VIEW task_signals AS
 SELECT c.id, c.task_id,
   (SELECT d.id FROM disciplines d WHERE d.name = c.author) AS discipline_id,
@@ -227,7 +227,7 @@ CREATE TABLE sessions (
   stderr_tail     TEXT NOT NULL DEFAULT '',
   denials         TEXT NOT NULL DEFAULT '[]',
   leftovers       TEXT NOT NULL DEFAULT '[]',
-  snapshot_before TEXT NOT NULL DEFAULT '{}',  -- where the work tree stood at the start
+  snapshot_before TEXT NOT NULL DEFAULT '{}',  -- state of the work tree at the start
   hashes_before   TEXT NOT NULL DEFAULT '{}',
   unchanged       TEXT NOT NULL DEFAULT '[]',
   files           TEXT NOT NULL DEFAULT '[]',

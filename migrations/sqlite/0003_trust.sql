@@ -1,18 +1,18 @@
--- What a claim is checked against, and what a session may do.
+-- The data for checking a claim, and the permissions of sessions.
 
 -- JSON list of protected files whose change a person has to approve; '' for other comments.
 ALTER TABLE task_comments ADD COLUMN review TEXT NOT NULL DEFAULT '';
 CREATE INDEX idx_task_comments_review ON task_comments(id) WHERE holding = 1 AND review <> '';
 
--- What the project's and the feature's verification said before a task's first session.
+-- The results of the project's and the feature's verification before a task's first session.
 CREATE TABLE baselines (
   task_id INTEGER PRIMARY KEY REFERENCES tasks(id) ON DELETE CASCADE,
   results TEXT NOT NULL,
   created TEXT NOT NULL
 ) STRICT;
 
--- The newest result of a command for a state of the work tree: what one task's
--- verification said is the next one's baseline, as long as nothing has changed.
+-- The newest result of a command for a state of the work tree: one task's verification is
+-- the next one's baseline as long as nothing has changed.
 CREATE TABLE verifications (
   content TEXT NOT NULL,                 -- digest of the work tree
   command TEXT NOT NULL,
@@ -29,7 +29,7 @@ CREATE TABLE protected_files (
   seen     TEXT NOT NULL
 ) STRICT;
 
--- How far the account's usage windows were used when the agent last told.
+-- The use of the account's usage windows, as the agent last reported it.
 CREATE TABLE usage_windows (
   name        TEXT PRIMARY KEY,          -- "five_hour", "seven_day", …
   utilization REAL NOT NULL,             -- 0 to 1
@@ -40,7 +40,7 @@ CREATE TABLE usage_windows (
 -- The cost of a day, over all runs.
 CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd);
 
--- Every question of an agent whether it may use a tool, and what it was told.
+-- Every request of an agent to use a tool, and the answer.
 CREATE TABLE permission_requests (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   task_id    INTEGER NOT NULL REFERENCES tasks(id) ON DELETE CASCADE,

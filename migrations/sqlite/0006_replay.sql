@@ -1,3 +1,3 @@
--- What the decision on a session was made from, as JSON, so that it can be made
--- again by later rules; '' for sessions from before.
+-- The facts of the decision on a session, as JSON, so that later rules can decide again;
+-- '' for older sessions.
 ALTER TABLE sessions ADD COLUMN facts TEXT NOT NULL DEFAULT '';

@@ -1,5 +1,5 @@
--- What an imported task was when it was imported last, as JSON: what has changed
--- there since is told from what people have changed here.
+-- An imported task as it was at its last import, as JSON. It tells changes in the file from
+-- changes that people made here.
 ALTER TABLE tasks ADD COLUMN imported TEXT NOT NULL DEFAULT '';
--- Where external_id comes from: one id may be in several files.
+-- The source of external_id: several files may have the same id.
 ALTER TABLE tasks ADD COLUMN external_source TEXT NOT NULL DEFAULT '';

@@ -1,4 +1,4 @@
--- Where sessions stood, for those that go on.
+-- The progress of sessions, for those that continue their work.
 CREATE TABLE checkpoints (
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id   TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,

@@ -1,4 +1,4 @@
--- Learnings that say the contrary of each other, until a person settles it.
+-- Learnings that contradict each other, until a person settles it.
 CREATE TABLE learning_conflicts (
   learning_id INTEGER NOT NULL REFERENCES learnings(id) ON DELETE CASCADE, -- the later one
   other_id    INTEGER NOT NULL REFERENCES learnings(id) ON DELETE CASCADE,
@@ -9,5 +9,5 @@ CREATE TABLE learning_conflicts (
 ) STRICT;
 CREATE INDEX idx_learning_conflicts_open ON learning_conflicts(other_id) WHERE settled_at = '';
 
--- The stems of a learning's words, as ranking counts them; '' until it is written next.
+-- The stems of a learning's words, for ranking; '' until it is next written.
 ALTER TABLE learnings ADD COLUMN terms TEXT NOT NULL DEFAULT '';

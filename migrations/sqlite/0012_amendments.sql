@@ -1,5 +1,5 @@
--- Proposed changes of what a task asks for. Only people decide on them; what was
--- rejected or superseded stays as it was.
+-- Proposed changes of a task's definition. Only people decide on them; rejected and superseded
+-- ones are kept.
 CREATE TABLE task_amendments (
   id               INTEGER PRIMARY KEY AUTOINCREMENT,
   task_id          INTEGER NOT NULL REFERENCES tasks(id) ON DELETE CASCADE,

@@ -1,3 +1,3 @@
--- The agent that pulled the work by itself; '' for the loop's own sessions.
+-- The worker that pulled the task; '' for the loop's own sessions.
 ALTER TABLE sessions ADD COLUMN worker TEXT NOT NULL DEFAULT '';
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';

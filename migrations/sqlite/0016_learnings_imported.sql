@@ -1,3 +1,3 @@
--- The words with which a learning was imported: one that was edited here is known
--- again when its file is imported again.
+-- The text with which a learning was imported: it is recognized at the next import even if it
+-- was edited here.
 ALTER TABLE learnings ADD COLUMN imported TEXT NOT NULL DEFAULT '';

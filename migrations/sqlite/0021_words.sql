@@ -1,8 +1,8 @@
--- When a question for permission answers itself, so that people see how long they have.
+-- When a permission request is denied automatically, so that people see how long they have.
 ALTER TABLE permission_requests ADD COLUMN expires TEXT NOT NULL DEFAULT '';
 
--- What tasks without a feature learned for their feature was kept for the task alone;
--- they are one group now.
+-- The feature learnings of tasks without a feature used to belong to the task; such tasks are one
+-- group now.
 UPDATE learnings SET scope = 'feature' WHERE scope = 'task' AND origin = 'agent' AND feature_id IS NULL
   AND id IN (SELECT lc.learning_id FROM learning_comments lc JOIN task_comments c ON c.id = lc.comment_id
     WHERE c.signal_verb = 'learned' AND coalesce(json_extract(c.signal_payload, '$.scope'), 'feature') = 'feature');

@@ -1,4 +1,4 @@
--- Which folder a queue is of, and what was left in it.
+-- The folder that a queue belongs to, and the states that were left in it.
 
 -- The project's root, relative to the top of its work tree: "." or "web".
 CREATE TABLE project (
@@ -6,8 +6,8 @@ CREATE TABLE project (
   root TEXT NOT NULL
 ) STRICT;
 
--- States of the work tree that a session, or a command that ralph ran, has made of
--- another one. What is in no row was left by people.
+-- States of the work tree that a session, or a command that ralph ran, has produced. People left
+-- any state without a row.
 CREATE TABLE left_states (
   id              INTEGER PRIMARY KEY AUTOINCREMENT,
   content         TEXT NOT NULL,           -- digest of the work tree

@@ -1,5 +1,5 @@
--- What ralph's queries ask of JSON texts are columns. The database makes them of what
--- was written, for all rows that there are, and whoever writes.
+-- The parts of JSON texts that ralph's queries use are generated columns. The database computes
+-- them for all rows, whoever writes them.
 
 -- Fields of signals; null for other verbs, and for comments.
 ALTER TABLE task_comments ADD COLUMN summary TEXT AS (CASE WHEN json_valid(signal_payload) THEN json_extract(signal_payload, '$.summary') END);
@@ -20,7 +20,7 @@ ALTER TABLE events ADD COLUMN status_to TEXT
 ALTER TABLE events ADD COLUMN status_reason TEXT
   AS (CASE WHEN type = 'task.status_changed' THEN json_extract(payload, '$.reason') END);
 
--- What was decided on a session, and what it used.
+-- The decision on a session, and what it used.
 ALTER TABLE sessions ADD COLUMN accepted INTEGER
   AS (CASE WHEN json_valid(decision) THEN coalesce(json_extract(decision, '$.Accepted'), 0) ELSE 0 END);
 ALTER TABLE sessions ADD COLUMN task_reason TEXT

@@ -1,5 +1,5 @@
--- Protected files are known for each place where sessions work: what a session left in
--- one work tree is not what people left in another.
+-- Protected files are recorded for each place where sessions work: a session's version in one
+-- work tree is not people's version in another.
 
 CREATE TABLE protected (
   place    TEXT NOT NULL,                -- the folder
@@ -9,7 +9,7 @@ CREATE TABLE protected (
   PRIMARY KEY (place, path)
 ) STRICT;
 
--- Until now the loop's own work tree was meant.
+-- Older rows are about the loop's own work tree.
 INSERT INTO protected (place, path, approved, seen)
 SELECT coalesce((
   SELECT s.dir FROM sessions s

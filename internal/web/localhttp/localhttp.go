@@ -1,8 +1,8 @@
-// Package localhttp is what ralph's HTTP servers have in common: they listen on
-// this machine unless told otherwise, tell its own names from others', ask for a
-// token, and leave nothing behind when they end.
+// Package localhttp contains what ralph's HTTP servers share: they listen on this machine unless
+// told otherwise, tell its own names from others, check a token, and leave nothing behind when they
+// end.
 //
-// It knows nothing of what is served. It never logs a token, a header or a query.
+// It knows nothing of the content. It never logs a token, a header or a query.
 package localhttp
 
 import (
@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// Listen takes an address: "HOST:PORT", or ":PORT" or "PORT" for the loopback
-// interface. Other interfaces must be named, all of them as 0.0.0.0 or [::]. The
-// error begins with what the address is called: a key or a flag.
+// Listen listens on an address: "HOST:PORT", or ":PORT" or "PORT" for the loopback interface. Other
+// interfaces must be given explicitly, all of them as 0.0.0.0 or [::]. name, a key or a flag,
+// prefixes the error.
 func Listen(ctx context.Context, name, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", Address(addr))
@@ -29,7 +29,7 @@ func Listen(ctx context.Context, name, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// Address is an address with its host: the loopback interface where none is named.
+// Address adds the loopback interface to an address without host.
 func Address(addr string) string {
 	switch {
 	case strings.HasPrefix(addr, ":"):
@@ -40,15 +40,15 @@ func Address(addr string) string {
 	return addr
 }
 
-// Loopback reports whether a host, with or without a port, is this machine's own:
-// a page of another site that has its name resolved to 127.0.0.1 is none.
+// Loopback reports whether a host, with or without a port, names this machine. A foreign name that
+// resolves to 127.0.0.1 does not.
 func Loopback(host string) bool {
 	host = Name(host)
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// Name is a host without its port.
+// Name returns a host without its port.
 func Name(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -56,8 +56,8 @@ func Name(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-// OriginHost is the host of the page that a browser says the request comes from;
-// "" if it says none, as programs do. What is no origin is ok false.
+// OriginHost returns the host of the page that a request comes from; "" if there is no Origin
+// header, as from programs. ok is false if the header is invalid.
 func OriginHost(r *http.Request) (host string, ok bool) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -70,24 +70,22 @@ func OriginHost(r *http.Request) (host string, ok bool) {
 	return u.Host, true
 }
 
-// Bearer reports whether a request has the token as "Authorization: Bearer TOKEN".
+// Bearer reports whether a request has the token in "Authorization: Bearer TOKEN".
 func Bearer(r *http.Request, token string) bool {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.EqualFold(scheme, "Bearer") && Same(given, token)
 }
 
-// Same compares two secrets in a time that tells nothing. No secret is the same as
-// an empty one.
+// Same compares two secrets in constant time. An empty secret equals nothing.
 func Same(given, secret string) bool {
 	return secret != "" && subtle.ConstantTimeCompare([]byte(given), []byte(secret)) == 1
 }
 
-// closeTime is what answers in progress are given at the end.
+// closeTime is the time for requests in progress at the end.
 const closeTime = time.Second
 
-// Serve answers on l until ctx ends, and closes it; with a TLS configuration in srv
-// by HTTPS. Requests have contexts that end with ctx, so that streams do too. It
-// leaves no goroutine behind.
+// Serve answers on l until ctx ends, and closes l; by HTTPS if srv has a TLS configuration. The
+// contexts of requests end with ctx, so that streams do, too. It leaves no goroutine behind.
 func Serve(ctx context.Context, srv *http.Server, l net.Listener) error {
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -109,7 +107,7 @@ func Serve(ctx context.Context, srv *http.Server, l net.Listener) error {
 	} else {
 		err = srv.Serve(l)
 	}
-	if stop() { // it ended by itself
+	if stop() { // Serve ended by itself
 		return err
 	}
 	return <-closed

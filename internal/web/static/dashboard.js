@@ -19,15 +19,29 @@
     if (e.target.method !== "post") return;
     if (e.target.dataset.sent) { e.preventDefault(); return; }
     e.target.dataset.sent = "yes";
-    if (!("quiet" in e.target.dataset)) return;
+    const item = e.target.closest("article.item");
+    if (!("quiet" in e.target.dataset) && !item || "aloud" in e.target.dataset || !document.body.dataset.stream || !window.EventSource) return;
     // The page with what is written on it stays.
     e.preventDefault();
-    fetch(e.target.action, { method: "POST", body: new URLSearchParams(new FormData(e.target, e.submitter)), redirect: "manual", credentials: "same-origin" })
-      .then((answer) => { if (answer.type !== "opaqueredirect") throw new Error("refused"); })
-      .catch(() => { delete e.target.dataset.sent; delete e.target.dataset.quiet; }) // the next try shows why
+    fetch(e.submitter?.hasAttribute("formaction") ? e.submitter.formAction : e.target.action, { method: "POST", body: new URLSearchParams(new FormData(e.target, e.submitter)), redirect: "manual", credentials: "same-origin" })
+      .then((answer) => {
+        if (answer.type !== "opaqueredirect") throw new Error("refused");
+        if (item) { delete e.target.dataset.dirty; settled = [...document.querySelectorAll("article.item")].indexOf(item); }
+      })
+      .catch(() => { delete e.target.dataset.sent; e.target.dataset.aloud = "yes"; if (item) e.target.requestSubmit(e.submitter); }) // which shows why
       .finally(() => { e.submitter?.blur(); dispatchEvent(new Event("answered")); });
   });
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent));
+
+  let settled = -1; // the place of what was decided last, until the page is without it
+  // What waits is gone through with j and k; digits choose an answer that is offered.
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
+    const items = [...document.querySelectorAll("article.item")], at = items.indexOf(e.target.closest("article.item"));
+    if (e.key === "j") items[at + 1]?.focus();
+    else if (e.key === "k") items[Math.max(0, at - 1)]?.focus();
+    else if (at >= 0 && /^[1-9]$/.test(e.key)) items[at].querySelectorAll(".choice")[e.key - 1]?.click();
+  });
 
   const body = document.body;
   const live = document.getElementById("live");
@@ -105,7 +119,9 @@
     while (wanted) {
       wanted = false;
       try {
-        const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html", "X-Refresh": "yes" } });
+        const decided = settled;
+        settled = -1;
+        const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html", "X-Refresh": decided < 0 ? "yes" : "decided" } });
         if (answer.ok && !answer.redirected) {
           const page = new DOMParser().parseFromString(await answer.text(), "text/html");
           const fresh = page.getElementById("main");
@@ -118,6 +134,7 @@
             if (moved) scrollBy({ top: moved, behavior: "instant" });
           }
           count();
+          if (decided >= 0) tell(page.querySelector(".said"), decided);
           const waiting = page.getElementById("nav-waiting");
           if (waiting) morph(document.getElementById("nav-waiting"), document.adoptNode(waiting));
           document.title = page.title;
@@ -129,6 +146,16 @@
   }
 
   addEventListener("answered", refresh);
+
+  // tell says what came of a decision, and goes on with what stands in its place now.
+  function tell(said, place) {
+    const items = document.querySelectorAll("article.item");
+    items[Math.min(place, items.length - 1)]?.focus({ preventScroll: true });
+    const before = main.getBoundingClientRect().top;
+    document.querySelector(".said")?.remove();
+    if (said) main.before(document.adoptNode(said));
+    scrollBy({ top: main.getBoundingClientRect().top - before, behavior: "instant" });
+  }
 
   // say tells how it stands, and screen readers only when that changes.
   function say(text, off) {

@@ -2,38 +2,37 @@ package claude
 
 import (
 	"encoding/json"
-	"runtime"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"ralph/loop/agent"
-
 	"ralph"
+	"ralph/internal/pipe"
+	"ralph/loop/agent"
 )
 
-// serverName is what ralph's MCP server is called in the agent's configuration.
+// serverName is the name of ralph's MCP server in the agent's configuration.
 const serverName = "ralph"
 
-// permissionTool is the tool of ralph's server that answers the agent's questions
-// for permission, as the agent knows it.
+// permissionTool is the agent's name for the tool of ralph's server that
+// answers its requests for permission.
 const permissionTool = ToolPrefix + "ralph_permission"
 
-// disallowed are the tools that make no sense without a person, or after the
-// end of the session (unattended, "Launching the agent").
+// disallowed are the tools that make no sense without a person, or after
+// the end of the session (unattended, "Launching the agent").
 const disallowed = "AskUserQuestion,CronCreate,CronDelete,CronList,EnterPlanMode,ExitPlanMode," +
 	"Monitor,ScheduleWakeup,Workflow"
 
 // since lists the flags that not every version in use has, with the first
-// version that does. A version that is not known gets all of them.
+// version that does. An unknown version gets all of them.
 var since = map[string][3]int{
 	"--max-budget-usd":       {2, 0, 28},
-	"--replay-user-messages": {2, 0, 5}, // the flag is older, the mark isReplay is not
+	"--replay-user-messages": {2, 0, 5}, // the flag is older, but isReplay is not
 }
 
-// Arguments are those for one session, the program not among them: the flags
-// that ralph cannot do without, then o.ExtraArgs. version is what the program
-// answers to --version, "" if that is not known.
+// Arguments returns the arguments for one session, without the program: the flags that ralph
+// needs, then o.ExtraArgs. version is the program's answer to --version, "" if unknown.
 func Arguments(version string, o Options, a agent.Assignment) []string {
 	args := []string{
 		"-p", "--verbose",
@@ -51,11 +50,11 @@ func Arguments(version string, o Options, a agent.Assignment) []string {
 		}
 	}
 	add("--replay-user-messages")
-	if o.Permissions != "" {
+	if o.AsksRalph {
 		add("--permission-prompt-tool", permissionTool)
 	}
-	if len(o.EditHook) > 0 {
-		add("--settings", hookSettings(o.EditHook))
+	if a.Channel.Unreported != "" {
+		add("--settings", hookSettings(a.Channel.Unreported))
 	}
 	if a.Model != "" {
 		add("--model", a.Model)
@@ -72,8 +71,13 @@ func Arguments(version string, o Options, a agent.Assignment) []string {
 // editTools are the tools that change files, as Claude's hooks match them.
 const editTools = "Edit|Write|MultiEdit|NotebookEdit"
 
-// hookSettings are settings that have a command asked before files are changed.
-func hookSettings(command []string) string {
+// unreported is the message to an agent that changes a file too early.
+const unreported = "Report your phase before you change files: call " + StateTool +
+	` with {"state": "implementing"}, then try again.`
+
+// hookSettings returns settings that keep the agent from changing files while a
+// file exists. The agent could remove that file, just as it could report any phase.
+func hookSettings(path string) string {
 	type hook struct {
 		Type    string `json:"type"`
 		Command string `json:"command"`
@@ -82,27 +86,38 @@ func hookSettings(command []string) string {
 		Matcher string `json:"matcher"`
 		Hooks   []hook `json:"hooks"`
 	}
-	quoted := make([]string, len(command))
-	for i, c := range command {
-		quoted[i] = "'" + strings.ReplaceAll(c, "'", `'\''`) + "'"
-	}
-	b, err := json.Marshal(map[string]any{"hooks": map[string][]matcher{
-		editEvent: {{Matcher: editTools, Hooks: []hook{{"command", strings.Join(quoted, " ")}}}},
+	denial := jsonOf(map[string]any{"hookSpecificOutput": map[string]string{
+		"hookEventName": editEvent, "permissionDecision": "deny", "permissionDecisionReason": unreported,
 	}})
+	command := "[ ! -e " + quoted(path) + " ] || printf %s " + quoted(denial)
+	return jsonOf(map[string]any{"hooks": map[string][]matcher{
+		editEvent: {{Matcher: editTools, Hooks: []hook{{"command", command}}}},
+	}})
+}
+
+// editEvent is the hook's event.
+const editEvent = "PreToolUse"
+
+// quoted quotes a word for a shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// jsonOf marshals texts, and lists and maps of them.
+func jsonOf(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // texts always marshal
 	}
 	return string(b)
 }
 
-// has tells whether a version knows a flag.
+// has reports whether a version supports a flag.
 func has(version, flag string) bool {
 	first, ok := since[flag]
 	have, known := parseVersion(version)
 	return !ok || !known || slices.Compare(have[:], first[:]) >= 0
 }
 
-// parseVersion reads "2.1.197 (Claude Code)".
+// parseVersion parses "2.1.197 (Claude Code)".
 func parseVersion(s string) (v [3]int, ok bool) {
 	number, _, _ := strings.Cut(strings.TrimSpace(s), " ")
 	parts := strings.Split(number, ".")
@@ -119,8 +134,8 @@ func parseVersion(s string) (v [3]int, ok bool) {
 	return v, true
 }
 
-// mcpConfig is the configuration that has the agent start ralph's MCP server
-// for this session, and wait for it before it begins.
+// mcpConfig returns the configuration that makes the agent connect to
+// ralph's MCP server for this session, and wait for it before it begins.
 func mcpConfig(o Options, a agent.Assignment) string {
 	type server struct {
 		Type       string            `json:"type"`
@@ -129,37 +144,26 @@ func mcpConfig(o Options, a agent.Assignment) string {
 		Env        map[string]string `json:"env"`
 		AlwaysLoad bool              `json:"alwaysLoad"`
 	}
-	command := o.MCPCommand
-	env := map[string]string{
-		"RALPH_TASK_ID":    strconv.FormatInt(a.TaskID, 10),
-		"RALPH_SESSION_ID": a.SessionID,
-		"RALPH_DB_PATH":    o.Database,
-		"RALPH_DISCIPLINE": a.Discipline,
-	}
-	if o.Permissions != "" {
-		env["RALPH_PERMISSIONS"] = o.Permissions
-	}
-	if runtime.GOOS != "windows" {
-		// The agent keeps the server's standard error to itself, and that is where
-		// it stands why the server does not start.
-		env["RALPH_MCP_STDERR"] = mcpLog(a)
-		command = append([]string{"/bin/sh", "-c", `exec "$@" 2>>"$RALPH_MCP_STDERR"`, serverName}, command...)
-	}
-	b, err := json.Marshal(map[string]any{"mcpServers": map[string]server{serverName: {
-		Type: "stdio", Command: command[0], Args: command[1:], Env: env, AlwaysLoad: true,
+	return jsonOf(map[string]any{"mcpServers": map[string]server{serverName: {
+		Type: "stdio", Command: o.MCPCommand[0], Args: o.MCPCommand[1:], AlwaysLoad: true,
+		Env: map[string]string{pipe.Variable: a.Channel.Socket, "RALPH_SESSION_ID": a.SessionID},
 	}}})
-	if err != nil {
-		panic(err) // strings and a bool always marshal
-	}
-	return string(b)
 }
 
-// toolNames are the names under which the model sees the signals: all but
-// letters, digits, "_" and "-" of a tool's name becomes "_".
+// toolNames returns the model's names of the signal tools.
 func toolNames() []string {
 	names := make([]string, len(ralph.Verbs))
 	for i, v := range ralph.Verbs {
 		names[i] = SignalPrefix + string(v)
 	}
 	return names
+}
+
+// Program returns the name of the program that a command starts Claude
+// with; "" if it is ralph itself, which stands in for it.
+func Program(command []string) string {
+	if len(command) == 0 || filepath.Base(command[0]) == "ralph" {
+		return ""
+	}
+	return filepath.Base(command[0])
 }

@@ -8,8 +8,7 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// What an agent that did not report its cost is charged hangs on whether it may have
-// called its model.
+// What an agent without a reported cost is charged depends on whether it may have called its model.
 func TestWhetherAnAgentBegan(t *testing.T) {
 	noServer := `{"type":"system","subtype":"init","tools":[],"mcp_servers":[]}` + "\n"
 	for _, tt := range []struct {
@@ -34,8 +33,8 @@ func TestWhetherAnAgentBegan(t *testing.T) {
 	}
 }
 
-// Who ended an agent is said, and an end that nobody of ralph's asked for is a lost
-// session, which is counted.
+// The report says who ended an agent. An end that ralph did not ask for is
+// a lost session, which is counted.
 func TestWhoEndedAnAgent(t *testing.T) {
 	aborted := `{"type":"result","is_error":true,"terminal_reason":"aborted_tools"}` + "\n"
 	for _, tt := range []struct {

@@ -12,7 +12,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// kinds are what the CLI's own tools do; all others are called.
+// kinds maps the CLI's own tools to kinds of events; all other tools are agent.Called.
 var kinds = map[string]agent.Kind{
 	"Read": agent.Read, "Grep": agent.Read, "Glob": agent.Read, "LS": agent.Read, "NotebookRead": agent.Read,
 	"WebFetch": agent.Read, "WebSearch": agent.Read,
@@ -21,8 +21,7 @@ var kinds = map[string]agent.Kind{
 	"Task": agent.Asked, "Agent": agent.Asked,
 }
 
-// MainField is the field of a tool's input that says what it is about; "" if it is not
-// known.
+// MainField returns the input field that says what a tool call is about; "" if unknown.
 func MainField(tool string) string {
 	switch kind := kinds[tool]; {
 	case kind == agent.Ran:
@@ -35,7 +34,7 @@ func MainField(tool string) string {
 	return ""
 }
 
-// toolName is a tool as people know it: ralph's without what Claude puts before it.
+// toolName returns a tool's name for people: ralph's tools without Claude's prefix.
 func toolName(name string) string {
 	if own, ok := strings.CutPrefix(name, ToolPrefix); ok {
 		return strings.TrimPrefix(own, "ralph_")
@@ -43,10 +42,10 @@ func toolName(name string) string {
 	return name
 }
 
-// maxPairs is how many fields are shown of a tool that is not known.
+// maxPairs is the most fields that are shown of an unknown tool's input.
 const maxPairs = 6
 
-// input are the fields of tools' inputs that matter.
+// input has the fields of tools' inputs that ralph looks at.
 type input struct {
 	Command    string
 	Background bool   `json:"run_in_background"`
@@ -72,7 +71,7 @@ type edit struct {
 	All bool   `json:"replace_all"`
 }
 
-// call is what matters of a tool call.
+// call returns the event for a tool call.
 func (s *stream) call(b block, depth int) agent.Event {
 	e := agent.Event{Kind: agent.Called, Depth: depth, Tool: toolName(b.Name)}
 	var in input
@@ -105,7 +104,7 @@ func (s *stream) call(b block, depth int) agent.Event {
 	return e
 }
 
-// edits are what a call changes in a file.
+// edits returns the changes that a call makes to a file.
 func (in input) edits() (list []agent.Edit) {
 	for _, e := range append(append([]edit{in.edit}, in.Edits...), edit{New: in.Content + in.NewSource}) {
 		if e.Old != "" || e.New != "" {
@@ -115,7 +114,7 @@ func (in input) edits() (list []agent.Edit) {
 	return list
 }
 
-// relative is a path as seen from where the agent works.
+// relative returns a path relative to the agent's working directory.
 func (s *stream) relative(file string) string {
 	if rest, ok := strings.CutPrefix(file, s.dir+"/"); ok && path.IsAbs(s.dir) {
 		return rest
@@ -136,13 +135,13 @@ func todos(in input) string {
 	return fmt.Sprintf("%d of %d done%s", done, len(in.Todos), now)
 }
 
-// telling are the fields of which one says it all, in this order.
+// telling lists fields, in order, that describe a call on their own.
 var telling = []string{
 	"summary", "reason", "question", "what", "text", "on", "state",
 	"subject", "url", "query", "body", "description", "prompt",
 }
 
-// fields is what matters of the input of a tool that is not known.
+// fields returns the essence of an unknown tool's input.
 func fields(raw json.RawMessage) string {
 	var all map[string]any
 	if json.Unmarshal(raw, &all) != nil {

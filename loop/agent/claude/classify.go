@@ -9,17 +9,17 @@ import (
 	"ralph/internal/text"
 )
 
-// A death is how the process ended, besides what it said.
+// A death says how the process ended, apart from its output.
 type death struct {
 	stopped bool   // ralph stopped it in the middle of its work
-	code    int    // exit status; -1 if a signal ended it or nobody knows
-	signal  string // what ended it, as "SIGKILL"
+	code    int    // exit status; -1 if a signal ended it or it is unknown
+	signal  string // the signal that ended it, such as "SIGKILL"
 	stderr  string // the end of its standard error
-	server  string // the end of the standard error of ralph's MCP server
+	server  string // what may have kept the agent from ralph's MCP server
 	mute    bool   // ralph stopped it because it had closed its output
 }
 
-// crashed says that it did not end of its own will.
+// crashed reports whether it did not exit by itself.
 func (d death) crashed() bool { return d.signal != "" || d.code > 128 || d.code < 0 }
 
 func (d death) String() string {
@@ -35,10 +35,9 @@ func (d death) String() string {
 	return fmt.Sprintf("the agent exited with status %d", d.code)
 }
 
-// classify says how a session ended and why, in one sentence. The classes are
-// tried in the order of the table of agent errors (pipeline, "Agent errors") and
-// by structure only: what is said in prose, and a result's subtype "success",
-// count for nothing. The time is when a rate limit ends, if that is known.
+// classify says how a session ended and why, in one sentence. It tries the classes in the order
+// of the table of agent errors (pipeline, "Agent errors") and relies on structure only: prose,
+// and a result's subtype "success", do not count. The time is when a rate limit ends, if known.
 func classify(h *history, d death) (ralph.Ending, string, time.Time) {
 	if d.stopped {
 		return ralph.Interrupted, "stopped by ralph", time.Time{}
@@ -54,7 +53,7 @@ func classify(h *history, d death) (ralph.Ending, string, time.Time) {
 		}
 	}
 	if h.mcpError != "" {
-		return ralph.MCPFailed, sentence(h.mcpError, text.ClipEnd(strings.TrimSpace(d.server), maxReason/2)), time.Time{}
+		return ralph.MCPFailed, sentence(h.mcpError, d.server), time.Time{}
 	}
 	if h.limitReached() {
 		return ralph.TimedOut, h.why(d), time.Time{}
@@ -63,7 +62,7 @@ func classify(h *history, d death) (ralph.Ending, string, time.Time) {
 	return ending, reason, time.Time{}
 }
 
-// otherwise is for what no class of errors fits.
+// otherwise handles sessions that fit no class of errors.
 func (h *history) otherwise(d death, completed bool) (ralph.Ending, string) {
 	_, cost, _ := h.usage()
 	idle := h.toolCalls == 0 && cost == 0
@@ -72,7 +71,7 @@ func (h *history) otherwise(d death, completed bool) (ralph.Ending, string) {
 	case failed && strings.HasPrefix(h.last.TerminalReason, "aborted"):
 		return ralph.Lost, "the agent was interrupted, and not by ralph"
 	case d.mute && !completed && !failed:
-		return ralph.Lost, d.String() // what it said on being ended explains nothing
+		return ralph.Lost, d.String() // what it said while being ended explains nothing
 	case !completed && !failed && d.crashed():
 		return ralph.Lost, sentence(d.String(), text.LastLine(d.stderr))
 	case idle:
@@ -85,15 +84,14 @@ func (h *history) otherwise(d death, completed bool) (ralph.Ending, string) {
 	return ralph.Lost, sentence(d.String()+" in the middle of its work", text.LastLine(d.stderr))
 }
 
-// apiClass is the class of the service's error that ended the conversation; ""
-// if there is none.
+// apiClass returns the class of the API error that ended the conversation; "" if there is none.
 func (h *history) apiClass() ralph.Ending {
 	code, terminal := 0, ""
 	if h.last != nil && !h.turnOpen {
 		code, terminal = status(h.last.APIErrorStatus), h.last.TerminalReason
 	}
 	if code == 0 && h.apiError == "" && h.retrying {
-		code = h.retry // it ended while it tried again
+		code = h.retry // it ended during a retry
 	}
 	switch {
 	case h.rejected, h.apiError == "rate_limit", code == 429:
@@ -112,9 +110,9 @@ func (h *history) apiClass() ralph.Ending {
 	return ""
 }
 
-// unreached says that the service gave no answer, or none that is its own: a
-// refused connection is a "server_error" without a status, and so is the last
-// of the attempts before it; a cut stream is "unknown" without a status.
+// unreached reports whether the service did not respond, or something else did
+// in its place. A refused connection is a "server_error" without a status, as
+// was the last attempt before it; a broken stream is "unknown" without a status.
 func (h *history) unreached(code int) bool {
 	if code == 408 {
 		return true
@@ -133,8 +131,8 @@ func (h *history) unreached(code int) bool {
 	return false
 }
 
-// limitReached says that the session came to its own limit of turns or cost
-// (decision 7). A used-up budget shows in nothing but the subtype.
+// limitReached reports whether the session reached its own limit of turns
+// or cost (decision 7). Only the subtype tells that the budget is used up.
 func (h *history) limitReached() bool {
 	if h.overTurns {
 		return true
@@ -145,7 +143,7 @@ func (h *history) limitReached() bool {
 	return h.last.TerminalReason == "max_turns" || strings.HasPrefix(h.last.Subtype, "error_max_")
 }
 
-// why is the agent's own account of what went wrong, as far as it has one.
+// why returns the agent's own account of what went wrong, if it has one.
 func (h *history) why(d death) string {
 	if h.overTurns {
 		return fmt.Sprintf("reached the limit of turns after %d", h.turns)
@@ -169,7 +167,7 @@ func (h *history) why(d death) string {
 	return d.String() + " without having said anything"
 }
 
-// sentence joins what is not empty by colons, on one line of limited length.
+// sentence joins the parts that are not empty with colons, on one line of limited length.
 func sentence(parts ...string) string {
 	var all []string
 	for _, p := range parts {

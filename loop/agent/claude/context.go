@@ -13,19 +13,19 @@ import (
 	"ralph/loop/agent"
 )
 
-// A Use is how full the context of an agent's model was when it was told last.
+// A Use is how full the context of an agent's model was when it was last reported.
 type Use struct {
 	Tokens int64
 	Model  string
 }
 
-// windows are how much of a transcript's end is looked at, in bytes: in most cases
-// the first is enough.
+// windows are how many bytes of a transcript's end are read, one after the
+// other. The first is usually enough.
 var windows = []int64{256 << 10, 8 << 20, 64 << 20}
 
-// LastUse reads the end of a transcript: that of a session, or the one that Claude Code
-// keeps of a chat. ok is false if the agent has told nothing, or there
-// is no transcript. Sub-agents have contexts of their own, and do not count.
+// LastUse reads the end of a transcript, of a session or of a chat as Claude
+// Code stores it. ok is false if there is no transcript, or the agent reported
+// nothing. Sub-agents do not count, as they have contexts of their own.
 func LastUse(path string) (use Use, ok bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func LastUse(path string) (use Use, ok bool, err error) {
 	return use, false, nil
 }
 
-// lastUse goes through lines from the last one on; the first may be cut.
+// lastUse searches the lines from the last one backwards. The first may be incomplete.
 func lastUse(lines []byte) (Use, bool) {
 	for len(lines) > 0 {
 		at := bytes.LastIndexByte(lines, '\n')
@@ -70,12 +70,12 @@ func lastUse(lines []byte) (Use, bool) {
 	return Use{}, false
 }
 
-// notInName are the characters that Claude Code replaces in the name of a project's folder.
+// notInName matches the characters that Claude Code replaces in a project folder's name.
 var notInName = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// OfChat is the transcript of the chat that Claude Code has in a folder: the one
-// that was written to last, if that was at or after a moment; "" if there is none.
-// config is Claude's folder, "" for the one in the home directory.
+// OfChat returns the transcript of the chat that Claude Code has in a
+// folder: the last one written at or after the given time; "" if there is
+// none. config is Claude's folder, "" for the one in the home directory.
 func OfChat(config, home, dir string, since time.Time) string {
 	if config == "" {
 		config = filepath.Join(home, ".claude")
@@ -83,7 +83,7 @@ func OfChat(config, home, dir string, since time.Time) string {
 	folder := filepath.Join(config, "projects", notInName.ReplaceAllString(dir, "-"))
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return "" // another client, or none that writes here
+		return "" // another client, or one that does not write here
 	}
 	last, newest := "", since
 	for _, e := range entries {

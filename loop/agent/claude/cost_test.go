@@ -7,25 +7,26 @@ import (
 	"path/filepath"
 	"testing"
 
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 )
 
-// TestReadingAnEventCostsLittle counts allocations, which do not depend on the
-// machine: of a recorded event, and of one with a large file in it.
+// TestReadingAnEventCostsLittle counts allocations, which do not depend on
+// the machine, for recorded events and for one with a large file in it.
 func TestReadingAnEventCostsLittle(t *testing.T) {
 	one, err := os.ReadFile(filepath.Join("testdata", "done.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	large := fmt.Appendf(nil, `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"x","content":%q}]}}`+"\n", bytes.Repeat([]byte("a line\n"), 100_000))
-	agent := claude.New(claude.Options{})
+	works := claude.New(claude.Options{})
 	allocations := func(stream []byte) float64 {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, claude.TranscriptFile), stream, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, agent.TranscriptFile), stream, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return testing.AllocsPerRun(5, func() {
-			if _, err := agent.Salvage(dir); err != nil {
+			if _, err := works.Salvage(dir); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -34,7 +35,7 @@ func TestReadingAnEventCostsLittle(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		stream []byte
-		most   float64 // allocations of an event
+		most   float64 // allocations per event
 	}{
 		{"a recorded event", one, 40},
 		{"a large file", large, 30},

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An event is one line of the agent's stream-json output, as far as ralph looks
-// at it. Which fields are set depends on Type; unknown types, subtypes and
+// An event is a line of the agent's stream-json output, with the fields that
+// ralph uses. Which of them are set depends on Type. Unknown types, subtypes and
 // fields are normal, and a field of an unexpected JSON type counts as absent.
 type event struct {
 	Type    string `json:"type"`
@@ -23,7 +23,7 @@ type event struct {
 	Servers []mcpServer `json:"mcp_servers"`
 	Dir     string      `json:"cwd"`
 
-	// system/api_retry; the status is null if there was no answer
+	// system/api_retry; the status is null if there was no response
 	RetryStatus *float64 `json:"error_status"`
 	Attempt     float64  `json:"attempt"`
 	MaxRetries  float64  `json:"max_retries"`
@@ -31,10 +31,10 @@ type event struct {
 
 	// assistant and user
 	Message   message `json:"message"`
-	Error     string  `json:"error"`              // of a synthetic assistant message: "rate_limit", …
-	IsReplay  bool    `json:"isReplay"`           // one of ralph's own messages, as it reaches the model
-	Parent    string  `json:"parent_tool_use_id"` // of a sub-agent's: the call that started it
-	Sidechain bool    `json:"isSidechain"`        // a sub-agent's, in the transcript of a chat
+	Error     string  `json:"error"`              // in a synthetic assistant message: "rate_limit", …
+	IsReplay  bool    `json:"isReplay"`           // one of ralph's own messages, as the model gets it
+	Parent    string  `json:"parent_tool_use_id"` // in a sub-agent's message: the call that started it
+	Sidechain bool    `json:"isSidechain"`        // a sub-agent's message, in a chat's transcript
 	Timestamp string  `json:"timestamp"`
 	Outcome   outcome `json:"tool_use_result"`
 
@@ -54,11 +54,11 @@ type event struct {
 	Denials        []denial              `json:"permission_denials"`
 }
 
-// An outcome is what the agent tells of a tool beside its answer; for many tools
-// that is a text.
+// An outcome is what the agent reports about a tool call apart from its
+// answer. For many tools it is a text.
 type outcome struct {
 	Content      content `json:"content"`
-	TotalMillis  float64 `json:"totalDurationMs"` // of a sub-agent
+	TotalMillis  float64 `json:"totalDurationMs"` // for a sub-agent
 	Millis       float64 `json:"durationMs"`
 	SecondsSpent float64 `json:"durationSeconds"`
 }
@@ -78,7 +78,7 @@ type message struct {
 	Usage   usage   `json:"usage"`
 }
 
-// synthetic says that the CLI and not a model wrote the message.
+// synthetic reports whether the CLI, not a model, wrote the message.
 func (m message) synthetic() bool { return m.Model == "<synthetic>" }
 
 type block struct {
@@ -93,10 +93,10 @@ type block struct {
 	Content   content         `json:"content"`
 }
 
-// content is a list of blocks, or a text that stands for a list of one.
+// content is a list of blocks. In JSON, a text stands for a list of one.
 type content []block
 
-// UnmarshalJSON takes both forms and makes nothing of any other.
+// UnmarshalJSON accepts both forms, and reads anything else as empty.
 func (c *content) UnmarshalJSON(b []byte) error {
 	*c = nil
 	if len(b) > 0 && b[0] == '"' {
@@ -113,7 +113,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// text is what the blocks say, a line each.
+// text returns the text blocks, one per line.
 func (c content) text() string {
 	var texts []string
 	for _, b := range c {
@@ -144,13 +144,13 @@ type rateLimit struct {
 	UsingOverage  bool     `json:"isUsingOverage"`
 }
 
-// rejected says that nothing more is served. A window that is used up is no
-// limit while requests go on at extra cost.
+// rejected reports whether requests are refused. A used-up window is no
+// limit while requests continue at extra cost.
 func (l rateLimit) rejected() bool {
 	return l.Status == "rejected" && !l.UsingOverage && !strings.HasPrefix(l.OverageStatus, "allowed")
 }
 
-// resetTime is when the limit ends; zero if that is not known.
+// resetTime returns when the limit ends; zero if unknown.
 func (l rateLimit) resetTime() time.Time {
 	if l.ResetsAt < 1 || l.ResetsAt > math.MaxInt32*16 {
 		return time.Time{}
@@ -164,8 +164,8 @@ type denial struct {
 	Input json.RawMessage `json:"tool_input"`
 }
 
-// parse reads one line of the agent's output. The second result is false if the
-// line is no JSON object, which is worth counting and never fatal.
+// parse parses one line of the agent's output. It returns false if the
+// line is not a JSON object, which is counted but never fatal.
 func parse(line []byte) (event, bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {
@@ -178,12 +178,25 @@ func parse(line []byte) (event, bool) {
 	return e, true
 }
 
-// tolerant forgives a value of an unexpected type: the decoder has skipped it
-// and read all the rest.
+// tolerant ignores the error about a value of an unexpected type: the
+// decoder skipped that value and read the rest.
 func tolerant(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
 		return nil
 	}
 	return err
+}
+
+// maxCost is more than any conversation costs. Others than the agent may
+// write a result to its output.
+const maxCost = 1e5
+
+// cost returns the conversation's cost according to the event; nil if it
+// has none or it is implausible.
+func (e event) cost() *float64 {
+	if e.CostUSD != nil && (*e.CostUSD < 0 || *e.CostUSD > maxCost) {
+		return nil
+	}
+	return e.CostUSD
 }

@@ -3,12 +3,11 @@ package claude
 import (
 	"io"
 
-	"ralph/loop/agent"
-
 	"ralph/internal/jsonl"
+	"ralph/loop/agent"
 )
 
-// A Death is how a process ended; see death.
+// A Death says how a process ended; see death.
 type Death struct {
 	Stopped bool
 	Code    int
@@ -17,7 +16,7 @@ type Death struct {
 	Mute    bool
 }
 
-// Read reads a stream to its end as a session does, and classifies it.
+// Read reads a stream to its end, as a session does, and classifies it.
 func Read(r io.Reader, spool io.Writer, tools []string, d Death) (agent.Report, error) {
 	h := &history{tools: tools}
 	if err := h.read(r, spool); err != nil {
@@ -26,18 +25,18 @@ func Read(r io.Reader, spool io.Writer, tools []string, d Death) (agent.Report, 
 	return h.report(death{stopped: d.Stopped, code: d.Code, signal: d.Signal, stderr: d.Stderr, mute: d.Mute}), nil
 }
 
-// Squeeze is a line as it is kept in memory if strings are cut to limit.
+// Squeeze returns a line as kept in memory if strings are cut to limit.
 func Squeeze(line []byte, limit int) []byte {
 	s := jsonl.Squeezer{MaxString: limit, MaxLine: maxLine}
 	s.Add(line)
 	return s.Line()
 }
 
-// IsEvent tells whether a line is an event.
+// IsEvent reports whether a line is an event.
 func IsEvent(line []byte) bool {
 	_, ok := parse(line)
 	return ok
 }
 
-// UserMessage is what is written to the agent's stdin.
+// UserMessage returns what is written to the agent's stdin.
 func UserMessage(texts ...string) string { return string(userMessage(texts)) }

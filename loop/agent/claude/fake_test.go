@@ -17,7 +17,7 @@ import (
 	"ralph/internal/proc"
 )
 
-// fakeEnv names the fake that this test binary is.
+// fakeEnv is the variable that names the fake that this test binary plays.
 const fakeEnv = "FAKE_CLAUDE"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		in.Buffer(nil, 16<<20)
 		os.Exit(fakes[name](in))
 	}
-	// Under the race detector every process would sleep for a second at its end.
+	// Under the race detector every process would sleep for a second on exit.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
@@ -45,16 +45,17 @@ const connected = `{"type":"system","subtype":"init","claude_code_version":"2.1.
 	`"mcp__ralph__ralph_signal_done","mcp__ralph__ralph_signal_partial","mcp__ralph__ralph_signal_stuck","mcp__ralph__ralph_signal_ask","mcp__ralph__ralph_signal_flag",` +
 	`"mcp__ralph__ralph_signal_learned","mcp__ralph__ralph_signal_suggest","mcp__ralph__ralph_signal_blocked"]}` + "\n"
 
-// fakes are agents with one habit each. What they return is the exit status.
+// fakes are agents with one habit each. They return the exit status.
 var fakes = map[string]func(in *bufio.Scanner) int{
-	// polite answers each message with what it said, and ends when stdin does.
+	// polite repeats each message, and exits when stdin ends.
 	"polite": func(in *bufio.Scanner) int {
 		for in.Scan() {
 			turn(heard(in.Text()))
 		}
 		return 0
 	},
-	// repentant leaves a process behind in its second turn and undoes its work when the conversation is over.
+	// repentant leaves a process behind in its second turn, and undoes its
+	// work once the conversation is over.
 	"repentant": func(in *bufio.Scanner) int {
 		in.Scan()
 		turn(heard(in.Text()))
@@ -70,7 +71,7 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		}
 		return 0
 	},
-	// late shows a message that came during its turn only after the result.
+	// late replays a message that came during its turn only after the result.
 	"late": func(in *bufio.Scanner) int {
 		in.Scan()
 		fmt.Print(connected, replay(heard(in.Text())), work)
@@ -82,16 +83,16 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		}
 		return 0
 	},
-	// silent never shows what it was told, as old versions do not.
+	// silent never replays messages, like old versions.
 	"silent": func(in *bufio.Scanner) int {
 		in.Scan()
 		fmt.Print(connected, work)
 		in.Scan()
 		fmt.Print(success)
-		in.Scan() // like the real one, it stays until it is told to go
+		in.Scan() // like the real one, it stays until it is asked to exit
 		return 0
 	},
-	// lossy never shows its second message, and prints more after its result.
+	// lossy never replays its second message, and prints more after its result.
 	"lossy": func(in *bufio.Scanner) int {
 		in.Scan()
 		fmt.Print(connected, replay(heard(in.Text())), work)
@@ -100,7 +101,7 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		in.Scan()
 		return 0
 	},
-	// absorbed ends a turn without reading anything, and lives on.
+	// absorbed ends a turn without reading anything, and stays alive.
 	"absorbed": func(*bufio.Scanner) int {
 		turn("x")
 		time.Sleep(time.Hour)
@@ -115,7 +116,7 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		}
 		return 0
 	},
-	// stubborn does not mind that its stdin is closed, or an interrupt.
+	// stubborn ignores a closed stdin and interrupts.
 	"stubborn": func(in *bufio.Scanner) int {
 		signal.Ignore(os.Interrupt)
 		in.Scan()
@@ -123,7 +124,7 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		time.Sleep(time.Hour)
 		return 0
 	},
-	// apologetic minds the interrupt after its result, and prints another one.
+	// apologetic reacts to an interrupt after its result, and prints another result.
 	"apologetic": func(in *bufio.Scanner) int {
 		interrupted := make(chan os.Signal, 1)
 		signal.Notify(interrupted, os.Interrupt)
@@ -141,7 +142,7 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		fmt.Fprintln(os.Stderr, "error: unknown option '--verbose'")
 		return 3
 	},
-	// mute closes its output and lives on.
+	// mute closes its output and stays alive.
 	"mute": func(in *bufio.Scanner) int {
 		in.Scan()
 		fmt.Print(connected, work)
@@ -171,7 +172,7 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		turn("x")
 		return 0
 	},
-	// limited is refused after some work, and would take more messages.
+	// limited is refused after some work, but would read more messages.
 	"limited": func(in *bufio.Scanner) int {
 		in.Scan()
 		fmt.Print(connected, work, errorResult(`"api_error_status":429,"result":"slow"`))
@@ -180,7 +181,7 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		}
 		return 1
 	},
-	// serverless starts ralph's server as it is told to, which fails, and goes on.
+	// serverless starts ralph's server as configured, which fails, and goes on.
 	"serverless": func(in *bufio.Scanner) int {
 		interrupted := make(chan os.Signal, 1)
 		signal.Notify(interrupted, os.Interrupt)
@@ -216,14 +217,14 @@ var fakes = map[string]func(in *bufio.Scanner) int{
 		time.Sleep(time.Hour)
 		return 0
 	},
-	// environment says what environment and arguments it has.
+	// environment prints its environment and arguments.
 	"environment": func(in *bufio.Scanner) int {
 		turn(strings.Join(os.Environ(), "\n") + "\n" + strings.Join(os.Args[1:], "\n"))
 		return 0
 	},
 }
 
-// turn is a whole turn in which the agent says text.
+// turn returns a whole turn in which the agent says text.
 func turn(text string) {
 	fmt.Print(connected, replay(text), work, says(text), success)
 }
@@ -232,7 +233,7 @@ func replay(text string) string {
 	return fmt.Sprintf(`{"type":"user","isReplay":true,"message":{"content":%q}}`+"\n", text)
 }
 
-// heard is the text of a message to the agent.
+// heard returns the text of a message to the agent.
 func heard(line string) string {
 	var m struct {
 		Message struct{ Content []struct{ Text string } }

@@ -12,20 +12,20 @@ import (
 	"ralph/loop/agent"
 )
 
-// Bounds of what is remembered of a conversation, however long it lasts.
+// Limits of what is remembered of a conversation, however long it lasts.
 const (
 	maxWords   = 2000 // characters of the last words
 	maxReason  = 400  // characters of a reason
 	maxInput   = 200  // characters of a refused tool's input
 	maxDenials = 100
-	maxRubbish = 500 // bytes of a line that is no event
+	maxRubbish = 500 // bytes of a line that is not an event
 )
 
-// A history is what was seen of one conversation. It grows by the events, in
-// order, and is bounded.
+// A history is what was seen of one conversation. It is built from the
+// events, in order, and is bounded.
 type history struct {
 	stream stream
-	tools  []string // the tools that the server ralph must have, as the model sees them
+	tools  []string // ralph's tools that the server must have, by the model's names
 
 	version  string
 	model    string
@@ -33,9 +33,9 @@ type history struct {
 	mcpError string // what the first init lacks
 
 	last      *event // the last result
-	turnOpen  bool   // something was seen since then
+	turnOpen  bool   // something was seen since the last result
 	toolCalls int
-	turns     int // of the turns with a result
+	turns     int // in the turns with a result
 	tokens    ralph.Tokens
 	costUSD   float64 // of the turns with a result
 
@@ -43,13 +43,13 @@ type history struct {
 	message  string // the id of the last message
 	messages int
 	streamed ralph.Tokens
-	written  int64 // bytes of what the model wrote
+	written  int64 // bytes that the model wrote
 
 	// Errors that no answer of the model has followed.
 	apiError string // "rate_limit", …
 	apiText  string
 	retrying bool
-	retry    int // HTTP status of the last failed request; 0 if there was no answer
+	retry    int // HTTP status of the last failed request; 0 if there was no response
 	rejected bool
 	resetAt  time.Time
 	usages   map[string]ralph.UsageWindow
@@ -58,13 +58,13 @@ type history struct {
 	denials    []string
 	denied     []string // ids of the calls in denials
 	unreadable int
-	rubbish    string // the last line that was no event
+	rubbish    string // the last line that was not an event
 
-	over      bool // the conversation is: what comes after its last result changes nothing
+	over      bool // the conversation is over: what follows its last result changes nothing
 	overTurns bool // ralph ended it at its limit of turns
 }
 
-// add takes in an event and returns what people may see of it.
+// add processes an event, and returns what people may see of it.
 func (h *history) add(e event) []agent.Event {
 	switch e.Type {
 	case "system":
@@ -85,10 +85,10 @@ func (h *history) add(e event) []agent.Event {
 	return h.stream.events(e)
 }
 
-// maxWindows bounds the usage windows that are remembered; there are about six.
+// maxWindows limits the usage windows that are remembered; there are about six.
 const maxWindows = 20
 
-// addUsage notes how far a usage window is used, where that is told (decision 15).
+// addUsage records the use of a usage window, if it is reported (decision 15).
 func (h *history) addUsage(l rateLimit) {
 	if l.Type == "" || l.Utilization == nil || *l.Utilization < 0 || len(h.usages) >= maxWindows {
 		return
@@ -100,7 +100,7 @@ func (h *history) addUsage(l rateLimit) {
 	h.usages[name] = ralph.UsageWindow{Name: name, Utilization: *l.Utilization, ResetsAt: ralph.At(l.resetTime())}
 }
 
-// addUnreadable takes in a line that is no event.
+// addUnreadable processes a line that is not an event.
 func (h *history) addUnreadable(line []byte) {
 	if said := strings.TrimSpace(string(line[:min(len(line), maxRubbish)])); said != "" {
 		h.unreadable++
@@ -113,7 +113,7 @@ func (h *history) addSystem(e event) {
 	case "api_retry":
 		h.retrying, h.retry = true, status(e.RetryStatus)
 	case "init":
-		// The later ones start the further turns of the same conversation.
+		// Later ones start further turns of the same conversation.
 		if h.started {
 			h.turnOpen = true
 			return
@@ -152,7 +152,7 @@ func (h *history) addAssistant(e event) {
 		return
 	}
 	if !e.Message.synthetic() {
-		// The model answers: whatever stood in the way is over.
+		// The model answered: the earlier error is over.
 		h.apiError, h.apiText, h.retrying, h.rejected = "", "", false, false
 	}
 	for _, b := range e.Message.Content {
@@ -174,6 +174,7 @@ func (h *history) addAssistant(e event) {
 }
 
 func (h *history) addResult(e event) {
+	e.CostUSD = e.cost()
 	if !h.over {
 		h.last = &e
 	}
@@ -182,7 +183,7 @@ func (h *history) addResult(e event) {
 	window := h.tokens.ContextWindow
 	h.tokens = sum(h.tokens, tokens(e.Usage))
 	h.tokens.ContextWindow = e.contextWindow(h.model, window)
-	if e.CostUSD != nil && *e.CostUSD > h.costUSD { // it is cumulative and never falls
+	if e.CostUSD != nil && *e.CostUSD > h.costUSD { // cumulative, never decreases
 		h.costUSD = *e.CostUSD
 	}
 	h.message, h.messages, h.streamed, h.written = "", 0, ralph.Tokens{}, 0
@@ -195,7 +196,7 @@ func (h *history) addResult(e event) {
 	}
 }
 
-// contextWindow is that of the session's model, not of a helper for titles.
+// contextWindow returns the context size of the session's model, not of a helper's.
 func (e event) contextWindow(model string, before int64) int64 {
 	if u, ok := e.ModelUsage[model]; ok {
 		return count(u.ContextWindow)
@@ -207,10 +208,10 @@ func (e event) contextWindow(model string, before int64) int64 {
 	return window
 }
 
-// usage is what the conversation has used so far: what the results say and, for
-// a turn without one, what was streamed. In the latter case the cost is an
-// estimate, and known is false: what the model writes is counted as a token for
-// four bytes, since the stream has only the beginning of each message's usage.
+// usage returns what the conversation has used so far, according to the results
+// and, for a turn without one, the streamed usage. In the latter case the cost
+// is an estimate and known is false: four bytes of the model's output count as
+// a token, since the stream only has the initial usage of each message.
 func (h *history) usage() (t ralph.Tokens, costUSD float64, known bool) {
 	if h.messages == 0 {
 		return h.tokens, h.costUSD, h.last != nil && h.last.CostUSD != nil
@@ -220,13 +221,13 @@ func (h *history) usage() (t ralph.Tokens, costUSD float64, known bool) {
 	return sum(h.tokens, streamed), h.costUSD + estimate(h.model, streamed), false
 }
 
-// began reports whether the agent may have called its model: it was up, with its
-// tools, or the model has answered.
+// began reports whether the agent may have called its model: it was ready,
+// with its tools, or the model has answered.
 func (h *history) began() bool {
 	return h.started && h.mcpError == "" || h.messages > 0 || h.turns > 0
 }
 
-// String is the tool and what it was to do.
+// String returns the tool and what it was to do.
 func (d denial) String() string {
 	var input struct {
 		Command  string `json:"command"`
@@ -251,7 +252,7 @@ func tokens(u usage) ralph.Tokens {
 	}
 }
 
-// sum adds up; the context window is a's.
+// sum adds two usages; the context window is a's.
 func sum(a, b ralph.Tokens) ralph.Tokens {
 	a.Input += b.Input
 	a.Output += b.Output
@@ -260,10 +261,10 @@ func sum(a, b ralph.Tokens) ralph.Tokens {
 	return a
 }
 
-// count is a number of the stream, made harmless.
+// count converts a number of the stream to a safe range.
 func count(f float64) int64 { return int64(min(max(f, 0), 1e12)) }
 
-// status is an HTTP status; 0 if there is none.
+// status converts an HTTP status; 0 if there is none.
 func status(f *float64) int {
 	if f == nil {
 		return 0

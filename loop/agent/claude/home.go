@@ -9,24 +9,53 @@ import (
 	"time"
 
 	"ralph/internal/permission"
+	"ralph/loop/agent"
 )
 
-// Names of ralph's tools as the model sees them, and what stands before each: all but letters, digits, "_" and "-" of
-// a tool's name becomes "_".
+// Names of ralph's tools for the model, and their prefixes. In a tool's
+// name, every character except letters, digits, "_" and "-" becomes "_".
 const (
 	ToolPrefix   = "mcp__" + serverName + "__"
 	SignalPrefix = ToolPrefix + "ralph_signal_"
 	StateTool    = ToolPrefix + "update_session_state"
-	CommentTool  = ToolPrefix + "comment_on_task"
-	AmendTool    = ToolPrefix + "propose_task_amendment"
 )
 
-// Asks reports whether the agent asks ralph in a permission mode; in the others it asks
-// nobody.
+// What a person's own chat with Claude Code needs to know: the rule that allows ralph's tools
+// without asking, the file for such a rule, and the command for the prompt of a claimed task.
+const (
+	AllowTools    = "mcp__" + serverName
+	LocalSettings = ".claude/settings.local.json"
+	ChatPrompt    = "/" + ToolPrefix + "work-on-task"
+)
+
+// Profile is the profile of Claude Code.
+var Profile = agent.Profile{
+	Name: "claude", Title: "Claude Code", Kind: "claude", Command: []string{"claude"},
+	Install: "npm install -g @anthropic-ai/claude-code",
+	LogIn:   "log in with `claude`, or set ANTHROPIC_API_KEY (a keychain cannot be seen from here)",
+	Tested:  "2.1.197", ToolPrefix: ToolPrefix, MCP: agent.ByFlag, Guard: agent.Hook, Steered: true,
+	Cost: agent.AtTurnsEnd, Tokens: agent.WithRequest, Windows: true, ResetTime: true, EndsAlone: true, Escalates: true,
+	Variables: Variables, Set: settings,
+	Credentials: []string{
+		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK",
+		"CLAUDE_CODE_USE_VERTEX", "~/.claude/" + credentialsFile,
+	},
+	AccountID: "~/.claude.json oauthAccount.accountUuid",
+	Home:      []string{"~/.claude"}, HomeVariable: "CLAUDE_CONFIG_DIR",
+}
+
+// Profile returns [Profile].
+func (a *Agent) Profile() *agent.Profile { return &Profile }
+
+// Account identifies the present account; see [process.Options.Account].
+func (a *Agent) Account() string { return a.options.Account(&Profile) }
+
+// Asks reports whether the agent asks ralph for permissions in a
+// permission mode; in the others it asks nobody.
 func Asks(mode string) bool { return mode == "default" || mode == "acceptEdits" }
 
-// Refusal says why the program would refuse to start: it uses no tool without asking as
-// root. It is "" if it would not.
+// Refusal says why the program would refuse to start: as root, it does not
+// skip permissions. It is "" if it would start.
 func Refusal(mode string, args []string, getenv func(string) string) string {
 	const skip = "--dangerously-skip-permissions"
 	if mode != "bypassPermissions" && !slices.Contains(args, skip) || os.Geteuid() != 0 || getenv("IS_SANDBOX") != "" {
@@ -36,90 +65,101 @@ func Refusal(mode string, args []string, getenv func(string) string) string {
 		" in agent.extra_args): run ralph as another user, or let the agent ask ralph (agent.permission_mode: default)"
 }
 
-// Tools are Claude's own, as rules of permissions know them.
+// Tools describes Claude's own tools for permission rules.
 var Tools = permission.Tools{
 	Shell: "Bash", Edit: "Edit", Edits: []string{"Edit", "Write", "MultiEdit", "NotebookEdit"},
 	Reads: []string{"Read", "Glob", "Grep"}, Fetch: "WebFetch",
-	Settings: []string{".claude/settings*/**", ".claude/hooks/**", ".mcp.json"},
+	Settings: []string{".claude/**", ".mcp.json"}, Own: Own,
 }
 
-// Headless reports whether the environment is that of a Claude without a screen (-p): it
-// says that it can ask a person, and then answers "cancel" itself.
+// Steering are globs of the texts in a project, besides its settings, that Claude obeys.
+var Steering = []string{"CLAUDE.md", "CLAUDE.local.md", "**/CLAUDE.md", "**/CLAUDE.local.md", "**/.claude/**"}
+
+// Own are globs of the files in its settings folder that Claude writes itself.
+var Own = []string{
+	".claude/worktrees/**", ".claude/agent-memory/**", ".claude/agent-memory-local/**", ".claude/plans/**",
+	".claude/*.lock",
+}
+
+// Headless reports whether the environment belongs to a Claude without a screen
+// (-p). Such a Claude claims that it can ask a person, but answers "cancel" itself.
 func Headless(getenv func(string) string) bool {
 	return strings.HasPrefix(getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-")
 }
 
-// ChatIn is the transcript of the chat that Claude has in a folder, see [OfChat].
+// ChatIn returns the transcript of the chat that Claude has in a folder, see [OfChat].
 func ChatIn(dir string, since time.Time, getenv func(string) string) string {
 	return OfChat(getenv("CLAUDE_CONFIG_DIR"), getenv("HOME"), dir, since)
 }
 
-// Folders are the files and folders in which Claude keeps what is its own.
-func Folders(getenv func(string) string) (paths []string) {
-	if dir := getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		paths = append(paths, dir)
+// data are the files and folders in Claude's own folder that are neither
+// settings nor memory nor programs. The first has the transcripts.
+var data = []string{
+	"projects", "todos", "tasks", "plans", "shell-snapshots", "session-env", "sessions", "file-history", "debug",
+	"statsig", "telemetry", "cache", "paste-cache", "image-cache", "backups", "history.jsonl", "stats-cache.json",
+	credentialsFile,
+}
+
+const credentialsFile = ".credentials.json"
+
+// Folder returns Claude's own folder, and the paths in it that its sessions may
+// write to. The writable ones are no settings of a person's. Memory are the
+// memory folders of dir and of other projects. refreshes says that it renews
+// its credentials there, for which it creates files in the folder itself.
+func Folder(getenv func(string) string, dir string) (own string, writable, memory []string, refreshes bool) {
+	if own = getenv("CLAUDE_CONFIG_DIR"); own == "" {
+		own = filepath.Join(getenv("HOME"), ".claude")
 	}
-	if home := getenv("HOME"); home != "" {
-		paths = append(paths, filepath.Join(home, ".claude"), filepath.Join(home, ".claude.json"))
+	for _, name := range data {
+		writable = append(writable, filepath.Join(own, name))
 	}
-	return paths
-}
-
-// HookSession is the session that a hook is asked for.
-func HookSession(call []byte) (id string, err error) {
-	var c struct {
-		SessionID string `json:"session_id"`
+	projects := filepath.Join(own, data[0])
+	memory, err := filepath.Glob(filepath.Join(projects, "*", "memory"))
+	if err != nil {
+		memory = nil // a folder's name that is not a valid pattern
 	}
-	err = json.Unmarshal(call, &c)
-	return c.SessionID, err
+	memory = append(memory, filepath.Join(projects, notInName.ReplaceAllString(dir, "-"), "memory"))
+	_, err = os.Stat(filepath.Join(own, credentialsFile))
+	return own, writable, memory, err == nil
 }
 
-// HookDenial is what a hook prints that keeps the agent from using a tool.
-func HookDenial(why string) any {
-	return map[string]any{"hookSpecificOutput": map[string]string{
-		"hookEventName": editEvent, "permissionDecision": "deny", "permissionDecisionReason": why,
-	}}
+// Locks returns a folder for the locks under which Claude renews its credentials. Sandboxes
+// share only these locks, so that the renewals do not overlap. Variable names the folder to
+// Claude, which then looks for its credentials file there, too. dir is "" if no credentials
+// are renewed.
+func Locks(getenv func(string) string) (dir, credentials, variable string) {
+	variable = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
+	own, _, _, refreshes := Folder(getenv, "")
+	if !refreshes || getenv(variable) != "" {
+		return "", "", variable
+	}
+	return filepath.Join(own, "ralph"), filepath.Join(own, credentialsFile), variable
 }
 
-// editEvent is when the hook is asked.
-const editEvent = "PreToolUse"
-
-// What people do where the program, or its credentials, are missing.
-const (
-	Install    = "npm install -g @anthropic-ai/claude-code"
-	HowToLogIn = "log in with `claude`, or set ANTHROPIC_API_KEY (a keychain cannot be seen from here)"
-)
-
-// credentials are the variables by which Claude is known to its servers.
-var credentials = []string{
-	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK",
-	"CLAUDE_CODE_USE_VERTEX",
-}
-
-// Credentials says what can be seen of Claude's; "" if none can. Whether they are valid
-// only a session tells.
+// Credentials says which of Claude's credentials exist; "" if none do.
+// Only a session can tell whether they are valid.
 func Credentials(getenv func(string) string) string {
-	for _, name := range credentials {
-		if getenv(name) != "" {
+	for _, name := range Profile.Credentials {
+		if name[0] != '~' && getenv(name) != "" {
 			return name + " is set"
 		}
 	}
 	home, err := os.UserHomeDir()
-	file := filepath.Join(home, ".claude", ".credentials.json")
+	file := filepath.Join(home, ".claude", credentialsFile)
 	if _, serr := os.Stat(file); err == nil && serr == nil {
 		return "claude is logged in (" + file + ")"
 	}
 	return ""
 }
 
-// AllowsByItself is Claude's settings file in a project that allows something without
-// asking; "" if none does.
+// AllowsByItself returns Claude's settings file in a project that allows
+// something without asking; "" if none does.
 func AllowsByItself(root string) string {
 	for _, name := range []string{"settings.json", "settings.local.json"} {
 		path := filepath.Join(root, ".claude", name)
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // there is none, or the agent cannot read it either
+			continue // it does not exist, or the agent cannot read it either
 		}
 		var settings struct{ Permissions struct{ Allow []string } }
 		if json.Unmarshal(text, &settings) == nil && len(settings.Permissions.Allow) > 0 {
@@ -129,8 +169,8 @@ func AllowsByItself(root string) string {
 	return ""
 }
 
-// ForeignLoop is what another loop left behind in a project, which would keep the agent
-// from ending; "" for nothing.
+// ForeignLoop returns the file of another loop in a project, which would
+// keep the agent from ending; "" if there is none.
 func ForeignLoop(root string) string {
 	path := filepath.Join(root, ".claude", "ralph-loop.local.md")
 	if _, err := os.Stat(path); err != nil {

@@ -6,21 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/loop/agent"
-
 	"github.com/google/go-cmp/cmp"
 
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
+	"ralph/loop/agent/process"
 )
 
 func TestArguments(t *testing.T) {
-	task := agent.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs"}
+	task := agent.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs", Channel: agent.Channel{Socket: "/c/mcp"}}
 	options := claude.Options{
-		MCPCommand: []string{"/bin/ralph", "mcp"}, Database: "/state/ralph.db",
+		Options:        process.Options{MCPCommand: []string{"/bin/ralph", "mcp"}},
 		SettingSources: []string{"project", "local"}, PermissionMode: "acceptEdits", AllowedTools: []string{"Bash"}, ExtraArgs: []string{"--effort", "high"},
 	}
-	config := `{"mcpServers":{"ralph":{"type":"stdio","command":"/bin/sh","args":["-c","exec \"$@\" 2\u003e\u003e\"$RALPH_MCP_STDERR\"","ralph","/bin/ralph","mcp"],` +
-		`"env":{"RALPH_DB_PATH":"/state/ralph.db","RALPH_DISCIPLINE":"backend","RALPH_MCP_STDERR":"/logs/mcp.log","RALPH_SESSION_ID":"S","RALPH_TASK_ID":"7"},"alwaysLoad":true}}}`
+	config := `{"mcpServers":{"ralph":{"type":"stdio","command":"/bin/ralph","args":["mcp"],` +
+		`"env":{"RALPH_CHANNEL":"/c/mcp","RALPH_SESSION_ID":"S"},"alwaysLoad":true}}}`
 	always := []string{
 		"-p", "--verbose", "--output-format", "stream-json", "--input-format", "stream-json",
 		"--strict-mcp-config", "--mcp-config", config, "--session-id", "S",
@@ -65,15 +65,22 @@ func TestEnvironment(t *testing.T) {
 		name    string
 		environ []string
 		added   map[string]string
-		want    []string // beside always
+		want    []string // in addition to always
 	}{
 		{"the basics pass", []string{"PATH=/bin", "HOME=/h", "LC_ALL=C", "XDG_CACHE_HOME=/c", "EMPTY="}, nil, []string{"PATH=/bin", "HOME=/h", "LC_ALL=C", "XDG_CACHE_HOME=/c"}},
 		{
 			"the agent's own credentials pass",
-			[]string{"ANTHROPIC_API_KEY=a", "CLAUDE_CODE_OAUTH_TOKEN=b", "AWS_SECRET_ACCESS_KEY=c", "GOOGLE_APPLICATION_CREDENTIALS=d"},
+			[]string{"ANTHROPIC_API_KEY=a", "CLAUDE_CODE_OAUTH_TOKEN=b"},
 			nil,
-			[]string{"ANTHROPIC_API_KEY=a", "CLAUDE_CODE_OAUTH_TOKEN=b", "AWS_SECRET_ACCESS_KEY=c", "GOOGLE_APPLICATION_CREDENTIALS=d"},
+			[]string{"ANTHROPIC_API_KEY=a", "CLAUDE_CODE_OAUTH_TOKEN=b"},
 		},
+		{
+			"a cloud's do if the agent is configured for it",
+			[]string{"AWS_PROFILE=a", "GOOGLE_APPLICATION_CREDENTIALS=b", "AZURE_TOKEN=c", "CLAUDE_CODE_USE_VERTEX=0"},
+			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1"},
+			[]string{"AWS_PROFILE=a", "CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CODE_USE_VERTEX=0"},
+		},
+		{"and not otherwise", []string{"AWS_SECRET_ACCESS_KEY=a", "GOOGLE_API_KEY=b", "AZURE_TOKEN=c", "OTEL_EXPORTER_OTLP_HEADERS=d", "MCP_CLIENT_SECRET=e"}, nil, nil},
 		{"other services' do not", []string{"GITHUB_TOKEN=a", "DATABASE_URL=b", "STRIPE_KEY=c", "SLACK_WEBHOOK=d"}, nil, nil},
 		{"nor do those of build tools", []string{"CARGO_REGISTRY_TOKEN=a", "npm_config__auth=b", "npm_config_//r.example/:_authToken=c", "MAVEN_PASSWORD=d", "NPM_CONFIG_REGISTRY=e"}, nil, []string{"NPM_CONFIG_REGISTRY=e"}},
 		{"what sounds secret and is none passes", []string{"SSH_AUTH_SOCK=/s", "GIT_AUTHOR_NAME=A"}, nil, []string{"SSH_AUTH_SOCK=/s", "GIT_AUTHOR_NAME=A"}},
@@ -87,7 +94,7 @@ func TestEnvironment(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			want := slices.Sorted(slices.Values(slices.Concat(always, tt.want)))
-			got := claude.Environment(tt.environ, tt.added, task)
+			got := process.Environment(&claude.Profile, tt.environ, tt.added, task)
 			slices.Sort(got)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
@@ -95,7 +102,7 @@ func TestEnvironment(t *testing.T) {
 		})
 	}
 	t.Run("configuration wins over the defaults", func(t *testing.T) {
-		got := claude.Environment([]string{"MCP_TIMEOUT=1"}, map[string]string{"MCP_TOOL_TIMEOUT": "2"}, task)
+		got := process.Environment(&claude.Profile, []string{"MCP_TIMEOUT=1"}, map[string]string{"MCP_TOOL_TIMEOUT": "2"}, task)
 		if !slices.Contains(got, "MCP_TIMEOUT=60000") || !slices.Contains(got, "MCP_TOOL_TIMEOUT=2") || slices.Contains(got, "MCP_TIMEOUT=1") {
 			t.Errorf("got %q", got)
 		}

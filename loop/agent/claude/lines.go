@@ -9,22 +9,22 @@ import (
 	"ralph/internal/jsonl"
 )
 
-// What is kept of a line in memory. Files and images come as strings of many
-// megabytes; none of what ralph looks at is that long.
+// How much of a line is kept in memory. Files and images come as strings
+// of many megabytes; nothing that ralph looks at is that long.
 const (
 	maxString = 64 << 10 // bytes of each JSON string
-	maxAnswer = 1 << 10  // bytes of each JSON string in what tools answer, which is most of a stream
-	maxLine   = 4 << 20  // bytes of a line whose strings have been cut
+	maxAnswer = 1 << 10  // bytes of each JSON string in tools' answers, which are most of a stream
+	maxLine   = 4 << 20  // bytes of a line, with its strings cut
 )
 
-// answer is how a line with the answer of a tool begins. One that begins otherwise is
-// read like any other, only slower.
+// answer is the usual beginning of a line with a tool's answer. With
+// another beginning, such a line is only read more slowly.
 var answer = []byte(`{"type":"user",`)
 
-// A lineReader cuts a stream into lines in bounded memory, whatever their
-// length, and hands every byte to spool as it comes. Strings in a line are cut
-// to maxString, those of a tool's answer to maxAnswer, which leaves JSON valid; of a
-// line that is still too long the beginning is returned, which is not.
+// A lineReader splits a stream into lines in bounded memory, whatever their
+// length, and passes every byte to spool at once. It cuts strings to maxString,
+// or to maxAnswer in a tool's answer, which keeps the JSON valid. Of a line
+// that is still too long it returns the beginning, which is not valid JSON.
 type lineReader struct {
 	src   *bufio.Reader
 	spool io.Writer
@@ -39,9 +39,9 @@ func newLineReader(r io.Reader, spool io.Writer) *lineReader {
 	}
 }
 
-// next returns the next line without its newline; it is valid until the next
-// call. The last line may be torn. The error is io.EOF at the end, and else the
-// source's or the spool's. A line may come with an error.
+// next returns the next line without its newline, valid until the next
+// call. The last line may be incomplete. The error is io.EOF at the end,
+// or else the source's or the spool's. A line may come with an error.
 func (r *lineReader) next() ([]byte, error) {
 	r.line.Reset()
 	for first := true; ; first = false {
@@ -55,7 +55,7 @@ func (r *lineReader) next() ([]byte, error) {
 				r.line.MaxString = maxAnswer
 			}
 			if err == nil && len(part) <= r.line.MaxString {
-				return part[:len(part)-1], nil // no string in it is too long
+				return part[:len(part)-1], nil // no string in it can be too long
 			}
 		}
 		r.line.Add(bytes.TrimSuffix(part, []byte("\n")))

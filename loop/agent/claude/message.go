@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// userMessage is a line of stream-json input: one message with a block for each
-// text. A text that begins with "/" would be taken for a command of the CLI
-// itself and never reach the model.
+// userMessage returns a line of stream-json input: one message with a block per text. A text that
+// begins with "/" gets a newline before it, or the CLI would take it for one of its commands.
 func userMessage(texts []string) []byte {
 	type block struct {
 		Type string `json:"type"`

@@ -11,16 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"ralph/loop/agent"
-
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 )
 
-// recordings says what each recorded stream of the real CLI comes to, with the
-// exit status that it had.
+// recordings has the expected result of each recorded stream of the real CLI, and its exit status.
 var recordings = map[string]struct {
 	exit   int
 	ending ralph.Ending
@@ -52,7 +50,7 @@ var recordings = map[string]struct {
 	"slash_command":             {0, ralph.NoWork, "Total cost: $0.0000 Total duration (API): 0s Total duration (wall): 0s Total code changes: 0 lines added, 0 lines removed Usage: 0 input, 0 output, 0 cache read, 0 cache write"},
 }
 
-// tools are in all recordings whose server was connected.
+// tools are in all recordings with a connected server.
 var tools = []string{"mcp__ralph__ralph_signal_done"}
 
 func TestRecordings(t *testing.T) {
@@ -126,7 +124,7 @@ func TestDenialsAreListedOnce(t *testing.T) {
 	}
 }
 
-// Lines of streams, as short as they may be.
+// Lines of streams, as short as possible.
 const (
 	initOK    = `{"type":"system","subtype":"init","model":"claude-sonnet-5","tools":["mcp__ralph__ralph_signal_done"],"mcp_servers":[{"name":"ralph","status":"connected"}]}` + "\n"
 	work      = `{"type":"assistant","message":{"id":"m1","model":"claude-sonnet-5","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}],"usage":{"input_tokens":1000000}}}` + "\n"
@@ -234,7 +232,7 @@ func TestReasons(t *testing.T) {
 
 func TestCostWithoutAResultIsEstimated(t *testing.T) {
 	r := read(t, initOK+work+work, claude.Death{Code: 143})
-	if r.CostKnown || cents(r) != 300 { // a million tokens of input, of one message on two lines
+	if r.CostKnown || cents(r) != 300 { // a million tokens of input, in a message on two lines
 		t.Errorf("got %v, known %v; want an estimate of 3.00", r.CostUSD, r.CostKnown)
 	}
 	r = read(t, initOK+work+success+work, claude.Death{Code: 143})

@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 
 	"ralph/loop/agent"
+	"ralph/loop/agent/process"
 )
 
 // Salvage reads the transcript of a session whose end ralph did not see; see
-// [agent.Agent]. A session that never printed anything has an empty report.
+// [agent.Agent]. For a session that never printed anything, the report is empty.
 func (a *Agent) Salvage(logDir string) (agent.Report, error) {
-	f, err := os.Open(filepath.Join(logDir, TranscriptFile))
+	f, err := os.Open(filepath.Join(logDir, agent.TranscriptFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Report{}, nil
 	}
@@ -26,14 +27,14 @@ func (a *Agent) Salvage(logDir string) (agent.Report, error) {
 	if err := h.read(f, io.Discard); err != nil {
 		return agent.Report{}, fmt.Errorf("transcript: %w", err)
 	}
-	stderr, err := fileTail(filepath.Join(logDir, StderrFile))
+	stderr, err := process.StderrTail(logDir)
 	if err != nil {
-		return agent.Report{}, fmt.Errorf("standard error of the agent: %w", err)
+		return agent.Report{}, err
 	}
 	return h.report(death{code: -1, stderr: stderr}), nil
 }
 
-// read takes in a whole stream.
+// read processes a whole stream.
 func (h *history) read(r io.Reader, spool io.Writer) error {
 	lines := newLineReader(r, spool)
 	for {

@@ -11,61 +11,51 @@ import (
 	"sync"
 	"time"
 
-	"ralph/loop/agent"
-
 	"ralph/internal/proc"
+	"ralph/loop/agent"
+	"ralph/loop/agent/process"
 )
 
-// drainWait is how long output is still read after the process is gone, in case
-// something that could not be killed holds it open.
-const drainWait = 2 * time.Second
-
-// A phase is where a conversation stands.
+// A phase is the state of a conversation.
 type phase int
 
 const (
-	working phase = iota // the agent has the word
-	asking               // its turn has ended and TurnEnded is being called
-	closing              // it is over, and the process is to end
+	working phase = iota // it is the agent's turn
+	asking               // the turn has ended, and TurnEnded is running
+	closing              // the conversation is over, and the process has to exit
 )
 
-// A session is one running process and its conversation. Only run touches its
-// fields; the goroutines that it starts talk to it by channels.
+// A session is one running process and its conversation. Only run accesses
+// its fields; the goroutines that it starts communicate through channels.
 type session struct {
 	options Options
 	task    agent.Assignment
-	logs    *logs
-	process *proc.Process
-	stdin   *os.File
-	stdout  *os.File
-	stderr  *os.File
+	process *process.Process
 
 	history history
 	phase   phase
-	stopped bool // ralph ended it before its conversation was over
+	stopped bool // ralph ended it before the end of its conversation
 	failure error
 
 	outbox   []agent.Message // not yet handed to the writer
-	writing  []agent.Message // in the writer's hands
-	deaf     bool            // the agent reads no more, or stdin is closed
+	writing  []agent.Message // handed to the writer
+	deaf     bool            // the agent no longer reads, or stdin is closed
 	sent     int             // messages handed to the writer
-	replayed int             // messages that the agent has shown to be with the model
+	replayed int             // messages that the agent has replayed, so they reached the model
 
-	turnOver bool             // the last event is a result
-	grace    <-chan time.Time // the process has to be gone
-	followUp <-chan time.Time // the next turn has to have begun
-
-	own map[int]bool // the agent's processes when it was ready: itself, its wrappers, its servers of tools
+	turnOver bool             // the last event was a result
+	grace    <-chan time.Time // fires when the process must be gone
+	followUp <-chan time.Time // fires when the next turn must have begun
 
 	cut    bool // it closed its output in the middle of its work
 	mute   bool // it was stopped because it had closed its output
 	exit   proc.Exit
-	undead error // what could not be killed, or the loss of the supervisor
+	undead error // why something could not be killed, or that the supervisor is lost
 	ended  bool
 }
 
-// run holds the conversation until the process and all that it started is gone,
-// its output is read and no call of TurnEnded is under way.
+// run leads the conversation until the process and everything that it
+// started is gone, its output is read and no call of TurnEnded is running.
 func (s *session) run(ctx context.Context) error {
 	lines := make(chan reading)
 	feed := make(chan []byte)
@@ -74,7 +64,7 @@ func (s *session) run(ctx context.Context) error {
 	exits := make(chan error, 1)
 	var work sync.WaitGroup
 	work.Go(func() { defer close(lines); s.read(lines) })
-	work.Go(func() { s.logs.stderr.take(s.stderr) })
+	work.Go(func() { s.process.KeepStderr() })
 	work.Go(func() { s.write(feed, fed) })
 	work.Go(func() { var err error; s.exit, err = s.process.Wait(); exits <- err })
 	turns, cancelTurns := context.WithCancel(ctx)
@@ -82,12 +72,15 @@ func (s *session) run(ctx context.Context) error {
 
 	ask := func() {
 		s.phase, s.turnOver, s.followUp = asking, false, nil
-		own := map[int]bool{}
-		maps.Copy(own, s.own)
-		work.Go(func() { answers <- s.askLoop(turns, own) })
+		turn := s.process.Turn()
+		work.Go(func() { answers <- s.askLoop(turns, turn) })
 	}
 
 	done := ctx.Done()
+	var listed <-chan struct{}
+	if s.task.Dry {
+		listed = s.task.Channel.Listed
+	}
 	for !s.ended || lines != nil || s.phase == asking || s.writing != nil {
 		var out chan<- []byte
 		var next []byte
@@ -98,6 +91,9 @@ func (s *session) run(ctx context.Context) error {
 		case <-done:
 			done = nil
 			s.stop()
+		case <-listed:
+			listed = nil
+			s.close()
 		case r, open := <-lines:
 			if !open {
 				lines = nil
@@ -130,10 +126,10 @@ func (s *session) run(ctx context.Context) error {
 	}
 	close(feed)
 	work.Wait()
-	return errors.Join(s.failure, s.stdout.Close(), s.stderr.Close())
+	return s.failure
 }
 
-// mayWrite tells whether there is something to say and the agent may be told.
+// mayWrite reports whether there is a message to send and the agent may get it.
 func (s *session) mayWrite() bool {
 	return s.phase == working && s.writing == nil && !s.deaf && len(s.outbox) > 0
 }
@@ -146,12 +142,12 @@ func texts(messages []agent.Message) []string {
 	return list
 }
 
-// wrote is called when a message has been written, or cannot be.
+// wrote handles the end of a write.
 func (s *session) wrote(err error) {
 	messages := s.writing
 	s.writing = nil
 	if err != nil {
-		// It has closed its stdin or is gone, which its end will say.
+		// It closed its stdin or is gone; the end of the process will tell.
 		s.deaf = true
 		return
 	}
@@ -162,7 +158,7 @@ func (s *session) wrote(err error) {
 	}
 }
 
-// hear takes in a line.
+// hear processes one line.
 func (s *session) hear(r reading) {
 	var seen []agent.Event
 	if r.ok {
@@ -174,8 +170,8 @@ func (s *session) hear(r reading) {
 		seen = []agent.Event{{Kind: agent.Other}}
 	}
 	for _, e := range seen {
-		if e.Kind == agent.Started && s.own == nil { // before its first tool: the CLI says so at each turn
-			s.findOwn()
+		if e.Kind == agent.Started { // before its first tool call; the CLI repeats this each turn
+			s.process.FindOwn()
 		}
 		if s.task.Seen != nil {
 			s.task.Seen(e)
@@ -195,7 +191,7 @@ func (s *session) hear(r reading) {
 		s.replayed++
 	}
 	if s.history.mcpError != "" {
-		// Without its tools it could only spend money.
+		// Without its tools it would only spend money.
 		s.close()
 		s.interrupt()
 		return
@@ -215,76 +211,27 @@ func (s *session) handedOver() {
 	s.writing, s.outbox = s.outbox, nil
 	s.sent++
 	if s.turnOver {
-		// After a result it starts another turn, unless the agent has lost it.
+		// A message after a result starts another turn, unless the agent lost it.
 		s.turnOver, s.followUp = false, time.After(s.options.ExitGrace)
 	}
 }
 
-// settled tells whether the agent has nothing left to hear. A message that came
-// too late for a turn has the next one to itself; where the agent does not show
-// what reaches the model, none is expected.
+// settled reports whether the agent has no message left to read. A message that came too late
+// for a turn gets a turn of its own. If the agent does not replay messages, none is expected.
 func (s *session) settled() bool {
 	heard := s.replayed == 0 || s.replayed >= s.sent
 	return s.deaf || s.writing == nil && len(s.outbox) == 0 && heard
 }
 
-// findOwn notes the agent's own processes when it is ready. Where they cannot be
-// listed they cannot be frozen either.
-func (s *session) findOwn() {
-	if members, err := s.process.Members(); err == nil {
-		s.own = ownOf(members)
-	}
-}
-
-// ownOf are the servers of ralph's tools and what has started them, up to the command. What
-// else there is has been started by hooks and the like. Without such a server it cannot be
-// told apart.
-func ownOf(members []proc.Member) map[int]bool {
-	isServer := servers()
-	parents, all, own := map[int]int{}, map[int]bool{}, map[int]bool{}
-	for _, m := range members {
-		parents[m.Pid], all[m.Pid] = m.Parent, true
-		if isServer(m) {
-			for pid := m.Pid; all[pid] && !own[pid]; pid = parents[pid] { // parents come first
-				own[pid] = true
-			}
-		}
-	}
-	if len(own) == 0 {
-		return all
-	}
-	return own
-}
-
-// servers tells the servers of ralph's tools.
-func servers() func(proc.Member) bool {
-	self, err := os.Executable()
-	return func(m proc.Member) bool {
-		return err == nil && strings.TrimSuffix(m.Exe, " (deleted)") == self && strings.Contains(m.Command+" ", " mcp ")
-	}
-}
-
-// askLoop asks what comes after the agent's turn.
-func (s *session) askLoop(ctx context.Context, own map[int]bool) agent.Answer {
+// askLoop asks how to go on after the agent's turn.
+func (s *session) askLoop(ctx context.Context, turn agent.Turn) agent.Answer {
 	if s.task.TurnEnded == nil {
 		return agent.Answer{}
 	}
-	return s.task.TurnEnded(ctx, agent.Turn{Process: s.process, Keep: ownProcesses(own, s.process.Pid())})
+	return s.task.TurnEnded(ctx, turn)
 }
 
-// ownProcesses tells the agent's own processes: those that it had when it was ready, and
-// servers of ralph's tools that it has started again since.
-func ownProcesses(own map[int]bool, leader int) func(proc.Member) bool {
-	isServer := servers()
-	return func(m proc.Member) bool {
-		if m.Pid == leader || own[m.Parent] && isServer(m) {
-			own[m.Pid] = true
-		}
-		return own[m.Pid]
-	}
-}
-
-// answer goes on with the conversation, or ends it.
+// answer continues the conversation or ends it.
 func (s *session) answer(a agent.Answer) {
 	s.phase = working
 	s.history.over = true
@@ -292,11 +239,11 @@ func (s *session) answer(a agent.Answer) {
 	case s.stopped:
 		s.phase = closing
 	case a.Over || s.deaf || s.ended || s.writing != nil:
-		s.close() // it cannot be told anything any more
+		s.close() // it can no longer be told anything
 	case a.Text == "" && !a.Wait && len(s.outbox) == 0:
 		s.close()
 	case s.task.MaxTurns > 0 && s.history.turns >= s.task.MaxTurns:
-		// The CLI counts the turns of each message anew.
+		// The CLI starts counting turns again with each message.
 		s.history.overTurns = true
 		s.close()
 	default:
@@ -310,7 +257,7 @@ func (s *session) answer(a agent.Answer) {
 	}
 }
 
-// close ends the conversation: the agent has ExitGrace to go.
+// close ends the conversation: the agent has ExitGrace to exit.
 func (s *session) close() {
 	s.phase = closing
 	s.followUp = nil
@@ -323,11 +270,11 @@ func (s *session) close() {
 // shut closes stdin, which also wakes the writer.
 func (s *session) shut() {
 	s.deaf = true
-	// A second time it is closed already; an error of a pipe's close is no loss.
-	_ = s.stdin.Close()
+	// On a second call it is closed already; an error from closing a pipe does not matter.
+	_ = s.process.Stdin.Close()
 }
 
-// stop ends the session before its time.
+// stop ends the session early.
 func (s *session) stop() {
 	if s.phase != closing {
 		s.stopped = true
@@ -341,16 +288,16 @@ func (s *session) stop() {
 	s.interrupt()
 }
 
-// interrupt has the process end now, and killed after KillGrace.
+// interrupt asks the process to end now; it is killed after KillGrace.
 func (s *session) interrupt() {
 	if err := s.process.Interrupt(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		// Without its supervisor there is nobody to interrupt it: Wait will clean up.
+		// Without its supervisor nobody can interrupt it: Wait will clean up.
 		s.failure = errors.Join(s.failure, fmt.Errorf("interrupt the agent: %w", err), s.process.Kill())
 	}
 }
 
-// outputEnded is called at the end of stdout. A process that lives on without
-// it can tell nothing more.
+// outputEnded is called at the end of stdout. A process that stays alive
+// without it can report nothing more.
 func (s *session) outputEnded() {
 	if s.phase == working {
 		s.history.over, s.cut = s.turnOver, !s.turnOver
@@ -358,42 +305,33 @@ func (s *session) outputEnded() {
 	}
 }
 
-// processEnded is called when the process, and all that it started, is gone.
+// processEnded is called when the process, and everything that it started, is gone.
 func (s *session) processEnded() {
 	s.ended = true
 	s.grace, s.followUp = nil, nil
 	s.shut()
-	deadline := time.Now().Add(drainWait)
-	if err := errors.Join(s.stdout.SetReadDeadline(deadline), s.stderr.SetReadDeadline(deadline)); err != nil {
+	if err := s.process.Drain(); err != nil {
 		s.failure = errors.Join(s.failure, err)
 	}
 }
 
-// report is what is known after the end.
+// report returns what is known after the end.
 func (s *session) report() agent.Report {
 	d := death{
 		stopped: s.stopped, mute: s.mute, code: s.exit.Code, signal: s.exit.Signal,
-		stderr: s.logs.stderr.tail(),
-	}
-	var err error
-	if d.server, err = fileTail(mcpLog(s.task)); err != nil {
-		d.server = err.Error() // it is only to explain a failure
+		stderr: s.process.StderrTail(),
+		server: fmt.Sprintf("the agent cannot start `%s`, or that does not reach the run at %s",
+			strings.Join(s.options.MCPCommand, " "), s.task.Channel.Socket),
 	}
 	r := s.history.report(d)
 	if code := s.exit.Code; code >= 0 {
 		r.Exit = &code
 	}
-	for _, l := range s.exit.Leftovers {
-		r.Leftovers = append(r.Leftovers, fmt.Sprintf("%d: %s", l.Pid, strings.TrimSpace(l.Command)))
-	}
-	r.Leftovers = append(r.Leftovers, s.exit.Reached...)
-	if s.undead != nil {
-		r.Leftovers = append(r.Leftovers, s.undead.Error())
-	}
+	r.Leftovers = process.Leftovers(s.exit, s.undead)
 	return r
 }
 
-// report is what the conversation and its end come to.
+// report combines the conversation and its end.
 func (h *history) report(d death) agent.Report {
 	r := agent.Report{
 		Model: h.model, Version: h.version, Turns: h.turns + h.messages, ToolCalls: h.toolCalls, LastWords: h.lastWords,

@@ -12,23 +12,23 @@ import (
 	"testing"
 	"time"
 
-	"ralph/loop/agent"
-
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
+	"ralph/loop/agent/process"
 )
 
-// fake is an agent whose program is one of the fakes.
+// fake returns an agent whose program is one of the fakes.
 func fake(name string, change ...func(*claude.Options)) *claude.Agent {
-	o := claude.Options{
+	o := claude.Options{Options: process.Options{
 		Command:    []string{os.Args[0]},
 		MCPCommand: []string{"false"},
 		Env:        map[string]string{fakeEnv: name, "GORACE": "atexit_sleep_ms=0"},
 		ExitGrace:  time.Minute,
 		KillGrace:  time.Minute,
-	}
+	}}
 	for _, c := range change {
 		c(&o)
 	}
@@ -38,7 +38,7 @@ func fake(name string, change ...func(*claude.Options)) *claude.Agent {
 // impatient does not wait for an agent to end.
 func impatient(o *claude.Options) { o.ExitGrace, o.KillGrace = time.Millisecond, 10*time.Millisecond }
 
-// assignment is a task that the loop has nothing to add to.
+// assignment is a minimal task.
 func assignment(t *testing.T) agent.Assignment {
 	return agent.Assignment{
 		SessionID: uuid.NewString(),
@@ -47,7 +47,7 @@ func assignment(t *testing.T) agent.Assignment {
 	}
 }
 
-// run has the agent work and fails if it could not.
+// run runs the agent, and fails the test if that was impossible.
 func run(t *testing.T, a agent.Agent, task agent.Assignment) agent.Report {
 	t.Helper()
 	r, err := a.Work(t.Context(), task)
@@ -249,24 +249,24 @@ func TestAnAgentThatTalksForeverIsStopped(t *testing.T) {
 	if err != nil || r.Ending != ralph.Interrupted || r.Unreadable < 9000 {
 		t.Errorf("got %s, %d lines, %v", r.Ending, r.Unreadable, err)
 	}
-	b, err := os.ReadFile(filepath.Join(task.LogDir, claude.TranscriptFile))
+	b, err := os.ReadFile(filepath.Join(task.LogDir, agent.TranscriptFile))
 	if err != nil || len(b) > 1<<20+100 || !strings.HasSuffix(string(b), "transcript_full\"}\n") {
 		t.Errorf("the transcript has %d bytes, %v", len(b), err)
 	}
 }
 
 func TestASessionWithoutItsToolsIsStopped(t *testing.T) {
-	a := fake("serverless", func(o *claude.Options) {
-		o.MCPCommand = []string{"sh", "-c", "echo the database is locked >&2; exit 1"}
-	})
-	r := run(t, a, assignment(t))
-	if r.Ending != ralph.MCPFailed || r.Reason != `the MCP server ralph is "failed": the database is locked` {
+	task := assignment(t)
+	task.Channel.Socket = "/c/mcp"
+	r := run(t, fake("serverless"), task)
+	const want = "the MCP server ralph is \"failed\": the agent cannot start `false`, or that does not reach the run at /c/mcp"
+	if r.Ending != ralph.MCPFailed || r.Reason != want {
 		t.Errorf("got %s: %s", r.Ending, r.Reason)
 	}
 }
 
-// TestAnAgentThatIsKilledFrozen ended its turn before: neither it nor what it started
-// moves again, and what it said and cost is as it was.
+// TestAnAgentThatIsKilledFrozen had ended its turn before: neither it nor
+// its processes move again, and its signals and cost stay the same.
 func TestAnAgentThatIsKilledFrozen(t *testing.T) {
 	task := assignment(t)
 	turns := 0
@@ -301,7 +301,7 @@ func TestAnAgentThatIsKilledFrozen(t *testing.T) {
 func TestStderrIsKeptInBounds(t *testing.T) {
 	task := assignment(t)
 	r := run(t, fake("complaining"), task)
-	b, err := os.ReadFile(filepath.Join(task.LogDir, claude.StderrFile))
+	b, err := os.ReadFile(filepath.Join(task.LogDir, process.StderrFile))
 	if err != nil || len(b) > 2<<20 {
 		t.Errorf("%d bytes were kept, %v", len(b), err)
 	}
@@ -314,7 +314,7 @@ func TestStderrIsKeptInBounds(t *testing.T) {
 
 func TestAProgramThatCannotBeStarted(t *testing.T) {
 	t.Run("does not exist", func(t *testing.T) {
-		a := claude.New(claude.Options{Command: []string{"no-such-claude"}, MCPCommand: []string{"x"}, Env: map[string]string{"ANTHROPIC_API_KEY": "s3cret"}})
+		a := claude.New(claude.Options{Options: process.Options{Command: []string{"no-such-claude"}, MCPCommand: []string{"x"}, Env: map[string]string{"ANTHROPIC_API_KEY": "s3cret"}}})
 		_, err := a.Work(t.Context(), assignment(t))
 		if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "agent.command") || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("got %v", err)
@@ -339,7 +339,7 @@ func TestAProgramThatCannotBeStarted(t *testing.T) {
 func TestTheTranscriptIsTheOutput(t *testing.T) {
 	task := assignment(t)
 	run(t, fake("broken"), task)
-	b, err := os.ReadFile(filepath.Join(task.LogDir, claude.TranscriptFile))
+	b, err := os.ReadFile(filepath.Join(task.LogDir, agent.TranscriptFile))
 	if want := "TypeError: undefined is not a function\n[1,2]\n"; err != nil || string(b) != want {
 		t.Errorf("got %q, %v", b, err)
 	}

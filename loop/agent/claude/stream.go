@@ -10,14 +10,13 @@ import (
 	"ralph/loop/agent"
 )
 
-// NewReader reads a transcript of the CLI's from its beginning.
+// NewReader returns a reader of the CLI's transcripts.
 func NewReader() agent.Reader { return &stream{} }
 
-// maxOpen is how many tool calls are waited for.
+// maxOpen is the most unanswered tool calls that are remembered.
 const maxOpen = 1000
 
-// A stream makes of the lines that the CLI prints what the agent was seen to do. It
-// keeps no more than the tool calls that have not been answered.
+// A stream converts the CLI's output to events. It remembers only the unanswered tool calls.
 type stream struct {
 	open  map[string]openCall
 	last  time.Time // of the last line that has a time
@@ -25,7 +24,7 @@ type stream struct {
 	dir   string // where the agent works
 }
 
-// An openCall is a tool call that has not been answered.
+// An openCall is an unanswered tool call.
 type openCall struct {
 	tool  string
 	kind  agent.Kind
@@ -49,7 +48,7 @@ func (s *stream) Clone() agent.Reader {
 	return &c
 }
 
-// events are what a line says that people may see.
+// events returns what people may see of a line.
 func (s *stream) events(e event) []agent.Event {
 	if at, err := time.Parse(time.RFC3339, e.Timestamp); err == nil {
 		s.last = at
@@ -137,7 +136,7 @@ func (s *stream) user(e event, depth int) (events []agent.Event) {
 	return events
 }
 
-// answer is what comes of a tool call.
+// answer returns the events for the answer to a tool call.
 func (s *stream) answer(e event, b block, depth int) (events []agent.Event) {
 	call := s.open[b.ToolUseID]
 	delete(s.open, b.ToolUseID)
@@ -154,17 +153,16 @@ func (s *stream) answer(e event, b block, depth int) (events []agent.Event) {
 	})
 }
 
-// errorTags stand around some errors.
+// errorTags are put around some errors by the CLI.
 var errorTags = strings.NewReplacer("<tool_use_error>", "", "</tool_use_error>", "")
 
-// endings are the subtypes of results that say how a turn ended: most errors have
-// "success".
+// endings are the subtypes of results that say how a turn ended; most errors have "success".
 var endings = map[string]string{
 	"error_max_turns": "the limit of turns was reached", "error_max_budget_usd": "the limit of cost was reached",
 	"error_during_execution": "the turn was cut off",
 }
 
-// ending is how a turn ended.
+// ending says how a turn ended.
 func ending(e event) string {
 	said := endings[e.Subtype]
 	switch {
@@ -177,8 +175,8 @@ func ending(e event) string {
 	if n := int(count(e.Turns)); n > 0 {
 		said += " after " + text.Count(n, "step")
 	}
-	if e.CostUSD != nil {
-		said += ", " + text.Money(*e.CostUSD)
+	if cost := e.cost(); cost != nil {
+		said += ", " + text.Money(*cost)
 	}
 	if why := strings.TrimSpace(strings.Join(append([]string{e.Result}, e.Errors...), " ")); e.IsError && why != "" {
 		said += ": " + text.Short(why, 200)
@@ -186,7 +184,7 @@ func ending(e event) string {
 	return said
 }
 
-// String says that a window of the account is used up.
+// String says that a usage window of the account is used up.
 func (l rateLimit) String() string {
 	said := "the account's limit is reached"
 	if l.Type != "" {

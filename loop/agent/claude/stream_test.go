@@ -10,7 +10,7 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// TestWhatALineSaysInRalphsWords has a line of the stream and what is made of it.
+// TestWhatALineSaysInRalphsWords has lines of the stream and their events.
 func TestWhatALineSaysInRalphsWords(t *testing.T) {
 	t.Parallel()
 	use := func(tool, input string) string {

@@ -33,7 +33,7 @@ func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 type chooser func(prompt string) ([]Turn, error)
 
 // converse answers messages until there are no more, and returns the exit
-// status. choose is for the first of them.
+// status. It calls choose for the first message.
 func (a *agent) converse(ctx context.Context, lines <-chan line, choose chooser) (int, error) {
 	var turns []Turn
 	for first := true; ; {
@@ -75,8 +75,7 @@ func (a *agent) converse(ctx context.Context, lines <-chan line, choose chooser)
 	}
 }
 
-// next waits for a message of the user. There is none at the end of stdin and
-// when ctx ends.
+// next waits for a user message. There is none at the end of stdin or of ctx.
 func next(ctx context.Context, lines <-chan line) (text string, message json.RawMessage, err error) {
 	for {
 		var l line
@@ -106,7 +105,7 @@ func next(ctx context.Context, lines <-chan line) (text string, message json.Raw
 	}
 }
 
-// textOf is what a message says.
+// textOf returns the text of a message.
 func textOf(message json.RawMessage) (string, error) {
 	var m struct {
 		Content json.RawMessage `json:"content"`
@@ -152,7 +151,7 @@ func (a *agent) play(ctx context.Context, turn Turn, message json.RawMessage) er
 func (a *agent) step(ctx context.Context, s Step) error {
 	n, err := strconv.Atoi(s.Arg)
 	if err != nil {
-		n = 0 // only steps whose number has been checked use it
+		n = 0 // only steps with a checked number use it
 	}
 	switch s.Verb {
 	case "say":
@@ -168,7 +167,7 @@ func (a *agent) step(ctx context.Context, s Step) error {
 	case "usage":
 		return a.usage(s.Arg)
 
-	case "exit": // from here on what no agent should do
+	case "exit": // from here on: failures
 		return exit(n)
 	case "kill":
 		p, err := os.FindProcess(os.Getpid())
@@ -178,7 +177,7 @@ func (a *agent) step(ctx context.Context, s Step) error {
 		if err != nil {
 			return err
 		}
-		<-ctx.Done() // it is on its way
+		<-ctx.Done() // the kill is on its way
 	case "hang":
 		<-ctx.Done()
 	case "silent":
@@ -200,7 +199,7 @@ func (a *agent) step(ctx context.Context, s Step) error {
 	return nil
 }
 
-// statuses are the HTTP statuses of API errors; others have none.
+// statuses are the HTTP statuses of API errors; other errors have none.
 var statuses = map[string]any{
 	"authentication_failed": 401,
 	"billing_error":         400,
@@ -209,14 +208,13 @@ var statuses = map[string]any{
 	"rate_limit":            429,
 }
 
-// fail ends the program as claude ends after an error of the service.
+// fail ends the program as claude ends after an API error.
 func (a *agent) fail(text, class string, status any, terminal string) error {
 	a.events.apiError(text, class, status, terminal)
 	return errors.Join(a.events.err, exit(1))
 }
 
-// usage tells how far a usage window is used, as the service does before it is
-// used up.
+// usage reports the use of a usage window, as the service does before it is used up.
 func (a *agent) usage(arg string) error {
 	fields := strings.Fields(arg)
 	percent, err := strconv.Atoi(fields[1])
@@ -232,7 +230,7 @@ func (a *agent) usage(arg string) error {
 	return nil
 }
 
-// window tells of a usage window.
+// window prints an event about a usage window.
 func (a *agent) window(status, name string, reset time.Time, more object) {
 	info := object{"status": status, "resetsAt": reset.Unix(), "rateLimitType": name, "isUsingOverage": false}
 	maps.Copy(info, more)

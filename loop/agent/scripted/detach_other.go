@@ -4,5 +4,5 @@ package scripted
 
 import "os/exec"
 
-// detach does nothing: there are no sessions of processes here.
+// detach does nothing: this system has no process sessions.
 func detach(*exec.Cmd) {}

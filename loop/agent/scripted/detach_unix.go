@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// detach gives a process a session of its own.
+// detach makes a process start a session of its own.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

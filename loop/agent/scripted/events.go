@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// What a step costs: made-up, but of the usual size.
+// The cost of a step: made up, but of a realistic size.
 const (
 	stepInput   = 1200 // tokens
 	stepOutput  = 50   // tokens
@@ -19,7 +19,7 @@ const (
 	window      = 200_000 // tokens of context
 )
 
-// object is an object of JSON.
+// object is a JSON object.
 type object = map[string]any
 
 // events prints the events of a session.
@@ -27,13 +27,13 @@ type events struct {
 	out     io.Writer
 	options options
 	muted   bool
-	began   time.Time // of the turn
-	steps   int       // of the turn
-	all     int       // steps of the session
-	turns   int       // of the session
-	said    string    // last in the turn
+	began   time.Time // start of the turn
+	steps   int       // in the turn
+	all     int       // steps in the session
+	turns   int       // in the session
+	said    string    // last text in the turn
 	denials []object  // refused permissions of the session
-	err     error     // the first, after which nothing is printed
+	err     error     // the first error, after which nothing is printed
 }
 
 // print prints an event of the session.
@@ -50,7 +50,7 @@ func (e *events) raw(b []byte) {
 	}
 }
 
-// init begins a turn.
+// init starts a turn.
 func (e *events) init(servers []serverStatus, tools []tool) {
 	e.began, e.steps, e.said = time.Now(), 0, ""
 	dir, err := os.Getwd()
@@ -66,7 +66,7 @@ func (e *events) init(servers []serverStatus, tools []tool) {
 	})
 }
 
-// replay shows a message of the user as it reaches the model.
+// replay shows a user message as it reaches the model.
 func (e *events) replay(message json.RawMessage) {
 	e.print(object{"type": "user", "message": message, "parent_tool_use_id": nil, "isReplay": true})
 }
@@ -86,7 +86,7 @@ func (e *events) say(text string) {
 	e.assistant(object{"type": "text", "text": text})
 }
 
-// toolUse shows the call of a tool; its id goes with the result.
+// toolUse shows a tool call; its id goes with the result.
 func (e *events) toolUse(name string, input any) (id string) {
 	id = fmt.Sprintf("toolu_msg_%d_0", e.all+1)
 	e.assistant(object{"type": "tool_use", "id": id, "name": name, "input": input})
@@ -113,7 +113,7 @@ func (e *events) result() {
 	})
 }
 
-// interrupted ends a turn, or what comes after one, because of SIGINT.
+// interrupted ends a turn, or the wait after one, because of SIGINT.
 func (e *events) interrupted() {
 	e.end(object{
 		"subtype": "error_during_execution", "is_error": true, "api_error_status": nil,
@@ -121,8 +121,8 @@ func (e *events) interrupted() {
 	})
 }
 
-// apiError ends a turn with an error of the service. The status is nil if there
-// was none; class is the "error" of the message, "" for none.
+// apiError ends a turn with an API error. The status is nil if there was
+// no answer; class is the "error" of the message, "" for none.
 func (e *events) apiError(text, class string, status any, terminal string) {
 	message := object{"type": "assistant", "parent_tool_use_id": nil, "message": object{
 		"id": uuid.NewString(), "type": "message", "role": "assistant",

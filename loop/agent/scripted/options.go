@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// options are the flags of claude that matter here.
+// options are the supported flags of claude.
 type options struct {
 	version   bool
 	replay    bool
@@ -18,11 +18,11 @@ type options struct {
 	model     string
 	mode      string
 
-	permissionTool string // of an MCP server, as the model sees it; "" if nobody is asked
-	allowed        string // tools for which nobody is asked
+	permissionTool string // an MCP server's tool, by the model's name for it; "" if nobody is asked
+	allowed        string // tools that need no permission
 }
 
-// parseOptions takes "--flag value" and "--flag=value", and skips the rest.
+// parseOptions reads "--flag value" and "--flag=value", and ignores other flags.
 func parseOptions(args []string) options {
 	o := options{model: "scripted", session: uuid.NewString(), mode: "default"}
 	values := map[string]*string{
@@ -57,7 +57,7 @@ type server struct {
 	Env     map[string]string `json:"env"`
 }
 
-// servers reads --mcp-config: JSON, or the name of a file with it.
+// servers reads --mcp-config, which is JSON or the name of a file.
 func (o options) servers() (map[string]server, error) {
 	if o.mcpConfig == "" {
 		return nil, nil

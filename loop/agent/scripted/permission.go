@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// permitted asks the tool of --permission-prompt-tool whether a tool may be used,
-// and shows the answer if it may not.
+// permitted asks the tool of --permission-prompt-tool for permission to
+// use a tool, and shows a refusal.
 func (a *agent) permitted(ctx context.Context, name, id string, input any) (bool, error) {
 	o := a.options
 	if o.permissionTool == "" || o.mode == "bypassPermissions" || o.mode == "acceptEdits" && name == "Write" ||

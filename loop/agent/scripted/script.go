@@ -13,7 +13,7 @@ import (
 // A Script says what the agent does for which task.
 type Script []Block
 
-// A Block is what it does if its conditions hold.
+// A Block says what it does if its conditions hold.
 type Block struct {
 	Task    string // part of the task's title; "*" is any
 	Session int    // the task's session, from 1; 0 is any
@@ -21,17 +21,17 @@ type Block struct {
 	Turns   []Turn
 }
 
-// A Turn is the steps with which the agent answers a message.
+// A Turn has the steps with which the agent answers a message.
 type Turn []Step
 
 // A Step is one thing that the agent does.
 type Step struct {
-	Verb string // as in the script, "call" for ralph's own verbs
+	Verb string // as in the script; "call" for ralph's own verbs
 	Arg  string // what to say or run; the path, tool or number
 	Text string // the content to write; the input of a tool, as JSON
 }
 
-// Parse reads a script. An error names the line.
+// Parse parses a script. An error names the line.
 func Parse(text string) (Script, error) {
 	var s Script
 	number := 0
@@ -138,8 +138,7 @@ func parseStep(verb, rest string) (Step, error) {
 	return step, nil
 }
 
-// Select is what to do in the nth session of the task in the prompt; nothing if
-// no block applies.
+// Select returns the turns for the nth session of the prompt's task; none if no block applies.
 func (s Script) Select(prompt string, n int) []Turn {
 	title := taskLine(prompt)
 	for _, b := range s {
@@ -152,13 +151,12 @@ func (s Script) Select(prompt string, n int) []Turn {
 	return nil
 }
 
-// counts tells whether a block depends on the number of the session.
+// counts reports whether a block depends on the number of the session.
 func (s Script) counts() bool {
 	return slices.ContainsFunc(s, func(b Block) bool { return b.Session > 0 })
 }
 
-// taskLine is the line of a prompt of ralph that names the task, or else its
-// first line.
+// taskLine returns the line of a ralph prompt that names the task, or else its first line.
 func taskLine(prompt string) string {
 	for l := range strings.Lines(prompt) {
 		if title, ok := strings.CutPrefix(l, "## Your task: "); ok {

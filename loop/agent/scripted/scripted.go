@@ -1,32 +1,27 @@
-// Package scripted is a program that behaves as `claude -p` does with
-// stream-json input and output, and does what a script says instead of asking a
-// model. Tests and `ralph demo` run ralph with it.
+// Package scripted is a program that behaves like `claude -p` with stream-json input and output,
+// but follows a script instead of asking a model. Tests and `ralph demo` run ralph with it.
 //
-// It speaks the protocol of version 2.1.197: it takes a user message a line from
-// stdin, starts the MCP servers of --mcp-config, prints the events of its
-// session, and ends with status 0 when stdin does. SIGINT ends it with a result
-// that says so. Flags that it does not know are ignored.
+// It speaks the protocol of version 2.1.197: it reads one user message per line from stdin, starts
+// the MCP servers of --mcp-config, prints the events of its session, and exits with status 0 when
+// stdin ends. On SIGINT it prints a result that says so, and exits. It ignores unknown flags.
 //
-// It never reaches a network, and costs a made-up cent a turn. It guarantees
-// that its tool calls are real ones: files are written, commands run, and
-// signals reach ralph's MCP server.
+// It never uses a network, and claims to cost a cent a turn. Its tool calls are
+// real: files are written, commands run, and signals reach ralph's MCP server.
 //
 // # Scripts
 //
-// The script is the file that the variable RALPH_SCRIPT names, or claude.script
-// in the working directory. Without one, the agent says that it did nothing. A
-// line is a step or a condition; empty lines and those that begin with # are
-// skipped.
+// The script is the file named by the variable RALPH_SCRIPT, or claude.script in
+// the working directory. Without one, the agent says that it did nothing. Each line
+// is a step or a condition; empty lines and lines that begin with # are skipped.
 //
 //	task TITLE      begins a block for tasks with TITLE in their title; * is any task
 //	session N       … if this is the Nth session of the task
 //	when TEXT       … if the prompt contains TEXT
 //	turn            what follows answers the next message of the same session
 //
-// The first block whose conditions all hold is played. A message for which it
-// has no turn left gets an answer without any work. Sessions are counted in a
-// file beside the script, named as it with ".sessions" at its end, if the script
-// has the word session in it. Steps are:
+// The first block whose conditions all hold is played. A message for which it has no turn
+// left gets an answer without any work. If the script contains the word session, sessions
+// are counted in a file next to it, with the same name plus ".sessions". Steps are:
 //
 //	say TEXT              say something
 //	write PATH "CONTENT"  write a file; the content is a Go string literal
@@ -37,9 +32,9 @@
 //	usage WINDOW PERCENT SECONDS
 //	                      tell how far a usage window is used, and when it is reset
 //
-// Before it writes or runs something it asks the tool of --permission-prompt-tool.
+// Before it writes or runs something, it asks the tool of --permission-prompt-tool.
 //
-// And these, with which an agent goes wrong:
+// These steps simulate failures:
 //
 //	exit N                exit in the middle of the turn
 //	kill                  be killed by SIGKILL
@@ -63,17 +58,17 @@ import (
 	"strings"
 )
 
-// Version is what the agent answers to --version.
+// Version is the answer to --version.
 const Version = "2.1.197 (scripted agent)"
 
-// defaultScript is the script in the working directory.
+// defaultScript is the name of the script in the working directory.
 const defaultScript = "claude.script"
 
 // maxLine is the longest line of input, in bytes.
 const maxLine = 64 << 20
 
-// Main is the program: args are those of claude, without its name. It returns
-// the exit status. When ctx ends it behaves as claude does on SIGINT.
+// Main runs the program with the arguments of claude, without the name, and
+// returns the exit status. If ctx ends, it behaves like claude on SIGINT.
 func Main(ctx context.Context, args []string, in io.Reader, out, errw io.Writer, getenv func(string) string) int {
 	o := parseOptions(args)
 	if o.version {
@@ -119,7 +114,7 @@ func run(ctx context.Context, o options, in io.Reader, out io.Writer, getenv fun
 	})
 }
 
-// A line is what was read from stdin.
+// A line is a line read from stdin.
 type line struct {
 	text string
 	err  error
@@ -149,8 +144,7 @@ func readLines(ctx context.Context, in io.Reader) <-chan line {
 	return lines
 }
 
-// countSession notes a session of the prompt's task, and tells how many there
-// have been.
+// countSession records a session of the prompt's task, and returns how many there have been.
 func countSession(path, prompt string) (int, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

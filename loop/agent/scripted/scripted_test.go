@@ -45,14 +45,14 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// An agent is one that runs in this process, with pipes.
+// An agent runs in this process, connected by pipes.
 type agent struct {
 	t      *testing.T
 	in     io.WriteCloser
 	out    *bufio.Reader
 	stop   context.CancelFunc
 	status chan int
-	errors *strings.Builder // complete when the status is there
+	errors *strings.Builder // complete once the status is known
 }
 
 // start starts an agent in a directory of its own.
@@ -94,7 +94,7 @@ func (a *agent) tell(text string) {
 	}
 }
 
-// An event is one of the agent's, as far as these tests look.
+// An event is an event of the agent, with the fields that these tests use.
 type event struct {
 	Type     string                          `json:"type"`
 	Subtype  string                          `json:"subtype"`
@@ -116,7 +116,7 @@ type event struct {
 	Result   string   `json:"result"`
 }
 
-// turn reads up to a result or the end, and describes each line in short.
+// turn reads up to a result or the end, and describes each line briefly.
 func (a *agent) turn() (short []string, last event) {
 	a.t.Helper()
 	for {
@@ -154,7 +154,7 @@ func describe(e event) string {
 // end closes stdin and waits for the exit status.
 func (a *agent) end() int {
 	a.in.Close()
-	_, _ = io.Copy(io.Discard, a.out) // it is closed, by Main's end or the test's
+	_, _ = io.Copy(io.Discard, a.out) // Main or the test closes it
 	return <-a.status
 }
 
@@ -265,7 +265,7 @@ func TestMisbehaviour(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := start(t, "task *\n"+test.steps)
 			a.tell("x")
-			a.in.Close() // it ends by itself after the turn
+			a.in.Close() // it exits by itself after the turn
 			got, last := a.turn()
 			if last.IsError {
 				got[len(got)-1] = fmt.Sprintf("result %d %s", *last.Status, last.Terminal)
@@ -293,7 +293,7 @@ func TestAnAgentThatHangsEndsOnlyWhenItIsInterrupted(t *testing.T) {
 			}
 		}
 		a.in.Close()
-		synctest.Wait() // a result would be on its way now
+		synctest.Wait() // a result would have come by now
 		a.stop()
 		if _, last := a.turn(); last.Type != "result" || !last.IsError || last.Terminal != "aborted_tools" {
 			t.Errorf("got %+v", last)

@@ -18,13 +18,13 @@ import (
 // builtin are the agent's own tools.
 var builtin = []string{"Bash", "Write"}
 
-// notInName is what claude replaces in the names of tools.
+// notInName matches the characters that claude replaces in names of tools.
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// A tool is one of an MCP server.
+// A tool is a tool of an MCP server.
 type tool struct {
-	shown   string // to the model, as mcp__ralph__ralph_signal_done
-	name    string // to the server
+	shown   string // its name for the model, such as mcp__ralph__ralph_signal_done
+	name    string // its name for the server
 	session *mcp.ClientSession
 }
 
@@ -34,7 +34,7 @@ type serverStatus struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// connect starts the MCP servers. One that fails is reported and left out.
+// connect starts the MCP servers. A server that fails is reported and left out.
 func (a *agent) connect(ctx context.Context) error {
 	servers, err := a.options.servers()
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *agent) connect(ctx context.Context) error {
 }
 
 func (a *agent) start(ctx context.Context, name string, s server) error {
-	// Not bound to ctx: closing the session lets the server end in order.
+	// Not bound to ctx: closing the session lets the server shut down properly.
 	cmd := exec.Command(s.Command, s.Args...)
 	cmd.Env = os.Environ()
 	for k, v := range s.Env {
@@ -75,14 +75,13 @@ func (a *agent) start(ctx context.Context, name string, s server) error {
 // close ends the MCP servers.
 func (a *agent) close() {
 	for _, s := range a.sessions {
-		// What a server says at its end changes nothing for this session.
+		// A server's error on exit does not matter to this session.
 		_ = s.Close()
 	}
 	a.sessions = nil
 }
 
-// find finds a tool by the name that the server gives it, the name that the
-// model sees, or one of ralph's verbs.
+// find returns a tool by its name for the server, its name for the model, or one of ralph's verbs.
 func (a *agent) find(name string) (tool, bool) {
 	i := slices.IndexFunc(a.tools, func(t tool) bool {
 		return t.name == name || t.shown == name || strings.HasSuffix(t.shown, "_signal_"+name)
@@ -93,7 +92,7 @@ func (a *agent) find(name string) (tool, bool) {
 	return a.tools[i], true
 }
 
-// call calls a tool and shows it.
+// call calls a tool and shows the call.
 func (a *agent) call(ctx context.Context, name, input string) {
 	t, ok := a.find(name)
 	id := a.events.toolUse(t.shown, json.RawMessage(input))
@@ -141,8 +140,8 @@ func (a *agent) write(ctx context.Context, path, content string) error {
 	return nil
 }
 
-// modelTime is what a model takes at the very least for its first word. Whoever runs
-// the agent has looked by then which processes it has from the beginning.
+// modelTime is the least time that a model takes for its first word. By
+// then, ralph has listed the agent's own processes.
 const modelTime = 100 * time.Millisecond
 
 // spawn leaves a process behind.
@@ -156,5 +155,5 @@ func (a *agent) spawn(command string) error {
 		return nil
 	}
 	a.events.toolResult(id, fmt.Sprintf("started as process %d", cmd.Process.Pid), false)
-	return cmd.Process.Release() // nobody waits for it: it is to outlive this process
+	return cmd.Process.Release() // nobody waits for it, as it is to outlive this process
 }

@@ -1,0 +1,58 @@
+package ralph
+
+import "slices"
+
+// A ChangeState says where a change stands on its way into the target branch.
+type ChangeState string
+
+// The states of a change. Only Landing is a point of no return.
+const (
+	Held      ChangeState = "held"      // kept, but not queued: the next session starts from it, or a person decides
+	Queued    ChangeState = "queued"    // waits in the merge queue
+	Building  ChangeState = "building"  // is being merged with the target's tip
+	Verifying ChangeState = "verifying" // its merge commit is being verified
+	Landing   ChangeState = "landing"   // the target ref is being moved
+	Merged    ChangeState = "merged"    // landed
+	Bounced   ChangeState = "bounced"   // it conflicted, or was refused once merged
+	Dropped   ChangeState = "dropped"   // no longer wanted
+)
+
+// Superseded is the reason of a dropped change whose content is part of a later change of
+// the same task.
+const Superseded = "a later session of the task has left another one"
+
+// Continued reports whether a later change of the task, if there is one, started from this
+// one.
+func (c Change) Continued() bool {
+	return c.State == Bounced || c.State == Dropped && c.Reason == Superseded
+}
+
+// QueueStates are the states of a change in the merge queue.
+var QueueStates = []ChangeState{Queued, Building, Verifying, Landing}
+
+// Waits reports whether a change in this state is in the merge queue.
+func (s ChangeState) Waits() bool { return slices.Contains(QueueStates, s) }
+
+// A Change is the result of a session in a slot: one commit, kept in the
+// person's repository under [Change.Ref].
+type Change struct {
+	ID        int64       `json:"id"`
+	TaskID    int64       `json:"task_id"`
+	SessionID string      `json:"session_id"`
+	Base      string      `json:"base"` // the commit that the session started from
+	Head      string      `json:"head"` // the commit that it produced
+	Tree      string      `json:"tree"` // of the head
+	State     ChangeState `json:"state"`
+	From      string      `json:"from"` // the commit point when the landing began
+	To        string      `json:"to"`   // the commit point after the landing
+	Reason    string      `json:"reason"`
+	Conflicts []string    `json:"conflicts"` // files
+	Created   Time        `json:"created"`
+	Updated   Time        `json:"updated"`
+}
+
+// ChangeRefs is the ref namespace that keeps the heads of changes.
+const ChangeRefs = "refs/ralph/changes/"
+
+// Ref returns the ref that keeps this change.
+func (c Change) Ref() string { return ChangeRefs + c.SessionID }

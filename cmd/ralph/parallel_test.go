@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/internal/messagesapi"
+)
+
+// A crowd is a project of twelve tasks, of which four insert at the same place of one file
+// and two pass alone and fail when both are merged: one renames what the other one calls.
+type crowd struct {
+	*scriptedProject
+	tasks int // that were added
+}
+
+// chores are what agent.sh does for the tasks of a crowd, by their titles.
+var chores = map[string]string{
+	"Insert ant": "ant", "Insert bee": "bee", "Insert cat": "cat", "Insert dog": "dog", "Rename": "rename", "Call": "call",
+	"Own 0": "own0", "Own 1": "own1", "Own 2": "own2", "Own 3": "own3", "Own 4": "own4", "Own 5": "own5",
+}
+
+// crowdFiles has what the benchmark has, too.
+const crowdFiles = "../../internal/bench/testdata/crowd"
+
+func newCrowd(t *testing.T, sleep string, resolves bool, config string) *crowd {
+	t.Helper()
+	var script strings.Builder
+	for title, chore := range chores {
+		done := fmt.Sprintf("  done {\"summary\": %q}\n", title)
+		fmt.Fprintf(&script, "task %s\n  run sh agent.sh %s %s\n%s", title, sleep, chore, done)
+		for range 8 {
+			if resolves {
+				fmt.Fprintf(&script, "turn\n  run sh agent.sh merge %s\n%s", chore, done)
+			} else {
+				fmt.Fprint(&script, "turn\n  say I am not sure how to resolve this.\n  partial {\"summary\": \"a conflict\", \"remaining\": \"all\"}\n")
+			}
+		}
+	}
+	c := &crowd{scriptedProject: newScriptedProject(t, script.String(), config)}
+	c.gather("sandbox: off\n")
+	return c
+}
+
+// gather makes the project and its tasks.
+func (c *crowd) gather(config string) {
+	c.t.Helper()
+	c.configure(config + "place: {kind: slot}\npermissions: {guards: false}\nverify: [sh verify.sh]\n")
+	texts := map[string]string{
+		"list.txt": "animals\nplants\n", "lib.sh": "greet_old() { :; }\n", "use_first.sh": "greet_old\n", "notes.txt": "notes\n",
+	}
+	for _, name := range []string{"agent.sh", "verify.sh"} {
+		text, err := os.ReadFile(filepath.Join(crowdFiles, name))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		texts[name] = string(text)
+	}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.git("add", "-A")
+	c.git("commit", "-qm", "first")
+	c.add()
+}
+
+// add adds the twelve.
+func (c *crowd) add() {
+	c.t.Helper()
+	for title := range chores {
+		c.tasks++
+		c.ralph(0, "task", "add", title)
+	}
+}
+
+func (c *crowd) git(args ...string) string {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), "git", args...)
+	cmd.Dir, cmd.Env = c.dir, c.env
+	return wantStatus(c.t, cmd, 0)
+}
+
+// red are the commits on the first-parent line on which the verification fails.
+func (c *crowd) red() (list []string) {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	for _, id := range strings.Fields(c.git("log", "--first-parent", "--format=%H")) {
+		at := filepath.Join(dir, id)
+		cmd := exec.CommandContext(c.t.Context(), "sh", "-c",
+			`git -C "$1" archive "$2" --prefix="$2/" | tar -x -C "$3" && cd "$3/$2" && sh verify.sh`, "sh", c.dir, id, dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			list = append(list, fmt.Sprintf("%.10s: %v %s", id, err, out))
+		}
+		if err := os.RemoveAll(at); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// TestACrowdOfSessionsBesideAPerson: all that they do lands although it conflicts, what is
+// on the target was always verified, and the person keeps all that is theirs.
+func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, "0.5", true, "")
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("notes.txt", "notes\nof mine\n")
+	write(".env", "SECRET=1\n")
+	began := time.Now()
+	run := c.command("run", "--parallel", "4")
+	log := filepath.Join(t.TempDir(), "run.log")
+	out, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	run.Stdout, run.Stderr = out, out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- run.Wait() }()
+	for landed := false; !landed; { // in the middle
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended: %v", err)
+		case <-time.After(50 * time.Millisecond):
+			b, err := os.ReadFile(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			landed = strings.Contains(string(b), "landed on")
+		}
+	}
+	write("person.txt", "mine\n")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "until git add person.txt && git commit -qm person person.txt; do sleep 0.01; done")
+	cmd.Dir, cmd.Env = c.dir, c.env
+	wantStatus(t, cmd, 0)
+	err = <-ended
+	took := time.Since(began)
+	b, rerr := os.ReadFile(log)
+	if err != nil || rerr != nil {
+		t.Fatalf("%v, %v\n%s", err, rerr, b)
+	}
+	t.Logf("twelve tasks in %s", took.Round(100*time.Millisecond))
+	c.sound(string(b))
+	for name, want := range map[string]string{"notes.txt": "notes\nof mine\n", ".env": "SECRET=1\n", "person.txt": "mine\n"} {
+		if got, err := os.ReadFile(filepath.Join(c.dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s has %q, %v", name, got, err)
+		}
+	}
+	if got := c.git("log", "--format=%s"); !strings.Contains(got, "person\n") {
+		t.Errorf("the person's commit is not there:\n%s", got)
+	}
+	for _, name := range []string{"ant", "bee", "cat", "dog"} {
+		if got := c.git("show", "HEAD:list.txt"); !strings.Contains(got, name) {
+			t.Errorf("no %s in\n%s", name, got)
+		}
+	}
+	if got := c.git("status", "--porcelain"); got != " M notes.txt\n?? .env\n" {
+		t.Errorf("the work tree is\n%s", got)
+	}
+	if got := c.git("branch", "--list") + c.git("stash", "list") + c.git("worktree", "list"); strings.Count(got, "\n") != 2 {
+		t.Errorf("there is left:\n%s", got)
+	}
+}
+
+// sound wants that all tasks were done, once, that what landed was always verified and nothing
+// is left, and that no two sessions were in one lane, and none in one too many.
+func (c *crowd) sound(out string) {
+	c.t.Helper()
+	if n := strings.Count(c.ralph(0, "task", "list", "--status", "completed"), "TASK-"); n != c.tasks {
+		c.t.Errorf("%d of %d tasks are completed\n%s", n, c.tasks, out)
+	}
+	for _, red := range c.red() {
+		c.t.Errorf("red on the target: %s\n%s", red, out)
+	}
+	c.ralph(0, "db", "check")
+	wantDeserted(c.t, c.state())
+	for _, s := range c.sessions() {
+		if s.Lane > 4 {
+			c.t.Errorf("session %s is in lane %d of 4", s.ID, s.Lane)
+		}
+	}
+}
+
+func (c *crowd) sessions() (list []ralph.Session) {
+	c.t.Helper()
+	if err := json.Unmarshal([]byte(c.ralph(0, "session", "list", "--limit", "10000", "--json")), &list); err != nil {
+		c.t.Fatal(err)
+	}
+	return list
+}
+
+// withinMoney wants that no session has begun when what had been spent and what those in
+// progress could spend had come to a limit.
+func (c *crowd) withinMoney(limit float64) {
+	c.t.Helper()
+	list := c.sessions()
+	for _, s := range list {
+		var spent float64
+		for _, o := range list {
+			if o.StartedAt.Before(s.StartedAt.Time) && !o.CompletedAt.IsZero() && o.CompletedAt.Before(s.StartedAt.Time) {
+				spent += o.CostUSD
+			}
+		}
+		if spent >= limit {
+			c.t.Errorf("session %s began when $%.2f of $%.2f were spent", s.ID, spent, limit)
+		}
+	}
+}
+
+// killed has the crowd be killed so often, at random moments up to one, and then come to its
+// end. The day's money runs out on the way, and people raise it.
+func (c *crowd) killed(kills int, upTo time.Duration) {
+	c.t.Helper()
+	random, limit, reached := chance(c.t), 0.5, 0
+	for n := 0; ; {
+		run := c.command("run", "--parallel", "4")
+		run.Env = append(run.Env, fmt.Sprintf("RALPH_LIMITS_MAX_COST_PER_DAY_USD=%g", limit))
+		var out bytes.Buffer
+		run.Stdout, run.Stderr = &out, &out
+		if err := run.Start(); err != nil {
+			c.t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { _ = run.Wait(); close(ended) }() // its exit status says it
+		var moment <-chan time.Time
+		if n < kills {
+			moment = time.After(200*time.Millisecond + time.Duration(random.Int64N(int64(upTo))))
+		}
+		select {
+		case <-moment:
+			if err := run.Process.Kill(); err != nil {
+				c.t.Fatal(err)
+			}
+			n++
+			<-ended
+			continue
+		case <-ended:
+		}
+		switch status := run.ProcessState.ExitCode(); {
+		case status == ralph.ExitWaiting:
+			c.retryLost()
+		case status == ralph.ExitLimit:
+			c.withinMoney(limit)
+			limit, reached = limit*1.5, reached+1
+		case status != ralph.ExitOK:
+			c.t.Fatalf("exit status %d\n%s", status, out.String())
+		case n < kills:
+			c.add()
+		default:
+			c.t.Logf("%d kills, %d tasks; the day's money was spent %d times", n, c.tasks, reached)
+			return
+		}
+	}
+}
+
+// manyKills has nothing but the kills and the day's money end a run of a crowd.
+const manyKills = "limits: {attempts: 1000, stagnant_sessions: 1000, max_sessions: 10000, max_tasks: 10000, session_cost_usd: 0.4, session_min_usd: 0.05}\n" +
+	"max_verify_failures: 1000\nmerge: {bounces: 1000}\n"
+
+// TestACrowdThatIsKilled again and again in the middle lands all the same: the next run
+// settles every session of the one before, and nothing goes on that belongs to none.
+// RALPH_TEST_KILLS says how often.
+func TestACrowdThatIsKilled(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, "0.5", true, manyKills)
+	c.killed(testNumber(t, "RALPH_TEST_KILLS", 3), 3*time.Second)
+	c.sound("")
+	subjects := c.git("log", "--format=%s")
+	for i := range 12 {
+		if !strings.Contains(subjects, fmt.Sprintf("TASK-%d", i+1)) {
+			t.Errorf("TASK-%d has not landed:\n%s", i+1, subjects)
+		}
+	}
+	if got := c.git("status", "--porcelain"); got != "" {
+		t.Errorf("the work tree is\n%s", got)
+	}
+}
+
+// TestRealACrowdThatIsKilled is that with four real CLIs at once. RALPH_TEST_REAL_KILLS says
+// how often they are killed.
+func TestRealACrowdThatIsKilled(t *testing.T) {
+	t.Parallel()
+	st := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
+		at, title := len(r.Text), ""
+		for other := range chores { // others are named further down
+			if i := strings.Index(r.Text, other); i >= 0 && i < at {
+				at, title = i, other
+			}
+		}
+		switch n := answered(t, r); {
+		case n > 40 || title == "":
+			return finished
+		case n == 0:
+			return bash("sh agent.sh 0.5 " + chores[title])
+		case n%2 == 0:
+			return bash("sh agent.sh merge " + chores[title])
+		}
+		return done("did " + title)
+	})
+	c := &crowd{scriptedProject: &scriptedProject{t: t, dir: st.dir, env: st.command().Env}}
+	c.gather(manyKills)
+	c.killed(testNumber(t, "RALPH_TEST_REAL_KILLS", 1), 12*time.Second)
+	c.sound("")
+}
+
+// TestACrowdThatDeclinesToResolve: what nobody has resolved is never committed and never
+// counted, and all else lands.
+func TestACrowdThatDeclinesToResolve(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, "0.2", false, "limits: {attempts: 2}\n")
+	out, err := c.command("run", "--parallel", "4").CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if n := strings.Count(c.ralph(0, "task", "list", "--status", "completed"), "Own "); n != 6 {
+		t.Errorf("%d of the 6 that conflict with nobody are completed\n%s", n, out)
+	}
+	for _, red := range c.red() {
+		t.Errorf("red on the target: %s\n%s", red, out)
+	}
+	if got := c.git("show", "HEAD:list.txt"); strings.Contains(got, "<<<<") {
+		t.Errorf("the conflict was committed:\n%s", got)
+	}
+}

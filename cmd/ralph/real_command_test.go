@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCommandAgent: a program that knows nothing of ralph's tools but the command in its prompt
+// does a task, is refused once, and does it in another session; what it costs is not known.
+func TestCommandAgent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	program := filepath.Join(s.dir, "agent.sh")
+	s.file(program, `#!/bin/sh
+[ "$1" = --version ] && echo mine 1.2.3 && exit 0
+grep -q "ralph signal VERB" || exit 9
+ralph signal done && echo "a done without a summary was taken"
+test -e half && touch whole || touch half
+ralph signal learned text="it takes two" kind=discovery
+ralph signal done summary="it's done = really"
+`)
+	s.replace("agent: {", "agent: {use: mine, ")
+	s.configure("agents: {mine: {kind: command, command: [" + program + "]}}\nlimits: {session_cost_usd: 2}")
+	s.run(0, "task", "add", "Make", "--verify", "test -f whole")
+	s.has(s.run(0, "run"), "by mine", "refused: `test -f whole` exits 1", "TASK-1 → completed: done and verified", "2 sessions on 1 task, $4.00")
+	sessions := s.run(0, "session", "list", "--json")
+	s.has(sessions, `"agent": "mine"`, `"agent_version": "mine 1.2.3"`, `"cost_known": false`)
+	if strings.Contains(sessions, "without a summary") {
+		t.Error("what lacks a field was recorded")
+	}
+	s.has(s.run(0, "learning", "list"), "it takes two")
+	// Without a sandbox nothing would hold it.
+	s.configure("sandbox: off")
+	s.run(0, "task", "add", "More")
+	s.has(s.run(2, "run"), "agents.mine asks nobody what it may do")
+}
+
+// TestCommandAgentByMCP: a program that has servers of tools in settings of its own has ralph's by
+// `ralph mcp` there, without a word of ralph's configuration.
+func TestCommandAgentByMCP(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	program := filepath.Join(s.dir, "agent.sh")
+	call := func(id int, method, params string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
+	}
+	s.file(program, "#!/bin/sh\n[ \"$1\" = --version ] && exit\ncat > told\ntouch whole\n{ cat <<'EOF'\n"+
+		call(1, "initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"mine","version":"1"}}`)+
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+call(2, "tools/list", `{}`)+
+		call(3, "tools/call", `{"name":"ralph.signal.done","arguments":{"summary":"by a tool"}}`)+"EOF\nuntil grep -q '\"id\":3' answers; do sleep 0.05; done; } | ralph mcp > answers\n")
+	s.replace("agent: {", "agent: {use: mine, ")
+	s.configure("agents: {mine: {kind: command, command: [" + program + "]}}")
+	s.run(0, "task", "add", "Make", "--verify", "test -f whole")
+	s.has(s.run(0, "run"), "TASK-1 → completed: done and verified", "by a tool")
+}

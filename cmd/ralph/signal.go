@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ralph/internal/hook"
+	"ralph/internal/pipe"
+	"ralph/mcpserver"
+	"ralph/signals"
+)
+
+// newSignal lets an agent without tools signal from within its session.
+func newSignal(a *app) *cobra.Command {
+	cmd := newCommand("signal", func(_ *cobra.Command, args []string) error {
+		socket := os.Getenv(pipe.Variable)
+		if socket == "" {
+			return usage(errors.New("signals are an agent's, in a session of a run; " +
+				"people have `ralph chat complete` and `ralph comment`"))
+		}
+		input, err := signalInput(args[0], args[1:])
+		if err != nil {
+			return usage(err)
+		}
+		params, err := json.Marshal(map[string]any{"verb": args[0], "input": input})
+		if err != nil {
+			return err
+		}
+		said, err := hook.Ask(socket, hook.Signal, params)
+		if err != nil {
+			return err
+		}
+		if why, refused := strings.CutPrefix(said, "refused: "); refused {
+			return usage(errors.New(why))
+		}
+		fmt.Fprintln(a.out, said)
+		return nil
+	})
+	cmd.Hidden = true
+	cmd.Long = signalHelp()
+	cmd.Args = cobra.MinimumNArgs(1)
+	return cmd
+}
+
+// signalInput parses FIELD=VALUE into a verb's input. The error says what is wrong.
+func signalInput(verb string, fields []string) (map[string]any, error) {
+	i := slices.IndexFunc(signals.Verbs, func(v signals.Known) bool { return string(v.Payload.Verb()) == verb })
+	if i < 0 {
+		return nil, fmt.Errorf("%q is not one of the verbs; see `ralph signal --help`", verb)
+	}
+	schema, err := mcpserver.Schema(signals.Verbs[i])
+	if err != nil {
+		return nil, err
+	}
+	input := map[string]any{}
+	for _, f := range fields {
+		name, value, ok := strings.Cut(f, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not FIELD=VALUE; %s takes %s", f, verb,
+				strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
+		}
+		input[name] = value
+		if p := schema.Properties[name]; p != nil && p.Type != "string" {
+			var v any
+			if err := json.Unmarshal([]byte(value), &v); err != nil {
+				return nil, fmt.Errorf("%s must be a JSON value (%s): %w", name, p.Type, err)
+			}
+			input[name] = v
+		}
+	}
+	return input, nil
+}
+
+// signalHelp describes the verbs for an agent.
+func signalHelp() string {
+	var b strings.Builder
+	b.WriteString("Signal something to the run, within its session. Text is written as it is, other values are JSON.\n")
+	for _, v := range signals.Verbs {
+		schema, err := mcpserver.Schema(v)
+		if err != nil {
+			panic(err) // only a bug in package signals can cause it
+		}
+		fmt.Fprintf(&b, "\n%s: %s\n", v.Payload.Verb(), v.Tool)
+		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+			p, needed := schema.Properties[name], ""
+			if slices.Contains(schema.Required, name) {
+				needed = ", required"
+			}
+			fmt.Fprintf(&b, "    %s (%s%s) %s\n", name, p.Type, needed, p.Description)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,21 @@
+# What the agent of a task does: sh agent.sh SECONDS NAME. It thinks so long, resolves what is in
+# conflict by keeping both sides, and does its work. Told that the target has moved (SECONDS is
+# "merge"), it merges ralph/main and does the same. RALPH_TASK_ID makes each task's work its own.
+unclash() { sed -i '/^<<<<<<< /d; /^=======$/d; /^>>>>>>> /d' *.txt *.sh; }
+if [ "$1" = merge ]; then
+	git add -A && git commit -qm work
+	git merge -q ralph/main || { unclash; git add -A && git commit -qm merged; }
+else
+	sleep "$1"
+	unclash
+fi
+own=$2$RALPH_TASK_ID
+case $2 in
+rename) sed -i s/greet_old/greet_new/g use_*.sh lib.sh ;;
+call)
+	test -e use_call.sh || echo greet_old >use_call.sh
+	! grep -q greet_new lib.sh || sed -i s/greet_old/greet_new/g use_*.sh
+	;;
+own*) echo "$own" >"$own.txt" ;;
+*) grep -qx "$own" list.txt || sed -i "s/^animals\$/animals\n$own/" list.txt ;; # all at the same place
+esac

@@ -1,0 +1,70 @@
+package files_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"ralph/internal/files"
+)
+
+// removes is the variable with which the test binary is the user nobody, and removes.
+const removes = "RALPH_TEST_REMOVE"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(removes); dir != "" {
+		if err := files.RemoveAll(dir); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestRemoveAllWhateverTheModes(t *testing.T) {
+	top := t.TempDir()
+	dir, outside := filepath.Join(top, "dir"), filepath.Join(top, "outside")
+	script := `mkdir -p dir/a/b dir/closed/c outside && touch dir/a/b/f dir/closed/c/f outside/f && ln -s ../../outside dir/a/link &&
+		chmod 500 outside dir/a/b dir/a && chmod 0 dir/closed/c dir/closed && chmod 500 dir`
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = top
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if os.Getuid() != 0 {
+		if err := files.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	} else { // whom no mode holds
+		if out, err := exec.CommandContext(t.Context(), "chown", "-R", "65534:65534", top).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for at := top; at != "/" && at != os.TempDir(); at = filepath.Dir(at) {
+			if err := os.Chmod(at, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		self, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := filepath.Join(top, "test")
+		if err := os.WriteFile(program, self, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), program)
+		cmd.Env, cmd.Dir = append(os.Environ(), removes+"="+dir), top
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		t.Errorf("it is there: %v", err)
+	}
+	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("what a link leads to has changed: %v, %v", info, err)
+	}
+}

@@ -1,0 +1,85 @@
+// Package follow prints things as they happen: events, a run's progress, the transcript of a
+// session.
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/internal/words"
+	"ralph/store"
+)
+
+// poll is how often a follower checks whether its output is still read.
+const poll = 200 * time.Millisecond
+
+// Events prints events, one line each.
+type Events struct {
+	Store *store.DB
+	Out   io.Writer
+	JSON  bool
+	After int64    // the last event seen
+	Types []string // only these types; all if empty
+	Task  int64    // only this task; 0 for all
+}
+
+// Print prints the existing events.
+func (r *Events) Print(ctx context.Context) error {
+	for e, err := range r.Store.EventsAfter(ctx, r.After) {
+		if err != nil {
+			return err
+		}
+		r.After = e.ID
+		if err := r.one(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Follow prints events as they come until ctx ends or its output is not read any more, which is not
+// an error.
+func (r *Events) Follow(ctx context.Context) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		changed := r.Store.Changed()
+		if err := r.Print(ctx); err != nil {
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-changed:
+				waiting = false
+			case <-tick.C:
+				if readerGone(r.Out) {
+					return nil
+				}
+			}
+		}
+	}
+}
+
+func (r *Events) one(e ralph.Event) error {
+	if r.Task != 0 && e.TaskID != r.Task || len(r.Types) > 0 && !slices.Contains(r.Types, e.Type) {
+		return nil
+	}
+	if r.JSON {
+		return json.NewEncoder(text.Escaping(r.Out)).Encode(e)
+	}
+	at := e.Created.Local().Format("2006-01-02 15:04:05")
+	_, err := fmt.Fprintf(r.Out, "%6d  %s  %s\n", e.ID, at, words.Listed(e, time.Now()))
+	return err
+}

@@ -1,0 +1,80 @@
+// Package hook is `ralph hook` within a session: an agent starts it before each use of a tool, and
+// it asks the run over the session's channel for permission. It exits with 0 if allowed, else with
+// 2 and the reason on standard error, as agents expect of such hooks.
+//
+// Like package pipe it runs before the packages of all of ralph's commands are initialized.
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+
+	"ralph/internal/pipe"
+)
+
+// Methods on a session's channel besides the calls of tools; their results are texts.
+const (
+	Method = "ralph/hook"   // params: the input of the agent's hook; result: why it is denied, or ""
+	Signal = "ralph/signal" // params: a verb and its input; result: the answer
+)
+
+// Arg is the argument that selects the hook.
+const Arg = "hook"
+
+// refused is the exit status of a hook that denies.
+const refused = 2
+
+func init() { //nolint:gochecknoinits // before the packages that take long
+	if socket := os.Getenv(pipe.Variable); socket != "" && len(os.Args) == 2 && os.Args[1] == Arg {
+		os.Exit(run(socket)) //nolint:forbidigo // main is not reached
+	}
+}
+
+func run(socket string) int {
+	question, err := io.ReadAll(os.Stdin)
+	why := ""
+	if err == nil {
+		why, err = Ask(socket, Method, question)
+	}
+	if err != nil {
+		why = "ralph could not decide: " + err.Error()
+	}
+	if why == "" {
+		return 0
+	}
+	_, _ = os.Stderr.WriteString(why + "\n") // it is denied even if nobody reads the reason
+	return refused
+}
+
+// Ask sends a request to the run over a session's socket, and waits: a person may be asked. The
+// error may be the run's.
+func Ask(socket, method string, params []byte) (answer string, err error) {
+	var line bytes.Buffer
+	if err := json.Compact(&line, params); err != nil {
+		return "", err
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+line.String()+"}\n")
+	if err != nil {
+		return "", err
+	}
+	var reply struct {
+		Result *string
+		Error  struct{ Message string }
+	}
+	if err := json.NewDecoder(conn).Decode(&reply); err != nil {
+		return "", err
+	}
+	if reply.Result == nil {
+		return "", errors.New(reply.Error.Message)
+	}
+	return *reply.Result, nil
+}

@@ -1,0 +1,157 @@
+package inbox
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"ralph"
+	"ralph/internal/advice"
+	"ralph/store"
+)
+
+// A decision approves or rejects an inbox item with a person's words. It returns the result as
+// text.
+type decision func(tx *store.Tx, i store.InboxItem, words, person string) (string, error)
+
+// noReason is the reason of a rejection without words, if one must be stored.
+const noReason = "no reason was given"
+
+// decisions are the kinds of inbox items that can be approved and rejected.
+var decisions = map[string]struct{ approve, reject decision }{
+	"permission": {
+		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "allowed; the session goes on", tx.AnswerPermission(i.Ref.ID, true, words, person)
+		},
+		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "denied; the session goes on without it", tx.AnswerPermission(i.Ref.ID, false, words, person)
+		},
+	},
+	"amendment": {
+		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			dropped, err := tx.ApproveAmendment(i.Ref.ID, words, person)
+			said := fmt.Sprintf("TASK-%d is changed", i.TaskID)
+			if dropped {
+				said += "; the session that works on it ends, its work stays, and the next one begins with the change"
+			}
+			return said, err
+		},
+		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return fmt.Sprintf("TASK-%d stays as it is", i.TaskID), tx.RejectAmendment(i.Ref.ID, cmp.Or(words, noReason), person)
+		},
+	},
+	"proposal": {
+		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
+			return "it is in the queue", tx.ApproveProposal(i.TaskID, person)
+		},
+		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "it is rejected", tx.RejectProposal(i.TaskID, cmp.Or(words, noReason), person)
+		},
+	},
+	"suggestion": {
+		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
+			switch i.Action {
+			case "split":
+				return "", ralph.Usage(fmt.Errorf("%s splits TASK-%d: `ralph suggestion split %d` does it, in an editor",
+					i.Item, i.TaskID, i.Ref.ID))
+			case "adopt":
+				_, err := tx.Adopt(i.Ref.ID, person)
+				return fmt.Sprintf("TASK-%d is to be done that way", i.TaskID), err
+			}
+			id, err := tx.TaskOf(i.Ref.ID, "", person)
+			return fmt.Sprintf("it is TASK-%d", id), err
+		},
+		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "nothing is done about it", tx.Resolve(i.Ref.ID, cmp.Or(words, noReason), person)
+		},
+	},
+	"conflict": {
+		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
+			_, err := tx.Reconcile(i.Ref.ID, person)
+			return "both hold", err
+		},
+		func(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
+			l, err := tx.Learning(i.Ref.ID)
+			if err == nil {
+				l.Status = ralph.Forgotten
+				err = tx.ChangeLearning(l)
+			}
+			return "it is forgotten", err
+		},
+	},
+	"review": {reviewed(true), reviewed(false)},
+	"nack":   {reviewed(true), reviewed(false)},
+}
+
+// reviewed decides on a change of protected files or a proposal to cancel a task.
+func reviewed(approve bool) decision {
+	return func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+		if err := tx.Decide(i.Ref.ID, approve, words, person); err != nil {
+			return "", err
+		}
+		return Becomes(tx, i.TaskID)
+	}
+}
+
+// Decide approves or rejects what waits under a name, which `ralph inbox` shows, and says
+// what came of it.
+func Decide(tx *store.Tx, name string, approve bool, words, person string) (i store.InboxItem, said string, err error) {
+	if i, err = waitingAs(tx, name); err != nil {
+		return i, "", err
+	}
+	do := decisions[i.Kind].approve
+	if !approve {
+		do = decisions[i.Kind].reject
+	}
+	if do == nil {
+		return i, "", ralph.Usage(fmt.Errorf("%s (%s) is not settled with yes or no: %s", i.Item, i.Kind, i.Command))
+	}
+	said, err = do(tx, i, words, person)
+	return i, said, err
+}
+
+// waitingAs finds the inbox item of a name. Of several items of a task, it takes one that can be
+// approved or rejected.
+func waitingAs(tx *store.Tx, name string) (found store.InboxItem, err error) {
+	inbox, err := advice.Inbox(tx)
+	if err != nil {
+		return found, err
+	}
+	var close []string // items with the same number
+	for _, i := range inbox {
+		switch {
+		case strings.EqualFold(i.Item, name):
+			if _, yesOrNo := decisions[i.Kind]; found.Item == "" || yesOrNo {
+				found = i
+			}
+		case strings.TrimLeft(i.Item, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == strings.TrimPrefix(name, "#"):
+			close = append(close, i.Item)
+		}
+	}
+	switch {
+	case found.Item != "":
+		return found, nil
+	case len(close) > 0:
+		return found, ralph.Usage(fmt.Errorf("nothing waits as %q; did you mean %s?", name, strings.Join(close, " or ")))
+	}
+	return found, fmt.Errorf("nothing waits as %q; `ralph inbox` shows what does: %w", name, ralph.ErrNotFound)
+}
+
+// Becomes describes a task's status after a decision.
+func Becomes(tx *store.Tx, id int64) (string, error) {
+	t, err := tx.Task(id)
+	if err != nil {
+		return "", err
+	}
+	becomes := string(t.Status)
+	if t.ClaimedBy != "" {
+		stop, _, err := tx.StopRequest(t.ClaimedBy)
+		if err != nil {
+			return "", err
+		}
+		if stop == "cancel" {
+			becomes = "being stopped and then cancelled"
+		}
+	}
+	return fmt.Sprintf("TASK-%d is %s", id, becomes), nil
+}

@@ -1,0 +1,33 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ralph/internal/state"
+	"ralph/loop"
+	"ralph/store"
+)
+
+// AfterRun checks that the repository and the database are still those that the run began with,
+// and cleans up; err is the run's error.
+func (p *Project) AfterRun(ctx context.Context, db *store.DB, l *loop.Loop, err error) error {
+	if lost := state.After(err, l.Place.Tree.Intact); lost != nil {
+		why := fmt.Sprintf("a run ended on %s: %v", time.Now().Format(time.DateTime), lost)
+		err = errors.Join(lost, p.LoseRepository(why))
+	} else if merr := p.Make(); merr != nil { // a session may have removed the marker
+		err = errors.Join(err, merr)
+	}
+	if gone := db.Intact(); errors.Is(gone, store.ErrGone) {
+		if errors.Is(err, store.ErrGone) {
+			err = nil // it is contained in lost, with advice
+		}
+		return errors.Join(err, p.Lost(ctx, db, gone))
+	}
+	if kerr := p.Tidy(ctx, db); kerr != nil {
+		l.Log.Warn("cannot clean up old transcripts", "error", kerr)
+	}
+	return err
+}

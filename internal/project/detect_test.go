@@ -1,0 +1,123 @@
+package project
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestLikelyCheck is what `ralph init` takes for the tests of each kind of project.
+func TestLikelyCheck(t *testing.T) {
+	python := "python3"
+	if _, err := exec.LookPath("python"); err == nil {
+		python = "python"
+	}
+	const (
+		script  = `{"scripts": {"test": "jest"}}`
+		module  = "import unittest\n"
+		pytest  = " -m pytest -q --junitxml=.ralph/tests.xml"
+		options = "mkdir -p .ralph && npm test -- "
+		node    = "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit --test-reporter-destination="
+	)
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"nothing", nil, ""},
+		{"a readme", map[string]string{"README.md": "test: none\n"}, ""},
+		{"go", map[string]string{"go.mod": "module x\n"}, "go test -json ./..."},
+		{
+			"a workspace of go",
+			map[string]string{"go.work": "use ./a\n", "go.mod": "module x\n"},
+			"go list -f '{{.Dir}}/...' -m | xargs go test -json",
+		},
+		{"rust", map[string]string{"Cargo.toml": ""}, "cargo test"},
+		{"npm", map[string]string{"package.json": script}, "npm test"},
+		{"pnpm", map[string]string{"package.json": script, "pnpm-lock.yaml": ""}, "pnpm test"},
+		{"yarn", map[string]string{"package.json": script, "yarn.lock": ""}, "yarn test"},
+		{"bun", map[string]string{"package.json": script, "bun.lock": ""}, "bun run test"},
+		{"bun of before", map[string]string{"package.json": script, "bun.lockb": ""}, "bun run test"},
+		{
+			"node's own tests",
+			map[string]string{"package.json": `{"scripts": {"test": "node --test"}}`},
+			options + node + ".ralph/tests.xml",
+		},
+		{
+			"vitest",
+			map[string]string{"package.json": `{"scripts": {"test": "vitest run"}}`},
+			options + "--reporter=default --reporter=junit --outputFile.junit=.ralph/tests.xml",
+		},
+		{
+			"the placeholder of npm init",
+			map[string]string{"package.json": `{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}`},
+			"",
+		},
+		{"no script", map[string]string{"package.json": `{"name": "x"}`}, ""},
+		{"no JSON", map[string]string{"package.json": `{`}, ""},
+		{
+			"workspaces",
+			map[string]string{"package.json": `{"workspaces": ["web"]}`},
+			"npm test --workspaces --if-present",
+		},
+		{
+			"workspaces with a script for all",
+			map[string]string{"package.json": `{"workspaces": ["web"], "scripts": {"test": "turbo test"}}`},
+			"npm test",
+		},
+		{
+			"a placeholder, and a Makefile",
+			map[string]string{"package.json": `{"name": "x"}`, "Makefile": "all:\n\ntest: all\n\tsh t.sh\n"},
+			"make test",
+		},
+		{"workspaces of pnpm", map[string]string{"package.json": `{"name": "x"}`, "pnpm-workspace.yaml": ""}, "pnpm -r test"},
+		{"deno", map[string]string{"deno.json": "{}"}, "deno test"},
+		{"pytest", map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\n"}, python + pytest},
+		{"unittest", map[string]string{"pyproject.toml": "", "test_a.py": module}, python + " -m unittest"},
+		{
+			"unittest, and pytest is named",
+			map[string]string{"requirements.txt": "pytest\n", "test_a.py": module},
+			python + pytest,
+		},
+		{
+			"an environment of its own",
+			map[string]string{"requirements.txt": "", "test_a.py": "def test(): pass\n", ".venv/bin/python": ""},
+			".venv/bin/python" + pytest,
+		},
+		{"requirements without tests", map[string]string{"requirements.txt": ""}, ""},
+		{"requirements with tests", map[string]string{"requirements.txt": "", "tests/test_a.py": ""}, python + pytest},
+		{"setup.py with tests", map[string]string{"setup.py": "", "test/test_a.py": ""}, python + pytest},
+		{"setup.py without", map[string]string{"setup.py": ""}, ""},
+		{"tox", map[string]string{"tox.ini": "", "pyproject.toml": ""}, "tox -q"},
+		{"gradle", map[string]string{"gradlew": ""}, "./gradlew test"},
+		{"maven", map[string]string{"pom.xml": ""}, "mvn -q test"},
+		{"mix", map[string]string{"mix.exs": ""}, "mix test"},
+		{"rspec", map[string]string{".rspec": ""}, "bundle exec rspec"},
+		{"composer", map[string]string{"composer.json": `{"scripts": {"lint": "x", "test": "phpunit"}}`}, "composer test"},
+		{"composer without", map[string]string{"composer.json": `{"scripts": {}, "require": {"test": "1"}}`}, ""},
+		{"just", map[string]string{"justfile": "build:\n\ttrue\n\ntest:\n\ttrue\n"}, "just test"},
+		{"just without", map[string]string{"justfile": "retest:\n\ttrue\n"}, ""},
+		{"make", map[string]string{"Makefile": "test :\n\ttrue\n"}, "make test"},
+		{"just with parameters", map[string]string{"justfile": "test *args: build\n\ttrue\n"}, "just test"},
+		{"just with a variable", map[string]string{"justfile": "test := '1'\n"}, ""},
+		{"make with a variable", map[string]string{"Makefile": "test := 1\n"}, ""},
+		{"make without", map[string]string{"Makefile": "tests:\n\ttrue\n"}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir()
+			for name, text := range tt.files {
+				path := filepath.Join(root, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := LikelyCheck(root).Command; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

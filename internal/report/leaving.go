@@ -1,0 +1,91 @@
+package report
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+
+	"ralph"
+	"ralph/store"
+)
+
+// A Leaving says where the report of a run is written, besides its end on the screen; the zero
+// value is nowhere.
+type Leaving struct {
+	File    string    // its ending chooses the format; "" for none
+	Actions bool      // annotations and the summary of the step, for GitHub Actions
+	Out     io.Writer // for the annotations
+	Summary string    // the file of the step's summary; "" for none
+}
+
+// Of runs drive, which executes a run, and writes its reports. Meanwhile it keeps GitHub Actions
+// from interpreting what agents write to out as commands.
+func (l Leaving) Of(ctx context.Context, db *store.DB, out io.Writer, drive func() (int, error)) (int, error) {
+	before, err := LastRun(ctx, db)
+	if err != nil {
+		return 0, err
+	}
+	token := rand.Text()
+	if l.Actions {
+		if err := Mute(out, token); err != nil {
+			return 0, err
+		}
+	}
+	status, err := drive()
+	if l.Actions {
+		err = errors.Join(err, Unmute(out, token))
+	}
+	after, lerr := LastRun(ctx, db)
+	if err = errors.Join(err, lerr); err != nil && after == before {
+		return status, l.NotBegun(ctx, db, err)
+	}
+	if l.nowhere() {
+		return status, err
+	}
+	r, rerr := store.Read(context.WithoutCancel(ctx), db, func(tx *store.Tx) (Report, error) { return OfRun(tx, 0) })
+	if rerr == nil {
+		rerr = l.leave(r)
+	}
+	return status, errors.Join(err, rerr)
+}
+
+// NotBegun writes the reports of a run that could not begin, and returns why. Without them, an
+// earlier run's file would pass for this one's.
+func (l Leaving) NotBegun(ctx context.Context, db *store.DB, why error) error {
+	if l.nowhere() {
+		return why
+	}
+	status := ralph.ExitFailure
+	var s *ralph.ExitError
+	if errors.As(why, &s) {
+		status = s.Status
+	}
+	r, err := store.Read(context.WithoutCancel(ctx), db, func(tx *store.Tx) (Report, error) {
+		r := New(nil, nil, nil)
+		r.Since, r.Until = tx.Now(), tx.Now()
+		return WithWaiting(tx, r)
+	})
+	r.ExitStatus, r.Reason = &status, why.Error()
+	if err == nil {
+		err = l.leave(r)
+	}
+	if err == nil {
+		return why
+	}
+	return &ralph.ExitError{Status: status, Err: errors.Join(why, err)}
+}
+
+func (l Leaving) nowhere() bool { return l.File == "" && !l.Actions }
+
+// leave writes the file, and for GitHub Actions the annotations and the step's summary.
+func (l Leaving) leave(r Report) error {
+	var errs []error
+	if l.File != "" {
+		errs = append(errs, r.WriteFile(l.File, FormatOf(l.File)))
+	}
+	if l.Actions {
+		errs = append(errs, r.Annotate(l.Out), r.AppendSummary(l.Summary))
+	}
+	return errors.Join(errs...)
+}

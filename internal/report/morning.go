@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// Changed is what a task, or all tasks of a report, changed in the project.
+type Changed struct {
+	Branch      string   `json:"branch"`      // that has the commits; "" if none or unknown
+	Commits     []string `json:"commits"`     // ids, oldest first
+	Files       int      `json:"files"`       // changed files
+	Added       int      `json:"added"`       // lines, summed over sessions
+	Removed     int      `json:"removed"`     // lines, summed over sessions
+	Uncommitted int      `json:"uncommitted"` // files in the person's folder, the person's own included
+	KeptFiles   int      `json:"kept_files"`  // changed files that are not merged
+	Kept        []string `json:"kept"`        // refs of work in slots that is not merged
+
+	files, kept map[string]bool // by path
+}
+
+// fewCommits is how many commits are named.
+const fewCommits = 3
+
+// String describes the changes in one line: commits, diffstat, what is left; "" for nothing.
+func (c Changed) String() string {
+	var parts []string
+	if n := len(c.Commits); n > 0 {
+		on := ""
+		if c.Branch != "" {
+			on = " on " + line(c.Branch)
+		}
+		if n <= fewCommits {
+			var ids []string
+			for _, c := range c.Commits {
+				ids = append(ids, ralph.ShortID(c))
+			}
+			on += " (" + strings.Join(ids, ", ") + ")"
+		}
+		parts = append(parts, text.Count(n, "commit")+on)
+	}
+	if c.Files > 0 {
+		parts = append(parts, fmt.Sprintf("%s (+%d -%d)", text.Count(c.Files, "file"), c.Added, c.Removed))
+	}
+	if c.Uncommitted > 0 {
+		parts = append(parts, text.Count(c.Uncommitted, "uncommitted file")+" in your folder")
+	}
+	all := strings.Join(parts, ", ")
+	if len(c.Kept) == 0 {
+		return all
+	}
+	if all != "" {
+		all += "; "
+	}
+	if c.KeptFiles > 0 {
+		all += text.Count(c.KeptFiles, "file") + " "
+	}
+	return all + "not merged, and kept as " + strings.Join(c.Kept, ", ")
+}
+
+// add adds a session's changes; change is the change that contains its work if it worked in a slot.
+func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
+	switch {
+	case change == nil:
+		c.Commits = append(c.Commits, s.Commits...)
+		if decided, err := store.Decided(s); err == nil && len(s.Files) > 0 { // not if unsettled, or a person's own
+			c.Uncommitted, c.Branch = decided.Evidence.Uncommitted, decided.Evidence.Branch
+		}
+	case change.State == ralph.Merged:
+		c.Branch = branch
+		if !slices.Contains(c.Commits, change.To) {
+			c.Commits = append(c.Commits, change.To)
+		}
+	case change.State == ralph.Dropped:
+		return
+	default:
+		if !slices.Contains(c.Kept, change.Ref()) {
+			c.Kept = append(c.Kept, change.Ref())
+		}
+		c.kept = withPaths(c.kept, s.Files)
+		c.KeptFiles = len(c.kept)
+		return
+	}
+	c.files = withPaths(c.files, s.Files)
+	c.Files = len(c.files)
+	for _, f := range s.Files {
+		c.Added, c.Removed = c.Added+f.Added, c.Removed+f.Removed
+	}
+}
+
+func withPaths(paths map[string]bool, files []ralph.FileChange) map[string]bool {
+	if paths == nil {
+		paths = map[string]bool{}
+	}
+	for _, f := range files {
+		paths[f.Path] = true
+	}
+	return paths
+}
+
+// merge adds another task's changes.
+func (c *Changed) merge(o Changed) {
+	if c.files == nil {
+		c.files, c.kept = map[string]bool{}, map[string]bool{}
+	}
+	maps.Copy(c.files, o.files)
+	maps.Copy(c.kept, o.kept)
+	c.Files, c.KeptFiles = len(c.files), len(c.kept)
+	c.Commits, c.Kept = append(c.Commits, o.Commits...), append(c.Kept, o.Kept...)
+	if o.Branch != "" {
+		c.Branch = o.Branch
+	}
+	c.Uncommitted = max(c.Uncommitted, o.Uncommitted)
+	c.Added, c.Removed = c.Added+o.Added, c.Removed+o.Removed
+}
+
+// ChangedBy returns the changes of a filter's sessions, given oldest first, by task.
+func ChangedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (map[int64]*Changed, error) {
+	queue, err := tx.MergeQueue()
+	if err != nil {
+		return nil, err
+	}
+	list, err := tx.ChangesBeside(f)
+	if err != nil {
+		return nil, err
+	}
+	became := becameOf(list)
+	all := map[int64]*Changed{}
+	for _, s := range sessions {
+		if all[s.TaskID] == nil {
+			all[s.TaskID] = &Changed{Commits: []string{}, Kept: []string{}}
+		}
+		all[s.TaskID].add(s, became[s.ID], queue.Target)
+	}
+	return all, nil
+}
+
+// becameOf returns, for changes, newest first, the change that finally contains each one's work.
+func becameOf(list []ralph.Change) map[string]*ralph.Change {
+	became := map[string]*ralph.Change{} // by session
+	later := map[int64]*ralph.Change{}   // by task
+	for i, c := range list {
+		became[c.SessionID] = &list[i]
+		if l := later[c.TaskID]; l != nil && c.Continued() {
+			became[c.SessionID] = l
+		}
+		later[c.TaskID] = became[c.SessionID]
+	}
+	return became
+}
+
+// ending says why the run ended.
+func (r Report) ending() string {
+	return fmt.Sprintf("ended: %s (exit status %d)", line(r.Reason), *r.ExitStatus)
+}
+
+// Morning is what a person wants to know first: what is done, failed or waiting, cost and duration,
+// why the run ended, and what changed. It is the same wherever it is shown, one line each.
+func (r Report) Morning() []string {
+	counts := map[ralph.Status]int{}
+	sessions := 0
+	for _, t := range r.Tasks {
+		counts[t.Status]++
+		sessions += t.Sessions
+	}
+	done, failed, merging := counts[ralph.Completed], counts[ralph.Failed], counts[ralph.Merging]
+	parts := []string{fmt.Sprintf("%d done", done)}
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{failed, "failed"},
+		{merging, "being merged"},
+		{len(r.Tasks) - done - failed - merging, "not done yet"},
+		{len(r.Waiting), "waiting for you"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	took := ""
+	if !r.Since.IsZero() && !r.Until.IsZero() {
+		took = ", " + r.Until.Sub(r.Since.Time).Round(time.Second).String()
+	}
+	lines := []string{fmt.Sprintf("%s: %s on %s, %s%s", strings.Join(parts, ", "), text.Count(sessions, "session"),
+		text.Count(len(r.Tasks), "task"), text.Money(r.CostUSD), took)}
+	if r.ExitStatus != nil {
+		lines = append(lines, r.ending())
+	}
+	if changed := r.Changed.String(); changed != "" {
+		lines = append(lines, "changed: "+changed)
+	}
+	return lines
+}

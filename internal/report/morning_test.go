@@ -1,0 +1,123 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ralph"
+)
+
+// TestWhatWasChanged: commits are named where they landed, or where the session worked;
+// what is not merged is not counted among them.
+func TestWhatWasChanged(t *testing.T) {
+	const id = "0123456789012345678901234567890123456789"
+	files := []ralph.FileChange{{Path: "a.go", Added: 3, Removed: 1}, {Path: "b.go", Added: 2}}
+	here := ralph.Session{
+		ID: "s", Commits: []string{id}, Files: files, Decision: `{"evidence":{"git":true,"branch":"main","uncommitted":2}}`,
+	}
+	for _, tt := range []struct {
+		name     string
+		sessions []ralph.Session
+		change   *ralph.Change
+		want     string
+	}{
+		{"nothing", []ralph.Session{{}}, nil, ""},
+		{"in the person's folder", []ralph.Session{here}, nil, "1 commit on main (0123456), 2 files (+5 -1), 2 uncommitted files in your folder"},
+		{
+			"the same files twice",
+			[]ralph.Session{here, {Commits: []string{id}, Files: files}},
+			nil,
+			"2 commits on main (0123456, 0123456), 2 files (+10 -2), 2 uncommitted files in your folder",
+		},
+		{
+			"landed",
+			[]ralph.Session{{Files: files, Commits: []string{"x", "y"}}},
+			&ralph.Change{State: ralph.Merged, To: id}, "1 commit on trunk (0123456), 2 files (+5 -1)",
+		},
+		{
+			"not merged",
+			[]ralph.Session{{Files: files}},
+			&ralph.Change{State: ralph.Held, SessionID: "s"},
+			"2 files not merged, and kept as refs/ralph/changes/s",
+		},
+		{"dropped", []ralph.Session{{Files: files}}, &ralph.Change{State: ralph.Dropped, SessionID: "s"}, ""},
+		{
+			"many commits are counted", []ralph.Session{{Commits: []string{id, id, id, id}}}, nil, "4 commits",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var c Changed
+			for _, s := range tt.sessions {
+				c.add(s, tt.change, "trunk")
+			}
+			if got := c.String(); got != tt.want {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestTheSumOfWhatWasChanged counts what is not merged apart, and a file of two tasks once.
+func TestTheSumOfWhatWasChanged(t *testing.T) {
+	at := func(paths ...string) (files []ralph.FileChange) {
+		for _, p := range paths {
+			files = append(files, ralph.FileChange{Path: p, Added: 1})
+		}
+		return files
+	}
+	tasks := make([]Changed, 3)
+	tasks[0].add(ralph.Session{Files: at("a", "b")}, &ralph.Change{State: ralph.Merged, To: "1"}, "main")
+	tasks[1].add(ralph.Session{Files: at("b")}, &ralph.Change{State: ralph.Merged, To: "2"}, "main")
+	tasks[2].add(ralph.Session{Files: at("b", "c")}, &ralph.Change{State: ralph.Bounced, SessionID: "s"}, "main")
+	var sum Changed
+	for _, task := range tasks {
+		sum.merge(task)
+	}
+	want := "2 commits on main (1, 2), 2 files (+3 -0); 2 files not merged, and kept as refs/ralph/changes/s"
+	if got := sum.String(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// TestWhatBecameOfAChange: what a later session of the task began with is a part of that one's.
+func TestWhatBecameOfAChange(t *testing.T) {
+	list := []ralph.Change{ // the newest first
+		{TaskID: 1, SessionID: "6", State: ralph.Held},
+		{SessionID: "5", State: ralph.Merged, To: "m"},
+		{SessionID: "4", State: ralph.Dropped, Reason: ralph.Superseded},
+		{SessionID: "3", State: ralph.Bounced},
+		{SessionID: "2", State: ralph.Dropped, Reason: "dropped by ann"},
+		{SessionID: "1", State: ralph.Dropped, Reason: ralph.Superseded},
+	}
+	for i, want := range []string{"6", "5", "5", "5", "2", "2"} {
+		if got := becameOf(list)[list[i].SessionID].SessionID; got != want {
+			t.Errorf("the change of session %s became a part of %s's, want %s", list[i].SessionID, got, want)
+		}
+	}
+}
+
+// TestTheMorning says first what is done, failed and waits, what it cost and how long it
+// took, then why it ended, then what is different.
+func TestTheMorning(t *testing.T) {
+	at := func(s int) ralph.Time { return ralph.At(time.Date(2026, 6, 1, 6, 0, s, 0, time.UTC)) }
+	status := 3
+	r := Report{
+		Since: at(0), Until: at(75), ExitStatus: &status, Reason: "failed: TASK-2", CostUSD: 1.5,
+		Tasks: []Receipt{
+			{Status: ralph.Completed, Sessions: 2},
+			{Status: ralph.Failed, Sessions: 3},
+			{Status: ralph.Merging, Sessions: 1},
+			{Status: ralph.NeedsInput, Sessions: 1},
+		},
+		Waiting: []Waiting{{}, {}}, Changed: Changed{Files: 1, Added: 4},
+	}
+	want := "1 done, 1 failed, 1 being merged, 1 not done yet, 2 waiting for you: 7 sessions on 4 tasks, $1.50, 1m15s\n" +
+		"ended: failed: TASK-2 (exit status 3)\nchanged: 1 file (+4 -0)"
+	if got := strings.Join(r.Morning(), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := strings.Join((Report{}).Morning(), "\n"); got != "0 done: 0 sessions on 0 tasks, $0.00" {
+		t.Errorf("of nothing: %s", got)
+	}
+}

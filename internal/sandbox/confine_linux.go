@@ -1,0 +1,204 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+
+	"ralph/internal/files"
+)
+
+// ConfineArg is the first argument that selects [Confine].
+const ConfineArg = "__confine"
+
+// An order is the argument of Confine.
+type order struct {
+	Policy Policy
+	Scopes bool // restrict only abstract sockets and signals
+}
+
+// before returns the words to put before a command to confine it.
+func before(self string, o order) ([]string, error) {
+	b, err := json.Marshal(o)
+	return []string{self, ConfineArg, string(b)}, err
+}
+
+// landlockABI returns the version of the kernel's Landlock; 0 if there is none.
+func landlockABI() int {
+	v, err := ll.LandlockGetABIVersion()
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// Confine applies Landlock to this process and then executes the command in the arguments. main
+// calls it for [ConfineArg] only; it returns an exit status if that fails.
+func Confine() int {
+	err := confine(os.Args[2:])
+	fmt.Fprintf(os.Stderr, "ralph: the sandbox: %v\n", err)
+	return 126
+}
+
+func confine(args []string) error {
+	if len(args) < 2 {
+		return errors.New(ConfineArg + " is for ralph's own use")
+	}
+	var o order
+	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
+		return err
+	}
+	abi := landlockABI()
+	if abi == 0 {
+		return errors.New("the kernel has no Landlock any more")
+	}
+	// As much as the kernel supports; Cannot derives from the ABI version what that is.
+	config := landlock.V11.BestEffort()
+	var rules []landlock.Rule
+	if o.Scopes {
+		config.HandledAccessFS, config.HandledAccessNet = 0, 0
+		if abi < abiScopes {
+			return fmt.Errorf("the kernel's Landlock (ABI %d) has no scopes", abi)
+		}
+	} else {
+		if o.Policy.Network {
+			config.HandledAccessNet = 0
+		}
+		for _, g := range grants(o.Policy, list) {
+			rules = append(rules, rule(g, abi))
+		}
+	}
+	if err := config.Restrict(rules...); err != nil {
+		return err
+	}
+	if err := renounce(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
+}
+
+// renounce drops the capabilities that lead out of the sandbox, for this thread and what it
+// executes: Landlock does not cover most of them.
+func renounce() error {
+	runtime.LockOSThread()
+	for c := range uintptr(unix.CAP_LAST_CAP + 1) {
+		if slices.Contains(keptNumbers, c) {
+			continue
+		}
+		// EINVAL: the kernel does not have it; EPERM: without privileges there are none to drop.
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("give up capability %d: %w", c, err)
+		}
+	}
+	return nil
+}
+
+// keptNumbers are the numbers of kept.
+var keptNumbers = []uintptr{
+	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_NET_BIND_SERVICE,
+	unix.CAP_SETGID, unix.CAP_SETUID,
+}
+
+// rule converts a grant to a Landlock rule.
+func rule(g grant, abi int) landlock.Rule {
+	info, err := os.Stat(g.path)
+	dir := err == nil && info.IsDir()
+	switch {
+	case g.access != Writable && dir:
+		return landlock.RODirs(g.path).IgnoreIfMissing()
+	case g.access != Writable:
+		return landlock.ROFiles(g.path).IgnoreIfMissing()
+	case !dir:
+		return landlock.RWFiles(g.path).WithIoctlDev().WithResolveUnix().IgnoreIfMissing()
+	}
+	r := landlock.RWDirs(g.path).WithIoctlDev().WithResolveUnix().IgnoreIfMissing()
+	if abi >= abiRefer {
+		// If the kernel does not support it, asking for it would disable all of Landlock.
+		r = r.WithRefer()
+	}
+	return r
+}
+
+// list returns the entries of a folder except symbolic links: a rule for a link would apply to its
+// target.
+func list(dir string) (paths []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // nothing in the sandbox may see more than ralph itself
+	}
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink == 0 {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
+// ownFolder creates the folder of a command. It is locked, so that folders left by a killed ralph
+// can be told from those in use, and removed.
+func ownFolder() (dir string, leave func(), err error) {
+	base := os.TempDir()
+	prefix := fmt.Sprintf("ralph-%d-", os.Getuid())
+	if left, err := filepath.Glob(filepath.Join(base, prefix+"*")); err == nil {
+		for _, old := range left {
+			if unlock := lockFolder(old); unlock != nil {
+				_ = files.RemoveAll(old) // the next command tries again
+				unlock()
+			}
+		}
+	}
+	for range 100 { // another ralph may remove it as a leftover before it is locked
+		if dir, leave, err = lockedFolder(base, prefix); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return dir, leave, err
+}
+
+// lockedFolder creates and locks a folder. [os.ErrNotExist] means that it was removed before it was
+// locked.
+func lockedFolder(base, prefix string) (dir string, leave func(), err error) {
+	if dir, err = os.MkdirTemp(base, prefix); err != nil {
+		return "", nil, err
+	}
+	unlock := lockFolder(dir)
+	if unlock == nil {
+		return "", nil, fmt.Errorf("%s cannot be locked: %w", dir, os.ErrNotExist)
+	}
+	leave = func() {
+		_ = files.RemoveAll(dir)
+		unlock()
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err == nil {
+		err = os.Mkdir(filepath.Join(dir, "tmp"), 0o700)
+	}
+	if err != nil {
+		leave()
+		return "", nil, err
+	}
+	return dir, leave, nil
+}
+
+// lockFolder locks a folder of this user; it returns nil if the folder is locked or cannot be.
+func lockFolder(dir string) (unlock func()) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	var stat unix.Stat_t
+	if unix.Fstat(fd, &stat) != nil || int(stat.Uid) != os.Getuid() || unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		_ = unix.Close(fd)
+		return nil
+	}
+	return func() { _ = unix.Close(fd) }
+}

@@ -1,0 +1,480 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"ralph/internal/files"
+)
+
+// A Clone is a work tree of its own that borrows the objects of a repository. One session works in
+// it, or one commit is checked in it.
+//
+// Its .git belongs to whoever works there, is not trusted, and is recreated before each use. To
+// look at the work tree, ralph uses a git directory of its own, with its own index, configuration
+// and objects; from .git it reads only HEAD, the refs, their logs and objects.
+type Clone struct {
+	*Tree // the project's part
+	of    *Tree
+	dir   string // top of the work tree
+}
+
+// borrowed matches the settings of a repository that say how its files are written.
+const borrowed = `^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)$`
+
+// Clone opens the clone in a folder, and creates it if it does not exist. Its work tree is in
+// "tree", ralph's own git directory in "git".
+func (t *Tree) Clone(ctx context.Context, folder string) (*Clone, error) {
+	if why := t.Uncloned(ctx); why != "" {
+		return nil, errors.New(why)
+	}
+	c := &Clone{of: t, dir: filepath.Join(folder, "tree")}
+	own := filepath.Join(folder, "git")
+	c.Tree = &Tree{
+		Marker: t.Marker, native: true, root: filepath.Join(c.dir, filepath.FromSlash(t.prefix)), git: own, common: own,
+		prefix: t.prefix, exclude: t.exclude, longIDs: t.longIDs, foreign: true, theirs: filepath.Join(c.dir, ".git"),
+		asked: t.asked,
+	}
+	if at, err := os.ReadFile(c.atFile()); err == nil {
+		c.at = string(at)
+	}
+	// A link to another work tree must not be followed: git would clean that one.
+	if info, err := os.Lstat(c.dir); err == nil && !info.IsDir() {
+		if err := os.Remove(c.dir); err != nil {
+			return nil, err
+		}
+	}
+	for _, dir := range []string{c.root, filepath.Join(own, "objects", "info"), filepath.Join(own, "info")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"refs", "packed-refs", "logs"} {
+		err := os.Symlink(filepath.Join(c.dir, ".git", name), filepath.Join(own, name))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// atFile holds the commit that the own index was read from; it is missing while that is unknown.
+func (c *Clone) atFile() string { return filepath.Join(c.git, "at") }
+
+// Top returns the top of the work tree.
+func (c *Clone) Top() string { return c.dir }
+
+// Whole takes a snapshot of the whole work tree, even if the project is a folder below its top:
+// commits contain the whole.
+func (c *Clone) Whole(ctx context.Context) (Snapshot, error) {
+	t := &Tree{
+		Marker: c.Marker, native: true, root: c.dir, git: c.git, common: c.common, longIDs: c.longIDs, foreign: true,
+		theirs: c.theirs, at: c.at, asked: c.asked,
+	}
+	for _, e := range c.exclude {
+		t.exclude = append(t.exclude, c.Below(e))
+	}
+	return t.Look(ctx, c.Scratch())
+}
+
+// gitFor is the oldest git version that supports clones: the first whose merge-tree writes trees.
+var gitFor = [2]int{2, 38}
+
+// Uncloned says why the repository cannot be cloned; "" if it can.
+func (t *Tree) Uncloned(ctx context.Context) string {
+	if t.git == "" {
+		return "the project is not in a git repository"
+	}
+	if !t.native {
+		return errNoGit.Error()
+	}
+	var version [2]int
+	out, err := t.asked.answer("version", func() ([]byte, error) { return t.run(ctx, nil, "version") })
+	if err == nil {
+		_, err = fmt.Sscanf(string(out), "git version %d.%d", &version[0], &version[1])
+	}
+	if err != nil || slices.Compare(version[:], gitFor[:]) < 0 {
+		return fmt.Sprintf("git is older than %d.%d, or does not report a version", gitFor[0], gitFor[1])
+	}
+	if head, _ := t.head(ctx); head == "" {
+		return "the repository has no commit yet"
+	}
+	list, _ := t.configured(ctx,
+		`^(extensions\.partialclone|remote\..*\.promisor|filter\..*\.(clean|smudge|process))$`)
+	names := map[string]bool{}
+	for _, s := range list {
+		rest, filter := strings.CutPrefix(s.key, "filter.")
+		switch {
+		case !filter:
+			return "the repository is a partial clone, which lacks objects"
+		default:
+			names[rest[:strings.LastIndexByte(rest, '.')]] = true
+		}
+	}
+	delete(names, "lfs") // LFS files are committed as pointers
+	return t.filteredBy(ctx, names)
+}
+
+// filteredBy says which of the given filters applies to files of the repository, so that only the
+// user's own git can write them; "" if none does.
+func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
+	if len(filters) == 0 {
+		return ""
+	}
+	rules, _ := t.run(ctx, nil, "-C", t.top(), "grep", "-hI", "filter=", "HEAD", "--", ":(glob)**/.gitattributes")
+	if own, err := os.ReadFile(filepath.Join(t.common, "info", "attributes")); err == nil {
+		rules = append(append(rules, '\n'), own...)
+	}
+	for line := range strings.Lines(string(rules)) {
+		for _, word := range strings.Fields(line) {
+			if name, ok := strings.CutPrefix(word, "filter="); ok && !strings.HasPrefix(line, "#") && filters[name] {
+				return "files of the repository belong to the filter " + name + ", which only your own git runs"
+			}
+		}
+	}
+	return ""
+}
+
+// Fresh checks out a commit, whatever the work tree contains, and recreates .git. It removes
+// untracked files, and with all also ignored ones. hidden lists further patterns for git to ignore;
+// user is the committer's name and address.
+func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user [2]string, all bool) error {
+	err := c.fresh(ctx, commit, hidden, user, all)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// A session may have left folders without write permission.
+	if uerr := files.Unlock(c.dir); uerr != nil {
+		return errors.Join(err, uerr)
+	}
+	return c.fresh(ctx, commit, hidden, user, all)
+}
+
+func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user [2]string, all bool) error {
+	c.at = ""
+	if err := os.Remove(c.atFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := c.renew(ctx, commit, hidden, user); err != nil {
+		return err
+	}
+	overrides, err := c.overrides(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(c.git, "index.lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // its holder was killed: nobody else uses the folder
+	}
+	if _, err := c.run(ctx, overrides, "-C", c.dir, "read-tree", "--reset", "-u", commit); err != nil {
+		return err
+	}
+	clean := "-ffdq"
+	if all {
+		clean = "-ffdxq"
+	}
+	if _, err := c.run(ctx, overrides, "-C", c.dir, "clean", clean); err != nil {
+		return err
+	}
+	if err := c.emptyModules(ctx, commit); err != nil {
+		return err
+	}
+	c.at = commit
+	return errors.Join(os.WriteFile(c.atFile(), []byte(commit), 0o600), c.giveIndex())
+}
+
+// HasModules reports whether the checked out commit has submodules, which are empty after
+// [Clone.Fresh].
+func (c *Clone) HasModules() bool { return exists(filepath.Join(c.dir, ".gitmodules")) }
+
+// emptyModules empties the submodules: their repositories went with the .git folder, and an earlier
+// session's files must not stay. The clone has no remote, so it configures the addresses of those
+// with relative ones.
+func (c *Clone) emptyModules(ctx context.Context, commit string) error {
+	if !c.HasModules() {
+		return nil
+	}
+	out, err := c.run(ctx, nil, "-C", c.dir, "ls-files", "--stage", "-z")
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return err
+	}
+	addresses := ""
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		if name, is := strings.CutPrefix(entry, "160000 "); is && err == nil {
+			_, name, _ = strings.Cut(name, "\t")
+			var address string
+			address, err = c.moduleAddress(ctx, commit, name)
+			addresses += address
+			err = errors.Join(err, root.RemoveAll(name), root.MkdirAll(name, 0o755))
+		}
+	}
+	if err == nil && addresses != "" {
+		err = appendTo(root, ".git/config", addresses)
+	}
+	return errors.Join(err, root.Close())
+}
+
+// moduleAddress returns the configuration of a submodule whose address is relative to that of the
+// repository; "" for others.
+func (c *Clone) moduleAddress(ctx context.Context, commit, path string) (string, error) {
+	section, said, err := c.of.moduleSaid(ctx, commit, path)
+	if err != nil || !relativeURL(said) || strings.Contains(section, "\n") {
+		return "", err
+	}
+	address, err := c.of.moduleURL(ctx, commit, path)
+	if address = withoutUser(address); err != nil || address == "" {
+		return "", err
+	}
+	name := value(strings.TrimPrefix(section, "submodule."))
+	return fmt.Sprintf("[submodule %s]\n\turl = %s\n", name, value(address)), nil
+}
+
+// appendTo adds text to a file.
+func appendTo(root *os.Root, name, text string) error {
+	f, err := root.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// Lay writes the files of a tree over the checked out ones, as uncommitted changes.
+func (c *Clone) Lay(ctx context.Context, tree string) error {
+	overrides, err := c.overrides(ctx)
+	if err != nil {
+		return err
+	}
+	index := filepath.Join(c.git, "index")
+	kept, err := os.ReadFile(index)
+	if err == nil {
+		_, err = c.run(ctx, overrides, "-C", c.dir, "read-tree", "--reset", "-u", tree)
+	}
+	if err == nil {
+		err = os.WriteFile(index, kept, 0o600)
+	}
+	return err
+}
+
+// maxHead bounds the size of a HEAD file, in bytes.
+const maxHead = 4096
+
+// follow copies the session's HEAD into ralph's own git directory: git does not accept a link
+// there. It returns the content; "" if there is no session's.
+func (t *Tree) follow() (at string, err error) {
+	if t.theirs == "" {
+		return "", nil
+	}
+	text, err := readSmall(filepath.Join(t.theirs, "HEAD"), maxHead)
+	if err != nil {
+		return "", err
+	}
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	own, at := filepath.Join(t.git, "HEAD"), strings.TrimSpace(string(text))
+	if is, err := os.ReadFile(own); err == nil && bytes.Equal(is, text) {
+		return at, nil
+	}
+	if err := os.WriteFile(own+".new", text, 0o600); err != nil {
+		return "", err
+	}
+	return at, os.Rename(own+".new", own) // another git may be reading it
+}
+
+// readSmall reads a regular file that somebody else wrote, of at most that many bytes. It never
+// blocks.
+func readSmall(path string, most int64) (text []byte, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > most) {
+		err = fmt.Errorf("%s is no file of at most %d bytes", path, most)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// giveIndex copies ralph's index into the clone's .git.
+func (c *Clone) giveIndex() error {
+	from, to := filepath.Join(c.git, "index"), filepath.Join(c.dir, ".git", "index")
+	b, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the commit has no files
+	}
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	info, serr := os.Stat(from)
+	if err = errors.Join(err, serr); err == nil {
+		err = os.Chtimes(to, info.ModTime(), info.ModTime())
+	}
+	return err
+}
+
+// renew recreates both git directories with HEAD at a commit.
+func (c *Clone) renew(ctx context.Context, commit string, hidden []string, user [2]string) error {
+	theirs := filepath.Join(c.dir, ".git")
+	if err := errors.Join(os.RemoveAll(theirs), os.MkdirAll(c.objects(), 0o700)); err != nil {
+		return err
+	}
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "logs"} {
+		if err := os.MkdirAll(filepath.Join(theirs, filepath.FromSlash(dir)), 0o755); err != nil {
+			return err
+		}
+	}
+	settings, err := c.settings(ctx)
+	if err != nil {
+		return err
+	}
+	refs, err := c.of.Refs(ctx, "refs/")
+	if err != nil {
+		return err
+	}
+	// The project's branches appear as those of a remote.
+	packed := "# pack-refs with:\n"
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		branch, is := strings.CutPrefix(name, "refs/heads/")
+		if is {
+			packed += refs[name] + " refs/remotes/origin/" + branch + "\n"
+		} else if strings.HasPrefix(name, "refs/tags/") {
+			packed += refs[name] + " " + name + "\n"
+		}
+	}
+	exclude, err := os.ReadFile(filepath.Join(c.of.common, "info", "exclude"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	ignored := string(exclude) + "\n" + strings.Join(hidden, "\n") + "\n"
+	for _, own := range c.exclude {
+		ignored += "/" + c.Below(own) + "\n"
+	}
+	person := filepath.Join(c.of.common, "objects")
+	var who string
+	if user[0] != "" {
+		who = fmt.Sprintf("[user]\n\tname = %s\n\temail = %s\n", value(user[0]), value(user[1]))
+	}
+	who += "[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n[gc]\n\tauto = 0\n"
+	mine := "\tbare = false\n\tcommitGraph = false\n\tmultiPackIndex = false\n\tsplitIndex = false\n" +
+		"\tuntrackedCache = false\n[uploadpack]\n\tallowAnySHA1InWant = true\n"
+	alternates := []string{quoted(person), quoted(filepath.Join(theirs, "objects")), quoted(c.objects())}
+	texts := map[string]string{
+		filepath.Join(c.git, "HEAD"):                          commit + "\n",
+		filepath.Join(theirs, "HEAD"):                         commit + "\n",
+		filepath.Join(theirs, "packed-refs"):                  packed,
+		filepath.Join(theirs, "config"):                       settings + who,
+		filepath.Join(theirs, "info", "exclude"):              ignored,
+		filepath.Join(theirs, "objects/info/alternates"):      person + "\n",
+		filepath.Join(c.git, "config"):                        settings + mine,
+		filepath.Join(c.git, "info", "exclude"):               ignored,
+		filepath.Join(c.git, "objects", "info", "alternates"): strings.Join(alternates, "\n") + "\n",
+	}
+	if shallow, err := os.ReadFile(filepath.Join(c.of.common, "shallow")); err == nil {
+		texts[filepath.Join(theirs, "shallow")], texts[filepath.Join(c.git, "shallow")] = string(shallow), string(shallow)
+	} else if err := os.Remove(filepath.Join(c.git, "shallow")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for path, text := range texts {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Scratch is the folder for snapshots of the clone, from which candidates are fetched.
+func (c *Clone) Scratch() string { return filepath.Join(c.git, "scratch") }
+
+func (c *Clone) objects() string { return filepath.Join(c.Scratch(), "objects") }
+
+// settings returns the repository's settings that say how its files are written.
+func (c *Clone) settings(ctx context.Context) (string, error) {
+	format := "[core]\n\trepositoryformatversion = 0\n"
+	if c.longIDs {
+		format = "[extensions]\n\tobjectformat = sha256\n[core]\n\trepositoryformatversion = 1\n"
+	}
+	list, err := c.of.configured(ctx, borrowed)
+	if err != nil && (!complains(err) || ctx.Err() != nil) {
+		return "", err
+	}
+	for _, s := range list {
+		format += "\t" + strings.TrimPrefix(s.key, "core.") + " = " + value(s.value) + "\n"
+	}
+	return format, nil
+}
+
+// value quotes a text for a git configuration file.
+func value(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+// Head returns the commit that HEAD of the clone is at; "" if that cannot be read.
+func (c *Clone) Head(ctx context.Context) string {
+	head, _ := c.head(ctx)
+	return head
+}
+
+// A Candidate is the work in a clone, as a commit.
+type Candidate struct {
+	Base string `json:"base"` // the commit that it is based on
+	Head string `json:"head"` // the commit
+	Tree string `json:"tree"`
+}
+
+// Candidate makes a commit of a tree that was written from the clone: HEAD itself if it has that
+// tree, else a new commit on HEAD. If base is not an ancestor of HEAD, it makes one commit on base.
+// user is the author.
+func (c *Clone) Candidate(
+	ctx context.Context, base, tree, message string, user [2]string,
+) (made Candidate, err error) {
+	made = Candidate{Base: base, Tree: tree}
+	parent := base
+	if head := c.Head(ctx); head != "" && head != base {
+		_, err := c.run(ctx, nil, "merge-base", "--is-ancestor", base, head)
+		if err == nil {
+			parent = head
+		} else if !complains(err) || ctx.Err() != nil {
+			return made, err
+		}
+	}
+	if is, err := c.treeOf(ctx, parent, ""); err != nil || is == tree {
+		made.Head = parent
+		return made, err
+	}
+	made.Head, err = c.CommitTree(ctx, tree, []string{parent}, message, user)
+	return made, err
+}
+
+// Root returns the project's folder in the clone.
+func (c *Clone) Root() string { return c.root }
+
+// Branch creates or moves a branch in the clone's .git to a commit.
+func (c *Clone) Branch(name, commit string) (err error) {
+	root, err := os.OpenRoot(c.dir) // refs that the session replaced by links lead nowhere outside
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	path := ".git/refs/heads/" + name
+	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return root.WriteFile(path, []byte(commit+"\n"), 0o644)
+}

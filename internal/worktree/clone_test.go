@@ -1,0 +1,284 @@
+package worktree_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph/internal/worktree"
+)
+
+// cloned creates a repository with some commits, and a clone of it at the newest.
+func cloned(t *testing.T, script string) (dir string, tree *worktree.Tree, c *worktree.Clone) {
+	t.Helper()
+	dir = t.TempDir()
+	sh(t, dir, "git init -q -b main; git config user.name Ann; git config user.email ann@example.com; "+
+		"echo '*.log' > .gitignore; echo a > a; mkdir sub; echo b > sub/b; git add -A; git commit -qm base; "+script)
+	tree = open(t, dir)
+	c, err := tree.Clone(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh(t, tree, c)
+	return dir, tree, c
+}
+
+func fresh(t *testing.T, tree *worktree.Tree, c *worktree.Clone) string {
+	t.Helper()
+	base, err := tree.Ref(t.Context(), "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fresh(t.Context(), base, []string{"/linked"}, tree.User(t.Context()), false); err != nil {
+		t.Fatal(err)
+	}
+	return base
+}
+
+// TestWhatASessionMadeInAClone: a session's work comes back as one commit on the base, whatever the
+// session did with git.
+func TestWhatASessionMadeInAClone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, session string
+		want          string // the files of the candidate
+		commits       string // how many are on the base
+	}{
+		{"nothing", "true", ".gitignore a sub/b", "0"},
+		{"edits", "echo x > a; echo y > new; rm sub/b; echo z > z.log", ".gitignore a new", "1"},
+		{"commits", "echo x > new; git add -A; git commit -qm one; echo y > new; git commit -qam two", ".gitignore a new sub/b", "2"},
+		{"commits and edits", "echo x > new; git add -A; git commit -qm one; echo y > other", ".gitignore a new other sub/b", "2"},
+		{"on a branch", "git switch -qc mine; echo x > new; git add -A; git commit -qm one", ".gitignore a new sub/b", "1"},
+		{"amended", "echo x > new; git add -A; git commit -q --amend -m other", ".gitignore a new sub/b", "1"},
+		{"another history", "git checkout -q --orphan lone; git commit -qm lone; echo x > new", ".gitignore a new sub/b", "1"},
+		{"committed although ignored", "echo x > x.log; git add -f x.log; git commit -qm log", ".gitignore a sub/b x.log", "1"},
+		{"staged although ignored", "echo x > x.log; git add -f x.log; echo y >> x.log; git update-index --index-version 4; echo z > z.log", ".gitignore a sub/b x.log", "1"},
+		{"staged although ignored, and gone", "echo x > x.log; mkdir d; echo d > d/d.log; git add -f x.log d; rm -r x.log d; ln -s sub d", ".gitignore a d sub/b", "1"},
+		{"staged by a split index", "git config core.splitIndex true; echo x > x.log; git add -f x.log", ".gitignore a sub/b x.log", "1"},
+		{"staged beyond a link", "ln -s sub link.log; mkdir d; echo d > d/b.log; git add -f link.log d; rm -r d; ln -s sub d; cp sub/b sub/b.log", ".gitignore a d link.log sub/b", "1"},
+		{"a repository within, staged although ignored", "git init -q in.log; git -C in.log commit -q --allow-empty -m in; git add -f in.log", ".gitignore a in.log sub/b", "1"},
+		{"hidden from git", "echo x > a; git update-index --assume-unchanged a; echo a > .git/info/exclude; echo x > new", ".gitignore a new sub/b", "1"},
+		{"gc and stash", "echo x > a; git stash -q; git gc -q --prune=now; echo y > new", ".gitignore a new sub/b", "1"},
+		{"HEAD leads nowhere", "echo 1234567890123456789012345678901234567890 > .git/HEAD; echo x > new", ".gitignore a new sub/b", "1"},
+		{"a configuration that runs programs", "git config core.fsmonitor 'touch /tmp/ralph-ran'; git config filter.x.clean 'echo evil'; " +
+			"echo '* filter=x' > .git/info/attributes; git config core.worktree /; echo x > new", ".gitignore a new sub/b", "1"},
+		{"repacked, graphed", "for i in 1 2 3; do echo $i > new; git add -A; git commit -qm $i; done; git repack -adq; git commit-graph write --reachable", ".gitignore a new sub/b", "3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir, tree, c := cloned(t, "")
+			base := fresh(t, tree, c)
+			sh(t, c.Top(), tt.session)
+			look, err := c.Look(t.Context(), c.Scratch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := c.Candidate(t.Context(), base, look.Content, "what was made", tree.User(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tree.Fetch(t.Context(), c, made.Head, "refs/ralph/changes/1"); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(strings.Fields(sh(t, dir, "git ls-tree -r --name-only refs/ralph/changes/1")), " ")
+			if commits := strings.TrimSpace(sh(t, dir, "git rev-list --count main..refs/ralph/changes/1")); got != tt.want || commits != tt.commits {
+				t.Errorf("got %q in %s commits, want %q in %s", got, commits, tt.want, tt.commits)
+			}
+			sh(t, dir, "git merge-base --is-ancestor main refs/ralph/changes/1; git fsck --strict --no-dangling")
+			if made.Tree != look.Content {
+				t.Errorf("the candidate is of %s, looked at was %s", made.Tree, look.Content)
+			}
+		})
+	}
+}
+
+// TestGitStaysInItsClone, whatever a session made of the clone: ralph runs git outside of the
+// sandbox, so git must start nothing that is configured there, follow no link out of it, and remove
+// or write nothing elsewhere.
+func TestGitStaysInItsClone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, session string }{
+		{"its work tree is a link", "cd ..; mv tree away; ln -s $OUT tree"},
+		{"its work tree is a file", "cd ..; rm -rf tree; echo x > tree"},
+		{"a folder in it is a link", "rm -rf sub; ln -s $OUT sub; echo x > .gitignore"},
+		{"its .git is a link", "rm -rf .git; ln -s $OUT .git"},
+		{"its .git leads elsewhere", "rm -rf .git; echo gitdir: $OUT > .git"},
+		{"parts of its .git are links", "rm -rf .git/refs .git/objects .git/logs .git/index; for i in refs objects logs index; do ln -s $OUT .git/$i; done"},
+		{"its HEAD is a link", "ln -sf $OUT/kept .git/HEAD"},
+		{"objects of elsewhere", "echo $OUT > .git/objects/info/alternates"},
+		{"programs for all that git runs", "for k in core.fsmonitor core.sshCommand core.pager core.editor core.askPass core.gitProxy core.alternateRefsCommand diff.external " +
+			"gpg.program uploadpack.packObjectsHook credential.helper filter.x.clean filter.x.smudge filter.x.process merge.x.driver diff.x.command diff.x.textconv; " +
+			"do git config $k \"touch $OUT/ran\"; done; git config filter.x.required true; git config core.worktree $OUT; git config commit.gpgSign true; " +
+			"git config core.hooksPath $PWD/hooks; mkdir hooks; for h in post-checkout post-index-change reference-transaction pre-commit post-commit fsmonitor-watchman; " +
+			"do printf '#!/bin/sh\\ntouch $OUT/ran\\n' | tee .git/hooks/$h > hooks/$h; chmod +x .git/hooks/$h hooks/$h; done; " +
+			"echo '* filter=x merge=x diff=x' | tee .gitattributes > .git/info/attributes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, tree, c := cloned(t, "")
+			base := fresh(t, tree, c)
+			out := t.TempDir()
+			sh(t, out, "echo mine > kept; mkdir dir; echo mine > dir/a; echo mine > b; git init -q .")
+			all := "find . -not -path './.git/*' | sort; cat kept dir/a b; find .git | sort"
+			before := sh(t, out, all)
+			sh(t, c.Top(), "export OUT="+out+"; mkdir -p .git/hooks; "+tt.session)
+			// What cannot be looked at or taken is an error, and nothing else.
+			if look, err := c.Look(t.Context(), c.Scratch()); err == nil {
+				if made, err := c.Candidate(t.Context(), base, look.Content, "what was made", tree.User(t.Context())); err == nil {
+					_ = tree.Fetch(t.Context(), c, made.Head, "refs/ralph/changes/1")
+				}
+			}
+			again, err := tree.Clone(t.Context(), filepath.Dir(c.Top()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh(t, tree, again)
+			if got := sh(t, again.Top(), "pwd -P; git status --porcelain; cat a sub/b"); got != c.Top()+"\na\nb\n" {
+				t.Errorf("the clone is %q", got)
+			}
+			if after := sh(t, out, all); after != before {
+				t.Errorf("what is elsewhere was\n%s\nand is\n%s", before, after)
+			}
+		})
+	}
+}
+
+// TestAFreshClone: a fresh clone equals its commit, except for ignored files.
+func TestAFreshClone(t *testing.T) {
+	t.Parallel()
+	dir, tree, c := cloned(t, "git tag v1; git branch other")
+	sh(t, c.Top(), "echo cache > c.log; ln -s / linked; echo x > a; rm -r sub; echo f > sub; mkdir d; echo x > d/x; git init -q nested; "+
+		"git commit -qam mine; git branch -q evil; git config core.hooksPath /tmp; git stash -q -u; touch .git/index.lock")
+	sh(t, dir, "git rm -q a; echo n > n; git add n; git commit -qm next")
+	base := fresh(t, tree, c)
+	got := strings.Fields(sh(t, c.Top(), "git status --porcelain; ls -A; git rev-parse HEAD; "+
+		"git for-each-ref --format='%(refname:short)'; git stash list; cat sub/b; git config user.name"))
+	want := []string{".git", ".gitignore", "c.log", "linked", "n", "sub", base, "origin/main", "origin/other", "v1", "b", "Ann"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if err := c.Fresh(t.Context(), "HEAD", nil, [2]string{}, true); err == nil {
+		t.Error("HEAD is no commit")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "a")); err == nil {
+		t.Error("the person's work tree was changed")
+	}
+}
+
+// TestClonesOfOddRepositories: a clone of a shallow or sparse repository, or of one with a
+// submodule or an LFS pointer, has everything that is committed, and gives back exactly the
+// changes.
+func TestClonesOfOddRepositories(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"shallow":                       "git commit -qm more --allow-empty; git clone -q --depth 1 file://$PWD odd; mv odd/.git/shallow .git/shallow",
+		"addresses that lead elsewhere": "git config url.nowhere/.insteadOf /",
+		"sha256":                        "rm -rf .git; git init -q -b main --object-format=sha256; git add -A; git commit -qm base",
+		"sparse":                        "git sparse-checkout set --cone nowhere",
+		"submodule":                     "git init -q -b main ../lib; git -C ../lib commit -q --allow-empty -m lib; git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm sub",
+		"lfs": "printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%064d\\nsize 3\\n' 0 > big.bin; " +
+			"echo '*.bin filter=lfs diff=lfs merge=lfs -text' > .gitattributes; git add -A; git commit -qm lfs",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "repo")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			sh(t, dir, "git init -q -b main; echo a > a; mkdir sub; echo b > sub/b; git add -A; git commit -qm base; "+script)
+			tree := open(t, dir)
+			c, err := tree.Clone(t.Context(), t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			base := fresh(t, tree, c)
+			sh(t, c.Top(), "test -f sub/b; echo x > new")
+			look, err := c.Look(t.Context(), c.Scratch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := c.Candidate(t.Context(), base, look.Content, "x", tree.User(t.Context()))
+			if err == nil {
+				err = tree.Fetch(t.Context(), c, made.Head, "refs/ralph/changes/1")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.TrimSpace(sh(t, dir, "git diff --name-only "+base+" refs/ralph/changes/1")); got != "new" {
+				t.Errorf("got %q", got)
+			}
+			if files, err := tree.Files(t.Context(), base, made.Head); err != nil || !slices.Equal(files, []string{"new"}) {
+				t.Errorf("it differs by %q, %v", files, err)
+			}
+		})
+	}
+}
+
+// TestASubmoduleBesideTheRepository: a relative address leads to the same repository from a clone,
+// without credentials.
+func TestASubmoduleBesideTheRepository(t *testing.T) {
+	t.Parallel()
+	const remote, key = "git remote add origin ", `'submodule.a "b.url' `
+	for name, tt := range map[string]struct{ said, script, want string }{
+		"no remote":        {"../lib.git", "true", "$TOP/lib.git"},
+		"a remote's":       {"../lib.git", remote + "https://token@example.com/team/app.git", "https://example.com/team/lib.git"},
+		"by SSH":           {"./../lib.git", remote + "ssh://git:word@example.com/team/app", "ssh://git@example.com/team/lib.git"},
+		"the short form":   {"../lib.git", remote + "git@example.com:team/app", "git@example.com:team/lib.git"},
+		"a person's own":   {"../lib.git", "git config " + key + "https://ann:word@example.com/lib", "https://example.com/lib"},
+		"a broken address": {"../lib.git", "git config " + key + "'https://ann:word@exa mple.com:x/lib'", ""},
+		"a whole address":  {"https://example.com/other", "true", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			dir := filepath.Join(top, "app")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			sh(t, top, "git init -q -b main lib.git; git -C lib.git commit -q --allow-empty -m lib")
+			sh(t, dir, "git init -q -b main; "+
+				`git -c protocol.file.allow=always submodule --quiet add --name 'a "b' "$PWD/../lib.git" lib 2>&1; `+
+				"git config --unset "+key+"; git config -f .gitmodules "+key+tt.said+"; git add -A; git commit -qm sub; "+tt.script)
+			tree := open(t, dir)
+			c, err := tree.Clone(t.Context(), t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh(t, tree, c)
+			got := strings.TrimSpace(sh(t, c.Top(), "git config "+key+"|| true"))
+			if want := strings.ReplaceAll(tt.want, "$TOP", top); got != want {
+				t.Errorf("the clone has it from %q, want %q", got, want)
+			}
+			if tt.want == "$TOP/lib.git" {
+				sh(t, c.Top(), "git -c protocol.file.allow=always submodule --quiet update --init && test -e lib/.git")
+			}
+		})
+	}
+}
+
+// TestNoCloneOfWhatAFilterWrites: a repository with filtered files is not cloned, except for LFS
+// pointers; a filter without files does not matter.
+func TestNoCloneOfWhatAFilterWrites(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, script, want string }{
+		{"git-crypt", "git config filter.git-crypt.smudge cat; echo '*.key filter=git-crypt diff=git-crypt' > sub/.gitattributes", "git-crypt"},
+		{"in the repository's own attributes", "git config filter.x.process cat; echo '* filter=x' > .git/info/attributes", "filter x"},
+		{"lfs", "git config filter.lfs.smudge cat; echo '*.bin filter=lfs' > .gitattributes", ""},
+		{"not configured", "echo '*.key filter=git-crypt' > .gitattributes", ""},
+		{"configured alone", "git config filter.x.clean cat; echo '#*.key filter=x' > .gitattributes", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			sh(t, dir, "git init -q -b main; mkdir sub; echo a > a; "+tt.script+"; git add -A; git commit -qm base")
+			why := open(t, dir).Uncloned(t.Context())
+			if !strings.Contains(why, tt.want) || tt.want == "" && why != "" {
+				t.Errorf("it says %q, want %q", why, tt.want)
+			}
+		})
+	}
+}

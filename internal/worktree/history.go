@@ -1,0 +1,137 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Fetch copies a commit of a clone, with all objects that it needs, into the repository, verifies
+// them, and points ref at it.
+func (t *Tree) Fetch(ctx context.Context, from *Clone, commit, ref string) error {
+	_, err := t.run(ctx, []string{
+		"GIT_ALLOW_PROTOCOL=file", // and no rewriting of addresses leads away from the clone: the longest rule counts
+		"GIT_CONFIG_KEY_0=url." + from.git + ".insteadOf", "GIT_CONFIG_VALUE_0=" + from.git,
+	},
+		"-c", "fetch.fsckObjects=true", "-c", "fetch.writeCommitGraph=false",
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance",
+		from.git, "+"+commit+":"+ref)
+	return err
+}
+
+// Refs returns the refs with a prefix and their commits.
+func (t *Tree) Refs(ctx context.Context, prefix string) (map[string]string, error) {
+	return ask(t, "", func(o *objects) (map[string]string, error) {
+		refs, err := o.refs()
+		maps.DeleteFunc(refs, func(name, _ string) bool { return !strings.HasPrefix(name, prefix) })
+		return refs, err
+	}, func() (map[string]string, error) {
+		out, err := t.run(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname)", prefix)
+		refs := map[string]string{}
+		for line := range strings.Lines(string(out)) {
+			if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+				refs[name] = id
+			}
+		}
+		return refs, err
+	})
+}
+
+// Ref returns the commit that a ref points to; "" if there is no such ref.
+func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
+	return ask(t, "", func(o *objects) (string, error) {
+		r, err := o.Reference(plumbing.ReferenceName(name))
+		if errors.Is(err, plumbing.ErrReferenceNotFound) && strings.HasPrefix(name, "refs/") {
+			return "", nil
+		}
+		if err != nil || r.Type() != plumbing.HashReference {
+			return "", cmp.Or(err, errNative)
+		}
+		_, err = o.EncodedObject(plumbing.CommitObject, r.Hash())
+		return r.Hash().String(), err
+	}, func() (string, error) {
+		out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name+"^{commit}")
+		if complains(err) && ctx.Err() == nil {
+			return "", nil
+		}
+		return strings.TrimSpace(string(out)), err
+	})
+}
+
+// SetRef points a ref at a commit; "" deletes the ref.
+func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
+	args := []string{"update-ref", name, commit}
+	if commit == "" {
+		args = []string{"update-ref", "-d", name}
+	}
+	_, err := t.run(ctx, nil, args...)
+	return err
+}
+
+// Ancestor reports whether a commit is an ancestor of another one, or that one itself.
+func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
+	if commit == of {
+		return true, nil
+	}
+	_, err := t.run(ctx, nil, "merge-base", "--is-ancestor", commit, of)
+	var exit *exitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// History returns the given commits and all their ancestors, but for those of commits after a "^".
+func (t *Tree) History(ctx context.Context, tips []string) (map[string]bool, error) {
+	all := map[string]bool{}
+	if len(tips) == 0 {
+		return all, nil
+	}
+	out, err := t.run(ctx, nil, append([]string{"rev-list"}, tips...)...)
+	for id := range strings.FieldsSeq(string(out)) {
+		all[id] = true
+	}
+	return all, err
+}
+
+// Count returns how many commits of the first-parent line of one commit another one lacks.
+func (t *Tree) Count(ctx context.Context, lacks, of string) (int, error) {
+	out, err := t.run(ctx, nil, "rev-list", "--count", "--first-parent", lacks+".."+of)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(out)))
+}
+
+// A Merge is the result of merging two commits.
+type Merge struct {
+	Tree      string   // with conflict markers in the files that conflict
+	Conflicts []string // files, relative to the top
+}
+
+// MergeTree merges two commits without a work tree.
+func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err error) {
+	overrides, err := t.overrides(ctx)
+	if err != nil {
+		return m, err
+	}
+	out, err := t.run(ctx, overrides, "merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", ours, theirs)
+	var exit *exitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		return m, err
+	}
+	parts := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	m.Tree, m.Conflicts = parts[0], parts[1:]
+	return m, nil
+}
+
+// Branch returns the branch that is checked out; "" if there is none.
+func (t *Tree) Branch(ctx context.Context) string {
+	_, branch := t.head(ctx)
+	return strings.TrimPrefix(branch, "refs/heads/")
+}

@@ -1,0 +1,165 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Link is a nested repository, such as a submodule, at the commit that a commit of the outer one
+// names.
+type Link struct {
+	Path   string // relative to the top
+	Commit string
+	URL    string // where others get it; "" if unknown
+	known  bool   // URL is from people, not only from the author of the commit
+}
+
+// Links returns the nested repositories whose commits differ between two commits.
+func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err error) {
+	if from == to {
+		return nil, nil
+	}
+	out, err := t.run(ctx, nil, "diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames", from, to)
+	if err != nil {
+		return nil, err
+	}
+	parts := strings.Split(string(out), "\x00")
+	for i := 0; i+1 < len(parts); i += 2 {
+		f := strings.Fields(parts[i])
+		if len(f) < 4 || f[1] != "160000" {
+			continue
+		}
+		l := Link{Path: parts[i+1], Commit: f[3]}
+		for _, commit := range []string{from, to} {
+			if l.URL == "" {
+				l.URL, err = t.moduleURL(ctx, commit, l.Path)
+				l.known = l.URL != "" && commit == from
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// moduleURL returns the address of a submodule, from people's configuration or else from a commit's
+// .gitmodules; "" if there is none.
+func (t *Tree) moduleURL(ctx context.Context, commit, path string) (string, error) {
+	name, said, err := t.moduleSaid(ctx, commit, path)
+	if err != nil || name == "" {
+		return "", err
+	}
+	if own, err := t.run(ctx, nil, "config", "--get", name+".url"); err == nil {
+		return strings.TrimSpace(string(own)), nil
+	} else if !complains(err) {
+		return "", err
+	}
+	if !relativeURL(said) {
+		return said, nil
+	}
+	base := t.top()
+	if out, err := t.run(ctx, nil, "remote", "get-url", "origin"); err == nil {
+		base = strings.TrimSuffix(strings.TrimSpace(string(out)), "/")
+	}
+	for url := said; ; {
+		if rest, here := strings.CutPrefix(url, "./"); here {
+			url = rest
+			continue
+		}
+		rest, up := strings.CutPrefix(url, "../")
+		at := strings.LastIndexAny(base, "/:")
+		if !up || at < 0 {
+			return base + "/" + url, nil
+		}
+		base, url = base[:at], rest
+	}
+}
+
+// relativeURL reports whether a submodule's address is relative to that of the repository.
+func relativeURL(url string) bool {
+	return strings.HasPrefix(url, "./") || strings.HasPrefix(url, "../")
+}
+
+// moduleSaid returns a submodule's section and address in a commit's .gitmodules; both are "" if
+// there is none.
+func (t *Tree) moduleSaid(ctx context.Context, commit, path string) (section, url string, err error) {
+	out, err := t.run(ctx, nil, "config", "--blob", commit+":.gitmodules", "-z",
+		"--get-regexp", `^submodule\..*\.(path|url)$`)
+	if err != nil {
+		if complains(err) && ctx.Err() == nil { // no such file, or no such keys in it
+			err = nil
+		}
+		return "", "", err
+	}
+	urls := map[string]string{}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		key, value, _ := strings.Cut(entry, "\n")
+		module, what := strings.TrimSuffix(key, filepath.Ext(key)), filepath.Ext(key)
+		if what == ".path" && value == path {
+			section = module
+		} else if what == ".url" {
+			urls[module] = value
+		}
+	}
+	return section, urls[section], nil
+}
+
+// withoutUser returns an address without credentials; "" if it cannot be parsed. The user name of
+// an SSH address is kept.
+func withoutUser(address string) string {
+	if !strings.Contains(address, "://") {
+		return address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	if name := u.User.Username(); name != "" && strings.HasSuffix(u.Scheme, "ssh") {
+		u.User = url.User(name)
+	} else {
+		u.User = nil
+	}
+	return u.String()
+}
+
+// unoffered matches a server's answer if it does not have a commit.
+var unoffered = regexp.MustCompile(`not our ref|no such remote ref|[Cc]ould ?n[o']t find remote ref`)
+
+// Offers reports whether a nested repository's commit can be fetched from its address. dir is a
+// bare repository of ralph's own for this; env is git's environment. An address that only the
+// author of the commit provided is asked without the user's credentials.
+func Offers(ctx context.Context, dir string, l Link, env []string) (bool, error) {
+	var given []string
+	for _, entry := range env {
+		if key, _, _ := strings.Cut(entry, "="); !slices.Contains(repositoryEnv, key) {
+			given = append(given, entry)
+		}
+	}
+	given = append(given, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_DIR="+dir)
+	given = append(given, sshQuiet(env)...)
+	if !l.known {
+		given = append(given, "GIT_ALLOW_PROTOCOL=https", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+			"GIT_ASKPASS=true")
+	}
+	if !exists(filepath.Join(dir, "HEAD")) {
+		if _, err := runWithin(ctx, gitLimit, filepath.Dir(dir), nil, "", "init", "--quiet", "--bare", dir); err != nil {
+			return false, err
+		}
+	}
+	_, err := runExactly(ctx, remoteLimit, dir, given, "", []string{
+		"-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0",
+		"fetch", "--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", l.URL, l.Commit,
+	})
+	var exit *exitError
+	if errors.As(err, &exit) && unoffered.MatchString(err.Error()) {
+		return false, nil
+	}
+	return err == nil, err
+}

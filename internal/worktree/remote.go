@@ -1,0 +1,161 @@
+package worktree
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// remoteLimit is the time limit of one command against a remote.
+const remoteLimit = 5 * time.Minute
+
+// A Remote is a repository elsewhere. Git talks to it from a bare repository of ralph's own, which
+// borrows the project's objects, in the environment of the user who runs ralph: with the user's
+// keys and credentials, and without the project's configuration except for the address.
+type Remote struct {
+	of   *Tree
+	dir  string
+	url  string
+	env  []string
+	have string
+}
+
+// repositoryEnv are the variables that select a repository.
+var repositoryEnv = []string{
+	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+	"GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
+}
+
+// Remote opens a remote by name or by address. dir is ralph's own repository for it; env is git's
+// environment.
+func (t *Tree) Remote(ctx context.Context, name, dir string, env []string) (*Remote, error) {
+	r := &Remote{of: t, dir: dir, url: name}
+	out, err := t.run(ctx, nil, "remote", "get-url", "--push", name)
+	if err == nil {
+		r.url = strings.TrimSpace(string(out))
+	} else if !complains(err) || ctx.Err() != nil {
+		return nil, err
+	}
+	if at := filepath.Join(t.top(), r.url); !strings.Contains(r.url, ":") && !filepath.IsAbs(r.url) && exists(at) {
+		r.url = at
+	}
+	for _, entry := range env {
+		if key, _, _ := strings.Cut(entry, "="); !slices.Contains(repositoryEnv, key) {
+			r.env = append(r.env, entry)
+		}
+	}
+	r.env = append(r.env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_DIR="+dir,
+		"GIT_OBJECT_DIRECTORY="+filepath.Join(t.common, "objects"))
+	r.env = append(r.env, sshQuiet(env)...)
+	if shallow := filepath.Join(t.common, "shallow"); exists(shallow) {
+		r.env = append(r.env, "GIT_SHALLOW_FILE="+shallow)
+	}
+	if r.have, _ = t.head(ctx); exists(filepath.Join(dir, "HEAD")) {
+		return r, nil
+	}
+	format := "sha1"
+	if t.longIDs {
+		format = "sha256"
+	}
+	_, err = runWithin(ctx, gitLimit, filepath.Dir(dir), nil, "",
+		"init", "--quiet", "--bare", "--object-format="+format, dir)
+	return r, err
+}
+
+// run runs git against the remote. The error includes git's error output.
+func (r *Remote) run(ctx context.Context, args ...string) ([]byte, error) {
+	own := []string{"-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"}
+	return runExactly(ctx, remoteLimit, r.dir, r.env, "", append(own, args...))
+}
+
+// sshQuiet makes ssh ask no questions, unless the user has configured the ssh command.
+func sshQuiet(env []string) []string {
+	if slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "GIT_SSH") }) {
+		return nil
+	}
+	return []string{"GIT_SSH_COMMAND=ssh -o BatchMode=yes"}
+}
+
+// Fetch fetches a branch of the remote into the repository and returns its commit; "" if the remote
+// has no such branch. No ref of the repository changes.
+func (r *Remote) Fetch(ctx context.Context, branch string) (string, error) {
+	const fetched, have = "refs/ralph/fetched", "refs/ralph/have"
+	if r.have != "" { // so that existing objects are not sent again
+		if _, err := r.run(ctx, "update-ref", have, r.have); err != nil {
+			return "", err
+		}
+	}
+	_, err := r.run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+		"--no-auto-maintenance", r.url, "+refs/heads/"+branch+":"+fetched)
+	if err != nil && strings.Contains(err.Error(), "couldn't find remote ref") {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	out, err := r.run(ctx, "rev-parse", "--verify", "--quiet", fetched)
+	return strings.TrimSpace(string(out)), err
+}
+
+// A Pushed is the result of a push that reached the remote.
+type Pushed struct {
+	Stale   bool   // the branch was not at the expected commit; nothing has changed
+	Refused string // the remote's own reason for rejecting the push; "" if it accepted
+}
+
+// Push moves a branch of the remote from one commit to another; from "" creates it. If the branch
+// is elsewhere, nothing changes.
+func (r *Remote) Push(ctx context.Context, branch, from, to string) (p Pushed, err error) {
+	ref := "refs/heads/" + branch
+	out, err := r.run(ctx, "push", "--porcelain", "--atomic", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
+		"--force-with-lease="+ref+":"+from, r.url, to+":"+ref)
+	for line := range strings.Lines(string(out)) {
+		f := strings.SplitN(strings.TrimSpace(line), "\t", 3)
+		if len(f) < 3 || f[0] != "!" {
+			continue
+		}
+		if strings.Contains(f[2], "remote rejected") {
+			_, why, _ := strings.Cut(f[2], "(")
+			said := ""
+			if err != nil {
+				_, said, _ = strings.Cut(err.Error(), "remote: ")
+				said, _, _ = strings.Cut(said, " error: failed to push")
+			}
+			return Pushed{Refused: strings.TrimSpace(strings.TrimSuffix(why, ")") + " " + said)}, nil
+		}
+		return Pushed{Stale: true}, nil
+	}
+	return p, err
+}
+
+// Whole returns the tree of a commit for the whole repository, of which the project may be a
+// folder.
+func (t *Tree) Whole(ctx context.Context, commit string) (string, error) {
+	return t.treeOf(ctx, commit, "")
+}
+
+// Top returns the top of the work tree.
+func (t *Tree) Top() string { return t.top() }
+
+// SignTree makes a signed commit with the user's global signing configuration: the project's
+// configuration cannot choose the program.
+func (t *Tree) SignTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	args := []string{}
+	for key, usual := range map[string]string{
+		"gpg.format": "openpgp", "gpg.program": "gpg", "gpg.ssh.program": "ssh-keygen", "gpg.x509.program": "gpgsm",
+	} {
+		out, err := t.run(ctx, nil, "config", "--global", "--get", key)
+		if value := strings.TrimSpace(string(out)); err == nil && value != "" {
+			usual = value
+		}
+		args = append(args, "-c", key+"="+usual)
+	}
+	args = append(args, "commit-tree", "-S", "-F", "-")
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	out, err := t.runInput(ctx, nil, message, append(args, tree)...)
+	return strings.TrimSpace(string(out)), err
+}

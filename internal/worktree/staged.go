@@ -1,0 +1,110 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// maxIndex exceeds the size of the index of a million files, in bytes.
+const maxIndex = 256 << 20
+
+// addStaged adds to ralph's own index the files that a session has staged although git ignores
+// them: they are meant to be committed. Only names are read from the session's index; the content
+// is that of the work tree.
+func (t *Tree) addStaged(ctx context.Context, env []string, index string) error {
+	own, err := os.ReadFile(index)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	their, err := t.theirIndex()
+	if err != nil {
+		return fmt.Errorf("what is staged in %s: %w", t.top(), err)
+	}
+	if len(their) == 1 && bytes.Equal(own, their[0]) {
+		return nil
+	}
+	has := map[string]bool{}
+	for e := range t.entries(own) {
+		has[string(e.name)] = true
+	}
+	var names, links strings.Builder
+	for _, part := range their {
+		for e := range t.entries(part) {
+			name := string(e.name)
+			rel, within := strings.CutPrefix(name, t.below())
+			if has[name] || !within || t.excludes(rel) {
+				continue
+			}
+			has[name] = true
+			info, err := t.lstat(name)
+			if err != nil {
+				return fmt.Errorf("what is staged in %s: %w", t.top(), err)
+			}
+			switch link := e.link(); {
+			case info == nil:
+			case link != "" && info.IsDir():
+				fmt.Fprintf(&links, "160000 %s\t%s\x00", link, name)
+			case info.Mode().IsRegular(), info.Mode().Type() == fs.ModeSymlink:
+				names.WriteString(name + "\x00")
+			}
+		}
+	}
+	if names.Len() > 0 {
+		_, err = t.runInput(ctx, env, names.String(), "-C", t.top(), "update-index", "--add", "--remove", "-z", "--stdin")
+	}
+	if err == nil && links.Len() > 0 {
+		_, err = t.runInput(ctx, env, links.String(), "update-index", "-z", "--index-info")
+	}
+	return err
+}
+
+// theirIndex returns the session's index, in parts if it is split; none if there is no index.
+func (t *Tree) theirIndex() (parts [][]byte, err error) {
+	names, err := sharedIndexes(t.theirs)
+	left := int64(maxIndex)
+	for _, name := range append(names, "index") {
+		part, rerr := readSmall(filepath.Join(t.theirs, name), left)
+		if errors.Is(rerr, fs.ErrNotExist) {
+			continue
+		}
+		err, left = errors.Join(err, rerr), left-int64(len(part))
+		parts = append(parts, part)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // the session removed its .git
+	}
+	return parts, err
+}
+
+// lstat returns information on a file by its path from the top; nil if it does not exist or a link
+// is on its path.
+func (t *Tree) lstat(name string) (info fs.FileInfo, err error) {
+	if !fs.ValidPath(name) || name == "." {
+		return nil, nil
+	}
+	for _, part := range append(parents(name), name) {
+		info, err = os.Lstat(filepath.Join(t.top(), filepath.FromSlash(part)))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && part != name && !info.IsDir() {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return info, nil
+}
+
+// parents lists the folders above a file, highest first, without the top.
+func parents(name string) (list []string) {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		list = append([]string{dir}, list...)
+	}
+	return list
+}

@@ -1,0 +1,112 @@
+// Package acp is every agent that speaks the Agent Client Protocol, version 1: a session of
+// it for each of ralph's, a prompt for each turn. What tells one of them from another is in
+// its [Profile], which is a literal.
+//
+// What they tell is read into a history, of which classify makes an ending; both go by structure,
+// never by prose, and take what they do not know as normal. Agents ask before they use a
+// tool, and cannot be told why they may not: that is told in the next prompt.
+package acp
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"ralph/loop/agent"
+	"ralph/loop/agent/conversation"
+	"ralph/loop/agent/process"
+)
+
+// serverName is what ralph's MCP server is called in an agent's session.
+const serverName = "ralph"
+
+// Options say how an agent is run.
+type Options struct {
+	process.Options
+	Profile *Profile
+	// Cost is what tokens of a model cost in USD, and whether that is known; nil knows nothing.
+	Cost agent.Pricing
+}
+
+// An Agent speaks the protocol. It may be used by several goroutines.
+type Agent struct {
+	options Options
+	prober  process.Prober
+}
+
+var (
+	_ agent.Program = (*Agent)(nil)
+	_ agent.Known   = (*Agent)(nil)
+)
+
+// New returns an agent. Nothing is started or looked for yet.
+func New(o Options) *Agent {
+	o.Options = o.WithDefaults()
+	return &Agent{options: o}
+}
+
+// Profile is what ralph knows of it.
+func (a *Agent) Profile() *agent.Profile { return &a.options.Profile.Profile }
+
+// Command is the program and its first arguments.
+func (a *Agent) Command() []string { return a.options.Command }
+
+// Account is that of now; see [process.Options.Account].
+func (a *Agent) Account() string { return a.options.Account(a.Profile()) }
+
+// Version is what the program answers to --version; see [process.Prober].
+func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
+	return a.prober.Version(ctx, a.options.Options, a.Profile(), dir)
+}
+
+// authored is what is configured of an environment with who commits, where neither it nor ralph's
+// own says so.
+func authored(configured map[string]string, environ []string, author [2]string) map[string]string {
+	env := maps.Clone(configured)
+	for i, what := range []string{"NAME", "EMAIL"} {
+		for _, who := range []string{"AUTHOR", "COMMITTER"} {
+			name := "GIT_" + who + "_" + what
+			given := slices.ContainsFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+			if _, ok := env[name]; !ok && !given && author[i] != "" {
+				env[name] = author[i]
+			}
+		}
+	}
+	return env
+}
+
+// Work runs one session; see [agent.Agent]. The report is valid even with an error, if the
+// agent was started.
+func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, error) {
+	o := a.options
+	if len(o.MCPCommand) == 0 {
+		return agent.Report{}, errors.New("no command for ralph's MCP server")
+	}
+	version, err := a.Version(ctx, task.Dir)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	o.Env = authored(o.Env, o.Environ, task.Author)
+	if o.Profile.Environment != nil {
+		o.Env = o.Profile.Environment(o.Env)
+	}
+	var args []string
+	if o.Profile.Arguments != nil {
+		args = o.Profile.Arguments(server(o, task), task)
+	}
+	p, err := o.Start(a.Profile(), task, args...)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	how := conversation.Options{Wait: o.ExitGrace, Tools: o.ToolsWait}
+	if o.Profile.EndsAlone {
+		how.Alone = o.ExitGrace
+	}
+	report, err := conversation.Hold(ctx, newSession(o, task), p, task, how)
+	if report.Version == "" {
+		report.Version = version
+	}
+	return report, err
+}

@@ -1,0 +1,191 @@
+package acp
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"ralph/internal/environment"
+	"ralph/loop/agent"
+)
+
+// A Profile is what ralph knows of one agent that speaks the protocol.
+type Profile struct {
+	agent.Profile
+
+	// Arguments are those of a session behind the command, with ralph's MCP server as one of
+	// a file of settings has it; nil is none.
+	Arguments func(server map[string]any, a agent.Assignment) []string
+	// Environment is what is added to its environment, made of what is configured; nil is just that.
+	Environment func(configured map[string]string) map[string]string
+	// Mine tells a question about one of ralph's own tools, which needs no answer of the rules.
+	Mine func(c toolCall) bool
+	// CommandInTitle tells that the whole command that it asks about is the title of its
+	// question, and nowhere else.
+	CommandInTitle bool
+	// Total tells that the tokens at the end of a turn are those of its whole session, and
+	// LastOnly that they are those of its last request alone.
+	Total, LastOnly bool
+	// ModelByFlag tells that the arguments name the model.
+	ModelByFlag bool
+	// Login is the method by which it signs in with a variable that is set, where its session does
+	// not begin without.
+	Login map[string]string
+}
+
+// Profiles are those that ralph ships. The last one is what goes for all.
+var Profiles = []*Profile{
+	{
+		Profile: agent.Profile{
+			Name: "gemini", Title: "Gemini CLI", Kind: kind, Command: []string{"gemini", "--acp", "--skip-trust"},
+			Install: "npm install -g @google/gemini-cli", LogIn: "log in with `gemini`, or set GEMINI_API_KEY",
+			Tested: "0.61.0", ToolPrefix: "mcp_ralph_", Dot: ".", MCP: agent.BySession, Guard: agent.Question,
+			Cost: agent.Never, Tokens: agent.AtTurnsEnd, NoIdentity: true,
+			Variables: environment.Own{
+				Account: strings.Fields("GEMINI_* GOOGLE_* GCLOUD_* CLOUDSDK_* CODE_ASSIST_*"),
+				Left:    strings.Fields("GEMINI_CLI GEMINI_CLI_IDE_* GEMINI_SANDBOX"),
+			},
+			// Its parent process has no ear for signals.
+			Set: map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"},
+			Credentials: strings.Fields("GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_APPLICATION_CREDENTIALS " +
+				"~/.gemini/oauth_creds.json"),
+			AccountID: "~/.gemini/google_accounts.json active",
+			Home:      []string{"~/.gemini"},
+			Data:      strings.Fields("tmp history oauth_creds.json google_accounts.json"),
+		},
+		Arguments:   modelFlag("-m"),
+		ModelByFlag: true,
+		Mine: func(c toolCall) bool {
+			return c.Kind == "other" && strings.HasSuffix(c.Title, " (ralph MCP Server)")
+		},
+		CommandInTitle: true,
+		Login:          map[string]string{"GEMINI_API_KEY": "gemini-api-key", "GOOGLE_API_KEY": "vertex-ai"},
+	},
+	{
+		Profile: agent.Profile{
+			Name: "opencode", Title: "opencode", Kind: kind, Command: []string{"opencode", "acp"},
+			Install: "npm install -g opencode-ai", LogIn: "log in with `opencode auth login`, or set its provider's key",
+			Tested: "1.18.33", ToolPrefix: "ralph_", MCP: agent.BySession, Guard: agent.Question, RefusalEnds: true,
+			Cost: agent.AtTurnsEnd, Tokens: agent.AtTurnsEnd, SilentRetry: true, EndsAlone: true,
+			Variables:   environment.Own{Account: providers("OPENCODE_*")},
+			Credentials: strings.Fields("OPENCODE_API_KEY ANTHROPIC_API_KEY OPENAI_API_KEY ~/.local/share/opencode/auth.json"),
+			Home:        []string{"~/.local/share/opencode", "~/.local/state/opencode", "~/.cache/opencode"},
+			Settings:    []string{"~/.config/opencode"},
+		},
+		// It asks nobody unless it is told to.
+		Environment: func(configured map[string]string) map[string]string {
+			const name = "OPENCODE_CONFIG_CONTENT"
+			settings := map[string]any{}
+			// What is no JSON it would refuse, too.
+			_ = json.Unmarshal([]byte(configured[name]), &settings)
+			settings["permission"] = map[string]string{
+				"bash": "ask", "edit": "ask", "webfetch": "ask", "external_directory": "ask",
+			}
+			settings["autoupdate"], settings["share"] = false, "disabled"
+			env := maps.Clone(configured)
+			env[name] = jsonOf(settings)
+			return env
+		},
+		LastOnly: true,
+	},
+	{
+		Profile: agent.Profile{
+			Name: "copilot", Title: "Copilot CLI", Kind: kind, Command: []string{"copilot", "--acp"},
+			Install: "npm install -g @github/copilot", LogIn: "log in with `copilot`, or set GH_TOKEN",
+			Tested: "1.0.102", ToolPrefix: "ralph-", Dot: "-", MCP: agent.ByFlag, Guard: agent.Question, RefusalEnds: true,
+			Cost: agent.Never, Tokens: agent.AtTurnsEnd, EndsAlone: true,
+			Variables: environment.Own{Account: providers("COPILOT_* GH_TOKEN GITHUB_TOKEN")},
+			Credentials: strings.Fields("COPILOT_GITHUB_TOKEN GH_TOKEN GITHUB_TOKEN COPILOT_PROVIDER_API_KEY " +
+				"~/.copilot/config.json"),
+			Home: []string{"~/.copilot"}, HomeVariable: "COPILOT_HOME",
+			Data: []string{"logs", "session-state", "pkg"},
+		},
+		ModelByFlag: true,
+		// It takes no server of tools from a session that is a program.
+		Arguments: func(server map[string]any, a agent.Assignment) []string {
+			server["type"], server["tools"] = "local", []string{"*"}
+			servers := jsonOf(map[string]any{"mcpServers": map[string]any{serverName: server}})
+			args := []string{"--no-auto-update", "--additional-mcp-config", servers}
+			return append(args, modelFlag("--model")(server, a)...)
+		},
+		Mine:  func(c toolCall) bool { return c.Kind == "other" && ours(c.Title) },
+		Total: true,
+	},
+	{
+		Profile: agent.Profile{
+			Name: "qwen", Title: "Qwen Code", Kind: kind, Command: []string{"qwen", "--acp"},
+			Install: "npm install -g @qwen-code/qwen-code", LogIn: "log in with `qwen`, or set OPENAI_API_KEY",
+			Tested: "0.15.10", ToolPrefix: "mcp__ralph__", MCP: agent.BySession, Guard: agent.Question,
+			Cost: agent.Never, Tokens: agent.WithRequest,
+			Variables:   environment.Own{Account: providers("QWEN_* DASHSCOPE_*")},
+			Credentials: strings.Fields("OPENAI_API_KEY DASHSCOPE_API_KEY ~/.qwen/oauth_creds.json"),
+			Home:        []string{"~/.qwen"},
+			Data:        strings.Fields("tmp projects debug history oauth_creds.json"),
+		},
+		ModelByFlag: true,
+		// Without that tool it shows its model all of ralph's at once.
+		Arguments: func(server map[string]any, a agent.Assignment) []string {
+			args := []string{"--exclude-tools", "tool_search", "--allowed-mcp-server-names", serverName}
+			return append(args, modelFlag("-m")(server, a)...)
+		},
+		// It has no other server, and says of a server's tools nothing but their arguments.
+		Mine: func(c toolCall) bool { return c.Kind == "other" && strings.HasPrefix(c.Title, "{") },
+	},
+	{
+		Profile: agent.Profile{
+			Name: "claude-agent-acp", Title: "Claude Code by ACP", Kind: kind, Command: []string{"claude-agent-acp"},
+			Install: "npm install -g @agentclientprotocol/claude-agent-acp",
+			LogIn:   "log in with `claude`, or set ANTHROPIC_API_KEY",
+			Tested:  "0.49.0", ToolPrefix: "mcp__ralph__", MCP: agent.BySession, Guard: agent.Question,
+			Cost: agent.AtTurnsEnd, Tokens: agent.AtTurnsEnd, EndsAlone: true,
+			Variables:   environment.Own{Account: strings.Fields("ANTHROPIC_* CLAUDE_*")},
+			Credentials: strings.Fields("ANTHROPIC_API_KEY CLAUDE_CODE_OAUTH_TOKEN ~/.claude/.credentials.json"),
+			Home:        []string{"~/.claude"}, HomeVariable: "CLAUDE_CONFIG_DIR",
+			Data: []string{"projects", "todos", ".credentials.json"},
+		},
+		Mine: func(c toolCall) bool { return c.Kind == "other" && strings.HasPrefix(c.Title, "mcp__ralph__") },
+	},
+	{
+		Profile: agent.Profile{
+			Name: "acp", Title: "any other agent of the protocol", Kind: kind, ToolPrefix: "ralph_", MCP: agent.BySession,
+			Guard: agent.None, RefusalEnds: true, Cost: agent.AtTurnsEnd, Tokens: agent.AtTurnsEnd,
+			Variables: environment.Own{Account: providers("")},
+		},
+		Mine: func(c toolCall) bool { return c.Kind == "other" && ours(c.Title) },
+	},
+}
+
+// kind is how ralph.yaml calls what speaks the protocol.
+const kind = "acp"
+
+// providers are the variables of the services that models are at, with more.
+func providers(more string) []string {
+	return strings.Fields(more + ` ANTHROPIC_* OPENAI_* GEMINI_* GOOGLE_* OPENROUTER_* MISTRAL_* GROQ_* XAI_* DEEPSEEK_*
+		AZURE_OPENAI_* AWS_*`)
+}
+
+// modelFlag names the model by a flag.
+func modelFlag(flag string) func(map[string]any, agent.Assignment) []string {
+	return func(_ map[string]any, a agent.Assignment) []string {
+		if a.Model == "" {
+			return nil
+		}
+		return []string{flag, a.Model}
+	}
+}
+
+// ours tells the name of one of ralph's tools, with or without that of its server before it.
+func ours(name string) bool {
+	name = strings.TrimPrefix(strings.NewReplacer(".", "_", "-", "_").Replace(name), "ralph_")
+	return strings.HasPrefix(strings.TrimPrefix(name, "ralph_"), "signal_") || name == "update_session_state" ||
+		name == "comment_on_task" || name == "propose_task_amendment"
+}
+
+// jsonOf is JSON of texts and of what is made of them.
+func jsonOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // texts always marshal
+	}
+	return string(b)
+}

@@ -1,0 +1,253 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"ralph/internal/jsonrpc"
+	"ralph/internal/text"
+	"ralph/loop/agent"
+	"ralph/loop/agent/conversation"
+	"ralph/loop/agent/process"
+)
+
+// A session is a [conversation.Dialect]: that of the protocol.
+type session struct {
+	options Options
+	task    agent.Assignment
+	conn    *jsonrpc.Conn
+	id      string // of the agent's own session
+
+	mu      sync.Mutex // of what follows
+	history history
+	stream  stream
+	refused []string // why uses of tools were, which the agent has not been told
+}
+
+func newSession(o Options, task agent.Assignment) *session {
+	return &session{
+		options: o, task: task,
+		history: history{profile: o.Profile, model: task.Model}, stream: stream{profile: o.Profile},
+	}
+}
+
+// Hear takes in what the agent says.
+func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history.add(m, ok)
+	usd, _ := s.history.spent(s.options.Cost)
+	return conversation.Heard{Events: s.stream.events(m), USD: usd, Steps: s.history.steps()}
+}
+
+// Answer answers what the agent asks: whether it may use a tool. It has all that it needs
+// besides in its own process.
+func (s *session) Answer(ctx context.Context, m jsonrpc.Message, cut bool) (any, error) {
+	if m.Method != "session/request_permission" {
+		return nil, &jsonrpc.Error{Code: jsonrpc.MethodNotFound, Message: "not supported: " + m.Method}
+	}
+	q := read[question](m.Params)
+	why, err := s.permit(ctx, q.Call, cut)
+	if err != nil {
+		why = "ralph could not decide: " + err.Error()
+	}
+	want := "allow_once" // for ever is not an agent's to keep
+	if why != "" {
+		want = "reject_once"
+		s.mu.Lock()
+		s.history.refused = true
+		what := text.Line(q.Call.Title, 200)
+		if command := s.options.Profile.command(q.Call); q.Call.Kind == "execute" && command != "" {
+			what = text.Line(command, 200)
+		}
+		if len(s.history.denials) < maxDenials {
+			s.history.denials = append(s.history.denials, what)
+			s.refused = append(s.refused, what+": "+why)
+		}
+		s.mu.Unlock()
+	}
+	outcome := map[string]string{"outcome": "cancelled"}
+	for _, o := range q.Options {
+		if o.Kind == want {
+			outcome = map[string]string{"outcome": "selected", "optionId": o.ID}
+			break
+		}
+	}
+	return map[string]any{"outcome": outcome}, nil
+}
+
+// permit is why a tool may not be used so; "" if it may.
+func (s *session) permit(ctx context.Context, c toolCall, cut bool) (why string, err error) {
+	uses, ok := s.options.Profile.uses(c)
+	switch {
+	case !ok || cut:
+		return "denied by ralph: what it is to do cannot be read. Do it in another way.", nil
+	case s.task.Channel.Permit == nil || len(uses) == 0:
+		return "", nil
+	}
+	return s.task.Channel.Permit(ctx, uses)
+}
+
+// version is that of the protocol.
+const version = 1
+
+// Begin has a session of the agent's begin, with ralph's tools and the model that is wanted.
+func (s *session) Begin(ctx context.Context, conn *jsonrpc.Conn) error {
+	s.conn = conn
+	err := s.begin(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = errors.As(err, &s.history.failed) // which tells of what kind it is
+	return err
+}
+
+func (s *session) begin(ctx context.Context) error {
+	var hello initialized
+	if err := s.conn.Call(ctx, "initialize", map[string]any{
+		"protocolVersion": version, "clientInfo": map[string]string{"name": "ralph", "title": "ralph", "version": "1"},
+		// It has no files and no terminals of ralph's: what it does is done by its own processes.
+		"clientCapabilities": map[string]any{
+			"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false,
+		},
+	}, &hello); err != nil {
+		return err
+	}
+	if hello.Version != version {
+		return fmt.Errorf("it speaks version %d of the protocol, and ralph version %d", hello.Version, version)
+	}
+	s.mu.Lock()
+	s.history.version = hello.AgentInfo.Version
+	s.mu.Unlock()
+	var b began
+	err := s.conn.Call(ctx, "session/new", s.newSession(), &b)
+	var refused *jsonrpc.Error
+	if errors.As(err, &refused) && refused.Code == authRequired {
+		if err = s.login(ctx, err); err == nil {
+			err = s.conn.Call(ctx, "session/new", s.newSession(), &b)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.id = b.SessionID
+	return s.choose(ctx, b)
+}
+
+// newSession are the parameters of one.
+func (s *session) newSession() map[string]any {
+	servers := []any{}
+	if s.options.Profile.MCP == agent.BySession {
+		env := []any{}
+		for name, value := range serverEnv(s.task) {
+			env = append(env, map[string]string{"name": name, "value": value})
+		}
+		servers = append(servers, map[string]any{
+			"name": serverName, "command": s.options.MCPCommand[0], "args": s.options.MCPCommand[1:], "env": env,
+		})
+	}
+	return map[string]any{"cwd": s.task.Dir, "mcpServers": servers}
+}
+
+// login signs in with a key that is set; why is why that is needed.
+func (s *session) login(ctx context.Context, why error) error {
+	for _, entry := range process.Environment(&s.options.Profile.Profile, s.options.Environ, s.options.Env, s.task) {
+		name, value, _ := strings.Cut(entry, "=")
+		if method := s.options.Profile.Login[name]; method != "" && value != "" {
+			return s.conn.Call(ctx, "authenticate", map[string]string{"methodId": method}, nil)
+		}
+	}
+	return why
+}
+
+// choose has the session use the model that is wanted, where no flag has said so.
+func (s *session) choose(ctx context.Context, b began) error {
+	now, option := b.Models.Current, false
+	for _, o := range b.Options {
+		if value, ok := o.Value.(string); ok && o.ID == "model" {
+			now, option = value, true
+		}
+	}
+	want := s.task.Model
+	s.mu.Lock()
+	s.history.model = cmp.Or(want, now)
+	s.mu.Unlock()
+	switch {
+	case want == "" || now == want || s.options.Profile.ModelByFlag:
+		return nil
+	case option:
+		return s.conn.Call(ctx, "session/set_config_option",
+			map[string]string{"sessionId": s.id, "configId": "model", "value": want}, nil)
+	case now != "":
+		return s.conn.Call(ctx, "session/set_model", map[string]string{"sessionId": s.id, "modelId": want}, nil)
+	}
+	return fmt.Errorf("it does not let a session choose its model, which is to be %s", text.Line(want, 100))
+}
+
+// Turn is a prompt, and its answer. With the turn's end the protocol tells what it has used:
+// one that is called off is waited for.
+func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed bool, err error) {
+	blocks := s.explained(len(messages) == 0)
+	for _, m := range messages {
+		blocks = append(blocks, map[string]string{"type": "text", "text": m.Text})
+	}
+	s.mu.Lock()
+	s.history.begin()
+	s.mu.Unlock()
+	answer, err := s.conn.Ask("session/prompt", map[string]any{"sessionId": s.id, "prompt": blocks})
+	if err != nil {
+		return false, jsonrpc.ErrClosed // it does not read: nobody ends that turn
+	}
+	conversation.Told(messages...)
+	whole, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(conversation.Parting, giveUp)
+		// That it cannot be told its end will say.
+		_ = s.conn.Notify("session/cancel", map[string]string{"sessionId": s.id})
+	})()
+	var e ended
+	err = answer(whole, &e)
+	if errors.Is(err, jsonrpc.ErrClosed) || whole.Err() != nil {
+		return false, jsonrpc.ErrClosed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history.end(e, err)
+	return err == nil, nil
+}
+
+// Steer tells nothing: the protocol has no word for it.
+func (s *session) Steer(context.Context, agent.Message) bool { return false }
+
+// Unsaid reports that a refusal has ended the turn.
+func (s *session) Unsaid() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.options.Profile.RefusalEnds && len(s.refused) > 0 && s.history.refused
+}
+
+// explained says why uses of tools were refused: the protocol has no word for that either.
+func (s *session) explained(alone bool) (blocks []map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refused) == 0 {
+		return nil
+	}
+	why := "ralph refused this, which you may have been told as cancelled by the user:\n- " +
+		strings.Join(s.refused, "\n- ")
+	if alone {
+		why += "\nGo on with your task."
+	}
+	s.refused = nil
+	return []map[string]string{{"type": "text", "text": why}}
+}
+
+// Report is what is known after the end.
+func (s *session) Report(d conversation.Death) agent.Report {
+	return s.history.report(d, s.options.Cost)
+}

@@ -1,0 +1,148 @@
+// Package codex is OpenAI's `codex` CLI as an agent, by its app-server: a thread for each
+// session, a turn for each prompt, and what people say meanwhile in the middle of a turn.
+//
+// What it tells is read into a history, of which classify makes an ending; both go by
+// structure, never by prose, and take what they do not know as normal. Before each use of
+// a tool a hook of its own asks the run (`ralph hook`); it is trusted for the thread alone, and
+// what is run without having been asked about ends the session.
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"ralph/internal/environment"
+	"ralph/internal/pipe"
+	"ralph/loop/agent"
+	"ralph/loop/agent/conversation"
+	"ralph/loop/agent/process"
+)
+
+// serverName is what ralph's MCP server is called in codex's configuration.
+const serverName = "ralph"
+
+// toolPrefix stands before its tools.
+const toolPrefix = "mcp__" + serverName + "__"
+
+// Profile is what ralph knows of codex.
+var Profile = agent.Profile{
+	Name: "codex", Title: "Codex", Kind: "codex", Command: []string{"codex", "app-server"},
+	Install: "npm install -g @openai/codex",
+	LogIn:   "log in with `codex login`, or set OPENAI_API_KEY and log in with `codex login --with-api-key`",
+	Tested:  "0.169.0", ToolPrefix: toolPrefix, MCP: agent.ByFlag, Guard: agent.Hook, Uses: uses, Steered: true,
+	Note: "What is typed into a program that runs comes to no hook: terminals are off, and a session that types " +
+		"all the same is stopped as `mcp_failed`.",
+	Cost: agent.Never, Tokens: agent.WithRequest, Windows: true, ResetTime: true, EndsAlone: true,
+	// Newer models' programs run in it. It is started when it is needed.
+	Host: "codex-code-mode-host",
+	Variables: environment.Own{
+		Account: strings.Fields("OPENAI_* CODEX_* AZURE_OPENAI_*"),
+		Left:    strings.Fields("CODEX_SANDBOX* CODEX_THREAD_ID CODEX_INTERNAL_*"),
+	},
+	Credentials: []string{"CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "~/.codex/auth.json"},
+	AccountID:   "~/.codex/auth.json tokens.account_id",
+	Home:        []string{"~/.codex"}, HomeVariable: "CODEX_HOME",
+	// Not config.toml, hooks, skills, plugins, prompts, rules and memories, which are people's.
+	Data: strings.Fields(`auth.json sessions log cache .tmp tmp shell_snapshots installation_id .sandbox_migration
+		version.json models_cache.json`),
+}
+
+// Options say how codex is run.
+type Options struct {
+	process.Options
+	// Guarded has it ask by its hook; else it asks nobody.
+	Guarded bool
+	// Cost is what tokens of a model cost in USD, and whether that is known; nil knows nothing.
+	Cost agent.Pricing
+}
+
+// An Agent runs codex. It may be used by several goroutines.
+type Agent struct {
+	options Options
+	prober  process.Prober
+}
+
+var _ agent.Program = (*Agent)(nil)
+
+// New returns an agent. Nothing is started or looked for yet.
+func New(o Options) *Agent {
+	o.Options = o.WithDefaults()
+	if len(o.Command) == 0 {
+		o.Command = Profile.Command
+	}
+	return &Agent{options: o}
+}
+
+// Profile is [Profile].
+func (a *Agent) Profile() *agent.Profile { return &Profile }
+
+// Command is the program and its first arguments.
+func (a *Agent) Command() []string { return a.options.Command }
+
+// Account is that of now; see [process.Options.Account].
+func (a *Agent) Account() string { return a.options.Account(&Profile) }
+
+// Version is what the program answers to --version; see [process.Prober].
+func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
+	return a.prober.Version(ctx, a.options.Options, &Profile, dir)
+}
+
+// Work runs one session; see [agent.Agent]. The report is valid even with an error, if codex
+// was started.
+func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, error) {
+	if len(a.options.MCPCommand) == 0 {
+		return agent.Report{}, errors.New("no command for ralph's MCP server")
+	}
+	version, err := a.Version(ctx, task.Dir)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	p, err := a.options.Start(&Profile, task, Arguments(a.options, task)...)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	report, err := conversation.Hold(ctx, newSession(a.options, task), p, task, conversation.Options{
+		Alone: a.options.ExitGrace, Wait: a.options.ExitGrace, Tools: a.options.ToolsWait, Bare: true,
+	})
+	report.Version = version
+	return report, err
+}
+
+// Arguments are those for one session, behind the command.
+func Arguments(o Options, a agent.Assignment) []string {
+	// The variables of a server of tools are its own: codex passes none of its on.
+	env := fmt.Sprintf("{%s=%s,RALPH_SESSION_ID=%s}", pipe.Variable, quoted(a.Channel.Socket), quoted(a.SessionID))
+	args := []string{"-c", fmt.Sprintf("mcp_servers.%s={command=%s,args=%s,env=%s,required=true,"+
+		`default_tools_approval_mode="approve",startup_timeout_sec=60,tool_timeout_sec=3600}`,
+		serverName, quoted(o.MCPCommand[0]), quoted(o.MCPCommand[1:]), env)}
+	if a.Channel.Socket != "" {
+		// Its databases are a session's: several would share those in its home folder, which may be
+		// written to in part alone.
+		args = append(args, "-c", "sqlite_home="+quoted(filepath.Join(filepath.Dir(a.Channel.Socket), "codex")))
+	}
+	if o.Guarded {
+		// What is typed into a program that runs comes to no hook.
+		args = append(args, "-c", "features.unified_exec_tty=false")
+		args = append(args, "-c", fmt.Sprintf(
+			`hooks.PreToolUse=[{matcher=".*",hooks=[{type="command",command=%s,timeout=3600}]}]`, quoted(hookCommand(o))))
+	}
+	return args
+}
+
+// hookCommand is the command that codex asks before each use of a tool.
+func hookCommand(o Options) string {
+	return "'" + strings.ReplaceAll(o.MCPCommand[0], "'", `'\''`) + "' hook"
+}
+
+// quoted is a text, or a list of them, as TOML has it, which is JSON's form too.
+func quoted(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // texts always marshal
+	}
+	return string(b)
+}

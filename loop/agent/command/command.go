@@ -1,0 +1,182 @@
+// Package command runs any program that takes its instructions from standard input, as
+// a last resort. Such a program reaches ralph only through the command `ralph signal`,
+// does not report its cost, asks for no permissions, and cannot receive messages.
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/loop/agent"
+	"ralph/loop/agent/process"
+)
+
+// Profile is the profile of such programs.
+var Profile = agent.Profile{
+	Name: "command", Title: "any command", Kind: "command", MCP: agent.ByChannel, Guard: agent.None,
+	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true,
+	Note: "Where it takes servers of tools (MCP) by settings of its own, `ralph mcp` is ralph's there: in a session " +
+		"that needs no more words.",
+}
+
+// maxWords is how many bytes of its last words are kept.
+const maxWords = 2000
+
+// An Agent runs a command. It is safe for concurrent use.
+type Agent struct {
+	options process.Options
+	prober  process.Prober
+}
+
+var _ agent.Program = (*Agent)(nil)
+
+// New returns an agent. It starts nothing yet.
+func New(o process.Options) *Agent { return &Agent{options: o.WithDefaults()} }
+
+// Profile returns [Profile].
+func (a *Agent) Profile() *agent.Profile { return &Profile }
+
+// Command returns the program and its first arguments.
+func (a *Agent) Command() []string { return a.options.Command }
+
+// Account identifies the present account; see [process.Options.Account].
+func (a *Agent) Account() string { return a.options.Account(&Profile) }
+
+// Version returns the program's answer to --version; see [process.Prober].
+func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
+	return a.prober.Version(ctx, a.options, &Profile, dir)
+}
+
+// how is put before the prompt.
+const how = `You speak to ralph by a command that is in your PATH: ralph signal VERB FIELD=VALUE…, for example
+    ralph signal done summary='what was done, and what shows it'
+ralph signal --help lists the verbs and their fields.
+
+`
+
+// Work runs one session; see [agent.Agent]. If the command was started,
+// the report is valid even with an error.
+func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, error) {
+	if len(a.options.MCPCommand) == 0 {
+		return agent.Report{}, errors.New("no command for ralph")
+	}
+	version, err := a.Version(ctx, task.Dir)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	p, err := a.options.Start(&Profile, task)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	if task.Seen != nil {
+		task.Seen(agent.Event{Kind: agent.Started, Text: strings.TrimSpace(a.options.Command[0] + " " + version)})
+	}
+	fed := make(chan struct{})
+	go func() {
+		defer close(fed)
+		_, _ = io.WriteString(p.Stdin, how+task.Prompt) // a command need not read its input
+		_ = p.Stdin.Close()
+	}()
+	said := &words{seen: task.Seen}
+	kept, taken := make(chan error, 1), make(chan struct{})
+	go func() { _, err := io.Copy(io.MultiWriter(p.Transcript, said), p.Output()); kept <- err }()
+	go func() { defer close(taken); p.KeepStderr() }()
+	// The end of the command is the end of the session.
+	stop := context.AfterFunc(ctx, func() {
+		if err := p.Interrupt(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			_ = p.Kill() // Wait reports what is left
+		}
+	})
+	exit, undead := p.Wait()
+	stopped := !stop()
+	err = p.Drain()
+	_ = p.Stdin.Close() // nobody reads what is still being written
+	<-fed
+	keeping := <-kept
+	<-taken
+	if errors.Is(keeping, os.ErrDeadlineExceeded) {
+		keeping = nil
+	}
+	r := agent.Report{
+		Version: version, LastWords: said.tail(), StderrTail: p.StderrTail(), Began: true,
+		Leftovers: process.Leftovers(exit, undead),
+	}
+	if code := exit.Code; code >= 0 {
+		r.Exit = &code
+	}
+	r.Ending, r.Reason = ending(stopped, exit.Code, exit.Signal, r.StderrTail)
+	return r, errors.Join(err, keeping, p.Close())
+}
+
+// ending says how a session of the command ended, based on its exit status alone.
+func ending(stopped bool, code int, signal, stderr string) (ralph.Ending, string) {
+	why := ""
+	if last := text.LastLine(stderr); last != "" {
+		why = ": " + text.Line(last, 300)
+	}
+	switch {
+	case stopped:
+		return ralph.Interrupted, "stopped by ralph"
+	case signal != "":
+		return ralph.Lost, "the command was killed by " + signal + why
+	case code < 0:
+		return ralph.Lost, "the command is gone, and how it ended is unknown" + why
+	case code == 126 || code == 127: // a shell's status for a missing program
+		return ralph.NoWork, fmt.Sprintf("the command exited with status %d%s", code, why)
+	case code != 0:
+		return ralph.Lost, fmt.Sprintf("the command exited with status %d%s", code, why)
+	}
+	return ralph.Finished, "the command ended"
+}
+
+// words keeps the end of the output.
+type words struct {
+	seen func(agent.Event)
+	end  []byte
+}
+
+// Write implements [io.Writer].
+func (w *words) Write(b []byte) (int, error) {
+	w.end = append(w.end, b[max(0, len(b)-maxWords):]...)
+	w.end = bytes.Clone(w.end[max(0, len(w.end)-maxWords):])
+	if w.seen != nil {
+		w.seen(agent.Event{Kind: agent.Said, Text: string(b)})
+	}
+	return len(b), nil
+}
+
+func (w *words) tail() string { return strings.ToValidUTF8(strings.TrimSpace(string(w.end)), "\uFFFD") }
+
+// NewReader returns a reader of a transcript, in which each line is something said.
+func NewReader() agent.Reader { return reader{} }
+
+type reader struct{}
+
+// Line implements [agent.Reader].
+func (reader) Line(line []byte) []agent.Event {
+	return []agent.Event{{Kind: agent.Said, Text: string(line)}}
+}
+
+// Clone implements [agent.Reader].
+func (r reader) Clone() agent.Reader { return r }
+
+// Salvage reads what a session's folder says about it; see [agent.Agent].
+func (a *Agent) Salvage(logDir string) (agent.Report, error) {
+	b, err := os.ReadFile(filepath.Join(logDir, agent.TranscriptFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return agent.Report{}, fmt.Errorf("transcript: %w", err)
+	}
+	said := &words{}
+	_, _ = said.Write(b) // it never fails
+	stderr, err := process.StderrTail(logDir)
+	return agent.Report{LastWords: said.tail(), StderrTail: stderr, Began: true}, err
+}

@@ -1,0 +1,369 @@
+// Package conversation holds that of a session with an agent which is spoken to by JSON-RPC on
+// its standard streams: from the first turn to the end of its process and of all that this has
+// started. What is said, and what it comes to, is the agent's [Dialect].
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"ralph/internal/jsonrpc"
+	"ralph/internal/proc"
+	"ralph/internal/text"
+	"ralph/loop/agent"
+	"ralph/loop/agent/process"
+)
+
+// Parting is how long an agent may take to say what a turn has used that ralph has called off.
+const Parting = 2 * time.Second
+
+// maxReason is how long a sentence is, in characters, and maxName what names a model or a version.
+const (
+	maxReason = 400
+	maxName   = 200
+)
+
+// A Dialect is how one kind of agents is spoken to. Hear and Answer are called while the others
+// are; of these one is called at a time, but for Steer, which is called in the middle of Turn.
+type Dialect interface {
+	// Begin has the agent be ready for its first turn. conn is the dialect's from then on.
+	Begin(ctx context.Context, conn *jsonrpc.Conn) error
+	// Turn tells the agent what there is, which is nothing after Unsaid, and waits until it has
+	// ended its turn; with ctx it calls that off. The conversation may go on after one that is
+	// completed. The error is [jsonrpc.ErrClosed] or that of ctx if nobody has ended it, or else why
+	// it could not begin.
+	Turn(ctx context.Context, messages []agent.Message) (completed bool, err error)
+	// Steer tells the agent something in the middle of its turn. What it cannot be told is told
+	// with the next one.
+	Steer(ctx context.Context, m agent.Message) bool
+	// Unsaid tells that the agent is to be told something in another turn, whatever others say.
+	Unsaid() bool
+	// Hear takes in what the agent says; ok tells that it is a message.
+	Hear(m jsonrpc.Message, ok bool) Heard
+	// Answer answers what the agent asks; cut tells that a part of that is missing.
+	Answer(ctx context.Context, m jsonrpc.Message, cut bool) (any, error)
+	// Report is what is known after the end.
+	Report(d Death) agent.Report
+}
+
+// Heard is what the conversation comes to with a message.
+type Heard struct {
+	Events []agent.Event
+	USD    float64 // that it has cost until now, as far as that is known
+	Steps  int     // requests of the model
+	Stop   bool    // it must not go on
+}
+
+// A Death is how a session ended, besides what the agent has said.
+type Death struct {
+	Stopped  bool   // ralph stopped it in the middle of its work
+	Over     string // why ralph ended it at a limit of its own
+	Toolless bool   // ralph's tools have not reached it
+	Refusal  string // why its session, or a turn, could not begin
+	Code     int    // exit status; -1 if a signal ended it or nobody knows
+	Signal   string
+	Stderr   string // its end
+}
+
+// About says how the process of an agent ended.
+func (d Death) About(name string) string {
+	switch {
+	case d.Signal != "":
+		return name + " was killed by " + d.Signal
+	case d.Code < 0:
+		return name + " is gone, and how it ended is unknown"
+	}
+	return fmt.Sprintf("%s exited with status %d", name, d.Code)
+}
+
+// Sentence joins what is not empty by colons, on one line of limited length.
+func Sentence(parts ...string) string {
+	var all []string
+	for _, p := range parts {
+		if p = text.Flat(p); p != "" {
+			all = append(all, p)
+		}
+	}
+	return text.Clip(strings.Join(all, ": "), maxReason)
+}
+
+// Options say how a conversation is held.
+type Options struct {
+	Alone time.Duration // in which the process ends by itself when its input is closed
+	Wait  time.Duration // for what a person is about to say
+	Tools time.Duration // in which ralph's reach the agent after a turn has begun
+	Bare  bool          // messages are without the protocol's version
+}
+
+// A session is one running process and its conversation.
+type session struct {
+	dialect Dialect
+	options Options
+	task    agent.Assignment
+	process *process.Process
+	conn    *jsonrpc.Conn
+
+	outbox []agent.Message // what is to be told next
+	stop   func()          // the talk, now
+	death  Death
+	exit   proc.Exit
+	undead error
+}
+
+// Hold holds a conversation until the process and all that it started is gone, and its output
+// is read. The report is valid even with an error.
+func Hold(
+	ctx context.Context, d Dialect, p *process.Process, task agent.Assignment, o Options,
+) (agent.Report, error) {
+	s := &session{dialect: d, options: o, task: task, process: p, outbox: []agent.Message{{Text: task.Prompt}}}
+	s.conn = jsonrpc.New(p.Output(), p.Stdin, jsonrpc.Options{
+		Transcript: p.Transcript, Seen: s.seen, Answer: d.Answer, Bare: o.Bare,
+	})
+	err := s.run(ctx)
+	r := d.Report(s.death)
+	r.StderrTail = s.death.Stderr
+	r.Model, r.Version = text.Clip(r.Model, maxName), text.Clip(r.Version, maxName)
+	if code := s.exit.Code; code >= 0 {
+		r.Exit = &code
+	}
+	r.Leftovers = process.Leftovers(s.exit, s.undead)
+	return r, err
+}
+
+// seen takes in what the agent says.
+func (s *session) seen(m jsonrpc.Message, ok bool) {
+	heard := s.dialect.Hear(m, ok)
+	switch limit := s.task; {
+	case limit.MaxCost > 0 && heard.USD > limit.MaxCost:
+		s.death.Over = fmt.Sprintf("reached the limit of cost: %s of %s", text.Money(heard.USD), text.Money(limit.MaxCost))
+	case limit.MaxTurns > 0 && heard.Steps > limit.MaxTurns:
+		s.death.Over = fmt.Sprintf("reached the limit of turns after %d", limit.MaxTurns)
+	}
+	if heard.Stop || s.death.Over != "" {
+		s.stop()
+	}
+	if len(heard.Events) == 0 {
+		heard.Events = []agent.Event{{Kind: agent.Other}}
+	}
+	for _, e := range heard.Events {
+		if s.task.Seen != nil {
+			s.task.Seen(e)
+		}
+	}
+}
+
+// run holds the conversation to its end.
+func (s *session) run(ctx context.Context) error {
+	// What is said ends with the process; what is made of a turn does not.
+	stopped, stop := context.WithCancel(ctx)
+	defer stop()
+	talk, hush := context.WithCancel(stopped)
+	defer hush()
+	s.stop = stop
+	var work sync.WaitGroup
+	var served, drained error
+	output, exited, talked := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	work.Go(func() { defer close(output); served = s.conn.Serve(context.WithoutCancel(ctx)) })
+	work.Go(s.process.KeepStderr)
+	work.Go(func() {
+		defer close(exited)
+		s.exit, s.undead = s.process.Wait()
+		drained = s.process.Drain()
+	})
+	finished := false
+	work.Go(func() { defer close(talked); finished = s.talk(ctx, talk) })
+	select {
+	case <-talked:
+	case <-output: // it has nothing more to say, and cannot be told anything
+	case <-exited:
+	case <-stopped.Done():
+		late := time.NewTimer(2 * Parting)
+		defer late.Stop()
+		select { // it is told to stop
+		case <-talked:
+		case <-exited:
+		case <-late.C: // it does not read
+		}
+	}
+	hush()
+	err := s.process.Stdin.Close() // which also ends what is being written
+	<-talked
+	s.death.Stopped = ctx.Err() != nil && !finished
+	err = errors.Join(err, s.end(stopped, exited))
+	work.Wait()
+	if errors.Is(served, os.ErrDeadlineExceeded) {
+		served = nil
+	}
+	s.death.Code, s.death.Signal, s.death.Stderr = s.exit.Code, s.exit.Signal, s.process.StderrTail()
+	return errors.Join(err, served, drained, s.process.Close())
+}
+
+// end has the process end, whose input is closed: by itself, or asked, or killed.
+func (s *session) end(stopped context.Context, exited <-chan struct{}) error {
+	grace := time.NewTimer(s.options.Alone)
+	defer grace.Stop()
+	select {
+	case <-exited:
+		return nil
+	case <-stopped.Done():
+	case <-grace.C:
+	}
+	if err := s.process.Interrupt(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		// Without its supervisor there is nobody to interrupt it: Wait will clean up.
+		return errors.Join(fmt.Errorf("interrupt the agent: %w", err), s.process.Kill())
+	}
+	return nil
+}
+
+// talk holds the conversation. It is true when that has come to its own end.
+func (s *session) talk(whole, ctx context.Context) bool {
+	err := s.dialect.Begin(ctx, s.conn)
+	if err == nil && !s.toolless() {
+		s.process.FindOwn()
+	}
+	if err == nil && s.task.Dry {
+		select {
+		case <-s.task.Channel.Listed:
+		case <-ctx.Done():
+		}
+		return ctx.Err() == nil
+	}
+	for err == nil {
+		var more, over bool
+		if more, err = s.turn(ctx); err != nil {
+			break
+		}
+		if !more {
+			return ctx.Err() == nil
+		}
+		if more, over = s.next(whole, ctx); !more {
+			return over
+		}
+	}
+	if ctx.Err() != nil || errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, syscall.EPIPE) {
+		return false // it is gone, and its end says why
+	}
+	s.death.Refusal, s.death.Toolless = err.Error(), s.toolless()
+	return true
+}
+
+// toolless reports that ralph's tools have not reached the agent.
+func (s *session) toolless() bool {
+	select {
+	case <-s.task.Channel.Listed:
+		return false
+	default:
+		return s.task.Channel.Listed != nil
+	}
+}
+
+// turn is one of the agent's, with what people say meanwhile. It is false if the conversation
+// is over; the error is why it could not begin.
+func (s *session) turn(ctx context.Context) (more bool, err error) {
+	messages := s.outbox
+	s.outbox = nil
+	turn, over := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer over() // nobody is steered who has no turn
+		more, err = s.dialect.Turn(turn, messages)
+	}()
+	tools := time.NewTimer(s.options.Tools)
+	defer tools.Stop()
+	listed := s.task.Channel.Listed
+	for {
+		select {
+		case <-ended:
+			switch {
+			case ctx.Err() != nil || errors.Is(err, jsonrpc.ErrClosed):
+				return false, nil
+			case err == nil && s.toolless():
+				s.death.Toolless = true
+				return false, nil
+			}
+			return more, err
+		case <-listed:
+			listed = nil
+			s.process.FindOwn() // before its first tool
+		case <-tools.C:
+			if s.toolless() {
+				s.death.Toolless = true
+				over()
+				<-ended
+				return false, nil
+			}
+		case m := <-s.task.Say:
+			if !s.dialect.Steer(turn, m) {
+				s.outbox = append(s.outbox, m)
+			}
+		}
+	}
+}
+
+// next says how the conversation goes on after a turn: whether it does, and else whether it
+// has come to its end.
+func (s *session) next(whole, ctx context.Context) (more, over bool) {
+	if len(s.outbox) > 0 || s.dialect.Unsaid() {
+		return true, false // somebody's words were too late for the turn
+	}
+	var a agent.Answer
+	if s.task.TurnEnded != nil {
+		a = s.task.TurnEnded(whole, s.process.Turn())
+	}
+	switch {
+	case a.Over:
+		return false, true
+	case ctx.Err() != nil:
+		return false, whole.Err() == nil
+	case a.Text != "":
+		s.outbox = append(s.outbox, agent.Message{Text: a.Text})
+	case a.Wait:
+		wait := time.NewTimer(s.options.Wait)
+		defer wait.Stop()
+		select {
+		case m := <-s.task.Say:
+			s.outbox = append(s.outbox, m)
+		case <-wait.C:
+			return s.next(whole, ctx)
+		case <-ctx.Done():
+			return false, false
+		}
+	}
+	return len(s.outbox) > 0, true
+}
+
+// Told notes that the agent has been told what people said.
+func Told(messages ...agent.Message) {
+	for _, m := range messages {
+		if m.Delivered != nil {
+			m.Delivered()
+		}
+	}
+}
+
+// Salvage reads the transcript of a session whose end ralph did not see, line by line. It is
+// false if there is none.
+func Salvage(logDir string, line func(l jsonrpc.Line)) (d Death, ok bool, err error) {
+	f, err := os.Open(filepath.Join(logDir, agent.TranscriptFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Death{}, false, nil
+	}
+	if err == nil {
+		defer f.Close()
+		err = jsonrpc.Read(f, line)
+	}
+	if err != nil {
+		return Death{}, false, fmt.Errorf("transcript: %w", err)
+	}
+	stderr, err := process.StderrTail(logDir)
+	return Death{Code: -1, Stderr: stderr}, err == nil, err
+}

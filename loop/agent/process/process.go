@@ -1,0 +1,316 @@
+// Package process runs the agents that are programs. It starts them under a supervisor, in the
+// sandbox of their place, stores their output, and ends them with everything that they started.
+//
+// It knows nothing about what agents say. Values of the environment never
+// get into an error, a log or a report.
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"ralph/internal/environment"
+	"ralph/internal/pipe"
+	"ralph/internal/proc"
+	"ralph/internal/text"
+	"ralph/loop/agent"
+)
+
+// DrainWait is how long output is still read after the process ended, in
+// case something that could not be killed holds it open.
+const DrainWait = 2 * time.Second
+
+// Options configure how an agent's program is run. A zero field means its default.
+type Options struct {
+	Command    []string                  // the program and its first arguments; required
+	Key        string                    // the configuration key of Command; "" is agent.command
+	MCPCommand []string                  // the command that connects the agent to ralph's MCP server; required
+	Env        map[string]string         // added to the environment (agent.env)
+	Environ    []string                  // the variables that the allow-list selects from; default os.Environ()
+	Through    func(io.Reader) io.Reader // masks secrets in the agent's output; nil masks nothing
+
+	ExitGrace     time.Duration // time to exit after the end of the conversation; default 15 s
+	KillGrace     time.Duration // from an interrupt to the kill; default 10 s
+	ToolsWait     time.Duration // time for ralph's tools to reach the agent in a turn; default 1 min
+	MaxTranscript int64         // size limit of the transcript in bytes; default 256 MiB
+
+	Enter       proc.Enter       // runs the agent in a sandbox; nil is no sandbox
+	Containment proc.Containment // what else confines it
+	Launcher    *Launcher        // prepares starts; default one of its own
+}
+
+// WithDefaults returns the options with defaults for zero fields.
+func (o Options) WithDefaults() Options {
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if o.ExitGrace == 0 {
+		o.ExitGrace = 15 * time.Second
+	}
+	if o.KillGrace == 0 {
+		o.KillGrace = 10 * time.Second
+	}
+	if o.ToolsWait == 0 {
+		o.ToolsWait = time.Minute
+	}
+	if o.MaxTranscript == 0 {
+		o.MaxTranscript = 256 << 20
+	}
+	if o.Launcher == nil {
+		o.Launcher = &Launcher{}
+	}
+	return o
+}
+
+// Environment returns the whole environment of an agent, sorted, each name once: the variables
+// of ralph's own that reach it, those that the profile sets, those that are configured (added),
+// which override both, and the place's. Of ralph's own variables it has only those that mark
+// the session's processes (unattended, "The agent's processes"), which added cannot change.
+func Environment(p *agent.Profile, environ []string, added map[string]string, a agent.Assignment) []string {
+	more := map[string]string{}
+	maps.Copy(more, p.Set)
+	maps.Copy(more, added)
+	list := slices.DeleteFunc(environment.Of(environ, more, &p.Variables), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(a.Env, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	})
+	list = append(append(list, a.Env...), marker(a), "RALPH_TASK_ID="+strconv.FormatInt(a.TaskID, 10))
+	if a.Channel.Socket != "" {
+		list = append(list, pipe.Variable+"="+a.Channel.Socket)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// marker returns the variable that marks all processes of a session.
+func marker(a agent.Assignment) string { return "RALPH_SESSION_ID=" + a.SessionID }
+
+// A Process is the running program of a session.
+type Process struct {
+	*proc.Process
+	Stdin          *os.File
+	Stdout, Stderr *os.File
+	Transcript     io.Writer // the session's transcript, up to its maximum size
+
+	options Options
+	logs    *logs
+	host    string       // see [agent.Profile]
+	leave   func()       // leaves the sandbox
+	own     map[int]bool // see FindOwn
+}
+
+// Start launches the program for a session, with args after the command.
+func (o Options) Start(p *agent.Profile, task agent.Assignment, args ...string) (*Process, error) {
+	logs, err := openLogs(task.LogDir, o.MaxTranscript)
+	if err != nil {
+		return nil, err
+	}
+	started, err := o.start(p, task, logs, args)
+	if err != nil {
+		return nil, errors.Join(o.Unusable(p, err), logs.close())
+	}
+	return started, nil
+}
+
+func (o Options) start(p *agent.Profile, task agent.Assignment, logs *logs, args []string) (*Process, error) {
+	l, err := o.Launcher.launch()
+	if err != nil {
+		return nil, fmt.Errorf("start the agent: %w", err)
+	}
+	// Only the agent may hold its ends, or its output would never end.
+	defer closeAll(l.theirs)
+	spec := proc.Spec{
+		Args: slices.Concat(o.Command, args), Dir: task.Dir, Env: Environment(p, o.Environ, o.Env, task),
+		Marker: marker(task), KillGrace: o.KillGrace, Containment: o.Containment,
+	}
+	if task.Channel.Socket != "" {
+		spec.Reach = []string{filepath.Dir(task.Channel.Socket)}
+	}
+	leave, err := o.Enter.Enter(&spec)
+	if err != nil {
+		l.forsake()
+		return nil, err
+	}
+	process, err := l.supervisor.Start(spec)
+	if err != nil {
+		closeAll(l.ours)
+		leave()
+		return nil, err
+	}
+	return &Process{
+		Process: process, Stdin: l.ours[0], Stdout: l.ours[1], Stderr: l.ours[2],
+		Transcript: logs.transcript, options: o, logs: logs, host: p.Host, leave: leave,
+	}, nil
+}
+
+// Unusable adds to an error what to do about a program that does not start.
+func (o Options) Unusable(p *agent.Profile, err error) error {
+	if !errors.Is(err, exec.ErrNotFound) {
+		return err
+	}
+	what := "set " + cmp.Or(o.Key, "agent.command") + " to where " + o.Command[0] + " is"
+	if p.Install != "" {
+		what = "install " + p.Title + " (" + p.Install + "), or " + what
+	}
+	return fmt.Errorf("%w: %s", err, what)
+}
+
+// Output returns the agent's output without secrets.
+func (p *Process) Output() io.Reader { return p.through(p.Stdout) }
+
+// KeepStderr stores the agent's standard error until its end.
+func (p *Process) KeepStderr() { p.logs.stderr.take(p.through(p.Stderr)) }
+
+// StderrTail returns the end of the standard error, once it has ended.
+func (p *Process) StderrTail() string { return p.logs.stderr.tail() }
+
+func (p *Process) through(r io.Reader) io.Reader {
+	if p.options.Through == nil {
+		return r
+	}
+	return p.options.Through(r)
+}
+
+// Drain limits how long an output that is still open is read, after the process ended.
+func (p *Process) Drain() error {
+	deadline := time.Now().Add(DrainWait)
+	return errors.Join(p.Stdout.SetReadDeadline(deadline), p.Stderr.SetReadDeadline(deadline))
+}
+
+// Close releases all resources, after the process ended and its output was read.
+func (p *Process) Close() error {
+	p.leave()
+	return errors.Join(p.Stdout.Close(), p.Stderr.Close(), p.logs.close())
+}
+
+// FindOwn records the agent's own processes when it is ready: its servers of ralph's
+// tools and their ancestors up to the command. All others were started by hooks and
+// the like. Where processes cannot be listed, they cannot be frozen either.
+func (p *Process) FindOwn() {
+	if members, err := p.Members(); err == nil && p.own == nil {
+		p.own = ownOf(members)
+	}
+}
+
+// ownOf returns the agent's own members, or all of them if none is a server of ralph's.
+func ownOf(members []proc.Member) map[int]bool {
+	isServer := servers()
+	parents, all, own := map[int]int{}, map[int]bool{}, map[int]bool{}
+	for _, m := range members {
+		parents[m.Pid], all[m.Pid] = m.Parent, true
+		if isServer(m) {
+			for pid := m.Pid; all[pid] && !own[pid]; pid = parents[pid] { // parents come first
+				own[pid] = true
+			}
+		}
+	}
+	if len(own) == 0 {
+		return all
+	}
+	return own
+}
+
+// servers returns a test for servers of ralph's tools.
+func servers() func(proc.Member) bool {
+	self, err := os.Executable()
+	return func(m proc.Member) bool {
+		return err == nil && strings.TrimSuffix(m.Exe, " (deleted)") == self && strings.Contains(m.Command+" ", " mcp ")
+	}
+}
+
+// Turn returns the turn that the agent has ended, with the processes that it needs to go on:
+// those that it had when it was ready, and servers of ralph's tools that it restarted since.
+func (p *Process) Turn() agent.Turn {
+	isServer, leader := servers(), p.Pid()
+	own := map[int]bool{}
+	maps.Copy(own, p.own)
+	return agent.Turn{Process: p.Process, Keep: func(m proc.Member) bool {
+		if m.Pid == leader || own[m.Parent] && isServer(m) {
+			own[m.Pid] = true
+		}
+		return own[m.Pid] || p.host != "" && filepath.Base(m.Exe) == p.host
+	}}
+}
+
+// Leftovers lists the processes that outlived the agent and had to be
+// killed; undead is the error about those that could not be.
+func Leftovers(exit proc.Exit, undead error) (list []string) {
+	for _, l := range exit.Leftovers {
+		list = append(list, fmt.Sprintf("%d: %s", l.Pid, strings.TrimSpace(l.Command)))
+	}
+	list = append(list, exit.Reached...)
+	if undead != nil {
+		list = append(list, undead.Error())
+	}
+	return list
+}
+
+// A Prober asks a program for its version, once.
+type Prober struct {
+	mu     sync.Mutex
+	probed bool
+	said   string
+}
+
+// probeTimeout limits the wait for the version: 0.4 s is usual, but the
+// first start on a cold machine takes much longer.
+const probeTimeout = 30 * time.Second
+
+// program returns the command without the arguments that choose the protocol.
+func (o Options) program(p *agent.Profile) []string {
+	if len(p.Command) > 0 && len(o.Command) >= len(p.Command) {
+		args := p.Command[1:]
+		if n := len(o.Command) - len(args); slices.Equal(o.Command[n:], args) {
+			return slices.Clone(o.Command[:n])
+		}
+	}
+	return slices.Clone(o.Command)
+}
+
+var versionForm = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// Version returns the version line in the program's answer to --version in
+// dir, such as "2.1.197 (Claude Code)"; "" if it does not answer in time.
+// The error is [exec.ErrNotFound] if there is no such program.
+func (v *Prober) Version(ctx context.Context, o Options, p *agent.Profile, dir string) (string, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.probed {
+		return v.said, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	r, err := proc.Run(limited, proc.Spec{
+		Args: append(o.program(p), "--version"), Dir: dir,
+		Env: Environment(p, o.Environ, o.Env, agent.Assignment{SessionID: "probe"}),
+	}, 4096, nil)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrPermission) {
+		return "", o.Unusable(p, err)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	v.probed = true
+	if err == nil && r.Exit.Code == 0 {
+		for line := range strings.Lines(r.Output) {
+			if versionForm.MatchString(line) {
+				v.said = text.Clip(strings.TrimSpace(line), 100)
+				break
+			}
+		}
+	}
+	return v.said, nil
+}

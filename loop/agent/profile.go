@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"ralph"
+	"ralph/internal/environment"
+	"ralph/internal/permission"
+)
+
+// A Profile is everything that ralph knows about one coding agent. No other code
+// tells agents of one kind apart. docs/agents.md is generated from the profiles.
+type Profile struct {
+	Name    string   // its name in ralph.yaml
+	Title   string   // its name for people
+	Kind    string   // its protocol, the value of kind in ralph.yaml
+	Command []string // its program with fixed arguments; empty if the user has to give it
+	Install string   // the command that installs it
+	LogIn   string   // what people do if it has no credentials
+	Tested  string   // the version that was tested with ralph
+
+	// ToolPrefix is the prefix of ralph's tools in the names that its model sees.
+	ToolPrefix string
+	// Dot replaces the dots in those names; "" is "_".
+	Dot string
+	// MCP is how it learns of ralph's tools.
+	MCP Handing
+	// Guard says whether it asks for permissions, and how it learns of a refusal.
+	Guard Guard
+	// Uses converts a tool use that its hook asks about into uses that permission rules know. Each
+	// must be allowed; an empty list needs no permission. If nil, the tool use is taken as it is.
+	Uses func(tool string, input json.RawMessage) []permission.Use
+	// Note is what else people should know about it, in a sentence or two.
+	Note string
+	// RefusalEnds says that a refused permission ends its turn.
+	RefusalEnds bool
+	// Steered says that it reads messages in the middle of a turn.
+	Steered bool
+	// Cost and Tokens say when it reports its use.
+	Cost, Tokens Telling
+	// Windows says that it reports the use of its account's limits, and
+	// ResetTime that it reports when a limit ends.
+	Windows, ResetTime bool
+	// SilentRetry says that it retries without a word while its account is limited.
+	SilentRetry bool
+	// Escalates says that escalation_model names one of its models.
+	Escalates bool
+	// NoIdentity says that git does not know the user in the commands that it
+	// runs, so that the name and address for commits are set for it.
+	NoIdentity bool
+	// EndsAlone says that it ends when its input is closed; others are interrupted.
+	EndsAlone bool
+	// Host is the file name of another program of its own that its conversation needs.
+	Host string
+
+	// Variables are passed to it from ralph's environment, in addition to
+	// those that every process gets. Set are set for it.
+	Variables environment.Own
+	Set       map[string]string
+	// Credentials are variables and files ("~/…"), at least one of which it needs.
+	Credentials []string
+	// AccountID is where to find the id of the account that it is logged in with: a JSON file
+	// below home and a member of it, as "~/file a.b".
+	AccountID string
+	// Home lists its own folders, as "~/…"; HomeVariable names a variable for
+	// another location. It may write there. If Data is set, with globs of files and
+	// folders in Home, only those changes last: the rest is a person's settings.
+	Home         []string
+	HomeVariable string
+	// Settings are folders of a person's settings in which it makes temporary
+	// entries, which end with the session.
+	Settings []string
+	Data     []string
+}
+
+// A Handing is how an agent learns of ralph's tools.
+type Handing string
+
+// The values of Handing.
+const (
+	ByFlag    Handing = "a flag"
+	BySession Handing = "its session"    // session/new of the Agent Client Protocol
+	ByChannel Handing = "`ralph signal`" // it has no tools, and runs a command instead
+)
+
+// A Guard is how an agent asks before it uses a tool.
+type Guard string
+
+// The values of Guard.
+const (
+	Hook     Guard = "hook"     // it asks, and is told the reason for a refusal
+	Question Guard = "question" // it asks, and its next prompt has the reason for a refusal
+	None     Guard = "none"     // it asks nobody: only a sandbox confines it
+)
+
+// A Telling is when an agent reports a number.
+type Telling string
+
+// The values of Telling.
+const (
+	Never       Telling = "never"
+	AtTurnsEnd  Telling = "at the end of a turn"
+	WithRequest Telling = "with each request"
+)
+
+// Signal returns the name of a verb's tool for the agent's model.
+func (p *Profile) Signal(v ralph.Verb) string { return p.SignalPrefix() + string(v) }
+
+// SignalPrefix returns the prefix of a verb in the name of its tool.
+func (p *Profile) SignalPrefix() string {
+	if p.MCP == ByChannel {
+		return "ralph signal "
+	}
+	return p.Tool("ralph.signal.")
+}
+
+// Tool returns the name of one of ralph's tools for the agent's model; "" for "".
+func (p *Profile) Tool(name string) string {
+	if name == "" || p.MCP == ByChannel {
+		return ""
+	}
+	return p.ToolPrefix + strings.ReplaceAll(name, ".", cmp.Or(p.Dot, "_"))
+}
+
+// Own returns a path below the agent's home folder, which a variable may have moved.
+func (p *Profile) Own(path string, getenv func(string) string) string {
+	if p.HomeVariable == "" || len(p.Home) == 0 || getenv(p.HomeVariable) == "" {
+		return path
+	}
+	if rest, ok := strings.CutPrefix(path, p.Home[0]); ok {
+		return getenv(p.HomeVariable) + rest
+	}
+	return path
+}
+
+// A Known is an agent with a profile.
+type Known interface {
+	Agent
+	Profile() *Profile
+}
+
+// ProfileOf returns an agent's profile. For an agent without one, such as a
+// worker's, it assumes only that the agent names ralph's tools as Claude does.
+func ProfileOf(a Agent) *Profile {
+	if known, ok := a.(Known); ok {
+		return known.Profile()
+	}
+	return &Profile{ToolPrefix: "mcp__ralph__", Escalates: true}
+}

@@ -1,0 +1,202 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestADoneIsNotJudgedWhereProtectedFilesAreHidden from ralph only since the session began.
+func TestADoneIsNotJudgedWhereProtectedFilesAreHidden(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before bool // they were hidden at the start, too
+		say    signals.Payload
+		want   string
+	}{
+		{"a done", false, finish, "it cannot be told whether protected files were changed in x\x00 (invalid argument)"},
+		{"a done, where they were before", true, finish, "done and verified"},
+		{"a partial", false, halt, "partial: the rest"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree("true")
+			const never = "x\x00/*" // no system allows reading this
+			l.Check.Protect = []string{"data/*"}
+			if tt.before {
+				l.Check.Protect[0] = never
+			}
+			id := b.add(ralph.Task{Title: "A"})
+			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				l.Check.Protect[0] = never
+				write(t, filepath.Join(a.Dir, "made"), "x")
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", tt.say)
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+			}))
+			if task := b.task(id); !strings.Contains(task.StatusReason, tt.want) {
+				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+			}
+		})
+	}
+}
+
+// TestADoneOfARunThatIsStoppedIsNotJudgedBlindly, even if it needs no command.
+func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	id := b.add(ralph.Task{Title: "A"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, ".git", "index"), "x")
+		_, err := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", finish)
+		stop()
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	if _, err := l.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: the work tree (git cannot tell") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestADoneIsNotJudgedByACheckThatCannotBeRun, or whose traces cannot be
+// read: it found nothing against the done.
+func TestADoneIsNotJudgedByACheckThatCannotBeRun(t *testing.T) {
+	for _, tt := range []struct {
+		name, command string
+		breaks        bool // the agent puts a folder where the check's log belongs
+		want          string
+	}{
+		{"it cannot be logged", "false", true, "log of the verification: "},
+		{"it breaks git's index", "test ! -e made || echo x > .git/index", false, "look at the work tree after the verification: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.repository(tt.command)
+			id := b.add(ralph.Task{Title: "A"})
+			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				write(t, filepath.Join(a.Dir, "made"), "x")
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+				if tt.breaks {
+					err = errors.Join(err, os.Mkdir(filepath.Join(a.LogDir, "verify.log"), 0o700))
+				}
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+			}))
+			task := b.task(id)
+			if task.Status != ralph.Pending || task.VerifyFailures != 0 || !strings.HasPrefix(task.StatusReason, "the done could not be checked: "+tt.want) {
+				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+			}
+		})
+	}
+}
+
+// TestADoneOfARunThatIsStoppedShowsItsCheck as far as it got.
+func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
+	b := newWorkshop(t)
+	running := filepath.Join(t.TempDir(), "running")
+	l := b.tree("[ ! -e made ] || { echo > " + running + "; sleep 600; }") // only once there is something to check
+	id := b.add(ralph.Task{Title: "A"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "made"), "x")
+		_, err := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", finish)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	ended := make(chan error)
+	go func() { _, err := l.Run(ctx); ended <- err }()
+	until(t, "the check", func() bool { return exists(running) })
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	task, s := b.task(id), b.last()
+	if !strings.Contains(task.StatusReason, "before the claim could be checked") || len(s.Verify) != 1 || s.Verify[0].Error != "was stopped with the run" {
+		t.Errorf("it is %s: %s; checks %+v", task.Status, task.StatusReason, s.Verify)
+	}
+}
+
+// TestADoneOfASessionIsCheckedOnce: the check at the end of its turn counts.
+// If a person stops the session, the done is not checked afterwards.
+func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		halted bool
+		ending ralph.Ending
+		want   ralph.Status
+		reason string
+	}{
+		{"it holds", false, ralph.Finished, ralph.Completed, "done and verified"},
+		{"a person stops the session meanwhile", true, ralph.Interrupted, ralph.Pending, "a person stopped it before the claim could be checked"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			running := filepath.Join(t.TempDir(), "running")
+			wait := map[bool]string{true: "sleep 2", false: "true"}[tt.halted]
+			l := b.tree("[ ! -e made ] || { echo x >> " + running + "; " + wait + "; }")
+			id := b.add(ralph.Task{Title: "A"})
+			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				write(t, filepath.Join(a.Dir, "made"), "x")
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+				over := make(chan bool)
+				go func() { over <- a.TurnEnded(ctx, agent.Turn{}).Over }()
+				if tt.halted {
+					until(t, "the check", func() bool { return exists(running) })
+					err = errors.Join(err, b.db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Halt(a.SessionID, "eve") }))
+				}
+				if !<-over {
+					t.Error("it may go on")
+				}
+				return agent.Report{Ending: tt.ending, CostKnown: true}, err
+			}))
+			task := b.task(id)
+			runs, err := os.ReadFile(running)
+			if err != nil || string(runs) != "x\n" || task.Status != tt.want || !strings.Contains(task.StatusReason, tt.reason) {
+				t.Errorf("it is %s: %s; checked %q, %v", task.Status, task.StatusReason, runs, err)
+			}
+		})
+	}
+}
+
+// TestADoneOfASessionThatIsRefusedIsNoted with the reason, while its agent goes on.
+func TestADoneOfASessionThatIsRefusedIsNoted(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("test -e made")
+	b.add(ralph.Task{Title: "A"})
+	b.once(l, &speech{b: b, ending: ralph.Finished, turns: []turn{
+		{say: finish, answer: "does not hold"},
+		{write: []string{"made"}, say: finish, answer: "over"},
+	}})
+	var why []string
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Events(0, 1000)
+		for _, e := range list {
+			if e.Type == ralph.EventDoneRefused {
+				why = append(why, string(e.Payload))
+			}
+		}
+		return err
+	})
+	if len(why) != 1 || !strings.Contains(why[0], "`test -e made` exits 1") {
+		t.Errorf("noted are %q", why)
+	}
+}

@@ -1,0 +1,630 @@
+package landing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop/check"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A lines is a file of the model, and a tree has as many of them.
+type (
+	lines64 [64]int32
+	tree    [files]*lines64
+)
+
+const files = 32
+
+// A node is a commit of the model.
+type node struct {
+	tree    string
+	parents []string
+	depth   int // of its longest line of parents
+}
+
+// A model is git as far as landings need it: commits are trees with parents, and a merge
+// conflicts where both sides have changed a line.
+type model struct {
+	Git     // of what no simulated landing asks
+	refs    map[string]string
+	commits map[string]node
+	trees   map[string]*tree
+	before  func(ref, from, to string) bool // whether a ref can be moved, when it is about to be
+}
+
+func (m *model) keep(t *tree) string {
+	sum := sha256.New()
+	for _, f := range t {
+		if err := binary.Write(sum, binary.LittleEndian, f); err != nil {
+			panic(err)
+		}
+	}
+	id := hex.EncodeToString(sum.Sum(nil)[:20])
+	m.trees[id] = t
+	return id
+}
+
+func (m *model) of(commit string) *tree { return m.trees[m.commits[commit].tree] }
+
+func (m *model) Ref(_ context.Context, name string) (string, error) {
+	if child, ok := strings.CutSuffix(name, "^1"); ok {
+		return m.commits[child].parents[0], nil
+	}
+	return m.refs[name], nil
+}
+
+func (m *model) Refs(_ context.Context, prefix string) (map[string]string, error) {
+	some := map[string]string{}
+	for name, id := range m.refs {
+		if strings.HasPrefix(name, prefix) {
+			some[name] = id
+		}
+	}
+	return some, nil
+}
+
+func (m *model) SetRef(_ context.Context, name, commit string) error {
+	if m.refs[name] = commit; commit == "" {
+		delete(m.refs, name)
+	}
+	return nil
+}
+
+func (m *model) Move(_ context.Context, ref, from, to, _ string) (bool, error) {
+	if m.refs[ref] != from || !m.before(ref, from, to) {
+		return m.refs[ref] == to, nil
+	}
+	m.refs[ref] = to
+	return true, nil
+}
+
+// over are the commits from tips down to a depth.
+func (m *model) over(depth int, tips ...string) map[string]bool {
+	seen := map[string]bool{}
+	for queue := tips; len(queue) > 0; queue = queue[1:] {
+		if id := queue[0]; !seen[id] && m.commits[id].depth >= depth {
+			seen[id] = true
+			queue = append(queue, m.commits[id].parents...)
+		}
+	}
+	return seen
+}
+
+func (m *model) Ancestor(_ context.Context, commit, of string) (bool, error) {
+	return m.over(m.commits[commit].depth, of)[commit], nil
+}
+
+func (m *model) History(_ context.Context, tips []string) (map[string]bool, error) {
+	all := m.over(0, tips[0])
+	if without, out := strings.CutPrefix(tips[len(tips)-1], "^"); out {
+		for id := range m.over(0, without) {
+			delete(all, id)
+		}
+		return all, nil
+	}
+	return m.over(0, tips...), nil
+}
+
+func (m *model) Count(_ context.Context, lacks, of string) (n int, err error) {
+	for below := m.over(0, lacks); !below[of]; of = m.commits[of].parents[0] {
+		n++
+	}
+	return n, nil
+}
+
+func (m *model) Whole(_ context.Context, commit string) (string, error) {
+	return m.commits[commit].tree, nil
+}
+
+func (m *model) Files(_ context.Context, from, to string) (names []string, err error) {
+	for i, f := range m.of(from) {
+		if *f != *m.of(to)[i] {
+			names = append(names, fmt.Sprint("file", i))
+		}
+	}
+	return names, nil
+}
+
+// base is the deepest commit below both.
+func (m *model) base(a, b string) (base string) {
+	for span := 64; ; span *= 8 {
+		least := min(m.commits[a].depth, m.commits[b].depth) - span
+		below := m.over(least, b)
+		for id := range m.over(least, a) {
+			if below[id] && (base == "" || m.commits[id].depth > m.commits[base].depth) {
+				base = id
+			}
+		}
+		if base != "" {
+			return base
+		}
+	}
+}
+
+func (m *model) MergeTree(_ context.Context, ours, theirs string) (worktree.Merge, error) {
+	base, a, b := m.of(m.base(ours, theirs)), m.of(ours), m.of(theirs)
+	merged, conflicts := *a, []string{}
+	for i := range merged {
+		switch {
+		case *a[i] == *b[i], *b[i] == *base[i]:
+			continue
+		case *a[i] == *base[i]:
+			merged[i] = b[i]
+			continue
+		}
+		file, clash := *a[i], false
+		for n, is := range b[i] {
+			if was := base[i][n]; is != was && a[i][n] != was && is != a[i][n] {
+				clash = true
+			} else if is != was {
+				file[n] = is
+			}
+		}
+		if merged[i] = &file; clash {
+			conflicts = append(conflicts, fmt.Sprint("file", i))
+		}
+	}
+	return worktree.Merge{Tree: m.keep(&merged), Conflicts: conflicts}, nil
+}
+
+func (m *model) CommitTree(
+	_ context.Context, tree string, parents []string, _ string, _ [2]string,
+) (id string, _ error) {
+	n := node{tree: tree, parents: parents}
+	for _, p := range parents {
+		n.depth = max(n.depth, m.commits[p].depth+1)
+	}
+	id = fmt.Sprintf("%040x", len(m.commits)+1)
+	m.commits[id] = n
+	return id, nil
+}
+
+func (*model) User(context.Context) [2]string { return [2]string{"ann", "ann@localhost"} }
+
+func (*model) Checkouts(context.Context) ([]worktree.Checkout, error) { return nil, nil }
+
+// holds is the verification: of no two lines that belong together both are odd.
+func (t *tree) holds() bool {
+	for _, f := range t {
+		for i := 0; i < len(f); i += 2 {
+			if f[i]&f[i+1]&1 == 1 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A fleet is workers who claim tasks of a queue and work on them for minutes, one process that
+// lands what they make, and people who do something now and then. All of it but one
+// waits at any moment: with a seed each run is the same.
+type fleet struct {
+	*Lander
+	t      *testing.T
+	git    *model
+	random *rand.Rand
+	tasks  int
+	began  time.Time
+	calm   bool // nothing fails any more, and people do nothing
+
+	seen     int64 // the newest event that was looked at
+	status   map[int64]ralph.Status
+	holder   map[int64]string // the open session of a task
+	settled  map[string]bool
+	verified map[string]bool // trees that passed
+	landed   map[int64]bool
+	count    map[string]int // what has happened, for the log
+}
+
+// fail ends it all, from whatever goroutine.
+func (f *fleet) fail(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// chance is true so often.
+func (f *fleet) chance(percent float64) bool { return f.random.Float64()*100 < percent }
+
+// wait lets time pass, about so much of it: never to the same instant as another one does.
+func (f *fleet) wait(d time.Duration) {
+	time.Sleep(time.Duration(float64(d)*math.Exp(f.random.NormFloat64()/2)) + time.Duration(f.random.IntN(1e6)))
+}
+
+// errKilled is thrown where a process is killed.
+var errKilled = errors.New("killed")
+
+// mishap is what may come between any two things that a process does.
+func (f *fleet) mishap(what string) {
+	f.look()
+	switch {
+	case f.calm:
+	case f.chance(1):
+		f.count["killed: "+what]++
+		panic(errKilled)
+	case f.chance(0.2):
+		f.count["paused: "+what]++
+		f.wait(10 * time.Minute)
+	}
+}
+
+// Verify is the integration place.
+func (f *fleet) Verify(_ context.Context, commit string, commands []string) ([]check.Outcome, error) {
+	f.wait(30 * time.Second)
+	f.mishap("verification")
+	passed := f.git.of(commit).holds()
+	if passed && !f.calm && f.chance(2) {
+		f.count["flaky"]++
+		passed = false
+	}
+	if passed {
+		f.verified[f.git.commits[commit].tree] = true
+	}
+	return []check.Outcome{{Check: ralph.Check{Command: commands[0], Passed: passed}}}, nil
+}
+
+func (f *fleet) no(err error) {
+	f.t.Helper()
+	if err != nil && !errors.Is(err, ralph.ErrConflict) {
+		f.fail("%v", err)
+	}
+}
+
+// tx is a transaction, in which somebody else may have been faster.
+func (f *fleet) tx(do func(tx *store.Tx) error) (ok bool) {
+	f.t.Helper()
+	err := f.Store.Tx(f.t.Context(), do)
+	f.no(err)
+	f.look()
+	return err == nil
+}
+
+// look compares what has happened with what may happen.
+func (f *fleet) look() {
+	f.t.Helper()
+	list, err := store.Read(f.t.Context(), f.Store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(f.seen, 1000) })
+	f.no(err)
+	for _, e := range list {
+		if f.seen++; e.ID != f.seen {
+			f.fail("event %d comes after %d", e.ID, f.seen-1)
+		}
+		f.count[e.Type]++
+		switch e.Type {
+		case "task.status_changed":
+			var p ralph.TaskStatusChanged
+			f.no(json.Unmarshal(e.Payload, &p))
+			if is := f.status[e.TaskID]; is != p.From {
+				f.fail("TASK-%d goes from %s to %s, and was %s", e.TaskID, p.From, p.To, is)
+			}
+			if f.status[e.TaskID] = p.To; p.To == ralph.Completed && !f.landed[e.TaskID] {
+				f.fail("TASK-%d is completed and has not landed", e.TaskID)
+			}
+		case "session.started":
+			if at := f.holder[e.TaskID]; at != "" {
+				f.fail("TASK-%d is claimed by %s and by %s", e.TaskID, at, e.SessionID)
+			}
+			f.holder[e.TaskID] = e.SessionID
+		case "session.ended":
+			if f.holder[e.TaskID] != e.SessionID || f.settled[e.SessionID] {
+				f.fail("session %s of TASK-%d is settled, which is held by %s", e.SessionID, e.TaskID, f.holder[e.TaskID])
+			}
+			f.settled[e.SessionID] = true
+			delete(f.holder, e.TaskID)
+		case "change.landed":
+			var p ralph.ChangeLanded
+			f.no(json.Unmarshal(e.Payload, &p))
+			if below, _ := f.git.Ancestor(f.t.Context(), p.Commit, f.git.refs[PointRef("main")]); !below || f.landed[e.TaskID] {
+				f.fail("TASK-%d has landed as %s, which is in the target: %t; before: %t", e.TaskID, p.Commit, below, f.landed[e.TaskID])
+			}
+			f.landed[e.TaskID] = true
+			f.calm = len(f.landed) > f.tasks*9/10
+		}
+	}
+	if time.Since(f.began) > 60*24*time.Hour {
+		f.fail("%d of %d tasks have landed: %v", len(f.landed), f.tasks, f.status)
+	}
+}
+
+// moves looks at each move of a ref before it happens: what the target becomes stands upon what
+// it was, and was verified.
+func (f *fleet) moves(ref, from, to string) bool {
+	if ref != PointRef("main") {
+		return true
+	}
+	for at := to; at != from && (from != "" || at == to); at = f.git.commits[at].parents[0] {
+		n := f.git.commits[at]
+		if !f.verified[n.tree] || !f.git.trees[n.tree].holds() || len(n.parents) == 0 {
+			f.fail("the target goes from %s to %s, by %s; verified: %t", from, to, at, f.verified[n.tree])
+		}
+	}
+	if !f.calm && f.chance(1) {
+		f.count["swap lost"]++
+		return false
+	}
+	return true
+}
+
+// alive does something as a process that may be killed at any moment; it tells whether it was not.
+func (f *fleet) alive(do func()) (ok bool) {
+	defer func() {
+		if err := recover(); err != nil && err != errKilled { //nolint:errorlint // it is thrown as it is
+			panic(err)
+		}
+	}()
+	do()
+	return true
+}
+
+// work has a worker do one task after the other until all are done.
+func (f *fleet) work(n int) {
+	for session := 0; !f.over(); session++ {
+		f.wait(time.Minute)
+		id := fmt.Sprintf("%08d-0000-4000-8000-%012d", n, session)
+		var s ralph.Session
+		var base string
+		if !f.alive(func() { s, base = f.claim(id) }) || s.ID == "" {
+			s.ID = id
+		} else if f.alive(func() { f.session(s, base) }) {
+			continue
+		}
+		// What was killed in the middle is settled when somebody looks.
+		f.wait(5 * time.Minute)
+		f.lost(s.ID)
+	}
+}
+
+func (f *fleet) over() bool { return f.calm && len(f.landed) == f.tasks }
+
+// claim takes the first task of the queue; the one that lands alone goes before.
+func (f *fleet) claim(id string) (s ralph.Session, base string) {
+	next, err := store.Read(f.t.Context(), f.Store, func(tx *store.Tx) (next int64, err error) {
+		if next, err = tx.LandsAlone(f.Bounces); err != nil || next != 0 && f.status[next] == ralph.Pending {
+			return next, err
+		}
+		t, _, err := tx.Next()
+		return t.ID, err
+	})
+	f.no(err)
+	if next == 0 {
+		f.wait(10 * time.Minute)
+		return s, ""
+	}
+	base, err = f.Base(f.t.Context(), next)
+	f.no(err)
+	f.wait(time.Second)
+	f.tx(func(tx *store.Tx) (err error) {
+		s, err = tx.StartSession(store.Start{ID: id, Task: next, Origin: ralph.FromLoop})
+		return err
+	})
+	f.mishap("claim")
+	return s, base
+}
+
+// lost settles a session that is gone, if it was not settled.
+func (f *fleet) lost(id string) {
+	f.tx(func(tx *store.Tx) error {
+		s, err := tx.Session(id)
+		if errors.Is(err, ralph.ErrNotFound) || err == nil && !s.CompletedAt.IsZero() {
+			return nil
+		}
+		s.Ending = ralph.Lost
+		return errors.Join(err, tx.Apply(s, signals.Facts{}, signals.Decision{
+			Status: ralph.Pending, Mover: ralph.Verdict, StatusReason: "lost", Outcome: ralph.OutcomeFailure,
+		}))
+	})
+}
+
+// session works on a task, and says done or that a part is done.
+func (f *fleet) session(s ralph.Session, base string) {
+	ctx := f.t.Context()
+	decided := signals.Decision{Status: ralph.Pending, Mover: ralph.Verdict, StatusReason: "a part", Outcome: ralph.OutcomeFailure}
+	edits := map[[2]int]int32{}
+	for range 1 + f.random.IntN(4) {
+		file := f.random.IntN(files)
+		if f.chance(10) {
+			file = 0 // which many tasks touch
+		}
+		edits[[2]int{file, f.random.IntN(64)}] = f.random.Int32()
+	}
+	c := ralph.Change{TaskID: s.TaskID, SessionID: s.ID}
+	for tries := 0; ; tries++ {
+		f.wait(20 * time.Minute / time.Duration(1+9*min(tries, 1)))
+		f.mishap("session")
+		made := *f.git.of(base)
+		for at, value := range edits {
+			file := *made[at[0]]
+			file[at[1]] = value
+			if file[at[1]^1]&1 == 1 { // as its agent sees to it that it holds
+				file[at[1]] &^= 1
+			}
+			made[at[0]] = &file
+		}
+		c.Base, c.Tree = base, f.git.keep(&made)
+		c.Head, _ = f.git.CommitTree(ctx, c.Tree, []string{base}, "", [2]string{})
+		f.no(f.git.SetRef(ctx, c.Ref(), c.Head))
+		if f.chance(5) || tries == 20 {
+			break
+		}
+		a, err := f.Try(ctx, c)
+		if errors.Is(err, ralph.ErrConflict) {
+			break // it cannot be checked now: merging was paused
+		}
+		f.no(err)
+		if a.Conflict == "" && a.Refused == "" {
+			decided.Status, decided.StatusReason, decided.Accepted = ralph.Merging, "done and verified", true
+			decided.Outcome, decided.Attempts = ralph.OutcomeSuccess, 1
+			break
+		}
+		if base = a.Target.Tip; a.Conflict != "" {
+			f.tx(func(tx *store.Tx) error { return tx.NoteBounce(s, a.Conflict, a.Conflicts) })
+		}
+	}
+	f.mishap("settling")
+	s.Change, s.Ending = &c, ralph.Finished
+	f.tx(func(tx *store.Tx) error { return tx.Apply(s, signals.Facts{}, decided) })
+}
+
+// lands is the process that lands what is done, and begins anew when it was killed.
+func (f *fleet) lands() {
+	for !f.over() {
+		f.wait(10 * time.Second)
+		if !f.alive(func() {
+			_, err := f.Land(f.t.Context())
+			f.no(err)
+		}) {
+			f.wait(time.Minute)
+		}
+	}
+}
+
+// people commit, take back what they had, withdraw changes, and settle what waits for them.
+func (f *fleet) people() {
+	ctx, main := f.t.Context(), branchRef("main")
+	for !f.over() {
+		f.wait(10 * time.Minute)
+		tip := f.git.refs[main]
+		switch {
+		case f.calm:
+		case f.chance(30):
+			own := *f.git.of(tip)
+			file := *own[files-1]
+			file[2*f.random.IntN(32)] = 2 * f.random.Int32N(1000)
+			own[files-1] = &file
+			commit, _ := f.git.CommitTree(ctx, f.git.keep(&own), []string{tip}, "", [2]string{})
+			f.verified[f.git.commits[commit].tree] = true // they vouch for it
+			f.no(f.git.SetRef(ctx, main, commit))
+		case f.chance(30): // what a merge that waits is to become
+			f.tx(func(tx *store.Tx) error {
+				queue, err := tx.QueuedChanges()
+				if err != nil || len(queue) == 0 {
+					return err
+				}
+				return tx.DropChange(queue[f.random.IntN(len(queue))].TaskID, "ann")
+			})
+		}
+		f.tx(func(tx *store.Tx) error {
+			q, err := tx.MergeQueue()
+			if err == nil && q.Paused != "" {
+				err = tx.ResumeMerging("ann")
+			}
+			return err
+		})
+		held, err := store.Read(ctx, f.Store, func(tx *store.Tx) ([]ralph.Task, error) {
+			return tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Blocked, ralph.Failed, ralph.Cancelled}})
+		})
+		f.no(err)
+		for _, t := range held {
+			f.tx(func(tx *store.Tx) error {
+				_, blockers, _, err := tx.Open(t.ID)
+				if err == nil && (blockers > 0 || t.Status != ralph.Blocked) {
+					err = tx.Retry(t.ID, "ann")
+				}
+				return err
+			})
+		}
+	}
+}
+
+// TestSimulatedFleet has a fleet work through its tasks on a model of git, with processes that
+// are killed or stand still between any two steps, a verification that fails now and then for
+// nothing, and people who commit and change their minds. What must always be true is looked
+// at after every step. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds;
+// RALPH_TEST_WORKERS and RALPH_TEST_TASKS are how many there are.
+func TestSimulatedFleet(t *testing.T) {
+	number := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	first := number("RALPH_TEST_SEED", 1)
+	for seed := first; seed < first+number("RALPH_TEST_STORM", 2); seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				simulate(t, uint64(seed), number("RALPH_TEST_WORKERS", 40), number("RALPH_TEST_TASKS", 200))
+			})
+		})
+	}
+}
+
+func simulate(t *testing.T, seed uint64, workers, tasks int) {
+	t.Helper()
+	state := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(state, "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	git := &model{refs: map[string]string{}, commits: map[string]node{}, trees: map[string]*tree{}}
+	f := &fleet{
+		t: t, git: git, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0)), tasks: tasks,
+		status: map[int64]ralph.Status{}, holder: map[int64]string{}, settled: map[string]bool{},
+		verified: map[string]bool{}, landed: map[int64]bool{}, count: map[string]int{},
+	}
+	git.before = f.moves
+	f.Lander = &Lander{
+		Rules: Rules{Into: "main", Bounces: 2, Timeout: time.Minute, Wait: 2 * time.Minute, State: state, Message: "{task}"},
+		Store: db, Tree: git, Place: f, Log: slog.New(slog.DiscardHandler),
+		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute}, after: f.mishap,
+	}
+	begin := tree{}
+	for i := range begin {
+		begin[i] = &lines64{}
+	}
+	f.verified[git.keep(&begin)] = true
+	commit, _ := git.CommitTree(t.Context(), git.keep(&begin), nil, "", [2]string{})
+	git.refs[branchRef("main")] = commit
+	f.no(db.Tx(t.Context(), func(tx *store.Tx) error {
+		for i := range tasks {
+			task := ralph.Task{Title: fmt.Sprint("task ", i), Priority: f.random.IntN(4)}
+			if i > 0 && f.chance(30) {
+				task.DependsOn = []int64{int64(1 + f.random.IntN(i))}
+			}
+			id, err := tx.AddTask(task, "human")
+			if err != nil {
+				return err
+			}
+			added, err := tx.Task(id)
+			if f.status[id] = added.Status; err != nil {
+				return err
+			}
+		}
+		f.seen, err = tx.LastEvent()
+		return err
+	}))
+	done := make(chan struct{})
+	all := []func(){f.lands, f.people}
+	for n := range workers {
+		all = append(all, func() { f.work(n + 1) })
+	}
+	for _, do := range all {
+		go func() { do(); done <- struct{}{} }()
+	}
+	for range all {
+		<-done
+	}
+	if missing, err := f.Missing(t.Context()); err != nil || len(missing) > 0 {
+		t.Errorf("of what landed %v is not in the target (%v)", missing, err)
+	}
+	t.Logf("%d tasks by %d workers in %s", tasks, workers, time.Since(f.began))
+	for _, what := range slices.Sorted(maps.Keys(f.count)) {
+		t.Logf("%6d %s", f.count[what], what)
+	}
+}

@@ -1,0 +1,221 @@
+package landing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ralph"
+	"ralph/loop/check"
+	"ralph/loop/place"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// An Attempt is the result of trying a change while its session could still go on.
+type Attempt struct {
+	Built
+	Conflict string // why it cannot be merged; "" if it can
+	Checks   []ralph.Check
+	Merged   []ralph.Check // set if it passed, but not merged with newer landings, which is a conflict too
+}
+
+// Try merges the work of a claimed done with the target's tip and verifies it. This is the check
+// of the done: if it passes and the target does not move, nothing is verified a second time.
+//
+// If the target moved meanwhile, Try reports a conflict with its new
+// state, and verifies the work with that, within [Rules.Wait]. It does so
+// once; if more lands, the queue verifies everything together.
+func (l *Lander) Try(ctx context.Context, c ralph.Change) (a Attempt, err error) {
+	var until time.Time
+	landed := false
+	for {
+		on, err := l.target(ctx)
+		if err != nil {
+			return a, err
+		}
+		if on.Gone != "" { // not the session's fault: the queue tells people
+			on.Tip = c.Base
+		}
+		if a.Verified && a.Target == on {
+			return a, nil // this is still what would land
+		}
+		b, err := l.build(ctx, []ralph.Change{c}, on)
+		if err != nil {
+			return a, err
+		}
+		if b.Commit == "" {
+			return Attempt{Built: *b, Conflict: l.conflict(ctx, c, b)}, nil
+		}
+		if a.Verified {
+			if lands := a.Target.Point != on.Point; lands && landed || !time.Now().Before(until) {
+				return a, nil
+			} else if lands {
+				landed = true
+			}
+		}
+		checks, err := l.judge(ctx, []ralph.Change{c}, b, false)
+		if err != nil || ctx.Err() != nil {
+			return a, err
+		}
+		if until.IsZero() {
+			until = time.Now().Add(l.Wait)
+		}
+		if why := refused(checks); a.Verified && why != "" {
+			why = fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", l.Into, why)
+			return Attempt{Built: *b, Conflict: why, Checks: a.Checks, Merged: checks}, nil
+		}
+		a = Attempt{Built: *b, Checks: checks}
+		a.Verified, a.Refused = true, refused(a.Checks)
+		if a.Refused != "" || on.Gone != "" {
+			return a, nil
+		}
+	}
+}
+
+// verify verifies the commit that would land.
+func (l *Lander) verify(ctx context.Context, list []ralph.Change, b *Built) error {
+	checks, err := l.judge(ctx, list, b, len(list) == 1)
+	if err == nil && ctx.Err() == nil {
+		b.Verified, b.Refused = true, refused(checks)
+	}
+	return err
+}
+
+func refused(checks []ralph.Check) string {
+	return signals.Refused(checks, nil, ralph.Evidence{}, signals.Rules{})
+}
+
+// judge compares the commands' results on the commit that would land with those on the tip. If
+// a single change in the queue fails, the tip is verified again: if it now fails although it
+// passed when it landed, nobody is at fault, and the queue is paused until a person has looked.
+func (l *Lander) judge(
+	ctx context.Context, list []ralph.Change, b *Built, alone bool,
+) (checks []ralph.Check, err error) {
+	commands, err := store.Read(ctx, l.Store, func(tx *store.Tx) (all check.Commands, err error) {
+		for _, c := range list {
+			t, err := tx.Task(c.TaskID)
+			if err != nil {
+				return all, err
+			}
+			of, err := l.Check.Of(tx, t)
+			if err != nil {
+				return all, err
+			}
+			all.Shared = of.Shared
+			for _, own := range of.Own {
+				if !slices.Contains(all.Own, own) {
+					all.Own = append(all.Own, own)
+				}
+			}
+		}
+		return all, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	now, err := l.said(ctx, b.Commit, b.Tree, commands.All())
+	if err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	var before []check.Outcome
+	if failed(now) && b.Commit != b.Target.Tip && len(commands.Shared) > 0 {
+		tree, err := l.Tree.Whole(ctx, b.Target.Tip)
+		if err != nil {
+			return nil, err
+		}
+		was, _, err := l.kept(ctx, tree, commands.All())
+		if err != nil {
+			return nil, err
+		}
+		says := l.said
+		if alone {
+			says = l.run
+		}
+		if before, err = says(ctx, b.Target.Tip, tree, commands.Shared); err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+		if command := turned(was, before); alone && command != "" {
+			reason := fmt.Sprintf("`%s` fails on %s itself (%.10s), where it had passed", command, l.Into, b.Target.Tip)
+			err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) })
+			return nil, errors.Join(err, ralph.Conflict("%s", reason)) // the next look finds the pause
+		}
+	}
+	for _, r := range now {
+		checks = append(checks, check.Judge(r, before, commands.Shared, l.Check.Strict))
+	}
+	return checks, nil
+}
+
+func failed(list []check.Outcome) bool {
+	for _, o := range list {
+		if !o.Check.Passed {
+			return true
+		}
+	}
+	return false
+}
+
+// turned returns the first command that passed before and fails now.
+func turned(was, now []check.Outcome) string {
+	passed := map[string]bool{}
+	for _, o := range was {
+		passed[o.Check.Command] = o.Check.Passed
+	}
+	for _, o := range now {
+		if passed[o.Check.Command] && !o.Check.Passed {
+			return o.Check.Command
+		}
+	}
+	return ""
+}
+
+// said returns the results of commands on a commit. If all are known to
+// pass on its tree in the integration place, they do not run again.
+func (l *Lander) said(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
+	list, all, err := l.kept(ctx, tree, commands)
+	if err != nil || all && !failed(list) {
+		return list, err
+	}
+	return l.run(ctx, commit, tree, commands)
+}
+
+// run runs the commands and stores their results.
+func (l *Lander) run(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
+	if len(commands) == 0 {
+		return nil, nil
+	}
+	list, err := l.Place.Verify(ctx, commit, commands)
+	if err != nil || ctx.Err() != nil {
+		return nil, err // stopped commands say nothing
+	}
+	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
+		for _, r := range list {
+			if err := tx.KeepVerification(place.Apart(tree), r.Check.Command, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// kept returns the stored results of commands on a tree; all reports whether every command has one.
+func (l *Lander) kept(ctx context.Context, tree string, commands []string) (list []check.Outcome, all bool, err error) {
+	all = true
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		for _, command := range commands {
+			var o check.Outcome
+			ok, err := tx.Verification(place.Apart(tree), command, &o)
+			if err != nil {
+				return err
+			}
+			if all = all && ok; ok {
+				list = append(list, o)
+			}
+		}
+		return nil
+	})
+	return list, all, err
+}

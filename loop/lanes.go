@@ -1,0 +1,346 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ralph"
+	"ralph/loop/session"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A course is the part of a run that its goroutines share.
+type course struct {
+	*Loop
+	id int64
+}
+
+// A lane takes one picked task from claim to verdict, beside the sessions
+// of other lanes. The scheduler judges what the result means for the run.
+type lane struct {
+	course
+	number   int
+	task     int64
+	kind     string    // the task's discipline
+	since    time.Time // start of the period that the run's limits count for
+	deadline time.Time // end of the run's time
+	counted  bool      // its task already counted against the limits
+}
+
+// An outcome is the result of a lane's work. Without a session and an
+// error, no session was to begin.
+type outcome struct {
+	s       *session.Session // nil if none was opened
+	end     session.End
+	d       signals.Decision
+	settled bool
+	refused error // why no session could be opened
+	held    bool  // the task itself is the reason, and a person has to see to it
+}
+
+func newRunner(l *Loop, id int64) *runner {
+	own := *l // a copy, as its commands may change
+	r := &runner{
+		course: course{&own, id}, started: time.Now(), day: Midnight(time.Now()),
+		worked: map[int64]bool{}, counted: map[int64]bool{}, lanes: map[int]*lane{}, failed: map[string]time.Time{},
+		passed: map[int64]int{},
+		over:   make(chan func(context.Context) error, own.width()+1),
+	}
+	if own.Heart != nil {
+		r.pulse = newPulse(own.Heart)
+		own.Heart = r.pulse.of(0)
+	}
+	return r
+}
+
+// width returns how many sessions may work at once.
+func (l *Loop) width() int {
+	if l.Task != 0 {
+		return 1
+	}
+	return max(l.Parallel, 1)
+}
+
+// busy reports whether a session or a landing is in progress.
+func (r *runner) busy() bool { return len(r.lanes) > 0 || r.merges }
+
+// heed applies the results that have come in. If full, it first waits for one.
+func (r *runner) heed(ctx context.Context, full bool) error {
+	if full && len(r.ended) == 0 {
+		r.rests()
+		r.ended = append(r.ended, <-r.over)
+	}
+	for {
+		select {
+		case judge := <-r.over:
+			r.ended = append(r.ended, judge)
+			continue
+		default:
+		}
+		break
+	}
+	for len(r.ended) > 0 {
+		judge := r.ended[0]
+		r.ended = r.ended[1:]
+		if err := judge(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rests stops the scheduler's own heartbeat while it waits for sessions, which have theirs.
+func (r *runner) rests() {
+	if r.pulse != nil {
+		r.pulse.rests(0)
+	}
+}
+
+// settle waits until sessions and landings have ended, and lands what can
+// land, so that the run leaves nothing behind. It returns the further reasons
+// to end the run. The first failure of ralph itself cancels the rest.
+func (r *runner) settle(ctx context.Context, cancel func()) (ends []end, failure error) {
+	for {
+		err := r.heed(ctx, r.busy())
+		if e := (*end)(nil); errors.As(err, &e) {
+			ends = append(ends, *e)
+		} else if err != nil && !errors.Is(err, errAgain) && !r.awaitGit(err) && failure == nil {
+			failure = err
+			cancel()
+		}
+		if !r.busy() && len(r.ended) == 0 {
+			return ends, failure
+		}
+	}
+}
+
+// besides waits while other sessions work, until one ends or something
+// changes. Why is what keeps another session from beginning.
+func (r *runner) besides(ctx context.Context, why string) error {
+	if err := r.idle(ctx, why); err != nil {
+		return err
+	}
+	changed := r.changed
+	r.changed = nil // running sessions cause many events: look once for several of them
+	r.sleep(ctx, time.Now().Add(glance))
+	r.changed = changed
+	r.sleep(ctx, time.Now().Add(besidesLook))
+	return errAgain
+}
+
+// besidesLook is how often the run checks whether another session may
+// begin although nothing has happened: a task's wait may be over.
+const besidesLook = 5 * time.Second
+
+// idle records for people why no further session begins.
+func (r *runner) idle(ctx context.Context, why string) error {
+	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetIdle(r.id, why) })
+}
+
+// begin starts a session on a task in a free lane.
+func (r *runner) begin(ctx context.Context, task ralph.Task) error {
+	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
+		return err
+	}
+	own := *r.Loop
+	l := &lane{
+		course: course{&own, r.id}, number: 1, task: task.ID, kind: task.Discipline, since: r.since(),
+		deadline: r.started.Add(seconds(r.Limits.MaxSeconds)), counted: r.counted[task.ID],
+	}
+	for r.lanes[l.number] != nil {
+		l.number++
+	}
+	if r.pulse != nil {
+		own.Heart = r.pulse.of(l.number)
+	}
+	if r.width() > 1 { // until the session begins its lane has none
+		if err := r.idle(ctx, fmt.Sprintf("made ready for TASK-%d", task.ID)); err != nil {
+			return err
+		}
+	}
+	for _, id := range r.passes {
+		r.passed[id]++
+	}
+	delete(r.passed, task.ID)
+	l.beat(stepTime)
+	r.lanes[l.number], r.counted[task.ID] = l, true
+	beside := r.beside
+	go func() {
+		o, err := l.work(beside, task)
+		r.over <- func(ctx context.Context) error { return r.judge(ctx, l, o, err) }
+	}()
+	return nil
+}
+
+// work runs a session on a task.
+func (l *lane) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
+	n, leave, err := l.enter(ctx, task)
+	if err != nil {
+		return o, err
+	}
+	defer leave()
+	if err := n.Check.Greet(ctx); err != nil {
+		return o, notGreeted(err)
+	}
+	if err := n.Check.SetAside(ctx); err != nil {
+		return o, notGreeted(err)
+	}
+	waits, tell := false, l.slow
+	if tell != nil {
+		l.slow = func(command string) { waits = true; tell(command) }
+	}
+	stopped, err := l.interruptibly(ctx, func(ctx context.Context) error { return l.baseline(ctx, task, n.Place) })
+	if waits {
+		over := func(tx *store.Tx) error { return tx.NoteVerifying(l.id, "", "") }
+		err = errors.Join(err, l.Store.Tx(context.WithoutCancel(ctx), over))
+	}
+	if stopped || err != nil || closed(l.Stop) {
+		return o, err
+	}
+	if l.Prepare != nil {
+		forget := l.Prepare()
+		defer forget()
+	}
+	n.Limits.Deadline = l.deadline
+	n.Begin = func(tx *store.Tx, again bool) (float64, error) { return l.mayBegin(tx, again) }
+	s, err := n.Open(ctx, store.Start{Run: l.id, Lane: l.number, Lanes: l.width()}, task.ID)
+	var herr error
+	if o.held, herr = l.holdBack(ctx, task.ID, err); o.held {
+		return o, herr
+	}
+	if err != nil {
+		o.refused = err
+		return o, nil
+	}
+	o.s = s
+	l.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
+	o.end = s.Work(ctx)
+	settling, release := l.obeying(ctx, l.Session.Grace)
+	o.d, err = s.Settle(settling, o.end.Report)
+	release()
+	if err != nil {
+		if gone := l.Store.Intact(); gone != nil || o.end.Unusable != nil {
+			return o, fmt.Errorf("settle session %s of TASK-%d: %w", s.Row.ID, task.ID, errors.Join(o.end.Unusable, err))
+		}
+		// An agent that can write to the database can corrupt the records of its session.
+		l.Log.Error("cannot store the verdict on a session", "session", s.Row.ID, "task", task.ID, "error", err)
+		return o, l.unsettled(context.WithoutCancel(ctx), s.Row, err)
+	}
+	if o.end.Unusable != nil {
+		return o, unusable(o.end.Unusable)
+	}
+	o.settled = true
+	if l.Apart {
+		return o, nil
+	}
+	keep := context.WithoutCancel(ctx)
+	if err := notGreeted(n.Check.PutBack(keep)); err != nil {
+		return o, err
+	}
+	if !l.CommitTasks {
+		return o, nil
+	}
+	if o.d.Status == ralph.Completed {
+		l.notCommitted(task.ID, s.Commit(keep))
+	}
+	return o, l.CommitApproved(keep)
+}
+
+// judge applies a lane's result to the run.
+func (r *runner) judge(ctx context.Context, l *lane, o outcome, err error) error {
+	delete(r.lanes, l.number)
+	if r.pulse != nil {
+		r.pulse.rests(l.number)
+	}
+	r.beat(stepTime)
+	if o.s == nil {
+		if !l.counted {
+			delete(r.counted, l.task)
+		}
+		if o.held {
+			r.worked[l.task] = true
+		}
+		if err == nil && o.refused != nil {
+			return r.missed(ctx, l.task, o.refused)
+		}
+		return err
+	}
+	r.missedTask, r.untold, r.worked[l.task] = 0, 0, true
+	if err != nil || !o.settled {
+		return err
+	}
+	if r.Apart {
+		if err := r.land(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+	}
+	switch ending := o.end.Ending; {
+	case o.d.Stagnant:
+		r.stagnant++
+	case !ending.AgentError() && ending != ralph.Interrupted && ending != ralph.Lost:
+		r.stagnant = 0
+	}
+	if err := r.bounded(o.s.Task, o.s.Row.Ending, o.d); err != nil {
+		return err
+	}
+	return r.afterAgent(ctx, o.s, o.end.Report)
+}
+
+// errHeld says that no session may begin: a person stopped or paused the
+// run in the meantime, or other sessions used up the budget.
+var errHeld = errors.New("the run is to begin no session now")
+
+// mayBegin returns how much the session may spend, within the transaction
+// that claims its task. It fails if the run was stopped or paused, if
+// other sessions used up the budget, or if an edit put another task first.
+func (l *lane) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
+	if closed(l.Stop) {
+		return 0, errHeld
+	}
+	control, err := tx.RunControl(l.id)
+	if err == nil && control != ralph.ControlNone {
+		err = errHeld
+	}
+	if err != nil {
+		return 0, err
+	}
+	s, err := tx.Spending(l.id, l.since, Midnight(time.Now()))
+	if err != nil {
+		return 0, err
+	}
+	usd, why := allowance(l.Limits, s, l.width())
+	if why != "" || s.Open > 0 && s.Sessions >= l.Limits.MaxSessions {
+		return 0, errHeld
+	}
+	if !again || l.Task != 0 || l.width() > 1 {
+		return usd, nil
+	}
+	next, ok, err := tx.Next()
+	if err == nil && (!ok || next.ID != l.task) {
+		err = ralph.Conflict("TASK-%d is no longer the first in the queue", l.task)
+	}
+	return usd, err
+}
+
+// room returns why no session can begin beside those in progress; "" if one can.
+func (r *runner) room(ctx context.Context) (why string, err error) {
+	if len(r.lanes) == 0 {
+		return "", nil
+	}
+	s, err := store.Read(ctx, r.Store, func(tx *store.Tx) (store.Spending, error) {
+		return tx.Spending(r.id, r.since(), Midnight(time.Now()))
+	})
+	if err != nil {
+		return "", err
+	}
+	s.Sessions, s.Open = s.Sessions-s.Open+len(r.lanes), len(r.lanes)
+	if s.Sessions >= r.Limits.MaxSessions {
+		return fmt.Sprintf("the limit of %d sessions per %s is reached with those in progress",
+			r.Limits.MaxSessions, r.per()), nil
+	}
+	_, why = allowance(r.Limits, s, r.width())
+	return why, nil
+}

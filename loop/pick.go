@@ -1,0 +1,151 @@
+package loop
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"ralph"
+	"ralph/store"
+)
+
+// scopeLook is how far down the queue to look for a task that fits beside
+// those in progress, and maxPasses how often a task may be passed over.
+const (
+	scopeLook = 20
+	maxPasses = 5
+)
+
+// A beside describes the work in progress that a new task should fit beside.
+type beside struct {
+	tasks  map[int64]bool            // the tasks of the lanes
+	kinds  map[string]int            // how many of them each discipline has
+	most   map[string]int            // how many each discipline may have; one that is not listed has no limit
+	files  []string                  // globs of the files that those tasks, and the changes in the merge queue, may touch
+	scopes func(task int64) []string // the globs of a task; nil if unknown
+	passed map[int64]int             // how often each task was passed over
+}
+
+// fit returns the index of the task to begin next, and the tasks that it
+// passes over. Tasks are passed over only within one priority. File scopes are
+// hints: an overlap is no reason to begin nothing. i is -1 if there is none.
+func (b beside) fit(queue []ralph.Task) (i int, passes []int64) {
+	first := -1
+	for i, t := range queue {
+		if most := b.most[t.Discipline]; b.tasks[t.ID] || most > 0 && b.kinds[t.Discipline] >= most {
+			continue
+		}
+		if first >= 0 && queue[first].Priority != t.Priority {
+			break
+		}
+		if b.passed[t.ID] >= maxPasses || !meet(b.scopes(t.ID), b.files) {
+			return i, passes
+		}
+		if first < 0 {
+			first = i
+		}
+		passes = append(passes, t.ID)
+	}
+	return first, nil
+}
+
+// meet reports whether a file may match both lists of globs.
+func meet(a, b []string) bool {
+	return slices.ContainsFunc(a, func(p string) bool {
+		return slices.ContainsFunc(b, func(q string) bool {
+			if doublestar.MatchUnvalidated(p, q) || doublestar.MatchUnvalidated(q, p) {
+				return true
+			}
+			x, _ := doublestar.SplitPattern(p)
+			y, _ := doublestar.SplitPattern(q)
+			return isPattern(p) && isPattern(q) && (within(x, y) || within(y, x))
+		})
+	})
+}
+
+func isPattern(p string) bool { return strings.ContainsAny(p, "*?[{") }
+
+func within(dir, of string) bool {
+	return of == "." || dir == of || strings.HasPrefix(dir, path.Clean(of)+"/")
+}
+
+// choose returns the task to begin beside those of the lanes.
+func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
+	r.held = ""
+	begun := false // only tasks that were begun before
+	if most := r.Limits.Waiting; most > 0 {
+		waiting, err := tx.WaitingForPeople()
+		if err != nil {
+			return task, false, err
+		}
+		if begun = waiting >= most; begun {
+			r.held = fmt.Sprintf("%d tasks wait for people, and no new one is begun (limits.waiting)", waiting)
+		}
+	}
+	alone, err := r.alone(tx)
+	if err != nil {
+		return task, false, err
+	}
+	if r.width() == 1 && !begun && len(alone) == 0 {
+		return tx.Next()
+	}
+	queue, err := tx.Queue(len(r.lanes)+scopeLook, begun)
+	if queue = append(alone, queue...); err != nil || len(queue) == 0 {
+		return task, false, err
+	}
+	b := beside{tasks: map[int64]bool{}, kinds: map[string]int{}, passed: r.passed}
+	if b.most, err = tx.DisciplineBounds(); err != nil {
+		return task, false, err
+	}
+	for _, l := range r.lanes {
+		b.tasks[l.task] = true
+		b.kinds[l.kind]++
+	}
+	at, err := tx.WorkedOn()
+	for id := range b.tasks { // also those without a session yet
+		at = append(at, id)
+	}
+	for _, id := range at {
+		scope, serr := tx.Scope(id)
+		b.files, err = append(b.files, scope...), cmp.Or(err, serr)
+	}
+	if err != nil {
+		return task, false, err
+	}
+	b.scopes = func(id int64) []string {
+		if len(b.files) == 0 {
+			return nil
+		}
+		scope, serr := tx.Scope(id)
+		err = cmp.Or(err, serr)
+		return scope
+	}
+	i, passes := b.fit(queue)
+	if err != nil || i < 0 {
+		return task, false, err
+	}
+	r.passes = passes
+	return queue[i], true, nil
+}
+
+// alone is the task that is to land before all others, if it waits for a session: until it has
+// had one nothing lands.
+func (r *runner) alone(tx *store.Tx) (list []ralph.Task, err error) {
+	if !r.Apart {
+		return nil, nil
+	}
+	id, err := tx.LandsAlone(r.Lander.Bounces)
+	if err != nil || id == 0 {
+		return nil, err
+	}
+	t, err := tx.Task(id)
+	if err != nil || t.Status != ralph.Pending || t.NotBefore.After(tx.Now().Time) {
+		return nil, err
+	}
+	r.passed[id] = maxPasses
+	return []ralph.Task{t}, nil
+}

@@ -1,0 +1,73 @@
+package loop
+
+import (
+	"slices"
+	"testing"
+
+	"ralph"
+)
+
+// TestWhichTaskFitsBesideOthers: scopes are hints within one priority, no
+// task waits forever, and a discipline's limit holds.
+func TestWhichTaskFitsBesideOthers(t *testing.T) {
+	task := func(id int64, priority int, kind string) ralph.Task {
+		return ralph.Task{ID: id, Priority: priority, Discipline: kind}
+	}
+	queue := []ralph.Task{task(1, 1, "ui"), task(2, 1, "db"), task(3, 1, "db"), task(4, 2, "")}
+	scopes := map[int64][]string{1: {"web/**"}, 2: {"store/a.go"}, 3: {"store/*.go", "doc.md"}}
+	for _, tt := range []struct {
+		name   string
+		b      beside
+		want   int
+		passes []int64
+	}{
+		{"nothing else is worked on", beside{}, 0, nil},
+		{"the first does not meet it", beside{files: []string{"store/b.go"}}, 0, nil},
+		{"the first meets it", beside{files: []string{"web/index.html"}}, 1, []int64{1}},
+		{"the first two meet it", beside{files: []string{"web/x", "store/a.go"}}, 0, nil},
+		{"one of a lower priority would fit", beside{files: []string{"web/x", "store/**"}}, 0, nil},
+		{"it was passed over often enough", beside{files: []string{"web/x"}, passed: map[int64]int{1: 5}}, 0, nil},
+		{"it was passed over often", beside{files: []string{"web/x"}, passed: map[int64]int{1: 4}}, 1, []int64{1}},
+		{"a lane is at it", beside{tasks: map[int64]bool{1: true}}, 1, nil},
+		{"as many as may are of its discipline", beside{kinds: map[string]int{"ui": 2}, most: map[string]int{"ui": 2}}, 1, nil},
+		{"one more may be", beside{kinds: map[string]int{"ui": 1}, most: map[string]int{"ui": 2}}, 0, nil},
+		{
+			"all that may be are of a lower priority",
+			beside{tasks: map[int64]bool{1: true}, kinds: map[string]int{"db": 1}, most: map[string]int{"db": 1}, files: []string{"**"}},
+			3, nil,
+		},
+		{
+			"none", beside{
+				tasks: map[int64]bool{1: true, 4: true}, kinds: map[string]int{"db": 1}, most: map[string]int{"db": 1},
+			}, -1, nil,
+		},
+	} {
+		tt.b.scopes = func(id int64) []string { return scopes[id] }
+		if i, passes := tt.b.fit(queue); i != tt.want || !slices.Equal(passes, tt.passes) {
+			t.Errorf("%s: got %d after %v, want %d after %v", tt.name, i, passes, tt.want, tt.passes)
+		}
+	}
+}
+
+func TestScopesThatMeet(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"a.go", "a.go", true},
+		{"a.go", "b.go", false},
+		{"**", "x/y", true},
+		{"x/*.go", "x/y.go", true},
+		{"x/*.go", "x/y/z.go", false},
+		{"x/**", "x/y/*.go", true},
+		{"x/*.go", "xy/*.go", false},
+		{"*.go", "x/*.go", true},
+	} {
+		if meet([]string{tt.a}, []string{tt.b}) != tt.want || meet([]string{tt.b}, []string{tt.a}) != tt.want {
+			t.Errorf("%s and %s: want %t", tt.a, tt.b, tt.want)
+		}
+	}
+	if meet(nil, []string{"**"}) {
+		t.Error("nothing meets something")
+	}
+}

@@ -1,0 +1,568 @@
+package place
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"ralph/internal/files"
+	"ralph/internal/proc"
+	"ralph/internal/worktree"
+)
+
+// Ref namespaces of ralph in the person's repository.
+const (
+	baseRefs  = "refs/ralph/base/"  // the base of each slot, protected from gc
+	startRefs = "refs/ralph/start/" // the commit that a slot's session starts from, if that is not the base
+	lostRefs  = "refs/ralph/lost/"  // unsaved work that was found in a slot
+)
+
+// Slots are the places of a project apart from the person's work tree: shared
+// clones, some for sessions to work in and some to check their results.
+type Slots struct {
+	Here *Place // the person's place
+	Dir  string // the folder of the slots
+	Name string // the project's name
+
+	Copy, Link       []string // globs of the person's ignored files that each slot gets
+	Setup, Teardown  []string // commands
+	SetupWhen        []string // files whose change makes Setup run again
+	PortsFrom, Ports int      // the first port, and the number of ports per slot; 0 is none
+
+	// How ralph's own commands run in slots.
+	Env          []string
+	Through      func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
+	Enter, Check proc.Enter                // run them in the sandbox of sessions or of checks; nil is no sandbox
+	Containment  proc.Containment
+	Timeout      time.Duration
+	Log          *slog.Logger
+}
+
+// A Slot is the part of a Place that only ralph's own clones have.
+type Slot struct {
+	Number int // of the lane, from 1
+	Checks bool
+	Base   string // the commit that work in the slot is to land on
+
+	slots  *Slots
+	folder string
+	clone  *worktree.Clone
+	lock   *flock.Flock
+	user   [2]string
+}
+
+// firstCheck is the lane number from which the slots for checks take their ports.
+const firstCheck = 64
+
+// ErrTaken says that a slot is in use.
+var ErrTaken = errors.New("the slot is in use")
+
+// nameOf returns the name of a slot: "1", or "check-1".
+func nameOf(number int, checks bool) string {
+	if checks {
+		return "check-" + strconv.Itoa(number)
+	}
+	return strconv.Itoa(number)
+}
+
+// Take locks a slot for the caller until [Place.Release], and creates it
+// if necessary. The error wraps [ErrTaken] if it is in use.
+func (s *Slots) Take(ctx context.Context, number int, checks bool) (*Place, error) {
+	return s.take(ctx, number, checks, takeWait)
+}
+
+// takeWait is how long to wait for a slot to work in. Another process may
+// be removing it, which includes its teardown.
+const takeWait = 4 * time.Minute
+
+func (s *Slots) take(ctx context.Context, number int, checks bool, wait time.Duration) (*Place, error) {
+	name := nameOf(number, checks)
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := s.lock(ctx, name, wait)
+	if err != nil {
+		return nil, err
+	}
+	return s.taken(ctx, number, checks, lock)
+}
+
+// taken opens a slot whose lock the caller holds.
+func (s *Slots) taken(ctx context.Context, number int, checks bool, lock *flock.Flock) (*Place, error) {
+	p, err := s.open(ctx, number, checks)
+	if err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	p.Slot.lock = lock
+	return p, nil
+}
+
+// TakeFree is like [Slots.Take], for the first free one of the given number of slots for checks.
+func (s *Slots) TakeFree(ctx context.Context, places int) (p *Place, err error) {
+	for until := time.Now().Add(freeWait); ; {
+		for number := range places {
+			if p, err = s.take(ctx, number+1, true, 0); !errors.Is(err, ErrTaken) {
+				return p, err
+			}
+		}
+		if ctx.Err() != nil || time.Now().After(until) {
+			return p, err
+		}
+		time.Sleep(freeLook) // others may swap slots while this loop goes through them
+	}
+}
+
+// How long to wait for a free slot, and how often to look.
+const (
+	freeWait = time.Minute
+	freeLook = 20 * time.Millisecond
+)
+
+// lockWait is how long to wait for a slot that is only to be changed: a
+// mere look at it holds the lock for an instant.
+const lockWait = time.Second
+
+// lock locks a slot for this process, at most until the process ends.
+func (s *Slots) lock(ctx context.Context, name string, wait time.Duration) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(s.Dir, name+".lock"))
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	ok, err := lock.TryLock()
+	if err == nil && !ok && wait > 0 {
+		ok, err = lock.TryLockContext(limited, 20*time.Millisecond)
+	}
+	if err != nil && limited.Err() == nil {
+		return nil, fmt.Errorf("lock of slot %s: %w", name, err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("slot %s: %w", name, ErrTaken)
+	}
+	return lock, nil
+}
+
+// open opens a slot, without a lock.
+func (s *Slots) open(ctx context.Context, number int, checks bool) (*Place, error) {
+	folder := filepath.Join(s.Dir, nameOf(number, checks))
+	clone, err := s.Here.Tree.Clone(ctx, folder)
+	if err != nil {
+		return nil, fmt.Errorf("slot %s: %w", nameOf(number, checks), err)
+	}
+	slot := &Slot{
+		Number: number, Checks: checks, slots: s, folder: folder, clone: clone, user: s.Here.Tree.User(ctx),
+	}
+	if slot.Base, err = s.Here.Tree.Ref(ctx, slot.baseRef()); err != nil {
+		return nil, err
+	}
+	return &Place{
+		Dir: clone.Root(), Tree: clone.Tree, State: s.Here.State, Watched: s.Here.Watched, Slot: slot,
+	}, nil
+}
+
+// Begun records that a session works in the place from now on: until [Place.Note],
+// what is found in it is the session's work, which belongs under the ref.
+func (p *Place) Begun(ref string) error {
+	if p.Slot == nil {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(p.Slot.folder, ownerFile), []byte(ref), 0o600)
+}
+
+// Of takes the slot in which a session worked. It returns nil if there was
+// none, or if it was removed or prepared for another use since.
+func (s *Slots) Of(ctx context.Context, dir, ref string) (*Place, error) {
+	rel, err := filepath.Rel(s.Dir, dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil, nil //nolint:nilerr // it worked elsewhere
+	}
+	number := 0
+	if _, err := fmt.Sscanf(filepath.ToSlash(rel), "%d/tree", &number); err != nil {
+		return nil, nil //nolint:nilerr // not one of our slots
+	}
+	p, err := s.named(ctx, nameOf(number, false), takeWait)
+	if errors.Is(err, ErrNoSlot) {
+		return nil, nil //nolint:nilerr // it is gone
+	}
+	if err != nil {
+		return nil, err
+	}
+	if owner, err := p.Slot.owner(); err != nil || owner != ref {
+		return nil, errors.Join(err, p.Release())
+	}
+	return p, nil
+}
+
+// owner returns the ref under which the slot's content is to be saved; "" if it is nobody's work.
+func (s *Slot) owner() (string, error) {
+	b, err := os.ReadFile(filepath.Join(s.folder, ownerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return string(b), err
+}
+
+// Release unlocks a slot.
+func (p *Place) Release() error {
+	if p.Slot == nil || p.Slot.lock == nil {
+		return nil
+	}
+	return p.Slot.lock.Unlock()
+}
+
+func (s *Slot) name() string    { return nameOf(s.Number, s.Checks) }
+func (s *Slot) baseRef() string { return baseRefs + s.name() }
+
+// Begin prepares the slot for a session: at the base, with the commit that
+// an earlier session of the task left merged onto it, if kept is not "".
+// Conflicts are the files that do not merge; they have conflict markers.
+func (p *Place) Begin(ctx context.Context, base, kept string) (conflicts []string, err error) {
+	start, lay := base, ""
+	if kept != "" {
+		if start, lay, conflicts, err = p.Slot.merged(ctx, base, kept); err != nil {
+			return nil, fmt.Errorf("merge what an earlier session of the task left: %w", err)
+		}
+	}
+	return conflicts, p.fresh(ctx, base, start, lay)
+}
+
+// merged returns the commit from which a session continues the kept work,
+// and the tree to lay over it if they conflict.
+func (s *Slot) merged(ctx context.Context, base, kept string) (start, lay string, conflicts []string, err error) {
+	tree := s.slots.Here.Tree
+	if upon, err := tree.Ancestor(ctx, base, kept); err != nil || upon {
+		return kept, "", nil, err
+	}
+	if landed, err := tree.Ancestor(ctx, kept, base); err != nil || landed {
+		return base, "", nil, err
+	}
+	m, err := tree.MergeTree(ctx, base, kept)
+	if err != nil {
+		return "", "", nil, err
+	}
+	if len(m.Conflicts) > 0 {
+		return base, m.Tree, m.Conflicts, nil
+	}
+	message := "Merge what an earlier session left\n"
+	start, err = tree.CommitTree(ctx, m.Tree, []string{base, kept}, message, s.user)
+	return start, "", nil, err
+}
+
+// At prepares the slot for checking a commit.
+func (p *Place) At(ctx context.Context, commit string) error {
+	return p.fresh(ctx, commit, commit, "")
+}
+
+// fresh prepares the slot.
+func (p *Place) fresh(ctx context.Context, base, commit, lay string) error {
+	s := p.Slot
+	if !s.Checks { // nobody works there: what is left in it is from commands
+		if err := p.rescue(ctx); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(s.forget(leftFile), s.forget(laidFile), s.forget(ownerFile)); err != nil {
+		return err
+	}
+	if err := s.slots.Here.Tree.SetRef(ctx, s.baseRef(), base); err != nil {
+		return err
+	}
+	if commit != base {
+		if err := s.slots.Here.Tree.SetRef(ctx, startRefs+s.name(), commit); err != nil {
+			return err
+		}
+	}
+	s.Base = base
+	spoiled := exists(filepath.Join(s.folder, spoiledFile))
+	if spoiled {
+		if err := s.forget(setupFile); err != nil {
+			return err
+		}
+	}
+	given, err := s.slots.given(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.clone.Fresh(ctx, commit, given.patterns(), s.user, spoiled); err != nil {
+		return fmt.Errorf("slot %s: %w", s.name(), err)
+	}
+	if err := s.forget(spoiledFile); err != nil {
+		return err
+	}
+	if lay != "" {
+		if err := s.clone.Lay(ctx, lay); err != nil {
+			return fmt.Errorf("slot %s: %w", s.name(), err)
+		}
+	}
+	temp := filepath.Join(s.folder, "tmp")
+	if err := files.RemoveAll(temp); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(temp, 0o700); err != nil {
+		return err
+	}
+	as, err := p.equip(ctx, given)
+	if err != nil {
+		return err
+	}
+	if as && lay == "" { // its state is known without a scan
+		tree, err := s.slots.Here.Tree.Whole(ctx, commit)
+		if err != nil {
+			return err
+		}
+		return p.note(standing{commit, tree})
+	}
+	return p.Note(ctx)
+}
+
+// Files of a slot next to its work tree.
+const (
+	leftFile    = "left"    // the state in which nothing in it needed saving
+	setupFile   = "setup"   // a digest of the set-up's input
+	spoiledFile = "spoiled" // its ignored files are left from a refused change
+	laidFile    = "laid"    // files that differ on purpose from the session's first commit
+	ownerFile   = "owner"   // the ref for the work in it, until that was inspected
+)
+
+// forget removes one of these files.
+func (s *Slot) forget(name string) error {
+	err := os.Remove(filepath.Join(s.folder, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Spoil has the slot's ignored files removed before its next use.
+func (p *Place) Spoil() error {
+	return os.WriteFile(filepath.Join(p.Slot.folder, spoiledFile), nil, 0o600)
+}
+
+// laid lists files of a slot that were replaced on purpose when its session began.
+type laid struct {
+	Commit string            // the session's first commit
+	Files  map[string]string // digests by name, after the replacement
+}
+
+// Lay records files of the slot that differ on purpose from the commit that is checked
+// out. Unless somebody changes them, a candidate contains the commit's version.
+func (p *Place) Lay(ctx context.Context, files map[string]string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(laid{p.Slot.clone.Head(ctx), files})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(p.Slot.folder, laidFile), b, 0o600)
+	}
+	return err
+}
+
+// lifted returns the tree of the whole repository with the laid files as the commit has them.
+func (p *Place) lifted(ctx context.Context, tree string) (string, error) {
+	var l laid
+	b, err := os.ReadFile(filepath.Join(p.Slot.folder, laidFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return tree, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &l)
+	}
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(l.Files, func(name, digest string) bool {
+		now, err := Digest(p.Path(name))
+		return err != nil || now != digest
+	})
+	if len(l.Files) == 0 {
+		return tree, nil
+	}
+	clone := p.Slot.clone
+	return clone.With(ctx, tree, l.Commit, slices.Sorted(maps.Keys(l.Files)), clone.Scratch())
+}
+
+// A standing is the state of a slot.
+type standing struct{ Head, Content string }
+
+func (p *Place) standing(ctx context.Context) (standing, error) {
+	look, err := p.Slot.clone.Whole(ctx)
+	return standing{look.Head, look.Content}, err
+}
+
+// Note records that the slot's present state needs no saving.
+func (p *Place) Note(ctx context.Context) error {
+	now, err := p.standing(ctx)
+	if err != nil {
+		return err
+	}
+	return p.note(now)
+}
+
+func (p *Place) note(now standing) error {
+	b, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(p.Slot.folder, leftFile), b, 0o600), p.Slot.forget(ownerFile))
+}
+
+// rescue saves work in the slot that is newer than the last Note, either
+// for the session, which is then settled without the slot, or for people.
+func (p *Place) rescue(ctx context.Context) error {
+	s := p.Slot
+	b, err := os.ReadFile(filepath.Join(s.folder, leftFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was just being prepared
+	}
+	var was standing
+	if err != nil || json.Unmarshal(b, &was) != nil {
+		return err
+	}
+	now, err := p.standing(ctx)
+	if err != nil && ctx.Err() == nil {
+		return p.putAway(err)
+	}
+	if err != nil {
+		return err
+	}
+	if now == was || s.Base == "" {
+		return nil
+	}
+	ref, err := s.owner()
+	if err != nil {
+		return err
+	}
+	held := ""
+	if ref != "" {
+		if held, err = s.slots.Here.Tree.Ref(ctx, ref); err != nil {
+			return err
+		}
+	}
+	if ref == "" || held != "" { // the session's work was saved and settled before
+		ref = lostRefs + s.name() + "-" + time.Now().UTC().Format("20060102T150405.000")
+	}
+	made, err := s.candidate(ctx, now.Content, "Found in slot "+s.name()+"\n")
+	if err == nil {
+		err = s.slots.Here.Tree.Fetch(ctx, s.clone, made.Head, ref)
+	}
+	if err != nil && ctx.Err() == nil {
+		return p.putAway(err)
+	}
+	if err != nil {
+		return err
+	}
+	s.slots.Log.Warn("saved unsaved work from a slot as a commit", "slot", s.name(), "ref", ref)
+	return nil
+}
+
+// putAway moves a slot's files aside if git cannot read them, for example
+// because its .git was removed.
+func (p *Place) putAway(why error) error {
+	s := p.Slot
+	tree := s.clone.Top()
+	if os.Remove(tree) != nil { // it is not empty
+		kept := filepath.Join(s.slots.Dir, "lost-"+s.name()+"-"+time.Now().UTC().Format("20060102T150405.000"))
+		if err := os.Rename(tree, kept); err != nil {
+			return fmt.Errorf("slot %s: its files can be neither read nor moved aside: %w", s.name(), errors.Join(why, err))
+		}
+		s.slots.Log.Warn("moved aside a slot's files, which git cannot read",
+			"slot", s.name(), "folder", kept, "error", why)
+	}
+	return os.MkdirAll(p.Dir, 0o700)
+}
+
+func (s *Slot) candidate(ctx context.Context, tree, message string) (worktree.Candidate, error) {
+	return s.clone.Candidate(ctx, s.Base, tree, message, s.user)
+}
+
+// Candidate commits the scanned tree of a session's slot on top of the
+// base, in the person's repository under the ref.
+func (p *Place) Candidate(ctx context.Context, tree, ref, message string) (worktree.Candidate, error) {
+	s := p.Slot
+	if s.clone.Below("") != "" { // the project is only a part of the repository
+		now, err := p.standing(ctx)
+		if err != nil {
+			return worktree.Candidate{}, err
+		}
+		tree = now.Content
+	}
+	tree, err := p.lifted(ctx, tree)
+	if err != nil {
+		return worktree.Candidate{}, err
+	}
+	made, err := s.candidate(ctx, tree, message)
+	if err != nil || made.Head == s.Base {
+		return made, err
+	}
+	return made, s.slots.Here.Tree.Fetch(ctx, s.clone, made.Head, ref)
+}
+
+// KeepLoose saves the session's commits and stashes in the slot that are
+// not part of head, as they would be lost with the slot.
+func (p *Place) KeepLoose(ctx context.Context, session, head string) error {
+	s := p.Slot
+	refs, err := s.clone.Refs(ctx, "refs/heads")
+	if err != nil {
+		return err
+	}
+	if refs["refs/stash"], err = s.clone.Ref(ctx, "refs/stash"); err != nil {
+		return err
+	}
+	for name, commit := range refs {
+		if commit == "" || name == "refs/heads/"+TipBranch {
+			continue
+		}
+		in, err := s.clone.Ancestor(ctx, commit, head)
+		if err == nil && !in {
+			err = s.slots.Here.Tree.Fetch(ctx, s.clone, commit, lostRefs+session+"/"+strings.TrimPrefix(name, "refs/"))
+		}
+		if err != nil {
+			return fmt.Errorf("%s of the slot: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// TipBranch is the branch in a slot that shows the target's tip.
+const TipBranch = "ralph/main"
+
+// ShowTip sets [TipBranch] to a commit.
+func (p *Place) ShowTip(commit string) error { return p.Slot.clone.Branch(TipBranch, commit) }
+
+// Environ returns the environment variables for all processes in the place.
+func (p *Place) Environ() (env []string) {
+	s := p.Slot
+	if s == nil {
+		return nil
+	}
+	env = []string{
+		"RALPH_SLOT=" + strconv.Itoa(s.Number), "RALPH_ROOT=" + s.slots.Here.Dir,
+		"TMPDIR=" + filepath.Join(s.folder, "tmp"),
+		"COMPOSE_PROJECT_NAME=" + composeName(s.slots.Name) + "-" + s.name(),
+	}
+	if n := s.slots.Ports; n > 0 {
+		lane := s.Number - 1
+		if s.Checks {
+			lane += firstCheck
+		}
+		first := s.slots.PortsFrom + lane*n
+		env = append(env, "RALPH_PORT="+strconv.Itoa(first), fmt.Sprintf("RALPH_PORTS=%d-%d", first, first+n-1))
+	}
+	return env
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

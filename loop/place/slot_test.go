@@ -1,0 +1,364 @@
+package place
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph/internal/proc"
+	"ralph/internal/worktree"
+)
+
+// TestMain also acts as ralph's supervisor, which runs the set-ups.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
+		os.Exit(proc.Supervise())
+	}
+	os.Exit(m.Run())
+}
+
+func sh(t *testing.T, dir, script string) string {
+	t.Helper()
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// slotted is a project made by a script, with its slots.
+func slotted(t *testing.T, script string) *Slots {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "repo")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, dir, "git init -q -b main; git config user.name Ann; git config user.email ann@example.com; "+
+		"echo '*.log' > .gitignore; mkdir sub; echo b > sub/b; git add -A; git commit -qm base; "+script)
+	tree, err := worktree.Open(t.Context(), dir, ".ralph")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Slots{
+		Here: &Place{Dir: dir, Tree: tree, State: t.TempDir()}, Dir: t.TempDir(), Name: "repo",
+		Timeout: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+}
+
+func tip(t *testing.T, s *Slots) string {
+	t.Helper()
+	at, err := s.Here.Tree.Ref(t.Context(), "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// begun returns a slot in which a session has begun at the tip.
+func begun(t *testing.T, s *Slots) *Place {
+	t.Helper()
+	p, err := s.Take(t.Context(), 1, false)
+	if err == nil {
+		_, err = p.Begin(t.Context(), tip(t, s), "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func noted(t *testing.T, p *Place) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(p.Slot.folder, leftFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestAFreshSlotIsNotedAsItIs, even without a scan: otherwise its next use
+// would find work that nobody did.
+func TestAFreshSlotIsNotedAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		script string
+		set    func(s *Slots)
+	}{
+		"files":             {"true", nil},
+		"an ignored one":    {"echo x > x.log; git add -f x.log; git commit -qm log", nil},
+		"ralph's own":       {"mkdir .ralph; echo x > .ralph/x; git add -f .ralph; git commit -qm own", nil},
+		"other line ends":   {"echo '* text eol=crlf' > .gitattributes; git add -A; git commit -qm crlf", nil},
+		"a repository":      {"git init -q in; git -C in commit -q --allow-empty -m in; git add in 2>/dev/null; git commit -qm in", nil},
+		"a copy":            {"echo x > x.log", func(s *Slots) { s.Copy = []string{"x.log"} }},
+		"a set-up":          {"true", func(s *Slots) { s.Setup = []string{"echo x > made"} }},
+		"an earlier set-up": {"true", func(s *Slots) { s.Setup = []string{"echo x > made.log"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := slotted(t, tt.script)
+			if tt.set != nil {
+				tt.set(s)
+			}
+			for range 2 { // the second time it is reused
+				p := begun(t, s)
+				was := noted(t, p)
+				if err := p.Note(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(noted(t, p), was); d != "" {
+					t.Errorf("it is noted otherwise than it is:\n%s", d)
+				}
+				if err := p.Release(); err != nil {
+					t.Fatal(err)
+				}
+				sh(t, s.Here.Dir, "date +%N > next; git add next; git commit -qm next")
+			}
+			if lost := sh(t, s.Here.Dir, "git for-each-ref refs/ralph/lost"); lost != "" {
+				t.Errorf("what nobody made was found: %s", lost)
+			}
+		})
+	}
+}
+
+// TestASlotThatIsOpenedAgain finds commits and staged files in it even if git ignores the files.
+func TestASlotThatIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	s := slotted(t, "true")
+	p := begun(t, s)
+	sh(t, p.Dir, "echo x > x.log; git add -f x.log; git commit -qm log; echo y > y.log; git add -f y.log; echo z > z.log")
+	if err := p.Release(); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, s.Here.Dir, "git commit -q --allow-empty -m next")
+	begun(t, s)
+	if got := sh(t, s.Here.Dir, "git ls-tree -r --name-only $(git for-each-ref --format='%(objectname)' refs/ralph/lost)"); got !=
+		".gitignore\nsub/b\nx.log\ny.log\n" {
+		t.Errorf("kept is %q", got)
+	}
+}
+
+// TestASlotSurvivesTheGarbageCollection of the repository whose objects it
+// borrows, even if its session continues from a merge that exists only for it.
+func TestASlotSurvivesTheGarbageCollection(t *testing.T) {
+	t.Parallel()
+	s := slotted(t, "seq 20 > both; git add both; git commit -qm both")
+	p := begun(t, s)
+	sh(t, p.Dir, "sed -i 1s/1/first/ both")
+	made := candidate(t, p, "refs/ralph/changes/a")
+	if err := p.Release(); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, s.Here.Dir, "sed -i '$s/20/last/' both; git commit -qam next")
+	p, err := s.Take(t.Context(), 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release() //nolint:errcheck // the test is over
+	if _, err := p.Begin(t.Context(), tip(t, s), made.Head); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, s.Here.Dir, "git reflog expire --expire=now --all; git gc -q --prune=now")
+	sh(t, p.Dir, "echo more > more")
+	made = candidate(t, p, "refs/ralph/changes/b")
+	if got := sh(t, s.Here.Dir, "git merge-base --is-ancestor main "+made.Head+"; git merge-base --is-ancestor refs/ralph/changes/a "+
+		made.Head+"; git diff --name-only "+made.Head+" main; git show "+made.Head+":both | sed -n '1p;$p'"); got !=
+		"both\nmore\nfirst\nlast\n" {
+		t.Errorf("made is %q", got)
+	}
+}
+
+func candidate(t *testing.T, p *Place, ref string) worktree.Candidate {
+	t.Helper()
+	look, err := p.Look(t.Context(), p.Slot.clone.Scratch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := p.Candidate(t.Context(), look.Content, ref, "made\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// TestSlotsOfSeveralAtOnce: lanes begin, commit and release their slots
+// while others do the same, slots are listed, removed and tidied, and
+// people commit and collect garbage. No work is lost, and nothing fails.
+func TestSlotsOfSeveralAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"a repository": "true",
+		"a shallow one": "git commit -q --allow-empty -m more; git clone -q --depth 1 file://$PWD odd; mv odd/.git/shallow .git/shallow; " +
+			"rm -rf odd",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := slotted(t, script)
+			var lanes, others sync.WaitGroup
+			over := make(chan struct{})
+			for lane := range 3 {
+				lanes.Go(func() {
+					for round := range 4 {
+						if err := inLane(t, s, lane+1, round); err != nil {
+							t.Errorf("lane %d, round %d: %v", lane+1, round, err)
+						}
+					}
+				})
+			}
+			for _, do := range []func() error{
+				func() error { _, err := s.List(t.Context()); return err },
+				func() error { return s.Tidy(t.Context(), time.Now().Add(time.Hour), 0, nil) },
+				func() error {
+					err := s.Remove(t.Context(), "2")
+					if errors.Is(err, ErrTaken) || errors.Is(err, ErrNoSlot) {
+						err = nil
+					}
+					return err
+				},
+				func() error {
+					cmd := exec.Command("git", "commit", "-q", "--allow-empty", "-m", "of a person")
+					cmd.Dir = s.Here.Dir
+					return cmd.Run()
+				},
+			} {
+				others.Go(func() {
+					for {
+						select {
+						case <-over:
+							return
+						default:
+						}
+						if err := do(); err != nil {
+							t.Errorf("beside the lanes: %v", err)
+							return
+						}
+					}
+				})
+			}
+			lanes.Wait()
+			close(over)
+			others.Wait()
+			if lost := sh(t, s.Here.Dir, "git for-each-ref refs/ralph/lost; git fsck --strict --no-dangling 2>&1"); lost != "" {
+				t.Errorf("there is %s", lost)
+			}
+		})
+	}
+}
+
+// inLane begins a session in a slot, creates a file and releases the slot.
+func inLane(t *testing.T, s *Slots, lane, round int) (err error) {
+	at, err := s.Here.Tree.Ref(t.Context(), "HEAD")
+	if err != nil {
+		return err
+	}
+	p, err := s.Take(t.Context(), lane, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Release()) }()
+	if _, err := p.Begin(t.Context(), at, ""); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%d of %d", round, lane)
+	if err := os.WriteFile(p.Path("made"), []byte(text), 0o600); err != nil {
+		return err
+	}
+	look, err := p.Look(t.Context(), p.Slot.clone.Scratch())
+	if err != nil {
+		return err
+	}
+	made, err := p.Candidate(t.Context(), look.Content, fmt.Sprintf("refs/ralph/changes/%d-%d", lane, round), "made\n")
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("git", "show", made.Head+":made")
+	cmd.Dir = s.Here.Dir
+	if out, err := cmd.Output(); err != nil || string(out) != text {
+		return fmt.Errorf("the candidate has %q: %w", out, err)
+	}
+	return p.Note(t.Context())
+}
+
+// TestASlotThatIsBeingRemoved: the session that is to work in it waits, and then creates it again.
+func TestASlotThatIsBeingRemoved(t *testing.T) {
+	t.Parallel()
+	s := slotted(t, "true")
+	if err := begun(t, s).Release(); err != nil {
+		t.Fatal(err)
+	}
+	s.Teardown = []string{"sleep 2"} // longer than a mere look waits
+	removed := make(chan error, 1)
+	go func() { removed <- s.Remove(t.Context(), "1") }()
+	for l := []Listed{{}}; !l[0].Busy; {
+		var err error
+		if l, err = s.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun(t, s)
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASlotOfASessionWithoutAVerdict is not tidied away. If it is gone, or was
+// prepared for another use, the session's work is not searched there: its ref has it.
+func TestASlotOfASessionWithoutAVerdict(t *testing.T) {
+	t.Parallel()
+	s := slotted(t, "true")
+	const ref, second = "refs/ralph/changes/one", "refs/ralph/changes/two"
+	worked := func(ref string) *Place {
+		p := begun(t, s)
+		if err := errors.Join(p.Begun(ref), os.WriteFile(p.Path("made"), []byte(ref), 0o600), p.Release()); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	has := func(ref string) {
+		t.Helper()
+		if v, err := s.Here.Tree.Version(t.Context(), ref, "made"); err != nil || string(v.Content) != ref {
+			t.Errorf("%s has %q, %v", ref, v.Content, err)
+		}
+	}
+	p := worked(ref)
+	if err := s.Tidy(t.Context(), time.Now().Add(time.Hour), 0, []string{p.Dir}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Of(t.Context(), p.Dir, ref)
+	if err != nil || again == nil {
+		t.Fatalf("it is %v, %v", again, err)
+	}
+	if err := s.Remove(t.Context(), "1"); !errors.Is(err, ErrTaken) {
+		t.Errorf("it is removed while it is looked at: %v", err)
+	}
+	if err := again.Release(); err != nil {
+		t.Fatal(err)
+	}
+	worked(second)
+	has(ref)
+	if used, err := s.Of(t.Context(), p.Dir, ref); err != nil || used != nil {
+		t.Errorf("of another session's use it is %v, %v", used, err)
+	}
+	if err := s.Remove(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	has(second)
+	if gone, err := s.Of(t.Context(), p.Dir, second); err != nil || gone != nil {
+		t.Errorf("it is %v, %v", gone, err)
+	}
+}

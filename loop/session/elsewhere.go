@@ -1,0 +1,138 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop/agent"
+	"ralph/prompt"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A session is told of at most maxElsewhere events on other tasks, each once.
+const (
+	maxElsewhere  = 5
+	lookElsewhere = 2 * time.Second // minimum time between two looks
+)
+
+// A notice tells a session of one such event.
+type notice struct{ key, text string }
+
+// elsewhere returns the notices that have not been given yet.
+func (s *Session) elsewhere(ctx context.Context) ([]notice, error) {
+	if len(s.told) >= maxElsewhere {
+		return nil, nil
+	}
+	e, err := store.Read(ctx, s.Store, func(tx *store.Tx) (store.Elsewhere, error) { return tx.Elsewhere(s.Row) })
+	if err != nil {
+		return nil, err
+	}
+	// Look at the session's own changes only if a notice depends on them.
+	news := func(key string) bool { return !s.told[key] && !s.passedBy[key] }
+	var touched []string
+	for _, l := range e.Landed {
+		if news(landedKey(l)) && len(touched) == 0 {
+			if touched, err = s.touched(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, f := range e.Blocking {
+		if news(flagKey(f)) && len(touched) == 0 {
+			if touched, err = s.touched(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	list := notices(e, touched, s.Lander.Name())
+	for _, l := range e.Landed { // if it touches those files later, the merge tells it
+		s.passedBy[landedKey(l)] = true
+	}
+	list = slices.DeleteFunc(list, func(n notice) bool { return s.told[n.key] })
+	return list[:min(len(list), maxElsewhere-len(s.told))], nil
+}
+
+// touched returns the files that the session has changed so far.
+func (s *Session) touched(ctx context.Context) ([]string, error) {
+	var before worktree.Snapshot
+	var began hashes
+	err := s.Store.View(ctx, func(tx *store.Tx) error {
+		_, err := tx.Beginning(s.Row.ID, &before, &began)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.Place.Look(ctx, s.idleScratch())
+	if err != nil {
+		return nil, err
+	}
+	files, _, err := s.Place.Tree.Changes(ctx, before, now, s.idleScratch())
+	return names(files), err
+}
+
+func landedKey(l store.Landing) string { return fmt.Sprintf("landed %d", l.TaskID) }
+func flagKey(c ralph.Comment) string   { return fmt.Sprintf("flag %d", c.ID) }
+
+// notices returns the notices for a session that has changed the touched files.
+func notices(e store.Elsewhere, touched []string, target string) (list []notice) {
+	add := func(key, format string, args ...any) { list = append(list, notice{key, fmt.Sprintf(format, args...)}) }
+	for _, l := range e.Landed {
+		both := slices.DeleteFunc(slices.Clone(l.Files), func(f string) bool { return !slices.Contains(touched, f) })
+		if len(both) > 0 {
+			add(landedKey(l), "TASK-%d has landed on %s meanwhile and changed %s, which you have changed too. "+
+				"What you do is merged with it when you call done.", l.TaskID, target, signals.FileList(both))
+		}
+	}
+	for _, f := range e.Blocking {
+		named := slices.ContainsFunc(touched, func(file string) bool { return strings.Contains(f.Body, file) })
+		if named {
+			add(flagKey(f), "Somebody who works on TASK-%d has flagged a blocking problem with a file that you have "+
+				"changed.\n\n%s", f.TaskID, prompt.Quoted("what was flagged", f.Body))
+		}
+	}
+	for _, a := range e.Answers {
+		add(fmt.Sprintf("answer %d %s", a.TaskID, a.Question), "A question of this feature (TASK-%d) was answered.\n\n%s",
+			a.TaskID, prompt.Quoted("question and answer", a.Question+"\n\n"+a.Answer))
+	}
+	for _, l := range e.Learned {
+		add(fmt.Sprintf("learned %d", l.ID), "Another session has found a %s for the whole project.\n\n%s",
+			l.Kind, prompt.Quoted("what it says", l.Text))
+	}
+	return list
+}
+
+// tell gives the agent its notices, as far as it takes them now.
+func (s *Session) tell(ctx context.Context, say chan<- agent.Message) {
+	if !s.Beside || time.Since(s.lookedElsewhere) < lookElsewhere {
+		return
+	}
+	s.lookedElsewhere = time.Now()
+	list, err := s.elsewhere(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("cannot tell a session what happens elsewhere", "session", s.Row.ID, "error", err)
+	}
+	for _, n := range list {
+		if !s.send(ctx, agent.Message{Text: n.text, Delivered: func() {}}, say) {
+			return
+		}
+		s.told[n.key] = true
+	}
+}
+
+// send gives the agent a message. It returns false if the agent is busy with another one.
+func (s *Session) send(ctx context.Context, m agent.Message, say chan<- agent.Message) bool {
+	select {
+	case say <- m:
+		return true
+	case <-ctx.Done():
+	case <-time.After(pollSession): // the agent is busy with another message
+	}
+	return false
+}

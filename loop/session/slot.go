@@ -1,0 +1,171 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop/check"
+	"ralph/loop/place"
+	"ralph/store"
+)
+
+// candidate commits what the session made in its slot. This commit is what
+// is checked, landed or continued, whatever becomes of the slot.
+func (s *Session) candidate(ctx context.Context, at worktree.Snapshot) (made worktree.Candidate, err error) {
+	closing, err := s.closing(ctx)
+	if err != nil {
+		return made, err
+	}
+	change := ralph.Change{SessionID: s.Row.ID}
+	made, err = s.Place.Candidate(ctx, at.Content, change.Ref(), commitMessage(s, closing.Payload))
+	if err != nil { // a commit that was not taken out of the slot is none
+		return worktree.Candidate{}, fmt.Errorf("cannot commit what the session made in its slot: %w", err)
+	}
+	return made, nil
+}
+
+// apart checks the session's candidate in another slot, merged with what
+// has landed in the target meanwhile. A conflict makes it bounce.
+func (s *Session) apart(ctx context.Context, f *finding, round check.Round) error {
+	lander := *s.Lander
+	round.Session = s.Row.ID
+	lander.Place = &Apart{Take: s.Checks, Check: s.Check.Rules, Round: round, Log: s.Log, Rewritten: func(t ralph.Touch) {
+		if len(f.evidence.Rewritten) < maxEvidence {
+			f.evidence.Rewritten = append(f.evidence.Rewritten, t)
+		}
+	}}
+	tried, err := lander.Try(ctx, ralph.Change{
+		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
+	})
+	f.checks = append(f.checks, tried.Checks...)
+	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
+	if err != nil || tried.Conflict == "" && tried.Refused == "" {
+		return err
+	}
+	known, err := s.Lander.Tree.Ancestor(ctx, tried.Target.Tip, cmp.Or(s.shown, s.Place.Slot.Base))
+	if err != nil || known && tried.Conflict == "" {
+		return err
+	}
+	f.moved, s.shown = !known, tried.Target.Tip
+	return s.Place.ShowTip(s.shown)
+}
+
+// within finds nested repositories, such as submodules, at commits that
+// nobody else could fetch: the landed change would be of no use to others.
+func (s *Session) within(ctx context.Context, f *finding) error {
+	links, err := s.Lander.Tree.Links(ctx, f.made.Base, f.made.Head)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		at := fmt.Sprintf("%s is at %.12s, ", l.Path, l.Commit)
+		if l.URL == "" {
+			f.evidence.Within = append(f.evidence.Within, at+"a commit of a repository of its own that has no remote")
+			continue
+		}
+		has, err := worktree.Offers(ctx, filepath.Join(s.Lander.State, "modules.git"), l, s.Lander.AfterEnv)
+		if err != nil {
+			f.missed(fmt.Sprintf("whether the remote of %s has its commit", l.Path), err)
+		} else if !has {
+			f.evidence.Within = append(f.evidence.Within, at+"which its remote lacks ("+l.URL+")")
+		}
+	}
+	return ctx.Err()
+}
+
+// Apart checks commits in a slot in which nobody works.
+type Apart struct {
+	Take  func(ctx context.Context) (*place.Place, error)
+	Check check.Rules
+	Round check.Round
+	Log   *slog.Logger
+	// Rewritten is told of protected files that a command changed; nil for nobody.
+	Rewritten func(ralph.Touch)
+}
+
+// Verify runs commands on a commit. If the slot's set-up fails, that counts as a failed command.
+func (a *Apart) Verify(ctx context.Context, commit string, commands []string) (list []check.Outcome, err error) {
+	at, err := a.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, at.Release()) }()
+	var setup *place.SetupError
+	if err := at.At(ctx, commit); errors.As(err, &setup) {
+		failed := ralph.Check{Command: setup.Command, Exit: 1, Tail: setup.Said, Error: "the set-up fails with it"}
+		return []check.Outcome{{Check: failed}}, at.Spoil()
+	} else if err != nil {
+		return nil, err
+	}
+	before, _ := place.Digests(at.Dir, a.Check.Protect)
+	round := a.Round
+	round.Dir, round.Env = at.Dir, at.Environ()
+	round.Between = func(command string) {
+		now, _ := place.Digests(at.Dir, a.Check.Protect)
+		for _, path := range (check.Sight{Protected: before}).Differs(check.Sight{Protected: now}) {
+			if a.Rewritten != nil {
+				a.Rewritten(ralph.Touch{File: path, Command: command})
+			}
+		}
+		before = now
+	}
+	list, err = a.Check.Run(ctx, round, commands)
+	failed := func(o check.Outcome) bool { return !o.Check.Passed }
+	if err != nil || ctx.Err() != nil || slices.ContainsFunc(list, failed) {
+		return list, errors.Join(err, at.Spoil()) // nobody else may use what it left there
+	}
+	return list, nil
+}
+
+// rescued sets the row's change to what was saved of the session's slot
+// when the slot was removed or prepared for another session.
+func (s *Session) rescued(ctx context.Context) error {
+	if s.Lander == nil {
+		return nil
+	}
+	c := ralph.Change{SessionID: s.Row.ID}
+	var err error
+	if c.Head, err = s.Lander.Tree.Ref(ctx, c.Ref()); err != nil || c.Head == "" {
+		return err
+	}
+	if c.Tree, err = s.Lander.Tree.Whole(ctx, c.Head); err != nil {
+		return err
+	}
+	before, err := store.Read(ctx, s.Store, func(tx *store.Tx) (before worktree.Snapshot, err error) {
+		var started hashes
+		_, err = tx.Beginning(s.Row.ID, &before, &started)
+		return before, err
+	})
+	c.Base = before.Head
+	if err == nil {
+		s.Row.Change = &c
+	}
+	return err
+}
+
+// keepMade sets the row's change to what the session leaves in its slot.
+func (s *Session) keepMade(ctx context.Context, saw *observation) {
+	if s.Place.Slot == nil || saw.blind {
+		return
+	}
+	if saw.made.Head == "" {
+		var err error
+		if saw.made, err = s.candidate(ctx, saw.at); err != nil {
+			saw.missed("what it made in its slot, which is kept there", err)
+			return
+		}
+	}
+	if err := s.Place.KeepLoose(ctx, s.Row.ID, saw.made.Head); err != nil {
+		saw.missed("what it committed beside what it came to, or stashed", err)
+	}
+	if saw.made.Head != saw.made.Base {
+		s.Row.Change = &ralph.Change{Base: saw.made.Base, Head: saw.made.Head, Tree: saw.made.Tree}
+	}
+}

@@ -1,0 +1,232 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A crew is the agents of a simulated project: each session takes a while and
+// has a random result. Invariants are checked when a session begins and ends.
+type crew struct {
+	t *testing.T
+	*bench
+
+	mu     sync.Mutex
+	random *rand.Rand
+	most   int // most that worked at once
+	begun  int
+}
+
+// draw returns a random number below n.
+func (c *crew) draw(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.random.IntN(n)
+}
+
+// Work implements agent.Agent.
+func (c *crew) Work(ctx context.Context, a agent.Assignment) (r agent.Report, err error) {
+	c.invariants(a)
+	c.mu.Lock()
+	c.begun++
+	takes := time.Duration(math.Exp(c.random.NormFloat64()) * float64(10*time.Second))
+	c.mu.Unlock()
+	r = agent.Report{Began: true, CostKnown: c.draw(10) > 0, CostUSD: a.MaxCost * float64(c.draw(100)) / 100}
+	select {
+	case <-ctx.Done():
+		r.Ending = ralph.Interrupted
+		return r, nil
+	case <-time.After(takes):
+	}
+	defer c.invariants(a)
+	var say signals.Payload
+	switch r.Ending = ralph.Finished; c.draw(12) {
+	case 0:
+		r.Ending, r.Reason = ralph.RateLimited, "for a minute"
+		r.ResetAt = time.Now().Add(time.Minute)
+		return r, nil
+	case 1:
+		r.Ending, r.Reason = ralph.Overloaded, "for now"
+		return r, nil
+	case 2:
+		r.Ending, r.Reason = ralph.Lost, "lost: its supervisor died"
+		return r, nil
+	case 3:
+		say = signals.Stuck{Reason: "no idea"}
+	case 4, 5:
+		say = signals.Partial{Summary: "a part", Remaining: "the rest"}
+	default:
+		say = signals.Done{Summary: "made it"}
+	}
+	if err := os.WriteFile(filepath.Join(a.Dir, "made-"+a.SessionID), nil, 0o600); err != nil {
+		return r, err
+	}
+	_, err = c.Store.Say(context.WithoutCancel(ctx), a.TaskID, a.SessionID, "agent", say)
+	return r, err
+}
+
+func (*crew) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+
+// invariants checks what must hold at any moment.
+func (c *crew) invariants(a agent.Assignment) {
+	err := c.Store.View(context.Background(), func(tx *store.Tx) error {
+		open, err := tx.OpenSessions()
+		if err != nil {
+			return err
+		}
+		if c.mu.Lock(); len(open) > c.most {
+			c.most = len(open)
+		}
+		c.mu.Unlock()
+		if len(open) > c.Parallel {
+			c.t.Errorf("%d sessions at once, %d may be", len(open), c.Parallel)
+		}
+		bounds, err := tx.DisciplineBounds()
+		if err != nil {
+			return err
+		}
+		tasks, lanes, kinds := map[int64]bool{}, map[int]bool{}, map[string]int{}
+		for _, s := range open {
+			t, err := tx.Task(s.TaskID)
+			if err != nil {
+				return err
+			}
+			if kinds[t.Discipline]++; tasks[s.TaskID] || lanes[s.Lane] || t.Status != ralph.InProgress ||
+				bounds[t.Discipline] > 0 && kinds[t.Discipline] > bounds[t.Discipline] {
+				c.t.Errorf("session %s in lane %d on TASK-%d, which is %s, beside %d of %q", s.ID, s.Lane, t.ID, t.Status, kinds[t.Discipline], t.Discipline)
+			}
+			tasks[s.TaskID], lanes[s.Lane] = true, true
+			for _, on := range t.DependsOn {
+				if d, err := tx.Task(on); err != nil || d.Status != ralph.Completed {
+					c.t.Errorf("TASK-%d is worked on before TASK-%d, which is %s (%v)", t.ID, on, d.Status, err)
+				}
+			}
+		}
+		s, err := tx.Spending(open[0].RunID, time.Time{}, loop.Midnight(time.Now()))
+		if s.DayUSD+s.DayHeld > c.Limits.MaxDayCostUSD+1e-6 || s.USD+s.Held > c.Limits.MaxCostUSD+1e-6 {
+			c.t.Errorf("more may be spent than the limits allow: %+v of %+v", s, c.Limits)
+		}
+		if a.MaxCost <= 0 {
+			c.t.Errorf("a session may spend $%g", a.MaxCost)
+		}
+		return err
+	})
+	if err != nil {
+		c.t.Error(err)
+	}
+}
+
+// TestSimulated has crews of up to eight work through tasks that depend on each
+// other, with agents that fail in every way, limits that are reached and runs that
+// are stopped at any moment. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds.
+func TestSimulated(t *testing.T) {
+	number := func(name string, otherwise int) uint64 {
+		n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
+		if err != nil {
+			return uint64(otherwise)
+		}
+		return n
+	}
+	first := number("RALPH_TEST_SEED", 1)
+	for seed := first; seed < first+number("RALPH_TEST_STORM", 4); seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { inBubble(t, func(t *testing.T, b *bench) { simulate(t, b, seed) }) })
+	}
+}
+
+// settleAll does what people do about everything that waits for them.
+func settleAll(tx *store.Tx) error {
+	held, err := tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked}})
+	for i := 0; err == nil && i < len(held); i++ {
+		var blockers int
+		if _, blockers, _, err = tx.Open(held[i].ID); err == nil && (blockers > 0 || held[i].Status == ralph.Failed) {
+			err = tx.Retry(held[i].ID, "ann")
+		}
+	}
+	return err
+}
+
+func simulate(t *testing.T, b *bench, seed uint64) {
+	t.Helper()
+	const tasks = 30
+	c := &crew{t: t, bench: b, random: rand.New(rand.NewPCG(seed, 0))}
+	b.Agent, b.Parallel, b.Heart = c, 2+c.draw(7), nil
+	b.Limits.MaxCostUSD, b.Limits.MaxDayCostUSD, b.Limits.SessionMinUSD = float64(20+c.draw(60)), float64(30+c.draw(60)), 0.5
+	b.Limits.MaxSeconds, b.Limits.SessionCostUSD, b.Limits.Attempts = 24*3600, float64(1+c.draw(10)), 1000
+	b.Rules.StuckLimit, b.Rules.Attempts = 1000, 1000
+	b.Backoff = loop.Backoff{Initial: time.Second, Max: time.Minute, Tries: 100}
+	b.Limits.MaxSessions = 10 + c.draw(40)
+	err := b.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		if err := tx.PutDiscipline(ralph.Discipline{Name: "ui", Parallel: 1 + c.draw(2)}); err != nil {
+			return err
+		}
+		for i := range tasks {
+			task := ralph.Task{Title: fmt.Sprint("task ", i), Priority: c.draw(4), Discipline: []string{"", "", "ui"}[c.draw(3)]}
+			if i > 0 && c.draw(3) == 0 {
+				task.DependsOn = []int64{int64(1 + c.draw(i))}
+			}
+			if c.draw(2) == 0 {
+				task.Files = []string{fmt.Sprintf("%d/**", c.draw(4))}
+			}
+			if _, err := tx.AddTask(task, "human"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for runs := 0; ; runs++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		if c.draw(2) == 0 {
+			time.AfterFunc(time.Duration(c.draw(300))*time.Second, cancel)
+		}
+		result, err := b.Run(ctx)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var open []ralph.Session
+		var counts map[ralph.Status]int
+		if err := b.Store.View(t.Context(), func(tx *store.Tx) (err error) {
+			if open, err = tx.OpenSessions(); err != nil {
+				return err
+			}
+			counts, err = tx.Counts()
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if len(open) > 0 {
+			t.Fatalf("run %d ended with %v and has left %d sessions", result.RunID, result.Reasons, len(open))
+		}
+		if counts[ralph.Completed] == tasks {
+			t.Logf("%d tasks by %d sessions, %d at once of %d, in %d runs", tasks, c.begun, c.most, b.Parallel, runs+1)
+			break
+		}
+		if runs > 300 {
+			t.Fatalf("after %d runs tasks are %v: %v", runs, counts, result.Reasons)
+		}
+		if err := b.Store.Tx(t.Context(), settleAll); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(c.draw(12)) * time.Hour)
+	}
+	if c.most < 2 {
+		t.Errorf("%d sessions have worked at once, %d may", c.most, b.Parallel)
+	}
+}

@@ -1,0 +1,399 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/landing"
+	"ralph/loop/place"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// slots is [workshop.repository] with sessions that work in slots.
+func (b *workshop) slots(verify ...string) *loop.Loop {
+	b.t.Helper()
+	l := b.repository(verify...)
+	l.Apart, l.Rules.Bounces = true, 2
+	l.Slots = &place.Slots{Here: l.Place, Dir: filepath.Join(b.t.TempDir(), "places"), Name: "project", Env: os.Environ(), Timeout: time.Minute, Log: l.Log}
+	l.Lander = &landing.Lander{
+		Rules: landing.Rules{Into: "main", Bounces: 2, Message: "{task}: {title}", Timeout: time.Minute, State: b.state},
+		Store: b.db, Tree: l.Place.Tree, Log: l.Log, Check: l.Check,
+	}
+	return l
+}
+
+// TestASessionInASlot: its work is checked apart from people's tree, and
+// gets there only if it passes.
+func TestASessionInASlot(t *testing.T) {
+	done := signals.Done{Summary: "made it"}
+	for _, tt := range []struct {
+		name   string
+		verify []string
+		turns  []turn
+		status ralph.Status
+		why    string // the beginning of the reason
+		files  string // those of the sessions' files that people have afterwards
+	}{
+		{"its done lands", []string{"test -f a"}, []turn{{write: []string{"a"}, say: done, answer: "over"}}, ralph.Completed, "done and verified: made it", "a"},
+		{"without anything that verifies it, too", nil, []turn{{write: []string{"a"}, say: done, answer: "over"}}, ralph.Completed, "done (nothing is configured to verify it): made it", "a"},
+		{"a done that is refused is told, and lands when it is mended", []string{"test -f b"}, []turn{
+			{write: []string{"a"}, say: done, answer: "test -f b"}, {write: []string{"b"}, say: done, answer: "over"},
+		}, ralph.Completed, "done and verified: made it", "a b"},
+		{"what it has verified stays where it was verified", []string{"touch b"}, []turn{{write: []string{"a"}, say: done, answer: "over"}}, ralph.Completed, "done and verified: made it", "a"},
+		{"wherever it committed that", []string{"test -f a"}, []turn{
+			{write: []string{"a"}, git: "checkout -q -b other;add a;commit -q -m one;checkout -q --orphan third", say: done, answer: "over"},
+		}, ralph.Completed, "done and verified (1 commit on other is not on third, so it was not verified): made it", "a"},
+		{"a repository within that nobody else could get does not", nil, []turn{
+			{write: []string{"a"}, git: "init -q sub;-C sub commit -q --allow-empty -m one", say: done, answer: "sub is at "},
+		}, ralph.Pending, "done was refused: ", ""},
+		{"a part does not land", []string{"test -f a"}, []turn{{write: []string{"a"}, say: signals.Partial{Summary: "half", Remaining: "the rest"}}}, ralph.Pending, "partial: the rest", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.slots(tt.verify...)
+			id := b.add(ralph.Task{Title: "A"})
+			result, s := b.once(l, &speech{b: b, turns: tt.turns, ending: ralph.Finished})
+			if task := b.task(id); task.Status != tt.status || !strings.HasPrefix(s.Reason, tt.why) {
+				t.Fatalf("it is %s: %s; the run ended with %q", task.Status, task.StatusReason, result.Reasons)
+			}
+			var files []string
+			for _, name := range []string{"a", "b"} {
+				if _, err := os.Stat(filepath.Join(l.Place.Dir, name)); err == nil {
+					files = append(files, name)
+				}
+			}
+			if got := strings.Join(files, " "); got != tt.files {
+				t.Errorf("people have %q, want %q", got, tt.files)
+			}
+			if s.Dir == l.Place.Dir {
+				t.Error("it worked where people do")
+			}
+		})
+	}
+}
+
+// TestATreeIsVerifiedOnce: the next task starts from the tree that a done was checked with.
+func TestATreeIsVerifiedOnce(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		b := newWorkshop(t)
+		count := filepath.Join(t.TempDir(), "count")
+		verify := "echo >> " + count
+		l := b.repository(verify)
+		if apart {
+			l = b.slots(verify)
+		}
+		b.add(ralph.Task{Title: "A"})
+		b.add(ralph.Task{Title: "B"})
+		for _, file := range []string{"a", "b"} {
+			b.once(l, &speech{b: b, turns: []turn{{write: []string{file}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
+		}
+		ran, err := os.ReadFile(count)
+		if err != nil || len(ran) != 3 {
+			t.Errorf("in a slot: %t: it was verified %d times, %v: want once before all work, and at each done", apart, len(ran), err)
+		}
+	}
+}
+
+// TestTheNextSessionInASlotGoesOn with what the last session of its task
+// left there; another task's session does not see it.
+func TestTheNextSessionInASlotGoesOn(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	b.add(ralph.Task{Title: "A"})
+	other := b.add(ralph.Task{Title: "B"})
+	var found []string
+	work := func(name string, say signals.Payload) deed {
+		return func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			had := "nothing"
+			if _, err := os.Stat(filepath.Join(a.Dir, "part")); err == nil {
+				had = "part"
+			}
+			found = append(found, had)
+			err := os.WriteFile(filepath.Join(a.Dir, name), nil, 0o600)
+			if err == nil {
+				_, err = b.db.Say(ctx, a.TaskID, a.SessionID, "agent", say)
+			}
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}
+	}
+	b.once(l, work("part", signals.Partial{Summary: "half", Remaining: "the rest"}))
+	l.Task = other
+	b.once(l, work("other", signals.Done{Summary: "made it"}))
+	l.Task = 0
+	b.once(l, work("rest", signals.Done{Summary: "made it"}))
+	if got := strings.Join(found, ", "); got != "nothing, nothing, part" {
+		t.Errorf("they found %s", got)
+	}
+	for _, name := range []string{"part", "other", "rest"} {
+		if _, err := os.Stat(filepath.Join(l.Place.Dir, name)); err != nil {
+			t.Errorf("people do not have it: %v", err)
+		}
+	}
+}
+
+// TestAConflictIsToldWhileTheAgentCanMendIt, even without verification commands.
+func TestAConflictIsToldWhileTheAgentCanMendIt(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	write := func(dir, name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		say := func() agent.Answer {
+			if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"}); err != nil {
+				t.Error(err)
+			}
+			return a.TurnEnded(ctx, agent.Turn{})
+		}
+		write(a.Dir, "shared", "mine")
+		write(l.Place.Dir, "shared", "theirs")
+		b.git(l.Place.Dir, "add", "shared")
+		b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+		if answer := say(); answer.Over || !strings.Contains(answer.Text, "shared") {
+			t.Errorf("it is told %+v", answer)
+		}
+		b.git(a.Dir, "checkout", "-q", "--force", place.TipBranch)
+		write(a.Dir, "own", "mine")
+		if answer := say(); !answer.Over {
+			t.Errorf("then it is told %+v", answer)
+		}
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	}))
+	if task := b.task(id); task.Status != ralph.Completed {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+	for name, want := range map[string]string{"shared": "theirs", "own": "mine"} {
+		if got, err := os.ReadFile(filepath.Join(l.Place.Dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
+	}
+}
+
+// TestAConflictThatIsNotMended is counted each time, but is not an attempt. A task whose changes
+// bounced too often waits for a person, unless something landed that its agent did not hear of.
+func TestAConflictThatIsNotMended(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	for i, tt := range []struct {
+		told    bool // it hears of the conflict while it works
+		bounces int
+		status  ralph.Status
+	}{
+		{true, 2, ralph.Pending},
+		{false, 3, ralph.Pending},
+		{true, 5, ralph.Blocked},
+	} {
+		_, session := b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			write(t, filepath.Join(a.Dir, "shared"), fmt.Sprint("mine ", i))
+			write(t, filepath.Join(l.Place.Dir, "shared"), fmt.Sprint("theirs ", i))
+			b.git(l.Place.Dir, "add", "shared")
+			b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+			if tt.told {
+				a.TurnEnded(ctx, agent.Turn{})
+			}
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		task := b.task(id)
+		if task.Bounces != tt.bounces || task.Attempts != 0 || task.Status != tt.status || !strings.Contains(session.Reason, "shared") {
+			t.Fatalf("after session %d it has come back %d times, with %d attempts, and is %s: %s",
+				i+1, task.Bounces, task.Attempts, task.Status, session.Reason)
+		}
+		b.tx(func(tx *store.Tx) error {
+			c, _, err := tx.ChangeOf(id)
+			if strings.Join(c.Conflicts, " ") != "shared" {
+				t.Errorf("the change conflicts in %q", c.Conflicts)
+			}
+			return err
+		})
+	}
+}
+
+// TestWhatFailsOnlyMergedIsToldSo: otherwise the agent would look for the cause in vain.
+func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots("! { test -f theirs && test -f mine; }")
+	b.add(ralph.Task{Title: "A"})
+	const merged = "merged with what has landed since you began: that is the branch ralph/main here"
+	var told []bool
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "mine"), "")
+		write(t, filepath.Join(l.Place.Dir, "theirs"), "")
+		b.git(l.Place.Dir, "add", "theirs")
+		b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+		for range 2 {
+			if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"}); err != nil {
+				t.Error(err)
+			}
+			told = append(told, strings.Contains(a.TurnEnded(ctx, agent.Turn{}).Text, merged))
+			b.git(a.Dir, "rev-parse", "--verify", "-q", place.TipBranch)
+		}
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	}))
+	if !slices.Equal(told, []bool{true, false}) {
+		t.Errorf("it is told so: %v", told)
+	}
+}
+
+// TestALostSessionWhoseSlotIsGone, because people removed it or another
+// session began there before it was settled: its done is not checked against
+// the present content, and the next session of its task continues its work.
+func TestALostSessionWhoseSlotIsGone(t *testing.T) {
+	for _, way := range []string{"removed", "used"} {
+		b := newWorkshop(t)
+		l := b.slots("true")
+		id := b.add(ralph.Task{Title: "A"})
+		lost := uuid.NewString()
+		slot, err := l.Slots.Take(t.Context(), 1, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tip, err := l.Lander.Tip(t.Context())
+		if err == nil {
+			_, err = slot.Begin(t.Context(), tip, "")
+		}
+		if err == nil {
+			err = slot.Begun(ralph.Change{SessionID: lost}.Ref())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.tx(func(tx *store.Tx) error {
+			_, err := tx.StartSession(store.Start{ID: lost, Task: id, Dir: slot.Dir})
+			return err
+		})
+		if _, err := b.db.Say(t.Context(), id, lost, "agent", signals.Done{Summary: "made it"}); err != nil {
+			t.Fatal(err)
+		}
+		write(t, slot.Path("part"), "x")
+		if way == "used" {
+			_, err = slot.Begin(t.Context(), tip, "")
+		}
+		if err = errors.Join(err, slot.Release()); way == "removed" && err == nil {
+			err = l.Slots.Remove(t.Context(), "1")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			found = exists(filepath.Join(a.Dir, "part"))
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		if task := b.task(id); !found || task.Status != ralph.Completed || !exists(filepath.Join(l.Place.Dir, "part")) {
+			t.Errorf("%s: found by the next session: %t; it is %s: %s", way, found, task.Status, task.StatusReason)
+		}
+		b.tx(func(tx *store.Tx) error {
+			s, err := tx.Session(lost)
+			if err == nil && !strings.HasPrefix(s.Reason, "lost before its done was accepted") {
+				t.Errorf("%s: the lost one is %s", way, s.Reason)
+			}
+			return err
+		})
+	}
+}
+
+// TestWhatIsLeftInASlotIsNotLost: a session's work there is saved once, with the
+// session. Other work, left by a killed ralph or by somebody else, is saved separately.
+func TestWhatIsLeftInASlotIsNotLost(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	session := func(file string) {
+		b.add(ralph.Task{Title: "A"})
+		b.once(l, &speech{b: b, turns: []turn{{write: []string{file}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
+	}
+	lost := func() string {
+		refs, err := l.Place.Tree.Refs(t.Context(), "refs/ralph/lost/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		touched, err := l.Place.Tree.Touched(t.Context(), slices.Collect(maps.Values(refs)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(slices.Concat(slices.Collect(maps.Values(touched))...), " ")
+	}
+	session("a")
+	session("b")
+	if got := lost(); got != "" {
+		t.Errorf("kept once more is %q", got)
+	}
+	write(t, filepath.Join(l.Slots.Dir, "1", "tree", "mine"), "x")
+	session("c")
+	if got := lost(); got != "b mine" {
+		t.Errorf("kept is %q, want what somebody made in the slot", got)
+	}
+	// A commit that git does not take over, because it is none that git makes, is kept as it is.
+	odd := b.add(ralph.Task{Title: "Odd commit"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "unsound"), "x")
+		below := b.git(a.Dir, "-c", `alias.bad=!git cat-file commit HEAD | sed "/^parent/d; s/^tree.*/&\nparent $(git rev-parse HEAD)/; s/^author.*/author x/" | `+
+			"git hash-object -t commit -w --stdin --literally", "bad")
+		b.git(a.Dir, "update-ref", "HEAD", b.git(a.Dir, "commit-tree", "-m", "better", "-p", below, "HEAD^{tree}"))
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	b.tx(func(tx *store.Tx) error {
+		c, kept, err := tx.ChangeOf(odd)
+		if why := b.task(odd).StatusReason; !strings.Contains(why, "cannot commit what the session made in its slot") || kept {
+			t.Errorf("it is %s; kept is %+v", why, c)
+		}
+		return err
+	})
+	l.Task = b.add(ralph.Task{Title: "After"})
+	session("after")
+	l.Task = 0
+	if found, err := filepath.Glob(filepath.Join(l.Slots.Dir, "lost-1-*", "unsound")); err != nil || len(found) != 1 {
+		t.Errorf("kept is %q, %v", found, err)
+	}
+	// If .git is gone, git can save nothing.
+	tree := filepath.Join(l.Slots.Dir, "1", "tree")
+	write(t, filepath.Join(tree, "odd"), "x")
+	if err := os.RemoveAll(filepath.Join(tree, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	session("d")
+	if found, err := filepath.Glob(filepath.Join(l.Slots.Dir, "lost-1-*", "odd")); err != nil || len(found) != 1 || !exists(filepath.Join(l.Place.Dir, "d")) {
+		t.Errorf("kept is %q, %v", found, err)
+	}
+}
+
+// TestTheTaskThatLandsAloneIsBegunFirst: until it has had a session nothing else lands.
+func TestTheTaskThatLandsAloneIsBegunFirst(t *testing.T) {
+	for _, parallel := range []int{1, 2} {
+		b := newWorkshop(t)
+		l := b.slots()
+		l.Parallel, l.Limits.MaxSessions = parallel, 1
+		b.add(ralph.Task{Title: "A", Priority: 1})
+		alone := b.add(ralph.Task{Title: "B", Priority: 3})
+		if err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
+			bounced := ralph.Session{TaskID: alone}
+			return errors.Join(tx.NoteBounce(bounced, "a conflict", nil), tx.NoteBounce(bounced, "a conflict", nil))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		done := turn{write: []string{"b"}, say: signals.Done{Summary: "made it"}, answer: "over"}
+		if _, s := b.once(l, &speech{b: b, turns: []turn{done}, ending: ralph.Finished}); s.TaskID != alone {
+			t.Errorf("of %d lanes the first is at TASK-%d, want TASK-%d", parallel, s.TaskID, alone)
+		}
+	}
+}

@@ -1,0 +1,473 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"ralph"
+	"ralph/signals"
+)
+
+var changes = reads("changes c", func(c *ralph.Change) []field {
+	return []field{
+		{"c.id", &c.ID},
+		{"c.task_id", &c.TaskID},
+		{"c.session_id", &c.SessionID},
+		{"c.base", &c.Base},
+		{"c.head", &c.Head},
+		{"c.tree", &c.Tree},
+		{"c.state", &c.State},
+		{"c.from_commit", &c.From},
+		{"c.to_commit", &c.To},
+		{"c.reason", &c.Reason},
+		{"c.conflicts", column(&c.Conflicts)},
+		{"c.created", &c.Created},
+		{"c.updated", &c.Updated},
+	}
+})
+
+// open is the condition for a change that is not in a final state.
+const open = `c.state NOT IN ('merged', 'bounced', 'dropped')`
+
+// inQueue is the condition for a change in the merge queue.
+const inQueue = `c.state IN ('queued', 'building', 'verifying', 'landing')`
+
+// Change returns one change. The error wraps [ralph.ErrNotFound] if there is none.
+func (tx *Tx) Change(id int64) (ralph.Change, error) {
+	return changes.one(tx, fmt.Sprintf("change %d", id), `WHERE c.id = $1`, id)
+}
+
+// Changes lists changes, newest first; task 0 means all tasks, limit 0 means all changes.
+func (tx *Tx) Changes(task int64, limit int) ([]ralph.Change, error) {
+	var by filter
+	if task != 0 {
+		by.and("c.task_id = ?", task)
+	}
+	return changes.all(tx, by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
+}
+
+// ChangesBeside are all changes, the newest first, of the tasks of the sessions of a filter.
+func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
+	by := f.matching()
+	return changes.all(tx,
+		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
+}
+
+// ChangeOf returns a task's newest change; ok is false if it has none.
+func (tx *Tx) ChangeOf(task int64) (c ralph.Change, ok bool, err error) {
+	return changes.first(tx, `WHERE c.task_id = $1 ORDER BY c.id DESC`, task)
+}
+
+// OpenChange returns the task's change that is not in a final state; ok is false if it has none.
+func (tx *Tx) OpenChange(task int64) (c ralph.Change, ok bool, err error) {
+	return changes.first(tx, `WHERE c.task_id = $1 AND `+open, task)
+}
+
+// QueuedChanges lists the changes in the merge queue in their order: the one that is landing first,
+// then by task priority, then by age.
+func (tx *Tx) QueuedChanges() ([]ralph.Change, error) {
+	return changes.all(tx, `JOIN tasks t ON t.id = c.task_id WHERE `+inQueue+`
+		ORDER BY CASE WHEN c.state = 'landing' THEN 0 ELSE 1 END, t.priority, c.id`)
+}
+
+// LandsAlone returns the task whose changes have bounced at least that often, so that nothing else
+// lands before it; 0 if there is none.
+func (tx *Tx) LandsAlone(bounces int) (int64, error) {
+	return value[int64](tx, `
+		SELECT coalesce(min(id), 0) FROM tasks
+		WHERE bounces >= $1 AND bounces > 0 AND status IN ('pending', 'in_progress', 'merging')`, bounces)
+}
+
+// AddChange stores the work that a session left in a slot as a queued or held change. It drops the
+// task's earlier open change.
+func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
+	if err := tx.dropOpen(c.TaskID, ralph.Superseded); err != nil {
+		return 0, err
+	}
+	id, err := tx.add("changes", cells{
+		"task_id": c.TaskID, "session_id": c.SessionID, "base": c.Base, "head": c.Head, "tree": c.Tree, "state": c.State,
+		"reason": c.Reason, "conflicts": asJSON(append([]string{}, c.Conflicts...)), "created": tx.now, "updated": tx.now,
+	})
+	if err != nil || c.State != ralph.Queued {
+		return id, err
+	}
+	c.ID = id
+	return id, tx.recordQueued(c)
+}
+
+// keepChange stores the work that a session left in a slot. It is queued if the done was accepted.
+func (tx *Tx) keepChange(s ralph.Session, d signals.Decision) error {
+	c := *s.Change
+	c.TaskID, c.SessionID, c.State = s.TaskID, s.ID, ralph.Held
+	switch {
+	case d.Status == ralph.Merging:
+		c.State = ralph.Queued
+	case d.Bounced != "":
+		c.State, c.Reason, c.Conflicts = ralph.Bounced, d.Bounced, d.Conflicts
+	}
+	id, err := tx.AddChange(c)
+	if err != nil || d.Bounced == "" {
+		return err
+	}
+	return tx.countBounce(ofChange(c), ralph.ChangeBounced{ChangeID: id, Reason: d.Bounced, Conflicts: d.Conflicts})
+}
+
+// NoteBounce counts a bounce within a session: its work conflicts with changes that have landed
+// meanwhile. The session goes on; its agent is told.
+func (tx *Tx) NoteBounce(s ralph.Session, reason string, conflicts []string) error {
+	return tx.countBounce(during(s), ralph.ChangeBounced{Reason: reason, Conflicts: conflicts})
+}
+
+func (tx *Tx) countBounce(e ralph.Event, b ralph.ChangeBounced) error {
+	t, err := tx.Task(e.TaskID)
+	if err != nil {
+		return err
+	}
+	b.Times = t.Bounces + 1
+	return errors.Join(tx.set("tasks", t.ID, cells{"bounces": b.Times}), tx.record(e, b))
+}
+
+func (tx *Tx) recordQueued(c ralph.Change) error {
+	return tx.record(ofChange(c), ralph.ChangeQueued{ChangeID: c.ID, Head: c.Head})
+}
+
+// ofChange returns an event about a change, without its payload.
+func ofChange(c ralph.Change) ralph.Event {
+	return ralph.Event{TaskID: c.TaskID, SessionID: c.SessionID}
+}
+
+// dropOpen drops the open change of a task, if any.
+func (tx *Tx) dropOpen(task int64, why string) error {
+	c, ok, err := tx.OpenChange(task)
+	if err != nil || !ok {
+		return err
+	}
+	if c.State == ralph.Landing {
+		return landing(c)
+	}
+	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.now}); err != nil {
+		return err
+	}
+	return tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why})
+}
+
+// landing is the error for a change that can no longer be withdrawn.
+func landing(c ralph.Change) error {
+	return ralph.Conflict("the change of TASK-%d is landing this moment; try again when it has",
+		c.TaskID)
+}
+
+// ForgetChange drops a task's held or bounced change, so that its next session starts without it. A
+// change in the merge queue stays.
+func (tx *Tx) ForgetChange(task int64, why string) error {
+	c, ok, err := tx.ChangeOf(task)
+	if err != nil || !ok || c.State != ralph.Held && c.State != ralph.Bounced {
+		return err
+	}
+	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.now}); err != nil {
+		return err
+	}
+	return tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why})
+}
+
+// withdraw takes a task's change out of the queue because a person changed the task. The change is
+// held for the next session, or dropped if keep is false.
+func (tx *Tx) withdraw(task int64, keep bool, why string) error {
+	c, ok, err := tx.OpenChange(task)
+	switch {
+	case err != nil || !ok:
+		return err
+	case c.State == ralph.Landing:
+		return landing(c)
+	case !keep:
+		return tx.dropOpen(task, why)
+	}
+	return tx.set("changes", c.ID, cells{"state": ralph.Held, "reason": why, "updated": tx.now})
+}
+
+// SetChange moves a change from one state to another. The error wraps [ralph.ErrConflict] if its
+// state is not from: a person may have withdrawn it.
+func (tx *Tx) SetChange(id int64, from, to ralph.ChangeState) error {
+	n, err := tx.exec(`UPDATE changes SET state = $1, updated = $2 WHERE id = $3 AND state = $4`, to, tx.now, id, from)
+	if err == nil && n == 0 {
+		err = ralph.Conflict("change %d is not %s any more", id, from)
+	}
+	return err
+}
+
+// BeginLanding records the target's current commit (point) and the commit that it is to become.
+// From here on the change cannot be withdrawn: the ref alone decides whether it landed.
+func (tx *Tx) BeginLanding(id int64, from ralph.ChangeState, point, commit string) error {
+	if err := tx.SetChange(id, from, ralph.Landing); err != nil {
+		return err
+	}
+	return tx.set("changes", id, cells{"from_commit": point, "to_commit": commit})
+}
+
+// Requeue sends a change back to the start of the merge queue.
+func (tx *Tx) Requeue(id int64, from ralph.ChangeState) error {
+	if err := tx.SetChange(id, from, ralph.Queued); err != nil {
+		return err
+	}
+	return tx.set("changes", id, cells{"from_commit": "", "to_commit": ""})
+}
+
+// CompleteChange marks a change as merged and completes its task.
+func (tx *Tx) CompleteChange(c ralph.Change, into string) error {
+	if err := tx.SetChange(c.ID, ralph.Landing, ralph.Merged); err != nil {
+		return err
+	}
+	if err := tx.record(ofChange(c), ralph.ChangeLanded{ChangeID: c.ID, Commit: c.To, Into: into}); err != nil {
+		return err
+	}
+	t, err := tx.Task(c.TaskID)
+	if err != nil {
+		return err
+	}
+	if err := tx.set("tasks", t.ID, cells{"bounces": 0}); err != nil {
+		return err
+	}
+	why := fmt.Sprintf("landed on %s as %.10s; %s", into, c.To, t.StatusReason)
+	return tx.Move(t.ID, ralph.Completed, ralph.Lander, why)
+}
+
+// Bounce takes a change that cannot land out of the queue. Its task is tried again; if blocked is
+// not "", only after a person has resolved that blocker.
+func (tx *Tx) Bounce(c ralph.Change, reason string, conflicts []string, blocked string) error {
+	if err := tx.SetChange(c.ID, c.State, ralph.Bounced); err != nil {
+		return err
+	}
+	if err := tx.set("changes", c.ID, cells{"reason": reason, "conflicts": asJSON(conflicts)}); err != nil {
+		return err
+	}
+	if err := tx.countBounce(ofChange(c), ralph.ChangeBounced{
+		ChangeID: c.ID, Reason: reason, Conflicts: conflicts,
+	}); err != nil {
+		return err
+	}
+	return tx.leaveQueue(c.TaskID, reason, blocked)
+}
+
+// leaveQueue makes a merging task pending again, behind a blocker if blocked is not "".
+func (tx *Tx) leaveQueue(task int64, reason, blocked string) error {
+	if blocked != "" {
+		if err := tx.addBlocker(task, blocked); err != nil {
+			return err
+		}
+	}
+	if err := tx.Move(task, ralph.Pending, ralph.Lander, reason); err != nil {
+		return err
+	}
+	return tx.Derive(task)
+}
+
+// BlockChange holds a change that cannot land until a person has acted; its task waits behind a
+// blocker.
+func (tx *Tx) BlockChange(c ralph.Change, why string) error {
+	if err := tx.SetChange(c.ID, c.State, ralph.Held); err != nil {
+		return err
+	}
+	if err := tx.set("changes", c.ID, cells{"reason": why}); err != nil {
+		return err
+	}
+	return tx.leaveQueue(c.TaskID, why, why+"; `ralph merge retry` puts the change into the queue again as it is")
+}
+
+// RetryChange puts a task's newest change back into the queue as it is, on behalf of a person.
+func (tx *Tx) RetryChange(task int64, by string) error {
+	t, err := tx.Task(task)
+	if err != nil {
+		return err
+	}
+	c, ok, err := tx.ChangeOf(task)
+	switch {
+	case err != nil:
+		return err
+	case !ok || c.State == ralph.Merged:
+		return ralph.Conflict("TASK-%d has no change that could be merged", task)
+	case c.State.Waits():
+		return ralph.Conflict("the change of TASK-%d is in the queue already", task)
+	}
+	accepted, err := value[bool](tx, `SELECT accepted FROM sessions WHERE id = $1`, c.SessionID)
+	if err != nil {
+		return err
+	}
+	if !accepted {
+		return ralph.Conflict("the last change of TASK-%d is of a session that was not accepted", task)
+	}
+	if err := tx.dropBlockers(task, "the change is tried again by "+by); err != nil {
+		return err
+	}
+	if err := tx.requeue(t, c); err != nil {
+		return err
+	}
+	return tx.Move(task, ralph.Merging, ralph.Person, "its change is tried again by "+by)
+}
+
+// requeue puts a change that has left the queue back into it.
+func (tx *Tx) requeue(t ralph.Task, c ralph.Change) error {
+	if err := tx.set("changes", c.ID, cells{
+		"state": ralph.Queued, "reason": "", "conflicts": "[]", "from_commit": "", "to_commit": "", "updated": tx.now,
+	}); err != nil {
+		return err
+	}
+	if err := tx.set("tasks", t.ID, cells{"bounces": 0}); err != nil {
+		return err
+	}
+	return tx.recordQueued(c)
+}
+
+// DropChange drops a task's change for good, on behalf of a person. The task is pending again.
+func (tx *Tx) DropChange(task int64, by string) error {
+	t, err := tx.Task(task)
+	if err != nil {
+		return err
+	}
+	c, ok, err := tx.ChangeOf(task)
+	if err != nil {
+		return err
+	}
+	if !ok || c.State == ralph.Merged || c.State == ralph.Dropped {
+		return ralph.Conflict("TASK-%d has no change to drop", task)
+	}
+	why := "dropped by " + by
+	if c.State == ralph.Bounced { // the next session would start from it
+		return tx.SetChange(c.ID, c.State, ralph.Dropped)
+	}
+	if t.Status != ralph.Merging {
+		return tx.dropOpen(task, why)
+	}
+	if err := tx.withdraw(task, false, why); err != nil {
+		return err
+	}
+	if err := tx.Move(task, ralph.Pending, ralph.Person, "its change was "+why); err != nil {
+		return err
+	}
+	return tx.Derive(task)
+}
+
+// A MergeQueue is the state of the merge queue.
+type MergeQueue struct {
+	Target    string     `json:"target"`     // the branch that changes land on; "" before the first
+	Paused    string     `json:"paused"`     // why merging is paused; "" if it is not
+	WaitUntil ralph.Time `json:"wait_until"` // when to contact the remote again; zero for at once
+	Failures  int        `json:"failures"`   // consecutive failures to reach the remote
+	Behind    string     `json:"behind"`     // why the person's branch could not follow; "" if it did
+	Ahead     int        `json:"ahead"`      // number of landings that the branch lacks
+	Command   string     `json:"command"`    // that updates the branch
+}
+
+// MergeQueue returns the state of the merge queue.
+func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
+	return q, tx.row(`SELECT target, paused, wait_until, failures, behind, ahead, command FROM merge_queue WHERE id = 1`).
+		Scan(&q.Target, &q.Paused, &q.WaitUntil, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
+}
+
+// Target returns the branch that queued changes land on: wanted, unless the queue holds changes for
+// another branch.
+func (tx *Tx) Target(wanted string) (string, error) {
+	q, err := tx.MergeQueue()
+	if err != nil || q.Target == "" {
+		return wanted, err
+	}
+	waiting, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM changes c WHERE `+inQueue+`)`)
+	if waiting {
+		wanted = q.Target
+	}
+	return wanted, err
+}
+
+// SetTarget records the branch that queued changes land on.
+func (tx *Tx) SetTarget(branch string) error {
+	q, err := tx.MergeQueue()
+	if err != nil || q.Target == branch {
+		return err
+	}
+	return tx.set("merge_queue", 1, cells{"target": branch})
+}
+
+// PauseMerging stops all merging until a person resumes it.
+func (tx *Tx) PauseMerging(reason string) error {
+	q, err := tx.MergeQueue()
+	if err != nil || q.Paused == reason {
+		return err
+	}
+	if err := tx.set("merge_queue", 1, cells{"paused": reason}); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{}, ralph.QueuePaused{Reason: reason})
+}
+
+// ResumeMerging resumes merging and clears the wait for the remote.
+func (tx *Tx) ResumeMerging(by string) error {
+	q, err := tx.MergeQueue()
+	if err != nil || q.Paused == "" && q.WaitUntil.IsZero() {
+		return err
+	}
+	if err := tx.set("merge_queue", 1, cells{"paused": "", "wait_until": "", "failures": 0}); err != nil {
+		return err
+	}
+	return tx.record(ralph.Event{}, ralph.QueueResumed{By: by})
+}
+
+// WaitForRemote records consecutive failures to reach the remote, and when to try again; 0 failures
+// mean that it was reached.
+func (tx *Tx) WaitForRemote(failures int, until time.Time) error {
+	return tx.set("merge_queue", 1, cells{"failures": failures, "wait_until": ralph.At(until)})
+}
+
+// NoteBehind records why the person's branch could not follow; the zero value means that it did. It
+// records an event only when the reason changes.
+func (tx *Tx) NoteBehind(b ralph.TargetBehind) error {
+	q, err := tx.MergeQueue()
+	if b.Reason == "" {
+		b = ralph.TargetBehind{}
+	}
+	if err != nil || q.Behind == b.Reason && q.Ahead == b.Ahead {
+		return err
+	}
+	changed := cells{"behind": b.Reason, "ahead": b.Ahead, "command": b.Command}
+	if err := tx.set("merge_queue", 1, changed); err != nil || b.Reason == q.Behind || b.Reason == "" {
+		return err
+	}
+	return tx.record(ralph.Event{}, b)
+}
+
+// NoteRewritten records that people moved their branch back behind a landed commit.
+func (tx *Tx) NoteRewritten(e ralph.TargetRewritten) error { return tx.record(ralph.Event{}, e) }
+
+// Landed lists, of each completed task, the change that landed last, newest first.
+func (tx *Tx) Landed() ([]ralph.Change, error) {
+	return changes.all(tx, `JOIN tasks t ON t.id = c.task_id
+		WHERE t.status = 'completed' AND c.state = 'merged'
+			AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')
+		ORDER BY c.id DESC`)
+}
+
+// mergedLooked bounds the list of [Tx.Merged].
+const mergedLooked = 500
+
+// Merged lists the changes that landed on the target branch, newest first.
+func (tx *Tx) Merged() ([]ralph.Change, error) {
+	return changes.all(tx, `WHERE c.state = 'merged' AND c.to_commit <> '' AND NOT EXISTS (
+			SELECT 1 FROM events e WHERE e.type = '`+ralph.EventChangeLanded+`' AND e.session_id = c.session_id
+				AND e.payload LIKE '%"into":"ralph/TASK-%')
+		ORDER BY c.id DESC LIMIT $1`, mergedLooked)
+}
+
+// LandedBefore lists the landed changes of the completed tasks that a task directly depends on.
+func (tx *Tx) LandedBefore(task int64) ([]ralph.Change, error) {
+	return changes.all(tx, `JOIN task_dependencies d ON d.depends_on = c.task_id JOIN tasks t ON t.id = c.task_id
+		WHERE d.task_id = $1 AND t.status = 'completed' AND c.state = 'merged'
+			AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')
+		ORDER BY c.id`, task)
+}
+
+// Forgettable lists the sessions with changes whose tasks ended before a moment.
+func (tx *Tx) Forgettable(before time.Time) ([]string, error) {
+	return values[string](tx, `
+		SELECT c.session_id FROM changes c JOIN tasks t ON t.id = c.task_id
+		WHERE t.status IN ('completed', 'failed', 'rejected', 'cancelled') AND t.updated < $1 ORDER BY c.id`,
+		ralph.At(before))
+}

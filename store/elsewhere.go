@@ -1,0 +1,64 @@
+package store
+
+import (
+	"ralph"
+)
+
+// Elsewhere is what has happened in other tasks while a session works.
+type Elsewhere struct {
+	Landed   []Landing
+	Answers  []AnsweredAsk    // to questions of tasks of the same feature
+	Learned  []ralph.Learning // conventions and decisions for the whole project
+	Blocking []ralph.Comment  // unresolved flags
+}
+
+// A Landing is a task whose change has landed, and the files that the change touched.
+type Landing struct {
+	TaskID int64
+	Files  []string
+}
+
+// Elsewhere reads what has happened in other tasks since a session began.
+func (tx *Tx) Elsewhere(s ralph.Session) (e Elsewhere, err error) {
+	if e.Landed, err = all(tx, func(row scanner) (l Landing, err error) {
+		var files []ralph.FileChange
+		err = row.Scan(&l.TaskID, column(&files))
+		for _, f := range files {
+			l.Files = append(l.Files, f.Path)
+		}
+		return l, err
+	}, `
+		SELECT c.task_id, o.files FROM changes c JOIN sessions o ON o.id = c.session_id
+		WHERE c.state = 'merged' AND c.updated >= $1 AND c.task_id <> $2 ORDER BY c.id`, s.StartedAt, s.TaskID); err != nil {
+		return e, err
+	}
+	t, err := tx.Task(s.TaskID)
+	if err != nil {
+		return e, err
+	}
+	answers, err := tx.Answers(t)
+	for _, a := range answers {
+		if !a.At.Before(s.StartedAt.Time) {
+			e.Answers = append(e.Answers, a)
+		}
+	}
+	if err != nil {
+		return e, err
+	}
+	learned, err := values[int64](tx, `
+		SELECT id FROM learnings
+		WHERE status = 'active' AND scope = 'project' AND kind IN ('convention', 'decision')
+			AND created >= $1 AND coalesce(task_id, 0) <> $2
+		ORDER BY id`, s.StartedAt, s.TaskID)
+	if err == nil {
+		e.Learned, err = tx.LearningsByID(learned)
+	}
+	if err != nil {
+		return e, err
+	}
+	e.Blocking, err = comments.all(tx, `
+		WHERE c.signal_verb = 'flag' AND c.severity = 'blocking' AND c.resolved_at = ''
+			AND c.created >= $1 AND c.task_id <> $2
+		ORDER BY c.id`, s.StartedAt, s.TaskID)
+	return e, err
+}
