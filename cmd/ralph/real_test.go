@@ -60,7 +60,8 @@ func installClaude(ctx context.Context) (path string, err error) {
 }
 
 // install has npm install a package into a folder, unless the file that is wanted of
-// it is there, which it returns.
+// it is there, which it returns. The folder appears whole: tests of other processes
+// look at it meanwhile.
 func install(ctx context.Context, dir, name, path string) (_ string, err error) {
 	if state.Exists(path) {
 		return path, nil
@@ -68,10 +69,11 @@ func install(ctx context.Context, dir, name, path string) (_ string, err error) 
 	if _, err := exec.LookPath("npm"); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	part := dir + ".part"
+	if err := os.MkdirAll(part, 0o755); err != nil {
 		return "", err
 	}
-	lock := flock.New(filepath.Join(dir, "install.lock"))
+	lock := flock.New(dir + ".lock")
 	if err := lock.Lock(); err != nil {
 		return "", err
 	}
@@ -81,9 +83,12 @@ func install(ctx context.Context, dir, name, path string) (_ string, err error) 
 	}
 	limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(limited, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, name)
+	cmd := exec.CommandContext(limited, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", part, name)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.Join(err, errors.New(string(out)))
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(part, dir)); err != nil {
+		return "", err
 	}
 	if !state.Exists(path) {
 		return "", errors.New(path + " was not installed")

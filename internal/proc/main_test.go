@@ -19,7 +19,7 @@ import (
 )
 
 // patience is when a test gives up on something that should happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,6 +38,7 @@ type Process struct {
 	cause      error         // why it is lost
 
 	ordered atomic.Bool // the supervisor has an order and must be awake
+	killing atomic.Bool // that order is to kill everything
 
 	mu      sync.Mutex // guards the fields below
 	orders  *os.File
@@ -215,6 +217,9 @@ func (p *Process) send(o order) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ordered.Store(true)
+	if o.Do == killAll {
+		p.killing.Store(true)
+	}
 	err := p.wake()
 	if err == nil {
 		err = p.encoder.Encode(o)
@@ -262,7 +267,8 @@ func (p *Process) Wait() (Exit, error) {
 			if !p.ordered.Load() {
 				continue
 			}
-			if stopped(p.supervisor.Process.Pid) {
+			// It may look awake at each look, and yet come to nothing.
+			if p.killing.Load() || stopped(p.supervisor.Process.Pid) {
 				if held++; held%10 == 0 {
 					rescued = append(rescued, p.rescue()...)
 				}
@@ -274,7 +280,11 @@ func (p *Process) Wait() (Exit, error) {
 		return p.lost(p.cause)
 	}
 	e := *p.ended
-	e.Exit.Leftovers = append(e.Exit.Leftovers, rescued...)
+	for _, found := range rescued {
+		if !slices.ContainsFunc(e.Exit.Leftovers, func(l Leftover) bool { return l.Pid == found.Pid }) {
+			e.Exit.Leftovers = append(e.Exit.Leftovers, found)
+		}
+	}
 	// The supervisor is finished; there is no need to wait for its exit.
 	if err := p.abandon(); err != nil {
 		return e.Exit, fmt.Errorf("%s: %w", p.name, err)
