@@ -105,9 +105,9 @@ func (b *bench) look(ctx context.Context, binary string, t test) error {
 		return errors.Join(err, fmt.Errorf("%s/%s does not pass without a mutant either: %s\n%s", t.name, t.part, v, said))
 	}
 	t.took, t.through = time.Since(began), map[string][]block{}
-	if parts := passed.FindAllStringSubmatch(said, -1); t.part == "" && t.took > long && len(parts) > 0 {
-		for _, m := range parts {
-			if err := b.look(ctx, binary, test{pkg: t.pkg, name: t.name, part: m[1]}); err != nil {
+	if parts := partsOf(said); t.part == "" && t.took > long && len(parts) > 0 {
+		for _, part := range parts {
+			if err := b.look(ctx, binary, test{pkg: t.pkg, name: t.name, part: part}); err != nil {
 				return err
 			}
 		}
@@ -134,8 +134,18 @@ func (b *bench) look(ctx context.Context, binary string, t test) error {
 	return err
 }
 
-// passed matches a subtest that passed.
-var passed = regexp.MustCompile(`(?m)^    --- PASS: \w+/(\S+)`)
+// partsOf returns the subtests of a test that has run, by the first element of their names: this is
+// what -test.run chooses by. A test may print something before the line, so it need not begin there.
+func partsOf(said string) (parts []string) {
+	for _, m := range begun.FindAllStringSubmatch(said, -1) {
+		if !slices.Contains(parts, m[1]) {
+			parts = append(parts, m[1])
+		}
+	}
+	return parts
+}
+
+var begun = regexp.MustCompile(`=== RUN   \w+/([^/\s]+)`)
 
 // profiled matches a line of a coverage profile for a file of this module.
 var profiled = regexp.MustCompile(`(?m)^ralph/(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)

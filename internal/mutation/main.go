@@ -8,7 +8,6 @@
 // go-gremlins v0.6.0 was tried first. It skips the conditions of `case`, which it considers
 // uncovered, counts mutants that do not compile as killed, drops no statements or cases, runs only
 // a package's own tests, and has no list of accepted survivors.
-// list of accepted survivors.
 package main
 
 import (
