@@ -42,6 +42,7 @@ type bench struct {
 	root   string // of the module
 	dir    string // for temporary files
 	jobs   int
+	only   *regexp.Regexp     // the tests that judge
 	tests  []test             // fastest first
 	blocks map[string][]block // all blocks, by file
 
@@ -84,6 +85,9 @@ func (b *bench) measure(ctx context.Context, list []suspect) error {
 			return fmt.Errorf("tests of %s: %w", pkg, err)
 		}
 		for _, name := range strings.Fields(string(names)) {
+			if !b.only.MatchString(name) {
+				continue
+			}
 			jobs.Go(func() error { return b.look(ctx, binary, test{pkg: pkg, name: name}) })
 		}
 	}
