@@ -128,12 +128,45 @@ func TestWhatIsGotReadyIsWorkedOn(t *testing.T) {
 				if len(r.order) != 3 || r.order[2] != 2 {
 					t.Errorf("the sessions were on %v, want the second task last", r.order)
 				}
-				if len(idle) == 0 || !strings.HasPrefix(idle[0], "made ready for TASK-") {
-					t.Errorf("while the first are made ready it says %q", idle)
+				if len(idle) != 3 || !strings.HasPrefix(idle[0], "made ready for TASK-") {
+					t.Errorf("while they are made ready it says %q", idle)
 				}
 			})
 		})
 	}
+}
+
+// TestARunWithOneLaneIsNotIdle while it makes its session ready.
+func TestARunWithOneLaneIsNotIdle(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.enlist(t, 1, ralph.Task{})
+		idle := "?"
+		b.Prepare = func() func() {
+			b.tx(t, func(tx *store.Tx) error {
+				run, _, err := tx.LastRun()
+				idle = run.Idle
+				return err
+			})
+			return func() {}
+		}
+		if result := b.serve(t)(); result.Status != ralph.ExitOK || idle != "" {
+			t.Errorf("it says %q, and ended with %q", idle, result.Reasons)
+		}
+	})
+}
+
+// TestATaskThatFitsIsFoundFarDownTheQueue: behind many that do not fit beside those in progress.
+func TestATaskThatFitsIsFoundFarDownTheQueue(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		tasks := slices.Concat([]ralph.Task{{Files: []string{"web/**"}}}, slices.Repeat([]ralph.Task{{Files: []string{"web/x"}}}, 19), []ralph.Task{{}})
+		r := b.enlist(t, 2, tasks...)
+		b.Limits.MaxSessions = 2
+		b.Prepare = func() func() { time.Sleep(time.Minute); return func() {} } // the first is still in the queue
+		b.serve(t)()
+		if slices.Sort(r.order); !slices.Equal(r.order, []int64{1, 21}) {
+			t.Errorf("the sessions were on %v", r.order)
+		}
+	})
 }
 
 // TestALaneThatDoesNotGetReadyIsNoticed by who watches over the daemon, whatever the other lanes do.
@@ -155,9 +188,16 @@ func TestALaneThatDoesNotGetReadyIsNoticed(t *testing.T) {
 		if result.Status != ralph.ExitOK || len(b.heart.late) == 0 {
 			t.Errorf("it ended with %q, and promised nothing that it did not keep", result.Reasons)
 		}
-		if !slices.ContainsFunc(b.heart.statuses, func(s string) bool { return s == "on TASK-1 A; on TASK-2 A" }) {
+		if !slices.Contains(b.heart.statuses, "on TASK-1 A; on TASK-2 A") {
 			t.Errorf("it said %q", b.heart.statuses)
 		}
+		b.tx(t, func(tx *store.Tx) error {
+			sessions, err := tx.Sessions(store.SessionFilter{})
+			if len(sessions) != 2 || sessions[0].Lane+sessions[1].Lane != 1+2 {
+				t.Errorf("the sessions are %+v", sessions)
+			}
+			return err
+		})
 	})
 }
 

@@ -329,30 +329,14 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 		l := b.slots("true")
 		id := b.add(ralph.Task{Title: "A"})
 		lost := uuid.NewString()
-		slot, err := l.Slots.Take(t.Context(), 1, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tip, err := l.Lander.Tip(t.Context())
-		if err == nil {
-			_, err = slot.Begin(t.Context(), tip, "")
-		}
-		if err == nil {
-			err = slot.Begun(ralph.Change{SessionID: lost}.Ref())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.tx(func(tx *store.Tx) error {
-			_, err := tx.StartSession(store.Start{ID: lost, Task: id, Dir: slot.Dir})
-			return err
-		})
+		slot := b.lose(l, id, lost)
 		if _, err := b.db.Say(t.Context(), id, lost, "agent", signals.Done{Summary: "made it"}); err != nil {
 			t.Fatal(err)
 		}
 		write(t, slot.Path("part"), "x")
+		var err error
 		if way == "used" {
-			_, err = slot.Begin(t.Context(), tip, "")
+			_, err = slot.Begin(t.Context(), slot.Slot.Base, "")
 		}
 		if err = errors.Join(err, slot.Release()); way == "removed" && err == nil {
 			err = l.Slots.Remove(t.Context(), "1")
@@ -376,6 +360,44 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 			}
 			return err
 		})
+	}
+}
+
+// lose leaves a session in a slot as if its ralph had been killed, except that the slot is still locked.
+func (b *workshop) lose(l *loop.Loop, task int64, session string) *place.Place {
+	b.t.Helper()
+	slot, err := l.Slots.Take(b.t.Context(), 1, false)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	tip, err := l.Lander.Tip(b.t.Context())
+	if err == nil {
+		_, err = slot.Begin(b.t.Context(), tip, "")
+	}
+	if err == nil {
+		err = slot.Begun(ralph.Change{SessionID: session}.Ref())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: session, Task: task, Dir: slot.Dir})
+		return err
+	})
+	return slot
+}
+
+// TestTheSlotOfALostSessionIsUsedAgain by the run that has settled it.
+func TestTheSlotOfALostSessionIsUsedAgain(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	if err := b.lose(l, id, lost).Release(); err != nil {
+		t.Fatal(err)
+	}
+	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	if task := b.task(id); s.ID == lost || s.Dir != filepath.Join(l.Slots.Dir, "1", "tree") || task.Status != ralph.Completed {
+		t.Errorf("it worked in %s; the task is %s: %s", s.Dir, task.Status, task.StatusReason)
 	}
 }
 
