@@ -3,10 +3,12 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -246,6 +248,65 @@ func TestNoTaskIsBegunWhileTooManyWaitForPeople(t *testing.T) {
 				if got := r.order[1:]; !slices.Equal(got, tt.want) || !slices.ContainsFunc(result.Reasons, func(s string) bool { return strings.HasPrefix(s, tt.reason) }) {
 					t.Errorf("the sessions were on %v, and it ended with %q", got, result.Reasons)
 				}
+			})
+		})
+	}
+}
+
+// TestARunThatEndsLeavesItsOtherSessionsTheirTime, unless ralph itself fails meanwhile.
+func TestARunThatEndsLeavesItsOtherSessionsTheirTime(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		lost bool // the database is lost as the third session ends
+	}{
+		{"they end by themselves", false},
+		{"the database is lost", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.enlist(t, 4, slices.Repeat([]ralph.Task{{}}, 4)...)
+				b.Limits.StagnantMaximum = 2
+				var interrupted atomic.Int64
+				b.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+					r := agent.Report{Ending: ralph.Finished, CostKnown: true}
+					takes := time.Duration(a.TaskID) * 10 * time.Minute
+					if a.TaskID <= 2 { // these change nothing, which ends the run
+						takes = time.Minute
+					}
+					select {
+					case <-time.After(takes):
+					case <-ctx.Done():
+						interrupted.Add(1)
+						r.Ending = ralph.Interrupted
+						return r, nil
+					}
+					if a.TaskID <= 2 {
+						return r, nil
+					}
+					if tt.lost {
+						return r, os.Remove(filepath.Join(b.Place.State, "ralph.db"))
+					}
+					write(t, filepath.Join(a.Dir, a.SessionID), "")
+					_, err := b.Store.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+					return r, err
+				})
+				result, err := b.Run(t.Context())
+				if tt.lost {
+					if !errors.Is(err, store.ErrGone) || !strings.Contains(err.Error(), "of TASK-3") || interrupted.Load() != 1 {
+						t.Errorf("it ended with %v, and has interrupted %d sessions", err, interrupted.Load())
+					}
+					return
+				}
+				if err != nil || result.Status != ralph.ExitLimit || interrupted.Load() != 0 || !strings.HasPrefix(result.Reasons[0], "2 sessions in a row") {
+					t.Errorf("it ended with %q, %v, and has interrupted %d sessions", result.Reasons, err, interrupted.Load())
+				}
+				b.tx(t, func(tx *store.Tx) error {
+					counts, err := tx.Counts()
+					if counts[ralph.Completed] != 2 {
+						t.Errorf("the tasks are %v", counts)
+					}
+					return err
+				})
 			})
 		})
 	}

@@ -395,6 +395,7 @@ func TestTheSlotOfALostSessionIsUsedAgain(t *testing.T) {
 	if err := b.lose(l, id, lost).Release(); err != nil {
 		t.Fatal(err)
 	}
+	b.passed.Add(int64(time.Minute))
 	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
 	if task := b.task(id); s.ID == lost || s.Dir != filepath.Join(l.Slots.Dir, "1", "tree") || task.Status != ralph.Completed {
 		t.Errorf("it worked in %s; the task is %s: %s", s.Dir, task.Status, task.StatusReason)
