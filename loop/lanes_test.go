@@ -292,7 +292,7 @@ func TestARunThatEndsLeavesItsOtherSessionsTheirTime(t *testing.T) {
 				})
 				result, err := b.Run(t.Context())
 				if tt.lost {
-					if !errors.Is(err, store.ErrGone) || !strings.Contains(err.Error(), "of TASK-3") || interrupted.Load() != 1 {
+					if !errors.Is(err, store.ErrGone) || !strings.Contains(err.Error(), "settle session ") || interrupted.Load() != 1 {
 						t.Errorf("it ended with %v, and has interrupted %d sessions", err, interrupted.Load())
 					}
 					return
