@@ -158,7 +158,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			_, _, err := l.Next(b.t.Context())
 			return err
 		}},
-		{"a run with sessions beside each other", 5, "pick.go", func(b *workshop, l *loop.Loop, begin func()) error {
+		{"a run with sessions beside each other", 4, "pick.go", func(b *workshop, l *loop.Loop, begin func()) error {
 			apart := b.slots()
 			apart.Log, apart.Lander.Log, apart.OnRed, apart.Limits, apart.Parallel = l.Log, l.Log, l.OnRed, l.Limits, 2
 			apart.Limits.MaxSessions, apart.Limits.MaxTasks = 2, 2

@@ -382,8 +382,9 @@ func (b *bench) judge(ctx context.Context, c court, number int, function string,
 	for tests := range sittings(tests) {
 		v, said, err := b.run(ctx, c[tests[0].pkg], number, tests)
 		for v == timedOut && err == nil { // it hangs, or the machine is busier than it was
+			began, enough := time.Now(), b.limit(tests)/4
 			var without verdict
-			if without, _, err = b.run(ctx, c[tests[0].pkg], -1, tests); without != timedOut {
+			if without, _, err = b.run(ctx, c[tests[0].pkg], -1, tests); without != timedOut && time.Since(began) < enough {
 				break
 			}
 			b.patience.Add(1)
@@ -436,6 +437,15 @@ func (b *bench) note(function string, tests []test, said string) {
 	}
 }
 
+// limit returns after what time tests are taken to hang.
+func (b *bench) limit(tests []test) time.Duration {
+	limit := 3 * time.Second
+	for _, t := range tests {
+		limit += 5 * t.took
+	}
+	return limit * time.Duration(1+b.patience.Load())
+}
+
 var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\w+)/?([^/ ]*)\S* \(`)
 
 // run runs the tests of a sitting on a mutant.
@@ -447,15 +457,13 @@ func (b *bench) run(
 		return "", "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	limit := 10 * time.Second
 	var names, parts []string
 	for _, t := range tests {
-		limit += 10 * t.took
 		if names = append(names, t.name); t.part != "" {
 			parts = append(parts, regexp.QuoteMeta(t.part))
 		}
 	}
-	limit *= time.Duration(1 + b.patience.Load())
+	limit := b.limit(tests)
 	chosen := "^(" + strings.Join(names, "|") + ")$"
 	if len(parts) > 0 {
 		chosen += "/^(" + strings.Join(parts, "|") + ")$"
