@@ -179,24 +179,30 @@ func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 
 // TestADoneOfASessionThatIsRefusedIsNoted with the reason, while its agent goes on.
 func TestADoneOfASessionThatIsRefusedIsNoted(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.tree("test -e made")
-	b.add(ralph.Task{Title: "A"})
-	b.once(l, &speech{b: b, ending: ralph.Finished, turns: []turn{
-		{say: finish, answer: "does not hold"},
-		{write: []string{"made"}, say: finish, answer: "over"},
-	}})
-	var why []string
-	b.tx(func(tx *store.Tx) error {
-		list, err := tx.Events(0, 1000)
-		for _, e := range list {
-			if e.Type == ralph.EventDoneRefused {
-				why = append(why, string(e.Payload))
+	for _, tt := range []struct{ verify, git, answer, want string }{
+		{"test -e made", "", "does not hold", "`test -e made` exits 1"},
+		{"true", "add mine; commit -q -m mine", "These files had changes of a person's", "it committed what a person had not: mine"},
+	} {
+		b := newWorkshop(t)
+		l := b.repository(tt.verify)
+		write(t, filepath.Join(l.Place.Dir, "mine"), "a person's")
+		b.add(ralph.Task{Title: "A"})
+		b.once(l, &speech{b: b, ending: ralph.Finished, turns: []turn{
+			{git: tt.git, say: finish, answer: tt.answer},
+			{write: []string{"made"}, say: finish, answer: "over"},
+		}})
+		var why []string
+		b.tx(func(tx *store.Tx) error {
+			list, err := tx.Events(0, 1000)
+			for _, e := range list {
+				if e.Type == ralph.EventDoneRefused {
+					why = append(why, string(e.Payload))
+				}
 			}
+			return err
+		})
+		if len(why) != 1 || !strings.Contains(why[0], tt.want) {
+			t.Errorf("noted are %q, want %q", why, tt.want)
 		}
-		return err
-	})
-	if len(why) != 1 || !strings.Contains(why[0], "`test -e made` exits 1") {
-		t.Errorf("noted are %q", why)
 	}
 }

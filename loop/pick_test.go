@@ -13,7 +13,7 @@ func TestWhichTaskFitsBesideOthers(t *testing.T) {
 	task := func(id int64, priority int, kind string) ralph.Task {
 		return ralph.Task{ID: id, Priority: priority, Discipline: kind}
 	}
-	queue := []ralph.Task{task(1, 1, "ui"), task(2, 1, "db"), task(3, 1, "db"), task(4, 2, "")}
+	queue := []ralph.Task{task(1, 1, "ui"), task(2, 1, "db"), task(3, 1, "db"), task(4, 2, ""), task(5, 1, "")} // the last one was lost, and waits behind all others
 	scopes := map[int64][]string{1: {"web/**"}, 2: {"store/a.go"}, 3: {"store/*.go", "doc.md"}}
 	for _, tt := range []struct {
 		name   string
@@ -38,7 +38,7 @@ func TestWhichTaskFitsBesideOthers(t *testing.T) {
 		},
 		{
 			"none", beside{
-				tasks: map[int64]bool{1: true, 4: true}, kinds: map[string]int{"db": 1}, most: map[string]int{"db": 1},
+				tasks: map[int64]bool{1: true, 4: true, 5: true}, kinds: map[string]int{"db": 1}, most: map[string]int{"db": 1},
 			}, -1, nil,
 		},
 	} {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,6 +86,48 @@ func TestASessionInASlot(t *testing.T) {
 				t.Error("it worked where people do")
 			}
 		})
+	}
+}
+
+// TestADoneWhoseChangesGitCannotCompareIsNotAccepted: what it commits may name what nobody else could get.
+func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *'diff-tree -r --raw'*) echo 'fatal: no memory' >&2; exit 128 ;; esac\nexec %s \"$@\"\n", git)
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	if task := b.task(id); task.Status != ralph.Pending || !strings.Contains(task.StatusReason, "the done could not be checked: ") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestASlotWhoseStateCannotBeNotedIsSaid: its work is saved once more by the next session there.
+func TestASlotWhoseStateCannotBeNotedIsSaid(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	var said []string
+	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said = append(said, message) }})
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "a"), "x")
+		note := filepath.Join(filepath.Dir(a.Dir), "left")
+		if err := errors.Join(os.Remove(note), os.Mkdir(note, 0o700)); err != nil {
+			t.Error(err)
+		}
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); task.Status != ralph.Completed || !strings.Contains(strings.Join(said, "\n"), "cannot note that a slot's work is saved") {
+		t.Errorf("it is %s: %s; it says %q", task.Status, task.StatusReason, said)
 	}
 }
 
@@ -227,6 +272,28 @@ func TestAConflictThatIsNotMended(t *testing.T) {
 	}
 }
 
+// TestAConflictIsNotToldForever: if its agent mends nothing, a person is asked.
+func TestAConflictIsNotToldForever(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	told := 0
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "shared"), "mine")
+		write(t, filepath.Join(l.Place.Dir, "shared"), "theirs")
+		b.git(l.Place.Dir, "add", "shared")
+		b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+		for told < 5 && !a.TurnEnded(ctx, agent.Turn{}).Over {
+			told++
+		}
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); told != 2 || task.Status != ralph.Blocked {
+		t.Errorf("it was told %d times; the task is %s: %s", told, task.Status, task.StatusReason)
+	}
+}
+
 // TestWhatFailsOnlyMergedIsToldSo: otherwise the agent would look for the cause in vain.
 func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
 	b := newWorkshop(t)
@@ -262,30 +329,14 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 		l := b.slots("true")
 		id := b.add(ralph.Task{Title: "A"})
 		lost := uuid.NewString()
-		slot, err := l.Slots.Take(t.Context(), 1, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tip, err := l.Lander.Tip(t.Context())
-		if err == nil {
-			_, err = slot.Begin(t.Context(), tip, "")
-		}
-		if err == nil {
-			err = slot.Begun(ralph.Change{SessionID: lost}.Ref())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.tx(func(tx *store.Tx) error {
-			_, err := tx.StartSession(store.Start{ID: lost, Task: id, Dir: slot.Dir})
-			return err
-		})
+		slot := b.lose(l, id, lost)
 		if _, err := b.db.Say(t.Context(), id, lost, "agent", signals.Done{Summary: "made it"}); err != nil {
 			t.Fatal(err)
 		}
 		write(t, slot.Path("part"), "x")
+		var err error
 		if way == "used" {
-			_, err = slot.Begin(t.Context(), tip, "")
+			_, err = slot.Begin(t.Context(), slot.Slot.Base, "")
 		}
 		if err = errors.Join(err, slot.Release()); way == "removed" && err == nil {
 			err = l.Slots.Remove(t.Context(), "1")
@@ -309,6 +360,45 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 			}
 			return err
 		})
+	}
+}
+
+// lose leaves a session in a slot as if its ralph had been killed, except that the slot is still locked.
+func (b *workshop) lose(l *loop.Loop, task int64, session string) *place.Place {
+	b.t.Helper()
+	slot, err := l.Slots.Take(b.t.Context(), 1, false)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	tip, err := l.Lander.Tip(b.t.Context())
+	if err == nil {
+		_, err = slot.Begin(b.t.Context(), tip, "")
+	}
+	if err == nil {
+		err = slot.Begun(ralph.Change{SessionID: session}.Ref())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: session, Task: task, Dir: slot.Dir})
+		return err
+	})
+	return slot
+}
+
+// TestTheSlotOfALostSessionIsUsedAgain by the run that has settled it.
+func TestTheSlotOfALostSessionIsUsedAgain(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	if err := b.lose(l, id, lost).Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.passed.Add(int64(time.Minute))
+	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	if task := b.task(id); s.ID == lost || s.Dir != filepath.Join(l.Slots.Dir, "1", "tree") || task.Status != ralph.Completed {
+		t.Errorf("it worked in %s; the task is %s: %s", s.Dir, task.Status, task.StatusReason)
 	}
 }
 

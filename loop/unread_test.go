@@ -113,15 +113,16 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 	known := map[string]bool{}
 	for _, scene := range []struct {
 		name  string
-		least int // minimum number of statements that are made to fail
+		least int    // minimum number of statements that are made to fail
+		of    string // only those that a function of this file asked for
 		play  func(b *workshop, l *loop.Loop, begin func()) error
 	}{
-		{"a run", 40, func(b *workshop, l *loop.Loop, begin func()) error {
+		{"a run", 40, "", func(b *workshop, l *loop.Loop, begin func()) error {
 			begin()
 			_, err := l.Run(b.t.Context())
 			return err
 		}},
-		{"a run after one that was killed", 1, func(b *workshop, l *loop.Loop, begin func()) error {
+		{"a run after one that was killed", 1, "", func(b *workshop, l *loop.Loop, begin func()) error {
 			start := store.Start{ID: uuid.NewString(), Task: 1, Dir: l.Place.Dir}
 			b.tx(func(tx *store.Tx) error { _, err := tx.StartSession(start); return err })
 			l.Limits.MaxSessions = 0
@@ -129,7 +130,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			_, err := l.Run(b.t.Context())
 			return err
 		}},
-		{"a worker", 1, func(b *workshop, l *loop.Loop, begin func()) error {
+		{"a worker", 1, "", func(b *workshop, l *loop.Loop, begin func()) error {
 			c := b.claim(l, 1, "ann")
 			b.say(c, finish)
 			write(b.t, filepath.Join(l.Place.Dir, "made"), "x")
@@ -144,17 +145,32 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			_, _, closed := c.Close(b.t.Context())
 			return errors.Join(err, closed)
 		}},
-		{"a worker that gives up", 1, func(b *workshop, l *loop.Loop, begin func()) error {
+		{"a worker that gives up", 1, "", func(b *workshop, l *loop.Loop, begin func()) error {
 			c := b.claim(l, 1, "ann")
 			begin()
 			_, err := c.Release(b.t.Context())
 			return err
 		}},
-		{"a worker that is gone", 1, func(b *workshop, l *loop.Loop, begin func()) error {
+		{"a worker that is gone", 1, "", func(b *workshop, l *loop.Loop, begin func()) error {
 			b.claim(l, 1, "ann")
 			b.passed.Store(int64(2 * session.Lease))
 			begin()
 			_, _, err := l.Next(b.t.Context())
+			return err
+		}},
+		{"a run with sessions beside each other", 4, "pick.go", func(b *workshop, l *loop.Loop, begin func()) error {
+			apart := b.slots()
+			apart.Log, apart.Lander.Log, apart.OnRed, apart.Limits, apart.Parallel = l.Log, l.Log, l.OnRed, l.Limits, 2
+			apart.Limits.MaxSessions, apart.Limits.MaxTasks = 2, 2
+			b.tx(func(tx *store.Tx) error {
+				first, err := tx.Task(1)
+				first.Files = []string{"made"}
+				return errors.Join(err, tx.UpdateTask(first))
+			})
+			b.add(ralph.Task{Title: "B"})
+			apart.Agent = l.Agent
+			begin()
+			_, err := apart.Run(b.t.Context())
 			return err
 		}},
 	} {
@@ -163,7 +179,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			s.watch(t, "", scene.play)
 			for _, asker := range s.asked {
 				// Functions that poll look again soon.
-				if known[asker] || strings.Contains(asker, "watch.go") || strings.Contains(asker, "control.go") {
+				if known[asker] || !strings.Contains(asker, scene.of) || strings.Contains(asker, "watch.go") || strings.Contains(asker, "control.go") {
 					continue
 				}
 				known[asker] = true

@@ -42,6 +42,7 @@ type bench struct {
 	root   string // of the module
 	dir    string // for temporary files
 	jobs   int
+	only   *regexp.Regexp     // the tests that judge
 	tests  []test             // fastest first
 	blocks map[string][]block // all blocks, by file
 
@@ -84,6 +85,9 @@ func (b *bench) measure(ctx context.Context, list []suspect) error {
 			return fmt.Errorf("tests of %s: %w", pkg, err)
 		}
 		for _, name := range strings.Fields(string(names)) {
+			if !b.only.MatchString(name) {
+				continue
+			}
 			jobs.Go(func() error { return b.look(ctx, binary, test{pkg: pkg, name: name}) })
 		}
 	}
@@ -105,9 +109,9 @@ func (b *bench) look(ctx context.Context, binary string, t test) error {
 		return errors.Join(err, fmt.Errorf("%s/%s does not pass without a mutant either: %s\n%s", t.name, t.part, v, said))
 	}
 	t.took, t.through = time.Since(began), map[string][]block{}
-	if parts := passed.FindAllStringSubmatch(said, -1); t.part == "" && t.took > long && len(parts) > 0 {
-		for _, m := range parts {
-			if err := b.look(ctx, binary, test{pkg: t.pkg, name: t.name, part: m[1]}); err != nil {
+	if parts := partsOf(said); t.part == "" && t.took > long && len(parts) > 0 {
+		for _, part := range parts {
+			if err := b.look(ctx, binary, test{pkg: t.pkg, name: t.name, part: part}); err != nil {
 				return err
 			}
 		}
@@ -134,8 +138,18 @@ func (b *bench) look(ctx context.Context, binary string, t test) error {
 	return err
 }
 
-// passed matches a subtest that passed.
-var passed = regexp.MustCompile(`(?m)^    --- PASS: \w+/(\S+)`)
+// partsOf returns the subtests of a test that has run, by the first element of their names: this is
+// what -test.run chooses by. A test may print something before the line, so it need not begin there.
+func partsOf(said string) (parts []string) {
+	for _, m := range begun.FindAllStringSubmatch(said, -1) {
+		if !slices.Contains(parts, m[1]) {
+			parts = append(parts, m[1])
+		}
+	}
+	return parts
+}
+
+var begun = regexp.MustCompile(`=== RUN   \w+/([^/\s]+)`)
 
 // profiled matches a line of a coverage profile for a file of this module.
 var profiled = regexp.MustCompile(`(?m)^ralph/(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
@@ -368,8 +382,9 @@ func (b *bench) judge(ctx context.Context, c court, number int, function string,
 	for tests := range sittings(tests) {
 		v, said, err := b.run(ctx, c[tests[0].pkg], number, tests)
 		for v == timedOut && err == nil { // it hangs, or the machine is busier than it was
+			began, enough := time.Now(), b.limit(tests)/4
 			var without verdict
-			if without, _, err = b.run(ctx, c[tests[0].pkg], -1, tests); without != timedOut {
+			if without, _, err = b.run(ctx, c[tests[0].pkg], -1, tests); without != timedOut && time.Since(began) < enough {
 				break
 			}
 			b.patience.Add(1)
@@ -422,6 +437,15 @@ func (b *bench) note(function string, tests []test, said string) {
 	}
 }
 
+// limit returns after what time tests are taken to hang.
+func (b *bench) limit(tests []test) time.Duration {
+	limit := 3 * time.Second
+	for _, t := range tests {
+		limit += 5 * t.took
+	}
+	return limit * time.Duration(1+b.patience.Load())
+}
+
 var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\w+)/?([^/ ]*)\S* \(`)
 
 // run runs the tests of a sitting on a mutant.
@@ -433,15 +457,13 @@ func (b *bench) run(
 		return "", "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	limit := 10 * time.Second
 	var names, parts []string
 	for _, t := range tests {
-		limit += 10 * t.took
 		if names = append(names, t.name); t.part != "" {
 			parts = append(parts, regexp.QuoteMeta(t.part))
 		}
 	}
-	limit *= time.Duration(1 + b.patience.Load())
+	limit := b.limit(tests)
 	chosen := "^(" + strings.Join(names, "|") + ")$"
 	if len(parts) > 0 {
 		chosen += "/^(" + strings.Join(parts, "|") + ")$"

@@ -8,7 +8,6 @@
 // go-gremlins v0.6.0 was tried first. It skips the conditions of `case`, which it considers
 // uncovered, counts mutants that do not compile as killed, drops no statements or cases, runs only
 // a package's own tests, and has no list of accepted survivors.
-// list of accepted survivors.
 package main
 
 import (
@@ -55,6 +54,7 @@ type options struct {
 	list bool
 	all  bool
 	jobs int
+	only string
 }
 
 func run(args []string, out, log io.Writer) error {
@@ -63,6 +63,7 @@ func run(args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	flags.BoolVar(&o.list, "list", false, "list the mutants, and run nothing")
 	flags.BoolVar(&o.all, "v", false, "also print what became of those that did not survive")
+	flags.StringVar(&o.only, "run", "", "only the tests that match this `regexp` judge: those that you are writing")
 	flags.IntVar(&o.jobs, "j", runtime.NumCPU(), "mutants at a time")
 	flags.Usage = func() {
 		fmt.Fprintln(log, "usage: mutation [flags] [REGEXP]\n\n"+
@@ -73,6 +74,10 @@ func run(args []string, out, log io.Writer) error {
 		return err
 	}
 	filter, err := regexp.Compile(strings.Join(flags.Args(), " "))
+	if err != nil {
+		return err
+	}
+	only, err := regexp.Compile(o.only)
 	if err != nil {
 		return err
 	}
@@ -100,7 +105,8 @@ func run(args []string, out, log io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	return try(ctx, root, found, accepted, o, out)
+	b := &bench{root: root, jobs: o.jobs, only: only, blocks: map[string][]block{}, killers: map[string][]test{}}
+	return try(ctx, b, found, accepted, o, out)
 }
 
 // A suspect is a mutant of a target.
@@ -173,14 +179,12 @@ func unknown(accepted map[string]string, found []suspect) error {
 
 // try judges the mutants and prints the survivors.
 func try(
-	ctx context.Context, root string, found []suspect, accepted map[string]string, o options, out io.Writer,
+	ctx context.Context, b *bench, found []suspect, accepted map[string]string, o options, out io.Writer,
 ) (err error) {
-	dir, err := os.MkdirTemp("", "mutation-")
-	if err != nil {
+	if b.dir, err = os.MkdirTemp("", "mutation-"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{root: root, dir: dir, jobs: o.jobs, blocks: map[string][]block{}, killers: map[string][]test{}}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	began := time.Now()
 	if err := b.measure(ctx, found); err != nil {
 		return err

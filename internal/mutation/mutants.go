@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"go/ast"
@@ -59,7 +60,7 @@ var swapped = map[token.Token][]token.Token{
 // finder collects the mutants of one file.
 type finder struct {
 	file     string
-	source   []byte
+	source   []byte // with spaces in place of comments
 	set      *token.FileSet
 	function string
 	body     [2]int
@@ -74,11 +75,15 @@ type finder struct {
 // outside of functions.
 func mutants(file string, source []byte, wanted func(function string) bool) ([]mutant, error) {
 	set := token.NewFileSet()
-	parsed, err := parser.ParseFile(set, file, source, parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(set, file, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}
-	f := &finder{file: file, source: source, set: set, skip: map[ast.Node]bool{}}
+	f := &finder{file: file, source: slices.Clone(source), set: set, skip: map[ast.Node]bool{}}
+	for _, c := range parsed.Comments {
+		from, to := set.Position(c.Pos()).Offset, set.Position(c.End()).Offset
+		copy(f.source[from:to], bytes.Repeat([]byte{' '}, to-from))
+	}
 	for _, d := range parsed.Decls {
 		f.function, f.truth, f.results, f.body, f.reach = "", false, false, [2]int{}, [2]place{}
 		if fn, ok := d.(*ast.FuncDecl); ok {
@@ -267,25 +272,45 @@ func (f *finder) clause(n *ast.CaseClause) {
 	}
 }
 
-// drop removes statements one by one, except declarations: their uses would not compile.
+// drop removes statements one by one, except declarations: their uses would not compile. Of an
+// assignment, it also removes only the left side: the right side still acts, and its result is forgotten.
 func (f *finder) drop(list []ast.Stmt) {
 	for _, s := range list {
 		c, ok := s.(*ast.IfStmt)
 		if ok && (!acts(c) || c.Init == nil && c.Else == nil && len(c.Body.List) == 1 && droppable(c.Body.List[0])) {
 			continue // equal to dropping its only statement
 		}
-		if a, ok := s.(*ast.AssignStmt); ok && a.Tok == token.ASSIGN { // keeps the right side used
-			blank := strings.Repeat(", _", len(a.Lhs))[2:]
-			from, to := f.set.Position(s.Pos()).Offset, f.set.Position(a.Lhs[len(a.Lhs)-1].End()).Offset
-			if blank != string(f.source[from:to]) {
-				f.replace("drop", s, s.Pos(), a.TokPos, blank+" ")
-			} else {
-				f.replace("drop", s, s.Pos(), s.End(), "")
+		if a, ok := s.(*ast.AssignStmt); ok && a.Tok == token.ASSIGN {
+			last := a.Lhs[len(a.Lhs)-1].End()
+			if blank := strings.Repeat(", _", len(a.Lhs))[2:]; blank != f.text(s.Pos(), last) {
+				f.replace("forget", s, s.Pos(), last, blank)
 			}
-		} else if droppable(s) {
+			if !slices.ContainsFunc(a.Rhs, calls) {
+				continue
+			}
+		}
+		if droppable(s) {
 			f.replace("drop", s, s.Pos(), s.End(), "")
 		}
 	}
+}
+
+// calls reports whether an expression calls something when it is evaluated.
+func calls(e ast.Expr) (is bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.CallExpr:
+			is = true
+		}
+		return true
+	})
+	return is
+}
+
+func (f *finder) text(from, to token.Pos) string {
+	return string(f.source[f.set.Position(from).Offset:f.set.Position(to).Offset])
 }
 
 func droppable(s ast.Stmt) bool {

@@ -20,6 +20,7 @@ func (k *kind) full(n int, on bool) bool {
 	if n < limit && on {
 		n++
 		n = 2 * n
+		n = k.rest() // what is left
 	}
 	for range n {
 		if !on {
@@ -61,10 +62,12 @@ func TestWhatIsChanged(t *testing.T) {
 		"kind.full: constant: true => false",
 		"kind.full: drop: for range n { if !on { continue } if n == 3 { k.Log.Warn(\"th… => nothing",
 		"kind.full: drop: if !on { continue } => nothing",
-		"kind.full: drop: if n < limit && on { n++ n = 2 * n } => nothing",
-		"kind.full: drop: n = 2 * n => nothing",
+		"kind.full: drop: if n < limit && on { n++ n = 2 * n n = k.rest() } => nothing",
+		"kind.full: drop: n = k.rest() => nothing",
 		"kind.full: drop: n++ => nothing",
 		"kind.full: drop: switch { case on: return true } => nothing",
+		"kind.full: forget: n = 2 * n => _ = 2 * n",
+		"kind.full: forget: n = k.rest() => _ = k.rest()",
 		"kind.full: negate: on => !on",
 		"kind.full: negate: on => !on",
 		"kind.full: not: !on => on",
@@ -80,6 +83,14 @@ func TestWhatIsChanged(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestThePartsOfATest are run by themselves, also if the test prints without an end of line.
+func TestThePartsOfATest(t *testing.T) {
+	said := "=== RUN   TestA\n=== RUN   TestA/one_(1)\nprinted=== RUN   TestA/two/deep\n=== RUN   TestA/two/deeper\n--- PASS: TestA (0.00s)\n"
+	if got := strings.Join(partsOf(said), " "); got != "one_(1) two" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -51,17 +51,18 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	if err != nil {
 		return agent.Answer{}, err
 	}
+	var said string
+	var note func(*store.Tx) error
 	found, err := s.check(ctx)
+	if err == nil && ctx.Err() == nil {
+		said, note, err = s.objection(ctx, found, closing.ID)
+	}
 	if ctx.Err() != nil {
 		if c := causeOf(context.Cause(ctx)); causes[c].people {
 			s.called = c
 		}
 	}
 	if err != nil || ctx.Err() != nil {
-		return agent.Answer{Over: true}, errors.Join(err, still.kill())
-	}
-	said, note, err := s.objection(ctx, found, closing.ID)
-	if err != nil {
 		return agent.Answer{Over: true}, errors.Join(err, still.kill())
 	}
 	if said == "" && still.frozen() {
