@@ -306,7 +306,7 @@ func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
 		return nil
 	}
 	if s.Row.Origin == ralph.FromHuman {
-		at.Began, at.Switched, at.Lost, at.Taken, at.Secrets = at.Branch, false, nil, nil, nil
+		at.Began, at.Switched, at.Lost, at.Taken, at.Secrets, at.Hidden = at.Branch, false, nil, nil, nil, nil
 	}
 	if len(at.Lost) == 0 && len(at.Taken) == 0 {
 		return nil
