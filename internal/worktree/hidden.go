@@ -41,12 +41,20 @@ func (t *Tree) ignoredNames(ctx context.Context, folders ...string) ([]string, e
 	}), err
 }
 
-// keepRules keeps the ignore rules of now in the scratch folder, for [Tree.hidden].
-func (t *Tree) keepRules(ctx context.Context, scratch string) error {
-	ignored, err := t.ignoredNames(ctx)
-	if err != nil {
-		return err
-	}
+// ignoredSoon is [Tree.ignoredNames] while something else is done. It ends when names is called.
+func (t *Tree) ignoredSoon(ctx context.Context) (names func() ([]string, error)) {
+	var list []string
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		list, err = t.ignoredNames(ctx)
+	}()
+	return func() ([]string, error) { <-done; return list, err }
+}
+
+// keepRules keeps in the scratch folder what git ignores at a session's start, and the rules.
+func (t *Tree) keepRules(ctx context.Context, scratch string, ignored []string) error {
 	rules, err := t.ruleFiles(scratch)
 	if err != nil {
 		return err
@@ -138,21 +146,21 @@ func (t *Tree) ownExcludes(ctx context.Context) (string, error) {
 	return filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "git", "ignore"), nil
 }
 
+// wasIgnored returns what git ignored at the session's start, as [Tree.keepRules] kept it.
+func wasIgnored(scratch string) ([]string, error) {
+	b, err := os.ReadFile(filepath.Join(scratch, ignoredList))
+	return strings.FieldsFunc(string(b), func(r rune) bool { return r == 0 }), err
+}
+
 // hidden returns what git ignores now and did not at the session's start: as people would name it,
 // and the files in it, without those of large folders.
-func (t *Tree) hidden(ctx context.Context, scratch string) (names, files []string, err error) {
-	was, err := os.ReadFile(filepath.Join(scratch, ignoredList))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil // no session began here
+func (t *Tree) hidden(ctx context.Context, scratch string, was, now []string) (names, files []string, err error) {
+	then := make(map[string]bool, len(was))
+	for _, name := range was {
+		then[name] = true
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	now, err := t.ignoredNames(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	now, err = t.byOldRules(ctx, scratch, without(now, strings.Split(string(was), "\x00")))
+	now = slices.DeleteFunc(now, func(name string) bool { return then[name] })
+	now, err = t.byOldRules(ctx, scratch, now)
 	if err != nil || len(now) == 0 {
 		return nil, nil, err
 	}
@@ -226,12 +234,25 @@ func (t *Tree) byOldRules(ctx context.Context, scratch string, names []string) (
 	return slices.DeleteFunc(names, func(name string) bool { return ignored[t.Below(name)] }), nil
 }
 
-// addHidden adds to an index what git ignores only since the session's start.
-func (t *Tree) addHidden(ctx context.Context, env []string, scratch string) (names []string, err error) {
-	if t.theirs != "" {
-		return nil, nil
+// addAllAndHidden is [Tree.addAll] for all of the project, with what git ignores only since the
+// session's start, if one began in the scratch folder. It returns the names of that.
+func (t *Tree) addAllAndHidden(
+	ctx context.Context, env []string, scratch string, links []gitlink,
+) (names []string, err error) {
+	was, err := wasIgnored(scratch)
+	if errors.Is(err, fs.ErrNotExist) || t.theirs != "" {
+		return nil, t.addAll(ctx, env, ".", links)
 	}
-	names, files, err := t.hidden(ctx, scratch)
+	if err != nil {
+		return nil, err
+	}
+	ignored := t.ignoredSoon(ctx)
+	err = t.addAll(ctx, env, ".", links)
+	now, failed := ignored()
+	if err = cmp.Or(err, failed); err != nil {
+		return nil, err
+	}
+	names, files, err := t.hidden(ctx, scratch, was, now)
 	if err != nil || len(files) == 0 {
 		return names, err
 	}

@@ -127,7 +127,17 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 		digest, err := t.digest(ctx)
 		return Snapshot{Content: digest}, err
 	}
+	ignored := func() ([]string, error) { return nil, nil }
+	if t.native {
+		ignored = t.ignoredSoon(ctx)
+	}
 	s, err := t.look(ctx, scratch, (*Tree).Snapshot)
+	names, failed := ignored()
+	if err == nil && t.native {
+		if err = failed; err == nil {
+			err = t.keepRules(ctx, scratch, names)
+		}
+	}
 	if err != nil {
 		return s, err
 	}
@@ -138,10 +148,8 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 		return s, err
 	}
 	s.Refs, s.Stashes, s.Marks = state.refs, state.stashes, state.digest()
-	if s.Logged, err = t.logged(ctx, state); err != nil || !t.native {
-		return s, err
-	}
-	return s, t.keepRules(ctx, scratch)
+	s.Logged, err = t.logged(ctx, state)
+	return s, err
 }
 
 // Look is [Tree.Snapshot] with the commit and the content only, to detect changes.
@@ -216,16 +224,13 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot) (link
 			return nil, err
 		}
 	}
-	if err := t.addAll(ctx, env, ".", links); err != nil {
+	if s.Hidden, err = t.addAllAndHidden(ctx, env, scratch, links); err != nil {
 		return nil, err
 	}
 	if t.theirs != "" {
 		if err := t.addStaged(ctx, env, index); err != nil {
 			return nil, err
 		}
-	}
-	if s.Hidden, err = t.addHidden(ctx, env, scratch); err != nil {
-		return nil, err
 	}
 	digest := ""
 	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // a split index is only in part in this file
