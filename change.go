@@ -1,6 +1,9 @@
 package ralph
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A ChangeState says where a change stands on its way into the target branch.
 type ChangeState string
@@ -56,3 +59,9 @@ const ChangeRefs = "refs/ralph/changes/"
 
 // Ref returns the ref that keeps this change.
 func (c Change) Ref() string { return ChangeRefs + c.SessionID }
+
+// Trailers names a task and its session at the end of the message of a commit that ralph makes,
+// where programs find them.
+func Trailers(task int64, session string) string {
+	return fmt.Sprintf("Task: TASK-%d\nSession: %s\n", task, session)
+}

@@ -42,6 +42,8 @@ type Standing struct {
 	Approximate bool `json:"approximate,omitempty"`
 	// nested repositories, such as submodules, that have lost all their files
 	Emptied []string `json:"emptied,omitempty"`
+	// what git ignores since the session, by rules that were not there at its start: files, and folders with a slash
+	Hidden []string `json:"hidden,omitempty"`
 	// a person's files, uncommitted at the start, that the session committed
 	Taken   []string `json:"taken,omitempty"`
 	Secrets []string `json:"secrets,omitempty"` // those of Taken that git did not track and that look like secrets

@@ -42,7 +42,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 		verify  bool
 		grace   time.Duration
 		before  bool   // it is stopped before the check begins, not while it runs
-		how     string // a control, "signal", or "at once"
+		how     string // a control, "signal", "skip", or "at once"
 		proceed bool   // the check then ends by itself
 		want    ralph.Status
 		reason  string
@@ -56,6 +56,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 		{"by a control, and its grace is over", true, time.Millisecond, false, ralph.ControlStop, false, ralph.Pending, stopped},
 		{"by a signal, without a grace", true, 0, false, "signal", false, ralph.Pending, stopped},
 		{"by a signal, with its grace", true, time.Hour, false, "signal", true, ralph.Completed, "done and verified"},
+		{"by a skip, during the check", true, time.Hour, false, "skip", false, ralph.Pending, "a person stopped it before the claim could be checked"},
 		// A paused run checks its limits all the same: it has had its one session.
 		{"paused, during the check", true, 0, false, ralph.ControlPause, true, ralph.Completed, "done and verified"},
 	} {
@@ -72,7 +73,9 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 			defer cancel()
 			signal := make(chan struct{})
 			l.Stop, l.Session.Grace = signal, tt.grace
-			stop := map[string]func(){"at once": cancel, "signal": func() { close(signal) }}[tt.how]
+			stop := map[string]func(){"at once": cancel, "signal": func() { close(signal) }, "skip": func() {
+				b.tx(func(tx *store.Tx) error { _, err := tx.HaltSession("", true, "ann"); return err })
+			}}[tt.how]
 			if stop == nil {
 				stop = b.control(tt.how)
 			}
@@ -103,7 +106,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Fatal(err)
 			}
-			attempts := map[bool]int{true: 0, false: 1}[tt.reason == stopped]
+			attempts := map[bool]int{true: 0, false: 1}[tt.want == ralph.Pending]
 			if got := b.task(id); got.Status != tt.want || !strings.Contains(got.StatusReason, tt.reason) || got.Attempts != attempts || got.LostCount != 0 {
 				t.Errorf("it is %s after %d attempts, %d lost: %s", got.Status, got.Attempts, got.LostCount, got.StatusReason)
 			}

@@ -132,6 +132,9 @@ func notes(f Facts) []string {
 	if len(e.Emptied) > 0 {
 		add("emptied %s, a repository of its own (git submodule update --init)", FileList(e.Emptied))
 	}
+	if len(e.Hidden) > 0 {
+		add("ignored by git since this session: %s", FileList(e.Hidden))
+	}
 	for _, t := range drives(e.Drives) {
 		add("%s", t)
 	}

@@ -45,10 +45,10 @@ func TestVerdictOfADone(t *testing.T) {
 			e.Aside, e.Stashes = []ralph.Aside{{Branch: "feature-x", Commits: 1}, {Branch: "y", Commits: 2}}, []string{"WIP on main"}
 			e.Drives = []ralph.Touch{{File: "Makefile", Command: "make test"}, {File: "x.mk", Command: "make test"}}
 			e.Drift, e.Taken, e.Uncontained = []string{"report.xml"}, []string{"notes.txt"}, true
-			e.Emptied, e.Approximate = []string{"lib"}, true
+			e.Emptied, e.Approximate, e.Hidden = []string{"lib"}, true, []string{"deps/", "new.txt"}
 		})}, "done and verified (main at 1f3c9ab, 2 uncommitted files; no changes; approximately: there is no git program; 1 commit on feature-x is not on main, so it was not verified; " +
 			"2 commits on y are not on main, so they were not verified; stashed and not verified: WIP on main; " +
-			"emptied lib, a repository of its own (git submodule update --init); changed Makefile, x.mk, which `make test` runs; " +
+			"emptied lib, a repository of its own (git submodule update --init); ignored by git since this session: deps/, new.txt; changed Makefile, x.mk, which `make test` runs; " +
 			"committed what a person had not: notes.txt; changed while it was checked: report.xml; killed: sleep 100; " +
 			"agent not contained): it works"},
 		{

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -313,10 +314,42 @@ func (tx *Tx) exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// row runs a query that returns at most one row.
-func (tx *Tx) row(query string, args ...any) *sql.Row {
-	return tx.QueryRowContext(tx.ctx, query, args...)
+// row runs a query that returns at most one row. Where there is none, scanning it gives an error
+// that wraps [sql.ErrNoRows], in words for people: not every caller expects it.
+func (tx *Tx) row(query string, args ...any) scanner {
+	return oneRow{tx.QueryRowContext(tx.ctx, query, args...), query}
 }
+
+// A oneRow is the row of a query that returns at most one.
+type oneRow struct {
+	row   *sql.Row
+	query string
+}
+
+// Scan implements scanner.
+func (r oneRow) Scan(dest ...any) error {
+	err := r.row.Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return noRow(r.query)
+	}
+	return err
+}
+
+// A noRow is a query that found no row.
+type noRow string
+
+// fromTable matches the table that a query reads.
+var fromTable = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE)\s+(\w+)`)
+
+func (q noRow) Error() string {
+	table := "the database"
+	if m := fromTable.FindStringSubmatch(string(q)); m != nil {
+		table += "'s table " + m[1]
+	}
+	return table + " lacks an entry that belongs there, or has lost it meanwhile"
+}
+
+func (noRow) Unwrap() error { return sql.ErrNoRows }
 
 // A scanner is a row that can be read: *sql.Row or *sql.Rows.
 type scanner interface{ Scan(dest ...any) error }

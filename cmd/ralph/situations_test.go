@@ -247,6 +247,15 @@ func situations(escape string) []situation {
 				s.has(s.git("show", "main:made.txt"), "refused refused refused refused refused refused")
 			},
 		},
+		{
+			name: "an agent that has git ignore everything", task: "completed", exit: 0, remains: []string{"made.txt"},
+			sentence: "done and verified (main at 1f3c9ab, 2 uncommitted files; ignored by git since this session: made.txt): made it",
+			script:   "run echo x > made.txt; echo '*' > .gitignore\ndone {\"summary\": \"made it\"}",
+			model:    turns(bash("echo x > made.txt; echo '*' > .gitignore"), done("made it")),
+			after: func(s *stage) {
+				s.has(s.run(0, "task", "show", "1", "--json"), `"path": "made.txt"`)
+			},
+		},
 	}
 }
 

@@ -17,7 +17,7 @@ func newStatus(a *app) *cobra.Command {
 		var v show.StatusView
 		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
-				v, err = show.ReadStatus(tx, loop.Midnight, a.json)
+				v, err = show.ReadStatus(tx, loop.Midnight)
 				return err
 			})
 			if err != nil {

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/project"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -44,8 +46,12 @@ func (a *app) halt(ctx context.Context, id string, behind bool) error {
 	if err != nil {
 		return err
 	}
+	check := ""
+	if s.Checking != "" {
+		check = fmt.Sprintf("; its done was being checked (%s) and does not count", text.Line(s.Checking, 60))
+	}
 	return a.say(map[string]any{"session_id": s.ID, "task_id": s.TaskID},
-		"session %.8s on TASK-%d is being stopped; its task goes back to the queue", s.ID, s.TaskID)
+		"session %.8s on TASK-%d is being stopped%s; its task goes back to the queue", s.ID, s.TaskID, check)
 }
 
 func newPause(a *app) *cobra.Command {

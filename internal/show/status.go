@@ -30,8 +30,8 @@ type StatusView struct {
 	Counts   map[ralph.Status]int `json:"counts"`
 	Waiting  int                  `json:"waiting_for_people"`
 	Outside  []int64              `json:"unaccepted"`     // completed tasks that nothing recorded explains
-	Inbox    []store.InboxItem    `json:"inbox"`          // what waits for people
-	Kinds    map[string]int       `json:"-"`              // the number of inbox items of each kind
+	Inbox    []store.InboxItem    `json:"inbox"`          // of what waits for people: permissions, the first questions and flags
+	Kinds    map[string]int       `json:"inbox_counts"`   // the number of inbox items of each kind
 	Merging  MergesView           `json:"merging"`        // the merge queue
 	Lines    []string             `json:"-"`              // its description
 	Resting  []store.AgentState   `json:"agents_resting"` // agents for which no session starts now, and why
@@ -67,18 +67,15 @@ func lastCompleted(tx *store.Tx) (*Completed, error) {
 	return &Completed{t.ID, t.Title, s.CompletedAt, len(s.Commits), len(learned)}, err
 }
 
-// waits reads the counts of the inbox, and its items: all of them, or those that a status names.
-func (v *StatusView) waits(tx *store.Tx, all bool) (err error) {
+// waits reads the counts of the inbox, and the items that a status names.
+func (v *StatusView) waits(tx *store.Tx) (err error) {
 	if v.Kinds, err = tx.InboxCounts(); err != nil {
 		return err
 	}
 	for _, n := range v.Kinds {
 		v.Waiting += n
 	}
-	if all {
-		v.Inbox, err = advice.Inbox(tx)
-		return err
-	}
+	v.Inbox = []store.InboxItem{}
 	for _, kind := range []string{"permission", "question", "flag"} {
 		some, err := advice.InboxPart(tx, kind, max(namedInStatus+1, v.Kinds["permission"]))
 		if err != nil {
@@ -89,17 +86,16 @@ func (v *StatusView) waits(tx *store.Tx, all bool) (err error) {
 	return nil
 }
 
-// ReadStatus reads the status; if all is set, with every inbox item, which may be many. The caller
-// adds what the database does not know: whether a run is active, and the limits and hours of the
-// next one.
-func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time, all bool) (v StatusView, err error) {
+// ReadStatus reads the status. The caller adds what the database does not know: whether a run is
+// active, and the limits and hours of the next one.
+func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView, err error) {
 	v.Now = tx.Now()
 	run, ok, err := tx.LastRun()
 	if err != nil {
 		return v, err
 	}
 	v.Morning = []string{}
-	if err = v.waits(tx, all); err != nil {
+	if err = v.waits(tx); err != nil {
 		return v, err
 	}
 	if ok {

@@ -24,13 +24,24 @@ func (t *Tree) Ignored(ctx context.Context) (i Ignored, err error) {
 	if !t.native || t.git == "" {
 		return i, nil
 	}
-	out, err := t.run(ctx, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-	if err != nil {
-		return i, err
+	names, err := t.ignoredNames(ctx)
+	return t.small(names), err
+}
+
+// IgnoredBy is [Tree.Ignored] at the time when a snapshot was taken in the scratch folder.
+func (t *Tree) IgnoredBy(scratch string) (i Ignored, err error) {
+	if !t.native || t.git == "" {
+		return i, nil
 	}
+	names, err := wasIgnored(scratch)
+	return t.small(names), err
+}
+
+// small keeps the small files of what git ignores.
+func (t *Tree) small(names []string) (i Ignored) {
 	sum := sha256.New()
-	for _, name := range strings.Split(string(out), "\x00") {
-		if name == "" || strings.HasSuffix(name, "/") || len(i.files) == maxIgnoredFiles || t.excludes(name) {
+	for _, name := range names {
+		if strings.HasSuffix(name, "/") || len(i.files) == maxIgnoredFiles {
 			continue
 		}
 		info, err := os.Lstat(filepath.Join(t.root, name))
@@ -41,7 +52,7 @@ func (t *Tree) Ignored(ctx context.Context) (i Ignored, err error) {
 		fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 	}
 	i.mark = hex.EncodeToString(sum.Sum(nil))[:16]
-	return i, nil
+	return i
 }
 
 // IgnoredSince lists the ignored files and folders that were created or changed since a moment,

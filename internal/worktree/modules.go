@@ -24,11 +24,14 @@ type gitlink struct {
 // Digest returns a digest of the whole content of the work tree, nested repositories included,
 // whether submodules or not.
 func (s Snapshot) Digest() string {
-	if len(s.Modules) == 0 {
+	if len(s.Modules) == 0 && len(s.Hidden) == 0 {
 		return s.Content
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", s.Content)
+	if len(s.Hidden) > 0 {
+		fmt.Fprintf(sum, "hidden %q\n", s.Hidden)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Modules)) {
 		m := s.Modules[name]
 		fmt.Fprintf(sum, "%q %q %q %t\n", name, m.Head, m.Digest(), m.Unreadable != "")

@@ -284,12 +284,8 @@ func (t *Tree) keepTree(ctx context.Context, scratch string, ignored, omit []str
 		return "", err
 	}
 	if len(ignored) > 0 {
-		literal := append(env, "GIT_LITERAL_PATHSPECS=1")
-		force := []string{"add", "-f", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"}
-		if _, err := t.runInput(ctx, literal, strings.Join(ignored, "\x00"), force...); err != nil {
-			if !complains(err) || ctx.Err() != nil {
-				return "", err
-			}
+		if err := t.addIgnored(ctx, env, ignored); err != nil {
+			return "", err
 		}
 	}
 	tree, err := t.run(ctx, env, "write-tree")

@@ -145,11 +145,11 @@ func TestCommitTakesOnlyWhatItIsTold(t *testing.T) {
 	sh(t, dir, "git init -q -b main; echo a > a; echo b > b; echo gone > gone; git add .; git commit -qm base; mkdir .git/hooks -p; printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"+
 		"; echo mine >> b; echo staged > staged; git add staged; echo work >> a; echo new > new; rm gone; git config user.name tester; git config user.email t@example.com")
 	tree := open(t, dir)
-	id, _, err := tree.Commit(t.Context(), []string{"a", "new", "gone", "never there"}, "Do it\n\nRalph-Task: TASK-1\n")
+	id, _, err := tree.Commit(t.Context(), []string{"a", "new", "gone", "never there"}, "Do it\n\nTask: TASK-1\n")
 	if err != nil || id == "" {
 		t.Fatal(id, err)
 	}
-	if got := output(t, dir, "git show --name-status --format=%B HEAD; echo ==; git status --porcelain"); got != "Do it\n\nRalph-Task: TASK-1\n\n\nM\ta\nD\tgone\nA\tnew\n==\n M b\nA  staged\n" {
+	if got := output(t, dir, "git show --name-status --format=%B HEAD; echo ==; git status --porcelain"); got != "Do it\n\nTask: TASK-1\n\n\nM\ta\nD\tgone\nA\tnew\n==\n M b\nA  staged\n" {
 		t.Errorf("got %q", got)
 	}
 	if id, _, err := tree.Commit(t.Context(), []string{"a"}, "Again\n"); err != nil || id != "" {

@@ -32,7 +32,7 @@ func (t *Tree) Standing(
 	s = ralph.Standing{
 		Git: true, Branch: shortRef(branch), Commit: now.Head,
 		Began: shortRef(before.Branch), Switched: branch != before.Branch,
-		Emptied: t.emptied(before, now), Approximate: t.Approximate(),
+		Emptied: t.emptied(before, now), Approximate: t.Approximate(), Hidden: now.hiddenNow(),
 	}
 	files, err := t.Uncommitted(ctx, now, scratch)
 	if err != nil {

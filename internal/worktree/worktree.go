@@ -58,6 +58,9 @@ type Snapshot struct {
 	Stashes []string          `json:"stashes"` // commits of the stash, which are among Logged
 	Marks   string            `json:"marks"`   // digest of the refs and their logs; "" if unknown
 
+	// files, and folders with a slash at the end, that git ignores only since the session's start
+	Hidden []string `json:"hidden,omitempty"`
+
 	Modules    map[string]Snapshot `json:"modules,omitempty"`    // nested repositories, by path
 	Unreadable string              `json:"unreadable,omitempty"` // why a nested repository could not be read
 }
@@ -124,7 +127,17 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 		digest, err := t.digest(ctx)
 		return Snapshot{Content: digest}, err
 	}
+	ignored := func() ([]string, error) { return nil, nil }
+	if t.native {
+		ignored = t.ignoredSoon(ctx)
+	}
 	s, err := t.look(ctx, scratch, (*Tree).Snapshot)
+	names, failed := ignored()
+	if err == nil && t.native {
+		if err = failed; err == nil {
+			err = t.keepRules(ctx, scratch, names)
+		}
+	}
 	if err != nil {
 		return s, err
 	}
@@ -160,8 +173,8 @@ func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapsho
 		return s, fmt.Errorf("%s was removed, or something else put in its place", t.top())
 	}
 	s.Head, _ = t.head(ctx)
-	var links []gitlink
-	if s.Content, links, err = t.writeTree(ctx, scratch, s.Head); err != nil {
+	links, err := t.writeTree(ctx, scratch, &s)
+	if err != nil {
 		return s, err
 	}
 	s.Modules, err = t.lookInto(ctx, scratch, links, into)
@@ -169,53 +182,54 @@ func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapsho
 }
 
 // writeTree writes the content of the work tree as a tree object into the scratch folder, through a
-// separate index. head is HEAD's commit. It also returns the nested repositories.
-func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []gitlink, error) {
+// separate index, and completes s, whose Head is known. It returns the nested repositories.
+func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot) (links []gitlink, err error) {
 	objects := filepath.Join(scratch, "objects")
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if !t.native {
-		return t.writeWithout(ctx, scratch)
+		s.Content, links, err = t.writeWithout(ctx, scratch)
+		return links, err
 	}
 	index := filepath.Join(scratch, "index")
-	links, err := t.copyIndex(filepath.Join(t.git, "index"), index)
+	links, err = t.copyIndex(filepath.Join(t.git, "index"), index)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	// A lock's holder was killed: nobody else uses the folder.
 	if err := os.Remove(index + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", nil, err
+		return nil, err
 	}
 	// A split index refers to a file beside it.
 	shared, err := sharedIndexes(t.git)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	for _, s := range shared {
-		more, err := t.copyIndex(filepath.Join(t.git, s), filepath.Join(scratch, s))
+	for _, name := range shared {
+		more, err := t.copyIndex(filepath.Join(t.git, name), filepath.Join(scratch, name))
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		links = append(links, more...)
 	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	env := append(t.environment(scratch), overrides...)
-	if t.theirs != "" && head != "" && head != t.at {
+	if t.theirs != "" && s.Head != "" && s.Head != t.at {
 		// Committed files count even if git ignores them. A HEAD without a valid commit is skipped.
-		if _, err := t.run(ctx, env, "read-tree", "-m", head); err != nil && (!complains(err) || ctx.Err() != nil) {
-			return "", nil, err
+		if _, err := t.run(ctx, env, "read-tree", "-m", s.Head); err != nil && (!complains(err) || ctx.Err() != nil) {
+			return nil, err
 		}
 	}
-	if err := t.addAll(ctx, env, ".", links); err != nil {
-		return "", nil, err
+	if s.Hidden, err = t.addAllAndHidden(ctx, env, scratch, links); err != nil {
+		return nil, err
 	}
 	if t.theirs != "" {
 		if err := t.addStaged(ctx, env, index); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 	}
 	digest := ""
@@ -224,15 +238,15 @@ func (t *Tree) writeTree(ctx context.Context, scratch, head string) (string, []g
 		digest, links = hex.EncodeToString(sum[:]), t.lookAtAll(b)
 	}
 	if content, ok := t.knownTree(digest, objects); ok {
-		return content, links, nil
+		s.Content = content
+		return links, nil
 	}
-	content, err := t.treeOfIndex(ctx, env)
-	if err == nil {
+	if s.Content, err = t.treeOfIndex(ctx, env); err == nil {
 		t.known.mu.Lock()
 		defer t.known.mu.Unlock()
-		t.known.index, t.known.content = digest, content
+		t.known.index, t.known.content = digest, s.Content
 	}
-	return content, links, err
+	return links, err
 }
 
 // sharedIndexes returns the names of the shared parts of split indexes in a git directory.
@@ -347,6 +361,7 @@ func (t *Tree) Changes(
 		return nil, nil, err
 	}
 	commits = append(commits, theirs...)
+	within = append(within, after.folders()...)
 	if before.Content == after.Content {
 		return sorted(within), commits, nil
 	}
@@ -362,6 +377,10 @@ func (t *Tree) Changes(
 	})
 	files = slices.DeleteFunc(files, func(f ralph.FileChange) bool {
 		return f.Status == "deleted" && t.ignoredNow(f.Path)
+	})
+	within = slices.DeleteFunc(within, func(f ralph.FileChange) bool {
+		return strings.HasSuffix(f.Path, "/") &&
+			slices.ContainsFunc(files, func(in ralph.FileChange) bool { return strings.HasPrefix(in.Path, f.Path) })
 	})
 	return sorted(append(files, within...)), commits, err
 }

@@ -269,7 +269,7 @@ func TestWhatIsIgnoredSinceIsNotDeleted(t *testing.T) {
 	for _, f := range files {
 		got = append(got, f.Status+" "+f.Path)
 	}
-	if want := []string{"deleted gone.txt", "modified tracked"}; !slices.Equal(got, want) {
+	if want := []string{"added .gitignore", "deleted gone.txt", "modified tracked"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

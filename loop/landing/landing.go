@@ -342,15 +342,10 @@ func together(list []ralph.Change, messages []string) string {
 	var titles, trailers []string
 	for i, c := range list {
 		title, _, _ := strings.Cut(messages[i], "\n")
-		titles, trailers = append(titles, "- "+title), append(trailers, trailer(c))
+		titles, trailers = append(titles, "- "+title), append(trailers, ralph.Trailers(c.TaskID, c.SessionID))
 	}
 	return fmt.Sprintf("Land %s\n\n%s\n\n%s",
 		strings.Join(tasks(list), ", "), strings.Join(titles, "\n"), strings.Join(trailers, ""))
-}
-
-// trailer names the task and the session of a commit.
-func trailer(c ralph.Change) string {
-	return fmt.Sprintf("Task: TASK-%d\nSession: %s\n", c.TaskID, c.SessionID)
 }
 
 // message returns the commit message of a change.
@@ -369,7 +364,7 @@ func (l *Lander) message(ctx context.Context, c ralph.Change) (string, error) {
 	})
 	body := strings.NewReplacer("{task}", fmt.Sprintf("TASK-%d", t.ID), "{title}", t.Title, "{summary}", summary,
 		"{session}", c.SessionID).Replace(l.Message)
-	return strings.TrimSpace(body) + "\n\n" + trailer(c), err
+	return strings.TrimSpace(body) + "\n\n" + ralph.Trailers(c.TaskID, c.SessionID), err
 }
 
 // conflict says what a change conflicts with: files, and the tasks that

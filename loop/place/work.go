@@ -3,8 +3,6 @@ package place
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-
 	"ralph/internal/worktree"
 	"ralph/store"
 )
@@ -12,21 +10,14 @@ import (
 // maxUncommitted limits how many uncommitted files are recorded for a session.
 const maxUncommitted = 10_000
 
-// Snapshot scans the work tree before a session, and the small ignored
-// files, both at the same time: neither git writes what the other reads.
+// Snapshot scans the work tree before a session, and lists the small ignored files.
 func (p *Place) Snapshot(
 	ctx context.Context, scratch string,
 ) (snapshot worktree.Snapshot, ignored worktree.Ignored, err error) {
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		snapshot, err = p.Tree.Snapshot(ctx, scratch)
-		return err
-	})
-	both.Go(func() (err error) {
-		ignored, err = p.Tree.Ignored(ctx)
-		return err
-	})
-	return snapshot, ignored, untold(both.Wait())
+	if snapshot, err = p.Tree.Snapshot(ctx, scratch); err == nil {
+		ignored, err = p.Tree.IgnoredBy(scratch)
+	}
+	return snapshot, ignored, untold(err)
 }
 
 // Save saves people's uncommitted files under a name before a session may

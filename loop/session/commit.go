@@ -66,6 +66,5 @@ func commitMessage(s *Session, closing signals.Payload) string {
 	if done, ok := closing.(signals.Done); ok {
 		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(done.Summary))
 	}
-	fmt.Fprintf(&b, "Ralph-Task: TASK-%d\nRalph-Session: %s\n", s.Task.ID, s.Row.ID)
-	return b.String()
+	return b.String() + ralph.Trailers(s.Task.ID, s.Row.ID)
 }

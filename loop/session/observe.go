@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -73,7 +74,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	}
 	found := s.found
 	if found == nil && done && s.called == "" && ctx.Err() == nil {
-		if found, err = s.check(ctx); err != nil && ctx.Err() == nil {
+		if found, err = s.checkLate(ctx); err != nil && ctx.Err() == nil {
 			saw.unchecked = uncheckable + Shortly(err)
 		}
 	}
@@ -136,6 +137,46 @@ const uncheckable = "the done could not be checked: "
 func (s *Session) claimed(ctx context.Context) (bool, error) {
 	closing, err := s.closing(ctx)
 	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
+}
+
+// checkLate is [Session.check] after the agent has ended, when nothing watches for people's requests
+// any more. A person who stops the session meanwhile ends the check; there is no finding then.
+func (s *Session) checkLate(ctx context.Context) (*finding, error) {
+	within, stop := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watchHalt(within, stop)
+	}()
+	f, err := s.check(within)
+	if errors.Is(context.Cause(within), halted) {
+		s.called, f, err = halted, nil, nil
+	}
+	stop(nil)
+	<-watched
+	return f, err
+}
+
+// watchHalt stops a check when a person newly stops the session. It returns when ctx ends.
+func (s *Session) watchHalt(ctx context.Context, stop context.CancelCauseFunc) {
+	read := func() (string, error) {
+		return store.Read(ctx, s.Store, func(tx *store.Tx) (string, error) { return tx.Halted(s.Row.ID) })
+	}
+	for first, was := true, ""; ctx.Err() == nil; {
+		changed := s.Store.Changed()
+		by, err := read()
+		switch {
+		case err != nil: // the database is busy: look again at the next change
+		case first:
+			first, was = false, by
+		case by != was:
+			stop(halted)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // check inspects the session's work and then runs the verification. The finding is about
@@ -306,7 +347,7 @@ func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
 		return nil
 	}
 	if s.Row.Origin == ralph.FromHuman {
-		at.Began, at.Switched, at.Lost, at.Taken, at.Secrets = at.Branch, false, nil, nil, nil
+		at.Began, at.Switched, at.Lost, at.Taken, at.Secrets, at.Hidden = at.Branch, false, nil, nil, nil, nil
 	}
 	if len(at.Lost) == 0 && len(at.Taken) == 0 {
 		return nil
