@@ -135,11 +135,11 @@ func TestWhatWaitsIsSettledInTheInbox(t *testing.T) {
 		fields []string
 		said   string
 	}{
-		{fmt.Sprintf("/comments/%d/settle", alternative), []string{"verdict", "adopt"}, "Settled"},
+		{fmt.Sprintf("/comments/%d/settle", alternative), []string{"verdict", "adopt"}, "is to be done that way"},
 		{fmt.Sprintf("/comments/%d/settle", refactor), []string{"verdict", "task"}, "TASK-2 was made of it"},
-		{fmt.Sprintf("/comments/%d/settle", dismissed), []string{"text", "not now"}, "Settled"},
-		{fmt.Sprintf("/permissions/%d/decide", permission), []string{"verdict", "deny", "text", "ask me later"}, "Denied"},
-		{fmt.Sprintf("/amendments/%d/decide", amendment), []string{"verdict", "approve"}, "is applied"},
+		{fmt.Sprintf("/comments/%d/settle", dismissed), []string{"text", "not now"}, "nothing is done about it"},
+		{fmt.Sprintf("/permissions/%d/decide", permission), []string{"verdict", "deny", "text", "ask me later"}, "denied; the session goes on"},
+		{fmt.Sprintf("/amendments/%d/decide", amendment), []string{"verdict", "approve"}, "TASK-1 is changed"},
 		{fmt.Sprintf("/amendments/%d/rollback", amendment), nil, "is rolled back"},
 		{"/learnings", []string{"text", "Tests need Redis", "kind", "convention"}, "Learning 1 is known"},
 		{"/learnings/1/pin", nil, "before all others"},
