@@ -271,6 +271,10 @@ func (a *app) skip(tx *store.Tx, r *http.Request) (string, error) {
 	return fmt.Sprintf("Session %.8s is being stopped; its task goes back to the queue.", s.ID), err
 }
 
+func (a *app) resumeMerging(tx *store.Tx, _ *http.Request) (string, error) {
+	return "Changes are merged again.", tx.ResumeMerging(a.Person)
+}
+
 // control sends a request to the run, like the commands do.
 func (a *app) control(what string) http.HandlerFunc {
 	said := map[string]string{

@@ -124,8 +124,9 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		return view{}, err
 	}
 	inbox, v.More = paged(inbox, overviewInbox)
-	for _, i := range inbox {
-		v.Inbox = append(v.Inbox, newItem(i))
+	v.Inbox = rows(inbox)
+	for i := range v.Inbox {
+		v.Inbox[i].Open = false
 	}
 	if v.Windows, err = a.windows(tx, v.Limits); err != nil {
 		return view{}, err
