@@ -88,7 +88,7 @@ var imports = map[string][]string{
 	"ralph/internal/web/localhttp": {},
 	"ralph/internal/web": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/web/localhttp", "ralph/internal/transcript",
-		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice", "ralph/internal/inbox",
+		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice", "ralph/internal/inbox", "ralph/internal/exchange",
 	},
 	"ralph/internal/words":  {"ralph"},
 	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/report", "ralph/internal/words"},

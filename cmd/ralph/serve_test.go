@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -90,5 +91,52 @@ func TestTheDashboardByHTTPS(t *testing.T) {
 	d.stop(t, 0)
 	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "by a program") {
 		t.Errorf("the comment is not there:\n%s", out)
+	}
+}
+
+// TestTheDashboardStartsARun, which works by itself; what keeps one from beginning is said.
+func TestTheDashboardStartsARun(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  write a.txt \"x\\n\"\n  call done {\"summary\": \"Did it.\"}\n", "")
+	s.ralph(0, "task", "add", "One")
+	const token = "a-token-for-this-test-alone"
+	s.env = append(s.env, beside.TokenVariable+"="+token)
+	d := serveProject(t, s, "127.0.0.1:0")
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	send := func(method, path string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, d.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	events := bufio.NewScanner(send(http.MethodGet, "/events?after=0").Body)
+	if resp := send(http.MethodPost, "/run/start"); resp.StatusCode != http.StatusSeeOther {
+		text, err := io.ReadAll(resp.Body)
+		t.Fatalf("%d (%v)\n%s", resp.StatusCode, err, text)
+	}
+	for events.Scan() && !strings.Contains(events.Text(), "run.ended") {
+	}
+	if err := events.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if out := s.ralph(0, "task", "list", "--all"); !strings.Contains(out, "completed") {
+		t.Errorf("the queue is\n%s", out)
+	}
+
+	if err := os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("nonsense: yes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	resp := send(http.MethodPost, "/run/start")
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusConflict || !strings.Contains(string(text), "nonsense") {
+		t.Errorf("a run that cannot begin: %d (%v)\n%s", resp.StatusCode, err, text)
 	}
 }

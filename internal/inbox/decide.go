@@ -182,3 +182,12 @@ func Becomes(tx *store.Tx, id int64) (string, error) {
 	}
 	return fmt.Sprintf("TASK-%d is %s", id, becomes), nil
 }
+
+// Split splits a task into parts, and settles the suggestion that it answers; comment is 0 for none.
+func Split(tx *store.Tx, task, comment int64, parts []ralph.Part, person string) ([]int64, error) {
+	ids, err := tx.Split(task, parts, person)
+	if err == nil && comment != 0 {
+		err = tx.Resolve(comment, fmt.Sprintf("split into %d tasks", len(ids)), person)
+	}
+	return ids, err
+}

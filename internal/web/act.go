@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/exchange"
 	"ralph/internal/inbox"
 	"ralph/store"
 )
@@ -214,6 +215,59 @@ func textOf(r *http.Request, t *ralph.Task) error {
 	return ralph.CheckTitle("title", t.Title)
 }
 
+// split splits a task into the parts of a form; comment is the suggestion that it answers, or 0.
+func (a *app) split(tx *store.Tx, r *http.Request, task, comment int64) (string, error) {
+	parts, err := exchange.ParseParts(written(r, "text"))
+	if err != nil {
+		return "", ralph.Usage(err)
+	}
+	ids, err := inbox.Split(tx, task, comment, parts, a.Person)
+	var names []string
+	for _, id := range ids {
+		names = append(names, fmt.Sprintf("TASK-%d", id))
+	}
+	return fmt.Sprintf("TASK-%d is split into %s.", task, strings.Join(names, ", ")), err
+}
+
+func (a *app) splitTask(tx *store.Tx, r *http.Request, id int64) (string, error) {
+	return a.split(tx, r, id, 0)
+}
+
+func (a *app) splitAsSuggested(tx *store.Tx, r *http.Request, comment int64) (string, error) {
+	c, _, err := tx.Suggestion(comment)
+	if err != nil {
+		return "", err
+	}
+	return a.split(tx, r, c.TaskID, comment)
+}
+
+// moveTask moves a task in the queue, next to another one.
+func (a *app) moveTask(tx *store.Tx, r *http.Request, id int64) (string, error) {
+	name, after := "before", false
+	if r.PostFormValue(name) == "" {
+		name, after = "after", true
+	}
+	other, err := ralph.ParseTaskID(written(r, name))
+	if err != nil {
+		return "", &ralph.FieldError{Field: name, Problem: "must be the number of a task"}
+	}
+	return fmt.Sprintf("TASK-%d goes %s TASK-%d.", id, name, other), tx.MoveRank(id, other, after)
+}
+
+// putFeature adds a feature, or changes the one that the form names.
+func (a *app) putFeature(tx *store.Tx, r *http.Request) (string, error) {
+	f, said := ralph.Feature{Name: written(r, "name")}, "added"
+	if r.PostFormValue("change") != "" {
+		var err error
+		if f, err = tx.Feature(f.Name); err != nil {
+			return "", err
+		}
+		said = "changed"
+	}
+	f.Description, f.Learnings, f.Verify = written(r, "text"), written(r, "learnings"), lines(r, "verify")
+	return fmt.Sprintf("Feature %s is %s.", f.Name, said), tx.PutFeature(f)
+}
+
 func (a *app) addTask(tx *store.Tx, r *http.Request) (string, error) {
 	t := ralph.Task{Feature: written(r, "feature")}
 	if err := textOf(r, &t); err != nil {
@@ -273,6 +327,12 @@ func (a *app) skip(tx *store.Tx, r *http.Request) (string, error) {
 
 func (a *app) resumeMerging(tx *store.Tx, _ *http.Request) (string, error) {
 	return "Changes are merged again.", tx.ResumeMerging(a.Person)
+}
+
+// start starts a run, as `ralph run` does.
+func (a *app) start(w http.ResponseWriter, r *http.Request) {
+	said, err := a.Start(context.WithoutCancel(r.Context()))
+	a.answered(w, r, said, err)
 }
 
 // control sends a request to the run, like the commands do.

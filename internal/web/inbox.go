@@ -17,10 +17,11 @@ import (
 // An item is an inbox item and how it is shown.
 type item struct {
 	store.InboxItem
-	Look look
-	Sort string // of a suggestion: "split", "alternative", …; of a flag: "blocking, security"
-	Open bool   // the row is open at first
-	Also []item // further items that say the same
+	Look  look
+	Sort  string // of a suggestion: "split", "alternative", …; of a flag: "blocking, security"
+	Open  bool   // the row is open at first
+	Parts string // the form for splitting the task as suggested; "" for other items
+	Also  []item // further items that say the same
 }
 
 func newItem(i store.InboxItem) item {
@@ -68,10 +69,17 @@ func (i item) same() string {
 }
 
 // rows makes rows of inbox items, one of all that say the same.
-func rows(list []store.InboxItem) (items []item) {
+func rows(tx *store.Tx, list []store.InboxItem) (items []item, err error) {
 	at := map[string]int{}
 	for _, i := range list {
 		it := newItem(i)
+		if i.Action == "split" {
+			_, said, err := tx.Suggestion(i.Ref.ID)
+			if err != nil {
+				return nil, err
+			}
+			it.Parts = partsOf(ralph.Task{ID: i.TaskID, Title: i.Title}, said)
+		}
 		same := it.same()
 		if first, ok := at[same]; ok && same != "" {
 			items[first].Also = append(items[first].Also, it)
@@ -83,7 +91,7 @@ func rows(list []store.InboxItem) (items []item) {
 	for i := range items {
 		items[i].Open = i == 0 || items[i].Holding || len(items) <= openRows
 	}
-	return items
+	return items, nil
 }
 
 // inboxItems is the number of items on a page of the inbox, and openRows the number of rows up to
@@ -126,7 +134,9 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	list, more := paged(list, inboxItems)
-	v.Items = rows(list)
+	if v.Items, err = rows(tx, list); err != nil {
+		return view{}, err
+	}
 	v.Several = len(v.Items) > 1 && slices.ContainsFunc(v.Items, item.YesOrNo)
 	v.Pager = newPager(r, more)
 	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
@@ -166,7 +176,11 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 		return "", err
 	}
 	one := r.PostFormValue("verdict") == "one"
-	if one && (len(list) == 0 || len(rows(list)) > 1) {
+	same, err := rows(tx, list)
+	if err != nil {
+		return "", err
+	}
+	if one && len(same) != 1 {
 		return "", ralph.Conflict("these do not say the same any more, so nothing was decided")
 	}
 	approve := one

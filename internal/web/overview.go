@@ -33,6 +33,15 @@ type summary struct {
 	ResultsOf   string // "The last 24 hours", or the run
 	MoreResults bool
 	Empty       bool // there are no tasks
+	Startable   bool // a run can be started
+}
+
+// Before returns the task that one of the queue goes before when it is moved up; 0 for the first.
+func (s summary) Before(n int) int64 {
+	if n == 0 {
+		return 0
+	}
+	return s.Queue[n-1].ID
 }
 
 // SessionsUsed returns the percentage of a run's maximum number of sessions that has been used.
@@ -79,7 +88,7 @@ const (
 )
 
 func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
-	v := summary{Limits: a.Limits}
+	v := summary{Limits: a.Limits, Startable: a.Start != nil}
 	now := tx.Now()
 	if err := a.addRun(tx, &v); err != nil {
 		return view{}, err
@@ -124,7 +133,9 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		return view{}, err
 	}
 	inbox, v.More = paged(inbox, overviewInbox)
-	v.Inbox = rows(inbox)
+	if v.Inbox, err = rows(tx, inbox); err != nil {
+		return view{}, err
+	}
 	for i := range v.Inbox {
 		v.Inbox[i].Open = false
 	}

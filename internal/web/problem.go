@@ -53,7 +53,10 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if r.Method == http.MethodPost {
 		p.Again = r.URL.Path
-		for _, name := range []string{"text", "rationale", "kind", "option", "verdict", "title"} {
+		for _, name := range []string{
+			"text", "rationale", "kind", "option", "verdict", "title", "accept", "verify", "learnings", "name",
+			"priority", "feature", "change", "item", "before", "after",
+		} {
 			if s := r.PostFormValue(name); s != "" {
 				p.Fields = append(p.Fields, field{name, s})
 			}
