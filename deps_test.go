@@ -72,7 +72,7 @@ var imports = map[string][]string{
 	},
 	// Packages that the work of a run does not depend on.
 	"ralph/internal/beside": {
-		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/config", "ralph/internal/web",
+		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/loop/place", "ralph/internal/config", "ralph/internal/web",
 		"ralph/internal/web/localhttp", "ralph/internal/notify", "ralph/internal/project",
 		"ralph/internal/retention",
 	},

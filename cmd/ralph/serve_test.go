@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -119,8 +120,7 @@ func TestTheDashboardStartsARun(t *testing.T) {
 	}
 	events := bufio.NewScanner(send(http.MethodGet, "/events?after=0").Body)
 	if resp := send(http.MethodPost, "/run/start"); resp.StatusCode != http.StatusSeeOther {
-		text, err := io.ReadAll(resp.Body)
-		t.Fatalf("%d (%v)\n%s", resp.StatusCode, err, text)
+		t.Fatalf("%d\n%s", resp.StatusCode, s.read(resp))
 	}
 	for events.Scan() && !strings.Contains(events.Text(), "run.ended") {
 	}
@@ -131,12 +131,27 @@ func TestTheDashboardStartsARun(t *testing.T) {
 		t.Errorf("the queue is\n%s", out)
 	}
 
+	// What it changed is on the session's page, line by line.
+	at := regexp.MustCompile(`/sessions/[0-9a-f-]{36}`).FindString(s.read(send(http.MethodGet, "/sessions")))
+	if page := s.read(send(http.MethodGet, at)); !strings.Contains(page, `<span class="no">1</span>&#43;x</span>`) {
+		t.Errorf("%s lacks the line:\n%s", at, page)
+	}
+
 	if err := os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("nonsense: yes\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	resp := send(http.MethodPost, "/run/start")
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusConflict || !strings.Contains(string(text), "nonsense") {
-		t.Errorf("a run that cannot begin: %d (%v)\n%s", resp.StatusCode, err, text)
+	if text := s.read(resp); resp.StatusCode != http.StatusConflict || !strings.Contains(text, "nonsense") {
+		t.Errorf("a run that cannot begin: %d\n%s", resp.StatusCode, text)
 	}
+}
+
+// read returns the text of an answer.
+func (s *scriptedProject) read(resp *http.Response) string {
+	s.t.Helper()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
 }

@@ -21,6 +21,7 @@ import (
 	"ralph/internal/web/localhttp"
 	"ralph/loop/agent"
 	"ralph/loop/agent/kinds"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -90,8 +91,11 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 		Settle:  o.Settle, Start: o.Start,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			name := agent.TranscriptFile
-			if file == web.Prompt {
+			switch file {
+			case web.Prompt:
 				name = promptFile
+			case web.Diffs:
+				name = place.DiffsFile
 			}
 			return retention.Open(filepath.Join(p.Session(session), name))
 		},

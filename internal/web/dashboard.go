@@ -70,6 +70,7 @@ type SessionFile string
 const (
 	Transcript SessionFile = "transcript"
 	Prompt     SessionFile = "prompt"
+	Diffs      SessionFile = "diffs" // the JSON of [ralph.Differences]
 )
 
 // Time limits for slow or silent clients. Streams have none.

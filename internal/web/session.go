@@ -34,6 +34,8 @@ type sessionView struct {
 	Why      []signals.Step
 	Decision string // formatted JSON
 	Files    []changed
+	Unread   string  // why what it changed cannot be read
+	Commits  []field // by id, with their subjects as far as they are known
 	Asked    []ralph.Permission
 	Signals  []card
 	Entries  []shownEntry
@@ -55,9 +57,11 @@ type step struct {
 	Seen, Active bool
 }
 
-// A changed is a changed file with the edits by the agent's tools.
+// A changed is a changed file with its lines, or else the edits by the agent's tools.
 type changed struct {
 	ralph.FileChange
+	Lines []diffLine
+	Left  string // why its lines were not kept
 	Edits []transcript.Entry
 }
 
@@ -222,8 +226,22 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 		}
 	}
 	edits := j.editsOf()
+	differ, err := a.differences(v.Session.ID)
+	if err != nil {
+		v.Unread = err.Error()
+	}
+	kept, subjects := map[string]ralph.FileDiff{}, map[string]string{}
+	for _, d := range differ.Files {
+		kept[d.Path] = d
+	}
+	for _, c := range differ.Commits {
+		subjects[c.ID] = c.Subject
+	}
 	for _, f := range v.Session.Files {
-		v.Files = append(v.Files, changed{f, edits[f.Path]})
+		v.Files = append(v.Files, changed{f, numbered(kept[f.Path].Diff), kept[f.Path].Left, edits[f.Path]})
+	}
+	for _, id := range v.Session.Commits {
+		v.Commits = append(v.Commits, field{id, subjects[id]})
 	}
 	j.mu.Lock()
 	v.Context, _ = j.reader.Context()

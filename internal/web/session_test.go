@@ -95,6 +95,16 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	})
 	page := b.get("/sessions/" + session)
 	has(t, page, "What the agent did", "Decision, and why", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "Rule 1:", "The prompt as it was sent")
+	s.mu.Lock()
+	s.files[session+"/diffs"] = `{"files":[{"path":"b.go","diff":"@@ -4,2 +4,2 @@\n a<b>\n-old\n+new\u202e\n"},{"path":"a.go","left":"it is no text"}]}`
+	s.mu.Unlock()
+	page = b.get("/sessions/" + session)
+	has(t, page, `<span class="no">4</span><span class="no">4</span> a&lt;b&gt;`, `<span class="del"><span class="no">5</span><span class="no"></span>-old`,
+		`<span class="add"><span class="no"></span><span class="no">5</span>&#43;new&lt;U&#43;202E&gt;`, "Its lines were not kept: it is no text.")
+	s.mu.Lock()
+	s.files[session+"/diffs"] = `{"files":`
+	s.mu.Unlock()
+	has(t, b.get("/sessions/"+session), "what session 0c0ffee0 changed: unexpected end of JSON input")
 	if has(t, page, "push-to-main"); strings.Contains(page, "ls-of-old") {
 		t.Error("what the rules allowed is among what they did not")
 	}
