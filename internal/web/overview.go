@@ -9,6 +9,7 @@ import (
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/report"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
@@ -54,6 +55,7 @@ type running struct {
 	ralph.Session
 	Task ralph.Task
 	Now  float64 // seconds since it began
+	Used agent.Event
 }
 
 // A count is the number of tasks with a status.
@@ -80,8 +82,10 @@ func (w window) LimitText() string {
 	return ""
 }
 
-// The parts of the queue, the inbox and the results that the overview shows.
+// The parts of the queue, the inbox and the results that the overview shows, and the number of
+// sessions of which it says what they have used so far.
 const (
+	overviewUses    = recentJournals / 2
 	overviewQueue   = 8
 	overviewInbox   = 8
 	overviewResults = 30
@@ -102,7 +106,13 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		if err != nil {
 			return view{}, err
 		}
-		v.Sessions = append(v.Sessions, running{s, t, now.Sub(s.StartedAt.Time).Seconds()})
+		one := running{Session: s, Task: t, Now: now.Sub(s.StartedAt.Time).Seconds()}
+		if len(v.Sessions) < overviewUses {
+			if one.Used, err = a.transcripts.used(s.ID); err != nil {
+				return view{}, err
+			}
+		}
+		v.Sessions = append(v.Sessions, one)
 	}
 	if v.Running {
 		lanes, err := advice.Lanes(tx, *v.Run)

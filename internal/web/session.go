@@ -13,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/text"
 	"ralph/internal/transcript"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -46,9 +47,9 @@ type sessionView struct {
 	Newer    string
 	Missing  string // why there is no transcript
 	Kinds    []ralph.CommentKind
-	Context  int64 // tokens that were used last; 0 if that is not known
-	Window   int64 // of the model; 0 if that is not known
-	Prompt   bool  // it is there to be read
+	Used     agent.Event // what it has used so far, as far as its agent has said so
+	Window   int64       // of the model; 0 if that is not known
+	Prompt   bool        // it is there to be read
 }
 
 // A step is a phase of a session.
@@ -244,7 +245,7 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 		v.Commits = append(v.Commits, field{id, subjects[id]})
 	}
 	j.mu.Lock()
-	v.Context, _ = j.reader.Context()
+	v.Used = j.reader.Used()
 	j.mu.Unlock()
 	v.Window = v.Session.Tokens.ContextWindow // 0 as long as nothing has told it
 	return nil
@@ -328,7 +329,7 @@ func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
 		if end.IsZero() {
 			end = tx.Now()
 		}
-		v.Sessions = append(v.Sessions, running{s, t, end.Sub(s.StartedAt.Time).Seconds()})
+		v.Sessions = append(v.Sessions, running{Session: s, Task: t, Now: end.Sub(s.StartedAt.Time).Seconds()})
 	}
 	v.Pager = newPager(r, more)
 	return view{title: "Sessions", name: "sessions", nav: "/sessions", live: true, body: v}, nil

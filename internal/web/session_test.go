@@ -118,6 +118,28 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	}
 }
 
+// TestARunningSessionSaysWhatItHasSpent, as far as its agent has told it.
+func TestARunningSessionSaysWhatItHasSpent(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(s.addTask(ralph.Task{Title: "One"}), session)
+	b := s.browser()
+	for _, path := range []string{"/", "/sessions/" + session} {
+		if page := b.get(path); strings.Contains(page, "about $") || strings.Contains(page, "so far") {
+			t.Errorf("%s says what nobody knows:\n%s", path, page)
+		}
+	}
+	text := `{"type":"system","subtype":"init","model":"claude-sonnet-5","cwd":"/p"}` + "\n"
+	for i := range 2 {
+		text += fmt.Sprintf(`{"type":"assistant","message":{"id":"m%d","model":"claude-sonnet-5","content":[{"type":"text","text":"hm"}],`+
+			`"usage":{"input_tokens":100000,"output_tokens":10000,"cache_read_input_tokens":1000}}}`, i) + "\n"
+	}
+	s.setTranscript(text)
+	// 200,000 tokens at $3 a million, 20,000 at $15, 2,000 at $0.30.
+	has(t, b.get("/"), "about $0.90")
+	has(t, b.get("/sessions/"+session), "Cost so far</dt><dd>about $0.90", "200 000 in", "Context</dt><dd>111")
+}
+
 // TestWhatWaitsIsSettledInTheInbox, each kind by its form.
 func TestWhatWaitsIsSettledInTheInbox(t *testing.T) {
 	t.Parallel()
