@@ -72,7 +72,7 @@ var imports = map[string][]string{
 	},
 	// Packages that the work of a run does not depend on.
 	"ralph/internal/beside": {
-		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/config", "ralph/internal/web",
+		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/loop/place", "ralph/internal/config", "ralph/internal/web",
 		"ralph/internal/web/localhttp", "ralph/internal/notify", "ralph/internal/project",
 		"ralph/internal/retention",
 	},
@@ -88,7 +88,7 @@ var imports = map[string][]string{
 	"ralph/internal/web/localhttp": {},
 	"ralph/internal/web": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/web/localhttp", "ralph/internal/transcript",
-		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice",
+		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice", "ralph/internal/inbox", "ralph/internal/exchange",
 	},
 	"ralph/internal/words":  {"ralph"},
 	"ralph/internal/notify": {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/report", "ralph/internal/words"},

@@ -197,6 +197,20 @@ type FileChange struct {
 	Status  string `json:"status"` // "added", "modified", "deleted" or "renamed"
 }
 
+// Differences say line by line what a session changed, and which commits it made. They are kept in a file
+// of the session.
+type Differences struct {
+	Files   []FileDiff `json:"files"`
+	Commits []Commit   `json:"commits"`
+}
+
+// A FileDiff is what changed in a file.
+type FileDiff struct {
+	Path string `json:"path"`
+	Diff string `json:"diff"` // hunks of a unified diff
+	Left string `json:"left"` // why there are no lines, "" if there are
+}
+
 // A Check is one verification command and its result.
 type Check struct {
 	Command string  `json:"command"`

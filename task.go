@@ -118,6 +118,12 @@ type Task struct {
 	ClaimedBy      string   `json:"-"` // the id of the session that works on it; "" for none
 }
 
+// Splittable reports whether the task can be replaced by parts: nobody works on it, and it has not ended
+// for good.
+func (t Task) Splittable() bool {
+	return t.Status != InProgress && t.Status != Merging && (!t.Status.Ended() || t.Status == Failed)
+}
+
 // An Edit is the old and the new value of one field: a text, a number or a list.
 type Edit struct {
 	Before any `json:"before"`

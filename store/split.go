@@ -95,7 +95,7 @@ func (tx *Tx) Split(id int64, parts []ralph.Part, by string) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Status == ralph.InProgress || t.Status == ralph.Merging || t.Status.Ended() && t.Status != ralph.Failed {
+	if !t.Splittable() {
 		return nil, ralph.Conflict("TASK-%d is %s and cannot be split", id, t.Status)
 	}
 	if len(parts) < 2 {

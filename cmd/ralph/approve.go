@@ -49,13 +49,7 @@ func (a *app) decide(ctx context.Context, args []string, approve bool) error {
 	return showOf(ctx, a, alter, func(tx *store.Tx) (i store.InboxItem, err error) {
 		i, said, err = inbox.Decide(tx, args[0], approve, words, a.person())
 		return i, err
-	}, func(w io.Writer, i store.InboxItem) {
-		verb := "approved"
-		if !approve {
-			verb = "rejected"
-		}
-		fmt.Fprintf(w, "%s %s: %s\n", verb, i.Item, text.Line(said, 300))
-	})
+	}, func(w io.Writer, _ store.InboxItem) { fmt.Fprintln(w, text.Line(said, 300)) })
 }
 
 func (a *app) approveConfig(ctx context.Context, yes bool) error {

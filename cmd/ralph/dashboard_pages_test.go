@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"ralph"
 	"ralph/internal/state"
 	"ralph/loop/agent"
@@ -220,15 +218,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 // check asks axe-core for violations, of some rules or of all, and leaves a picture.
 func (s *showcase) check(p *tab, axe, page, look string, rules ...string) {
 	p.t.Helper()
-	if dir := os.Getenv("RALPH_TEST_SCREENSHOTS"); dir != "" {
-		picture, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, page+"-"+look+".png"), picture, 0o600)
-		}
-		if err != nil {
-			p.t.Error(err)
-		}
-	}
+	s.picture(p, page+"-"+look)
 	if !eval[bool](p, `"axe" in window`) {
 		eval[bool](p, axe+";true")
 	}

@@ -7,13 +7,16 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"ralph"
 	"ralph/internal/beside"
 	"ralph/internal/proc"
 	"ralph/internal/project"
 	"ralph/internal/show"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -65,6 +68,7 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	d, err := beside.Open(ctx, p, db, beside.Options{
 		Person: a.person(), Version: version(),
 		Settle: func(ctx context.Context) error { return a.settleClaims(ctx, p, db) },
+		Start:  func(ctx context.Context) (string, error) { return startRun(ctx, p) },
 	})
 	if err != nil {
 		return nil, err
@@ -79,4 +83,61 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 		fmt.Fprintln(a.err, "sign in with the address that `ralph serve --link` prints")
 	}
 	return d, nil
+}
+
+// How long a run that the dashboard starts may take to begin, and how often it is looked at.
+const (
+	runBegins = time.Minute
+	runPoll   = 20 * time.Millisecond
+)
+
+// runLog is the file with the output of the latest run that the dashboard started.
+const runLog = "run.log"
+
+// startRun starts `ralph run` as a process of its own, which outlives the dashboard, and waits until
+// it has begun.
+func startRun(ctx context.Context, p *project.Project) (string, error) {
+	active, err := p.Active()
+	if err != nil {
+		return "", err
+	}
+	if active {
+		return "", ralph.Conflict("a run is active already")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	log, err := os.OpenFile(p.File(runLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	ended, err := proc.Detach([]string{self, "-C", p.Root, "run"}, p.Environ, p.Root, log)
+	if err != nil {
+		return "", fmt.Errorf("ralph run: %w", err)
+	}
+	patience, cancel := context.WithTimeout(ctx, runBegins)
+	defer cancel()
+	tick := time.NewTicker(runPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case how := <-ended:
+			said, err := os.ReadFile(p.File(runLog))
+			if err != nil {
+				return "", err
+			}
+			if how != nil {
+				return "", ralph.Conflict("the run ended at once (%v): %s", how, text.Short(string(said), 1000))
+			}
+			return "The run has ended: " + text.Short(text.ClipEnd(string(said), 300), 300), nil
+		case <-tick.C:
+			if active, err := p.Active(); err != nil || active {
+				return "The run has begun.", err
+			}
+		case <-patience.Done():
+			return "", fmt.Errorf("the run has not begun after %s; see %s", runBegins, p.File(runLog))
+		}
+	}
 }

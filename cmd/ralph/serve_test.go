@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -91,4 +93,65 @@ func TestTheDashboardByHTTPS(t *testing.T) {
 	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "by a program") {
 		t.Errorf("the comment is not there:\n%s", out)
 	}
+}
+
+// TestTheDashboardStartsARun, which works by itself; what keeps one from beginning is said.
+func TestTheDashboardStartsARun(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  write a.txt \"x\\n\"\n  call done {\"summary\": \"Did it.\"}\n", "")
+	s.ralph(0, "task", "add", "One")
+	const token = "a-token-for-this-test-alone"
+	s.env = append(s.env, beside.TokenVariable+"="+token)
+	d := serveProject(t, s, "127.0.0.1:0")
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	send := func(method, path string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, d.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	events := bufio.NewScanner(send(http.MethodGet, "/events?after=0").Body)
+	if resp := send(http.MethodPost, "/run/start"); resp.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d\n%s", resp.StatusCode, s.read(resp))
+	}
+	for events.Scan() && !strings.Contains(events.Text(), "run.ended") {
+	}
+	if err := events.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if out := s.ralph(0, "task", "list", "--all"); !strings.Contains(out, "completed") {
+		t.Errorf("the queue is\n%s", out)
+	}
+
+	// What it changed is on the session's page, line by line.
+	at := regexp.MustCompile(`/sessions/[0-9a-f-]{36}`).FindString(s.read(send(http.MethodGet, "/sessions")))
+	if page := s.read(send(http.MethodGet, at)); !strings.Contains(page, `<span class="no">1</span>&#43;x</span>`) {
+		t.Errorf("%s lacks the line:\n%s", at, page)
+	}
+
+	if err := os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("nonsense: yes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	resp := send(http.MethodPost, "/run/start")
+	if text := s.read(resp); resp.StatusCode != http.StatusConflict || !strings.Contains(text, "nonsense") {
+		t.Errorf("a run that cannot begin: %d\n%s", resp.StatusCode, text)
+	}
+}
+
+// read returns the text of an answer.
+func (s *scriptedProject) read(resp *http.Response) string {
+	s.t.Helper()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
 }

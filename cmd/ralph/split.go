@@ -13,6 +13,7 @@ import (
 
 	"ralph"
 	"ralph/internal/exchange"
+	"ralph/internal/inbox"
 	"ralph/internal/proc"
 	"ralph/internal/show"
 	"ralph/internal/text"
@@ -43,11 +44,7 @@ func newSuggestionSplit(a *app) *cobra.Command {
 			return err
 		}
 		ids, err := alter(cmd.Context(), a, func(tx *store.Tx) ([]int64, error) {
-			ids, err := tx.Split(s.Task.ID, parts, a.person())
-			if err == nil && comment != 0 {
-				err = tx.Resolve(comment, fmt.Sprintf("split into %d tasks", len(ids)), a.person())
-			}
-			return ids, err
+			return inbox.Split(tx, s.Task.ID, comment, parts, a.person())
 		})
 		if err != nil {
 			return err

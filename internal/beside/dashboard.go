@@ -21,6 +21,7 @@ import (
 	"ralph/internal/web/localhttp"
 	"ralph/loop/agent"
 	"ralph/loop/agent/kinds"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	Version string // of ralph
 	// Settle settles the claims that a person's decision ends.
 	Settle func(ctx context.Context) error
+	// Start starts a run, and says how it has begun; nil if none can be started.
+	Start func(ctx context.Context) (string, error)
 }
 
 // A Dashboard is listening on its address.
@@ -85,11 +88,14 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always", Active: p.Active,
 		Control: func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
-		Settle:  o.Settle,
+		Settle:  o.Settle, Start: o.Start,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			name := agent.TranscriptFile
-			if file == web.Prompt {
+			switch file {
+			case web.Prompt:
 				name = promptFile
+			case web.Diffs:
+				name = place.DiffsFile
 			}
 			return retention.Open(filepath.Join(p.Session(session), name))
 		},

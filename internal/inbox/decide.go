@@ -93,35 +93,62 @@ func reviewed(approve bool) decision {
 	}
 }
 
-// Decide approves or rejects what waits under a name, which `ralph inbox` shows, and says
+// Decide approves or rejects what waits under a name, which `ralph inbox` shows, and says in one line
 // what came of it.
 func Decide(tx *store.Tx, name string, approve bool, words, person string) (i store.InboxItem, said string, err error) {
-	if i, err = waitingAs(tx, name); err != nil {
+	list, err := Named(tx, []string{name})
+	if err != nil {
 		return i, "", err
 	}
-	do := decisions[i.Kind].approve
-	if !approve {
-		do = decisions[i.Kind].reject
-	}
-	if do == nil {
-		return i, "", ralph.Usage(fmt.Errorf("%s (%s) is not settled with yes or no: %s", i.Item, i.Kind, i.Command))
-	}
-	said, err = do(tx, i, words, person)
-	return i, said, err
+	said, err = Settle(tx, list[0], approve, words, person)
+	return list[0], said, err
 }
 
-// waitingAs finds the inbox item of a name. Of several items of a task, it takes one that can be
-// approved or rejected.
-func waitingAs(tx *store.Tx, name string) (found store.InboxItem, err error) {
+// Settle approves or rejects an item, and says in one line what came of it. Of the item, the kind,
+// the task, the reference and the action of a suggestion count.
+func Settle(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
+	i.Item, i.Command = advice.Of(i)
+	if !YesOrNo(i) {
+		return "", ralph.Usage(fmt.Errorf("%s (%s) is not settled with yes or no: %s", i.Item, i.Kind, i.Command))
+	}
+	do, verb := decisions[i.Kind].approve, "approved"
+	if !approve {
+		do, verb = decisions[i.Kind].reject, "rejected"
+	}
+	said, err = do(tx, i, words, person)
+	return fmt.Sprintf("%s %s: %s", verb, i.Item, said), err
+}
+
+// YesOrNo reports whether an item can be approved and rejected.
+func YesOrNo(i store.InboxItem) bool {
+	_, ok := decisions[i.Kind]
+	return ok
+}
+
+// Named returns the inbox items of some names, in their order. Of several items of a task, it takes
+// one that can be approved or rejected.
+func Named(tx *store.Tx, names []string) (list []store.InboxItem, err error) {
 	inbox, err := advice.Inbox(tx)
 	if err != nil {
-		return found, err
+		return nil, err
 	}
+	for _, name := range names {
+		i, err := waitingAs(inbox, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// waitingAs finds the item of a name.
+func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err error) {
 	var close []string // items with the same number
 	for _, i := range inbox {
 		switch {
 		case strings.EqualFold(i.Item, name):
-			if _, yesOrNo := decisions[i.Kind]; found.Item == "" || yesOrNo {
+			if found.Item == "" || YesOrNo(i) {
 				found = i
 			}
 		case strings.TrimLeft(i.Item, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == strings.TrimPrefix(name, "#"):
@@ -154,4 +181,13 @@ func Becomes(tx *store.Tx, id int64) (string, error) {
 		}
 	}
 	return fmt.Sprintf("TASK-%d is %s", id, becomes), nil
+}
+
+// Split splits a task into parts, and settles the suggestion that it answers; comment is 0 for none.
+func Split(tx *store.Tx, task, comment int64, parts []ralph.Part, person string) ([]int64, error) {
+	ids, err := tx.Split(task, parts, person)
+	if err == nil && comment != 0 {
+		err = tx.Resolve(comment, fmt.Sprintf("split into %d tasks", len(ids)), person)
+	}
+	return ids, err
 }

@@ -51,8 +51,8 @@ type Reader struct {
 	line  jsonl.Squeezer
 	asked bool // the prompt has been seen
 
-	context int64
-	model   string
+	used  agent.Event // the last one of its kind
+	model string
 }
 
 // NewReader returns a Reader that uses an agent's own reader.
@@ -63,13 +63,17 @@ func NewReader(of agent.Reader) Reader {
 // Clone returns a reader that continues from the same position, which must be between two lines.
 func (r *Reader) Clone() Reader {
 	c := NewReader(r.agent.Clone())
-	c.asked, c.context, c.model = r.asked, r.context, r.model
+	c.asked, c.used, c.model = r.asked, r.used, r.model
 	return c
 }
 
 // Context returns the number of tokens of context that the agent used last, and its model; 0 and ""
 // while unknown.
-func (r *Reader) Context() (tokens int64, model string) { return r.context, r.model }
+func (r *Reader) Context() (tokens int64, model string) { return r.used.Context, r.model }
+
+// Used returns the last event that says what the conversation has used so far; its kind is "" while
+// there was none.
+func (r *Reader) Used() agent.Event { return r.used }
 
 // Feed continues with the stream; p may end anywhere in a line.
 func (r *Reader) Feed(p []byte) (entries []Entry) {
@@ -127,7 +131,7 @@ func (r *Reader) entry(seen agent.Event) (e Entry, ok bool) {
 	case agent.Noted:
 		e.Kind, e.Text = Note, line(seen.Text)
 	case agent.Used:
-		r.context = seen.Context
+		r.used = seen
 		return e, false
 	default:
 		return e, false

@@ -65,7 +65,7 @@ func (s *Queue) Look(ctx context.Context, lane int) (Snapshot, error) {
 	v := s.last
 	if v.Session != nil && v.Session.ID == s.session {
 		used, model := s.reader.Context()
-		v.ContextUsed, v.ContextSize = used, s.windows[model]
+		v.ContextUsed, v.ContextSize, v.SpentUSD = used, s.windows[model], s.reader.Used().CostUSD
 	}
 	return v, nil
 }

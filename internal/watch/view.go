@@ -283,7 +283,11 @@ func (m Model) current() []string {
 	}
 	lines = append(lines, m.tail(way, dim.Render(" → ")))
 	var use []string
-	if s.Session.Worker == "" {
+	switch {
+	case s.Session.Worker != "":
+	case s.SpentUSD > 0:
+		use = append(use, fmt.Sprintf("about %s of %s", text.Money(s.SpentUSD), text.Money(s.SessionUSD)))
+	default:
 		use = append(use, "session limit "+text.Money(s.SessionUSD))
 	}
 	switch {

@@ -38,6 +38,7 @@ type Snapshot struct {
 	Session     *ralph.Session // the followed session in progress; nil for none
 	Task        ralph.Task     // of the session
 	SessionUSD  float64        // cost limit
+	SpentUSD    float64        // what it has spent so far, an estimate; 0 if unknown
 	ContextUsed int64          // tokens of its context; 0 if unknown
 	ContextSize int64
 

@@ -130,7 +130,7 @@ func running() *fake {
 		snapshot: watch.Snapshot{
 			At: at(42, 7), Project: "shop", Running: true, State: "running", Since: at(1, 0), Exit: &exit,
 			Sessions: 3, MaxSessions: 100, CostUSD: 1.2, MaxCostUSD: 50, DayUSD: 4.5, MaxDayUSD: 100, SessionUSD: 10,
-			Task: ralph.Task{ID: 12, Title: "Reject empty URLs in the bookmark form"}, ContextUsed: 92_000, ContextSize: 200_000,
+			Task: ralph.Task{ID: 12, Title: "Reject empty URLs in the bookmark form"}, ContextUsed: 92_000, ContextSize: 200_000, SpentUSD: 0.8,
 			Session: &ralph.Session{ID: "s", Attempt: 2, State: "testing", History: []ralph.PhaseChange{
 				{State: "idle", Timestamp: at(30, 0)}, {State: "analyzing", Timestamp: at(30, 2)}, {State: "implementing", Timestamp: at(33, 0)}, {State: "testing", Timestamp: at(41, 20)},
 			}},
@@ -411,7 +411,7 @@ func aWorkersSessionSaysWhoseItIs(t *testing.T) {
 	f.entries, f.snapshot.Session.Worker, f.snapshot.ContextUsed = nil, "codex", 0
 	s := show(t, f, 100, 30)
 	s.has("attempt 2, worker codex", "a worker's words are not seen here")
-	if strings.Contains(s.text(), "session limit") {
+	if strings.Contains(s.text(), "of $10.00") {
 		t.Errorf("a worker has no such limit:\n%s", s.text())
 	}
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,6 +8,8 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/exchange"
+	"ralph/internal/inbox"
 	"ralph/store"
 )
 
@@ -103,29 +104,51 @@ func (a *app) answer(tx *store.Tx, r *http.Request, id int64) (string, error) {
 
 // settle resolves a comment: by a decision if it needs one, otherwise by words.
 func (a *app) settle(tx *store.Tx, r *http.Request, id int64) (string, error) {
+	c, err := tx.Comment(id)
+	if err != nil {
+		return "", err
+	}
 	decidable, err := tx.Decidable(id)
 	if err != nil {
 		return "", err
 	}
-	words := written(r, "text")
-	switch verdict := r.PostFormValue("verdict"); {
+	i := store.InboxItem{Kind: "review", TaskID: c.TaskID, Ref: store.Reference{Of: store.OfComment, ID: id}}
+	if !decidable {
+		i.Kind, i.Action = "suggestion", r.PostFormValue("verdict")
+	}
+	switch {
 	case decidable:
-		var approve bool
-		if approve, err = verdictOf(r, "approve", "refuse"); err == nil {
-			err = tx.Decide(id, approve, words, a.Person)
-		}
-	case verdict == "adopt":
-		_, err = tx.Adopt(id, a.Person)
-	case verdict == "task":
+		return a.decide(tx, r, i, "approve", "refuse")
+	case i.Action == "task":
 		made, err := tx.TaskOf(id, written(r, "title"), a.Person)
 		return fmt.Sprintf("TASK-%d was made of it.", made), err
-	default:
-		err = tx.Resolve(id, words, a.Person)
+	case i.Action == "adopt", c.Verb == ralph.VerbSuggest:
+		return a.decided(tx, r, i, i.Action == "adopt")
 	}
-	if err != nil {
+	if err := tx.Resolve(id, written(r, "text"), a.Person); err != nil {
 		return "", err
 	}
 	return settled(tx, id)
+}
+
+// decide is decided, with a verdict of the form.
+func (a *app) decide(tx *store.Tx, r *http.Request, i store.InboxItem, yes, no string) (string, error) {
+	approve, err := verdictOf(r, yes, no)
+	if err != nil {
+		return "", err
+	}
+	return a.decided(tx, r, i, approve)
+}
+
+// decided approves or rejects an item as `ralph approve` and `ralph reject` do, in their words.
+func (a *app) decided(tx *store.Tx, r *http.Request, i store.InboxItem, approve bool) (string, error) {
+	said, err := inbox.Settle(tx, i, approve, written(r, "text"), a.Person)
+	return sentence(said), err
+}
+
+// sentence makes a sentence of a line of a command.
+func sentence(said string) string {
+	return strings.ToUpper(said[:min(len(said), 1)]) + said[min(len(said), 1):] + "."
 }
 
 // settled describes the status of a comment's task.
@@ -134,8 +157,8 @@ func settled(tx *store.Tx, comment int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t, err := tx.Task(c.TaskID)
-	return fmt.Sprintf("Settled. TASK-%d is %s.", t.ID, strings.ReplaceAll(string(t.Status), "_", " ")), err
+	said, err := inbox.Becomes(tx, c.TaskID)
+	return fmt.Sprintf("Settled. %s.", strings.ReplaceAll(said, "_", " ")), err
 }
 
 func (a *app) retry(tx *store.Tx, _ *http.Request, id int64) (string, error) {
@@ -163,16 +186,12 @@ func (a *app) unblock(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	return fmt.Sprintf("TASK-%d is unblocked.", id), tx.Unblock(id, a.Person)
 }
 
-func (a *app) approveTask(tx *store.Tx, _ *http.Request, id int64) (string, error) {
-	return fmt.Sprintf("TASK-%d is in the queue.", id), tx.ApproveProposal(id, a.Person)
+// proposal decides on a suggested task.
+func (a *app) proposal(approve bool) actor {
+	return byID(func(tx *store.Tx, r *http.Request, id int64) (string, error) {
+		return a.decided(tx, r, store.InboxItem{Kind: "proposal", TaskID: id}, approve)
+	})
 }
-
-func (a *app) rejectTask(tx *store.Tx, r *http.Request, id int64) (string, error) {
-	return fmt.Sprintf("TASK-%d is rejected.", id), tx.RejectProposal(id, written(r, "text"), a.Person)
-}
-
-// noReason stands where a person rejects without words and some are kept.
-const noReason = "no reason was given"
 
 // lines are the lines of a field that are not blank.
 func lines(r *http.Request, name string) (list []string) {
@@ -194,6 +213,59 @@ func textOf(r *http.Request, t *ralph.Task) error {
 	}
 	t.Priority = n
 	return ralph.CheckTitle("title", t.Title)
+}
+
+// split splits a task into the parts of a form; comment is the suggestion that it answers, or 0.
+func (a *app) split(tx *store.Tx, r *http.Request, task, comment int64) (string, error) {
+	parts, err := exchange.ParseParts(written(r, "text"))
+	if err != nil {
+		return "", ralph.Usage(err)
+	}
+	ids, err := inbox.Split(tx, task, comment, parts, a.Person)
+	var names []string
+	for _, id := range ids {
+		names = append(names, fmt.Sprintf("TASK-%d", id))
+	}
+	return fmt.Sprintf("TASK-%d is split into %s.", task, strings.Join(names, ", ")), err
+}
+
+func (a *app) splitTask(tx *store.Tx, r *http.Request, id int64) (string, error) {
+	return a.split(tx, r, id, 0)
+}
+
+func (a *app) splitAsSuggested(tx *store.Tx, r *http.Request, comment int64) (string, error) {
+	c, _, err := tx.Suggestion(comment)
+	if err != nil {
+		return "", err
+	}
+	return a.split(tx, r, c.TaskID, comment)
+}
+
+// moveTask moves a task in the queue, next to another one.
+func (a *app) moveTask(tx *store.Tx, r *http.Request, id int64) (string, error) {
+	name, after := "before", false
+	if r.PostFormValue(name) == "" {
+		name, after = "after", true
+	}
+	other, err := ralph.ParseTaskID(written(r, name))
+	if err != nil {
+		return "", &ralph.FieldError{Field: name, Problem: "must be the number of a task"}
+	}
+	return fmt.Sprintf("TASK-%d goes %s TASK-%d.", id, name, other), tx.MoveRank(id, other, after)
+}
+
+// putFeature adds a feature, or changes the one that the form names.
+func (a *app) putFeature(tx *store.Tx, r *http.Request) (string, error) {
+	f, said := ralph.Feature{Name: written(r, "name")}, "added"
+	if r.PostFormValue("change") != "" {
+		var err error
+		if f, err = tx.Feature(f.Name); err != nil {
+			return "", err
+		}
+		said = "changed"
+	}
+	f.Description, f.Learnings, f.Verify = written(r, "text"), written(r, "learnings"), lines(r, "verify")
+	return fmt.Sprintf("Feature %s is %s.", f.Name, said), tx.PutFeature(f)
 }
 
 func (a *app) addTask(tx *store.Tx, r *http.Request) (string, error) {
@@ -225,21 +297,12 @@ func (a *app) editTask(tx *store.Tx, r *http.Request, id int64) (string, error) 
 }
 
 func (a *app) decideAmendment(tx *store.Tx, r *http.Request, id int64) (string, error) {
-	approve, err := verdictOf(r, "approve", "reject")
+	m, err := tx.Amendment(id)
 	if err != nil {
 		return "", err
 	}
-	if !approve {
-		why := cmp.Or(written(r, "text"), noReason)
-		return fmt.Sprintf("Amendment %d is rejected.", id), tx.RejectAmendment(id, why, a.Person)
-	}
-	dropped, err := tx.ApproveAmendment(id, written(r, "text"), a.Person)
-	said := fmt.Sprintf("Amendment %d is applied.", id)
-	if dropped {
-		said += " The session that works on the task is being stopped; its work stays, " +
-			"and the next one begins with the amendment."
-	}
-	return said, err
+	i := store.InboxItem{Kind: "amendment", TaskID: m.TaskID, Ref: store.Reference{Of: store.OfAmendment, ID: id}}
+	return a.decide(tx, r, i, "approve", "reject")
 }
 
 func (a *app) rollBack(tx *store.Tx, _ *http.Request, id int64) (string, error) {
@@ -252,20 +315,24 @@ func (a *app) rollBack(tx *store.Tx, _ *http.Request, id int64) (string, error) 
 }
 
 func (a *app) decidePermission(tx *store.Tx, r *http.Request, id int64) (string, error) {
-	allow, err := verdictOf(r, "allow", "deny")
-	if err != nil {
-		return "", err
-	}
-	if allow {
-		return "Allowed; the session goes on.", tx.AnswerPermission(id, true, "", a.Person)
-	}
-	return "Denied; the session goes on without.", tx.AnswerPermission(id, false, written(r, "text"), a.Person)
+	i := store.InboxItem{Kind: "permission", Ref: store.Reference{Of: store.OfPermission, ID: id}}
+	return a.decide(tx, r, i, "allow", "deny")
 }
 
 // skip stops a session; its task goes back to the queue, behind the others.
 func (a *app) skip(tx *store.Tx, r *http.Request) (string, error) {
 	s, err := tx.HaltSession(r.PathValue("id"), true, a.Person)
 	return fmt.Sprintf("Session %.8s is being stopped; its task goes back to the queue.", s.ID), err
+}
+
+func (a *app) resumeMerging(tx *store.Tx, _ *http.Request) (string, error) {
+	return "Changes are merged again.", tx.ResumeMerging(a.Person)
+}
+
+// start starts a run, as `ralph run` does.
+func (a *app) start(w http.ResponseWriter, r *http.Request) {
+	said, err := a.Start(context.WithoutCancel(r.Context()))
+	a.answered(w, r, said, err)
 }
 
 // control sends a request to the run, like the commands do.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"ralph"
 	"ralph/internal/text"
@@ -28,6 +29,17 @@ type boardView struct {
 	Columns  []column
 	Feature  string
 	Features []ralph.Feature
+}
+
+// Empty names the statuses that no task has.
+func (v boardView) Empty() string {
+	var names []string
+	for _, c := range v.Columns {
+		if c.N == 0 {
+			names = append(names, strings.ToLower(statusLook(c.Status).Label))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {

@@ -51,6 +51,9 @@ type Server struct {
 	Active func() (bool, error)
 	// Control sends a request to the run: one of ralph.Control….
 	Control func(ctx context.Context, control string) error
+	// Start starts a run that outlives the server, and says in a sentence how it has begun; nil if none
+	// can be started.
+	Start func(ctx context.Context) (string, error)
 	// Settle settles the claims that a person's decision ends and that no run watches; nil if there
 	// is nothing to do.
 	Settle func(ctx context.Context) error
@@ -67,6 +70,7 @@ type SessionFile string
 const (
 	Transcript SessionFile = "transcript"
 	Prompt     SessionFile = "prompt"
+	Diffs      SessionFile = "diffs" // the JSON of [ralph.Differences]
 )
 
 // Time limits for slow or silent clients. Streams have none.
@@ -129,6 +133,7 @@ func (a *app) route(mux *http.ServeMux) {
 		"/tasks":                a.taskList,
 		"/tasks/{id}":           a.task,
 		"/inbox":                a.inbox,
+		"/inbox/many":           a.many,
 		"/sessions":             a.sessions,
 		"/sessions/{id}/prompt": a.prompt,
 		"/learnings":            a.learnings,
@@ -148,14 +153,20 @@ func (a *app) route(mux *http.ServeMux) {
 		"/tasks/{id}/retry":         byID(a.retry),
 		"/tasks/{id}/cancel":        byID(a.cancel),
 		"/tasks/{id}/unblock":       byID(a.unblock),
-		"/tasks/{id}/approve":       byID(a.approveTask),
-		"/tasks/{id}/reject":        byID(a.rejectTask),
+		"/tasks/{id}/approve":       a.proposal(true),
+		"/tasks/{id}/reject":        a.proposal(false),
+		"/tasks/{id}/move":          byID(a.moveTask),
+		"/tasks/{id}/split":         byID(a.splitTask),
+		"/features":                 a.putFeature,
+		"/comments/{id}/split":      byID(a.splitAsSuggested),
 		"/comments/{id}/answer":     byID(a.answer),
 		"/comments/{id}/reply":      byID(a.reply),
 		"/comments/{id}/settle":     byID(a.settle),
 		"/amendments/{id}/decide":   byID(a.decideAmendment),
 		"/amendments/{id}/rollback": byID(a.rollBack),
 		"/permissions/{id}/decide":  byID(a.decidePermission),
+		"/inbox/many":               a.decideMany,
+		"/merge/resume":             a.resumeMerging,
 		"/sessions/{id}/skip":       a.skip,
 		"/learnings":                a.addLearning,
 		"/learnings/{id}/{change}":  byID(a.changeLearning),
@@ -166,6 +177,9 @@ func (a *app) route(mux *http.ServeMux) {
 		"pause": ralph.ControlPause, "resume": ralph.ControlNone, "stop": ralph.ControlStop,
 	} {
 		mux.HandleFunc("POST /run/"+path, a.control(control))
+	}
+	if a.Start != nil {
+		mux.HandleFunc("POST /run/start", a.start)
 	}
 	mux.HandleFunc("GET /sign-in", a.signInPage)
 	mux.HandleFunc("POST /sign-in", a.signIn)

@@ -36,20 +36,26 @@ func newFeatureRow(tx *store.Tx, f ralph.Feature) (row featureRow, err error) {
 	return row, nil
 }
 
+// A featuresView is the list of features.
+type featuresView struct {
+	Rows []featureRow
+	New  ralph.Feature // the fields of one that is added
+}
+
 func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
 	list, err := tx.Features()
 	if err != nil {
 		return view{}, err
 	}
-	var rows []featureRow
+	var v featuresView
 	for _, f := range list {
 		row, err := newFeatureRow(tx, f)
 		if err != nil {
 			return view{}, err
 		}
-		rows = append(rows, row)
+		v.Rows = append(v.Rows, row)
 	}
-	return view{title: "Features", name: "features", nav: "/features", live: true, body: rows}, nil
+	return view{title: "Features", name: "features", nav: "/features", live: true, body: v}, nil
 }
 
 // A featureView is a feature's page.

@@ -9,6 +9,7 @@ import (
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/report"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
@@ -33,6 +34,15 @@ type summary struct {
 	ResultsOf   string // "The last 24 hours", or the run
 	MoreResults bool
 	Empty       bool // there are no tasks
+	Startable   bool // a run can be started
+}
+
+// Before returns the task that one of the queue goes before when it is moved up; 0 for the first.
+func (s summary) Before(n int) int64 {
+	if n == 0 {
+		return 0
+	}
+	return s.Queue[n-1].ID
 }
 
 // SessionsUsed returns the percentage of a run's maximum number of sessions that has been used.
@@ -45,6 +55,7 @@ type running struct {
 	ralph.Session
 	Task ralph.Task
 	Now  float64 // seconds since it began
+	Used agent.Event
 }
 
 // A count is the number of tasks with a status.
@@ -71,15 +82,17 @@ func (w window) LimitText() string {
 	return ""
 }
 
-// The parts of the queue, the inbox and the results that the overview shows.
+// The parts of the queue, the inbox and the results that the overview shows, and the number of
+// sessions of which it says what they have used so far.
 const (
+	overviewUses    = recentJournals / 2
 	overviewQueue   = 8
 	overviewInbox   = 8
 	overviewResults = 30
 )
 
 func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
-	v := summary{Limits: a.Limits}
+	v := summary{Limits: a.Limits, Startable: a.Start != nil}
 	now := tx.Now()
 	if err := a.addRun(tx, &v); err != nil {
 		return view{}, err
@@ -93,7 +106,13 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		if err != nil {
 			return view{}, err
 		}
-		v.Sessions = append(v.Sessions, running{s, t, now.Sub(s.StartedAt.Time).Seconds()})
+		one := running{Session: s, Task: t, Now: now.Sub(s.StartedAt.Time).Seconds()}
+		if len(v.Sessions) < overviewUses {
+			if one.Used, err = a.transcripts.used(s.ID); err != nil {
+				return view{}, err
+			}
+		}
+		v.Sessions = append(v.Sessions, one)
 	}
 	if v.Running {
 		lanes, err := advice.Lanes(tx, *v.Run)
@@ -124,8 +143,11 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		return view{}, err
 	}
 	inbox, v.More = paged(inbox, overviewInbox)
-	for _, i := range inbox {
-		v.Inbox = append(v.Inbox, newItem(i))
+	if v.Inbox, err = rows(tx, inbox); err != nil {
+		return view{}, err
+	}
+	for i := range v.Inbox {
+		v.Inbox[i].Open = false
 	}
 	if v.Windows, err = a.windows(tx, v.Limits); err != nil {
 		return view{}, err

@@ -27,6 +27,7 @@ type field struct{ Name, Text string }
 func statusOf(err error) int {
 	var wrong *ralph.FieldError
 	var large *http.MaxBytesError
+	var usage *ralph.ExitError
 	switch {
 	case errors.Is(err, errSignIn):
 		return http.StatusUnauthorized
@@ -38,7 +39,7 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), errors.As(err, &usage) && usage.Status == ralph.ExitUsage:
 		return http.StatusUnprocessableEntity
 	}
 	return http.StatusInternalServerError
@@ -52,7 +53,10 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if r.Method == http.MethodPost {
 		p.Again = r.URL.Path
-		for _, name := range []string{"text", "rationale", "kind", "option", "verdict", "title"} {
+		for _, name := range []string{
+			"text", "rationale", "kind", "option", "verdict", "title", "accept", "verify", "learnings", "name",
+			"priority", "feature", "change", "item", "before", "after",
+		} {
 			if s := r.PostFormValue(name); s != "" {
 				p.Fields = append(p.Fields, field{name, s})
 			}

@@ -13,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/text"
 	"ralph/internal/transcript"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -34,6 +35,8 @@ type sessionView struct {
 	Why      []signals.Step
 	Decision string // formatted JSON
 	Files    []changed
+	Unread   string  // why what it changed cannot be read
+	Commits  []field // by id, with their subjects as far as they are known
 	Asked    []ralph.Permission
 	Signals  []card
 	Entries  []shownEntry
@@ -44,9 +47,9 @@ type sessionView struct {
 	Newer    string
 	Missing  string // why there is no transcript
 	Kinds    []ralph.CommentKind
-	Context  int64 // tokens that were used last; 0 if that is not known
-	Window   int64 // of the model; 0 if that is not known
-	Prompt   bool  // it is there to be read
+	Used     agent.Event // what it has used so far, as far as its agent has said so
+	Window   int64       // of the model; 0 if that is not known
+	Prompt   bool        // it is there to be read
 }
 
 // A step is a phase of a session.
@@ -55,9 +58,11 @@ type step struct {
 	Seen, Active bool
 }
 
-// A changed is a changed file with the edits by the agent's tools.
+// A changed is a changed file with its lines, or else the edits by the agent's tools.
 type changed struct {
 	ralph.FileChange
+	Lines []diffLine
+	Left  string // why its lines were not kept
 	Edits []transcript.Entry
 }
 
@@ -222,11 +227,25 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 		}
 	}
 	edits := j.editsOf()
+	differ, err := a.differences(v.Session.ID)
+	if err != nil {
+		v.Unread = err.Error()
+	}
+	kept, subjects := map[string]ralph.FileDiff{}, map[string]string{}
+	for _, d := range differ.Files {
+		kept[d.Path] = d
+	}
+	for _, c := range differ.Commits {
+		subjects[c.ID] = c.Subject
+	}
 	for _, f := range v.Session.Files {
-		v.Files = append(v.Files, changed{f, edits[f.Path]})
+		v.Files = append(v.Files, changed{f, numbered(kept[f.Path].Diff), kept[f.Path].Left, edits[f.Path]})
+	}
+	for _, id := range v.Session.Commits {
+		v.Commits = append(v.Commits, field{id, subjects[id]})
 	}
 	j.mu.Lock()
-	v.Context, _ = j.reader.Context()
+	v.Used = j.reader.Used()
 	j.mu.Unlock()
 	v.Window = v.Session.Tokens.ContextWindow // 0 as long as nothing has told it
 	return nil
@@ -310,7 +329,7 @@ func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
 		if end.IsZero() {
 			end = tx.Now()
 		}
-		v.Sessions = append(v.Sessions, running{s, t, end.Sub(s.StartedAt.Time).Seconds()})
+		v.Sessions = append(v.Sessions, running{Session: s, Task: t, Now: end.Sub(s.StartedAt.Time).Seconds()})
 	}
 	v.Pager = newPager(r, more)
 	return view{title: "Sessions", name: "sessions", nav: "/sessions", live: true, body: v}, nil

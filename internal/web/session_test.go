@@ -95,6 +95,16 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	})
 	page := b.get("/sessions/" + session)
 	has(t, page, "What the agent did", "Decision, and why", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "Rule 1:", "The prompt as it was sent")
+	s.mu.Lock()
+	s.files[session+"/diffs"] = `{"files":[{"path":"b.go","diff":"@@ -4,2 +4,2 @@\n a<b>\n-old\n+new\u202e\n"},{"path":"a.go","left":"it is no text"}]}`
+	s.mu.Unlock()
+	page = b.get("/sessions/" + session)
+	has(t, page, `<span class="no">4</span><span class="no">4</span> a&lt;b&gt;`, `<span class="del"><span class="no">5</span><span class="no"></span>-old`,
+		`<span class="add"><span class="no"></span><span class="no">5</span>&#43;new&lt;U&#43;202E&gt;`, "Its lines were not kept: it is no text.")
+	s.mu.Lock()
+	s.files[session+"/diffs"] = `{"files":`
+	s.mu.Unlock()
+	has(t, b.get("/sessions/"+session), "what session 0c0ffee0 changed: unexpected end of JSON input")
 	if has(t, page, "push-to-main"); strings.Contains(page, "ls-of-old") {
 		t.Error("what the rules allowed is among what they did not")
 	}
@@ -106,6 +116,28 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
+}
+
+// TestARunningSessionSaysWhatItHasSpent, as far as its agent has told it.
+func TestARunningSessionSaysWhatItHasSpent(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(s.addTask(ralph.Task{Title: "One"}), session)
+	b := s.browser()
+	for _, path := range []string{"/", "/sessions/" + session} {
+		if page := b.get(path); strings.Contains(page, "about $") || strings.Contains(page, "so far") {
+			t.Errorf("%s says what nobody knows:\n%s", path, page)
+		}
+	}
+	text := `{"type":"system","subtype":"init","model":"claude-sonnet-5","cwd":"/p"}` + "\n"
+	for i := range 2 {
+		text += fmt.Sprintf(`{"type":"assistant","message":{"id":"m%d","model":"claude-sonnet-5","content":[{"type":"text","text":"hm"}],`+
+			`"usage":{"input_tokens":100000,"output_tokens":10000,"cache_read_input_tokens":1000}}}`, i) + "\n"
+	}
+	s.setTranscript(text)
+	// 200,000 tokens at $3 a million, 20,000 at $15, 2,000 at $0.30.
+	has(t, b.get("/"), "about $0.90")
+	has(t, b.get("/sessions/"+session), "Cost so far</dt><dd>about $0.90", "200 000 in", "Context</dt><dd>111")
 }
 
 // TestWhatWaitsIsSettledInTheInbox, each kind by its form.
@@ -135,11 +167,11 @@ func TestWhatWaitsIsSettledInTheInbox(t *testing.T) {
 		fields []string
 		said   string
 	}{
-		{fmt.Sprintf("/comments/%d/settle", alternative), []string{"verdict", "adopt"}, "Settled"},
+		{fmt.Sprintf("/comments/%d/settle", alternative), []string{"verdict", "adopt"}, "is to be done that way"},
 		{fmt.Sprintf("/comments/%d/settle", refactor), []string{"verdict", "task"}, "TASK-2 was made of it"},
-		{fmt.Sprintf("/comments/%d/settle", dismissed), []string{"text", "not now"}, "Settled"},
-		{fmt.Sprintf("/permissions/%d/decide", permission), []string{"verdict", "deny", "text", "ask me later"}, "Denied"},
-		{fmt.Sprintf("/amendments/%d/decide", amendment), []string{"verdict", "approve"}, "is applied"},
+		{fmt.Sprintf("/comments/%d/settle", dismissed), []string{"text", "not now"}, "nothing is done about it"},
+		{fmt.Sprintf("/permissions/%d/decide", permission), []string{"verdict", "deny", "text", "ask me later"}, "denied; the session goes on"},
+		{fmt.Sprintf("/amendments/%d/decide", amendment), []string{"verdict", "approve"}, "TASK-1 is changed"},
 		{fmt.Sprintf("/amendments/%d/rollback", amendment), nil, "is rolled back"},
 		{"/learnings", []string{"text", "Tests need Redis", "kind", "convention"}, "Learning 1 is known"},
 		{"/learnings/1/pin", nil, "before all others"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ralph"
+	"ralph/internal/exchange"
 	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/signals"
@@ -29,6 +30,7 @@ type taskView struct {
 	Filter     filter
 	Amendments []amendment
 	Kinds      []ralph.CommentKind
+	Parts      string // the form for splitting it; "" where it cannot be split
 }
 
 // A filter selects a part of a timeline.
@@ -70,6 +72,9 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 		oldest := slices.Clone(all)
 		slices.Reverse(oldest)
 		v.Receipt = report.New(oldest, map[int64]ralph.Task{id: v.Task}, nil).Tasks[0]
+	}
+	if v.Task.Splittable() {
+		v.Parts = exchange.Splitting{Task: v.Task}.Form()
 	}
 	if v.Amendments, err = amendmentsOf(tx, v.Task); err != nil {
 		return view{}, err
@@ -133,6 +138,7 @@ type card struct {
 	Replies []card
 	Can     string // what a person can do: "answer", "decide", "resolve", "suggestion", or ""
 	Sort    string // of a suggestion
+	Parts   string // the form for splitting the task as suggested; "" for other suggestions
 	Review  []string
 }
 
@@ -184,10 +190,18 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 		k.Can = "answer"
 	case c.Verb == ralph.VerbSuggest && c.ResolvedAt.IsZero() && k.Sort != "new_task":
 		k.Can = "suggestion"
+		if p, ok := p.(signals.Suggest); ok && p.Kind == "split" && t.Splittable() {
+			k.Parts = partsOf(t, p)
+		}
 	case c.Verb == ralph.VerbFlag && c.ResolvedAt.IsZero(), c.Holding && c.Verb != ralph.VerbAsk:
 		k.Can = "resolve"
 	}
 	return k, nil
+}
+
+// partsOf returns the form for splitting a task as an agent suggests.
+func partsOf(t ralph.Task, p signals.Suggest) string {
+	return exchange.Splitting{Task: t, Suggested: true, What: p.What, Why: p.Why}.Form()
 }
 
 // canSettle returns what a person can do with a comment that is not a signal.

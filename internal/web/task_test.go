@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -168,6 +169,111 @@ func TestATaskIsAddedAndEdited(t *testing.T) {
 	}
 	if w := b.post("/tasks", "title", "x", "priority", "much"); w.Code != http.StatusUnprocessableEntity {
 		t.Errorf("a priority that is none: %d", w.Code)
+	}
+}
+
+// TestATaskIsSplitAndMoved by the rules of the commands.
+func TestATaskIsSplitAndMoved(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	whole := s.addTask(ralph.Task{Title: "Whole", Priority: 1})
+	s.start(whole, session)
+	suggested := s.say(whole, session, signals.Suggest{What: "- Left\n- Right", Kind: "split", Why: "too much"})
+	behind := s.addTask(ralph.Task{Title: "Behind", Priority: 3})
+	b := s.browser().signIn()
+	if w := b.post("/tasks/1/split", "text", "- a\n- b"); w.Code != http.StatusConflict {
+		t.Errorf("a task that is worked on is split: %d", w.Code)
+	}
+	s.write(func(tx *store.Tx) error { return tx.Move(whole, ralph.Pending, ralph.Loop, "again") })
+	form := "\n\n- Left\n- Right\n</textarea>"
+	has(t, b.get("/inbox"), fmt.Sprintf("/comments/%d/split", suggested), form)
+	has(t, b.get("/tasks/1"), form, "/tasks/1/split", "Move it in the queue")
+	for text, status := range map[string]int{"- one": 422, "no part": 422, "# nothing\n": 422} {
+		if w := b.post("/tasks/1/split", "text", text); w.Code != status {
+			t.Errorf("%q: %d, want %d", text, w.Code, status)
+		} else {
+			has(t, w.Body.String(), ">"+text+"</textarea>") // what was written is not lost
+		}
+	}
+	has(t, b.done(fmt.Sprintf("/comments/%d/split", suggested), "text", "- Left\n- Right\n  of it"), "TASK-1 is split into TASK-3, TASK-4.")
+	if c := s.commentNow(suggested); c.Decision != "split into 2 tasks" || s.taskNow(whole).Status != ralph.Cancelled {
+		t.Errorf("the suggestion: %q, the task %s", c.Decision, s.taskNow(whole).Status)
+	}
+
+	has(t, b.get("/"), `action="/tasks/2/move"`, `name="before" value="3"`, "Move TASK-2 before TASK-3")
+	b.done("/tasks/2/move", "before", "3")
+	if got := s.taskNow(behind).Priority; got != 1 {
+		t.Errorf("its priority is %d", got)
+	}
+	has(t, b.get("/"), "Move TASK-3 before TASK-2")
+	b.done("/tasks/2/move", "after", "TASK-3")
+	for other, status := range map[string]int{"": 422, "x": 422, "2": 422, "99": 404} {
+		if w := b.post("/tasks/2/move", "before", other); w.Code != status {
+			t.Errorf("before %q: %d, want %d", other, w.Code, status)
+		}
+	}
+}
+
+// TestAFeatureIsAddedAndEdited with the checks of the commands.
+func TestAFeatureIsAddedAndEdited(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := s.browser().signIn()
+	has(t, b.get("/features"), "Add a feature")
+	fields := []string{"name", "urls <1>", "text", "All of URLs", "learnings", "They are long", "verify", "make urls\n\nmake all"}
+	b.done("/features", fields...)
+	if w := b.post("/features", fields...); w.Code != http.StatusConflict {
+		t.Errorf("added twice: %d", w.Code)
+	} else {
+		has(t, w.Body.String(), "They are long</textarea>", "make urls")
+	}
+	has(t, b.get("/feature?name=urls+%3C1%3E"), "They are long", "make urls\nmake all\n</textarea>")
+	fields[3], fields[7] = "Some of URLs", ""
+	b.done("/features", append(fields, "change", "yes")...)
+	s.write(func(tx *store.Tx) error {
+		f, err := tx.Feature("urls <1>")
+		if f.Description != "Some of URLs" || len(f.Verify) != 0 || f.Learnings != "They are long" {
+			t.Errorf("edited: %+v", f)
+		}
+		return err
+	})
+	for status, wrong := range map[int][]string{422: {"name", " "}, 404: {"name", "other", "change", "yes"}} {
+		if w := b.post("/features", wrong...); w.Code != status {
+			t.Errorf("%v: %d, want %d", wrong, w.Code, status)
+		}
+	}
+}
+
+// TestARunIsStartedWhereOneCanBe, and by nobody who has not signed in.
+func TestARunIsStartedWhereOneCanBe(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.server.Active = func() (bool, error) { return false, nil }
+	if w := s.browser().signIn().post("/run/start"); w.Code != http.StatusNotFound {
+		t.Errorf("without a way to start one: %d", w.Code)
+	}
+	started := 0
+	s.server.Start = func(context.Context) (string, error) {
+		if started++; started > 1 {
+			return "", ralph.Conflict("a run is active already")
+		}
+		return "The run has begun.", nil
+	}
+	b := s.browser()
+	if page := b.get("/"); strings.Contains(page, "Start a run") {
+		t.Error("a stranger has the button")
+	}
+	if w := b.send(http.MethodPost, "/run/start", nil); w.Code != http.StatusUnauthorized {
+		t.Errorf("a stranger starts one: %d", w.Code)
+	}
+	b.signIn()
+	if w := b.send(http.MethodPost, "/run/start", nil); w.Code != http.StatusForbidden || started != 0 {
+		t.Errorf("without the proof of its page: %d, %d started", w.Code, started)
+	}
+	has(t, b.get("/"), "Start a run")
+	has(t, b.done("/run/start"), "has begun")
+	if w := b.post("/run/start"); w.Code != http.StatusConflict {
+		t.Errorf("a second one: %d", w.Code)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"slices"
 	"sync"
 
@@ -40,6 +41,17 @@ func (t *transcripts) journal(session string) *journal {
 	}
 	t.recent = append(t.recent, j)
 	return j
+}
+
+// used returns what a session in progress has used so far, as far as its agent has said so.
+func (t *transcripts) used(session string) (agent.Event, error) {
+	j := t.journal(session)
+	if _, err := j.catchUp(false); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return agent.Event{}, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.reader.Used(), nil
 }
 
 // A journal is a transcript that may still grow.

@@ -148,6 +148,11 @@ type Event struct {
 
 	Model   string
 	Context int64 // tokens
+
+	// Tokens and CostUSD are what the conversation has used so far, as far as the agent has told it by
+	// now; an event that tells of it is [Used]. The cost is an estimate, 0 if there is none.
+	Tokens  ralph.Tokens
+	CostUSD float64
 }
 
 // An Edit is a part of a file before and after. In a new file, Old is empty.

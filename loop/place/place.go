@@ -74,6 +74,10 @@ func (p *Place) Named(path string) string {
 // Folder returns the folder of a session's transcript.
 func (p *Place) Folder(session string) string { return filepath.Join(p.State, "sessions", session) }
 
+// DiffsFile is the file in a session's folder that says line by line what it changed, as the JSON of
+// [ralph.Differences].
+const DiffsFile = "changes.json"
+
 // Scratch returns the folder for the objects of a session's snapshots,
 // which is removed once it is settled.
 func (p *Place) Scratch(session string) string {

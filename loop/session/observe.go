@@ -3,8 +3,11 @@ package session
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -291,10 +295,44 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	if err := s.own(ctx, f, at); err != nil {
 		return nil, at, now, err
 	}
+	if err := s.keepDiffs(ctx, f, before, at); err != nil { // they are for people to read, and decide nothing
+		s.Log.Warn("what the session changed is not kept line by line", "session", s.Row.ID, "error", err)
+	}
 	f.evidence.Uncontained = s.Row.Worker != "" && s.Row.Origin != ralph.FromHuman
 	f.evidence.Drives = signals.Drives(s.verify.Shared, s.verify.Own, names(f.files))
 	f.evidence.Drives = f.evidence.Drives[:min(len(f.evidence.Drives), maxEvidence)]
 	return f, at, now, nil
+}
+
+// keepDiffs keeps what the session changed, for people, with secrets masked.
+func (s *Session) keepDiffs(ctx context.Context, f *finding, before, at worktree.Snapshot) error {
+	d, err := s.Place.Tree.Diffs(ctx, before, at, f.files, f.commits, s.scratch())
+	if err != nil || len(d.Files)+len(d.Commits) == 0 {
+		return err
+	}
+	for i := range d.Files {
+		if d.Files[i].Diff, err = s.masked(d.Files[i].Diff); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	folder := s.Place.Folder(s.Row.ID)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, place.DiffsFile), b, 0o600)
+}
+
+// masked hides the secrets in a text, as in the output of checks.
+func (s *Session) masked(said string) (string, error) {
+	if s.Check.Through == nil {
+		return said, nil
+	}
+	b, err := io.ReadAll(s.Check.Through(strings.NewReader(said)))
+	return string(b), err
 }
 
 // since returns the session whose start this one's end is compared with:

@@ -34,13 +34,19 @@
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent));
 
   let settled = -1; // the place of what was decided last, until the page is without it
-  // What waits is gone through with j and k; digits choose an answer that is offered.
+  // What waits is gone through with j and k and opened with Enter; x chooses it, and digits choose an
+  // answer that is offered. What is closed is only opened: nothing is decided that is not shown.
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
     const items = [...document.querySelectorAll("article.item")], at = items.indexOf(e.target.closest("article.item"));
     if (e.key === "j") items[at + 1]?.focus();
     else if (e.key === "k") items[Math.max(0, at - 1)]?.focus();
-    else if (at >= 0 && /^[1-9]$/.test(e.key)) items[at].querySelectorAll(".choice")[e.key - 1]?.click();
+    if (at < 0) return;
+    const row = items[at].querySelector("details"), digit = /^[1-9]$/.test(e.key);
+    if (e.key === "x") items[at].querySelector(".pick input")?.click();
+    else if (e.key === "Enter" && e.target === items[at]) row.open = !row.open;
+    else if (digit && !row.open) row.open = true;
+    else if (digit) items[at].querySelectorAll(".choice")[e.key - 1]?.click();
   });
 
   const body = document.body;
@@ -149,8 +155,9 @@
 
   // tell says what came of a decision, and goes on with what stands in its place now.
   function tell(said, place) {
-    const items = document.querySelectorAll("article.item");
-    items[Math.min(place, items.length - 1)]?.focus({ preventScroll: true });
+    const items = document.querySelectorAll("article.item"), next = items[Math.min(place, items.length - 1)];
+    if (next) next.querySelector("details").open = true;
+    next?.focus({ preventScroll: true });
     const before = main.getBoundingClientRect().top;
     document.querySelector(".said")?.remove();
     if (said) main.before(document.adoptNode(said));

@@ -82,7 +82,13 @@ func (h *history) add(e event) []agent.Event {
 			h.resetAt = e.RateLimit.resetTime()
 		}
 	}
-	return h.stream.events(e)
+	events := h.stream.events(e)
+	for i := range events {
+		if events[i].Kind == agent.Used {
+			events[i].Tokens, events[i].CostUSD, _ = h.usage()
+		}
+	}
+	return events
 }
 
 // maxWindows limits the usage windows that are remembered; there are about six.

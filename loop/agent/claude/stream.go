@@ -2,16 +2,12 @@ package claude
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
 	"ralph/internal/text"
 	"ralph/loop/agent"
 )
-
-// NewReader returns a reader of the CLI's transcripts.
-func NewReader() agent.Reader { return &stream{} }
 
 // maxOpen is the most unanswered tool calls that are remembered.
 const maxOpen = 1000
@@ -30,22 +26,6 @@ type openCall struct {
 	kind  agent.Kind
 	depth int
 	since time.Time
-}
-
-// Line implements [agent.Reader].
-func (s *stream) Line(line []byte) []agent.Event {
-	e, ok := parse(line)
-	if !ok {
-		return nil
-	}
-	return s.events(e)
-}
-
-// Clone implements [agent.Reader].
-func (s *stream) Clone() agent.Reader {
-	c := *s
-	c.open = maps.Clone(s.open)
-	return &c
 }
 
 // events returns what people may see of a line.

@@ -59,7 +59,10 @@ func (s *stream) own(m jsonrpc.Message, p params) []agent.Event {
 	case "item/completed":
 		return s.completed(p.Item)
 	case "thread/tokenUsage/updated":
-		return []agent.Event{{Kind: agent.Used, Context: max(p.TokenUsage.Last.Sum, 0)}}
+		return []agent.Event{{
+			Kind: agent.Used, Context: max(p.TokenUsage.Last.Sum, 0),
+			Tokens: p.TokenUsage.Total.tokens(p.TokenUsage.ContextWindow),
+		}}
 	case "error":
 		what := p.Error.Message
 		if p.Error.Details != "" {

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"ralph"
+	"ralph/internal/state"
+	"ralph/store"
+)
+
+// TestTheInboxIsGoneThroughWithKeys: what is closed is opened before it is decided on, and what is
+// chosen is shown whole first.
+func TestTheInboxIsGoneThroughWithKeys(t *testing.T) {
+	t.Parallel()
+	needChromium(t)
+	s := newShowcase(t, friendly)
+	d := serveProject(t, s.scriptedProject, "127.0.0.1:0")
+	p := newTab(t)
+	p.signIn(s.scriptedProject, d)
+	p.open(d.url + "/inbox")
+	p.reads("#live", "live")
+	const question = `[...document.querySelectorAll("article.item")].find((e) => e.id.startsWith("w-question"))`
+	open := question + ".querySelector('details').open"
+	eval[bool](p, question+".focus(), true")
+	if eval[bool](p, open) {
+		t.Fatal("the question is open already")
+	}
+	p.press("1")
+	p.sees("a digit opens what is closed", open)
+	p.press("\r")
+	p.sees("Enter closes it", "!"+open)
+	p.press("\r")
+	p.sees("Enter opens it", open)
+	p.press("2")
+	p.reads(".flash", "Settled")
+	p.sees("it waits no longer", "!"+question)
+	p.sees("what stands in its place is open", `document.activeElement.matches("article.item") && document.activeElement.querySelector("details").open`)
+
+	for _, kind := range []string{"suggestion", "nack"} {
+		eval[bool](p, fmt.Sprintf(`document.querySelector("article.item[id^=w-%s]").focus(), true`, kind))
+		p.press("x")
+	}
+	p.sees("two are chosen", `document.querySelectorAll(".pick :checked").length === 2`)
+	p.click("button[form=many], #many button")
+	p.reads("h1", "Decide on 2 items at once")
+	p.reads(".card", "It was like this before.")
+	s.picture(p, "many")
+	p.click("button[value=reject]")
+	p.reads(".flash", "2 items decided on.")
+	p.sees("both are gone", `location.pathname === "/inbox" && !document.querySelector("[id^=w-suggestion], [id^=w-nack]")`)
+}
+
+// TestFourLanesAreReadOnAPhone.
+func TestFourLanesAreReadOnAPhone(t *testing.T) {
+	t.Parallel()
+	needChromium(t)
+	s := newShowcase(t, friendly)
+	db, err := store.Open(t.Context(), filepath.Join(s.state, state.Database), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	d := serveProject(t, s.scriptedProject, "127.0.0.1:0")
+	p := newTab(t)
+	p.signIn(s.scriptedProject, d)
+	unlock, err := state.Lock(s.state) // as a run does; from now on, what this process starts is taken for a session's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unlock(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		run, err := tx.StartRun(os.Getpid(), ralph.Limits{MaxSessions: 10, MaxTasks: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 10, Parallel: 4}, "bubblewrap")
+		if err != nil {
+			return err
+		}
+		for lane := range 3 {
+			id, err := tx.AddTask(ralph.Task{Title: "Reject empty URLs in the bookmark form, as RFC 3986 has it", Priority: 2}, "human")
+			if err != nil {
+				return err
+			}
+			start := store.Start{ID: fmt.Sprintf("cccccccc-0000-4000-8000-00000000000%d", lane), Task: id, Run: run.ID, Lane: lane + 1, Snapshot: struct{}{}, Hashes: struct{}{}}
+			if _, err := tx.StartSession(start); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.look(390, 844, "light")
+	p.open(d.url)
+	for lane := range 4 {
+		p.reads("main", fmt.Sprint("lane ", lane+1))
+	}
+	p.reads("main", "lane 4 is free")
+	p.sees("it is as wide as the screen", "document.documentElement.scrollWidth <= 390")
+	s.picture(p, "lanes-phone")
+}
+
+// picture leaves a picture of the page if pictures are asked for.
+func (s *showcase) picture(p *tab, name string) {
+	p.t.Helper()
+	dir := os.Getenv("RALPH_TEST_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	picture, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600)
+	}
+	if err != nil {
+		p.t.Error(err)
+	}
+}

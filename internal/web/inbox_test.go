@@ -1,0 +1,136 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestSeveralAreDecidedOnTogether: what is chosen is shown whole before it is decided on, and all of
+// it is decided or nothing.
+func TestSeveralAreDecidedOnTogether(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "One"})
+	s.start(id, session)
+	long := strings.Repeat("a long sentence, ", 30) + "whose end counts"
+	first := s.say(id, session, signals.Suggest{What: long, Kind: "refactor", Why: "twice"})
+	second := s.say(id, session, signals.Suggest{What: "Drop <it>", Kind: "deprecate", Why: "old"})
+	proposed := s.addTask(ralph.Task{Title: "Suggested", Status: ralph.Proposed, Origin: ralph.ByAgent})
+	names := []string{fmt.Sprint("C", first), fmt.Sprint("C", second), fmt.Sprint("TASK-", proposed)}
+	query := "?" + url.Values{"item": names}.Encode()
+
+	b := s.browser()
+	if page := b.get("/inbox/many" + query); strings.Contains(page, `name="verdict"`) {
+		t.Error("a stranger can decide")
+	}
+	b.signIn()
+	has(t, b.get("/inbox"), `form="many" name="item" value="`+names[0]+`"`, "Decide on all that is chosen")
+	has(t, b.get("/inbox/many"+query), "whose end counts", "Drop &lt;it&gt;", "Suggested", "Reject all 3", `name="back" value="/inbox"`)
+	if w := b.send(http.MethodPost, "/inbox/many", url.Values{"item": names, "verdict": {"reject"}}); w.Code != http.StatusForbidden {
+		t.Errorf("without the proof of its page: %d", w.Code)
+	}
+	for _, wrong := range []struct {
+		items, verdict string
+		status         int
+	}{
+		{strings.Join(names, " "), "", http.StatusUnprocessableEntity},
+		{strings.Join(names, " "), "one", http.StatusConflict},
+		{names[0] + " C99", "reject", http.StatusNotFound},
+		{names[0][1:], "reject", http.StatusUnprocessableEntity},
+		{strings.Repeat("C1 C2 ", 60), "", http.StatusUnprocessableEntity},
+	} {
+		if w := b.post("/inbox/many", "item", wrong.items, "verdict", wrong.verdict); w.Code != wrong.status {
+			t.Errorf("%q of %.40s: %d, want %d\n%s", wrong.verdict, wrong.items, w.Code, wrong.status, w.Body)
+		}
+	}
+	if c := s.commentNow(first); !c.ResolvedAt.IsZero() {
+		t.Fatal("a decision that failed has settled one of several")
+	}
+	has(t, b.done("/inbox/many", "item", strings.Join(names, " "), "verdict", "reject", "text", "not this year"), "3 items decided on", "TASK-2")
+	if c := s.commentNow(second); c.Decision != "not this year" {
+		t.Errorf("the decision is %q", c.Decision)
+	}
+	if got := s.taskNow(proposed).Status; got != ralph.Rejected {
+		t.Errorf("the proposal is %s", got)
+	}
+}
+
+// TestWhatIsSaidThriceIsOneRow, of which one task is made.
+func TestWhatIsSaidThriceIsOneRow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var ids []int64
+	for _, title := range []string{"One", "Two", "Three"} {
+		id := s.addTask(ralph.Task{Title: title})
+		work := fmt.Sprintf("0c0ffee0-0000-4000-8000-00000000000%d", id)
+		s.start(id, work)
+		ids = append(ids, s.say(id, work, signals.Suggest{What: "Merge the parsers", Kind: "refactor", Why: "twice"}))
+		s.say(id, work, signals.Suggest{What: "Use a table", Kind: "alternative", Why: "shorter"})
+	}
+	b := s.browser().signIn()
+	page := b.get("/inbox")
+	has(t, page, "3×", "Make one task of it", "Dismiss all 3", "Two</a>")
+	if n := strings.Count(page, "Merge the parsers</p>"); n != 1 {
+		t.Errorf("what is said three times is shown %d times", n)
+	}
+	if n := strings.Count(page, "Do it this way</button>"); n != 3 { // each of them is about its own task
+		t.Errorf("%d alternatives can be taken", n)
+	}
+	all := fmt.Sprintf("C%d C%d C%d", ids[0], ids[1], ids[2])
+	has(t, page, `value="`+all+`"`)
+	b.done("/inbox/many", "item", all, "verdict", "one")
+	if got := s.taskNow(4); got.Title != "Merge the parsers" {
+		t.Errorf("the task is %q", got.Title)
+	}
+	for n, want := range []string{"made TASK-4 of it", fmt.Sprintf("the same as C%d", ids[0]), fmt.Sprintf("the same as C%d", ids[0])} {
+		if c := s.commentNow(ids[n]); c.Decision != want {
+			t.Errorf("C%d: %q, want %q", ids[n], c.Decision, want)
+		}
+	}
+}
+
+// TestEverythingThatWaitsSaysWhatSettlesIt: a form, or the command.
+func TestEverythingThatWaitsSaysWhatSettlesIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.write(func(tx *store.Tx) error { return tx.PauseMerging("the suite is red") })
+	b := s.browser().signIn()
+	has(t, b.get("/inbox"), "the suite is red", "Resume merging")
+	has(t, b.done("/merge/resume"), "merged again")
+	if page := b.get("/inbox"); strings.Contains(page, "the suite is red") {
+		t.Errorf("it still waits:\n%s", page)
+	}
+}
+
+// TestASessionIsStoppedAfterAQuestion.
+func TestASessionIsStoppedAfterAQuestion(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(s.addTask(ralph.Task{Title: "One"}), session)
+	b := s.browser().signIn()
+	page := b.get("/sessions/" + session)
+	at := strings.Index(page, "/skip")
+	if at < 0 || !strings.HasSuffix(strings.TrimSpace(page[:strings.LastIndex(page[:at], "<form")]), "</summary>") {
+		t.Errorf("the button to stop it is not behind a question:\n%s", page)
+	}
+	has(t, page, "Yes, stop the session on TASK-1")
+}
+
+// TestWhatWaitsIsAnsweredInTheOverview, where it is shown whole.
+func TestWhatWaitsIsAnsweredInTheOverview(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "One"})
+	s.start(id, session)
+	long := strings.Repeat("a long sentence, ", 30) + "whose end counts"
+	ask := s.say(id, session, signals.Ask{Question: long, Options: []string{"yes", "no"}, Preferred: "no", Blocking: new(true)})
+	b := s.browser().signIn()
+	has(t, b.get("/"), "whose end counts", fmt.Sprintf("/comments/%d/answer", ask), `value="yes"`)
+}

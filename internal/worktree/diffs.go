@@ -1,0 +1,100 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/rogpeppe/go-internal/diff"
+
+	"ralph"
+)
+
+// Bounds of the differences that are kept of a session, in bytes.
+const (
+	maxFileDiff = 256 << 10
+	maxDiffs    = 2 << 20
+)
+
+// Diffs returns how files differ between two snapshots, line by line, and the commits with their
+// subjects. Where the lines of a file are left out, it says why. It starts no process unless go-git
+// cannot read the repository; the lines are left out then.
+func (t *Tree) Diffs(
+	ctx context.Context, before, after Snapshot, files []ralph.FileChange, commits []string, scratch string,
+) (d ralph.Differences, err error) {
+	if t.git == "" || before.Content == "" {
+		return d, nil
+	}
+	there, _, err := t.present(ctx, slices.Clone(commits))
+	if err != nil {
+		return d, err
+	}
+	if d.Commits, err = t.log(ctx, there, nil, only); err != nil {
+		return d, err
+	}
+	d.Files, err = ask(t, scratch, func(o *objects) ([]ralph.FileDiff, error) {
+		list, err := o.deltas(ctx, plumbing.NewHash(before.Content), plumbing.NewHash(after.Content), "")
+		if err != nil {
+			return nil, err
+		}
+		at := map[string]delta{}
+		for _, d := range list {
+			at[d.path] = d
+		}
+		all, room := []ralph.FileDiff{}, maxDiffs
+		for _, f := range files {
+			d, ok := at[f.Path]
+			one := ralph.FileDiff{Path: f.Path}
+			switch {
+			case !ok:
+				one.Left = "it is in a repository of its own"
+			case t.SecretFile(f.Path):
+				one.Left = "it looks like a file with secrets"
+			default:
+				if one.Diff, one.Left, err = o.diff(d); err != nil {
+					return nil, err
+				}
+			}
+			if len(one.Diff) > min(room, maxFileDiff) {
+				one.Left, one.Diff = fmt.Sprintf("they are too many: %d bytes", len(one.Diff)), ""
+			}
+			room -= len(one.Diff)
+			all = append(all, one)
+		}
+		return all, ctx.Err()
+	}, func() ([]ralph.FileDiff, error) {
+		all := []ralph.FileDiff{}
+		for _, f := range files {
+			all = append(all, ralph.FileDiff{Path: f.Path, Left: "the repository is read by git alone"})
+		}
+		return all, nil
+	})
+	return d, err
+}
+
+// diff compares the two sides of a file; left says why there is nothing to show.
+func (o *objects) diff(d delta) (lines, left string, err error) {
+	var sides [2]string
+	for i, e := range []object.TreeEntry{d.was, d.is} {
+		text, ok, err := o.text(e)
+		if err != nil {
+			return "", "", err
+		}
+		if !ok {
+			return "", "it is no text, or larger than 1 MiB", nil
+		}
+		sides[i] = text
+	}
+	if sides[0] == sides[1] {
+		return "", "its text is the same; its mode or its name is another", nil
+	}
+	unified := string(diff.Diff("", []byte(sides[0]), "", []byte(sides[1])))
+	// The library begins with three lines that name the files, which are named already.
+	if _, hunks, ok := strings.Cut(unified, "\n@@"); ok {
+		return "@@" + hunks, "", nil
+	}
+	return unified, "", nil
+}

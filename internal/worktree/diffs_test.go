@@ -1,0 +1,68 @@
+package worktree_test
+
+import (
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/internal/worktree"
+)
+
+// TestWhatChangedIsKeptLineByLine: also what no commit has, and of what is left out, the reason.
+func TestWhatChangedIsKeptLineByLine(t *testing.T) {
+	t.Parallel()
+	dir, scratch := t.TempDir(), t.TempDir()
+	sh(t, dir, "git init -q -b main; printf 'a\\nb\\nc\\n' > a; echo old > gone; git add .; git commit -qm base")
+	tree, err := worktree.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := tree.Snapshot(t.Context(), scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, dir, `printf 'a\nB\nc\n' > a; git commit -qam 'Write B large'; rm gone; printf 'x\ny' > new; echo TOKEN=1 > .env
+		printf '\0' > binary; chmod +x a; yes long | head -60000 > long; for i in 1 2 3 4 5 6 7 8 9 10 11; do yes l | head -c 250000 > part$i; done`)
+	after, err := tree.Snapshot(t.Context(), scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, commits, err := tree.Changes(t.Context(), before, after, scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := tree.Diffs(t.Context(), before, after, append(files, ralph.FileChange{Path: "within/x"}), commits, scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Commits) != 1 || d.Commits[0].Subject != "Write B large" || d.Commits[0].ID != commits[0] {
+		t.Errorf("the commits are %+v", d.Commits)
+	}
+	got, size := map[string]ralph.FileDiff{}, 0
+	for _, f := range d.Files {
+		got[f.Path] = f
+		size += len(f.Diff)
+		if (f.Diff == "") == (f.Left == "") {
+			t.Errorf("%s: %d bytes, and %q", f.Path, len(f.Diff), f.Left)
+		}
+	}
+	for path, want := range map[string]string{
+		"a":    "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
+		"gone": "@@ -1,1 +0,0 @@\n-old\n",
+		"new":  "@@ -0,0 +1,2 @@\n+x\n+y\n\\ No newline at end of file\n",
+	} {
+		if got[path].Diff != want {
+			t.Errorf("%s:\n%q, want\n%q", path, got[path].Diff, want)
+		}
+	}
+	for path, why := range map[string]string{
+		".env": "secrets", "binary": "no text", "long": "too many", "within/x": "a repository of its own",
+	} {
+		if f := got[path]; !strings.Contains(f.Left, why) {
+			t.Errorf("%s: %q is left out because %q, want %q", path, f.Diff, f.Left, why)
+		}
+	}
+	if size > 2<<20 {
+		t.Errorf("%d bytes are kept", size)
+	}
+}
