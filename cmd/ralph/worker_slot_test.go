@@ -1,12 +1,16 @@
 package main
 
 import (
+	"database/sql"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph/internal/state"
 )
@@ -137,5 +141,144 @@ func TestAWorkerInASlotOfItsOwn(t *testing.T) {
 	}
 	if out := s.ralph(0, "place", "list"); strings.Contains(out, "busy") || !strings.Contains(out, "129 ") {
 		t.Errorf("a slot is held although nobody works:\n%s", out)
+	}
+}
+
+// lapses has half an hour pass for the workers with a name.
+func (s *scriptedProject) lapses(name string) {
+	s.t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.state(), "ralph.db")+"?_busy_timeout=30000")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(s.t.Context(), `
+		UPDATE tasks SET claim_expires = '2026-01-01T00:00:00.000Z' WHERE claimed_by IN (SELECT id FROM sessions WHERE worker = $1 AND completed_at = '')`, name); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestAWorkersSlotOutlivesItsServer: what was made there is kept for the next session, nobody
+// else gets the slot before, and a done that was said is judged by whoever finds it.
+func TestAWorkersSlotOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	s := newSlots(t, "", "verify: ['true']\n")
+	put := func(dir, name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connect := func(name string) (*exec.Cmd, *client) {
+		cmd := s.command("mcp", "--profile", "worker", "--name", name)
+		return cmd, newClient(t, cmd)
+	}
+	kill := func(cmd *exec.Cmd, c *client) {
+		t.Helper()
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.session.Wait() // it was killed
+	}
+	const done = `{"summary":"made it"}`
+
+	s.ralph(0, "task", "add", "Killed")
+	s.ralph(0, "task", "add", "Other")
+	cmd, c := connect("killed")
+	dir := c.takes(`{}`, "You hold TASK-1")
+	put(dir, "half")
+	kill(cmd, c)
+	_, other := connect("other")
+	if got := other.takes(`{}`, "You hold TASK-2"); got == dir {
+		t.Error("another worker gets the slot in which an agent may still work")
+	} else {
+		put(got, "other")
+	}
+	other.want("ralph_signal_done", done, "TASK-2 is completed", false)
+	s.lapses("killed")
+	dir = other.takes(`{}`, "You hold TASK-1")
+	if !state.Exists(filepath.Join(dir, "half")) {
+		t.Error("what was made in the slot is lost")
+	}
+	other.want("ralph_signal_done", done, "TASK-1 is completed", false)
+
+	// Its server lives, but nothing was heard of it for too long.
+	s.ralph(0, "task", "add", "Silent")
+	_, silent := connect("silent")
+	dir = silent.takes(`{}`, "You hold TASK-3")
+	put(dir, "silent")
+	s.lapses("silent")
+	got := other.takes(`{}`, "What an earlier session of this task left is in it")
+	if got == dir || !state.Exists(filepath.Join(got, "silent")) {
+		t.Errorf("it goes on in %s without what was made in %s", got, dir)
+	}
+	silent.want("ralph_signal_done", done, "your claim on TASK-3 is over: it has lapsed", true)
+	other.want("ralph_signal_done", done, "TASK-3 is completed", false)
+	s.ralph(0, "task", "add", "After")
+	if again := silent.takes(`{}`, "You hold TASK-4"); again != dir && again != got {
+		t.Errorf("the slots of claims that are over are not used again, but %s", again)
+	}
+	silent.want("release_task", `{}`, "TASK-4 is back in the queue", false)
+
+	// Killed while its done is checked, and only then found.
+	s.ralph(0, "task", "cancel", "4")
+	s.ralph(0, "task", "add", "Checked", "--verify", "touch "+s.dir+"/../running; until test -f "+s.dir+"/../proceed; do sleep 0.1; done; test -f checked")
+	cmd, c = connect("checked")
+	dir = c.takes(`{}`, "You hold TASK-5")
+	put(dir, "checked")
+	go func() {
+		_, _ = c.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "ralph_signal_done", Arguments: json.RawMessage(done)}) // it is killed
+	}()
+	waitFor(t, func() bool { return state.Exists(filepath.Join(s.dir, "../running")) })
+	kill(cmd, c)
+	put(s.dir, "../proceed")
+	s.lapses("checked")
+	other.want("get_next_actionable", `{}`, "No task can be claimed now", false)
+	if out := s.ralph(0, "task", "show", "5"); !strings.Contains(out, "landed on main") || !state.Exists(filepath.Join(s.dir, "checked")) {
+		t.Errorf("the done of a killed server is not judged and landed:\n%s", out)
+	}
+	for _, c := range []*client{other, silent} {
+		if err := c.session.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	s.ralph(0, "db", "check")
+	wantDeserted(t, s.dir)
+}
+
+// TestAPersonDecidesOnAWorkersSlot: changed protected files wait for a person, whose no brings
+// the task back, and whose yes has it land in the next worker's server.
+func TestAPersonDecidesOnAWorkersSlot(t *testing.T) {
+	t.Parallel()
+	s := newSlots(t, "", "verify: {commands: ['true'], protect: [file.txt], protect_mode: review}\n")
+	s.ralph(0, "task", "add", "Change it")
+	c := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex"))
+	change := func(holds string) {
+		dir := c.takes(`{}`, holds)
+		if err := os.WriteFile(filepath.Join(dir, "file.txt"), []byte("changed\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is needs_input", false)
+	}
+	review := func() string {
+		t.Helper()
+		m := regexp.MustCompile(`ralph approve (C\d+)`).FindStringSubmatch(s.ralph(0, "inbox"))
+		if m == nil {
+			t.Fatal(s.ralph(0, "inbox"))
+		}
+		return m[1]
+	}
+	change("You hold TASK-1")
+	s.ralph(0, "reject", review(), "leave it alone")
+	if out := s.git("show", "HEAD:file.txt"); out != "base\n" {
+		t.Errorf("what was rejected landed: %q", out)
+	}
+	change("leave it alone")
+	s.ralph(0, "approve", review())
+	c.want("get_next_actionable", `{}`, "No task can be claimed now", false)
+	if out := s.git("show", "HEAD:file.txt"); out != "changed\n" {
+		t.Errorf("what was approved did not land: %q\n%s", out, s.ralph(0, "task", "show", "1"))
+	}
+	if err := c.session.Close(); err != nil {
+		t.Error(err)
 	}
 }
