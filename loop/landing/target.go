@@ -77,6 +77,7 @@ var ErrGone = errors.New("nothing can land")
 
 // moving protects moves of refs that others must see completely or not at all: sessions
 // read the target while another change lands, and must not take that for people's doing.
+// Another process takes it for none since it reads the refs in the order in which they may be old.
 var moving sync.Mutex
 
 // stand reads the state of the target, and records what people did to their branch.
