@@ -29,7 +29,13 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.C
 		return nil, err
 	}
 	if l.Apart {
-		if err := l.sameTarget(ctx); err != nil {
+		err := l.Store.Tx(ctx, func(tx *store.Tx) error {
+			if err := l.sameTarget(tx); err != nil {
+				return err
+			}
+			return tx.SetTarget(l.Lander.Into)
+		})
+		if err != nil {
 			return nil, err
 		}
 		defer l.queueUp(ctx)() // nobody prepares a slot for a task that another worker gets
@@ -64,8 +70,7 @@ func (l *Loop) claimIn(ctx context.Context, n session.Needs, t ralph.Task, worke
 	n.Who, n.Agent = nil, nil // a worker is its own agent
 	if l.Apart {
 		n.Land = func(ctx context.Context) error {
-			_, err := l.landNow(ctx, l.checksOf(n.Place), landingWait)
-			return err
+			return l.landForWorker(ctx, l.checksOf(n.Place), landingWait)
 		}
 	}
 	claim, err := n.Claim(ctx, t.ID, worker)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -249,32 +250,44 @@ func (l *Loop) landLeft(ctx context.Context) {
 	}
 	list, err := store.Read(ctx, l.Store, (*store.Tx).QueuedChanges)
 	if err == nil && len(list) > 0 {
-		_, err = l.landNow(ctx, l.takeCheck, landingLook)
+		err = l.landForWorker(ctx, l.takeCheck, landingLook)
 	}
 	if err != nil && ctx.Err() == nil {
 		l.Log.Warn("cannot merge done work now; it stays queued", "error", err)
 	}
 }
 
-// sameTarget refuses a worker whose work is to land on another branch than that of the run
-// in progress, or of the changes that wait: there is one queue, which lands on one branch.
-func (l *Loop) sameTarget(ctx context.Context) error {
-	return l.Store.View(ctx, func(tx *store.Tx) error {
-		q, err := tx.MergeQueue()
-		if err != nil || q.Target == "" || q.Target == l.Lander.Into {
-			return err
-		}
-		run, ok, err := tx.LastRun()
-		if err != nil {
-			return err
-		}
-		waiting, err := tx.QueuedChanges()
-		if err != nil || (!ok || !run.EndedAt.IsZero()) && len(waiting) == 0 {
-			return err
-		}
-		return fmt.Errorf("done work is being merged into %s, and this server was started to merge into %s: "+
-			"start it again, with the same branch checked out or in merge.into", q.Target, l.Lander.Into)
-	})
+// landForWorker lands what is queued, unless that is to land on another branch.
+func (l *Loop) landForWorker(ctx context.Context, take taker, wait time.Duration) error {
+	err := l.Store.View(ctx, l.sameTarget)
+	if err == nil {
+		_, err = l.landNow(ctx, take, wait)
+	}
+	return err
+}
+
+// sameTarget refuses a worker whose work is to land on another branch than that of the run or the
+// sessions in progress, or of the changes that wait: there is one queue, which lands on one branch.
+func (l *Loop) sameTarget(tx *store.Tx) error {
+	q, err := tx.MergeQueue()
+	if err != nil || q.Target == "" || q.Target == l.Lander.Into {
+		return err
+	}
+	run, ok, err := tx.LastRun()
+	if err != nil {
+		return err
+	}
+	waiting, err := tx.QueuedChanges()
+	if err != nil {
+		return err
+	}
+	open, err := tx.OpenSessions()
+	works := slices.ContainsFunc(open, func(s ralph.Session) bool { return s.Origin != ralph.FromHuman })
+	if err != nil || (!ok || !run.EndedAt.IsZero()) && len(waiting) == 0 && !works {
+		return err
+	}
+	return fmt.Errorf("done work is being merged into %s, and this server was started to merge into %s: "+
+		"start it again, with the same branch checked out or in merge.into", q.Target, l.Lander.Into)
 }
 
 // How long to wait while another process lands, which is shorter than stepTime, and how often to look.

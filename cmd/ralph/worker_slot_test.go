@@ -282,3 +282,40 @@ func TestAPersonDecidesOnAWorkersSlot(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAWorkersServerMergesIntoOneBranch: where another one is merged into, it hands nothing
+// out; what waits while merging is paused lands when a worker looks for a task.
+func TestAWorkersServerMergesIntoOneBranch(t *testing.T) {
+	t.Parallel()
+	s := newSlots(t, "", "")
+	s.git("checkout", "-q", "--detach")
+	s.has(s.ralph(2, "mcp", "--profile", "worker"), "HEAD is detached")
+	s.git("checkout", "-q", "-b", "other")
+	serve := func() *client { return newClient(t, s.command("mcp", "--profile", "worker")) }
+	other := serve()
+	other.want("get_next_actionable", `{}`, "No task can be claimed now", false) // it has begun
+	s.git("checkout", "-q", "main")
+	c := serve()
+	s.ralph(0, "task", "add", "Waits")
+	s.ralph(0, "task", "add", "Next")
+	s.ralph(0, "merge", "pause")
+	dir := c.takes(`{}`, "You hold TASK-1")
+	if err := os.WriteFile(filepath.Join(dir, "waits"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const refused = "done work is being merged into main, and this server was started to merge into other"
+	other.want("claim_task", `{}`, refused, true)
+	c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is merging", false)
+	other.want("claim_task", `{}`, refused, true)
+	s.ralph(0, "merge", "resume")
+	c.want("get_next_actionable", `{}`, "TASK-2", false)
+	if out := s.ralph(0, "task", "show", "1"); !strings.Contains(out, "landed on main") {
+		t.Errorf("what waited has not landed:\n%s", out)
+	}
+	other.takes(`{}`, "You hold TASK-2") // nothing is merged into main any more
+	for _, c := range []*client{other, c} {
+		if err := c.session.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -196,7 +196,11 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	if err := c.renew(ctx, lease); err != nil {
 		return signals.Decision{}, err
 	}
-	return c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")
+	d, err := c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")
+	if err != nil {
+		return d, err
+	}
+	return d, c.land(ctx, &d)
 }
 
 // end settles a claim that its worker did not close. The decision is the
