@@ -3,7 +3,9 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -11,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop/agent"
+	"ralph/loop/place"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
@@ -25,22 +28,83 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.C
 	if _, _, _, err := l.pick(ctx, task, nil); err != nil { // fails the task if its attempts are used up
 		return nil, err
 	}
-	if err := l.prepare(ctx, task); err != nil {
+	if l.Apart {
+		err := l.Store.Tx(ctx, func(tx *store.Tx) error {
+			if err := l.sameTarget(tx); err != nil {
+				return err
+			}
+			return tx.SetTarget(l.Lander.Into)
+		})
+		if err != nil {
+			return nil, err
+		}
+		defer l.queueUp(ctx)() // nobody prepares a slot for a task that another worker gets
+	}
+	t, err := l.claimable(ctx, task)
+	if err != nil {
 		return nil, err
+	}
+	n, leave, err := l.enter(ctx, t, l.takeForWorker)
+	if err != nil {
+		return nil, err
+	}
+	claim, err := l.claimIn(ctx, n, t, worker)
+	if err != nil {
+		leave()
+	}
+	return claim, err
+}
+
+// claimIn claims a task for a worker in a place that is ready.
+func (l *Loop) claimIn(ctx context.Context, n session.Needs, t ralph.Task, worker string) (*session.Claim, error) {
+	if err := l.prepare(ctx, n, t); err != nil {
+		return nil, err
+	}
+	if !l.Apart {
+		defer l.queueUp(ctx)()
 	}
 	// The claiming transaction checks again whether the task may be claimed.
-	defer l.queueUp(ctx)()
-	if _, err := l.claimable(ctx, task); err != nil {
+	if _, err := l.claimable(ctx, t.ID); err != nil {
 		return nil, err
 	}
-	n := l.needs()
 	n.Who, n.Agent = nil, nil // a worker is its own agent
-	claim, err := n.Claim(ctx, task, worker)
+	if l.Apart {
+		n.Land = func(ctx context.Context) error {
+			return l.landForWorker(ctx, l.checksOf(n.Place), landingWait)
+		}
+	}
+	claim, err := n.Claim(ctx, t.ID, worker)
 	if err != nil {
-		_, herr := l.holdBack(ctx, task, err)
+		_, herr := l.holdBack(ctx, t.ID, err)
 		return nil, errors.Join(err, herr)
 	}
 	return claim, nil
+}
+
+// mostWorkers is how many workers can have slots at once.
+const mostWorkers = 64
+
+// takeForWorker takes the first slot for workers that is free. The slot of an open session is not,
+// though its server may have been killed: its agent may still work there.
+func (l *Loop) takeForWorker(ctx context.Context) (*place.Place, error) {
+	for number := place.FirstWorker; number < place.FirstWorker+mostWorkers; number++ {
+		p, err := l.Slots.TakeNow(ctx, number)
+		if errors.Is(err, place.ErrTaken) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		open, err := store.Read(ctx, l.Store, (*store.Tx).OpenSessions)
+		works := slices.ContainsFunc(open, func(s ralph.Session) bool { return s.Dir == p.Dir })
+		if err == nil && !works {
+			return p, nil
+		}
+		if err := errors.Join(err, p.Release()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%d workers have slots, which is the most", mostWorkers)
 }
 
 // ClaimFor claims a task for a person who works on it with a chat (human, "In
@@ -51,10 +115,16 @@ func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.S
 	if err := l.Lapse(ctx); err != nil {
 		return ralph.Session{}, "", err
 	}
-	if err := l.prepare(ctx, task); err != nil {
+	t, err := l.claimable(ctx, task)
+	if err != nil {
 		return ralph.Session{}, "", err
 	}
+	here := *l
+	here.Apart = false // a person works where they stand
 	n := l.needs()
+	if err := here.prepare(ctx, n, t); err != nil {
+		return ralph.Session{}, "", err
+	}
 	n.Who = nil // a person's chat has an agent of its own
 	n.Prompt = func(tx *store.Tx, t ralph.Task, _ agent.Agent, _ []string) (string, error) {
 		built, err := l.ChatPrompt(tx, t)
@@ -81,16 +151,11 @@ func (l *Loop) Strangers(ctx context.Context, task int64) (files []worktree.Loos
 }
 
 // prepare does what precedes the claim of a task: it checks people's files and takes the baseline.
-func (l *Loop) prepare(ctx context.Context, task int64) error {
-	t, err := l.claimable(ctx, task)
-	if err != nil {
+func (l *Loop) prepare(ctx context.Context, n session.Needs, t ralph.Task) error {
+	if err := n.Check.Greet(ctx); err != nil {
 		return err
 	}
-	v := l.verifier()
-	if err := v.Greet(ctx); err != nil {
-		return err
-	}
-	if err := v.Baseline(ctx, t); err != nil {
+	if err := l.baseline(ctx, t, n.Place); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
@@ -134,7 +199,13 @@ func (l *Loop) Lapse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.each(ctx, lapsed, l.needs().Lapse)
+	return l.each(ctx, lapsed, func(ctx context.Context, row ralph.Session) error {
+		n, err := l.needsOf(ctx, row)
+		if err != nil {
+			return err
+		}
+		return errors.Join(n.Lapse(ctx, row), n.Place.Release())
+	})
 }
 
 // CommitApproved commits what people's approvals have completed, where tasks are committed.

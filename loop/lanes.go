@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/loop/place"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
@@ -177,7 +178,9 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 
 // work runs a session on a task.
 func (l *lane) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
-	n, leave, err := l.enter(ctx, task)
+	n, leave, err := l.enter(ctx, task, func(ctx context.Context) (*place.Place, error) {
+		return l.Slots.Take(ctx, l.number, false)
+	})
 	if err != nil {
 		return o, err
 	}

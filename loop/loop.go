@@ -134,7 +134,10 @@ func (l *Loop) verifierIn(p *place.Place) *check.Verifier {
 func (l *Loop) Verify(
 	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
 ) (checks []ralph.Check, holds bool, err error) {
-	err = l.onTip(ctx, func(v *check.Verifier) (err error) { checks, holds, err = v.Verify(ctx, task, show); return err })
+	err = l.onTip(ctx, l.takeCheck, func(v *check.Verifier) (err error) {
+		checks, holds, err = v.Verify(ctx, task, show)
+		return err
+	})
 	return checks, holds, err
 }
 
@@ -372,9 +375,14 @@ func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error)
 	return task, ok, err
 }
 
-// Next returns the task that the loop itself would claim next. It settles lapsed claims first.
+// Next returns the task that the loop itself would claim next. It settles lapsed claims, and lands
+// what they have left, first.
 func (l *Loop) Next(ctx context.Context) (task ralph.Task, ok bool, err error) {
-	if err := errors.Join(l.Lapse(ctx), l.release(ctx)); err != nil {
+	if err := l.Lapse(ctx); err != nil {
+		return task, false, err
+	}
+	l.landLeft(ctx)
+	if err := l.release(ctx); err != nil {
 		return task, false, err
 	}
 	task, ok, _, err = l.pick(ctx, 0, (*store.Tx).Next)

@@ -142,7 +142,7 @@ func (r *runner) hasNews(ctx context.Context) bool {
 		return true // the next run of the verification reports the error
 	}
 	var red bool
-	err = r.onTip(ctx, func(v *check.Verifier) (err error) { red, err = v.KnownRed(ctx, commands); return err })
+	err = r.onTip(ctx, r.takeCheck, func(v *check.Verifier) (err error) { red, err = v.KnownRed(ctx, commands); return err })
 	return err != nil || !red
 }
 
@@ -163,7 +163,7 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 	if err := r.state(ctx, "running", "verifies the project before the first session", time.Time{}); err != nil {
 		return nil, err
 	}
-	err = r.onTip(ctx, func(v *check.Verifier) (err error) {
+	err = r.onTip(ctx, r.takeCheck, func(v *check.Verifier) (err error) {
 		red, err = v.Red(ctx, commands, !r.red.asked, r.OnRed == RedFirst)
 		return err
 	})

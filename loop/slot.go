@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"ralph"
 	"ralph/loop/check"
@@ -16,8 +19,11 @@ import (
 	"ralph/store"
 )
 
+// A taker takes a slot until it is released.
+type taker func(ctx context.Context) (*place.Place, error)
+
 // enter prepares a slot for a session, if sessions work in slots; leave gives it back.
-func (l *lane) enter(ctx context.Context, task ralph.Task) (n session.Needs, leave func(), err error) {
+func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n session.Needs, leave func(), err error) {
 	n, leave = l.needs(), func() {}
 	if !l.Apart {
 		return n, leave, nil
@@ -30,7 +36,7 @@ func (l *lane) enter(ctx context.Context, task ralph.Task) (n session.Needs, lea
 	if err != nil {
 		return n, leave, fmt.Errorf("find the commit to start from: %w", err)
 	}
-	slot, err := l.Slots.Take(ctx, l.number, false)
+	slot, err := take(ctx)
 	if err != nil {
 		return n, leave, err
 	}
@@ -82,7 +88,7 @@ func unready(err error) error {
 func (l *Loop) needsIn(slot *place.Place, about *prompt.Slot) session.Needs {
 	n := l.needs()
 	n.Place, n.Check = slot, l.verifierIn(slot)
-	n.Lander, n.Checks, n.Beside = l.Lander, l.takeCheck, l.width() > 1
+	n.Lander, n.Checks, n.Beside = l.Lander, l.checksOf(slot), l.width() > 1
 	n.Prompt = l.firstPrompt(about)
 	return n
 }
@@ -105,8 +111,8 @@ func (l *Loop) needsOf(ctx context.Context, row ralph.Session) (n session.Needs,
 	return n, nil
 }
 
-// onTip runs do on the project as people have it, or in slots on the last landed commit.
-func (l *Loop) onTip(ctx context.Context, do func(v *check.Verifier) error) (err error) {
+// onTip runs do on the project as people have it, or on the last landed commit in a slot for checks.
+func (l *Loop) onTip(ctx context.Context, take taker, do func(v *check.Verifier) error) (err error) {
 	if !l.Apart {
 		return do(l.verifier())
 	}
@@ -114,7 +120,7 @@ func (l *Loop) onTip(ctx context.Context, do func(v *check.Verifier) error) (err
 	if err != nil {
 		return err
 	}
-	at, err := l.takeCheck(ctx)
+	at, err := take(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,12 +145,21 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task, at *place.Place) e
 			return err
 		}
 	}
-	return l.onTip(ctx, func(v *check.Verifier) error { return v.Baseline(ctx, task) })
+	return l.onTip(ctx, l.checksOf(at), func(v *check.Verifier) error { return v.Baseline(ctx, task) })
 }
 
 // takeCheck takes a slot for verification. Each lane has one, and so has the merge queue.
 func (l *Loop) takeCheck(ctx context.Context) (*place.Place, error) {
 	return l.Slots.TakeFree(ctx, l.width()+1)
+}
+
+// checksOf takes the slots in which the work of a place is checked. A worker's slot has
+// one of its own, so that no number of workers keeps a run from checking.
+func (l *Loop) checksOf(at *place.Place) taker {
+	if at.Slot == nil || at.Slot.Number < place.FirstWorker {
+		return l.takeCheck
+	}
+	return func(ctx context.Context) (*place.Place, error) { return l.Slots.Take(ctx, at.Slot.Number, true) }
 }
 
 // land merges the queued changes into the target branch. If several sessions
@@ -163,7 +178,7 @@ func (r *runner) land(ctx context.Context) error {
 	}
 	if r.width() == 1 || !some {
 		var err error
-		r.waits, err = r.landNow(ctx)
+		r.waits, err = r.landNow(ctx, r.takeCheck, landingWait)
 		return err
 	}
 	if rests, err := r.landingRests(ctx); err != nil || rests {
@@ -173,7 +188,7 @@ func (r *runner) land(ctx context.Context) error {
 	beside := r.beside
 	go func() {
 		work, release := r.obeying(beside, r.Session.Grace)
-		why, err := r.landNow(work)
+		why, err := r.landNow(work, r.takeCheck, landingWait)
 		if stopped := work.Err() != nil && beside.Err() == nil; stopped {
 			err = nil // the next run lands it
 		}
@@ -202,16 +217,81 @@ func (r *runner) landingRests(ctx context.Context) (bool, error) {
 	return q.WaitUntil.IsZero() || q.WaitUntil.After(time.Now()), err
 }
 
-// landNow lands what can be landed, and returns what the rest waits for.
-func (c course) landNow(ctx context.Context) (why string, err error) {
-	dir, err := check.Folder(c.Place.State)
+// landNow lands what can be landed, and returns what the rest waits for. Runs and
+// workers do that one after the other.
+func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration) (why string, err error) {
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lock := flock.New(filepath.Join(l.Place.State, "merge.lock"))
+	if _, err := lock.TryLockContext(limited, landingLook); err != nil {
+		if limited.Err() != nil && ctx.Err() == nil {
+			return "another process is merging", nil
+		}
+		return "", fmt.Errorf("lock of the merge queue: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	dir, err := check.Folder(l.Place.State)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	lander := *c.Lander
-	lander.Place = &session.Apart{Take: c.takeCheck, Check: c.Check, Log: c.Log, Round: check.Round{
-		Session: "landing-" + c.Place.State, Log: filepath.Join(dir, "verify.log"),
+	lander := *l.Lander
+	lander.Place = &session.Apart{Take: take, Check: l.Check, Log: l.Log, Round: check.Round{
+		Session: "landing-" + l.Place.State, Log: filepath.Join(dir, "verify.log"),
 	}}
 	return lander.Land(ctx)
 }
+
+// landLeft lands what a worker's server left in the queue when it was killed. If another
+// process is merging, that one lands it.
+func (l *Loop) landLeft(ctx context.Context) {
+	if !l.Apart {
+		return
+	}
+	list, err := store.Read(ctx, l.Store, (*store.Tx).QueuedChanges)
+	if err == nil && len(list) > 0 {
+		err = l.landForWorker(ctx, l.takeCheck, landingLook)
+	}
+	if err != nil && ctx.Err() == nil {
+		l.Log.Warn("cannot merge done work now; it stays queued", "error", err)
+	}
+}
+
+// landForWorker lands what is queued, unless that is to land on another branch.
+func (l *Loop) landForWorker(ctx context.Context, take taker, wait time.Duration) error {
+	err := l.Store.View(ctx, l.sameTarget)
+	if err == nil {
+		_, err = l.landNow(ctx, take, wait)
+	}
+	return err
+}
+
+// sameTarget refuses a worker whose work is to land on another branch than that of the run or the
+// sessions in progress, or of the changes that wait: there is one queue, which lands on one branch.
+func (l *Loop) sameTarget(tx *store.Tx) error {
+	q, err := tx.MergeQueue()
+	if err != nil || q.Target == "" || q.Target == l.Lander.Into {
+		return err
+	}
+	run, ok, err := tx.LastRun()
+	if err != nil {
+		return err
+	}
+	waiting, err := tx.QueuedChanges()
+	if err != nil {
+		return err
+	}
+	open, err := tx.OpenSessions()
+	works := slices.ContainsFunc(open, func(s ralph.Session) bool { return s.Origin != ralph.FromHuman })
+	if err != nil || (!ok || !run.EndedAt.IsZero()) && len(waiting) == 0 && !works {
+		return err
+	}
+	return fmt.Errorf("done work is being merged into %s, and this server was started to merge into %s: "+
+		"start it again, with the same branch checked out or in merge.into", q.Target, l.Lander.Into)
+}
+
+// How long to wait while another process lands, which is shorter than stepTime, and how often to look.
+const (
+	landingWait = 4 * time.Minute
+	landingLook = 20 * time.Millisecond
+)

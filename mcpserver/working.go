@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -118,8 +119,19 @@ func (w *worker) take(ctx context.Context, in onTask) (any, error) {
 			return nil, err
 		}
 		w.claim.Store(c)
-		return fmt.Sprintf("You hold TASK-%d (session %s).\n\n%s", c.TaskID(), c.SessionID(), c.Prompt()), nil
+		return fmt.Sprintf("You hold TASK-%d (session %s).\n\n%s%s",
+			c.TaskID(), c.SessionID(), whereabouts(c.Slot()), c.Prompt()), nil
 	}
+}
+
+// whereabouts tells a worker where to work; "" if it works where people do.
+func whereabouts(dir string, env []string) string {
+	if dir == "" {
+		return ""
+	}
+	return fmt.Sprintf("Work in this folder, and set these variables for what you run there: what you change "+
+		"elsewhere is not part of your work, and is neither checked nor merged.\n\n%s\n\n%s\n\n",
+		dir, strings.Join(env, "\n"))
 }
 
 // release gives the claimed task back.

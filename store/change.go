@@ -54,6 +54,24 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
 }
 
+// Bounced counts by task how often the work of a filter's sessions bounced.
+func (tx *Tx) Bounced(f SessionFilter) (map[int64]int, error) {
+	by := f.matching()
+	type count struct {
+		task int64
+		n    int
+	}
+	list, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.task, &c.n) }, `
+		SELECT s.task_id, count(*) FROM sessions s
+		JOIN events e ON e.task_id = s.task_id AND e.session_id = s.id AND e.type = '`+ralph.EventChangeBounced+`'
+		`+by.where()+` GROUP BY s.task_id`, by.args...)
+	bounced := map[int64]int{}
+	for _, c := range list {
+		bounced[c.task] = c.n
+	}
+	return bounced, err
+}
+
 // ChangeOf returns a task's newest change; ok is false if it has none.
 func (tx *Tx) ChangeOf(task int64) (c ralph.Change, ok bool, err error) {
 	return changes.first(tx, `WHERE c.task_id = $1 ORDER BY c.id DESC`, task)

@@ -84,13 +84,6 @@ func (c *crowd) add() {
 	}
 }
 
-func (c *crowd) git(args ...string) string {
-	c.t.Helper()
-	cmd := exec.CommandContext(c.t.Context(), "git", args...)
-	cmd.Dir, cmd.Env = c.dir, c.env
-	return wantStatus(c.t, cmd, 0)
-}
-
 // red are the commits on the first-parent line on which the verification fails.
 func (c *crowd) red() (list []string) {
 	c.t.Helper()

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,14 +19,26 @@ import (
 )
 
 // TestWorkersBesideADaemon: workers take tasks from the queue of a daemon, half of
-// them in its work tree and half in one of their own, and every second one is killed
-// with SIGKILL in the middle. Each task is done once, and the daemon goes on.
+// them in its work tree and half in one of their own, or all in slots beside its two
+// lanes, and every second one is killed with SIGKILL in the middle. Each task is done
+// once, and the daemon goes on.
 // RALPH_TEST_WORKERS says how many there are, with four tasks each.
 func TestWorkersBesideADaemon(t *testing.T) {
 	t.Parallel()
+	t.Run("here", func(t *testing.T) {
+		t.Parallel()
+		workersBesideADaemon(t, "date +%N >made-by-the-daemon", "", false)
+	})
+	t.Run("in slots", func(t *testing.T) {
+		t.Parallel()
+		workersBesideADaemon(t, "mktemp made-by-the-daemon-XXXXXXXX", "place: {kind: slot}\nparallel: 2\n", true)
+	})
+}
+
+func workersBesideADaemon(t *testing.T, makes, config string, slots bool) {
 	workers, random := testNumber(t, "RALPH_TEST_WORKERS", 5), chance(t)
-	s := newScriptedProject(t, "task *\n  run date +%N >made-by-the-daemon\n  done {\"summary\": \"made\"}\n",
-		"verify: {commands: ['test -f files/0/0'], on_red: go}\nlimits: {max_sessions: 10000, max_cost_usd: 1000, max_cost_per_day_usd: 1000, stagnant_sessions: 10000}\n")
+	s := newScriptedProject(t, "task *\n  run "+makes+"\n  done {\"summary\": \"made\"}\n",
+		"verify: {commands: ['test -f files/0/0'], on_red: go}\nlimits: {max_sessions: 10000, max_cost_usd: 1000, max_cost_per_day_usd: 1000, stagnant_sessions: 10000}\n"+config)
 	st := &storm{scriptedProject: s, tasks: 4 * workers, over: make(chan struct{}), done: map[string]string{}}
 	st.populate(min(3000, 60*workers))
 	trees := []string{s.dir}
@@ -55,7 +66,7 @@ func TestWorkersBesideADaemon(t *testing.T) {
 	var busy sync.WaitGroup
 	for w := range workers {
 		tree, life := trees[0], time.Duration(0)
-		if w%2 == 1 {
+		if w%2 == 1 && !slots {
 			tree = trees[(w+1)/2]
 		}
 		if w%4 < 2 { // of both kinds
@@ -80,6 +91,17 @@ func TestWorkersBesideADaemon(t *testing.T) {
 	for _, dir := range trees {
 		wantDeserted(t, dir)
 	}
+	if slots {
+		landed := s.git("ls-tree", "--name-only", "HEAD")
+		for task := range st.done {
+			if !strings.Contains(landed, "made-"+task+"\n") {
+				t.Errorf("what was made for TASK-%s has not landed", task)
+			}
+		}
+		if refs := s.git("for-each-ref", "refs/ralph/lost"); refs != "" {
+			t.Errorf("work was set aside:\n%s", refs)
+		}
+	}
 	byDaemon := st.count(`SELECT count(*) FROM sessions WHERE worker = '' AND outcome = 'success'`)
 	if byDaemon == 0 {
 		t.Error("the daemon did nothing")
@@ -99,15 +121,6 @@ type storm struct {
 	claims int
 	kills  int
 	done   map[string]string // task → worker, of what was acknowledged
-}
-
-func (s *storm) git(args ...string) {
-	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), "git", args...)
-	cmd.Dir, cmd.Env = s.dir, s.env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
 }
 
 // populate commits a number of files and fills the queue.
@@ -235,6 +248,9 @@ func (s *storm) step(ctx context.Context, client *mcp.ClientSession, dir, name s
 	s.mu.Lock()
 	s.claims++
 	s.mu.Unlock()
+	if slot := folder.FindString(text); slot != "" {
+		dir = slot
+	}
 	if err := os.WriteFile(filepath.Join(dir, "made-"+m[1]), []byte(name), 0o600); err != nil {
 		s.t.Error(err)
 	}

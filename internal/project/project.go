@@ -228,14 +228,8 @@ func (p *Project) Queue(ctx context.Context, db *store.DB) (q exchange.Queue, er
 
 // Preflight finds problems that would stop the first session, before one is opened.
 func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
-	if l.Apart {
-		if why := l.Place.Tree.Uncloned(ctx); why != "" {
-			return ralph.Usage(fmt.Errorf("place.kind is slot, and there can be no slots here: %s; set place.kind to here", why))
-		}
-		if l.Lander.Into == "" {
-			return ralph.Usage(errors.New("place.kind is slot, and HEAD is detached: " +
-				"check a branch out on which work is to land, name it in merge.into, or set place.kind to here"))
-		}
+	if err := Placed(ctx, l); err != nil {
+		return err
 	}
 	if why := p.unguarded(); why != "" {
 		return ralph.Usage(errors.New(why))
@@ -252,6 +246,21 @@ func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
 	}
 	if _, err := works.Version(ctx, p.Root); err != nil {
 		return &ralph.ExitError{Status: ralph.ExitAgent, Err: fmt.Errorf("the agent cannot be used: %w", err)}
+	}
+	return nil
+}
+
+// Placed reports why sessions cannot work where they are configured to.
+func Placed(ctx context.Context, l *loop.Loop) error {
+	if !l.Apart {
+		return nil
+	}
+	if why := l.Place.Tree.Uncloned(ctx); why != "" {
+		return ralph.Usage(fmt.Errorf("place.kind is slot, and there can be no slots here: %s; set place.kind to here", why))
+	}
+	if l.Lander.Into == "" {
+		return ralph.Usage(errors.New("place.kind is slot, and HEAD is detached: " +
+			"check a branch out on which work is to land, name it in merge.into, or set place.kind to here"))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,6 +55,10 @@ type Receipt struct {
 	Notes  []string `json:"notes"`  // what people should know of its sessions
 	Shared bool     `json:"shared"` // others worked in the same work tree: changes may be theirs
 
+	Lanes        []int   `json:"lanes"`         // in which its sessions worked, of a run
+	MergeSeconds float64 `json:"merge_seconds"` // how long its done work waited to be merged
+	Bounces      int     `json:"bounces"`       // how often its work could not be merged
+
 	Changed Changed `json:"changed"`
 }
 
@@ -87,13 +92,16 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 			r.Tasks = append(r.Tasks, Receipt{
 				TaskID: t.ID, Title: t.Title, Feature: t.Feature,
 				Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts,
-				Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Changed: none,
+				Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Lanes: []int{}, Changed: none,
 			})
 		}
 		c := &r.Tasks[i]
 		c.Sessions++
 		c.CostUSD += s.CostUSD
 		c.Shared = c.Shared || s.Shared
+		if s.Lane > 0 && !slices.Contains(c.Lanes, s.Lane) {
+			c.Lanes = append(c.Lanes, s.Lane)
+		}
 		c.Flags = append(c.Flags, flags[s.ID]...)
 		c.Notes = append(c.Notes, s.Notes...)
 		c.Tokens.Input += s.Tokens.Input
@@ -152,11 +160,30 @@ func (r Report) render(w *bytes.Buffer, format string) error {
 	}
 }
 
-func (c Receipt) took() string {
+// lanes reports whether sessions worked in several lanes.
+func (r Report) lanes() bool {
+	return slices.ContainsFunc(r.Tasks, func(c Receipt) bool { return len(c.Lanes) > 0 && slices.Max(c.Lanes) > 1 })
+}
+
+// took says what the task took; lanes says to name its lanes.
+func (c Receipt) took(lanes bool) string {
 	spent := time.Duration(c.Seconds) * time.Second
 	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", text.Count(c.Sessions, "session"), spent, c.CostUSD, c.Tokens.Sum())
 	if c.Shared {
 		took += ", work tree shared"
+	}
+	if lanes && len(c.Lanes) > 0 {
+		numbers := make([]string, len(c.Lanes))
+		for i, lane := range c.Lanes {
+			numbers[i] = strconv.Itoa(lane)
+		}
+		took += ", in lane " + strings.Join(numbers, ", then ")
+	}
+	if waited := time.Duration(c.MergeSeconds) * time.Second; waited > 0 {
+		took += fmt.Sprintf(", %s until it was merged", waited)
+	}
+	if c.Bounces > 0 {
+		took += ", bounced " + text.Count(c.Bounces, "time")
 	}
 	return took
 }
@@ -193,7 +220,7 @@ func (r Report) WriteEnd(w io.Writer) error {
 func (r Report) tasks(w *bytes.Buffer) {
 	for _, t := range r.Tasks {
 		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n",
-			t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took())
+			t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took(r.lanes()))
 		if changed := t.Changed.String(); changed != "" {
 			fmt.Fprintf(w, "           changed: %s\n", changed)
 		}
@@ -284,7 +311,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 		fmt.Fprint(w, "\n| task | | status | why | took |\n|---|---|---|---|---|\n")
 	}
 	for _, t := range r.Tasks {
-		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(t.took()))
+		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(t.took(r.lanes())))
 	}
 	for i, l := range r.Merging {
 		if i == 0 {

@@ -49,7 +49,7 @@ type Integration interface {
 	Verify(ctx context.Context, commit string, commands []string) ([]check.Outcome, error)
 }
 
-// A Lander merges changes into a target. Only one process uses it at a time: the run.
+// A Lander merges changes into a target. One process lands at a time, a run or a worker's server.
 type Lander struct {
 	Rules
 	Store *store.DB

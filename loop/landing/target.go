@@ -77,6 +77,8 @@ var ErrGone = errors.New("nothing can land")
 
 // moving protects moves of refs that others must see completely or not at all: sessions
 // read the target while another change lands, and must not take that for people's doing.
+// It does not hold other processes: they read the commit point first and people's branch last,
+// and a landing moves the refs so that none of its moments looks like that then.
 var moving sync.Mutex
 
 // stand reads the state of the target, and records what people did to their branch.

@@ -67,6 +67,9 @@ type Slot struct {
 // firstCheck is the lane number from which the slots for checks take their ports.
 const firstCheck = 64
 
+// FirstWorker is the number of the first slot for workers. A run's lanes have the slots below it.
+const FirstWorker = 2*firstCheck + 1
+
 // ErrTaken says that a slot is in use.
 var ErrTaken = errors.New("the slot is in use")
 
@@ -82,6 +85,11 @@ func nameOf(number int, checks bool) string {
 // if necessary. The error wraps [ErrTaken] if it is in use.
 func (s *Slots) Take(ctx context.Context, number int, checks bool) (*Place, error) {
 	return s.take(ctx, number, checks, takeWait)
+}
+
+// TakeNow is like [Slots.Take] for a slot to work in, but does not wait for it.
+func (s *Slots) TakeNow(ctx context.Context, number int) (*Place, error) {
+	return s.take(ctx, number, false, 0)
 }
 
 // takeWait is how long to wait for a slot to work in. Another process may
@@ -181,7 +189,8 @@ func (p *Place) Begun(ref string) error {
 }
 
 // Of takes the slot in which a session worked. It returns nil if there was
-// none, or if it was removed or prepared for another use since.
+// none, or if it was removed or prepared for another use since. A slot that its
+// worker still holds is returned without its lock: nobody else can take it then.
 func (s *Slots) Of(ctx context.Context, dir, ref string) (*Place, error) {
 	rel, err := filepath.Rel(s.Dir, dir)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -191,7 +200,14 @@ func (s *Slots) Of(ctx context.Context, dir, ref string) (*Place, error) {
 	if _, err := fmt.Sscanf(filepath.ToSlash(rel), "%d/tree", &number); err != nil {
 		return nil, nil //nolint:nilerr // not one of our slots
 	}
-	p, err := s.named(ctx, nameOf(number, false), takeWait)
+	wait := takeWait
+	if number >= FirstWorker {
+		wait = lockWait
+	}
+	p, err := s.named(ctx, nameOf(number, false), wait)
+	if errors.Is(err, ErrTaken) && number >= FirstWorker {
+		p, err = s.open(ctx, number, false)
+	}
 	if errors.Is(err, ErrNoSlot) {
 		return nil, nil //nolint:nilerr // it is gone
 	}

@@ -42,6 +42,15 @@ func (c *Claim) TaskID() int64 { return c.s.Row.TaskID }
 // Prompt returns the worker's prompt.
 func (c *Claim) Prompt() string { return c.s.prompt }
 
+// Slot returns the folder in which the worker has to work, and the variables for what it runs
+// there; "" if it works where people do.
+func (c *Claim) Slot() (dir string, env []string) {
+	if c.s.Place.Slot == nil {
+		return "", nil
+	}
+	return c.s.Place.Dir, c.s.Place.Environ()
+}
+
 // A DroppedError says that a claim ended although its worker did not end
 // it. It wraps [ralph.ErrConflict].
 type DroppedError struct {
@@ -61,13 +70,13 @@ func (e *DroppedError) Unwrap() error { return ralph.ErrConflict }
 // Held renews the claim. The error is a [DroppedError] if the claim is over because a person
 // cancelled or amended the task or stopped the session, or because the lease expired.
 func (c *Claim) Held(ctx context.Context) error {
-	why := ""
+	why, lapsed := "", false
 	err := c.s.Store.Tx(ctx, func(tx *store.Tx) error {
 		row, err := tx.Session(c.s.Row.ID)
 		if err != nil {
 			return err
 		}
-		if !row.CompletedAt.IsZero() {
+		if lapsed = !row.CompletedAt.IsZero(); lapsed {
 			why = "it has lapsed: " + row.Reason
 			return nil
 		}
@@ -93,7 +102,12 @@ func (c *Claim) Held(ctx context.Context) error {
 	if err != nil || why == "" {
 		return err
 	}
-	if _, err := c.end(ctx, ralph.Interrupted, "interrupted: "+why); err != nil {
+	if lapsed {
+		err = c.giveBack()
+	} else {
+		_, err = c.end(ctx, ralph.Interrupted, "interrupted: "+why)
+	}
+	if err != nil {
 		return err
 	}
 	return &DroppedError{c.TaskID(), why}
@@ -121,8 +135,24 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if request == "contract" { // what was checked is no longer what is asked for
 		return "", d, c.Held(ctx)
 	}
-	d, err = c.s.Settle(ctx, ended(ralph.Finished, "the worker closed it"))
-	return "", d, err
+	if d, err = c.settle(ctx, ralph.Finished, "the worker closed it"); err != nil {
+		return "", d, err
+	}
+	return "", d, c.land(ctx, &d)
+}
+
+// land lands the accepted work of a slot and sets what has become of the task then. Nothing
+// is lost if it cannot be landed now: it is in the queue.
+func (c *Claim) land(ctx context.Context, d *signals.Decision) error {
+	if d.Status != ralph.Merging || c.s.Land == nil {
+		return nil
+	}
+	if err := c.s.Land(ctx); err != nil {
+		c.s.Log.Warn("cannot land a worker's change now; it stays queued", "task", c.TaskID(), "error", err)
+	}
+	t, err := store.Read(ctx, c.s.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID()) })
+	d.Status, d.StatusReason = t.Status, t.StatusReason
+	return err
 }
 
 // checkTime returns the longest time that checking a done may take.
@@ -166,17 +196,41 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	if err := c.renew(ctx, lease); err != nil {
 		return signals.Decision{}, err
 	}
-	return c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")
+	d, err := c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")
+	if err != nil {
+		return d, err
+	}
+	return d, c.land(ctx, &d)
 }
 
 // end settles a claim that its worker did not close. The decision is the
 // zero value if somebody else has settled or renewed the claim meanwhile.
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
-	d, err = c.s.Settle(ctx, ended(how, why))
+	d, err = c.settle(ctx, how, why)
 	if errors.Is(err, ralph.ErrConflict) {
-		return signals.Decision{}, nil
+		return signals.Decision{}, c.giveBack()
 	}
 	return d, err
+}
+
+// settle settles the claim and gives its slot back.
+func (c *Claim) settle(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
+	if d, err = c.s.Settle(ctx, ended(how, why)); err == nil {
+		err = c.giveBack()
+	}
+	return d, err
+}
+
+// giveBack gives the claim's slot back, if it has one, once nobody settles it any more.
+func (c *Claim) giveBack() error {
+	if c.s.Place.Slot == nil {
+		return nil
+	}
+	lock, err := c.s.endingLock()
+	if err == nil {
+		err = lock.Lock()
+	}
+	return errors.Join(err, c.s.Place.Release(), lock.Unlock())
 }
 
 // Lapse settles a claim whose lease has expired. Its task goes back to the queue,
@@ -191,6 +245,16 @@ func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
 	if err != nil {
 		return err
 	}
-	_, err = (&Claim{s}).end(ctx, how, why)
-	return err
+	lock, err := s.endingLock()
+	if err != nil {
+		return err
+	}
+	if ok, err := lock.TryLock(); err != nil || !ok { // somebody else is settling it
+		return err
+	}
+	_, err = s.Settle(ctx, ended(how, why))
+	if errors.Is(err, ralph.ErrConflict) { // its worker has called meanwhile
+		err = nil
+	}
+	return errors.Join(err, lock.Unlock())
 }

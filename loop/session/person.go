@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
-
-	"github.com/gofrs/flock"
 
 	"ralph"
 	"ralph/signals"
@@ -113,7 +110,10 @@ func (n Needs) held(ctx context.Context, task int64) (s *Session, unlock func() 
 	if s, err = n.reopen(ctx, row); err != nil {
 		return nil, nil, err
 	}
-	lock := flock.New(filepath.Join(s.folder(), "ending.lock"))
+	lock, err := s.endingLock()
+	if err != nil {
+		return nil, nil, err
+	}
 	ok, err := lock.TryLock()
 	switch {
 	case err != nil:

@@ -14,7 +14,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"ralph"
 	"ralph/internal/proc"
@@ -67,6 +70,8 @@ type Landing struct {
 	// Beside is set where others work at the same time; the agent is told of their results.
 	Beside bool
 	Checks func(ctx context.Context) (*place.Place, error) // takes a place for the check
+	// Land lands what is queued once a worker's done was accepted; nil if a run does that.
+	Land func(ctx context.Context) error
 }
 
 // A Choice is the agent and the model for a task.
@@ -277,6 +282,11 @@ func (s *Session) prepare(tx *store.Tx) (err error) {
 
 // folder returns the folder of the session's transcript.
 func (s *Session) folder() string { return s.Place.Folder(s.Row.ID) }
+
+// endingLock returns the lock under which another process than the agent's ends the session.
+func (s *Session) endingLock() (*flock.Flock, error) {
+	return flock.New(filepath.Join(s.folder(), "ending.lock")), os.MkdirAll(s.folder(), 0o700)
+}
 
 // scratch returns the folder for the objects of its snapshots, which is removed once it is settled.
 func (s *Session) scratch() string { return s.Place.Scratch(s.Row.ID) }

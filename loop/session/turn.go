@@ -113,6 +113,9 @@ func (s *Session) objection(
 	case len(f.evidence.Aside) > 0:
 		s.doubted = done
 		return elsewhere(f.evidence.Standing), nil, nil
+	case s.Row.Worker != "" && s.Place.Slot != nil && f.made.Head == f.made.Base: // it may have worked elsewhere
+		s.doubted = done
+		return fmt.Sprintf(confirmationIn, s.Place.Dir), nil, nil
 	case len(f.checks) == 0:
 		s.doubted = done
 		return confirmation, nil, nil
