@@ -3,7 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -157,18 +157,20 @@ func TestARunWithOneLaneIsNotIdle(t *testing.T) {
 	})
 }
 
-// TestATaskThatFitsIsFoundFarDownTheQueue: behind many that do not fit beside those in progress.
+// TestATaskThatFitsIsFoundFarDownTheQueue, behind others that do not fit beside those in progress, but not wherever it is.
 func TestATaskThatFitsIsFoundFarDownTheQueue(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		tasks := slices.Concat([]ralph.Task{{Files: []string{"web/**"}}}, slices.Repeat([]ralph.Task{{Files: []string{"web/x"}}}, 19), []ralph.Task{{}})
-		r := b.enlist(t, 2, tasks...)
-		b.Limits.MaxSessions = 2
-		b.Prepare = func() func() { time.Sleep(time.Minute); return func() {} } // the first is still in the queue
-		b.serve(t)()
-		if slices.Sort(r.order); !slices.Equal(r.order, []int64{1, 21}) {
-			t.Errorf("the sessions were on %v", r.order)
-		}
-	})
+	for before, want := range map[int]int64{19: 21, 20: 2} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			meets := slices.Repeat([]ralph.Task{{Files: []string{"web/x"}}}, before)
+			r := b.enlist(t, 2, slices.Concat([]ralph.Task{{Files: []string{"web/**"}}}, meets, []ralph.Task{{}})...)
+			b.Limits.MaxSessions = 2
+			b.Prepare = func() func() { time.Sleep(time.Minute); return func() {} } // the first is still in the queue
+			b.serve(t)()
+			if slices.Sort(r.order); !slices.Equal(r.order, []int64{1, want}) {
+				t.Errorf("with %d that do not fit the sessions were on %v, want 1 and %d", before, r.order, want)
+			}
+		})
+	}
 }
 
 // TestALaneThatDoesNotGetReadyIsNoticed by who watches over the daemon, whatever the other lanes do.
@@ -253,11 +255,14 @@ func TestNoTaskIsBegunWhileTooManyWaitForPeople(t *testing.T) {
 // TestARunThatEndsLeavesItsOtherSessionsTheirTime, unless ralph itself fails meanwhile.
 func TestARunThatEndsLeavesItsOtherSessionsTheirTime(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		lost bool // the database is lost as the third session ends
+		name      string
+		fails     error // of the third session
+		completed int
+		reasons   int
 	}{
-		{"they end by themselves", false},
-		{"the database is lost", true},
+		{"they end by themselves", nil, 2, 1},
+		{"one is a reason to end, too", exec.ErrNotFound, 1, 2},
+		{"one cannot be begun", errors.New("no memory"), 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
@@ -280,26 +285,26 @@ func TestARunThatEndsLeavesItsOtherSessionsTheirTime(t *testing.T) {
 					if a.TaskID <= 2 {
 						return r, nil
 					}
-					if tt.lost {
-						return r, os.Remove(filepath.Join(b.Place.State, "ralph.db"))
+					if a.TaskID == 3 && tt.fails != nil {
+						return agent.Report{}, tt.fails
 					}
 					write(t, filepath.Join(a.Dir, a.SessionID), "")
 					_, err := b.Store.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
 					return r, err
 				})
 				result, err := b.Run(t.Context())
-				if tt.lost {
-					if !errors.Is(err, store.ErrGone) || !strings.Contains(err.Error(), "settle session ") || interrupted.Load() != 1 {
+				if tt.completed == 0 {
+					if err == nil || !strings.Contains(err.Error(), "no memory") || interrupted.Load() != 1 {
 						t.Errorf("it ended with %v, and has interrupted %d sessions", err, interrupted.Load())
 					}
 					return
 				}
-				if err != nil || result.Status != ralph.ExitLimit || interrupted.Load() != 0 || !strings.HasPrefix(result.Reasons[0], "2 sessions in a row") {
+				if err != nil || interrupted.Load() != 0 || len(result.Reasons) < tt.reasons {
 					t.Errorf("it ended with %q, %v, and has interrupted %d sessions", result.Reasons, err, interrupted.Load())
 				}
 				b.tx(t, func(tx *store.Tx) error {
 					counts, err := tx.Counts()
-					if counts[ralph.Completed] != 2 {
+					if counts[ralph.Completed] != tt.completed {
 						t.Errorf("the tasks are %v", counts)
 					}
 					return err

@@ -103,7 +103,7 @@ const long = 300 * time.Millisecond
 func (b *bench) look(ctx context.Context, binary string, t test) error {
 	profile := filepath.Join(b.dir, strings.NewReplacer("/", "_").Replace(t.pkg+"."+t.name+"."+t.part))
 	began := time.Now()
-	t.took = time.Minute
+	t.took = 10 * time.Minute // not known yet
 	v, said, err := b.run(ctx, binary, -1, []test{t}, "-test.v", "-test.coverprofile", profile)
 	if err != nil || v != survived {
 		return errors.Join(err, fmt.Errorf("%s/%s does not pass without a mutant either: %s\n%s", t.name, t.part, v, said))
@@ -233,7 +233,7 @@ func (b *bench) agree(ctx context.Context, c court, list []suspect) error {
 		for _, t := range b.holding(s) {
 			if key := t.pkg + " " + t.name; !known[key] {
 				known[key] = true
-				needed[t.pkg] = append(needed[t.pkg], test{pkg: t.pkg, name: t.name, took: time.Minute})
+				needed[t.pkg] = append(needed[t.pkg], test{pkg: t.pkg, name: t.name, took: 10 * time.Minute})
 			}
 		}
 	}
