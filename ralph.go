@@ -31,6 +31,14 @@ type conflict string
 func (c conflict) Error() string { return string(c) }
 func (conflict) Unwrap() error   { return ErrConflict }
 
+// NotFound returns an error that wraps [ErrNotFound], in words of its own.
+func NotFound(format string, args ...any) error { return notFound(fmt.Sprintf(format, args...)) }
+
+type notFound string
+
+func (n notFound) Error() string { return string(n) }
+func (notFound) Unwrap() error   { return ErrNotFound }
+
 // A FieldError says which input is wrong, why, and what would be accepted.
 // Both people and models read it.
 type FieldError struct {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +39,7 @@ func newInit(a *app) *cobra.Command {
 type initialised struct {
 	Config  string        `json:"config"`
 	Written bool          `json:"written"` // the configuration did not exist before
+	Added   bool          `json:"-"`       // what verifies was added to it
 	Git     bool          `json:"git"`
 	Part    string        `json:"-"` // the repository, if the queue is only for this part of it
 	Common  string        `json:"git_common_dir"`
@@ -57,22 +61,36 @@ func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) erro
 	if err != nil {
 		return err
 	}
-	if err := state.Prepare(ctx, root, own, a.environ); err != nil {
+	path := filepath.Join(root, state.ConfigName)
+	text, written, err := configured(path)
+	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, state.ConfigName)
-	var found project.Likely
-	written := !state.Exists(path)
-	if !written && len(verify) > 0 {
+	again := state.Prepare(ctx, root, own, a.environ)
+	lacks := !written && !section(text, "verify")
+	if again != nil && !(lacks && errors.Is(again, state.ErrProject)) {
+		return again
+	}
+	if !written && !lacks && len(verify) > 0 {
 		return usage(fmt.Errorf("%s exists already: set verify in it", path))
 	}
-	if written {
+	var found project.Likely
+	var added bool
+	if written || again != nil || len(verify) > 0 {
 		commands := verify
 		if len(verify) == 0 {
 			found = project.LikelyCheck(root)
 			commands = found.Commands()
 		}
-		if err := os.WriteFile(path, config.Starter(commands, found.JUnit...), 0o644); err != nil {
+		switch {
+		case written:
+			text = string(config.Starter(commands, found.JUnit...))
+		case len(commands) == 0:
+			return usage(fmt.Errorf("%w; nothing checks a \"done\" yet: `ralph init --verify COMMAND` adds what does", again))
+		default:
+			text, added = text+"\n"+config.StarterVerify(commands, found.JUnit...), true
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 		if err := found.MakeRoom(root); err != nil {
@@ -89,7 +107,7 @@ func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) erro
 	}
 	defer db.Close()
 	out := initialised{
-		Config: path, Written: written, Git: p.Git, Common: p.Common, State: p.State,
+		Config: path, Written: written, Added: added, Git: p.Git, Common: p.Common, State: p.State,
 		Verify: p.Config.Verify.Commands, From: found.File, Checks: []ralph.Check{},
 		Looked: append(doctor.Agent(ctx, p), doctor.Confinement(ctx, p)...),
 	}
@@ -110,7 +128,7 @@ func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) erro
 			out.say(a.out, "ran", "%s", words.Check(c, words.TailLines))
 			return nil
 		}
-		if written {
+		if written || added && !section(text, "place") {
 			if err := out.try(ctx, p, db); err != nil {
 				return err
 			}
@@ -132,6 +150,18 @@ func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) erro
 	return a.print(out, func(w io.Writer) { out.sayNext(w, noCheck) })
 }
 
+// configured returns the text of a configuration; none is true if there is none yet.
+func configured(path string) (text string, none bool, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", true, nil
+	}
+	return string(b), false, err
+}
+
+// section reports whether a configuration has a section.
+func section(text, name string) bool { return strings.Contains("\n"+text, "\n"+name+":") }
+
 // say prints one finding under a name.
 func (o initialised) say(w io.Writer, name, format string, args ...any) {
 	fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
@@ -140,7 +170,9 @@ func (o initialised) say(w io.Writer, name, format string, args ...any) {
 // sayFound prints what was found and written, before the commands run.
 func (o initialised) sayFound(w io.Writer) {
 	wrote := "wrote"
-	if !o.Written {
+	if o.Added {
+		wrote = "added to"
+	} else if !o.Written {
 		wrote = "config"
 	}
 	o.say(w, wrote, "%s (state: %s)", o.Config, o.State)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -69,6 +70,17 @@ func newRoot(a *app) *cobra.Command {
 	checkArguments(root)
 	if err := errors.Join(explain(root), a.complete(root)); err != nil {
 		panic(err) // only a bug in this package can cause it
+	}
+	root.InitDefaultHelpCmd()
+	if topics, _, err := root.Find([]string{"help"}); err == nil {
+		show := topics.Run
+		topics.Run, topics.RunE = nil, func(cmd *cobra.Command, args []string) error {
+			if found, _, err := root.Find(args); len(args) > 0 && (err != nil || found == root) {
+				return usage(unknownCommand(root, args))
+			}
+			show(cmd, args)
+			return nil
+		}
 	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -141,6 +153,9 @@ func addFormer(root *cobra.Command, a *app) {
 	}
 }
 
+// worded matches the use of a command that takes a text.
+var worded = regexp.MustCompile(`\b(TITLE|TEXT|DECISION|REASON)\b`)
+
 // checkArguments makes wrong numbers of arguments and unknown subcommands usage errors.
 func checkArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
@@ -154,6 +169,9 @@ func checkArguments(cmd *cobra.Command) {
 					err = fmt.Errorf("wrong number of arguments (%d)", len(args))
 				}
 				err = fmt.Errorf("%w; it is used as: %s", err, cmd.UseLine())
+				if len(args) > 1 && worded.MatchString(cmd.Use) {
+					err = fmt.Errorf("%w (several words go in quotes)", err)
+				}
 			}
 			return usage(err)
 		}
@@ -178,6 +196,10 @@ var meant = map[string]string{
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	path := cmd.CommandPath()
 	tried := strings.TrimSpace(strings.TrimPrefix(path, cmd.Root().Name()) + " " + args[0])
+	if tried == "config set" {
+		return errors.New("there is no command `ralph config set`; settings are lines in ralph.yaml, " +
+			"and `ralph config --all` lists every key")
+	}
 	if is := meant[tried]; is != "" {
 		return fmt.Errorf("there is no command `%s %s`; it is `ralph %s`", path, args[0], is)
 	}

@@ -91,7 +91,7 @@ func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 	}
 	list, err := tx.Sessions(store.SessionFilter{Limit: 1})
 	if err != nil || len(list) == 0 {
-		return ralph.Session{}, errors.Join(err, fmt.Errorf("there has been no session yet: %w", ralph.ErrNotFound))
+		return ralph.Session{}, errors.Join(err, ralph.NotFound("there has been no session yet"))
 	}
 	return list[0], nil
 }

@@ -92,7 +92,8 @@ func (p project) works(ctx context.Context, sessions int) {
 		must(tx.ExecContext(ctx, `INSERT INTO sessions (id, task_id, run_id, attempt, outcome, ending, cost_usd,
 				files, commits, decision, facts, started_at, updated_at, completed_at)
 			SELECT lower(hex(randomblob(16))), id, $1, 1, 'success', 'finished', 0.25,
-				'[{"path":"src/a.go","status":"modified","added":10,"removed":2},{"path":"src/' || id || '.go","status":"added","added":90}]',
+				'[{"path":"src/a.go","status":"modified","added":10,"removed":2},
+				{"path":"src/' || id || '.go","status":"added","added":90}]',
 				'["' || lower(hex(randomblob(20))) || '"]', '{"reason":"' || $2 || '"}', '{"reason":"' || $2 || '"}',
 				'2026-01-01T00:00:00.000Z', '2026-01-01T01:00:00.000Z', '2026-01-01T01:00:00.000Z'
 			FROM tasks ORDER BY id LIMIT $3`, run, strings.Repeat("it is done ", 100), sessions))

@@ -18,10 +18,23 @@ func Starter(verify []string, junit ...string) []byte {
 	if len(verify) == 0 {
 		b.WriteString("# verify:\n#   - make test\n")
 	} else {
-		b.WriteString("verify:\n")
+		b.WriteString(StarterVerify(verify, junit...))
 	}
+	b.WriteString("\n# A run ends cleanly when it reaches one of its limits; none can be switched off.\n")
+	commented(&b, "limits", "max_sessions", "max_duration", "max_cost_usd", "session_timeout", "session_cost_usd")
+	b.WriteString("\n# What an agent may do without you, beside the built-in rules.\n")
+	commented(&b, "permissions", "allow", "ask", "deny")
+	b.WriteString("\n# The agent.\n")
+	commented(&b, "agent", "command")
+	return []byte(b.String())
+}
+
+// StarterVerify returns the section on verification.
+func StarterVerify(verify []string, junit ...string) string {
+	var b strings.Builder
+	b.WriteString("verify:\n")
 	indent := "  "
-	if len(verify) > 0 && len(junit) > 0 {
+	if len(junit) > 0 {
 		quoted := make([]string, len(junit))
 		for i, j := range junit {
 			quoted[i] = flow(j)
@@ -32,13 +45,7 @@ func Starter(verify []string, junit ...string) []byte {
 	for _, command := range verify {
 		fmt.Fprintf(&b, "%s- %s\n", indent, flow(command))
 	}
-	b.WriteString("\n# A run ends cleanly when it reaches one of its limits; none can be switched off.\n")
-	commented(&b, "limits", "max_sessions", "max_duration", "max_cost_usd", "session_timeout", "session_cost_usd")
-	b.WriteString("\n# What an agent may do without you, beside the built-in rules.\n")
-	commented(&b, "permissions", "allow", "ask", "deny")
-	b.WriteString("\n# The agent.\n")
-	commented(&b, "agent", "command")
-	return []byte(b.String())
+	return b.String()
 }
 
 // A StarterPlace is the section on places in the ralph.yaml that `ralph init` writes.

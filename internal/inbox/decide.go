@@ -161,7 +161,7 @@ func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err
 	case len(close) > 0:
 		return found, ralph.Usage(fmt.Errorf("nothing waits as %q; did you mean %s?", name, strings.Join(close, " or ")))
 	}
-	return found, fmt.Errorf("nothing waits as %q; `ralph inbox` shows what does: %w", name, ralph.ErrNotFound)
+	return found, ralph.NotFound("nothing waits as %q; `ralph inbox` shows what does", name)
 }
 
 // Becomes describes a task's status after a decision.

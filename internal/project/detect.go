@@ -50,7 +50,7 @@ func LikelyCheck(root string) Likely {
 	report := state.PlainName + "/tests.xml"
 	npm := "mkdir -p " + state.PlainName + " && npm test -- "
 	node := "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit --test-reporter-destination="
-	js := manager(root)
+	js, unittest := manager(root), unittests(root)
 	for _, l := range []Likely{
 		{"go.work", "go list -f '{{.Dir}}/...' -m | xargs go test -json", nil, nil},
 		{"go.mod", "go test -json ./...", nil, nil},
@@ -65,8 +65,8 @@ func LikelyCheck(root string) Likely {
 		{"pnpm-workspace.yaml", "pnpm -r test", nil, nil},
 		{"package.json", "npm test --workspaces --if-present", nil, workspaces.Match},
 		{"deno.json", "deno test", nil, nil},
-		{"pyproject.toml", python(root) + " -m unittest", nil, unittests(root)},
-		{"requirements.txt", python(root) + " -m unittest", nil, unittests(root)},
+		{"pyproject.toml", python(root) + " -m " + unittest, nil, func([]byte) bool { return unittest != "" }},
+		{"requirements.txt", python(root) + " -m " + unittest, nil, func([]byte) bool { return unittest != "" }},
 		{"tox.ini", "tox -q", nil, nil},
 		{"pyproject.toml", python(root) + " -m pytest -q --junitxml=" + report, []string{report}, nil},
 		{"requirements.txt", python(root) + " -m pytest -q --junitxml=" + report, []string{report}, hasTests(root)},
@@ -178,19 +178,29 @@ func namesPytest(root string) bool {
 	return virtual(root) != "" && err == nil && len(has) > 0
 }
 
-// unittests reports whether a folder's tests use Python's unittest module, which discovers them
-// from there, and the project does not use pytest.
-func unittests(root string) func([]byte) bool {
-	return func([]byte) bool {
-		found, err := filepath.Glob(filepath.Join(root, "test*.py"))
-		if err != nil || len(found) == 0 || namesPytest(root) {
-			return false
+// unittests returns the module that runs a folder's tests, with its arguments, if they use Python's
+// unittest and the project does not use pytest; else "".
+func unittests(root string) string {
+	if namesPytest(root) {
+		return ""
+	}
+	for _, folder := range []string{".", "tests", "test"} {
+		found, err := filepath.Glob(filepath.Join(root, folder, "test*.py"))
+		if err != nil || len(found) == 0 {
+			continue
 		}
-		return !slices.ContainsFunc(found, func(path string) bool {
+		if slices.ContainsFunc(found, func(path string) bool {
 			text, err := os.ReadFile(path)
 			return err != nil || !bytes.Contains(text, []byte("unittest"))
-		})
+		}) {
+			return ""
+		}
+		if folder == "." || state.Exists(filepath.Join(root, folder, "__init__.py")) {
+			return "unittest" // it finds them from the root
+		}
+		return "unittest discover -s " + folder
 	}
+	return ""
 }
 
 // likelySetup returns the commands that prepare a fresh clone of a directory for verification, and
@@ -230,7 +240,7 @@ func likelySetup(root string) (commands, when []string) {
 // list them.
 func virtualSetup(root, name string) (command string, files []string) {
 	install := ""
-	if !unittests(root)(nil) {
+	if unittests(root) == "" {
 		install = " pytest"
 	}
 	for _, list := range []string{"requirements.txt", "requirements-dev.txt"} {

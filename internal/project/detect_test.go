@@ -75,6 +75,9 @@ func TestLikelyCheck(t *testing.T) {
 		{"deno", map[string]string{"deno.json": "{}"}, "deno test"},
 		{"pytest", map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\n"}, python + pytest},
 		{"unittest", map[string]string{"pyproject.toml": "", "test_a.py": module}, python + " -m unittest"},
+		{"unittest in a folder", map[string]string{"pyproject.toml": "", "tests/test_a.py": module}, python + " -m unittest discover -s tests"},
+		{"unittest in a package", map[string]string{"requirements.txt": "", "tests/__init__.py": "", "tests/test_a.py": module}, python + " -m unittest"},
+		{"functions in a folder", map[string]string{"pyproject.toml": "", "tests/test_a.py": "def test(): pass\n"}, python + pytest},
 		{
 			"unittest, and pytest is named",
 			map[string]string{"requirements.txt": "pytest\n", "test_a.py": module},

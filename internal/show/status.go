@@ -30,7 +30,7 @@ type StatusView struct {
 	Counts   map[ralph.Status]int `json:"counts"`
 	Waiting  int                  `json:"waiting_for_people"`
 	Outside  []int64              `json:"unaccepted"`     // completed tasks that nothing recorded explains
-	Inbox    []store.InboxItem    `json:"inbox"`          // of what waits for people: permissions, the first questions and flags
+	Inbox    []store.InboxItem    `json:"inbox"`          // of it: permissions, the first questions and flags
 	Kinds    map[string]int       `json:"inbox_counts"`   // the number of inbox items of each kind
 	Merging  MergesView           `json:"merging"`        // the merge queue
 	Lines    []string             `json:"-"`              // its description

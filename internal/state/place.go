@@ -92,6 +92,9 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.SetRoot(here) })
 }
 
+// ErrProject says that there is a project already where one should begin.
+var ErrProject = errors.New("this is a project")
+
 // Prepare checks that a project may begin in a folder: there is none around it, and the
 // repository's queue is not another folder's. With own it becomes a package, whose state folder is
 // created. The configuration may exist already, as in a new clone, if the queue has not begun.
@@ -116,8 +119,8 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 	}
 	switch {
 	case Exists(path) && begun:
-		return ralph.Usage(fmt.Errorf("%s exists already; it was not changed. "+
-			"This is a project: `ralph doctor` says whether a run can work here", path))
+		return ralph.Usage(fmt.Errorf("%s exists already; it was not changed: %w, "+
+			"and `ralph doctor` says whether a run can work here", path, ErrProject))
 	case own && git:
 		queue, err := before.rootOfQueue(ctx)
 		if err == nil && queue == within(top, root) {
