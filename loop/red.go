@@ -142,7 +142,10 @@ func (r *runner) hasNews(ctx context.Context) bool {
 		return true // the next run of the verification reports the error
 	}
 	var red bool
-	err = r.onTip(ctx, r.takeCheck, func(v *check.Verifier) (err error) { red, err = v.KnownRed(ctx, commands); return err })
+	err = r.onTip(ctx, r.takeCheck, func(v *check.Verifier) (err error) {
+		red, err = v.KnownRed(ctx, commands)
+		return err
+	})
 	return err != nil || !red
 }
 

@@ -311,7 +311,8 @@ func (r Report) markdown(w *bytes.Buffer) {
 		fmt.Fprint(w, "\n| task | | status | why | took |\n|---|---|---|---|---|\n")
 	}
 	for _, t := range r.Tasks {
-		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(t.took(r.lanes())))
+		took := t.took(r.lanes())
+		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(took))
 	}
 	for i, l := range r.Merging {
 		if i == 0 {

@@ -25,7 +25,8 @@ const confirmation = "You signalled done, but nothing in the work tree has chang
 	"Otherwise do the work now, or call partial or stuck."
 
 // confirmationIn questions a worker's done that changed nothing in its slot.
-const confirmationIn = "You signalled done, but nothing has changed in your folder since this session began:\n\n%s\n\n" +
+const confirmationIn = "You signalled done, but nothing has changed in your folder since this session began:" +
+	"\n\n%s\n\n" +
 	"What you changed elsewhere is not part of your work. Do it there, and take back what you did elsewhere. " +
 	"If the task is really done without a change, call the done tool again with a summary that names what shows it. " +
 	"If you cannot write there, call stuck."
