@@ -46,7 +46,7 @@ func TestTheInboxIsGoneThroughWithKeys(t *testing.T) {
 	const proposal = `document.querySelector("article.item[id^=w-proposal]")`
 	eval[bool](p, proposal+".querySelector('details').open = true")
 	p.click("[id^=w-proposal] button[data-undo]")
-	p.reads("[id^=w-proposal] .undo", "Reject: in 10 seconds.")
+	p.reads("[id^=w-proposal] .undo", "“Reject” is carried out in 10 seconds.")
 	s.picture(p, "undo")
 	p.press("u")
 	p.sees("it is taken back", `!document.querySelector(".undo")`)
@@ -57,7 +57,7 @@ func TestTheInboxIsGoneThroughWithKeys(t *testing.T) {
 	p.click("[id^=w-proposal] .undo button")
 	p.sees("it is taken back by the button", `!document.querySelector(".undo") && document.activeElement.id.startsWith("w-proposal")`)
 	p.click("[id^=w-proposal] button[data-undo]")
-	p.reads("[id^=w-proposal] .undo", "Reject: in 10 seconds.")
+	p.reads("[id^=w-proposal] .undo", "“Reject” is carried out in 10 seconds.")
 	p.open(d.url + "/inbox")
 	p.reads("#live", "live")
 	p.sees("it is rejected", "!"+proposal)

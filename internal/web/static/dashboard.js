@@ -55,7 +55,7 @@
     undo.type = "button";
     undo.textContent = "Undo";
     undo.addEventListener("click", () => { takeBack(); item.focus(); });
-    note.append(button.textContent.trim() + ": in 10 seconds. ", undo);
+    note.append(`“${button.textContent.trim()}” is carried out in ${undoTime / 1000} seconds. `, undo);
     form.after(note);
     held = { form, button, note, timer: setTimeout(release, undoTime) };
     const items = [...document.querySelectorAll("article.item")], next = items[items.indexOf(item) + 1];
