@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -40,6 +41,26 @@ func TestTheInboxIsGoneThroughWithKeys(t *testing.T) {
 	p.reads(".flash", "Settled")
 	p.sees("it waits no longer", "!"+question)
 	p.sees("what stands in its place is open", `document.activeElement.matches("article.item") && document.activeElement.querySelector("details").open`)
+
+	t.Log("a rejection can be taken back, and is sent when the page is left")
+	const proposal = `document.querySelector("article.item[id^=w-proposal]")`
+	eval[bool](p, proposal+".querySelector('details').open = true")
+	eval[bool](p, proposal+".querySelector('button[data-undo]').click(), true")
+	p.reads("[id^=w-proposal] .undo", "“Reject” is carried out in 10 seconds.")
+	s.picture(p, "undo")
+	p.press("u")
+	p.sees("it is taken back", `!document.querySelector(".undo")`)
+	if out := s.ralph(0, "inbox"); !strings.Contains(out, "TASK-3") {
+		t.Errorf("what was taken back is decided:\n%s", out)
+	}
+	eval[bool](p, proposal+".querySelector('button[data-undo]').click(), true")
+	eval[bool](p, proposal+".querySelector('.undo button').click(), true")
+	p.sees("it is taken back by the button", `!document.querySelector(".undo") && document.activeElement.id.startsWith("w-proposal")`)
+	eval[bool](p, proposal+".querySelector('button[data-undo]').click(), true")
+	p.reads("[id^=w-proposal] .undo", "“Reject” is carried out in 10 seconds.")
+	p.open(d.url + "/inbox")
+	p.reads("#live", "live")
+	p.sees("it is rejected", "!"+proposal)
 
 	for _, kind := range []string{"suggestion", "nack"} {
 		eval[bool](p, fmt.Sprintf(`document.querySelector("article.item[id^=w-%s]").focus(), true`, kind))

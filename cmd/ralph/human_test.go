@@ -173,7 +173,8 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 		t.Errorf("the person was asked %q", p.asked)
 	}
 	p.answer = "accept"
-	c.want("agentic_task_complete", `{"task_id":1,"learnings":["a.txt must end in x"]}`, `"status": "completed"`, false)
+	c.want("agentic_task_complete", `{"task_id":1,"learnings":["a.txt must end in x"],"summary":"It is there, and ends in x."}`, `"status": "completed"`, false)
+	s.has(s.ralph(0, "task", "show", "1"), "It is there, and ends in x.")
 	c.want("agentic_task_complete", `{"task_id":1}`, "TASK-1 is completed and not claimed", true)
 	s.has(s.ralph(0, "learning", "list"), "a.txt must end in x")
 	s.has(s.ralph(0, "task", "show", "1", "--json"), `"origin": "human"`, `"path": "a.txt"`, `"attempts": 1`)
@@ -233,7 +234,7 @@ func TestTheServerForChatsMayDie(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "mcp: {addr: '127.0.0.1:0'}\n")
 	s.ralph(0, "task", "add", "Look")
-	s.has(s.ralph(0, "task", "claim", "1", "--with-mcp"), "MCP server started on http://127.0.0.1:", "agentic_create_checkpoint")
+	s.has(s.ralph(0, "task", "claim", "1", "--with-mcp"), "MCP server started on http://127.0.0.1:", "agentic_create_checkpoint", "In Claude Code type /mcp__ralph__work-on-task;")
 	t.Cleanup(func() {
 		stop := exec.CommandContext(context.Background(), "ralph", "session", "stop") // the test's own context has ended
 		stop.Dir, stop.Env = s.dir, s.env

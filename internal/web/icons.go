@@ -45,9 +45,9 @@ const (
 // icon returns the drawing for a character, or else the character. It says nothing that the words
 // beside it do not say.
 func icon(character string) template.HTML {
-	drawing, ok := icons[character]
-	if !ok {
-		return template.HTML(`<span aria-hidden="true">` + template.HTMLEscapeString(character) + `</span>`) //nolint:gosec // escaped
+	drawn := `<span aria-hidden="true">` + template.HTMLEscapeString(character) + `</span>`
+	if lines, ok := icons[character]; ok {
+		drawn = `<svg class="ic" viewBox="0 0 24 24" aria-hidden="true">` + lines + `</svg>`
 	}
-	return template.HTML(`<svg class="ic" viewBox="0 0 24 24" aria-hidden="true">` + drawing + `</svg>`) //nolint:gosec // ralph's own
+	return template.HTML(drawn) //nolint:gosec // escaped, or ralph's own
 }

@@ -18,15 +18,21 @@
   document.addEventListener("submit", (e) => {
     if (e.target.method !== "post") return;
     if (e.target.dataset.sent) { e.preventDefault(); return; }
+    const item = e.target.closest("article.item"), sure = e.target.dataset.sure;
+    if (item && !sure && e.submitter && "undo" in e.submitter.dataset && document.body.dataset.stream && window.EventSource) {
+      e.preventDefault();
+      hold(item, e.target, e.submitter);
+      return;
+    }
+    delete e.target.dataset.sure;
     e.target.dataset.sent = "yes";
-    const item = e.target.closest("article.item");
     if (!("quiet" in e.target.dataset) && !item || "aloud" in e.target.dataset || !document.body.dataset.stream || !window.EventSource) return;
     // The page with what is written on it stays.
     e.preventDefault();
     fetch(e.submitter?.hasAttribute("formaction") ? e.submitter.formAction : e.target.action, { method: "POST", body: new URLSearchParams(new FormData(e.target, e.submitter)), redirect: "manual", credentials: "same-origin" })
       .then((answer) => {
         if (answer.type !== "opaqueredirect") throw new Error("refused");
-        if (item) { delete e.target.dataset.dirty; settled = [...document.querySelectorAll("article.item")].indexOf(item); }
+        if (item) { delete e.target.dataset.dirty; settled = [...document.querySelectorAll("article.item")].indexOf(item); stays = !!sure; }
       })
       .catch(() => { delete e.target.dataset.sent; e.target.dataset.aloud = "yes"; if (item) e.target.requestSubmit(e.submitter); }) // which shows why
       .finally(() => { e.submitter?.blur(); dispatchEvent(new Event("answered")); });
@@ -34,12 +40,49 @@
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent));
 
   let settled = -1; // the place of what was decided last, until the page is without it
+  let stays = false; // the focus has gone on since
+
+  // What is rejected in a row can be taken back for a while. It is sent when that is over, with the
+  // next one, and when the page is left; if none of that comes, it still waits.
+  const undoTime = 10000;
+  let held = null;
+  function hold(item, form, button) {
+    release();
+    const note = document.createElement("p"), undo = document.createElement("button");
+    note.className = "undo";
+    note.dataset.keep = "";
+    note.setAttribute("role", "status");
+    undo.type = "button";
+    undo.textContent = "Undo";
+    undo.addEventListener("click", () => { takeBack(); item.focus(); });
+    note.append(`“${button.textContent.trim()}” is carried out in ${undoTime / 1000} seconds. `, undo);
+    form.after(note);
+    held = { form, button, note, timer: setTimeout(release, undoTime) };
+    const items = [...document.querySelectorAll("article.item")], next = items[items.indexOf(item) + 1];
+    if (next) next.querySelector("details").open = true;
+    (next || item).focus();
+  }
+  function takeBack() {
+    const was = held;
+    held = null;
+    if (was) { clearTimeout(was.timer); was.note.remove(); }
+    return was;
+  }
+  function release() {
+    const was = takeBack();
+    if (was && was.form.isConnected) { was.form.dataset.sure = "yes"; was.form.requestSubmit(was.button); }
+  }
+  addEventListener("pagehide", () => {
+    const was = takeBack();
+    if (was) fetch(was.button.hasAttribute("formaction") ? was.button.formAction : was.form.action, { method: "POST", body: new URLSearchParams(new FormData(was.form, was.button)), redirect: "manual", credentials: "same-origin", keepalive: true });
+  });
   // What waits is gone through with j and k and opened with Enter; x chooses it, and digits choose an
   // answer that is offered. What is closed is only opened: nothing is decided that is not shown.
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
     const items = [...document.querySelectorAll("article.item")], at = items.indexOf(e.target.closest("article.item"));
-    if (e.key === "j") items[at + 1]?.focus();
+    if (e.key === "u") takeBack();
+    else if (e.key === "j") items[at + 1]?.focus();
     else if (e.key === "k") items[Math.max(0, at - 1)]?.focus();
     if (at < 0) return;
     const row = items[at].querySelector("details"), digit = /^[1-9]$/.test(e.key);
@@ -156,8 +199,10 @@
   // tell says what came of a decision, and goes on with what stands in its place now.
   function tell(said, place) {
     const items = document.querySelectorAll("article.item"), next = items[Math.min(place, items.length - 1)];
-    if (next) next.querySelector("details").open = true;
-    next?.focus({ preventScroll: true });
+    if (next && !stays) {
+      next.querySelector("details").open = true;
+      next.focus({ preventScroll: true });
+    }
     const before = main.getBoundingClientRect().top;
     document.querySelector(".said")?.remove();
     if (said) main.before(document.adoptNode(said));
