@@ -90,7 +90,7 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	six, _ := statements(t, 6)
 	s1, c1 := count(one)
 	s6, c6 := count(six)
-	const mostStatements, mostCommits = 115, 8
+	const mostStatements, mostCommits = 118, 8 // two or three of them look whether a person stops the check
 	if n := (s6 - s1) / 5; n > mostStatements {
 		t.Errorf("a session takes %d statements, at most %d are allowed", n, mostStatements)
 	}
