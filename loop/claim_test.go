@@ -168,6 +168,34 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	}
 }
 
+// What a look at the queue finds to have lapsed may have been ended by its worker, and the place be
+// another's, before it is settled: nothing is checked there.
+func TestAClaimThatItsWorkerEndedIsNotJudgedAgain(t *testing.T) {
+	b := newWorkshop(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	l := b.tree("echo x >> " + ran)
+	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+	b.say(c, signals.Done{Summary: "made it"})
+	b.passed.Store(int64(session.Lease + time.Second))
+	lapsed, err := store.Read(t.Context(), b.db, (*store.Tx).LapsedClaims)
+	if err != nil || len(lapsed) != 1 {
+		t.Fatalf("got %v, %v", lapsed, err)
+	}
+	if _, _, err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(ran)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := loop.Needs(l).Lapse(t.Context(), lapsed[0]); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(ran); err != nil || string(after) != string(before) {
+		t.Errorf("it was checked again: %q, then %q, %v", before, after, err)
+	}
+}
+
 // blocker is a command that reports when it runs and ends on request. A
 // second one at the same time fails at once.
 func blocker(dir string) (command string, running, proceed string) {

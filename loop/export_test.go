@@ -5,6 +5,7 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
+	"ralph/loop/session"
 	"ralph/store"
 )
 
@@ -28,6 +29,9 @@ func Spend(sessions, stagnant int, elapsed time.Duration, run, day float64) Spen
 
 // SetClaiming sets a hook that is called between reading a task and claiming it.
 func SetClaiming(l *Loop, f func()) { l.claiming = f }
+
+// Needs is needs.
+func Needs(l *Loop) session.Needs { return l.needs() }
 
 // AfterError calls afterError. It returns until when to wait, why, and the reason to end.
 func AfterError(r agent.Report, failures, repeats int, others, noWait bool, b Backoff, now time.Time, jitter float64) (until time.Time, reason, ends string) {

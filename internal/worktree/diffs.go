@@ -20,10 +20,12 @@ const (
 )
 
 // Diffs returns how files differ between two snapshots, line by line, and the commits with their
-// subjects. Where the lines of a file are left out, it says why. It starts no process unless go-git
-// cannot read the repository; the lines are left out then.
+// subjects. Where the lines of a file are left out, it says why. Whole texts are masked, since a secret
+// may have several lines. It starts no process unless go-git cannot read the repository; the lines are
+// left out then.
 func (t *Tree) Diffs(
 	ctx context.Context, before, after Snapshot, files []ralph.FileChange, commits []string, scratch string,
+	mask func(string) (string, error),
 ) (d ralph.Differences, err error) {
 	if t.git == "" || before.Content == "" {
 		return d, nil
@@ -35,14 +37,26 @@ func (t *Tree) Diffs(
 	if d.Commits, err = t.log(ctx, there, nil, only); err != nil {
 		return d, err
 	}
+	d.Commits = slices.Clone(d.Commits)
+	for i := range d.Commits {
+		if d.Commits[i].Subject, err = mask(d.Commits[i].Subject); err != nil {
+			return d, err
+		}
+	}
 	d.Files, err = ask(t, scratch, func(o *objects) ([]ralph.FileDiff, error) {
 		list, err := o.deltas(ctx, plumbing.NewHash(before.Content), plumbing.NewHash(after.Content), "")
 		if err != nil {
 			return nil, err
 		}
-		at := map[string]delta{}
+		at, secret := map[string]delta{}, map[plumbing.Hash]bool{}
 		for _, d := range list {
 			at[d.path] = d
+			if t.SecretFile(d.path) {
+				secret[d.was.Hash], secret[d.is.Hash] = true, true
+			}
+		}
+		for _, none := range []plumbing.Hash{plumbing.ZeroHash, plumbing.ComputeHash(plumbing.BlobObject, nil)} {
+			delete(secret, none) // no file, or an empty one
 		}
 		all, room := []ralph.FileDiff{}, maxDiffs
 		for _, f := range files {
@@ -51,10 +65,10 @@ func (t *Tree) Diffs(
 			switch {
 			case !ok:
 				one.Left = "it is in a repository of its own"
-			case t.SecretFile(f.Path):
+			case t.SecretFile(f.Path), secret[d.was.Hash], secret[d.is.Hash]: // also a copy by another name
 				one.Left = "it looks like a file with secrets"
 			default:
-				if one.Diff, one.Left, err = o.diff(d); err != nil {
+				if one.Diff, one.Left, err = o.diff(d, mask); err != nil {
 					return nil, err
 				}
 			}
@@ -76,8 +90,8 @@ func (t *Tree) Diffs(
 }
 
 // diff compares the two sides of a file; left says why there is nothing to show.
-func (o *objects) diff(d delta) (lines, left string, err error) {
-	var sides [2]string
+func (o *objects) diff(d delta, mask func(string) (string, error)) (lines, left string, err error) {
+	var texts, sides [2]string
 	for i, e := range []object.TreeEntry{d.was, d.is} {
 		text, ok, err := o.text(e)
 		if err != nil {
@@ -86,10 +100,16 @@ func (o *objects) diff(d delta) (lines, left string, err error) {
 		if !ok {
 			return "", "it is no text, or larger than 1 MiB", nil
 		}
-		sides[i] = text
+		texts[i] = text
+		if sides[i], err = mask(text); err != nil {
+			return "", "", err
+		}
 	}
-	if sides[0] == sides[1] {
+	switch {
+	case texts[0] == texts[1]:
 		return "", "its text is the same; its mode or its name is another", nil
+	case sides[0] == sides[1]:
+		return "", "only a secret differs", nil
 	}
 	unified := string(diff.Diff("", []byte(sides[0]), "", []byte(sides[1])))
 	// The library begins with three lines that name the files, which are named already.

@@ -1,12 +1,54 @@
 package worktree_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"ralph"
 	"ralph/internal/worktree"
 )
+
+func none(text string) (string, error) { return text, nil }
+
+// TestNoSecretIsKeptInDifferences: not over several lines, in a commit's subject, or by another name of its file.
+func TestNoSecretIsKeptInDifferences(t *testing.T) {
+	t.Parallel()
+	dir, scratch := t.TempDir(), t.TempDir()
+	sh(t, dir, "git init -q -b main; echo PASSWORD=of-dotenv > .env; printf 'key\nfirst secret\nsecond secret\nend\n' > same; git add .; git commit -qm base")
+	tree, err := worktree.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := tree.Snapshot(t.Context(), scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, dir, `git mv .env plain; cp same new; git add .; git commit -qm 'Add first secret'; printf 'key
+first secret
+other
+end
+' > same`)
+	after, err := tree.Snapshot(t.Context(), scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, commits, err := tree.Changes(t.Context(), before, after, scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask := strings.NewReplacer("first secret\nsecond secret\n", "[KEY]\n", "first secret", "[KEY]", "other", "[KEY]")
+	d, err := tree.Diffs(t.Context(), before, after, files, commits, scratch,
+		func(text string) (string, error) { return mask.Replace(text), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := fmt.Sprintf("%q", d)
+	if strings.Contains(said, "second") || strings.Contains(said, "of-dotenv") || strings.Contains(said, "first") ||
+		len(d.Files) != 3 || strings.Count(said, "[KEY]") < 3 {
+		t.Error(said)
+	}
+}
 
 // TestWhatChangedIsKeptLineByLine: also what no commit has, and of what is left out, the reason.
 func TestWhatChangedIsKeptLineByLine(t *testing.T) {
@@ -31,7 +73,7 @@ func TestWhatChangedIsKeptLineByLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := tree.Diffs(t.Context(), before, after, append(files, ralph.FileChange{Path: "within/x"}), commits, scratch)
+	d, err := tree.Diffs(t.Context(), before, after, append(files, ralph.FileChange{Path: "within/x"}), commits, scratch, none)
 	if err != nil {
 		t.Fatal(err)
 	}

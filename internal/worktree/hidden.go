@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -74,7 +75,7 @@ func (t *Tree) keepRules(ctx context.Context, scratch string, ignored []string) 
 	}
 	for _, name := range rules {
 		name = filepath.FromSlash(name)
-		if err := copyRules(filepath.Join(dir, name), filepath.Join(t.top(), name)); err != nil {
+		if err := copyRules(filepath.Join(dir, name), os.Lstat, filepath.Join(t.top(), name)); err != nil {
 			return err
 		}
 	}
@@ -83,9 +84,20 @@ func (t *Tree) keepRules(ctx context.Context, scratch string, ignored []string) 
 		return err
 	}
 	// Of two files, the repository's counts more; in one file, the last line does.
-	err = copyRules(filepath.Join(dir, ".git", "info", "exclude"), own, filepath.Join(t.common, "info", "exclude"))
+	git := filepath.Join(dir, ".git")
+	err = copyRules(filepath.Join(git, "info", "exclude"), os.Stat, own, filepath.Join(t.common, "info", "exclude"))
 	if err != nil {
 		return err
+	}
+	set, err := t.configured(ctx, `^core\.ignorecase$`)
+	if err != nil {
+		return err
+	}
+	if n := len(set); n > 0 {
+		c := fmt.Appendf(nil, "[core]\n\tignoreCase = %q\n", set[n-1].value)
+		if err := os.WriteFile(filepath.Join(git, "config"), c, 0o600); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(filepath.Join(scratch, ignoredList), []byte(strings.Join(ignored, "\x00")), 0o600)
 }
@@ -107,11 +119,12 @@ func (t *Tree) ruleFiles(scratch string) (names []string, err error) {
 	return names, err
 }
 
-// copyRules writes the rules of some files into one. As for git, only regular files hold rules.
-func copyRules(to string, from ...string) error {
+// copyRules writes the rules of some files into one. As for git, only regular files hold rules; look
+// is [os.Lstat] for those to which git follows no link.
+func copyRules(to string, look func(string) (fs.FileInfo, error), from ...string) error {
 	var all []byte
 	for _, name := range from {
-		info, err := os.Lstat(name)
+		info, err := look(name)
 		if errors.Is(err, fs.ErrNotExist) || isNotDir(err) || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
@@ -119,7 +132,7 @@ func copyRules(to string, from ...string) error {
 		if err != nil {
 			return err
 		}
-		all = append(append(all, b...), '\n')
+		all = append(append(all, bytes.TrimPrefix(b, []byte("\ufeff"))...), '\n')
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
@@ -134,16 +147,20 @@ func (t *Tree) ownExcludes(ctx context.Context) (string, error) {
 		return "", err
 	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
 	if n := len(set); n > 0 {
 		if below, ok := strings.CutPrefix(set[n-1].value, "~/"); ok {
-			return filepath.Join(home, below), nil
+			return filepath.Join(home, below), err
 		}
 		return inside(t.top(), set[n-1].value), nil
 	}
-	return filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "git", "ignore"), nil
+	dir := os.Getenv("XDG_CONFIG_HOME")
+	switch {
+	case dir == "" && err != nil: // as for git, a user without a home has no such file
+		return os.DevNull, nil //nolint:nilerr // it is the reason
+	case dir == "":
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, "git", "ignore"), nil
 }
 
 // wasIgnored returns what git ignored at the session's start, as [Tree.keepRules] kept it.
@@ -153,8 +170,10 @@ func wasIgnored(scratch string) ([]string, error) {
 }
 
 // hidden returns what git ignores now and did not at the session's start: as people would name it,
-// and the files in it, without those of large folders.
-func (t *Tree) hidden(ctx context.Context, scratch string, was, now []string) (names, files []string, err error) {
+// the files in it, and the folders whose files are not among them: large ones, and repositories.
+func (t *Tree) hidden(
+	ctx context.Context, scratch string, was, now []string,
+) (names, files, whole []string, err error) {
 	then := make(map[string]bool, len(was))
 	for _, name := range was {
 		then[name] = true
@@ -162,7 +181,7 @@ func (t *Tree) hidden(ctx context.Context, scratch string, was, now []string) (n
 	now = slices.DeleteFunc(now, func(name string) bool { return then[name] })
 	now, err = t.byOldRules(ctx, scratch, now)
 	if err != nil || len(now) == 0 {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var folders []string
 	for _, name := range now {
@@ -178,12 +197,12 @@ func (t *Tree) hidden(ctx context.Context, scratch string, was, now []string) (n
 	for some := range slices.Chunk(folders, 500) {
 		more, err := t.ignoredNames(ctx, some...)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		within = append(within, more...)
 	}
 	if within, err = t.byOldRules(ctx, scratch, within); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for _, name := range now {
 		if !strings.HasSuffix(name, "/") {
@@ -203,9 +222,11 @@ func (t *Tree) hidden(ctx context.Context, scratch string, was, now []string) (n
 		repository := func(name string) bool { return strings.HasSuffix(name, "/") }
 		if len(some) <= maxWithin && !slices.ContainsFunc(some, repository) {
 			files = append(files, some...)
+		} else {
+			whole = append(whole, name)
 		}
 	}
-	return names, files, nil
+	return names, files, whole, nil
 }
 
 // byOldRules returns those of the names that the rules from the session's start do not ignore.
@@ -219,7 +240,7 @@ func (t *Tree) byOldRules(ctx context.Context, scratch string, names []string) (
 	}
 	var input strings.Builder
 	for _, name := range names {
-		fmt.Fprintf(&input, "%s\x00", t.Below(name))
+		fmt.Fprintf(&input, "./%s\x00", t.Below(name)) // a colon at the start would mean something else
 	}
 	out, err := runWithin(ctx, gitLimit, dir, nil, input.String(), "-c", "core.excludesFile=/dev/null",
 		"check-ignore", "-z", "--stdin", "--no-index")
@@ -231,32 +252,31 @@ func (t *Tree) byOldRules(ctx context.Context, scratch string, names []string) (
 	for name := range strings.SplitSeq(string(out), "\x00") {
 		ignored[name] = true
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return ignored[t.Below(name)] }), nil
+	return slices.DeleteFunc(names, func(name string) bool { return ignored["./"+t.Below(name)] }), nil
 }
 
 // addAllAndHidden is [Tree.addAll] for all of the project, with what git ignores only since the
-// session's start, if one began in the scratch folder. It returns the names of that.
-func (t *Tree) addAllAndHidden(
-	ctx context.Context, env []string, scratch string, links []gitlink,
-) (names []string, err error) {
+// session's start, if one began in the scratch folder. It sets the names of that in s.
+func (t *Tree) addAllAndHidden(ctx context.Context, env []string, scratch string, links []gitlink, s *Snapshot) error {
 	was, err := wasIgnored(scratch)
 	if errors.Is(err, fs.ErrNotExist) || t.theirs != "" {
-		return nil, t.addAll(ctx, env, ".", links)
+		return t.addAll(ctx, env, ".", links)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ignored := t.ignoredSoon(ctx)
 	err = t.addAll(ctx, env, ".", links)
 	now, failed := ignored()
 	if err = cmp.Or(err, failed); err != nil {
-		return nil, err
+		return err
 	}
-	names, files, err := t.hidden(ctx, scratch, was, now)
+	var files []string
+	s.Hidden, files, s.Whole, err = t.hidden(ctx, scratch, was, now)
 	if err != nil || len(files) == 0 {
-		return names, err
+		return err
 	}
-	return names, t.addIgnored(ctx, env, files)
+	return t.addIgnored(ctx, env, files)
 }
 
 // addIgnored adds files to an index that git ignores.
@@ -270,12 +290,15 @@ func (t *Tree) addIgnored(ctx context.Context, env, files []string) error {
 	return err
 }
 
-// folders returns the folders that a session hid.
-func (s Snapshot) folders() (list []ralph.FileChange) {
-	for _, name := range s.Hidden {
-		if strings.HasSuffix(name, "/") {
-			list = append(list, ralph.FileChange{Path: name, Status: "added"})
+// folders returns the folders that a session hid and whose files are not listed. Of the files that
+// have vanished from the snapshots, those in one of them were there before.
+func (s Snapshot) folders(vanished []ralph.FileChange) (list []ralph.FileChange) {
+	for _, name := range s.Whole {
+		f := ralph.FileChange{Path: name, Status: "added"}
+		if slices.ContainsFunc(vanished, func(v ralph.FileChange) bool { return strings.HasPrefix(v.Path+"/", name) }) {
+			f.Status = "modified"
 		}
+		list = append(list, f)
 	}
 	return list
 }

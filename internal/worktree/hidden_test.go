@@ -45,6 +45,26 @@ func TestNewIgnoreRulesHideNothing(t *testing.T) {
 		},
 		{"ralph's own", "true", "echo .ralph/ >> .gitignore; mkdir .ralph; echo x > .ralph/x", ".gitignore modified", ""},
 		{"an unusual name", "true", "echo '*' > .git/info/exclude; echo x > \"$(printf 'q\"\\n\\tü -n')\"", "q\"\n\tü -n added", "q\"\n\tü -n, untracked"},
+		{
+			"names that are no plain paths to git", "true", "echo '*' >> .git/info/exclude; for n in :x ':!y' ':(top)z' '!a' '#b' 'c ' '\\d'; do echo x > \"$n\"; done",
+			"!a added, #b added, :!y added, :(top)z added, :x added, \\d added, c  added", "!a, #b, :!y, :(top)z, :x, \\d, c , untracked",
+		},
+		{"what was ignored has such a name", "true", "echo x > ':!y.log'", "", ""},
+		{
+			"by rules of the user behind a link", "mkdir -p $XDG_CONFIG_HOME/git; echo new > ../own; ln -s $PWD/../own $XDG_CONFIG_HOME/git/ignore; ln -sf $PWD/../own .git/info/exclude",
+			"echo x > new", "", "",
+		},
+		{"by rules in other letters", "git config core.ignoreCase true; echo NEW/ > .gitignore; git commit -qam case", "mkdir new; echo x > new/x", "", ""},
+		{"after a mark of its encoding", "printf '\\357\\273\\277new\\n' > .git/info/exclude; mkdir -p $XDG_CONFIG_HOME/git; echo x > $XDG_CONFIG_HOME/git/ignore", "echo x > new", "", ""},
+		{"a person's folder is only hidden", "mkdir p; echo x > p/x", "echo p/ > .git/info/exclude", "", "p/"},
+		{
+			"a person's large folder is hidden", "mkdir p; for i in $(seq 101); do echo x > p/$i; done", "echo p/ >> .gitignore",
+			".gitignore modified, p/ modified", "p/",
+		},
+		{
+			"a person's repository is hidden", "git init -q in; echo x > in/x; git -C in add x; git -C in commit -qm x", "echo in/ >> .gitignore",
+			".gitignore modified, in/ modified", "in/",
+		},
 		{"fewer rules", "echo x > ignored", "echo '*.log' > .gitignore", ".gitignore modified, ignored added", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,6 +80,17 @@ func TestNewIgnoreRulesHideNothing(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestIgnoreRulesWithoutAHome: a service may have none.
+func TestIgnoreRulesWithoutAHome(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "git init -q -b main; echo a > a; echo '*.log' > .gitignore; git add .; git commit -qm base")
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CONFIG_HOME", "")
+	if files, hidden := hiddenBy(t, dir, "echo x > x.log; echo y > new"); files != "new added" || hidden != "" {
+		t.Errorf("files %q, hidden %q", files, hidden)
 	}
 }
 
@@ -109,6 +140,9 @@ func hiddenBy(t *testing.T, dir, session string) (files, hidden string) {
 	standing, err := tree.Standing(t.Context(), before, after, scratch, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(standing.Emptied) > 0 {
+		t.Errorf("emptied: %q", standing.Emptied)
 	}
 	return strings.Join(changed, ", "), strings.Join(standing.Hidden, ", ")
 }

@@ -24,13 +24,13 @@ type gitlink struct {
 // Digest returns a digest of the whole content of the work tree, nested repositories included,
 // whether submodules or not.
 func (s Snapshot) Digest() string {
-	if len(s.Modules) == 0 && len(s.Hidden) == 0 {
+	if len(s.Modules) == 0 && len(s.Whole) == 0 {
 		return s.Content
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", s.Content)
-	if len(s.Hidden) > 0 {
-		fmt.Fprintf(sum, "hidden %q\n", s.Hidden)
+	if len(s.Whole) > 0 {
+		fmt.Fprintf(sum, "hidden %q\n", s.Whole)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Modules)) {
 		m := s.Modules[name]
@@ -109,7 +109,7 @@ func (t *Tree) lookInto(
 func (t *Tree) emptied(before, after Snapshot) (names []string) {
 	for name := range before.Modules {
 		info, err := os.Lstat(filepath.Join(t.root, filepath.FromSlash(name)))
-		if _, still := after.Modules[name]; !still && err == nil && info.IsDir() {
+		if _, still := after.Modules[name]; !still && err == nil && info.IsDir() && !t.populated(t.Below(name)) {
 			names = append(names, name)
 		}
 	}

@@ -60,6 +60,7 @@ type Snapshot struct {
 
 	// files, and folders with a slash at the end, that git ignores only since the session's start
 	Hidden []string `json:"hidden,omitempty"`
+	Whole  []string `json:"whole,omitempty"` // those folders whose files are not in Content
 
 	Modules    map[string]Snapshot `json:"modules,omitempty"`    // nested repositories, by path
 	Unreadable string              `json:"unreadable,omitempty"` // why a nested repository could not be read
@@ -224,7 +225,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot) (link
 			return nil, err
 		}
 	}
-	if s.Hidden, err = t.addAllAndHidden(ctx, env, scratch, links); err != nil {
+	if err := t.addAllAndHidden(ctx, env, scratch, links, s); err != nil {
 		return nil, err
 	}
 	if t.theirs != "" {
@@ -361,9 +362,8 @@ func (t *Tree) Changes(
 		return nil, nil, err
 	}
 	commits = append(commits, theirs...)
-	within = append(within, after.folders()...)
 	if before.Content == after.Content {
-		return sorted(within), commits, nil
+		return sorted(append(within, after.folders(nil)...)), commits, nil
 	}
 	files, err := ask(t, scratch, func(o *objects) ([]ralph.FileChange, error) {
 		return o.changed(ctx, before.Content, after.Content)
@@ -375,21 +375,22 @@ func (t *Tree) Changes(
 		}
 		return parseChanges(out)
 	})
+	var vanished []ralph.FileChange
 	files = slices.DeleteFunc(files, func(f ralph.FileChange) bool {
-		return f.Status == "deleted" && t.ignoredNow(f.Path)
+		there := f.Status == "deleted" && t.ignoredNow(f.Path)
+		if there {
+			vanished = append(vanished, f)
+		}
+		return there
 	})
-	within = slices.DeleteFunc(within, func(f ralph.FileChange) bool {
-		return strings.HasSuffix(f.Path, "/") &&
-			slices.ContainsFunc(files, func(in ralph.FileChange) bool { return strings.HasPrefix(in.Path, f.Path) })
-	})
-	return sorted(append(files, within...)), commits, err
+	return sorted(slices.Concat(files, within, after.folders(vanished))), commits, err
 }
 
-// ignoredNow reports whether a file that is missing in a later snapshot still exists: it has become
-// ignored and was not deleted.
+// ignoredNow reports whether a file or a nested repository that is missing in a later snapshot still
+// exists: it has become ignored and was not deleted.
 func (t *Tree) ignoredNow(name string) bool {
 	info, err := os.Lstat(filepath.Join(t.root, filepath.FromSlash(name)))
-	return err == nil && !info.IsDir()
+	return err == nil && (!info.IsDir() || t.populated(t.Below(name)))
 }
 
 // sorted sorts files by path; it never returns nil.

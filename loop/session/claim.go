@@ -252,7 +252,12 @@ func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
 	if ok, err := lock.TryLock(); err != nil || !ok { // somebody else is settling it
 		return err
 	}
-	_, err = s.Settle(ctx, ended(how, why))
+	// Its worker may have ended it before the lock was taken. Its slot may be another session's then,
+	// whose files are not to be judged as this one's.
+	err = s.Store.View(ctx, func(tx *store.Tx) error { return tx.CheckLapsed(row.ID) })
+	if err == nil {
+		_, err = s.Settle(ctx, ended(how, why))
+	}
 	if errors.Is(err, ralph.ErrConflict) { // its worker has called meanwhile
 		err = nil
 	}

@@ -306,14 +306,9 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 
 // keepDiffs keeps what the session changed, for people, with secrets masked.
 func (s *Session) keepDiffs(ctx context.Context, f *finding, before, at worktree.Snapshot) error {
-	d, err := s.Place.Tree.Diffs(ctx, before, at, f.files, f.commits, s.scratch())
+	d, err := s.Place.Tree.Diffs(ctx, before, at, f.files, f.commits, s.scratch(), s.masked)
 	if err != nil || len(d.Files)+len(d.Commits) == 0 {
 		return err
-	}
-	for i := range d.Files {
-		if d.Files[i].Diff, err = s.masked(d.Files[i].Diff); err != nil {
-			return err
-		}
 	}
 	b, err := json.Marshal(d)
 	if err != nil {
