@@ -21,9 +21,9 @@ func TestASessionStartsFewGitProcesses(t *testing.T) {
 		name, script, prepare string
 		most                  int // processes of each session but the first
 	}{
-		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin", 4},
-		{"on files that are not committed", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin; echo x > draft", 4},
-		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", 4},
+		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin", 6},
+		{"on files that are not committed", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin; echo x > draft", 6},
+		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

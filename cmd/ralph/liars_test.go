@@ -350,7 +350,7 @@ func liars(escape string) []situation {
 		{
 			lie: "T14", name: "an agent that takes the repository away and makes another", task: "pending", exit: 1,
 			sentence: "the git repository was removed or replaced", model: turns(bash("rm -rf .??*; git init -q"), done("made it")),
-			or: "the done could not be checked: state of the repository: git cat-file: exit status 128",
+			or: "the done could not be checked: git cannot tell the state of the work tree (`git status` says why): git ls-files: exit status 128",
 			mend: func(s *stage) {
 				s.run(1, "status")
 				if err := os.RemoveAll(filepath.Join(s.dir, ".git")); err != nil {

@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,27 +255,30 @@ func (t *Tree) byOldRules(ctx context.Context, scratch string, names []string) (
 }
 
 // addAllAndHidden is [Tree.addAll] for all of the project, with what git ignores only since the
-// session's start, if one began in the scratch folder. It sets the names of that in s.
-func (t *Tree) addAllAndHidden(ctx context.Context, env []string, scratch string, links []gitlink, s *Snapshot) error {
+// session's start, if one began in the scratch folder; s says what that is. If git complains about
+// the list of what it ignores, unlisted says so; the rest is as without that list.
+func (t *Tree) addAllAndHidden(
+	ctx context.Context, env []string, scratch string, links []gitlink, s *Snapshot,
+) (unlisted, err error) {
 	was, err := wasIgnored(scratch)
 	if errors.Is(err, fs.ErrNotExist) || t.theirs != "" {
-		return t.addAll(ctx, env, ".", links)
+		return nil, t.addAll(ctx, env, ".", links)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ignored := t.ignoredSoon(ctx)
 	err = t.addAll(ctx, env, ".", links)
-	now, failed := ignored()
-	if err = cmp.Or(err, failed); err != nil {
-		return err
+	now, unlisted := ignored()
+	if err != nil || unlisted != nil {
+		return unlisted, err
 	}
 	var files []string
 	s.Hidden, files, s.Whole, err = t.hidden(ctx, scratch, was, now)
 	if err != nil || len(files) == 0 {
-		return err
+		return nil, err
 	}
-	return t.addIgnored(ctx, env, files)
+	return nil, t.addIgnored(ctx, env, files)
 }
 
 // addIgnored adds files to an index that git ignores.

@@ -225,7 +225,9 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot) (link
 			return nil, err
 		}
 	}
-	if err := t.addAllAndHidden(ctx, env, scratch, links, s); err != nil {
+	// What is wrong with the index, the tree says best: without it the list is the reason.
+	unlisted, err := t.addAllAndHidden(ctx, env, scratch, links, s)
+	if err != nil {
 		return nil, err
 	}
 	if t.theirs != "" {
@@ -240,14 +242,15 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot) (link
 	}
 	if content, ok := t.knownTree(digest, objects); ok {
 		s.Content = content
-		return links, nil
+		return links, unlisted
 	}
-	if s.Content, err = t.treeOfIndex(ctx, env); err == nil {
-		t.known.mu.Lock()
-		defer t.known.mu.Unlock()
-		t.known.index, t.known.content = digest, s.Content
+	if s.Content, err = t.treeOfIndex(ctx, env); err != nil {
+		return links, err
 	}
-	return links, err
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	t.known.index, t.known.content = digest, s.Content
+	return links, unlisted
 }
 
 // sharedIndexes returns the names of the shared parts of split indexes in a git directory.
