@@ -69,7 +69,7 @@ func (l *Loop) claimIn(ctx context.Context, n session.Needs, t ralph.Task, worke
 	}
 	n.Who, n.Agent = nil, nil // a worker is its own agent
 	if l.Apart {
-		n.Land = func(ctx context.Context) error {
+		n.Land = func(ctx context.Context) (string, error) {
 			return l.landForWorker(ctx, l.checksOf(n.Place), landingWait)
 		}
 	}

@@ -250,20 +250,19 @@ func (l *Loop) landLeft(ctx context.Context) {
 	}
 	list, err := store.Read(ctx, l.Store, (*store.Tx).QueuedChanges)
 	if err == nil && len(list) > 0 {
-		err = l.landForWorker(ctx, l.takeCheck, landingLook)
+		_, err = l.landForWorker(ctx, l.takeCheck, landingLook)
 	}
 	if err != nil && ctx.Err() == nil {
 		l.Log.Warn("cannot merge done work now; it stays queued", "error", err)
 	}
 }
 
-// landForWorker lands what is queued, unless that is to land on another branch.
-func (l *Loop) landForWorker(ctx context.Context, take taker, wait time.Duration) error {
-	err := l.Store.View(ctx, l.sameTarget)
-	if err == nil {
-		_, err = l.landNow(ctx, take, wait)
+// landForWorker is landNow, unless what is queued is to land on another branch.
+func (l *Loop) landForWorker(ctx context.Context, take taker, wait time.Duration) (why string, err error) {
+	if err := l.Store.View(ctx, l.sameTarget); err != nil {
+		return "", err
 	}
-	return err
+	return l.landNow(ctx, take, wait)
 }
 
 // sameTarget refuses a worker whose work is to land on another branch than that of the run or the

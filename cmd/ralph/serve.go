@@ -108,7 +108,7 @@ func startRun(ctx context.Context, p *project.Project) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	log, err := os.OpenFile(p.File(runLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(p.File(runLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return "", err
 	}

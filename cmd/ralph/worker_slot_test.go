@@ -245,6 +245,42 @@ func TestAWorkersSlotOutlivesItsServer(t *testing.T) {
 	wantDeserted(t, s.dir)
 }
 
+// TestAWorkersClaimIsOverWhateverBecomesOfItsSlot: what goes wrong after its done is settled is no
+// reason to tell the worker that nothing was recorded, nor to keep the claim.
+func TestAWorkersClaimIsOverWhateverBecomesOfItsSlot(t *testing.T) {
+	t.Parallel()
+	s := newSlots(t, "", "verify: ['true']\n")
+	s.ralph(0, "task", "add", "One")
+	s.ralph(0, "task", "add", "Two")
+	c := newClient(t, s.command("mcp", "--profile", "worker"))
+	dir := c.takes(`{}`, "You hold TASK-1")
+	if err := os.WriteFile(filepath.Join(dir, "one"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sessions, err := filepath.Glob(filepath.Join(s.state(), "sessions", "*"))
+	if err != nil || len(sessions) != 1 {
+		t.Fatal(sessions, err)
+	}
+	for _, lock := range []string{filepath.Join(sessions[0], "ending.lock"), filepath.Join(s.state(), "merge.lock")} {
+		if err := os.Mkdir(lock, 0o700); err != nil { // neither can be taken
+			t.Fatal(err)
+		}
+	}
+	c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is merging: done and verified (agent not contained): made it; not merged yet: lock of the merge queue", false)
+	if err := os.Remove(filepath.Join(s.state(), "merge.lock")); err != nil {
+		t.Fatal(err)
+	}
+	if again := c.takes(`{}`, "You hold TASK-2"); again != dir {
+		t.Errorf("its slot is not used again, but %s", again)
+	}
+	if out := s.ralph(0, "task", "show", "1"); !strings.Contains(out, "landed on main") {
+		t.Errorf("what waited has not landed:\n%s", out)
+	}
+	if err := c.session.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAPersonDecidesOnAWorkersSlot: changed protected files wait for a person, whose no brings
 // the task back, and whose yes has it land in the next worker's server.
 func TestAPersonDecidesOnAWorkersSlot(t *testing.T) {
@@ -305,7 +341,7 @@ func TestAWorkersServerMergesIntoOneBranch(t *testing.T) {
 	}
 	const refused = "done work is being merged into main, and this server was started to merge into other"
 	other.want("claim_task", `{}`, refused, true)
-	c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is merging", false)
+	c.want("ralph_signal_done", `{"summary":"made it"}`, "made it; not merged yet: merging is paused: by", false)
 	other.want("claim_task", `{}`, refused, true)
 	s.ralph(0, "merge", "resume")
 	c.want("get_next_actionable", `{}`, "TASK-2", false)

@@ -103,7 +103,7 @@ func (c *Claim) Held(ctx context.Context) error {
 		return err
 	}
 	if lapsed {
-		err = c.giveBack()
+		c.giveBack()
 	} else {
 		_, err = c.end(ctx, ralph.Interrupted, "interrupted: "+why)
 	}
@@ -147,11 +147,15 @@ func (c *Claim) land(ctx context.Context, d *signals.Decision) error {
 	if d.Status != ralph.Merging || c.s.Land == nil {
 		return nil
 	}
-	if err := c.s.Land(ctx); err != nil {
+	why, err := c.s.Land(ctx)
+	if err != nil {
 		c.s.Log.Warn("cannot land a worker's change now; it stays queued", "task", c.TaskID(), "error", err)
+		why = Shortly(err)
 	}
 	t, err := store.Read(ctx, c.s.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID()) })
-	d.Status, d.StatusReason = t.Status, t.StatusReason
+	if d.Status, d.StatusReason = t.Status, t.StatusReason; t.Status == ralph.Merging && why != "" {
+		d.StatusReason += "; not merged yet: " + why
+	}
 	return err
 }
 
@@ -208,7 +212,8 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
 	d, err = c.settle(ctx, how, why)
 	if errors.Is(err, ralph.ErrConflict) {
-		return signals.Decision{}, c.giveBack()
+		c.giveBack()
+		return signals.Decision{}, nil
 	}
 	return d, err
 }
@@ -216,21 +221,24 @@ func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signal
 // settle settles the claim and gives its slot back.
 func (c *Claim) settle(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
 	if d, err = c.s.Settle(ctx, ended(how, why)); err == nil {
-		err = c.giveBack()
+		c.giveBack()
 	}
 	return d, err
 }
 
-// giveBack gives the claim's slot back, if it has one, once nobody settles it any more.
-func (c *Claim) giveBack() error {
+// giveBack gives the claim's slot back, if it has one, once nobody settles it any more. The claim is
+// over, whether that succeeds or not.
+func (c *Claim) giveBack() {
 	if c.s.Place.Slot == nil {
-		return nil
+		return
 	}
 	lock, err := c.s.endingLock()
 	if err == nil {
 		err = lock.Lock()
 	}
-	return errors.Join(err, c.s.Place.Release(), lock.Unlock())
+	if err = errors.Join(err, c.s.Place.Release(), lock.Unlock()); err != nil {
+		c.s.Log.Warn("cannot give back a worker's slot in order", "session", c.SessionID(), "error", err)
+	}
 }
 
 // Lapse settles a claim whose lease has expired. Its task goes back to the queue,
