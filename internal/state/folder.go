@@ -248,7 +248,7 @@ func (h *Home) known() error {
 		return fmt.Errorf("the state of this project is in %s, but by HOME, XDG_STATE_HOME and %s it would be in %s: "+
 			"set %[2]s=%[1]s, or have %[4]s move it there", marker.State, DirVariable, h.base, adopt)
 	}
-	return fmt.Errorf("this was moved or copied from %s, whose queue is in %s: %s takes it along",
+	return fmt.Errorf("this folder was moved or copied from %s, and its queue is still in %s: %s brings it here",
 		there.Place, marker.State, adopt)
 }
 
