@@ -207,6 +207,10 @@ func (a *app) print(v any, human func(w io.Writer)) error {
 	} else {
 		human(&b)
 	}
+	if b.Len() == 0 { // not on standard output: a script may ask whether the list is empty
+		_, err := fmt.Fprintln(a.err, "nothing to list")
+		return err
+	}
 	_, err := a.out.Write(b.Bytes())
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,7 +13,6 @@ import (
 
 	"ralph"
 	"ralph/internal/inbox"
-	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -71,9 +71,15 @@ func newAnswer(a *app) *cobra.Command {
 				return err
 			}
 			open = slices.DeleteFunc(open, func(q store.InboxItem) bool { return q.Ref.ID != id && q.TaskID != task })
-			if task != 0 && len(open) != 1 {
-				return usage(fmt.Errorf("TASK-%d has %s that are open: name one as `ralph inbox` does", task,
-					text.Count(len(open), "question")))
+			switch {
+			case task != 0 && len(open) == 0:
+				return usage(fmt.Errorf("TASK-%d has no open question; `ralph inbox` shows what waits", task))
+			case task != 0 && len(open) > 1:
+				return usage(fmt.Errorf("TASK-%d has %d open questions: name one of them as `ralph inbox` does, such as Q%d",
+					task, len(open), open[0].Ref.ID))
+			}
+			if _, err := tx.Comment(id); task == 0 && errors.Is(err, ralph.ErrNotFound) {
+				return ralph.NotFound("there is no question Q%d; `ralph inbox` shows what waits", id)
 			}
 			said := strings.TrimSpace(answer)
 			for _, q := range open {

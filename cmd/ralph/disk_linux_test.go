@@ -53,7 +53,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// TestAReadOnlyDatabase: one clear line, and nothing is begun.
+// TestAReadOnlyDatabase: one clear line, and nothing is begun; what is there can be looked at.
 func TestAReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  done {\"summary\": \"made\"}\n", "")
@@ -66,6 +66,14 @@ func TestAReadOnlyDatabase(t *testing.T) {
 		if out := s.ralph(1, args...); strings.Count(strings.TrimSpace(out), "\n") > 0 || !strings.Contains(out, "read-only") && !strings.Contains(out, "cannot be") {
 			t.Errorf("ralph %v: %s", args, out)
 		}
+	}
+	for _, args := range [][]string{{"task", "list"}, {"status", "--json"}, {"task", "show", "1"}} {
+		if out := s.ralph(0, args...); !strings.Contains(out, "pending") {
+			t.Errorf("ralph %v: %s", args, out)
+		}
+	}
+	if out := s.ralph(0, "inbox"); out != "nothing waits for you\n" {
+		t.Errorf("ralph inbox: %s", out)
 	}
 }
 

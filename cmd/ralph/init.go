@@ -28,7 +28,7 @@ func newInit(a *app) *cobra.Command {
 		return a.init(cmd.Context(), noCheck, own, verify)
 	})
 	cmd.Flags().StringArrayVar(&verify, "verify", nil, "a `COMMAND` that must pass before any task is done (repeatable); "+
-		"else the one that fits what is found")
+		"without it, the one that ralph finds")
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
 	cmd.Flags().BoolVar(&own, "package", false,
 		"make this part of a repository a project of its own, with its own queue, in which agents and commands work")
@@ -248,7 +248,7 @@ func (o initialised) sayNext(w io.Writer, noCheck bool) {
 		fmt.Fprintf(w, "A run does not begin before %s is installed, or verify in ralph.yaml is changed.\n", o.Missing)
 		return
 	case o.Holds:
-		fmt.Fprintln(w, "Your tests fail before any work; fix them first. If the project only begins, "+
+		fmt.Fprintln(w, "Your tests fail before any work; fix them first. If the project is new, "+
 			"`ralph run --on-red first` has the first task work until they pass.")
 		return
 	case !ralph.Green(o.Checks):

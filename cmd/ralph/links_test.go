@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/syntax"
 
 	"ralph/internal/state"
@@ -194,6 +195,20 @@ func acceptable(args []string) error {
 	cmd.InitDefaultHelpFlag()
 	if err := cmd.ParseFlags(rest); err != nil {
 		return err
+	}
+	for c := cmd; c.HasParent(); c = c.Parent() {
+		if c.Hidden && c.Name() != "man" && c.Name() != "signal" {
+			return fmt.Errorf("%s is a former name, which the next release lacks", c.CommandPath())
+		}
+	}
+	var hidden error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Hidden {
+			hidden = fmt.Errorf("--%s is a former name, which the next release lacks", f.Name)
+		}
+	})
+	if hidden != nil {
+		return hidden
 	}
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
 		return fmt.Errorf("%s has no command %s", cmd.CommandPath(), cmd.Flags().Arg(0))

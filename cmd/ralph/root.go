@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func newRoot(a *app) *cobra.Command {
 			newReport(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a), newReplay(a),
 		}},
 		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newInitMCP(a), newMCP(a)}},
-		{"keep", "Keep:", []*cobra.Command{newDB(a), newSnapshot(a)}},
+		{"keep", "Look after the database and saved files:", []*cobra.Command{newDB(a), newSnapshot(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
@@ -208,6 +209,14 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	}
 	close := cmd.SuggestionsFor(args[0])
 	if len(close) == 0 {
+		for _, word := range similar(slices.Collect(maps.Keys(meant)), tried, 1) {
+			if is := "`ralph " + meant[word] + "`"; !slices.Contains(close, is) {
+				close = append(close, is)
+			}
+		}
+		if len(close) > 0 {
+			return fmt.Errorf("there is no command `%s %s`; did you mean %s?", path, args[0], strings.Join(close, " or "))
+		}
 		return fmt.Errorf("there is no command `%s %s`; `%s --help` lists those that there are", path, args[0], path)
 	}
 	for i, name := range close {
@@ -222,16 +231,29 @@ func didYouMean(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err
 	}
-	flags := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra only compares names of commands
+	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
-			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+			flags = append(flags, f.Name)
 		}
 	})
-	close := flags.SuggestionsFor(unknown.GetSpecifiedName())
+	close := similar(flags, unknown.GetSpecifiedName(), 2)
 	if len(close) == 0 {
 		return fmt.Errorf("%w; `%s --help` lists those that there are", err, cmd.CommandPath())
 	}
-	slices.Sort(close)
 	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(close, " or --"))
+}
+
+// similar returns, sorted, those of some words that at most so many letters tell from what was
+// typed, or that begin with it.
+func similar(words []string, typed string, distance int) []string {
+	all := &cobra.Command{SuggestionsMinimumDistance: distance} // cobra only compares names of commands
+	for _, word := range words {
+		if !strings.Contains(word, " ") {
+			all.AddCommand(&cobra.Command{Use: word, Run: func(*cobra.Command, []string) {}})
+		}
+	}
+	close := all.SuggestionsFor(typed)
+	slices.Sort(close)
+	return close
 }

@@ -33,7 +33,7 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 	f.StringArrayVar(&t.Acceptance, "accept", nil, "an acceptance `CRITERION` (repeatable)")
 	f.StringArrayVar(&t.Verify, "verify", nil, "a shell `COMMAND` that must pass (repeatable)")
 	f.StringArrayVar(&t.Files, "files", nil,
-		"a `GLOB` of files that it may touch (repeatable): of several at once those are picked that do not meet")
+		"a `GLOB` of files that it may touch (repeatable): tasks whose files overlap are not worked on at the same time")
 	f.StringVar(&t.Model, "model", "", "the `MODEL` to use")
 	f.StringVar(&t.Agent, "agent", "", "the agent to use, by its `NAME` in ralph.yaml")
 }

@@ -162,7 +162,7 @@ func learned(line int, text, kind string) ralph.ImportedLearning {
 func note(in *ralph.Import, left map[string]int) {
 	for _, what := range slices.Sorted(maps.Keys(left)) {
 		if n := left[what]; n > 0 {
-			in.Notes = append(in.Notes, fmt.Sprintf("left out: %d %s", n, what))
+			in.Notes = append(in.Notes, fmt.Sprintf("left out: %s: %d", what, n))
 		}
 	}
 }

@@ -226,9 +226,8 @@ func (h *Home) known() error {
 		return fmt.Errorf("%s; its queue is as it was, in %s: when the repository is as it should be, %s goes on with it",
 			state.Lost, h.base, adopt)
 	case marker.ID == "" && begun && !h.outright:
-		return fmt.Errorf("there is a queue in %s of what was in %s before, which knows nothing of it (a new repository, "+
-			"or %s was removed): %s goes on with it, and where it is another project's, move that folder away",
-			h.base, h.place, h.marker(), adopt)
+		return fmt.Errorf("%s is new (or %s was removed), and %s has the queue of what was there before: "+
+			"%s goes on with that queue; if it is another project's, move that folder away", h.place, h.marker(), h.base, adopt)
 	case marker.ID == "":
 		return nil
 	case state.ID == "" && begun:
@@ -249,7 +248,7 @@ func (h *Home) known() error {
 		return fmt.Errorf("the state of this project is in %s, but by HOME, XDG_STATE_HOME and %s it would be in %s: "+
 			"set %[2]s=%[1]s, or have %[4]s move it there", marker.State, DirVariable, h.base, adopt)
 	}
-	return fmt.Errorf("this was moved or copied from %s, whose queue is in %s: %s takes it along",
+	return fmt.Errorf("this folder was moved or copied from %s, and its queue is still in %s: %s brings it here",
 		there.Place, marker.State, adopt)
 }
 

@@ -111,6 +111,11 @@ func TestWhatAPersonDoesToATask(t *testing.T) {
 	proposed := s.addTask(ralph.Task{Title: "Suggested", Status: ralph.Proposed, Origin: ralph.ByAgent})
 	refused := s.addTask(ralph.Task{Title: "Suggested too", Status: ralph.Proposed, Origin: ralph.ByAgent})
 	b := s.browser().signIn()
+	for _, path := range []string{"/board", "/tasks"} {
+		if n := strings.Count(b.get(path), "suggested by an agent"); n != 2 {
+			t.Errorf("%s says of %d tasks that an agent suggested them, want 2", path, n)
+		}
+	}
 	steps := []struct {
 		path   string
 		fields []string

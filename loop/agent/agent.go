@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"ralph"
@@ -165,6 +166,20 @@ type Reader interface {
 	Line(line []byte) []Event
 	// Clone returns a reader that continues from the same position.
 	Clone() Reader
+}
+
+// Metadata returns what arguments of a tool of ralph's report beside a state, as JSON behind a
+// space; "" where they report nothing.
+func Metadata(arguments map[string]any) string {
+	m, ok := arguments["metadata"].(map[string]any)
+	if arguments["state"] == nil || !ok || len(m) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(m)
+	if err != nil { // impossible: it was parsed from JSON
+		return ""
+	}
+	return " " + string(b)
 }
 
 // A Report is what is known about a session's process after its end.

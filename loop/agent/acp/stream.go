@@ -216,7 +216,7 @@ func telling(raw json.RawMessage) string {
 	fields := read[map[string]any](raw)
 	for _, name := range []string{"summary", "reason", "question", "what", "text", "on", "state", "body"} {
 		if said, ok := fields[name].(string); ok && said != "" {
-			return said
+			return said + agent.Metadata(fields)
 		}
 	}
 	return ""

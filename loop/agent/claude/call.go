@@ -149,7 +149,7 @@ func fields(raw json.RawMessage) string {
 	}
 	for _, name := range telling {
 		if s, ok := all[name].(string); ok && s != "" {
-			return s
+			return s + agent.Metadata(all)
 		}
 	}
 	var pairs []string

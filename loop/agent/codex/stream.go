@@ -169,7 +169,7 @@ func said(raw json.RawMessage) string {
 	}
 	for _, name := range telling {
 		if s, ok := all[name].(string); ok && s != "" {
-			return s
+			return s + agent.Metadata(all)
 		}
 	}
 	return fmt.Sprint(string(raw))
