@@ -15,6 +15,7 @@ import (
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/check"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -459,5 +460,17 @@ func TestWhatASessionWaitsForIsShown(t *testing.T) {
 	})
 	if shown != 1 {
 		t.Errorf("it was shown %d times", shown)
+	}
+}
+
+// TestWhatASessionChangedIsKeptForPeople: line by line, beside its transcript.
+func TestWhatASessionChangedIsKeptForPeople(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.repository()
+	b.add(ralph.Task{Title: "A"})
+	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
+	kept, err := os.ReadFile(filepath.Join(l.Place.Folder(s.ID), place.DiffsFile))
+	if err != nil || !strings.Contains(string(kept), `"made"`) {
+		t.Errorf("kept is %s, %v", kept, err)
 	}
 }
