@@ -62,8 +62,10 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 // Session returns the session with that id, or the only one whose id begins with it.
 func (tx *Tx) Session(id string) (ralph.Session, error) {
 	if len(id) < 4 || strings.ContainsAny(id, "%_") {
-		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("%q", id),
-			Problem: "is not a session's id; `ralph session list` shows them"}
+		return ralph.Session{}, &ralph.FieldError{
+			Field:   fmt.Sprintf("%q", id),
+			Problem: "is not a session's id; `ralph session list` shows them",
+		}
 	}
 	// The ids with this prefix sort between it and the prefix followed by "~".
 	from := strings.ToLower(id)

@@ -99,8 +99,10 @@ func TestATool(t *testing.T) {
 		{"an address", "WebFetch", `{"url":"https://example.com","prompt":"what is it?"}`, "→ WebFetch https://example.com"},
 		{"a signal", "mcp__ralph__ralph_signal_done", `{"summary":"made it"}`, "◆ done: made it"},
 		{"a state", "mcp__ralph__update_session_state", `{"state":"testing"}`, "→ update_session_state testing"},
-		{"what was reported with it", "mcp__ralph__update_session_state", `{"state":"testing","metadata":{"testResults":{"passed":3}}}`,
-			`→ update_session_state testing {"testResults":{"passed":3}}`},
+		{
+			"what was reported with it", "mcp__ralph__update_session_state", `{"state":"testing","metadata":{"testResults":{"passed":3}}}`,
+			`→ update_session_state testing {"testResults":{"passed":3}}`,
+		},
 		{"nothing was reported with it", "mcp__ralph__update_session_state", `{"state":"testing","metadata":{}}`, "→ update_session_state testing"},
 		{"a tool that nobody knows", "mcp__db__query", `{"table":"a","rows":3,"deep":{"x":1},"all":true}`, "→ mcp__db__query all=true rows=3 table=a"},
 		{"no input", "Stop", `{}`, "→ Stop"},
