@@ -487,3 +487,18 @@ func TestTheTaskThatLandsAloneIsBegunFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestAWorkersEmptySlotIsAskedAboutOnce: it may have worked elsewhere.
+func TestAWorkersEmptySlotIsAskedAboutOnce(t *testing.T) {
+	b := newWorkshop(t)
+	c := b.claim(b.slots("true"), b.add(ralph.Task{Title: "A"}), "ann")
+	dir, _ := c.Slot()
+	b.say(c, signals.Done{Summary: "made it"})
+	if again, _, err := c.Close(t.Context()); err != nil || !strings.Contains(again, "nothing has changed in your folder") || !strings.Contains(again, dir) {
+		t.Fatalf("it is told %q, %v", again, err)
+	}
+	b.say(c, signals.Done{Summary: "there was nothing to do"})
+	if again, d, err := c.Close(t.Context()); err != nil || again != "" || d.Status != ralph.Completed {
+		t.Errorf("it is told %q, and the task is %s, %v", again, d.Status, err)
+	}
+}
