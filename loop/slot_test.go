@@ -22,6 +22,7 @@ import (
 	"ralph/loop/agent"
 	"ralph/loop/landing"
 	"ralph/loop/place"
+	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -500,5 +501,75 @@ func TestAWorkersEmptySlotIsAskedAboutOnce(t *testing.T) {
 	b.say(c, signals.Done{Summary: "there was nothing to do"})
 	if again, d, err := c.Close(t.Context()); err != nil || again != "" || d.Status != ralph.Completed {
 		t.Errorf("it is told %q, and the task is %s, %v", again, d.Status, err)
+	}
+}
+
+// TestAWorkersSlotIsFreeOnceItsClaimIsOver, however it ends, and not before.
+func TestAWorkersSlotIsFreeOnceItsClaimIsOver(t *testing.T) {
+	dropped := func(c *session.Claim, why string) error {
+		var gone *session.DroppedError
+		if err := c.Held(t.Context()); !errors.As(err, &gone) || !strings.Contains(err.Error(), why) {
+			return fmt.Errorf("it is told %w, want %q", err, why)
+		}
+		return nil
+	}
+	for name, end := range map[string]func(b *workshop, l *loop.Loop, c *session.Claim) error{
+		"closed": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+			dir, _ := c.Slot()
+			write(t, filepath.Join(dir, "made"), "x")
+			b.say(c, signals.Done{Summary: "made it"})
+			_, d, err := c.Close(t.Context())
+			if d.Status != ralph.Completed {
+				t.Errorf("the task is %s: %s", d.Status, d.StatusReason)
+			}
+			return err
+		},
+		"given back": func(_ *workshop, _ *loop.Loop, c *session.Claim) error {
+			_, err := c.Release(t.Context())
+			return err
+		},
+		"called off": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+			b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
+			return dropped(c, "Eva cancelled the task")
+		},
+		"lapsed": func(b *workshop, l *loop.Loop, c *session.Claim) error {
+			b.passed.Store(int64(session.Lease + time.Second))
+			if err := l.Lapse(t.Context()); err != nil {
+				return err
+			}
+			return dropped(c, "it has lapsed")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.slots()
+			c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+			if _, err := l.Slots.TakeNow(t.Context(), place.FirstWorker); !errors.Is(err, place.ErrTaken) {
+				t.Errorf("its slot can be taken: %v", err)
+			}
+			if err := end(b, l, c); err != nil {
+				t.Fatal(err)
+			}
+			p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAClaimThatCannotBeEndedIsNotCalledOver.
+func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
+	b := newWorkshop(t)
+	c := b.claim(b.slots(), b.add(ralph.Task{Title: "A"}), "ann")
+	b.say(c, signals.Stuck{Reason: "no idea"})
+	b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
+	b.garble(c.SessionID())
+	var gone *session.DroppedError
+	if err := c.Held(t.Context()); err == nil || errors.As(err, &gone) {
+		t.Errorf("its worker is told %v", err)
 	}
 }
