@@ -8,6 +8,7 @@ package text
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -115,10 +116,15 @@ func FirstLine(s string) string {
 	return ""
 }
 
-// LastLine returns the last line that is not blank.
+// LastLine returns the last line that is neither blank nor a place in JavaScript's call stack,
+// which is what stands below an error; "" if there is none.
 func LastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
+	for _, line := range slices.Backward(strings.Split(s, "\n")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "at ") {
+			return line
+		}
+	}
+	return ""
 }
 
 // Count formats a number of things: "1 session", "2 sessions".

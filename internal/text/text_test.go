@@ -41,6 +41,7 @@ func TestCutting(t *testing.T) {
 		{"the first line", text.FirstLine("\n \n b c \nd"), "b c"},
 		{"the first line of none", text.FirstLine(" \n\n"), ""},
 		{"the last line", text.LastLine("a\n b c \n\n"), "b c"},
+		{"the last line of an error", text.LastLine("Error: no key\n    at main (a.js:1:2)\n    at async b\n"), "Error: no key"},
 		{"the last line of none", text.LastLine("\n "), ""},
 	} {
 		if c.got != c.want {
