@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"ralph/internal/messagesapi"
-	"ralph/internal/sandbox"
 )
 
 // tokens hands out credentials: each refresh token is good for once, and each access token
@@ -114,24 +113,14 @@ func anthropic(t *testing.T, api string, k *tokens) (proxy string) {
 // the next session: a night is longer than they are valid.
 func TestRealRenewal(t *testing.T) {
 	t.Parallel()
-	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, "bwrap"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, first := range map[string]string{sandbox.Bubblewrap: "", sandbox.Landlock: broken} {
-		t.Run(name, func(t *testing.T) {
-			path := strings.TrimPrefix(first+":"+os.Getenv("PATH"), ":")
-			if m := sandbox.Find(t.Context(), path, sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly}}); m.Name != name {
-				t.Skipf("skipped without %s: %v", name, m.Why)
-			}
-			s := newStage(t, turns(bash("echo x > made.txt"), done("made it")))
-			s.first = first
-			renewed := s.signedIn(&tokens{})
-			s.run(0, "task", "add", "Make it", "--verify", gate)
-			s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → completed")
-			renewed()
-		})
-	}
+	onEachSandbox(t, func(t *testing.T, name, first string) {
+		s := newStage(t, turns(bash("echo x > made.txt"), done("made it")))
+		s.first = first
+		renewed := s.signedIn(&tokens{})
+		s.run(0, "task", "add", "Make it", "--verify", gate)
+		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → completed")
+		renewed()
+	})
 }
 
 // signedIn has the CLI be signed in by credentials that are over. renewed wants them to have

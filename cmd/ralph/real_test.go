@@ -414,10 +414,10 @@ func TestRealHang(t *testing.T) {
 	})
 }
 
-// TestRealSandbox: the agent works in each sandbox, reaches neither ralph's state nor
-// what is people's alone, and nothing gets out.
-func TestRealSandbox(t *testing.T) {
-	t.Parallel()
+// onEachSandbox tries the same in each sandbox that there is here. first is the folder of
+// programs with which a search finds that one; "" for none.
+func onEachSandbox(t *testing.T, try func(t *testing.T, name, first string)) {
+	t.Helper()
 	broken := t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "bwrap"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -428,39 +428,48 @@ func TestRealSandbox(t *testing.T) {
 			if m := sandbox.Find(t.Context(), path, sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly}}); m.Name != name {
 				t.Skipf("skipped without %s: %v", name, m.Why)
 			}
-			escape := fmt.Sprintf("sleep 76544.%d%d", os.Getpid(), len(name))
-			folder := make(chan string, 1)
-			s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-				switch n {
-				case 0:
-					script := "echo x > where.txt; git add where.txt && git commit -qm where; setsid " + escape + " >/dev/null 2>&1 & " +
-						"cat ~/.ssh/id " + <-folder + "/ralph.db; touch ~/new ~/.claude/settings.json; echo x > $TMPDIR/x && echo own-temp; test -w /usr || echo read-only"
-					return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": script, "description": "look around"}})
-				case 1:
-					return tools(say("done", map[string]any{"summary": "looked"}))
-				}
-				return messagesapi.Turn{Text: "Finished."}
-			})
-			s.first = first
-			s.file(filepath.Join(s.home, ".ssh", "id"), "private-key")
-			s.file(filepath.Join(s.home, ".claude", "settings.json"), "{}")
-			s.configure("permissions: {guards: false}") // which would refuse to look
-			folder <- stateOf(t, s.dir, s.command().Env)
-			s.run(0, "task", "add", "Look", "--verify", "test -f where.txt && git log -1 --format=%s | grep where && ! cat ~/.ssh/id")
-			s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → completed: done and verified")
-			wantGone(t, escape)
-			s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
-			said := s.api.Requests()[1].Text
-			s.has(said, "own-temp", "read-only", ".ssh/id", "ralph.db")
-			if strings.Contains(said, "private-key") || strings.Contains(said, "SQLite format") || state.Exists(filepath.Join(s.home, "new")) {
-				t.Errorf("the agent got out:\n%s", said)
-			}
-			if left, err := filepath.Glob(filepath.Join(s.home, ".claude", "projects", "*", "*.jsonl")); err != nil || len(left) != 1 {
-				t.Errorf("its transcripts are %v, %v", left, err)
-			}
-			s.has(s.run(0, "report"), "sandbox: "+name)
+			try(t, name, first)
 		})
 	}
+}
+
+// TestRealSandbox: the agent works in each sandbox, reaches neither ralph's state nor
+// what is people's alone, and nothing gets out.
+func TestRealSandbox(t *testing.T) {
+	t.Parallel()
+	onEachSandbox(t, func(t *testing.T, name, first string) {
+		escape := fmt.Sprintf("sleep 76544.%d%d", os.Getpid(), len(name))
+		folder := make(chan string, 1)
+		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+			switch n {
+			case 0:
+				script := "echo x > where.txt; git add where.txt && git commit -qm where; setsid " + escape + " >/dev/null 2>&1 & " +
+					"cat ~/.ssh/id " + <-folder + "/ralph.db; touch ~/new ~/.claude/settings.json; echo x > $TMPDIR/x && echo own-temp; test -w /usr || echo read-only"
+				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": script, "description": "look around"}})
+			case 1:
+				return tools(say("done", map[string]any{"summary": "looked"}))
+			}
+			return messagesapi.Turn{Text: "Finished."}
+		})
+		s.first = first
+		s.file(filepath.Join(s.home, ".ssh", "id"), "private-key")
+		s.file(filepath.Join(s.home, ".claude", "settings.json"), "{}")
+		s.configure("permissions: {guards: false}") // which would refuse to look
+		folder <- stateOf(t, s.dir, s.command().Env)
+		s.run(0, "task", "add", "Look", "--verify", "test -f where.txt && git log -1 --format=%s | grep where && ! cat ~/.ssh/id")
+		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → completed: done and verified")
+		wantGone(t, escape)
+		s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
+		said := s.api.Requests()[1].Text
+		s.has(said, "own-temp", "read-only", ".ssh/id", "ralph.db")
+		if strings.Contains(said, "private-key") || strings.Contains(said, "SQLite format") || state.Exists(filepath.Join(s.home, "new")) {
+			t.Errorf("the agent got out:\n%s", said)
+		}
+		if left, err := filepath.Glob(filepath.Join(s.home, ".claude", "projects", "*", "*.jsonl")); err != nil || len(left) != 1 {
+			t.Errorf("its transcripts are %v, %v", left, err)
+		}
+		s.has(s.run(0, "report"), "sandbox: "+name)
+	})
 }
 
 // TestRealSteering: what a person says during a session reaches it.
