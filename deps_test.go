@@ -29,7 +29,7 @@ var imports = map[string][]string{
 	"ralph/internal/pipe":        {},
 	"ralph/internal/hook":        {"ralph/internal/pipe"},
 	"ralph/internal/sandbox":     {"ralph/internal/proc", "ralph/internal/files"},
-	"ralph/internal/worktree":    {"ralph", "ralph/internal/files"},
+	"ralph/internal/worktree":    {"ralph", "ralph/internal/environment", "ralph/internal/files"},
 	"ralph/internal/schedule":    {},
 	"ralph/internal/systemd":     {"ralph/internal/proc"},
 	"ralph/internal/config":      {"ralph"},

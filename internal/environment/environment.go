@@ -3,7 +3,6 @@
 //
 // One list applies to all of them, plus what is configured. Credentials of an agent's own account,
 // and of the cloud that it is configured for, reach only the agent.
-// agent's own account, and of the cloud that it is configured for, reach the agent alone.
 package environment
 
 import (

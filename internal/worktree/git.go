@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ralph/internal/environment"
 )
 
 // gitLimit is the time limit of one git command. It is for those that would never end; the largest
@@ -72,7 +74,9 @@ func (t *Tree) runInput(ctx context.Context, env []string, input string, args ..
 func runWithin(
 	ctx context.Context, limit time.Duration, dir string, env []string, input string, args ...string,
 ) ([]byte, error) {
-	inherited := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") })
+	// What an agent runs beside it can read its environment: it has no secrets.
+	inherited := slices.DeleteFunc(environment.Of(os.Environ(), nil, nil),
+		func(e string) bool { return strings.HasPrefix(e, "GIT_") })
 	env = slices.Concat(inherited, quietEnv, env)
 	return runExactly(ctx, limit, dir, env, input, append(slices.Clip(quiet), args...))
 }

@@ -89,6 +89,21 @@ func TestWhatAKeyIsOverriddenWith(t *testing.T) {
 	}
 }
 
+// TestGitHasNoSecrets: programs of the same user can read a git's environment.
+func TestGitHasNoSecrets(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\nenv\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("DEPLOY_TOKEN", "a-secret")
+	t.Setenv("DATABASE_URL", "postgres://u:a-secret@db/x")
+	env, err := runWithin(t.Context(), time.Minute, bin, nil, "", "status")
+	if err != nil || !strings.Contains(string(env), "\nHOME=") || strings.Contains(string(env), "a-secret") {
+		t.Errorf("git gets (%v)\n%s", err, env)
+	}
+}
+
 // TestAGitThatDoesNotEndIsKilledWithWhatItStarted: a repository must not be able to block ralph.
 func TestAGitThatDoesNotEndIsKilledWithWhatItStarted(t *testing.T) {
 	bin := t.TempDir()
