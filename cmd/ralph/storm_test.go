@@ -99,7 +99,8 @@ func workersBesideADaemon(t *testing.T, makes, config string, slots bool) {
 			}
 		}
 		if refs := s.git("for-each-ref", "refs/ralph/lost"); refs != "" {
-			t.Errorf("work was set aside:\n%s", refs)
+			t.Errorf("work was set aside:\n%s\n%s\n%s", refs, s.git("log", "--stat", "--format=%h %s", "--glob=refs/ralph/lost", "--not", "HEAD"),
+				s.ralph(0, "session", "list"))
 		}
 	}
 	byDaemon := st.count(`SELECT count(*) FROM sessions WHERE worker = '' AND outcome = 'success'`)

@@ -468,6 +468,15 @@ func (p *Place) rescue(ctx context.Context) error {
 	if ref == "" || held != "" { // the session's work was saved and settled before
 		ref = lostRefs + s.name() + "-" + time.Now().UTC().Format("20060102T150405.000")
 	}
+	if held != "" {
+		tree, err := s.slots.Here.Tree.Whole(ctx, held)
+		if err != nil {
+			return err
+		}
+		if tree == now.Content {
+			return nil // ralph was killed before it noted so
+		}
+	}
 	made, err := s.candidate(ctx, now.Content, "Found in slot "+s.name()+"\n")
 	if err == nil {
 		err = s.slots.Here.Tree.Fetch(ctx, s.clone, made.Head, ref)

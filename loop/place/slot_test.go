@@ -153,6 +153,30 @@ func TestASlotThatIsOpenedAgain(t *testing.T) {
 	}
 }
 
+// TestWorkThatWasSavedIsNotFoundAgain when ralph was killed before it noted so; what was made since is.
+func TestWorkThatWasSavedIsNotFoundAgain(t *testing.T) {
+	t.Parallel()
+	for since, want := range map[string]string{"true": "", "echo y > since": ".gitignore\nmade\nsince\nsub/b\n"} {
+		s := slotted(t, "true")
+		p := begun(t, s)
+		const ref = "refs/ralph/changes/one"
+		if err := p.Begun(ref); err != nil {
+			t.Fatal(err)
+		}
+		sh(t, p.Dir, "echo x > made")
+		candidate(t, p, ref)
+		sh(t, p.Dir, since)
+		if err := p.Release(); err != nil {
+			t.Fatal(err)
+		}
+		begun(t, s)
+		got := sh(t, s.Here.Dir, "for c in $(git for-each-ref --format='%(objectname)' refs/ralph/lost); do git ls-tree -r --name-only $c; done")
+		if got != want {
+			t.Errorf("after %q, found is %q, want %q", since, got, want)
+		}
+	}
+}
+
 // TestASlotSurvivesTheGarbageCollection of the repository whose objects it
 // borrows, even if its session continues from a merge that exists only for it.
 func TestASlotSurvivesTheGarbageCollection(t *testing.T) {
