@@ -11,3 +11,6 @@ func ParseStat(stat string) (pid, parent int, start uint64, state byte, command 
 
 // SupervisorPid is the process id of the supervisor.
 func (s *Prepared) SupervisorPid() int { return s.process.supervisor.Process.Pid }
+
+// WrapperOf returns the name by which a wrapper's processes are known, of a leader and its program's file name.
+func WrapperOf(leader int, program string) string { return newHunt(leader, program, "").wrapper }

@@ -28,14 +28,11 @@ type hunt struct {
 }
 
 // newHunt hunts all descendants of this process, a supervisor, and the processes in the command's
-// cgroup.
-func newHunt(leader int, wrapped bool, group cgroup) *hunt {
-	h := &hunt{find: family, command: leader, seen: map[identity]bool{}}
-	if wrapped {
-		if p, err := readProcess(leader); err == nil { // its process is not reaped yet, so it exists
-			h.wrapper = p.name
-		}
-	}
+// cgroup. wrapper is the file name of the program that the leader has just started to execute; the
+// process itself may still have the name of this one.
+func newHunt(leader int, wrapper string, group cgroup) *hunt {
+	const longest = 15 // of a process's name
+	h := &hunt{find: family, command: leader, wrapper: wrapper[:min(len(wrapper), longest)], seen: map[identity]bool{}}
 	if group != "" {
 		h.groups = []cgroup{group}
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -111,8 +112,12 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 		return nil, errors.Join(err, p.abandon())
 	}
 	p.name, p.marker = spec.Args[0], spec.Marker
+	wrapper := ""
+	if len(spec.Wrapper) > 0 {
+		wrapper = filepath.Base(path)
+	}
 	answer, err := p.request(request{
-		Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapped: len(spec.Wrapper) > 0,
+		Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapper: wrapper,
 		Enclosure: spec.Containment.enclosure(spec.Marker),
 	})
 	if err != nil {

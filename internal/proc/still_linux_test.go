@@ -486,6 +486,15 @@ func TestAWrapperIsKeptWithItsCommand(t *testing.T) {
 	})
 }
 
+// TestAWrapperIsKnownByItsProgram: just after its start a process may still have another name, as this one has.
+func TestAWrapperIsKnownByItsProgram(t *testing.T) {
+	for program, want := range map[string]string{"": "", "bwrap": "bwrap", "bubblewrap-of-nix": "bubblewrap-of-n"} {
+		if got := proc.WrapperOf(os.Getpid(), program); got != want {
+			t.Errorf("the wrapper of %q is %q, want %q", program, got, want)
+		}
+	}
+}
+
 func TestAProcessThatStartsProgramsAllTheTimeIsFrozen(t *testing.T) {
 	bothWays(t, func(t *testing.T, _ string, edit func(*proc.Spec)) {
 		s := startScript(t, `exec "$0" helper vforks`, func(spec *proc.Spec) {

@@ -33,7 +33,7 @@ type supervisor struct {
 	orders   <-chan order // closed when ralph is gone
 	child    <-chan os.Signal
 	leader   int
-	wrapped  bool // the leader is a wrapper with the command as a child
+	wrapped  bool // the leader becomes a wrapper with the command as a child
 	group    cgroup
 	grace    time.Duration
 	hunt     *hunt
@@ -96,8 +96,8 @@ func supervise() error {
 		}
 	}
 	s := &supervisor{
-		orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapped, group: group,
-		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapped, group), tell: tell,
+		orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapper != "", group: group,
+		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapper, group), tell: tell,
 	}
 	survivors := s.run()
 	s.exit.Reached = s.group.reached()

@@ -106,7 +106,7 @@ func TestSweepKillsWhatCarriesTheMarker(t *testing.T) {
 	none, _ := startStray(t, `echo up; exec tail -F `+marker, "A=B")
 
 	leftovers, err := proc.Sweep(marker)
-	if err != nil || len(leftovers) != 2 {
+	if err != nil || len(leftovers) < 2 { // and the shell in between, if it has not ended yet
 		t.Errorf("got %+v, %v; want two leftovers", leftovers, err)
 	}
 	wantGone(t, marker, out)

@@ -28,7 +28,7 @@ type request struct {
 	Dir       string
 	Env       []string
 	KillGrace time.Duration
-	Wrapped   bool
+	Wrapper   string // file name of the wrapper's program; "" for none
 	Enclosure enclosure
 }
 
