@@ -193,6 +193,7 @@ func (p *Project) policy(dir string, plain bool) sandbox.Policy {
 		} else {
 			policy.Add(sandbox.Scratch, own.dir)
 			policy.Add(sandbox.Writable, own.data...)
+			policy.Add(sandbox.Scratch, own.replaced...)
 		}
 	}
 	policy.Add(sandbox.Writable, p.paths(p.Config.Permissions.Writable, home)...)
@@ -213,10 +214,10 @@ func (p *Project) policy(dir string, plain bool) sandbox.Policy {
 }
 
 // An agentHome is a folder of an agent's own, with the paths in it that its sessions may change
-// permanently; all of it if there are none.
+// permanently, all of it if there are none, and those of which each session has a copy.
 type agentHome struct {
-	dir  string
-	data []string
+	dir            string
+	data, replaced []string
 }
 
 // agentHomes lists the folders of the configured agents, except Claude's.
@@ -227,14 +228,18 @@ func (p *Project) agentHomes() (list []agentHome) {
 			continue // reported when the loop is set up
 		}
 		dirs := p.paths(profile.Home, p.agentEnv("HOME"))
-		if v := cmp.Or(c.Env[profile.HomeVariable], p.agentEnv(profile.HomeVariable)); v != "" {
-			dirs = []string{v}
+		env := func(name string) string { return cmp.Or(c.Env[name], p.agentEnv(name)) }
+		if moved := profile.Moved(env); moved != "" {
+			dirs = []string{moved}
 		}
 		for _, dir := range p.paths(profile.Settings, p.agentEnv("HOME")) {
-			list = append(list, agentHome{dir, []string{dir + "/none"}})
+			list = append(list, agentHome{dir: dir, data: []string{dir + "/none"}})
 		}
 		for _, dir := range dirs {
 			own := agentHome{dir: dir}
+			for _, name := range profile.Replaced {
+				own.replaced = append(own.replaced, filepath.Join(dir, name))
+			}
 			for _, glob := range profile.Data {
 				found, err := filepath.Glob(filepath.Join(dir, glob))
 				if err != nil {

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,10 +45,12 @@ func bubblewrap(program string, p Policy, own string, root bool) []string {
 			args = append(args, "--bind", temp, path)
 		case a == Writable:
 			args = append(args, "--bind", path, path)
+		case p.copied(path, info.Mode()):
+			// It is in the command's folder.
 		case a == ReadOnly || !info.IsDir() && a == Scratch:
 			args = append(args, "--ro-bind", path, path)
 		case a == Scratch:
-			args = append(args, scratch(path, filepath.Join(own, "scratch"))...)
+			args = append(args, scratch(p, path, own)...)
 		case info.IsDir():
 			args = append(args, "--tmpfs", path)
 			closed = append(closed, "--remount-ro", path)
@@ -72,20 +76,78 @@ func isTemp(p Policy, path string) bool {
 }
 
 // scratch mounts a folder in which new entries can be made: a folder of the command's own, with the
-// entries of the real one mounted read-only.
-func scratch(dir, own string) (args []string) {
-	args = []string{"--bind", filepath.Join(own, strings.ReplaceAll(dir, "/", "_")), dir}
+// entries of the real one mounted read-only, except those that are copied. Mounted entries cannot be
+// replaced either. An entry that is removed meanwhile, such as another program's temporary file, is
+// left out.
+func scratch(p Policy, dir, own string) (args []string) {
+	args = []string{"--bind", scratchIn(own, dir), dir}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return args // then nobody can read it
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if target, err := os.Readlink(path); err == nil {
+		switch target, err := os.Readlink(path); {
+		case p.copied(path, e.Type()):
+		case err != nil:
+			args = append(args, "--ro-bind-try", path, path)
+		case p.linksToReadOnly(path):
+			args = append(args, "--ro-bind-try", path, path) // the link's target; the link could be replaced
+		default:
 			args = append(args, "--symlink", target, path)
-			continue
 		}
-		args = append(args, "--ro-bind", path, path)
 	}
 	return args
+}
+
+// linksToReadOnly reports whether a symbolic link leads to something that can be read but not
+// written to, in all of its parts.
+func (p Policy) linksToReadOnly(link string) bool {
+	real, err := filepath.EvalSymlinks(link)
+	if err != nil || len(p.below(real)) > 0 {
+		return false
+	}
+	a, by := p.of(real)
+	return a == ReadOnly || a == Scratch && by != real && !isTemp(p, by)
+}
+
+// copied reports whether a command gets a copy of a path: of a file that is [Scratch], in a folder
+// that is.
+func (p Policy) copied(path string, mode fs.FileMode) bool {
+	a, is := p.Paths[path]
+	return is && a == Scratch && mode.IsRegular() && p.Paths[filepath.Dir(path)] == Scratch
+}
+
+// provide creates what a command with the folder own gets of its own: a folder for each that is
+// [Scratch], and the copies in it. What is removed meanwhile is left out.
+func (p Policy) provide(own string) error {
+	for _, path := range p.sorted() { // a folder before its files
+		if p.Paths[path] != Scratch {
+			continue
+		}
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err == nil && info.IsDir():
+			err = os.MkdirAll(scratchIn(own, path), 0o700)
+		case err == nil && p.copied(path, info.Mode()):
+			var content []byte
+			if content, err = os.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(scratchIn(own, filepath.Dir(path)), filepath.Base(path)), content, info.Mode().Perm())
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scratchIn returns the folder that stands for one that is [Scratch], in a command's own folder.
+func scratchIn(own, dir string) string {
+	return filepath.Join(own, "scratch", strings.ReplaceAll(dir, "/", "_"))
 }

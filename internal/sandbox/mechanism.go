@@ -168,12 +168,8 @@ func (b Box) Enter(spec *proc.Spec) (leave func(), err error) {
 		spec.Before, err = before("/proc/self/exe", order{Policy: p})
 		return leave, err
 	}
-	for path, a := range p.Paths {
-		if a == Scratch {
-			if err := os.MkdirAll(filepath.Join(own, "scratch", strings.ReplaceAll(path, "/", "_")), 0o700); err != nil {
-				return nil, fmt.Errorf("the sandbox: %w", err)
-			}
-		}
+	if err := p.provide(own); err != nil {
+		return nil, fmt.Errorf("the sandbox: %w", err)
 	}
 	if len(p.Temp) > 0 {
 		spec.Env = proc.Joined(spec.Env, []string{"TMPDIR=" + p.Temp[0]})

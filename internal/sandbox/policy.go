@@ -20,11 +20,13 @@ import (
 // An Access is the access to a path and everything below it.
 type Access int
 
-// The accesses, the least first.
+// The accesses, the least first. With Scratch, a folder is read-only except that new entries can be
+// made. A file in such a folder for which Scratch is set itself can be changed and replaced: the
+// command has a copy. Both end with the command.
 const (
 	Hidden   Access = iota // no access
 	ReadOnly               // read and execute
-	Scratch                // read-only, but new entries can be made, which are removed when the command ends
+	Scratch                // see below
 	Writable
 )
 

@@ -374,6 +374,44 @@ func TestAScratchFolderKeepsWhatItHas(t *testing.T) {
 	}
 }
 
+// TestACopyInAScratchFolder: a program can change and replace the copy of a file, and cannot replace
+// what is read-only, whether it is a file, a folder or a link. Nothing of it lasts.
+func TestACopyInAScratchFolder(t *testing.T) {
+	dir, own, other := t.TempDir(), t.TempDir(), t.TempDir()
+	registry, settings := filepath.Join(own, "registry.json"), write(t, filepath.Join(other, "settings.json"), "theirs\n")
+	for _, path := range []string{registry, filepath.Join(own, "changed.json"), filepath.Join(own, "hooks/x"), filepath.Join(other, "skills/x")} {
+		write(t, path, "theirs\n")
+	}
+	kept := filepath.Join(other, "kept")
+	for link, target := range map[string]string{
+		"settings.json": settings, "skills": filepath.Join(other, "skills"), "kept": kept, "gone": filepath.Join(other, "gone"),
+	} {
+		if err := os.Symlink(target, filepath.Join(own, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(kept, "log"), "")
+	r := run(t, inside(t, only(t, sandbox.Bubblewrap), dir, `cd `+own+`
+		cat registry.json
+		echo mine > new && mv new registry.json && cat registry.json
+		echo mine > changed.json && cat changed.json
+		for entry in hooks skills settings.json; do (rm -rf $entry; mv $entry moved || echo $entry stays) 2>/dev/null; done
+		cat hooks/x skills/x settings.json
+		test -L gone && echo more > kept/log`, func(p *sandbox.Policy) {
+		p.Add(sandbox.ReadOnly, other)
+		p.Add(sandbox.Scratch, own, registry, filepath.Join(own, "changed.json"))
+		p.Add(sandbox.Writable, kept)
+	}))
+	if want := "theirs\nmine\nmine\nhooks stays\nskills stays\nsettings.json stays\ntheirs\ntheirs\ntheirs\n"; r.Exit.Code != 0 || r.Output != want {
+		t.Errorf("got %+v, want %q", r, want)
+	}
+	for path, want := range map[string]string{registry: "theirs\n", settings: "theirs\n", filepath.Join(kept, "log"): "more\n"} {
+		if text, err := os.ReadFile(path); err != nil || string(text) != want {
+			t.Errorf("%s is now %q, %v", path, text, err)
+		}
+	}
+}
+
 func TestProcessesOutsideAreOutOfSight(t *testing.T) {
 	r := run(t, inside(t, only(t, sandbox.Bubblewrap), t.TempDir(), `cat /proc/[0-9]*/comm`, nil))
 	if want := "bwrap\nsh\n"; r.Output != want {

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"ralph"
@@ -64,11 +65,14 @@ type Profile struct {
 	// AccountID is where to find the id of the account that it is logged in with: a JSON file
 	// below home and a member of it, as "~/file a.b".
 	AccountID string
-	// Home lists its own folders, as "~/…"; HomeVariable names a variable for
-	// another location. It may write there. If Data is set, with globs of files and
-	// folders in Home, only those changes last: the rest is a person's settings.
+	// Home lists its own folders, as "~/…"; HomeVariable names a variable for another
+	// location, with the path below that if there is one: "VARIABLE/path". It may write
+	// there. If Data is set, with globs of files and folders in Home, only those changes
+	// last: the rest is a person's settings. Replaced are files in Home that are neither,
+	// and that it cannot work without replacing: each session has copies of its own.
 	Home         []string
 	HomeVariable string
+	Replaced     []string
 	// Settings are folders of a person's settings in which it makes temporary
 	// entries, which end with the session.
 	Settings []string
@@ -124,13 +128,23 @@ func (p *Profile) Tool(name string) string {
 	return p.ToolPrefix + strings.ReplaceAll(name, ".", cmp.Or(p.Dot, "_"))
 }
 
+// Moved returns where a variable has moved the agent's home folder; "" if none has.
+func (p *Profile) Moved(getenv func(string) string) string {
+	variable, below, _ := strings.Cut(p.HomeVariable, "/")
+	if variable == "" || getenv(variable) == "" {
+		return ""
+	}
+	return filepath.Join(getenv(variable), below)
+}
+
 // Own returns a path below the agent's home folder, which a variable may have moved.
 func (p *Profile) Own(path string, getenv func(string) string) string {
-	if p.HomeVariable == "" || len(p.Home) == 0 || getenv(p.HomeVariable) == "" {
+	moved := p.Moved(getenv)
+	if moved == "" || len(p.Home) == 0 {
 		return path
 	}
 	if rest, ok := strings.CutPrefix(path, p.Home[0]); ok {
-		return getenv(p.HomeVariable) + rest
+		return moved + rest
 	}
 	return path
 }

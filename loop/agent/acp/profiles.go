@@ -50,8 +50,9 @@ var Profiles = []*Profile{
 			Credentials: strings.Fields("GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_APPLICATION_CREDENTIALS " +
 				"~/.gemini/oauth_creds.json"),
 			AccountID: "~/.gemini/google_accounts.json active",
-			Home:      []string{"~/.gemini"},
-			Data:      strings.Fields("tmp history oauth_creds.json google_accounts.json"),
+			Home:      []string{"~/.gemini"}, HomeVariable: "GEMINI_CLI_HOME/.gemini",
+			Data:     strings.Fields("tmp history oauth_creds.json google_accounts.json"),
+			Replaced: []string{"projects.json"},
 		},
 		Arguments:   modelFlag("-m"),
 		ModelByFlag: true,
@@ -119,8 +120,8 @@ var Profiles = []*Profile{
 			Cost: agent.Never, Tokens: agent.WithRequest,
 			Variables:   environment.Own{Account: providers("QWEN_* DASHSCOPE_*")},
 			Credentials: strings.Fields("OPENAI_API_KEY DASHSCOPE_API_KEY ~/.qwen/oauth_creds.json"),
-			Home:        []string{"~/.qwen"},
-			Data:        strings.Fields("tmp projects debug history oauth_creds.json"),
+			Home:        []string{"~/.qwen"}, HomeVariable: "QWEN_HOME",
+			Data: strings.Fields("tmp projects debug history oauth_creds.json"),
 		},
 		ModelByFlag: true,
 		// Without that tool it shows its model all of ralph's at once.

@@ -71,7 +71,9 @@ func TestDocumentOfAgents(t *testing.T) {
 		item("Sees ralph's tools as", code(p.Signal(ralph.VerbDone))+", by "+string(p.MCP))
 		item("Variables of ralph's environment that reach it", codes(p.Variables.Account)...)
 		item("Its own folders", codes(p.Home)...)
+		item("Another place for its folder", code(elsewhere(p)))
 		item("Of these it may change", codes(p.Data)...)
+		item("Each session has a copy of", codes(p.Replaced)...)
 		if p.Note != "" {
 			fmt.Fprintf(&b, "- %s\n", p.Note)
 		}
@@ -115,6 +117,14 @@ func limits(p *agent.Profile) string {
 		return "that one is reached"
 	}
 	return strings.Join(said, ", ")
+}
+
+// elsewhere is the variable that moves an agent's folder, as a path.
+func elsewhere(p *agent.Profile) string {
+	if p.HomeVariable == "" {
+		return ""
+	}
+	return "$" + p.HomeVariable
 }
 
 func code(s string) string {

@@ -293,10 +293,17 @@ func (v *Prober) Version(ctx context.Context, o Options, p *agent.Profile, dir s
 	}
 	limited, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	r, err := proc.Run(limited, proc.Spec{
+	spec := proc.Spec{
 		Args: append(o.program(p), "--version"), Dir: dir,
 		Env: Environment(p, o.Environ, o.Env, agent.Assignment{SessionID: "probe"}),
-	}, 4096, nil)
+	}
+	// Some write into the person's folder even for this.
+	leave, err := o.Enter.Enter(&spec)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	r, err := proc.Run(limited, spec, 4096, nil)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrPermission) {
 		return "", o.Unusable(p, err)
 	}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ralph/internal/messagesapi"
+	"ralph/internal/sandbox"
+	"ralph/loop/agent"
+	"ralph/loop/agent/kinds"
+)
+
+// TestRealUsedHome: an agent that was used before works in each sandbox, in a project that is new to it:
+// what it has left in its folder is not in its way. So it does where the folder is elsewhere and a
+// symbolic link.
+func TestRealUsedHome(t *testing.T) {
+	t.Parallel()
+	makers := maps.Clone(backends)
+	if os.Getenv("RALPH_TEST_AGENTS") == "all" {
+		for name := range others {
+			makers[name] = func(t *testing.T, answer func(int, messagesapi.Request) messagesapi.Turn) *stage {
+				t.Helper()
+				return newOtherStage(t, name, answer)
+			}
+		}
+	}
+	for name, newStage := range makers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
+				if strings.Contains(r.Body, "made-by-the-model") {
+					return done("made it")
+				}
+				return bash("echo made-by-the-model > made.txt")
+			})
+			config, err := os.ReadFile(filepath.Join(s.dir, "ralph.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.useElsewhere(string(config)+"\nsandbox: off\n", "none")
+			onEachSandbox(t, func(t *testing.T, name, first string) {
+				s.t, s.first = t, first
+				s.useElsewhere(string(config), name)
+			})
+			s.t = t
+			s.moveHome(name)
+			onEachSandbox(t, func(t *testing.T, name, first string) {
+				if name == sandbox.Bubblewrap {
+					s.t, s.first = t, first
+					s.useElsewhere(string(config), name)
+				}
+			})
+		})
+	}
+}
+
+// useElsewhere has the agent do a task in a new project, in the sandbox of this name.
+func (s *stage) useElsewhere(config, name string) {
+	s.t.Helper()
+	s.dir = s.t.TempDir()
+	s.write(map[string]string{"ralph.yaml": config})
+	s.git("init", "-q")
+	s.run(0, "task", "add", "Make", "--verify", "test -f made.txt")
+	s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → completed: done and verified")
+}
+
+// moveHome moves the agent's folder, puts a link in its place and says by a variable where that is, if the agent
+// has one for it.
+func (s *stage) moveHome(name string) {
+	s.t.Helper()
+	p := kinds.Profiles[slices.IndexFunc(kinds.Profiles, func(p *agent.Profile) bool { return p.Name == name })]
+	folder := filepath.Join(s.home, strings.TrimPrefix(p.Home[0], "~"))
+	link, moved := folder, filepath.Join(s.home, "moved")
+	err := os.Rename(folder, moved)
+	if variable, below, _ := strings.Cut(p.HomeVariable, "/"); variable != "" {
+		link = filepath.Join(s.home, "linked", filepath.Base(folder))
+		s.environ = append(s.environ, variable+"="+strings.TrimSuffix(link, "/"+below))
+	}
+	err = errors.Join(err, os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(moved, link))
+	// With the variable, Claude Code has this in its folder, too.
+	if missing := os.Rename(filepath.Join(s.home, ".claude.json"), filepath.Join(moved, ".claude.json")); !errors.Is(missing, fs.ErrNotExist) {
+		err = errors.Join(err, missing)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
