@@ -18,17 +18,18 @@ func TestASessionStartsFewGitProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		name, script, prepare string
-		most                  int // processes of each session but the first
+		name, script, prepare, config string
+		most                          int // processes of each session but the first
 	}{
-		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin", 6},
-		{"on files that are not committed", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin; echo x > draft", 6},
-		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", 5},
+		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin", "", 6},
+		{"on files that are not committed", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin; echo x > draft", "", 6},
+		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", "", 5},
+		{"in a slot, that lands", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", "place: {kind: slot}\nverify: [\"true\"]\n", 33},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			count := func(sessions int) int {
-				s := newScriptedProject(t, tt.script, "limits: {max_sessions: 1000, stagnant_sessions: 1000}\n")
+				s := newScriptedProject(t, tt.script, "limits: {max_sessions: 1000, stagnant_sessions: 1000}\n"+tt.config)
 				shell := exec.CommandContext(t.Context(), "sh", "-ec", tt.prepare)
 				shell.Dir, shell.Env = s.dir, s.env
 				if out, err := shell.CombinedOutput(); err != nil {

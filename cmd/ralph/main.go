@@ -17,8 +17,6 @@ import (
 	"ralph/internal/config"
 	_ "ralph/internal/hook" // `ralph hook` in a session
 	_ "ralph/internal/pipe" // `ralph mcp` in a session, before all else
-	"ralph/internal/proc"
-	"ralph/internal/sandbox"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
 )
@@ -27,14 +25,6 @@ func main() { os.Exit(run()) }
 
 // run is main with a status instead of an exit, for test scripts.
 func run() int {
-	// A session's supervisor is this same program; it must start fast and needs nothing of what
-	// follows.
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		return proc.Supervise()
-	}
-	if len(os.Args) > 1 && os.Args[1] == sandbox.ConfineArg {
-		return sandbox.Confine()
-	}
 	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, environ: os.Environ()}
 	err := newRoot(a).ExecuteContext(context.Background())
 	return complain(a, err)

@@ -7,18 +7,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"ralph/internal/proc"
 	"ralph/internal/sandbox"
 	"ralph/internal/state"
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
-	if len(os.Args) > 1 && os.Args[1] == sandbox.ConfineArg {
-		os.Exit(sandbox.Confine())
-	}
 	testscript.Main(away{m}, map[string]func(){"ralph": main})
 }
 

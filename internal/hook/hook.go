@@ -2,7 +2,7 @@
 // it asks the run over the session's channel for permission. It exits with 0 if allowed, else with
 // 2 and the reason on standard error, as agents expect of such hooks.
 //
-// Like package pipe it runs before the packages of all of ralph's commands are initialized.
+// Like package pipe it runs before most packages of ralph's commands are initialized.
 package hook
 
 import (
@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"os"
 
 	"ralph/internal/pipe"
@@ -57,7 +56,7 @@ func Ask(socket, method string, params []byte) (answer string, err error) {
 	if err := json.Compact(&line, params); err != nil {
 		return "", err
 	}
-	conn, err := net.Dial("unix", socket)
+	conn, _, err := pipe.Dial(socket)
 	if err != nil {
 		return "", err
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,17 +21,9 @@ import (
 
 	"ralph"
 	"ralph/internal/notify"
-	"ralph/internal/proc"
 	"ralph/signals"
 	"ralph/store"
 )
-
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
-	os.Exit(m.Run())
-}
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

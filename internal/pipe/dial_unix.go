@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// dial connects to a socket, without the packages that net needs. shut signals that nothing more
+// Dial connects to a socket, without the packages that net needs. shut signals that nothing more
 // will be sent.
-func dial(socket string) (conn *os.File, shut func(), err error) {
+func Dial(socket string) (conn *os.File, shut func(), err error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, nil, err

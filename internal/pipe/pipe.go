@@ -23,7 +23,7 @@ func init() { //nolint:gochecknoinits // before the packages that take long
 
 // run passes bytes until the other end closes, and returns the exit status.
 func run(socket string) int {
-	conn, shut, err := dial(socket)
+	conn, shut, err := Dial(socket)
 	if err != nil {
 		_, _ = os.Stderr.WriteString("ralph: the run cannot be reached at " + socket + ": " + err.Error() + "\n")
 		return 2

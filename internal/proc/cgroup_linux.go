@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -55,10 +54,16 @@ func (g cgroup) limit(e enclosure) error {
 // maxGroupName bounds the part of a marker in a name; file systems allow 255 bytes.
 const maxGroupName = 200
 
+// A slash cannot be in the name of a file.
+var (
+	escaper   = strings.NewReplacer("%", "%25", "/", "%2F")
+	unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
+)
+
 // groupPrefix is the start of the names of a marker's cgroups. Digits follow.
 func groupPrefix(marker string) string {
 	_, value, _ := strings.Cut(marker, "=")
-	if value = url.PathEscape(value); len(value) > maxGroupName {
+	if value = escaper.Replace(value); len(value) > maxGroupName {
 		value = fmt.Sprintf("%x", sha256.Sum256([]byte(value)))
 	}
 	return "ralph-" + value + "."

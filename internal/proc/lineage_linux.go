@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -93,9 +92,7 @@ func GroupMarkers() []string {
 		if _, err := strconv.ParseUint(number, 10, 64); !ours || !numbered || err != nil {
 			continue
 		}
-		if value, err := url.PathUnescape(value); err == nil {
-			values = append(values, value)
-		}
+		values = append(values, unescaper.Replace(value))
 	}
 	return values
 }
@@ -117,7 +114,7 @@ func (k Kin) Supervises() bool {
 // marks returns the marks in a supervisor's arguments.
 func marks(cmdline []byte) (list []string) {
 	args := strings.Split(string(cmdline), "\x00")
-	if len(args) > 2 && args[1] == SuperviseArg && strings.HasPrefix(args[2], supervisorEnv+"=") {
+	if len(args) > 2 && args[1] == superviseArg && strings.HasPrefix(args[2], supervisorEnv+"=") {
 		list = args[2:3]
 	}
 	return list

@@ -22,9 +22,6 @@ import (
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
 	if len(os.Args) > 2 && os.Args[1] == "helper" {
 		maps.Copy(helpers, escapeHelpers)
 		if err := helpers[os.Args[2]](os.Args[3:]); err != nil {

@@ -1,7 +1,8 @@
 // Package proc starts a process so that all of it can be stopped: the command, its children,
 // processes in sessions of their own, and daemons that it detached.
 //
-// On Linux each command has a supervisor, which is this same program started with [SuperviseArg]:
+// On Linux each command has a supervisor, which is this same program started with an argument by
+// which this package runs the supervisor in place of main:
 //
 //	ralph ──orders──► supervisor ──► command ──► children, daemons, …
 //	      ◄──events──  (subreaper)
@@ -25,12 +26,6 @@
 // those of a user whom ralph may not signal (sudo); Wait reports the latter. Other Unix systems
 // have no subreaper: there the process group is killed. Windows has job objects. The package never
 // interprets a command's output, logs nothing and does not depend on ralph's other packages.
-//
-// A program that uses it must call it before anything else:
-//
-//	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-//		os.Exit(proc.Supervise())
-//	}
 package proc
 
 import (
@@ -48,8 +43,8 @@ import (
 	"time"
 )
 
-// SuperviseArg is the first argument that selects [Supervise].
-const SuperviseArg = "__supervise"
+// superviseArg is the first argument of a supervisor.
+const superviseArg = "__supervise"
 
 // ErrSupervisorLost is returned by [Start] and [Process.Wait] when the supervisor
 // was killed: how the command ended, or whether it was started, is unknown.

@@ -161,6 +161,3 @@ func (p *Process) Wait() (Exit, error) {
 func Sweep(string) ([]Leftover, error) {
 	return nil, fmt.Errorf("find processes by their environment: %w", errors.ErrUnsupported)
 }
-
-// Supervise is not used here. It returns 2, the status of wrong usage.
-func Supervise() int { return 2 }

@@ -71,10 +71,6 @@ type Prepared struct{ process *Process }
 
 // Prepare starts a supervisor for a command with these standard streams; nil is the null device.
 func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
-	if os.Getenv(supervisorEnv) != "" {
-		// Without this check, a main that ignores SuperviseArg would start itself for ever.
-		return nil, errors.New("this process is a supervisor, whose main must call proc.Supervise first")
-	}
 	orders, ordersW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -158,7 +154,7 @@ func (p *Process) supervise(files []*os.File) error {
 	}
 	p.supervisor = &exec.Cmd{
 		Path:        self,
-		Args:        []string{os.Args[0], SuperviseArg, p.mark}, // visible to everybody, also when closed
+		Args:        []string{os.Args[0], superviseArg, p.mark}, // visible to everybody, also when closed
 		Dir:         "/",                                        // keep no work tree busy
 		Env:         append(runtimeEnviron(), p.mark),           // ralph's own environment has secrets
 		Stderr:      os.Stderr,                                  // for the trace of a crash; it prints nothing else

@@ -79,14 +79,6 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestStartInASupervisorIsRefused(t *testing.T) {
-	// As it would be in a program that does not hand over to Supervise.
-	t.Setenv("RALPH_SUPERVISOR", "1")
-	if _, err := proc.Start(proc.Spec{Args: []string{"/bin/sh"}}); err == nil || !strings.Contains(err.Error(), "proc.Supervise") {
-		t.Errorf("got the error %v, want one that names proc.Supervise", err)
-	}
-}
-
 func TestSuperviseIsNotForPeople(t *testing.T) {
 	out, err := exec.Command(os.Args[0], proc.SuperviseArg).CombinedOutput()
 	var exit *exec.ExitError

@@ -44,18 +44,22 @@ type supervisor struct {
 	deserted bool // no child is left
 }
 
-// Supervise is the main function of a supervisor; the result is its exit status. main calls it for
-// [SuperviseArg] only.
-func Supervise() int {
+// A command waits for its supervisor, and ralph takes several milliseconds to initialize the
+// packages of all its commands. Go initializes packages in the order of their paths as soon as
+// their imports are: this one is early because nothing that it imports is late, as net/url would be.
+func init() { //nolint:gochecknoinits // before the packages that take long
+	if len(os.Args) < 2 || os.Args[1] != superviseArg {
+		return
+	}
 	if os.Getenv(supervisorEnv) == "" {
-		fmt.Fprintf(os.Stderr, "%s is for ralph's own use\n", SuperviseArg)
-		return 2
+		fmt.Fprintf(os.Stderr, "%s is for ralph's own use\n", superviseArg)
+		os.Exit(2)
 	}
 	if err := supervise(); err != nil {
 		fmt.Fprintf(os.Stderr, "supervisor: %v\n", err)
-		return 1
+		os.Exit(1)
 	}
-	return 0
+	os.Exit(0)
 }
 
 func supervise() error {

@@ -17,10 +17,10 @@ import (
 	"ralph/internal/files"
 )
 
-// ConfineArg is the first argument that selects [Confine].
-const ConfineArg = "__confine"
+// confineArg is the first argument that selects [confine].
+const confineArg = "__confine"
 
-// An order is the argument of Confine.
+// An order is the argument of confine.
 type order struct {
 	Policy Policy
 	Scopes bool // restrict only abstract sockets and signals
@@ -29,7 +29,7 @@ type order struct {
 // before returns the words to put before a command to confine it.
 func before(self string, o order) ([]string, error) {
 	b, err := json.Marshal(o)
-	return []string{self, ConfineArg, string(b)}, err
+	return []string{self, confineArg, string(b)}, err
 }
 
 // landlockABI returns the version of the kernel's Landlock; 0 if there is none.
@@ -41,17 +41,19 @@ func landlockABI() int {
 	return v
 }
 
-// Confine applies Landlock to this process and then executes the command in the arguments. main
-// calls it for [ConfineArg] only; it returns an exit status if that fails.
-func Confine() int {
-	err := confine(os.Args[2:])
-	fmt.Fprintf(os.Stderr, "ralph: the sandbox: %v\n", err)
-	return 126
+func init() { //nolint:gochecknoinits // before the packages that take long, as in package proc
+	if len(os.Args) > 1 && os.Args[1] == confineArg {
+		err := confine(os.Args[2:])
+		fmt.Fprintf(os.Stderr, "ralph: the sandbox: %v\n", err)
+		os.Exit(126) //nolint:forbidigo // main is not reached
+	}
 }
 
+// confine applies Landlock to this process and then executes the command in the arguments. It
+// returns if that fails.
 func confine(args []string) error {
 	if len(args) < 2 {
-		return errors.New(ConfineArg + " is for ralph's own use")
+		return errors.New(confineArg + " is for ralph's own use")
 	}
 	var o order
 	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {

@@ -7,7 +7,7 @@
 // cannot enforce.
 //
 // This package starts no commands; [Box.Enter] prepares them for [ralph/internal/proc]. Landlock is
-// applied by this same program ([Confine]), which then executes the command.
+// applied by this same program, which then executes the command.
 package sandbox
 
 import (

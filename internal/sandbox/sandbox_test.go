@@ -24,15 +24,7 @@ import (
 	"ralph/internal/sandbox"
 )
 
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
-	if len(os.Args) > 1 && os.Args[1] == sandbox.ConfineArg {
-		os.Exit(sandbox.Confine())
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestWhatLandlockIsToldOfAPolicy(t *testing.T) {
 	entries := map[string][]string{

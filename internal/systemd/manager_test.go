@@ -10,16 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ralph/internal/proc"
 	"ralph/internal/systemd"
 )
-
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
-	os.Exit(m.Run())
-}
 
 // A stand is a machine with a systemctl that notes what it is told.
 type stand struct {

@@ -24,8 +24,7 @@ import (
 // look at the work tree, ralph uses a git directory of its own, with its own index, configuration
 // and objects; from .git it reads only HEAD, the refs, their logs and objects.
 type Clone struct {
-	*Tree // the project's part
-	of    *Tree
+	*Tree        // the project's part
 	dir   string // top of the work tree
 }
 
@@ -38,12 +37,12 @@ func (t *Tree) Clone(ctx context.Context, folder string) (*Clone, error) {
 	if why := t.Uncloned(ctx); why != "" {
 		return nil, errors.New(why)
 	}
-	c := &Clone{of: t, dir: filepath.Join(folder, "tree")}
+	c := &Clone{dir: filepath.Join(folder, "tree")}
 	own := filepath.Join(folder, "git")
 	c.Tree = &Tree{
 		Marker: t.Marker, native: true, root: filepath.Join(c.dir, filepath.FromSlash(t.prefix)), git: own, common: own,
 		prefix: t.prefix, exclude: t.exclude, longIDs: t.longIDs, foreign: true, theirs: filepath.Join(c.dir, ".git"),
-		asked: t.asked,
+		lender: t, asked: t.asked,
 	}
 	if at, err := os.ReadFile(c.atFile()); err == nil {
 		c.at = string(at)
@@ -77,9 +76,12 @@ func (c *Clone) Top() string { return c.dir }
 // Whole takes a snapshot of the whole work tree, even if the project is a folder below its top:
 // commits contain the whole.
 func (c *Clone) Whole(ctx context.Context) (Snapshot, error) {
+	if c.prefix == "" {
+		return c.Look(ctx, c.Scratch())
+	}
 	t := &Tree{
 		Marker: c.Marker, native: true, root: c.dir, git: c.git, common: c.common, longIDs: c.longIDs, foreign: true,
-		theirs: c.theirs, at: c.at, asked: c.asked,
+		theirs: c.theirs, at: c.at, lender: c.lender, asked: c.asked,
 	}
 	for _, e := range c.exclude {
 		t.exclude = append(t.exclude, c.Below(e))
@@ -230,11 +232,11 @@ func (c *Clone) emptyModules(ctx context.Context, commit string) error {
 // moduleAddress returns the configuration of a submodule whose address is relative to that of the
 // repository; "" for others.
 func (c *Clone) moduleAddress(ctx context.Context, commit, path string) (string, error) {
-	section, said, err := c.of.moduleSaid(ctx, commit, path)
+	section, said, err := c.lender.moduleSaid(ctx, commit, path)
 	if err != nil || !relativeURL(said) || strings.Contains(section, "\n") {
 		return "", err
 	}
-	address, err := c.of.moduleURL(ctx, commit, path)
+	address, err := c.lender.moduleURL(ctx, commit, path)
 	if address = withoutUser(address); err != nil || address == "" {
 		return "", err
 	}
@@ -344,7 +346,7 @@ func (c *Clone) renew(ctx context.Context, commit string, hidden []string, user 
 	if err != nil {
 		return err
 	}
-	refs, err := c.of.Refs(ctx, "refs/")
+	refs, err := c.lender.Refs(ctx, "refs/")
 	if err != nil {
 		return err
 	}
@@ -358,7 +360,7 @@ func (c *Clone) renew(ctx context.Context, commit string, hidden []string, user 
 			packed += refs[name] + " " + name + "\n"
 		}
 	}
-	exclude, err := os.ReadFile(filepath.Join(c.of.common, "info", "exclude"))
+	exclude, err := os.ReadFile(filepath.Join(c.lender.common, "info", "exclude"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -366,7 +368,7 @@ func (c *Clone) renew(ctx context.Context, commit string, hidden []string, user 
 	for _, own := range c.exclude {
 		ignored += "/" + c.Below(own) + "\n"
 	}
-	person := filepath.Join(c.of.common, "objects")
+	person := filepath.Join(c.lender.common, "objects")
 	var who string
 	if user[0] != "" {
 		who = fmt.Sprintf("[user]\n\tname = %s\n\temail = %s\n", value(user[0]), value(user[1]))
@@ -386,7 +388,7 @@ func (c *Clone) renew(ctx context.Context, commit string, hidden []string, user 
 		filepath.Join(c.git, "info", "exclude"):               ignored,
 		filepath.Join(c.git, "objects", "info", "alternates"): strings.Join(alternates, "\n") + "\n",
 	}
-	if shallow, err := os.ReadFile(filepath.Join(c.of.common, "shallow")); err == nil {
+	if shallow, err := os.ReadFile(filepath.Join(c.lender.common, "shallow")); err == nil {
 		texts[filepath.Join(theirs, "shallow")], texts[filepath.Join(c.git, "shallow")] = string(shallow), string(shallow)
 	} else if err := os.Remove(filepath.Join(c.git, "shallow")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -410,7 +412,7 @@ func (c *Clone) settings(ctx context.Context) (string, error) {
 	if c.longIDs {
 		format = "[extensions]\n\tobjectformat = sha256\n[core]\n\trepositoryformatversion = 1\n"
 	}
-	list, err := c.of.configured(ctx, borrowed)
+	list, err := c.lender.configured(ctx, borrowed)
 	if err != nil && (!complains(err) || ctx.Err() != nil) {
 		return "", err
 	}

@@ -53,8 +53,15 @@ func (t *Tree) ignoredSoon(ctx context.Context) (names func() ([]string, error))
 	return func() ([]string, error) { <-done; return list, err }
 }
 
-// keepRules keeps in the scratch folder what git ignores at a session's start, and the rules.
+// keepRules keeps in the scratch folder what git ignores at a session's start, and the rules, which
+// do not matter in a clone.
 func (t *Tree) keepRules(ctx context.Context, scratch string, ignored []string) error {
+	list := func() error {
+		return os.WriteFile(filepath.Join(scratch, ignoredList), []byte(strings.Join(ignored, "\x00")), 0o600)
+	}
+	if t.theirs != "" {
+		return list()
+	}
 	rules, err := t.ruleFiles(scratch)
 	if err != nil {
 		return err
@@ -98,7 +105,7 @@ func (t *Tree) keepRules(ctx context.Context, scratch string, ignored []string) 
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(scratch, ignoredList), []byte(strings.Join(ignored, "\x00")), 0o600)
+	return list()
 }
 
 // ruleFiles lists the ignore files in the index of the scratch folder, from the top.

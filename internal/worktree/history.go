@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // Fetch copies a commit of a clone, with all objects that it needs, into the repository, verifies
@@ -44,17 +45,7 @@ func (t *Tree) Refs(ctx context.Context, prefix string) (map[string]string, erro
 
 // Ref returns the commit that a ref points to; "" if there is no such ref.
 func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
-	return ask(t, "", func(o *objects) (string, error) {
-		r, err := o.Reference(plumbing.ReferenceName(name))
-		if errors.Is(err, plumbing.ErrReferenceNotFound) && strings.HasPrefix(name, "refs/") {
-			return "", nil
-		}
-		if err != nil || r.Type() != plumbing.HashReference {
-			return "", cmp.Or(err, errNative)
-		}
-		_, err = o.EncodedObject(plumbing.CommitObject, r.Hash())
-		return r.Hash().String(), err
-	}, func() (string, error) {
+	return ask(t, "", func(o *objects) (string, error) { return o.ref(name) }, func() (string, error) {
 		out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name+"^{commit}")
 		if complains(err) && ctx.Err() == nil {
 			return "", nil
@@ -63,13 +54,31 @@ func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
 	})
 }
 
+// ref is [Tree.Ref] with go-git.
+func (o *objects) ref(name string) (string, error) {
+	r, err := o.Reference(plumbing.ReferenceName(name))
+	if errors.Is(err, plumbing.ErrReferenceNotFound) && strings.HasPrefix(name, "refs/") {
+		return "", nil
+	}
+	if err != nil || r.Type() != plumbing.HashReference {
+		return "", cmp.Or(err, errNative)
+	}
+	_, err = o.EncodedObject(plumbing.CommitObject, r.Hash())
+	return r.Hash().String(), err
+}
+
 // SetRef points a ref at a commit; "" deletes the ref.
 func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
+	unknown := func() (string, error) { return "", nil }
+	now, err := ask(t, "", func(o *objects) (string, error) { return o.ref(name) }, unknown)
+	if commit != "" && err == nil && now == commit {
+		return nil
+	}
 	args := []string{"update-ref", name, commit}
 	if commit == "" {
 		args = []string{"update-ref", "-d", name}
 	}
-	_, err := t.run(ctx, nil, args...)
+	_, err = t.run(ctx, nil, args...)
 	return err
 }
 
@@ -78,12 +87,38 @@ func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 	if commit == of {
 		return true, nil
 	}
-	_, err := t.run(ctx, nil, "merge-base", "--is-ancestor", commit, of)
+	unknown := func() (bool, error) { return false, nil }
+	near, err := ask(t, "", func(o *objects) (bool, error) { return o.near(commit, of) }, unknown)
+	if err == nil && near {
+		return true, nil
+	}
+	_, err = t.run(ctx, nil, "merge-base", "--is-ancestor", commit, of)
 	var exit *exitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// maxNear is how many commits are read in search of an ancestor; most are a few commits away.
+const maxNear = 50
+
+// near reports whether a commit is among the nearest ancestors of another one. If not, nothing is known.
+func (o *objects) near(commit, of string) (bool, error) {
+	queue, seen := []plumbing.Hash{plumbing.NewHash(of)}, map[plumbing.Hash]bool{}
+	for len(queue) > 0 && len(seen) < maxNear {
+		id := queue[0]
+		if queue = queue[1:]; seen[id] {
+			continue
+		}
+		seen[id] = true
+		c, err := object.GetCommit(o, id)
+		if err != nil || id.String() == commit {
+			return err == nil, err
+		}
+		queue = append(queue, c.ParentHashes...)
+	}
+	return false, nil
 }
 
 // History returns the given commits and all their ancestors, but for those of commits after a "^".

@@ -37,6 +37,18 @@ func ask[T any](t *Tree, scratch string, ours func(*objects) (T, error), native 
 	return native()
 }
 
+// lent is ask about objects. Those that a clone is asked about are mostly the repository's, which
+// needs no git.
+func lent[T any](t *Tree, ours func(*objects) (T, error), native func() (T, error)) (T, error) {
+	if t.lender != nil {
+		v, err := ask(t.lender, "", ours, func() (none T, err error) { return none, errNative })
+		if err == nil {
+			return v, nil
+		}
+	}
+	return ask(t, "", ours, native)
+}
+
 // refState holds the refs of a repository and their logs.
 type refState struct {
 	refs    map[string]string
@@ -236,7 +248,7 @@ func (t *Tree) treeOf(ctx context.Context, commit, folder string) (string, error
 	if commit == "" {
 		return emptyTree, nil
 	}
-	return ask(t, "", func(o *objects) (string, error) { return o.treeID(commit, folder) }, func() (string, error) {
+	return lent(t, func(o *objects) (string, error) { return o.treeID(commit, folder) }, func() (string, error) {
 		if folder == "" {
 			return t.id(ctx, commit+"^{tree}")
 		}
@@ -273,8 +285,11 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 	if len(ids) == 0 {
 		return nil, nil, nil
 	}
-	kinds, err := ask(t, "", func(o *objects) (map[string]string, error) {
+	kinds, err := lent(t, func(o *objects) (map[string]string, error) {
 		kinds := map[string]string{}
+		if t.native && len(ids) > maxTips {
+			return nil, errNative
+		}
 		for _, id := range ids {
 			found, err := o.EncodedObject(plumbing.AnyObject, plumbing.NewHash(id))
 			switch {

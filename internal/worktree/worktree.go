@@ -42,6 +42,7 @@ type Tree struct {
 	longIDs bool   // the repository uses SHA-256
 	foreign bool   // do not use go-git
 	theirs  string // .git of a [Clone], whose git directory and index are ralph's own; "" for none
+	lender  *Tree  // the repository whose objects a [Clone] borrows; nil for none
 	at      string // commit that the own index was read from; "" if unknown
 	known   memory
 	asked   *answers

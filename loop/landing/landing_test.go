@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/proc"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/signals"
@@ -30,12 +29,8 @@ type yard struct {
 	n       int
 }
 
-// TestMain hides the configuration of the user who runs the tests, and
-// also acts as the supervisor of merge.after.
+// TestMain hides the configuration of the user who runs the tests.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
 	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
 		if err := os.Setenv(name, os.DevNull); err != nil {
 			panic(err)

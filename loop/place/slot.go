@@ -537,15 +537,12 @@ func (p *Place) Candidate(ctx context.Context, tree, ref, message string) (workt
 // not part of head, as they would be lost with the slot.
 func (p *Place) KeepLoose(ctx context.Context, session, head string) error {
 	s := p.Slot
-	refs, err := s.clone.Refs(ctx, "refs/heads")
+	refs, err := s.clone.Refs(ctx, "refs/")
 	if err != nil {
 		return err
 	}
-	if refs["refs/stash"], err = s.clone.Ref(ctx, "refs/stash"); err != nil {
-		return err
-	}
 	for name, commit := range refs {
-		if commit == "" || name == "refs/heads/"+TipBranch {
+		if !strings.HasPrefix(name, "refs/heads/") && name != "refs/stash" || name == "refs/heads/"+TipBranch {
 			continue
 		}
 		in, err := s.clone.Ancestor(ctx, commit, head)

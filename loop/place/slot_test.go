@@ -14,17 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ralph/internal/proc"
 	"ralph/internal/worktree"
 )
-
-// TestMain also acts as ralph's supervisor, which runs the set-ups.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
-	os.Exit(m.Run())
-}
 
 func sh(t *testing.T, dir, script string) string {
 	t.Helper()

@@ -13,17 +13,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"ralph/internal/proc"
 )
 
 // fakeEnv is the variable that names the fake that this test binary plays.
 const fakeEnv = "FAKE_CLAUDE"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
 	if name := os.Getenv(fakeEnv); name != "" {
 		if os.Args[1] == "--version" {
 			fmt.Println("2.1.197 (Claude Code)")

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"ralph"
-	"ralph/internal/proc"
 	"ralph/loop/agent"
 	"ralph/loop/agent/acp"
 	"ralph/loop/agent/codex"
@@ -27,9 +26,6 @@ import (
 const fakeAgent = "FAKE_AGENT"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == proc.SuperviseArg {
-		os.Exit(proc.Supervise())
-	}
 	if kind, habit, ok := strings.Cut(os.Getenv(fakeAgent), "/"); ok {
 		if slices.Contains(os.Args, "--version") {
 			fmt.Println("fake 1.2.3")
