@@ -35,7 +35,7 @@ const inQueue = `c.state IN ('queued', 'building', 'verifying', 'landing')`
 
 // Change returns one change. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Change(id int64) (ralph.Change, error) {
-	return changes.one(tx, fmt.Sprintf("change %d", id), `WHERE c.id = $1`, id)
+	return changes.one(tx, fmt.Sprintf("change %d", id), "", `WHERE c.id = $1`, id)
 }
 
 // Changes lists changes, newest first; task 0 means all tasks, limit 0 means all changes.
