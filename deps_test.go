@@ -22,7 +22,8 @@ var imports = map[string][]string{
 	"ralph/mcpserver": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude",
 		"ralph/internal/config", "ralph/internal/files", "ralph/internal/web/localhttp", "ralph/internal/permission",
-		"ralph/internal/hook", "ralph/internal/proc", "ralph/internal/show", "ralph/loop/session",
+		"ralph/internal/hook", "ralph/internal/proc", "ralph/internal/show", "ralph/loop/session", "ralph/internal/advice",
+		"ralph/internal/words",
 	},
 	"ralph/internal/text":        {},
 	"ralph/internal/proc":        {},
@@ -68,7 +69,8 @@ var imports = map[string][]string{
 	},
 	// Prints what happens as it happens.
 	"ralph/internal/follow": {
-		"ralph", "ralph/store", "ralph/internal/retention", "ralph/internal/show", "ralph/internal/systemd", "ralph/internal/words",
+		"ralph", "ralph/store", "ralph/loop", "ralph/internal/config", "ralph/internal/project", "ralph/internal/report",
+		"ralph/internal/retention", "ralph/internal/show", "ralph/internal/systemd", "ralph/internal/words",
 	},
 	// Packages that the work of a run does not depend on.
 	"ralph/internal/beside": {

@@ -56,6 +56,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 		{"by a control, and its grace is over", true, time.Millisecond, false, ralph.ControlStop, false, ralph.Pending, stopped},
 		{"by a signal, without a grace", true, 0, false, "signal", false, ralph.Pending, stopped},
 		{"by a signal, with its grace", true, time.Hour, false, "signal", true, ralph.Completed, "done and verified"},
+		{"by a skip, before the check", true, time.Hour, true, "skip", true, ralph.Pending, "a person stopped it before the claim could be checked"},
 		{"by a skip, during the check", true, time.Hour, false, "skip", false, ralph.Pending, "a person stopped it before the claim could be checked"},
 		// A paused run checks its limits all the same: it has had its one session.
 		{"paused, during the check", true, 0, false, ralph.ControlPause, true, ralph.Completed, "done and verified"},
@@ -99,9 +100,9 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 			if !tt.before {
 				until(t, "the verification", func() bool { return exists(running) })
 				stop()
-				if tt.proceed {
-					write(t, proceed, "")
-				}
+			}
+			if tt.proceed {
+				write(t, proceed, "")
 			}
 			if err := <-ended; err != nil {
 				t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph/internal/advice"
 )
 
 // toolsText describes the tools to clients, by name. The signals' tools
@@ -100,7 +102,7 @@ func asJSON(v any, err error) *mcp.CallToolResult {
 		return ask
 	}
 	if err != nil {
-		v = map[string]string{"error": err.Error()}
+		v = map[string]string{"error": advice.Explain(err)}
 	}
 	b, bad := json.MarshalIndent(v, "", "  ")
 	if bad != nil {

@@ -66,7 +66,7 @@ func (s taskSnapshot) task() ralph.Task {
 
 // Amendment returns one amendment. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Amendment(id int64) (ralph.Amendment, error) {
-	return amendments.one(tx, fmt.Sprintf("amendment %d", id), `WHERE m.id = $1`, id)
+	return amendments.one(tx, fmt.Sprintf("amendment %d", id), ralph.ListAmendments, `WHERE m.id = $1`, id)
 }
 
 // An AmendmentFilter narrows a list of amendments; the zero value selects all.

@@ -35,7 +35,7 @@ const inQueue = `c.state IN ('queued', 'building', 'verifying', 'landing')`
 
 // Change returns one change. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Change(id int64) (ralph.Change, error) {
-	return changes.one(tx, fmt.Sprintf("change %d", id), `WHERE c.id = $1`, id)
+	return changes.one(tx, fmt.Sprintf("change %d", id), "", `WHERE c.id = $1`, id)
 }
 
 // Changes lists changes, newest first; task 0 means all tasks, limit 0 means all changes.
@@ -52,6 +52,20 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 	by := f.matching()
 	return changes.all(tx,
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
+}
+
+// LandedOn returns, by id, the branch that each landed change of the tasks of a filter's sessions is on.
+func (tx *Tx) LandedOn(f SessionFilter) (map[int64]string, error) {
+	by := f.matching()
+	list, err := all(tx, func(row scanner) (landed ralph.ChangeLanded, err error) { return landed, row.Scan(column(&landed)) }, `
+		SELECT e.payload FROM events e
+		WHERE e.type = '`+ralph.EventChangeLanded+`'
+			AND e.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
+	on := map[int64]string{}
+	for _, landed := range list {
+		on[landed.ChangeID] = landed.Into
+	}
+	return on, err
 }
 
 // Bounced counts by task how often the work of a filter's sessions bounced.

@@ -39,7 +39,7 @@ var comments = reads("task_comments c", func(c *ralph.Comment) []field {
 
 // Comment returns one comment or signal.
 func (tx *Tx) Comment(id int64) (ralph.Comment, error) {
-	return comments.one(tx, fmt.Sprintf("comment %d", id), `WHERE c.id = $1`, id)
+	return comments.one(tx, fmt.Sprintf("comment %d", id), ralph.ListComments, `WHERE c.id = $1`, id)
 }
 
 // A CommentFilter narrows a timeline; the zero value selects all of a task's comments.
@@ -280,12 +280,10 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 		return tx.Resolve(comment, answer, author)
 	}
 	if c.Verb != ralph.VerbAsk && c.Holding {
-		return ralph.Conflict("comment %d is no question but holds TASK-%d back; settle it with `ralph resolve C%d DECISION`",
-			comment, c.TaskID, comment)
+		return refused(ralph.ResolveComment, comment, "comment %d is no question but holds TASK-%d back", comment, c.TaskID)
 	}
 	if c.Verb != ralph.VerbAsk {
-		return ralph.Conflict("comment %d is not a question of an agent; reply to it with `ralph comment %d TEXT`",
-			comment, c.TaskID)
+		return refused(ralph.ReplyToTask, c.TaskID, "comment %d is not a question of an agent", comment)
 	}
 	if c.Answer != nil {
 		return ralph.Conflict("comment %d is answered already (%q)", comment, *c.Answer)
@@ -317,8 +315,7 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	}
 	switch {
 	case c.Verb == ralph.VerbAsk:
-		return ralph.Conflict("comment %d is a question of an agent: answer it with `ralph answer Q%d TEXT`",
-			comment, comment)
+		return refused(ralph.AnswerQuestion, comment, "comment %d is a question of an agent", comment)
 	case !c.ResolvedAt.IsZero():
 		return ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
 	}

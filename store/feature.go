@@ -36,7 +36,7 @@ var disciplines = reads("disciplines", func(d *ralph.Discipline) []field {
 func (tx *Tx) Feature(name string) (ralph.Feature, error) {
 	f, ok, err := features.first(tx, `WHERE name = $1`, name)
 	if err == nil && !ok {
-		err = fmt.Errorf("feature %q: %w; add it with `ralph feature add`", name, ralph.ErrNotFound)
+		err = missing(fmt.Sprintf("feature %q", name), ralph.AddFeature)
 	}
 	return f, err
 }
@@ -93,7 +93,7 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 func (tx *Tx) Discipline(name string) (ralph.Discipline, error) {
 	d, ok, err := disciplines.first(tx, `WHERE name = $1`, name)
 	if err == nil && !ok {
-		err = fmt.Errorf("discipline %q: %w; add it with `ralph discipline add`", name, ralph.ErrNotFound)
+		err = missing(fmt.Sprintf("discipline %q", name), ralph.AddDiscipline)
 	}
 	return d, err
 }

@@ -17,7 +17,7 @@ func (tx *Tx) LastOfPeople() (s ralph.Session, ok bool, err error) {
 }
 
 // ClaimOfPerson returns the open session of the person who works on a task. The error wraps
-// [ralph.ErrConflict] if nobody does, and says what to do.
+// [ralph.ErrConflict] if nobody does.
 func (tx *Tx) ClaimOfPerson(task int64) (ralph.Session, error) {
 	t, err := tx.Task(task)
 	if err != nil {
@@ -29,9 +29,7 @@ func (tx *Tx) ClaimOfPerson(task int64) (ralph.Session, error) {
 			return s, err
 		}
 	}
-	return ralph.Session{}, ralph.Conflict(
-		"TASK-%d is %s and not claimed by a person; claim it with `ralph chat claim %d`",
-		task, t.Status, task)
+	return ralph.Session{}, refused(ralph.ClaimTask, task, "TASK-%d is %s and not claimed by a person", task, t.Status)
 }
 
 // SetProgress stores the progress that a person's chat reports. The error wraps [ralph.ErrConflict]

@@ -220,8 +220,7 @@ func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
 	}
 	same, contrary := signals.Against(l.Text, known)
 	if same != nil {
-		return 0, ralph.Conflict("learning %d says that already; `ralph learning edit %d` changes its words, "+
-			"`ralph learning pin %d` puts it first", same.ID, same.ID, same.ID)
+		return 0, refused(ralph.ChangeLearning, same.ID, "learning %d says that already", same.ID)
 	}
 	id, err := tx.AddLearning(l)
 	if err != nil {
@@ -258,7 +257,7 @@ func (tx *Tx) Learnings(f LearningFilter) ([]ralph.Learning, error) {
 
 // Learning returns one learning.
 func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
-	l, err := learnings.one(tx, fmt.Sprintf("learning %d", id), `WHERE l.id = $1`, id)
+	l, err := learnings.one(tx, fmt.Sprintf("learning %d", id), ralph.ListLearnings, `WHERE l.id = $1`, id)
 	if err != nil {
 		return l, err
 	}
@@ -365,8 +364,7 @@ func (tx *Tx) MergeLearnings(from, into int64) error {
 	}
 	for _, l := range []ralph.Learning{a, b} {
 		if l.Status == ralph.Forgotten {
-			return ralph.Conflict("learning %d was forgotten; `ralph learning forget %d --undo` brings it back",
-				l.ID, l.ID)
+			return refused(ralph.RecallLearning, l.ID, "learning %d was forgotten", l.ID)
 		}
 	}
 	if _, err := tx.exec(`

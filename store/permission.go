@@ -58,7 +58,7 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 
 // Permission returns one request.
 func (tx *Tx) Permission(id int64) (ralph.Permission, error) {
-	return permissions.one(tx, fmt.Sprintf("permission %d", id), `WHERE id = $1`, id)
+	return permissions.one(tx, fmt.Sprintf("permission %d", id), ralph.ListPermissions, `WHERE id = $1`, id)
 }
 
 // Permissions lists a session's requests, oldest first; with session "" it lists the open requests

@@ -144,13 +144,11 @@ func (tx *Tx) HaltSession(id string, behind bool, by string) (ralph.Session, err
 			return s.Origin == ralph.FromHuman || s.Worker != ""
 		})
 		if len(ours) > 1 {
-			return s, ralph.Conflict("%d sessions are running; say which with --session ID (see `ralph status`)",
-				len(ours))
+			return s, refused(ralph.NameSession, 0, "%d sessions are running", len(ours))
 		}
 		var ok bool
 		if s, ok = ralph.CurrentSession(open); !ok && len(open) > 1 {
-			return s, ralph.Conflict("workers hold %d tasks; say which with `ralph stop --session ID` (see `ralph status`)",
-				len(open))
+			return s, refused(ralph.NameSession, 0, "workers hold %d tasks", len(open))
 		} else if !ok {
 			return s, ralph.Conflict("no session is running")
 		}

@@ -53,7 +53,7 @@ func (tx *Tx) StartRun(pid int, limits ralph.Limits, sandbox string) (ralph.Run,
 
 // Run returns one run.
 func (tx *Tx) Run(id int64) (ralph.Run, error) {
-	return runs.one(tx, fmt.Sprintf("run %d", id), `WHERE r.id = $1`, id)
+	return runs.one(tx, fmt.Sprintf("run %d", id), "", `WHERE r.id = $1`, id)
 }
 
 // Runs lists limit runs, newest first, after the newest skip.

@@ -62,9 +62,8 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 // Session returns the session with that id, or the only one whose id begins with it.
 func (tx *Tx) Session(id string) (ralph.Session, error) {
 	if len(id) < 4 || strings.ContainsAny(id, "%_") {
-		return ralph.Session{}, &ralph.FieldError{
-			Field:   fmt.Sprintf("%q", id),
-			Problem: "is not a session's id; `ralph session list` shows them",
+		return ralph.Session{}, &ralph.RemedyError{
+			Err: &ralph.FieldError{Field: fmt.Sprintf("%q", id), Problem: "is not a session's id"}, Do: ralph.ListSessions,
 		}
 	}
 	// The ids with this prefix sort between it and the prefix followed by "~".
@@ -74,7 +73,7 @@ func (tx *Tx) Session(id string) (ralph.Session, error) {
 	case err != nil:
 		return ralph.Session{}, err
 	case len(list) == 0:
-		return ralph.Session{}, fmt.Errorf("session %s: %w", id, ralph.ErrNotFound)
+		return ralph.Session{}, missing("session "+id, ralph.ListSessions)
 	case len(list) > 1:
 		return ralph.Session{}, &ralph.FieldError{Field: fmt.Sprintf("session id %q",
 			id), Problem: "matches several sessions; give more of it"}
@@ -162,38 +161,38 @@ func (tx *Tx) Claimable(t ralph.Task) error {
 	if t.Status == ralph.Pending {
 		return nil
 	}
-	why := fmt.Sprintf("it is %s", t.Status)
+	why, otherwise := fmt.Sprintf("it is %s", t.Status), ralph.Remedy("")
 	switch {
 	case t.Status == ralph.InProgress:
-		holder, err := tx.holder(t)
+		holder, release, err := tx.holder(t)
 		if err != nil {
 			return err
 		}
-		why = "it is worked on already by " + holder
+		why, otherwise = "it is worked on already by "+holder, release
 	case t.StatusReason != "":
 		why += ": " + t.StatusReason
 	}
-	return ralph.Conflict("TASK-%d cannot be claimed, %s", t.ID, why)
+	return refused(otherwise, t.ID, "TASK-%d cannot be claimed, %s", t.ID, why)
 }
 
-// holder names who works on a task.
-func (tx *Tx) holder(t ralph.Task) (string, error) {
+// holder names who works on a task, and says how a person takes it from there.
+func (tx *Tx) holder(t ralph.Task) (name string, release ralph.Remedy, err error) {
 	var worker, origin string
 	var expires ralph.Time
-	err := tx.row(`
+	err = tx.row(`
 		SELECT s.worker, s.origin, t.claim_expires
 		FROM tasks t JOIN sessions s ON s.id = t.claimed_by WHERE t.id = $1`, t.ID).Scan(&worker, &origin, &expires)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return "somebody", nil
+		return "somebody", "", nil
 	case err != nil:
-		return "", err
+		return "", "", err
 	case origin == ralph.FromHuman:
-		return worker + ", who claimed it (`ralph chat release` gives it back)", nil
+		return worker + ", who claimed it", ralph.ReleaseTask, nil
 	case worker == "":
-		return "the loop", nil
+		return "the loop", "", nil
 	}
-	return fmt.Sprintf("the worker %s, whose claim lasts until %s unless it is renewed", worker, expires), nil
+	return fmt.Sprintf("the worker %s, whose claim lasts until %s unless it is renewed", worker, expires), "", nil
 }
 
 // LapsedClaims lists the open sessions of workers whose lease has expired, and those of people
@@ -467,7 +466,7 @@ func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, 
 	err = tx.row(`SELECT snapshot_before, hashes_before, cost_limit_usd FROM sessions WHERE id = $1`, id).
 		Scan(column(snapshot), column(hashes), &costLimitUSD)
 	if ok, err := found(err); !ok && err == nil {
-		return 0, fmt.Errorf("session %s: %w", id, ralph.ErrNotFound)
+		return 0, missing("session "+id, ralph.ListSessions)
 	}
 	return costLimitUSD, err
 }
@@ -489,8 +488,7 @@ func (tx *Tx) Halt(session, by string) error {
 		return err
 	}
 	if s.Origin == ralph.FromHuman {
-		return ralph.Conflict("session %s is %s's, who claimed TASK-%d; give it back with `ralph chat release %d`",
-			session, s.Worker, s.TaskID, s.TaskID)
+		return refused(ralph.ReleaseTask, s.TaskID, "session %s is %s's, who claimed TASK-%d", session, s.Worker, s.TaskID)
 	}
 	n, err := tx.exec(`UPDATE sessions SET halted_by = $1 WHERE id = $2 AND completed_at = ''`, by, session)
 	if err == nil && n == 0 {

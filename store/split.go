@@ -33,8 +33,7 @@ func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) 
 	}
 	proposed, err := values[int64](tx, `SELECT id FROM tasks WHERE source_comment = $1`, comment)
 	if err == nil && len(proposed) > 0 {
-		err = fmt.Errorf("comment %d is TASK-%d already (`ralph approve TASK-%[2]d` or `ralph reject TASK-%[2]d`): %[3]w",
-			comment, proposed[0], ralph.ErrConflict)
+		err = refused(ralph.DecideProposal, proposed[0], "comment %d is TASK-%d already", comment, proposed[0])
 	}
 	return c, s, err
 }
@@ -77,8 +76,7 @@ func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
 		return 0, err
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return 0, ralph.Conflict("TASK-%d is %s and has no next session; `ralph suggestion task %d` makes a task of it",
-			t.ID, t.Status, comment)
+		return 0, refused(ralph.MakeTask, comment, "TASK-%d is %s and has no next session", t.ID, t.Status)
 	}
 	body := "Do it as was suggested (comment " + fmt.Sprint(comment) + "): " + strings.TrimSpace(s.What)
 	if err := tx.note(c.TaskID, body, by, nil); err != nil {

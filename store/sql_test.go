@@ -18,6 +18,16 @@ var placeholder = regexp.MustCompile(`\$(\d+)`)
 // literals calls f with every string literal in the package's Go files.
 func literals(t *testing.T, f func(at token.Position, text string)) {
 	t.Helper()
+	inspect(t, func(set *token.FileSet, n ast.Node) {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			f(set.Position(literal.Pos()), literal.Value)
+		}
+	})
+}
+
+// inspect calls f with every node of the syntax of the package's Go files.
+func inspect(t *testing.T, f func(set *token.FileSet, n ast.Node)) {
+	t.Helper()
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -31,12 +41,7 @@ func literals(t *testing.T, f func(at token.Position, text string)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				f(set.Position(literal.Pos()), literal.Value)
-			}
-			return true
-		})
+		ast.Inspect(file, func(n ast.Node) bool { f(set, n); return true })
 	}
 }
 
@@ -120,4 +125,52 @@ func notShared(query string) string {
 		}
 	}
 	return ""
+}
+
+// TestErrorsNameNoCommand: an error of the store says what happened, and what to do as a
+// [ralph.Remedy]; only who shows it knows whether that is a command, a button or a tool.
+func TestErrorsNameNoCommand(t *testing.T) {
+	makers := []string{"Conflict", "NotFound", "Errorf", "New", "refused", "missing"}
+	seen := 0
+	calls(t, func(at token.Position, name string, text string) {
+		if !slices.Contains(makers, name) {
+			return
+		}
+		if seen++; strings.Contains(text, "`ralph ") || strings.Contains(text, "--") {
+			t.Errorf("%s: %s", at, text)
+		}
+	})
+	if seen < 50 {
+		t.Errorf("only %d errors were looked at", seen)
+	}
+}
+
+// calls calls f with every string literal that is an argument of a function, and the function's name.
+func calls(t *testing.T, f func(at token.Position, name, text string)) {
+	t.Helper()
+	inspect(t, func(set *token.FileSet, n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		name := ""
+		switch fun := call.Fun.(type) {
+		case *ast.Ident:
+			name = fun.Name
+		case *ast.SelectorExpr:
+			name = fun.Sel.Name
+		}
+		for _, arg := range call.Args {
+			ast.Inspect(arg, func(n ast.Node) bool {
+				if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+					text, err := strconv.Unquote(literal.Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					f(set.Position(literal.Pos()), name, text)
+				}
+				return true
+			})
+		}
+	})
 }

@@ -74,7 +74,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 
 // Task returns one task. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Task(id int64) (ralph.Task, error) {
-	return tasks.one(tx, fmt.Sprintf("TASK-%d", id), `WHERE t.id = $1`, id)
+	return tasks.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
 }
 
 // CheckTask returns an error that wraps [ralph.ErrNotFound] if there is no such task. 0 stands for

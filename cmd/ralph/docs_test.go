@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"ralph"
+	"ralph/internal/follow"
 	"ralph/internal/permission"
 	"ralph/internal/replay"
 	"ralph/internal/report"
@@ -212,7 +213,7 @@ var objects = []struct {
 	{imported{}, "`import`, beside those of an import's result", "Import"},
 	{store.ImportResult{}, "`import`", ""},
 	{store.ImportedResult{}, "`tasks` of `import`", ""},
-	{planned{}, "`run --dry-run`", "Plan"},
+	{follow.Plan{}, "`run --dry-run`", "Plan"},
 	{report.Report{}, "`report`", ""},
 	{report.Receipt{}, "`tasks` of `report`", ""},
 	{report.Flag{}, "`flags` of `report`", ""},
@@ -229,7 +230,7 @@ var objects = []struct {
 // comments of the code.
 func objectReference() (string, error) {
 	comments, err := fieldComments("../..", "../../signals", "../../store", "../../prompt", "../../internal/report",
-		"../../internal/replay", "../../internal/show", ".")
+		"../../internal/replay", "../../internal/follow", "../../internal/show", ".")
 	if err != nil {
 		return "", err
 	}

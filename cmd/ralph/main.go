@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/config"
 	_ "ralph/internal/hook" // `ralph hook` in a session
 	_ "ralph/internal/pipe" // `ralph mcp` in a session, before all else
@@ -63,25 +64,25 @@ func complain(a *app, err error) int {
 // reported by all who read it.
 func once(err error) string {
 	var said []string
-	for _, words := range messages(err) {
-		if !slices.Contains(said, words) {
+	for _, e := range parts(err) {
+		if words := advice.Explain(e); !slices.Contains(said, words) {
 			said = append(said, words)
 		}
 	}
 	return strings.Join(said, "\n")
 }
 
-// messages returns the messages of the errors that were joined into one.
-func messages(err error) (list []string) {
+// parts returns the errors that were joined into one.
+func parts(err error) (list []error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
-		return []string{err.Error()}
+		return []error{err}
 	}
 	for _, e := range joined.Unwrap() {
-		list = append(list, messages(e)...)
+		list = append(list, parts(e)...)
 	}
-	if strings.Join(list, "\n") != err.Error() {
-		return []string{err.Error()} // it words the wrapped errors itself
+	if errors.Join(list...).Error() != err.Error() {
+		return []error{err} // it words the wrapped errors itself
 	}
 	return list
 }

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,12 +19,10 @@ import (
 	"ralph/internal/follow"
 	"ralph/internal/proc"
 	"ralph/internal/project"
-	"ralph/internal/report"
 	"ralph/internal/schedule"
 	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
-	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/store"
@@ -226,10 +220,10 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	}
 	if o.dryRun {
 		if a.json {
-			v, err := readPlan(ctx, l)
+			v, err := follow.ReadPlan(ctx, l)
 			return cmp.Or(err, a.print(v, nil))
 		}
-		return plan(ctx, a.out, l)
+		return follow.WritePlan(ctx, a.out, l)
 	}
 	if err := p.Preflight(ctx, l); err != nil {
 		return leaving.NotBegun(ctx, db, err)
@@ -256,7 +250,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err := o.beside.Listen(ctx, dashboard); err != nil {
 		return errors.Join(err, unlock())
 	}
-	status, err := leaving.Of(ctx, db, lasting{a.out}, func() (int, error) { return drive(ctx, a, o, l) })
+	status, err := leaving.Of(ctx, db, follow.Lasting{Writer: a.out}, func() (int, error) { return drive(ctx, a, o, l) })
 	err = p.AfterRun(ctx, db, l, err)
 	o.beside.Close()
 	if err = errors.Join(err, unlock()); err != nil {
@@ -288,18 +282,6 @@ func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
 	return nil
 }
 
-// lasting is an output whose reader may leave before the run ends, such as a closed terminal or
-// `head`: that must not end the run.
-type lasting struct{ io.Writer }
-
-func (l lasting) Write(p []byte) (int, error) {
-	n, err := l.Writer.Write(p)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
-		return len(p), nil
-	}
-	return n, err
-}
-
 // drive runs the loop, prints its progress, and stops it on signals: the first signal ends it after
 // the session in progress, the second at once.
 func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error) {
@@ -314,7 +296,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	closed := make(chan os.Signal, 1)
 	signal.Notify(closed, syscall.SIGPIPE)
 	defer signal.Stop(closed)
-	out := lasting{a.out}
+	out := follow.Lasting{Writer: a.out}
 	stop := make(chan struct{})
 	l.Stop = stop
 	now, cancel := context.WithCancel(ctx)
@@ -375,7 +357,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 		Terminal: show.Terminal(a.out),
 	}
 	if !progress.JSON {
-		if err := plan(ctx, out, l); err != nil {
+		if err := follow.WritePlan(ctx, out, l); err != nil {
 			return 0, err
 		}
 	}
@@ -390,134 +372,5 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	if err != nil || progress.JSON {
 		return result.Status, err
 	}
-	return result.Status, summary(context.WithoutCancel(ctx), out, l.Store, result)
-}
-
-// summary prints the result of a run.
-func summary(ctx context.Context, w io.Writer, db *store.DB, result loop.Result) error {
-	r, err := store.Read(ctx, db, func(tx *store.Tx) (report.Report, error) { return report.OfRun(tx, result.RunID) })
-	if err == nil {
-		err = r.WriteEnd(w)
-	}
-	if err != nil || len(result.Reasons) < 2 {
-		return err
-	}
-	for _, why := range result.Reasons[1:] {
-		if _, err := fmt.Fprintf(w, "  also: %s\n", why); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// planned is what a run would do, as JSON.
-type planned struct {
-	Pending int          `json:"pending"` // tasks
-	Tasks   []ralph.Task `json:"tasks"`   // the first of them
-	Limits  ralph.Limits `json:"limits"`
-
-	unaccepted []int64 // tasks
-}
-
-func readPlan(ctx context.Context, l *loop.Loop) (v planned, err error) {
-	v.Limits = l.Limits
-	next := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: 5}
-	return v, l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if v.Pending, err = tx.CountTasks(next); err != nil {
-			return err
-		}
-		if v.Tasks, err = tx.Tasks(next); err != nil {
-			return err
-		}
-		if l.Task != 0 {
-			only, err := tx.Task(l.Task)
-			if err != nil {
-				return err
-			}
-			v.Tasks = slices.DeleteFunc([]ralph.Task{only}, func(t ralph.Task) bool { return t.Status != ralph.Pending })
-		}
-		v.unaccepted, err = tx.Unaccepted()
-		return err
-	})
-}
-
-// plan says what a run would do.
-func plan(ctx context.Context, out io.Writer, l *loop.Loop) error {
-	var w bytes.Buffer
-	v, err := readPlan(ctx, l)
-	if err != nil {
-		return err
-	}
-	pending, queue := v.Pending, v.Tasks
-	if len(v.unaccepted) > 0 {
-		fmt.Fprintln(&w, "!", loop.Outside(v.unaccepted))
-	}
-	fmt.Fprintf(&w, "queue: %d pending", pending)
-	for _, t := range queue {
-		fmt.Fprintf(&w, "\n  TASK-%d %s", t.ID, text.Line(t.Title, 100))
-	}
-	if pending == 0 {
-		fmt.Fprint(&w, " (`ralph run \"TITLE\" --verify COMMAND` adds a task and works on it)")
-	}
-	if more := pending - len(queue); more > 0 && l.Task == 0 {
-		fmt.Fprintf(&w, "\n  and %d more", more)
-	}
-	lim := l.Limits
-	fmt.Fprintf(&w, "\nlimits: %d sessions, %d tasks, %s, $%.2f, $%.2f a day; a session: %s, idle %s, %d turns, $%.2f\n",
-		lim.MaxSessions, lim.MaxTasks, span(lim.MaxSeconds), lim.MaxCostUSD, lim.MaxDayCostUSD,
-		span(lim.SessionSeconds), span(lim.IdleSeconds), lim.SessionTurns, lim.SessionCostUSD)
-	sayPlace(ctx, &w, l)
-	verification := strings.Join(l.Check.Commands, "; ")
-	if verification == "" {
-		verification = "nothing checks every task: `ralph init` finds your tests, or set verify in ralph.yaml"
-	}
-	fmt.Fprintf(&w, "agent: %s\n", project.AgentCommand(l))
-	if said := l.Sandbox; said != "" {
-		fmt.Fprintf(&w, "sandbox: %s\n", said)
-	}
-	fmt.Fprintf(&w, "verification: %s\n", verification)
-	_, err = out.Write(w.Bytes())
-	return err
-}
-
-// looseNamed is how many uncommitted files a run names.
-const looseNamed = 5
-
-// sayPlace prints where a run works, and which uncommitted files there are not the agent's to
-// commit.
-func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
-	files, branch, err := l.Strangers(ctx, 0)
-	if err != nil {
-		fmt.Fprintf(w, "uncommitted files cannot be listed: %s\n", text.Line(err.Error(), 300))
-		return
-	}
-	whose := "not the agent's to commit"
-	if l.Apart {
-		fmt.Fprintf(w, "agents work in clones of what is committed; what passes is merged into %s\n",
-			text.Line(l.Lander.Into, 200))
-		whose = "not in the clones"
-	} else if branch != "" {
-		fmt.Fprintf(w, "on %s\n", text.Line(branch, 200))
-	}
-	if len(files) == 0 {
-		return
-	}
-	var names []string
-	for _, f := range files[:min(len(files), looseNamed)] {
-		name := text.Line(f.Path, 100)
-		if f.Untracked {
-			name += " (untracked)"
-		}
-		names = append(names, name)
-	}
-	more := ""
-	if n := len(files) - len(names); n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	fmt.Fprintf(w, "uncommitted, and %s: %s%s\n", whose, strings.Join(names, ", "), more)
-}
-
-// span formats a duration in seconds for people.
-func span(seconds float64) string {
-	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
+	return result.Status, follow.WriteEnd(context.WithoutCancel(ctx), out, l.Store, result)
 }

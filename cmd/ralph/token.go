@@ -46,7 +46,7 @@ func newChatTokens(a *app) *cobra.Command {
 				fmt.Fprintln(w, "no session is open")
 			}
 			for _, s := range list {
-				fmt.Fprintf(w, "%s (session %.8s): %s\n  %s\n", s.Task, s.SessionID, sayUse(s.ContextUse), s.Advice)
+				fmt.Fprintf(w, "%s (session %.8s): %s\n  %s\n", s.Task, s.SessionID, s.ContextUse.Words(), s.Advice)
 			}
 		})
 	})

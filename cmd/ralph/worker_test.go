@@ -388,7 +388,7 @@ func TestSkipIsForTheSessionOfTheRun(t *testing.T) {
 	}
 	s.ralph(0, "stop", "--now")
 	_ = run.Wait() // its status is told by other tests
-	if out := s.ralph(2, "skip"); !strings.Contains(out, "workers hold 2 tasks; say which with `ralph stop --session ID`") {
+	if out := s.ralph(2, "skip"); !strings.Contains(out, "workers hold 2 tasks; say which with --session ID") {
 		t.Errorf("got %s", out)
 	}
 	c.want("release_task", `{}`, "TASK-2 is back in the queue", false)

@@ -1,5 +1,5 @@
-// Package follow prints things as they happen: events, a run's progress, the transcript of a
-// session.
+// Package follow prints things as they happen: events, a run's plan, progress and end, what people's
+// chats report, the transcript of a session.
 package follow
 
 import (

@@ -125,6 +125,10 @@ func YesOrNo(i store.InboxItem) bool {
 	return ok
 }
 
+// Alone reports whether more than a yes is needed to approve an item, so that it is not approved
+// together with others: a person writes the parts of a task that is split.
+func Alone(i store.InboxItem) bool { return i.Action == "split" }
+
 // Named returns the inbox items of some names, in their order. Of several items of a task, it takes
 // one that can be approved or rejected.
 func Named(tx *store.Tx, names []string) (list []store.InboxItem, err error) {

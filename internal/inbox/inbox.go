@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -193,7 +194,7 @@ func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool,
 		case err == nil:
 			return true, false, nil
 		}
-		fmt.Fprintf(d.Out, "  %s\n", text.Line(err.Error(), 500))
+		fmt.Fprintf(d.Out, "  %s\n", text.Line(advice.Explain(err), 500))
 	}
 }
 

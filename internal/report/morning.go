@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,8 @@ import (
 
 // Changed is what a task, or all tasks of a report, changed in the project.
 type Changed struct {
-	Branch      string   `json:"branch"`      // that has the commits; "" if none or unknown
+	Branch      string   `json:"branch"`      // that has the last of the commits; "" if none or unknown
+	Branches    []string `json:"branches"`    // all that have commits, oldest first
 	Commits     []string `json:"commits"`     // ids, oldest first
 	Files       int      `json:"files"`       // changed files
 	Added       int      `json:"added"`       // lines, summed over sessions
@@ -26,7 +28,7 @@ type Changed struct {
 	files, kept map[string]bool // by path
 }
 
-// fewCommits is how many commits are named.
+// fewCommits is how many commits, and branches, are named.
 const fewCommits = 3
 
 // String describes the changes in one line: commits, diffstat, what is left; "" for nothing.
@@ -34,8 +36,11 @@ func (c Changed) String() string {
 	var parts []string
 	if n := len(c.Commits); n > 0 {
 		on := ""
-		if c.Branch != "" {
-			on = " on " + line(c.Branch)
+		switch b := c.Branches; {
+		case len(b) > fewCommits:
+			on = fmt.Sprintf(" on %d branches", len(b))
+		case len(b) > 0:
+			on = " on " + line(strings.Join(b, ", "))
 		}
 		if n <= fewCommits {
 			var ids []string
@@ -65,16 +70,29 @@ func (c Changed) String() string {
 	return all + "not merged, and kept as " + strings.Join(c.Kept, ", ")
 }
 
-// add adds a session's changes; change is the change that contains its work if it worked in a slot.
+// on adds a branch that has commits; "" is none.
+func (c *Changed) on(branch string) {
+	if branch == "" {
+		return
+	}
+	c.Branch = branch
+	if !slices.Contains(c.Branches, branch) {
+		c.Branches = append(c.Branches, branch)
+	}
+}
+
+// add adds a session's changes; change is the change that contains its work if it worked in a slot,
+// and branch where that landed.
 func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
 	switch {
 	case change == nil:
 		c.Commits = append(c.Commits, s.Commits...)
 		if decided, err := store.Decided(s); err == nil && len(s.Files) > 0 { // not if unsettled, or a person's own
-			c.Uncommitted, c.Branch = decided.Evidence.Uncommitted, decided.Evidence.Branch
+			c.Uncommitted = decided.Evidence.Uncommitted
+			c.on(decided.Evidence.Branch)
 		}
 	case change.State == ralph.Merged:
-		c.Branch = branch
+		c.on(branch)
 		if !slices.Contains(c.Commits, change.To) {
 			c.Commits = append(c.Commits, change.To)
 		}
@@ -114,8 +132,8 @@ func (c *Changed) merge(o Changed) {
 	maps.Copy(c.kept, o.kept)
 	c.Files, c.KeptFiles = len(c.files), len(c.kept)
 	c.Commits, c.Kept = append(c.Commits, o.Commits...), append(c.Kept, o.Kept...)
-	if o.Branch != "" {
-		c.Branch = o.Branch
+	for _, branch := range o.Branches {
+		c.on(branch)
 	}
 	c.Uncommitted = max(c.Uncommitted, o.Uncommitted)
 	c.Added, c.Removed = c.Added+o.Added, c.Removed+o.Removed
@@ -131,13 +149,21 @@ func ChangedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (m
 	if err != nil {
 		return nil, err
 	}
+	on, err := tx.LandedOn(f)
+	if err != nil {
+		return nil, err
+	}
 	became := becameOf(list)
 	all := map[int64]*Changed{}
 	for _, s := range sessions {
 		if all[s.TaskID] == nil {
-			all[s.TaskID] = &Changed{Commits: []string{}, Kept: []string{}}
+			all[s.TaskID] = &Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}}
 		}
-		all[s.TaskID].add(s, became[s.ID], queue.Target)
+		branch := queue.Target
+		if change := became[s.ID]; change != nil {
+			branch = cmp.Or(on[change.ID], branch)
+		}
+		all[s.TaskID].add(s, became[s.ID], branch)
 	}
 	return all, nil
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,5 +120,25 @@ func TestTheMorning(t *testing.T) {
 	}
 	if got := strings.Join((Report{}).Morning(), "\n"); got != "0 done: 0 sessions on 0 tasks, $0.00" {
 		t.Errorf("of nothing: %s", got)
+	}
+}
+
+// TestTheBranchesOfWhatWasChanged: where each task has a branch of its own, they are named, or counted
+// if they are many.
+func TestTheBranchesOfWhatWasChanged(t *testing.T) {
+	var sum Changed
+	for _, tt := range []struct{ branch, want string }{
+		{"ralph/TASK-1-a", "1 commit on ralph/TASK-1-a (1)"},
+		{"ralph/TASK-2-b", "2 commits on ralph/TASK-1-a, ralph/TASK-2-b (1, 2)"},
+		{"ralph/TASK-1-a", "3 commits on ralph/TASK-1-a, ralph/TASK-2-b (1, 2, 3)"},
+		{"ralph/TASK-3-c", "4 commits on ralph/TASK-1-a, ralph/TASK-2-b, ralph/TASK-3-c"},
+		{"ralph/TASK-4-d", "5 commits on 4 branches"},
+	} {
+		var task Changed
+		task.add(ralph.Session{}, &ralph.Change{State: ralph.Merged, To: strconv.Itoa(len(sum.Commits) + 1)}, tt.branch)
+		sum.merge(task)
+		if got := sum.String(); got != tt.want || sum.Branch != tt.branch {
+			t.Errorf("with %s: %q, the last on %s; want %q", tt.branch, got, sum.Branch, tt.want)
+		}
 	}
 }

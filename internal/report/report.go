@@ -80,7 +80,7 @@ type Waiting struct {
 
 // New sums up sessions, oldest first, by task, with the flags of each session.
 func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag) Report {
-	none := Changed{Commits: []string{}, Kept: []string{}}
+	none := Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}}
 	r := Report{Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: none, Merging: []string{}}
 	at := map[int64]int{}
 	for _, s := range sessions {

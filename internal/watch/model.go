@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"ralph"
+	"ralph/internal/advice"
 	"ralph/internal/transcript"
 )
 
@@ -91,7 +92,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case acted:
 		m.message, m.failed = msg.said, msg.err != nil
 		if msg.err != nil {
-			m.message = msg.err.Error()
+			m.message = advice.Explain(msg.err)
 		}
 	case tea.KeyPressMsg:
 		return m.key(msg)

@@ -168,8 +168,9 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Decide on several", name: "many", nav: "/inbox", body: v}, err
 }
 
-// decideMany approves or rejects all items that are named, or none. With the verdict "one", they say
-// the same: the first is approved, and the others are rejected as its doubles.
+// decideMany approves or rejects all items that are named, or none; those that are approved one by
+// one are left, and named. With the verdict "one", they say the same: the first is approved, and the
+// others are rejected as its doubles.
 func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	list, err := chosen(tx, r)
 	if err != nil {
@@ -190,8 +191,12 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 		}
 	}
 	words := written(r, "text")
-	var said []string
+	var said, alone []string
 	for n, i := range list {
+		if approve && inbox.Alone(i) {
+			alone = append(alone, fmt.Sprintf("%s is left: it splits TASK-%d into parts, which you write in the inbox.", i.Item, i.TaskID))
+			continue
+		}
 		if one && n > 0 {
 			approve, words = false, "the same as "+list[0].Item
 		}
@@ -201,10 +206,12 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 		}
 		said = append(said, sentence(line))
 	}
-	if len(said) > 1 && !one {
-		return fmt.Sprintf("%s decided on. %s", text.Count(len(said), "item"), strings.Join(said, " ")), nil
+	if n := len(said); n == 0 && len(alone) > 0 {
+		return "", ralph.Conflict("%s", strings.Join(alone, " "))
+	} else if n > 1 && !one {
+		said = slices.Insert(said, 0, text.Count(n, "item")+" decided on.")
 	}
-	return strings.Join(said, " "), nil
+	return strings.Join(append(said, alone...), " "), nil
 }
 
 // verdictOf parses which of two verdicts a form gives.

@@ -62,6 +62,35 @@ func TestSeveralAreDecidedOnTogether(t *testing.T) {
 	}
 }
 
+// TestASplitIsLeftWhenSeveralAreApproved: its parts are a person's to write. The others are approved,
+// and it is said what is left.
+func TestASplitIsLeftWhenSeveralAreApproved(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "Whole"})
+	s.start(id, session)
+	split := s.say(id, session, signals.Suggest{What: "- Left\n- Right", Kind: "split", Why: "too much"})
+	proposed := s.addTask(ralph.Task{Title: "Suggested", Status: ralph.Proposed, Origin: ralph.ByAgent})
+	name := fmt.Sprint("C", split)
+	left := name + " is left: it splits TASK-1 into parts, which you write in the inbox."
+	b := s.browser().signIn()
+	has(t, b.done("/inbox/many", "item", name+" TASK-2", "verdict", "approve"), "Approved TASK-2: it is in the queue.", left)
+	if got := s.taskNow(proposed).Status; got != ralph.Pending {
+		t.Errorf("the proposal is %s", got)
+	}
+	if c := s.commentNow(split); !c.ResolvedAt.IsZero() {
+		t.Errorf("the split is settled: %s", c.Decision)
+	}
+	w := b.post("/inbox/many", "item", name, "verdict", "approve")
+	if has(t, w.Body.String(), left); w.Code != http.StatusConflict {
+		t.Errorf("nothing but a split: %d", w.Code)
+	}
+	b.done("/inbox/many", "item", name, "verdict", "reject")
+	if c := s.commentNow(split); c.ResolvedAt.IsZero() {
+		t.Error("a split cannot be rejected")
+	}
+}
+
 // TestWhatIsSaidThriceIsOneRow, of which one task is made.
 func TestWhatIsSaidThriceIsOneRow(t *testing.T) {
 	t.Parallel()

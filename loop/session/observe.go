@@ -148,9 +148,16 @@ func (s *Session) claimed(ctx context.Context) (bool, error) {
 func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 	within, stop := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
+	changed := s.obeyHalt(within, stop) // it may have come since the agent ended
 	go func() {
 		defer close(watched)
-		s.watchHalt(within, stop)
+		for within.Err() == nil {
+			select {
+			case <-changed:
+				changed = s.obeyHalt(within, stop)
+			case <-within.Done():
+			}
+		}
 	}()
 	f, err := s.check(within)
 	if errors.Is(context.Cause(within), halted) {
@@ -161,26 +168,15 @@ func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 	return f, err
 }
 
-// watchHalt stops a check when a person newly stops the session. It returns when ctx ends.
-func (s *Session) watchHalt(ctx context.Context, stop context.CancelCauseFunc) {
-	read := func() (string, error) {
-		return store.Read(ctx, s.Store, func(tx *store.Tx) (string, error) { return tx.Halted(s.Row.ID) })
+// obeyHalt stops a check if a person has stopped the session. It is to be called again once the
+// channel is closed.
+func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (changed <-chan struct{}) {
+	changed = s.Store.Changed()
+	by, err := store.Read(ctx, s.Store, func(tx *store.Tx) (string, error) { return tx.Halted(s.Row.ID) })
+	if err == nil && by != "" { // if the database is busy, the next change is looked at again
+		stop(halted)
 	}
-	for first, was := true, ""; ctx.Err() == nil; {
-		changed := s.Store.Changed()
-		by, err := read()
-		switch {
-		case err != nil: // the database is busy: look again at the next change
-		case first:
-			first, was = false, by
-		case by != was:
-			stop(halted)
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-	}
+	return changed
 }
 
 // check inspects the session's work and then runs the verification. The finding is about

@@ -1,0 +1,41 @@
+package advice
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"ralph"
+)
+
+// remedies are what the command line says of each remedy.
+var remedies = map[ralph.Remedy]string{
+	ralph.ListTasks:       "`ralph task list` shows those that there are",
+	ralph.ListSessions:    "`ralph session list` shows those that there are",
+	ralph.ListLearnings:   "`ralph learning list` shows those that there are",
+	ralph.ListComments:    "`ralph inbox` and `ralph timeline` show those that there are",
+	ralph.ListAmendments:  "`ralph amendment list` shows those that there are",
+	ralph.ListPermissions: "`ralph permission list` shows those that there are",
+	ralph.AddFeature:      "add it with `ralph feature add`",
+	ralph.AddDiscipline:   "add it with `ralph discipline add`",
+	ralph.NameSession:     "say which with --session ID (see `ralph status`)",
+	ralph.ClaimTask:       "claim it with `ralph chat claim {id}`",
+	ralph.ReleaseTask:     "give it back with `ralph chat release {id}`",
+	ralph.AnswerQuestion:  "answer it with `ralph answer Q{id} TEXT`",
+	ralph.ReplyToTask:     "reply to it with `ralph comment {id} TEXT`",
+	ralph.ResolveComment:  "settle it with `ralph resolve C{id} DECISION`",
+	ralph.DecideProposal:  "decide on it with `ralph approve TASK-{id}` or `ralph reject TASK-{id}`",
+	ralph.MakeTask:        "`ralph suggestion task {id}` makes a task of it",
+	ralph.ChangeLearning:  "`ralph learning edit {id}` changes its words, `ralph learning pin {id}` puts it first",
+	ralph.RecallLearning:  "`ralph learning forget {id} --undo` brings it back",
+}
+
+// Explain returns the text of an error for who uses the commands: what happened and, where it is
+// known, the command that helps.
+func Explain(err error) string {
+	var e *ralph.RemedyError
+	if !errors.As(err, &e) || remedies[e.Do] == "" {
+		return err.Error()
+	}
+	return err.Error() + "; " + strings.ReplaceAll(remedies[e.Do], "{id}", strconv.FormatInt(e.ID, 10))
+}

@@ -1,0 +1,128 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"ralph"
+	"ralph/internal/project"
+	"ralph/store"
+)
+
+// An Initialised is what `ralph init` did.
+type Initialised struct {
+	Config  string        `json:"config"`
+	Written bool          `json:"written"` // the configuration did not exist before
+	Added   bool          `json:"-"`       // what verifies was added to it
+	Git     bool          `json:"git"`
+	Part    string        `json:"-"` // the repository, if the queue is only for this part of it
+	Common  string        `json:"git_common_dir"`
+	State   string        `json:"state"`
+	Verify  []string      `json:"verify"`
+	From    string        `json:"verify_from,omitempty"` // the file that the command was derived from
+	Place   string        `json:"place,omitempty"`       // where sessions work, if known
+	Why     string        `json:"place_reason,omitempty"`
+	Setup   []string      `json:"setup,omitempty"`
+	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
+	Checks  []ralph.Check `json:"checks"`            // results of the commands; empty if they were not run
+	Holds   bool          `json:"red"`               // a failing command prevents a run
+
+	Looked []Finding `json:"looked"` // agent, credentials, sandbox
+}
+
+// Say prints one finding under a name.
+func (o Initialised) Say(w io.Writer, name, format string, args ...any) {
+	fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+// SayFound prints what was found and written, before the commands run.
+func (o Initialised) SayFound(w io.Writer) {
+	wrote := "wrote"
+	if o.Added {
+		wrote = "added to"
+	} else if !o.Written {
+		wrote = "config"
+	}
+	o.Say(w, wrote, "%s (state: %s)", o.Config, o.State)
+	if o.Part != "" {
+		o.Say(w, "queue", "the one of the repository in %s; "+
+			"a folder of it that shall have its own: ralph init --package", o.Part)
+	}
+	if !o.Git {
+		o.Say(w, "!", "this is no git repository: "+
+			"what a session changes will not be known, and cannot be brought back. `git init`")
+	}
+	if len(o.Verify) == 0 {
+		o.Say(w, "!", "no tests were found: nothing checks a \"done\". Name the command that does: "+
+			"ralph init --verify COMMAND, or verify in ralph.yaml")
+	}
+	for _, v := range o.Verify {
+		from := ""
+		if o.From != "" {
+			from = "  (from " + o.From + ")"
+		}
+		o.Say(w, "tests", "%s%s", v, from)
+	}
+	if o.Missing != "" {
+		o.Say(w, "!", "%s is not installed here, and no \"done\" can be accepted without it: install it, "+
+			"or change verify in ralph.yaml", o.Missing)
+	}
+}
+
+// Try finds out where sessions can work, and adds that to the configuration.
+func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB) error {
+	at, checks, holds, err := p.Try(ctx, db)
+	if err != nil {
+		return err
+	}
+	o.Place, o.Why, o.Setup, o.Checks, o.Holds = at.Kind, at.Why, at.Setup, append(o.Checks, checks...), holds
+	text, err := os.ReadFile(o.Config)
+	if err == nil {
+		err = os.WriteFile(o.Config, append(text, at.Starter()...), 0o644)
+	}
+	return err
+}
+
+// SayPlace prints where sessions will work.
+func (o Initialised) SayPlace(w io.Writer) {
+	switch o.Place {
+	case "here":
+		o.Say(w, "place", "agents work in this folder, not in clones of it: %s", o.Why)
+	case "slot":
+		o.Say(w, "place", "agents work in clones of what is committed; the tests pass in one")
+		for _, s := range o.Setup {
+			o.Say(w, "", "to get a clone ready: %s", s)
+		}
+	}
+	for _, f := range o.Looked {
+		if f.Check == "permissions" {
+			continue
+		}
+		o.Say(w, f.Check, "%s", f.Found)
+		if !f.OK && f.Mend != "" {
+			o.Say(w, "", "→ %s", f.Mend)
+		}
+	}
+}
+
+// SayNext prints what to do next.
+func (o Initialised) SayNext(w io.Writer, noCheck bool) {
+	run := `ralph run "TITLE" --verify "COMMAND THAT PROVES IT"`
+	fmt.Fprintln(w)
+	switch {
+	case len(o.Verify) > 0 && noCheck:
+		fmt.Fprintln(w, "The tests were not run: `ralph verify` does. A run does not begin while they fail.")
+	case o.Holds && o.Missing != "":
+		fmt.Fprintf(w, "A run does not begin before %s is installed, or verify in ralph.yaml is changed.\n", o.Missing)
+		return
+	case o.Holds:
+		fmt.Fprintln(w, "Your tests fail before any work; fix them first. If the project is new, "+
+			"`ralph run --on-red first` has the first task work until they pass.")
+		return
+	case !ralph.Green(o.Checks):
+		fmt.Fprintln(w, "A run begins all the same: "+Excused+".")
+	}
+	fmt.Fprintf(w, "Next: %s\n", run)
+}

@@ -1,0 +1,40 @@
+package ralph
+
+// A Remedy is something that a person can do about an error. Whoever shows the error says how, in the
+// words of its surface: package internal/advice has the commands.
+type Remedy string
+
+// The remedies. The comment says what the id of a [RemedyError] is of.
+const (
+	ListTasks       Remedy = "list tasks"
+	ListSessions    Remedy = "list sessions"
+	ListLearnings   Remedy = "list learnings"
+	ListComments    Remedy = "list comments"
+	ListAmendments  Remedy = "list amendments"
+	ListPermissions Remedy = "list permissions"
+	AddFeature      Remedy = "add a feature"
+	AddDiscipline   Remedy = "add a discipline"
+	NameSession     Remedy = "name a session"    // several could be meant
+	ClaimTask       Remedy = "claim a task"      // the task
+	ReleaseTask     Remedy = "release a task"    // the task
+	AnswerQuestion  Remedy = "answer"            // the question
+	ReplyToTask     Remedy = "reply"             // the task
+	ResolveComment  Remedy = "resolve"           // the comment
+	DecideProposal  Remedy = "decide"            // the proposed task
+	MakeTask        Remedy = "make a task"       // the suggestion
+	ChangeLearning  Remedy = "change a learning" // the learning
+	RecallLearning  Remedy = "recall a learning" // the learning
+)
+
+// A RemedyError is an error that a person can do something about. Its text says only what happened.
+type RemedyError struct {
+	Err error
+	Do  Remedy
+	ID  int64 // of what is to be dealt with; 0 for none
+}
+
+// Error returns what happened.
+func (e *RemedyError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what happened.
+func (e *RemedyError) Unwrap() error { return e.Err }
