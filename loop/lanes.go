@@ -74,14 +74,8 @@ func (r *runner) heed(ctx context.Context, full bool) error {
 		r.rests()
 		r.ended = append(r.ended, <-r.over)
 	}
-	for {
-		select {
-		case judge := <-r.over:
-			r.ended = append(r.ended, judge)
-			continue
-		default:
-		}
-		break
+	for len(r.over) > 0 {
+		r.ended = append(r.ended, <-r.over)
 	}
 	for len(r.ended) > 0 {
 		judge := r.ended[0]

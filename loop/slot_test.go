@@ -573,3 +573,27 @@ func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 		t.Errorf("its worker is told %v", err)
 	}
 }
+
+// TestWhatCannotBeReadOfALostSlotIsSaid: the work that it kept is not looked for elsewhere.
+func TestWhatCannotBeReadOfALostSlotIsSaid(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	slot := b.lose(l, id, lost)
+	write(t, slot.Path("part"), "x")
+	if _, err := slot.Begin(t.Context(), slot.Slot.Base, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := slot.Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.raw(`UPDATE sessions SET snapshot_before = '{"Head": 1}' WHERE id = $1`, lost)
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	b.tx(func(tx *store.Tx) error {
+		s, err := tx.Session(lost)
+		if !strings.Contains(s.Reason, "what was kept of its slot (") {
+			t.Errorf("it is %s", s.Reason)
+		}
+		return err
+	})
+}
