@@ -561,6 +561,82 @@ func TestAWorkersSlotIsFreeOnceItsClaimIsOver(t *testing.T) {
 	}
 }
 
+// TestWhatAWorkerIsToldOfWorkThatIsAccepted: it is merged, or says what it waits for.
+func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(b *workshop, l *loop.Loop)
+		want   ralph.Status
+		says   string // its end
+		logged bool
+	}{
+		"it is merged": {func(*workshop, *loop.Loop) {}, ralph.Completed, ": made it", false},
+		"merging is paused": {func(b *workshop, _ *loop.Loop) {
+			b.tx(func(tx *store.Tx) error { return tx.PauseMerging("by Eva") })
+		}, ralph.Merging, "; not merged yet: merging is paused: by Eva", false},
+		"merging fails": {func(_ *workshop, l *loop.Loop) {
+			if err := os.Mkdir(filepath.Join(l.Place.State, "merge.lock"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, ralph.Merging, "merge.lock: is a directory", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.slots()
+			logged := false
+			l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) {
+				logged = logged || message == "cannot land a worker's change now; it stays queued"
+			}})
+			id := b.add(ralph.Task{Title: "A"})
+			c := b.claim(l, id, "ann")
+			dir, _ := c.Slot()
+			write(t, filepath.Join(dir, "made"), "x")
+			b.say(c, signals.Done{Summary: "made it"})
+			tt.before(b, l)
+			_, d, err := c.Close(t.Context())
+			if err != nil || d.Status != tt.want || b.task(id).Status != tt.want || !strings.HasSuffix(d.StatusReason, tt.says) || logged != tt.logged {
+				t.Errorf("it is %s: %s, %v; logged: %t", d.Status, d.StatusReason, err, logged)
+			}
+		})
+	}
+}
+
+// TestASessionWhoseEndIsNotLocked: a claim that lapsed is not settled then, and a worker's slot
+// is given back all the same.
+func TestASessionWhoseEndIsNotLocked(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	said := ""
+	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said += message + "\n" }})
+	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+	if err := os.Mkdir(filepath.Join(l.Place.Folder(c.SessionID()), "ending.lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.passed.Store(int64(session.Lease + time.Second))
+	if err := l.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Unsettled()
+		if len(list) != 1 || !strings.HasPrefix(list[0].Why, "lock of the session: ") {
+			t.Errorf("doctor is told %+v", list)
+		}
+		return err
+	})
+	if _, err := c.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "cannot give back a worker's slot in order") {
+		t.Errorf("it says %q", said)
+	}
+	p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAClaimThatCannotBeEndedIsNotCalledOver.
 func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 	b := newWorkshop(t)
