@@ -383,6 +383,28 @@ func TestATaskWhoseAttemptsAreUsedUpIsNotHandedOut(t *testing.T) {
 	}
 }
 
+// TestATaskWhoseAttemptsAreUsedUpIsCancelledMeanwhile: it stays cancelled, and the next one is picked.
+func TestATaskWhoseAttemptsAreUsedUpIsCancelledMeanwhile(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	spent := b.add(ralph.Task{Title: "Spent"})
+	c := b.claim(l, spent, "ann")
+	b.say(c, signals.Partial{Summary: "half", Remaining: "half"})
+	if _, _, err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := b.add(ralph.Task{Title: "Fresh"})
+	l.Limits.Attempts = 1 // lowered in the meantime
+	next, ok, _, err := loop.Pick(t.Context(), l, func() {
+		if b.task(spent).Status == ralph.Pending {
+			b.tx(func(tx *store.Tx) error { return tx.Move(spent, ralph.Cancelled, ralph.Person, "no need") })
+		}
+	})
+	if err != nil || !ok || next.ID != fresh || b.task(spent).Status != ralph.Cancelled {
+		t.Errorf("got TASK-%d, %t, %v; the spent one is %s", next.ID, ok, err, b.task(spent).Status)
+	}
+}
+
 // TestATaskWhoseAttemptsAreUsedUpInARun is named at the end of the run. A
 // task that has ended is left alone.
 func TestATaskWhoseAttemptsAreUsedUpInARun(t *testing.T) {

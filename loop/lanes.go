@@ -295,22 +295,22 @@ var errHeld = errors.New("the run is to begin no session now")
 // other sessions used up the budget, or if an edit put another task first.
 func (l *lane) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 	if closed(l.Stop) {
-		return 0, errHeld
+		return usd, errHeld
 	}
 	control, err := tx.RunControl(l.id)
 	if err == nil && control != ralph.ControlNone {
 		err = errHeld
 	}
 	if err != nil {
-		return 0, err
+		return usd, err
 	}
 	s, err := tx.Spending(l.id, l.since, Midnight(time.Now()))
 	if err != nil {
-		return 0, err
+		return usd, err
 	}
 	usd, why := allowance(l.Limits, s, l.width())
 	if why != "" || s.Open > 0 && s.Sessions >= l.Limits.MaxSessions {
-		return 0, errHeld
+		return usd, errHeld
 	}
 	if !again || l.Task != 0 || l.width() > 1 {
 		return usd, nil
