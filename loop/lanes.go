@@ -186,9 +186,7 @@ func (l *lane) work(ctx context.Context, task ralph.Task) (o outcome, err error)
 		return o, notGreeted(err)
 	}
 	waits, tell := false, l.slow
-	if tell != nil {
-		l.slow = func(command string) { waits = true; tell(command) }
-	}
+	l.slow = func(command string) { waits = true; tell(command) }
 	stopped, err := l.interruptibly(ctx, func(ctx context.Context) error { return l.baseline(ctx, task, n.Place) })
 	if waits {
 		over := func(tx *store.Tx) error { return tx.NoteVerifying(l.id, "", "") }

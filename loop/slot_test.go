@@ -561,6 +561,25 @@ func TestAWorkersSlotIsFreeOnceItsClaimIsOver(t *testing.T) {
 	}
 }
 
+// TestASessionThatGetsNoSlotIsNotBegunElsewhere, such as where people work.
+func TestASessionThatGetsNoSlotIsNotBegunElsewhere(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	write(t, l.Slots.Dir, "no folder")
+	id := b.add(ralph.Task{Title: "A"})
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		t.Error("it is begun")
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	})
+	if result, err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), l.Slots.Dir) || b.task(id).Status != ralph.Pending {
+		t.Errorf("the run ended with %q, %v; the task is %s", result.Reasons, err, b.task(id).Status)
+	}
+}
+
 // TestWhatAWorkerIsToldOfWorkThatIsAccepted: it is merged, or says what it waits for.
 func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
 	for name, tt := range map[string]struct {
