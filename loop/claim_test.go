@@ -383,6 +383,28 @@ func TestATaskWhoseAttemptsAreUsedUpIsNotHandedOut(t *testing.T) {
 	}
 }
 
+// TestATaskWhoseAttemptsAreUsedUpIsCancelledMeanwhile: it stays cancelled, and the next one is picked.
+func TestATaskWhoseAttemptsAreUsedUpIsCancelledMeanwhile(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	spent := b.add(ralph.Task{Title: "Spent"})
+	c := b.claim(l, spent, "ann")
+	b.say(c, signals.Partial{Summary: "half", Remaining: "half"})
+	if _, _, err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := b.add(ralph.Task{Title: "Fresh"})
+	l.Limits.Attempts = 1 // lowered in the meantime
+	next, ok, _, err := loop.Pick(t.Context(), l, func() {
+		if b.task(spent).Status == ralph.Pending {
+			b.tx(func(tx *store.Tx) error { return tx.Move(spent, ralph.Cancelled, ralph.Person, "no need") })
+		}
+	})
+	if err != nil || !ok || next.ID != fresh || b.task(spent).Status != ralph.Cancelled {
+		t.Errorf("got TASK-%d, %t, %v; the spent one is %s", next.ID, ok, err, b.task(spent).Status)
+	}
+}
+
 // TestATaskWhoseAttemptsAreUsedUpInARun is named at the end of the run. A
 // task that has ended is left alone.
 func TestATaskWhoseAttemptsAreUsedUpInARun(t *testing.T) {
@@ -551,5 +573,64 @@ func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
 	}
 	if task := b.task(id); task.Status != ralph.Completed {
 		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestALapsedClaimIsSettledOnce: who finds that somebody settles it already leaves it alone.
+func TestALapsedClaimIsSettledOnce(t *testing.T) {
+	b := newWorkshop(t)
+	command, running, proceed := blocker(t.TempDir())
+	l, other := b.tree(), b.tree()
+	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
+	c := b.claim(l, id, "ann")
+	b.say(c, signals.Done{Summary: "made it"})
+	b.passed.Store(int64(session.Lease + time.Second))
+	settled := make(chan error, 1)
+	go func() { settled <- l.Lapse(context.WithoutCancel(t.Context())) }()
+	until(t, "the verification", func() bool { return exists(running) })
+	err := other.Lapse(t.Context())
+	if task := b.task(id); task.Status != ralph.InProgress {
+		t.Errorf("meanwhile it is %s: %s", task.Status, task.StatusReason)
+	}
+	write(t, proceed, "")
+	if err := errors.Join(err, <-settled); err != nil {
+		t.Error(err)
+	}
+	if task := b.task(id); task.Status != ralph.Completed {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestAClaimThatLapsesWhileItIsGivenBackIsOver for its worker, and its slot free.
+func TestAClaimThatLapsesWhileItIsGivenBackIsOver(t *testing.T) {
+	b := newWorkshop(t)
+	command, running, proceed := blocker(t.TempDir())
+	l, other := b.slots(), b.tree()
+	c := b.claim(l, b.add(ralph.Task{Title: "A", Verify: []string{command}}), "ann")
+	dir, _ := c.Slot()
+	write(t, filepath.Join(dir, "made"), "x")
+	b.say(c, signals.Done{Summary: "made it"})
+	type ending struct {
+		d   signals.Decision
+		err error
+	}
+	released := make(chan ending, 1)
+	go func() {
+		d, err := c.Release(context.WithoutCancel(t.Context()))
+		released <- ending{d, err}
+	}()
+	until(t, "the verification", func() bool { return exists(running) })
+	b.passed.Store(int64(session.Lease))
+	err := other.Lapse(t.Context())
+	write(t, proceed, "")
+	if e := <-released; err != nil || e.err != nil || e.d.Status != "" {
+		t.Errorf("it lapsed with %v, and was given back with %v as %q", err, e.err, e.d.Status)
+	}
+	p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Release(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"time"
 
 	"ralph"
@@ -40,6 +41,31 @@ func AfterError(r agent.Report, failures, repeats int, others, noWait bool, b Ba
 		ends = p.end.reason
 	}
 	return p.until, p.reason, ends
+}
+
+// Heed calls heed of a run to which so many results have come, of which one fails. It returns which
+// were applied, and how many are left.
+func Heed(ctx context.Context, full bool, results, fails int) (applied []int, left int, err error) {
+	r := &runner{over: make(chan func(context.Context) error, results)}
+	for i := range results {
+		r.over <- func(context.Context) error {
+			applied = append(applied, i)
+			if i == fails {
+				return errHeld
+			}
+			return nil
+		}
+	}
+	err = r.heed(ctx, full)
+	return applied, len(r.ended), err
+}
+
+// Pick calls pick, which reads the first task of the queue; then something happens.
+func Pick(ctx context.Context, l *Loop, then func()) (task ralph.Task, ok bool, spent []int64, err error) {
+	return l.pick(ctx, 0, func(tx *store.Tx) (ralph.Task, bool, error) {
+		defer then()
+		return tx.Next()
+	})
 }
 
 // Choose is choose.

@@ -74,14 +74,8 @@ func (r *runner) heed(ctx context.Context, full bool) error {
 		r.rests()
 		r.ended = append(r.ended, <-r.over)
 	}
-	for {
-		select {
-		case judge := <-r.over:
-			r.ended = append(r.ended, judge)
-			continue
-		default:
-		}
-		break
+	for len(r.over) > 0 {
+		r.ended = append(r.ended, <-r.over)
 	}
 	for len(r.ended) > 0 {
 		judge := r.ended[0]
@@ -192,9 +186,7 @@ func (l *lane) work(ctx context.Context, task ralph.Task) (o outcome, err error)
 		return o, notGreeted(err)
 	}
 	waits, tell := false, l.slow
-	if tell != nil {
-		l.slow = func(command string) { waits = true; tell(command) }
-	}
+	l.slow = func(command string) { waits = true; tell(command) }
 	stopped, err := l.interruptibly(ctx, func(ctx context.Context) error { return l.baseline(ctx, task, n.Place) })
 	if waits {
 		over := func(tx *store.Tx) error { return tx.NoteVerifying(l.id, "", "") }
@@ -301,22 +293,22 @@ var errHeld = errors.New("the run is to begin no session now")
 // other sessions used up the budget, or if an edit put another task first.
 func (l *lane) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 	if closed(l.Stop) {
-		return 0, errHeld
+		return usd, errHeld
 	}
 	control, err := tx.RunControl(l.id)
 	if err == nil && control != ralph.ControlNone {
 		err = errHeld
 	}
 	if err != nil {
-		return 0, err
+		return usd, err
 	}
 	s, err := tx.Spending(l.id, l.since, Midnight(time.Now()))
 	if err != nil {
-		return 0, err
+		return usd, err
 	}
 	usd, why := allowance(l.Limits, s, l.width())
 	if why != "" || s.Open > 0 && s.Sessions >= l.Limits.MaxSessions {
-		return 0, errHeld
+		return usd, errHeld
 	}
 	if !again || l.Task != 0 || l.width() > 1 {
 		return usd, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
@@ -83,6 +84,23 @@ func (b *bench) tx(t *testing.T, f func(*store.Tx) error) {
 	t.Helper()
 	if err := b.Store.Tx(context.WithoutCancel(t.Context()), f); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWhatHasComeInIsAppliedInOrder up to the first failure; the rest is applied later.
+func TestWhatHasComeInIsAppliedInOrder(t *testing.T) {
+	for _, tt := range []struct {
+		full           bool
+		results, fails int
+		want           []int
+		left           int
+	}{
+		{false, 0, -1, nil, 0}, {false, 1, -1, []int{0}, 0}, {false, 3, -1, []int{0, 1, 2}, 0}, {true, 3, -1, []int{0, 1, 2}, 0}, {true, 3, 1, []int{0, 1}, 1},
+	} {
+		applied, left, err := loop.Heed(t.Context(), tt.full, tt.results, tt.fails)
+		if !slices.Equal(applied, tt.want) || left != tt.left || (err != nil) != (tt.fails >= 0) {
+			t.Errorf("%+v: it applied %v, has %d left, and ended with %v", tt, applied, left, err)
+		}
 	}
 }
 

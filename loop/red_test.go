@@ -297,3 +297,48 @@ func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 		})
 	}
 }
+
+// TestARunSaysWhatItWaitsForBeforeASession, and says it no longer in the session.
+func TestARunSaysWhatItWaitsForBeforeASession(t *testing.T) {
+	for _, fails := range []bool{false, true} { // to note that it waits no longer
+		b := newWorkshop(t)
+		proceed := filepath.Join(t.TempDir(), "proceed")
+		l := b.tree("[ ! -e made ] || while [ ! -e " + proceed + " ]; do sleep 0.01; done")
+		b.add(ralph.Task{Title: "A"})
+		b.add(ralph.Task{Title: "B"})
+		l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+			MaxSessions: 2, MaxTasks: 2, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+			SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+		}
+		reason := func() string {
+			run, err := store.Read(context.WithoutCancel(t.Context()), b.db, func(tx *store.Tx) (ralph.Run, error) {
+				run, _, err := tx.LastRun()
+				return run, err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			return run.StateReason
+		}
+		var said []string
+		l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			b.raw(`DROP TRIGGER IF EXISTS full`)
+			said = append(said, reason())
+			write(t, filepath.Join(a.Dir, "made"), "x")
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Blocked{On: "the key", Kind: "external"})
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		})
+		ended := make(chan error, 1)
+		go func() { _, err := l.Run(context.WithoutCancel(t.Context())); ended <- err }()
+		until(t, "the reason", func() bool { return strings.HasPrefix(reason(), "verifying before the first session") })
+		want := []string{"", ""}
+		if fails {
+			want = want[:1]
+			b.raw(`CREATE TRIGGER full BEFORE UPDATE ON runs WHEN old.state_reason LIKE 'verifying%' BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
+		}
+		write(t, proceed, "")
+		if err := <-ended; (err != nil) != fails || !slices.Equal(said, want) {
+			t.Errorf("in the sessions it says %q, %v", said, err)
+		}
+	}
+}

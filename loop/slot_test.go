@@ -561,6 +561,101 @@ func TestAWorkersSlotIsFreeOnceItsClaimIsOver(t *testing.T) {
 	}
 }
 
+// TestASessionThatGetsNoSlotIsNotBegunElsewhere, such as where people work.
+func TestASessionThatGetsNoSlotIsNotBegunElsewhere(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	write(t, l.Slots.Dir, "no folder")
+	id := b.add(ralph.Task{Title: "A"})
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		t.Error("it is begun")
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	})
+	if result, err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), l.Slots.Dir) || b.task(id).Status != ralph.Pending {
+		t.Errorf("the run ended with %q, %v; the task is %s", result.Reasons, err, b.task(id).Status)
+	}
+}
+
+// TestWhatAWorkerIsToldOfWorkThatIsAccepted: it is merged, or says what it waits for.
+func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(b *workshop, l *loop.Loop)
+		want   ralph.Status
+		says   string // its end
+		logged bool
+	}{
+		"it is merged": {func(*workshop, *loop.Loop) {}, ralph.Completed, ": made it", false},
+		"merging is paused": {func(b *workshop, _ *loop.Loop) {
+			b.tx(func(tx *store.Tx) error { return tx.PauseMerging("by Eva") })
+		}, ralph.Merging, "; not merged yet: merging is paused: by Eva", false},
+		"merging fails": {func(_ *workshop, l *loop.Loop) {
+			if err := os.Mkdir(filepath.Join(l.Place.State, "merge.lock"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, ralph.Merging, "merge.lock: is a directory", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.slots()
+			logged := false
+			l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) {
+				logged = logged || message == "cannot land a worker's change now; it stays queued"
+			}})
+			id := b.add(ralph.Task{Title: "A"})
+			c := b.claim(l, id, "ann")
+			dir, _ := c.Slot()
+			write(t, filepath.Join(dir, "made"), "x")
+			b.say(c, signals.Done{Summary: "made it"})
+			tt.before(b, l)
+			_, d, err := c.Close(t.Context())
+			if err != nil || d.Status != tt.want || b.task(id).Status != tt.want || !strings.HasSuffix(d.StatusReason, tt.says) || logged != tt.logged {
+				t.Errorf("it is %s: %s, %v; logged: %t", d.Status, d.StatusReason, err, logged)
+			}
+		})
+	}
+}
+
+// TestASessionWhoseEndIsNotLocked: a claim that lapsed is not settled then, and a worker's slot
+// is given back all the same.
+func TestASessionWhoseEndIsNotLocked(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	said := ""
+	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said += message + "\n" }})
+	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+	if err := os.Mkdir(filepath.Join(l.Place.Folder(c.SessionID()), "ending.lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.passed.Store(int64(session.Lease + time.Second))
+	if err := l.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Unsettled()
+		if len(list) != 1 || !strings.HasPrefix(list[0].Why, "lock of the session: ") {
+			t.Errorf("doctor is told %+v", list)
+		}
+		return err
+	})
+	if _, err := c.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "cannot give back a worker's slot in order") {
+		t.Errorf("it says %q", said)
+	}
+	p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAClaimThatCannotBeEndedIsNotCalledOver.
 func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 	b := newWorkshop(t)
@@ -572,4 +667,28 @@ func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 	if err := c.Held(t.Context()); err == nil || errors.As(err, &gone) {
 		t.Errorf("its worker is told %v", err)
 	}
+}
+
+// TestWhatCannotBeReadOfALostSlotIsSaid: the work that it kept is not looked for elsewhere.
+func TestWhatCannotBeReadOfALostSlotIsSaid(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	slot := b.lose(l, id, lost)
+	write(t, slot.Path("part"), "x")
+	if _, err := slot.Begin(t.Context(), slot.Slot.Base, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := slot.Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.raw(`UPDATE sessions SET snapshot_before = '{"Head": 1}' WHERE id = $1`, lost)
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	b.tx(func(tx *store.Tx) error {
+		s, err := tx.Session(lost)
+		if !strings.Contains(s.Reason, "what was kept of its slot (") {
+			t.Errorf("it is %s", s.Reason)
+		}
+		return err
+	})
 }

@@ -222,3 +222,22 @@ func (s *saboteur) watch(t *testing.T, fails string, play func(*workshop, *loop.
 	})
 	return strings.Join(lines, "\n")
 }
+
+// TestARunWhoseAgentFailsSaysWhatItCannotRead: who stands in for the agent depends on it.
+func TestARunWhoseAgentFailsSaysWhatItCannotRead(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	b.tx(func(tx *store.Tx) error { return tx.PutDiscipline(ralph.Discipline{Name: "ui"}) })
+	b.add(ralph.Task{Title: "A", Discipline: "ui"})
+	l.NoWait, l.OnRed, l.Limits = true, loop.RedGo, ralph.Limits{
+		MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 9, MaxDayCostUSD: 9, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 9, Attempts: 9, StagnantMaximum: 9,
+	}
+	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		b.raw(`UPDATE disciplines SET created = 'x'`)
+		return agent.Report{Ending: ralph.RateLimited, CostKnown: true}, nil
+	})
+	if result, err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), `"x"`) {
+		t.Errorf("it ended with %+v, %v", result, err)
+	}
+}

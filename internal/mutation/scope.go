@@ -29,8 +29,9 @@ var scope = []target{
 	}, judges: []string{"loop", "loop/session"}},
 	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
 		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands",
-		`Needs\.(Recover|reopen|Lapse)`,
-		`Loop\.(recover|each|unsettled|Lapse)`, `Claim\.(Held|Close|checkTime|renew|Heard|Release|end)`,
+		`Session\.(tryEnding|rescued|keepMade)`, `Needs\.(Recover|reopen|Lapse)`,
+		`Loop\.(recover|each|unsettled|Lapse)`,
+		`Claim\.(Held|Close|land|checkTime|renew|Heard|Release|end|settle|giveBack)`,
 	}, judges: []string{"loop"}},
 	{files: "loop/**/*.go", functions: []string{ // a red begin
 		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`,

@@ -144,7 +144,7 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 // land lands the accepted work of a slot and sets what has become of the task then. Nothing
 // is lost if it cannot be landed now: it is in the queue.
 func (c *Claim) land(ctx context.Context, d *signals.Decision) error {
-	if d.Status != ralph.Merging || c.s.Land == nil {
+	if d.Status != ralph.Merging {
 		return nil
 	}
 	why, err := c.s.Land(ctx)
@@ -253,11 +253,8 @@ func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
 	if err != nil {
 		return err
 	}
-	lock, err := s.endingLock()
-	if err != nil {
-		return err
-	}
-	if ok, err := lock.TryLock(); err != nil || !ok { // somebody else is settling it
+	unlock, err := s.tryEnding()
+	if unlock == nil {
 		return err
 	}
 	// Its worker may have ended it before the lock was taken. Its slot may be another session's then,
@@ -269,5 +266,5 @@ func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
 	if errors.Is(err, ralph.ErrConflict) { // its worker has called meanwhile
 		err = nil
 	}
-	return errors.Join(err, lock.Unlock())
+	return errors.Join(err, unlock())
 }

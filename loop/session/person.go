@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"ralph"
@@ -110,18 +109,10 @@ func (n Needs) held(ctx context.Context, task int64) (s *Session, unlock func() 
 	if s, err = n.reopen(ctx, row); err != nil {
 		return nil, nil, err
 	}
-	lock, err := s.endingLock()
-	if err != nil {
-		return nil, nil, err
+	if unlock, err = s.tryEnding(); err == nil && unlock == nil {
+		err = ralph.Conflict("TASK-%d is being completed or released already", task)
 	}
-	ok, err := lock.TryLock()
-	switch {
-	case err != nil:
-		return nil, nil, fmt.Errorf("lock of the session: %w", err)
-	case !ok:
-		return nil, nil, ralph.Conflict("TASK-%d is being completed or released already", task)
-	}
-	return s, lock.Unlock, nil
+	return s, unlock, err
 }
 
 // failing says why a completion is refused.

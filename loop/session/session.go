@@ -289,6 +289,22 @@ func (s *Session) endingLock() (*flock.Flock, error) {
 	return flock.New(filepath.Join(s.folder(), "ending.lock")), os.MkdirAll(s.folder(), 0o700)
 }
 
+// tryEnding takes that lock. unlock is nil if somebody else has it, who is ending the session.
+func (s *Session) tryEnding() (unlock func() error, err error) {
+	lock, err := s.endingLock()
+	ok := false
+	if err == nil {
+		ok, err = lock.TryLock()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock of the session: %w", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	return lock.Unlock, nil
+}
+
 // scratch returns the folder for the objects of its snapshots, which is removed once it is settled.
 func (s *Session) scratch() string { return s.Place.Scratch(s.Row.ID) }
 

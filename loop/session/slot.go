@@ -135,14 +135,14 @@ func (s *Session) rescued(ctx context.Context) error {
 	if c.Head, err = s.Lander.Tree.Ref(ctx, c.Ref()); err != nil || c.Head == "" {
 		return err
 	}
-	if c.Tree, err = s.Lander.Tree.Whole(ctx, c.Head); err != nil {
-		return err
+	var before worktree.Snapshot
+	if c.Tree, err = s.Lander.Tree.Whole(ctx, c.Head); err == nil {
+		before, err = store.Read(ctx, s.Store, func(tx *store.Tx) (before worktree.Snapshot, err error) {
+			var started hashes
+			_, err = tx.Beginning(s.Row.ID, &before, &started)
+			return before, err
+		})
 	}
-	before, err := store.Read(ctx, s.Store, func(tx *store.Tx) (before worktree.Snapshot, err error) {
-		var started hashes
-		_, err = tx.Beginning(s.Row.ID, &before, &started)
-		return before, err
-	})
 	c.Base = before.Head
 	if err == nil {
 		s.Row.Change = &c
