@@ -137,7 +137,8 @@ func (p Policy) provide(own string) error {
 				continue
 			}
 			if err == nil {
-				err = os.WriteFile(filepath.Join(scratchIn(own, filepath.Dir(path)), filepath.Base(path)), content, info.Mode().Perm())
+				dir, name := filepath.Split(path)
+				err = os.WriteFile(filepath.Join(scratchIn(own, filepath.Clean(dir)), name), content, info.Mode().Perm())
 			}
 		}
 		if err != nil {
