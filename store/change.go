@@ -57,7 +57,10 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 // LandedOn returns, by id, the branch that each landed change of the tasks of a filter's sessions is on.
 func (tx *Tx) LandedOn(f SessionFilter) (map[int64]string, error) {
 	by := f.matching()
-	list, err := all(tx, func(row scanner) (landed ralph.ChangeLanded, err error) { return landed, row.Scan(column(&landed)) }, `
+	list, err := all(tx, func(row scanner) (landed ralph.ChangeLanded, err error) {
+		err = row.Scan(column(&landed))
+		return landed, err
+	}, `
 		SELECT e.payload FROM events e
 		WHERE e.type = '`+ralph.EventChangeLanded+`'
 			AND e.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)

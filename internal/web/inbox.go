@@ -194,7 +194,8 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	var said, alone []string
 	for n, i := range list {
 		if approve && inbox.Alone(i) {
-			alone = append(alone, fmt.Sprintf("%s is left: it splits TASK-%d into parts, which you write in the inbox.", i.Item, i.TaskID))
+			alone = append(alone, fmt.Sprintf("%s is left: it splits TASK-%d into parts, which you write in the inbox.",
+				i.Item, i.TaskID))
 			continue
 		}
 		if one && n > 0 {
