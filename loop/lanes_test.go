@@ -175,6 +175,22 @@ func TestARunWithOneLaneIsNotIdle(t *testing.T) {
 	})
 }
 
+// TestARunWithOneLaneKeepsTheOrderOfTheQueue, whatever files a worker's task may touch.
+func TestARunWithOneLaneKeepsTheOrderOfTheQueue(t *testing.T) {
+	for lanes, want := range map[int]int64{1: 2, 2: 3} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			r := b.enlist(t, lanes, ralph.Task{Files: []string{"web/**"}}, ralph.Task{Files: []string{"web/x"}}, ralph.Task{Files: []string{"doc"}})
+			if _, err := b.Claim(t.Context(), 1, "ann"); err != nil {
+				t.Fatal(err)
+			}
+			b.Limits.MaxSessions = 1
+			if b.serve(t)(); !slices.Equal(r.order, []int64{want}) {
+				t.Errorf("with %d lanes the session was on %v, want %d", lanes, r.order, want)
+			}
+		})
+	}
+}
+
 // TestATaskThatFitsIsFoundFarDownTheQueue, behind others that do not fit beside those in progress, but not wherever it is.
 func TestATaskThatFitsIsFoundFarDownTheQueue(t *testing.T) {
 	for before, want := range map[int]int64{19: 21, 20: 2} {

@@ -70,8 +70,8 @@ type Landing struct {
 	// Beside is set where others work at the same time; the agent is told of their results.
 	Beside bool
 	Checks func(ctx context.Context) (*place.Place, error) // takes a place for the check
-	// Land lands what is queued once a worker's done was accepted, and returns what the rest waits for;
-	// nil if a run does that.
+	// Land, of a worker's session, lands what is queued once its done was accepted, and returns what the
+	// rest waits for. A run does that for its own sessions.
 	Land func(ctx context.Context) (why string, err error)
 }
 
