@@ -227,15 +227,17 @@ func (p *Project) agentHomes() (list []agentHome) {
 		if err != nil || profile.Kind == claude.Profile.Kind {
 			continue // reported when the loop is set up
 		}
-		dirs := p.paths(profile.Home, p.agentEnv("HOME"))
 		env := func(name string) string { return cmp.Or(c.Env[name], p.agentEnv(name)) }
-		if moved := profile.Moved(env); moved != "" {
-			dirs = []string{moved}
+		folders := func(names []string) (list []string) {
+			for _, name := range names {
+				list = append(list, profile.Own(name, env))
+			}
+			return p.paths(list, env("HOME"))
 		}
-		for _, dir := range p.paths(profile.Settings, p.agentEnv("HOME")) {
+		for _, dir := range folders(profile.Settings) {
 			list = append(list, agentHome{dir: dir, data: []string{dir + "/none"}})
 		}
-		for _, dir := range dirs {
+		for _, dir := range folders(profile.Home) {
 			own := agentHome{dir: dir}
 			for _, name := range profile.Replaced {
 				own.replaced = append(own.replaced, filepath.Join(dir, name))

@@ -128,23 +128,19 @@ func (p *Profile) Tool(name string) string {
 	return p.ToolPrefix + strings.ReplaceAll(name, ".", cmp.Or(p.Dot, "_"))
 }
 
-// Moved returns where a variable has moved the agent's home folder; "" if none has.
-func (p *Profile) Moved(getenv func(string) string) string {
-	variable, below, _ := strings.Cut(p.HomeVariable, "/")
-	if variable == "" || getenv(variable) == "" {
-		return ""
-	}
-	return filepath.Join(getenv(variable), below)
-}
-
-// Own returns a path below the agent's home folder, which a variable may have moved.
+// Own returns a path in one of the agent's own folders, which a variable may have moved: that of
+// HomeVariable the first of them, those of the XDG base directories the others.
 func (p *Profile) Own(path string, getenv func(string) string) string {
-	moved := p.Moved(getenv)
-	if moved == "" || len(p.Home) == 0 {
-		return path
+	moves := [][2]string{{"~/.local/share", "XDG_DATA_HOME"}, {"~/.local/state", "XDG_STATE_HOME"}, {"~/.config", "XDG_CONFIG_HOME"}}
+	if len(p.Home) > 0 {
+		moves = append(moves, [2]string{p.Home[0], p.HomeVariable})
 	}
-	if rest, ok := strings.CutPrefix(path, p.Home[0]); ok {
-		return moved + rest
+	for _, move := range moves {
+		variable, below, _ := strings.Cut(move[1], "/")
+		rest, ok := strings.CutPrefix(path, move[0])
+		if dir := getenv(variable); ok && variable != "" && filepath.IsAbs(dir) {
+			return filepath.Join(dir, below, rest)
+		}
 	}
 	return path
 }
