@@ -94,7 +94,7 @@ func (c Confinement) Contains(files []string) bool {
 
 // Enter returns a function that puts a command into the sandbox of the place where it starts: here,
 // or a slot. The commands of a role, such as the agent's or the check's, have their own caches
-// there; in a slot even without a sandbox.
+// there; in a slot even without a sandbox. Those of the role "" leave nothing behind.
 func (c Confinement) Enter(role string) proc.Enter {
 	if c.project == nil {
 		return nil
@@ -105,6 +105,9 @@ func (c Confinement) Enter(role string) proc.Enter {
 		if c.Sandbox.Name != sandbox.None {
 			// Computed for each command: only then is it known what to hide.
 			box.Policy = c.project.policy(spec.Dir, c.Sandbox.Name == sandbox.Landlock)
+		}
+		if role == "" {
+			return box.Enter(spec)
 		}
 		if c.Sandbox.Name != sandbox.None || slot != "" {
 			box.Env, box.Keep = c.project.caches(slot, role)

@@ -248,7 +248,7 @@ func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, er
 		Options: process.Options{
 			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: env, Environ: p.Environ, Through: p.Mask().Reader,
 			ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
-			Enter: p.Held.Enter("agent"), Containment: p.Held.Containment, Launcher: launcher,
+			Enter: p.Held.Enter("agent"), Probe: p.Held.Enter(""), Containment: p.Held.Containment, Launcher: launcher,
 		},
 		ExtraArgs: c.ExtraArgs, SettingSources: c.SettingSources, PermissionMode: c.PermissionMode,
 		AllowedTools: c.AllowedTools, DisallowedTools: c.DisallowedTools, AsksRalph: claude.Asks(c.PermissionMode),

@@ -48,6 +48,7 @@ type Options struct {
 	MaxTranscript int64         // size limit of the transcript in bytes; default 256 MiB
 
 	Enter       proc.Enter       // runs the agent in a sandbox; nil is no sandbox
+	Probe       proc.Enter       // the same for its version, for which it may leave nothing behind
 	Containment proc.Containment // what else confines it
 	Launcher    *Launcher        // prepares starts; default one of its own
 }
@@ -298,7 +299,7 @@ func (v *Prober) Version(ctx context.Context, o Options, p *agent.Profile, dir s
 		Env: Environment(p, o.Environ, o.Env, agent.Assignment{SessionID: "probe"}),
 	}
 	// Some write into the person's folder even for this.
-	leave, err := o.Enter.Enter(&spec)
+	leave, err := o.Probe.Enter(&spec)
 	if err != nil {
 		return "", err
 	}
