@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/signals"
 )
 
 // TestWhichTaskFitsBesideOthers: scopes are hints within one priority, no
@@ -69,5 +70,30 @@ func TestScopesThatMeet(t *testing.T) {
 	}
 	if meet(nil, []string{"**"}) {
 		t.Error("nothing meets something")
+	}
+}
+
+// TestLostSessionsAreCountedInARow: only a session that shows that agent and machine work begins anew.
+func TestLostSessionsAreCountedInARow(t *testing.T) {
+	r := &runner{}
+	task, lost := ralph.Task{ID: 1, LostCount: 2}, signals.Decision{LostCount: 3}
+	for i, next := range []struct {
+		times  int
+		ending ralph.Ending
+		d      signals.Decision
+		ends   bool
+	}{
+		{9, ralph.Lost, lost, false},
+		{1, ralph.Finished, signals.Decision{}, false},
+		{9, ralph.Lost, lost, false},
+		{1, ralph.Interrupted, signals.Decision{LostCount: 2}, false},
+		{1, ralph.RateLimited, signals.Decision{LostCount: 2}, false},
+		{1, ralph.Lost, lost, true},
+	} {
+		for range next.times {
+			if err := r.bounded(task, next.ending, next.d); (err != nil) != next.ends {
+				t.Errorf("step %d: it ends the run: %v", i, err)
+			}
+		}
 	}
 }
