@@ -1,8 +1,11 @@
 package loop
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ralph"
 	"ralph/signals"
@@ -96,4 +99,26 @@ func TestLostSessionsAreCountedInARow(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestATaskThatIsMissedTwiceIsLeftAMoment; a lost race is no error, and other errors are.
+func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &runner{course: course{Loop: &Loop{Limits: ralph.Limits{MaxSeconds: 3600}}}, started: time.Now()}
+		broken, conflict := errors.New("broken"), ralph.Conflict("taken")
+		for i, next := range []struct {
+			task  int64
+			err   error
+			fails bool
+			takes time.Duration
+		}{
+			{1, conflict, false, 0}, {2, conflict, false, 0}, {2, errHeld, false, 0}, {2, conflict, false, time.Second}, {2, broken, true, 0},
+		} {
+			began := time.Now()
+			err := r.missed(t.Context(), next.task, next.err)
+			if took := time.Since(began); (err != nil) != next.fails || took != next.takes {
+				t.Errorf("step %d: it returns %v after %s", i, err, took)
+			}
+		}
+	})
 }
