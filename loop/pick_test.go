@@ -2,6 +2,7 @@ package loop
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"ralph"
 	"ralph/signals"
+	"ralph/store"
 )
 
 // TestWhichTaskFitsBesideOthers: scopes are hints within one priority, no
@@ -121,4 +123,24 @@ func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestATaskThatIsGoneIsNoError; anything else that is not found is one.
+func TestATaskThatIsGoneIsNoError(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var id int64
+	if err := db.Tx(t.Context(), func(tx *store.Tx) (err error) { id, err = tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{course: course{Loop: &Loop{Store: db}}}
+	if err := r.missed(t.Context(), id+1, ralph.ErrNotFound); err != nil {
+		t.Errorf("of a task that is gone it says %v", err)
+	}
+	if err := r.missed(t.Context(), id, ralph.ErrNotFound); !errors.Is(err, ralph.ErrNotFound) {
+		t.Errorf("of a task that is there it says %v", err)
+	}
 }
