@@ -42,7 +42,7 @@ func (r *runner) waitForLost(ctx context.Context) error {
 			return err
 		}
 		task, err = tx.Task(r.Task)
-		ok = task.Status == ralph.Pending && task.LostCount > 0
+		ok = task.Status == ralph.Pending
 		return err
 	}); err != nil || !ok {
 		return err

@@ -1,10 +1,16 @@
 package loop
 
 import (
+	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ralph"
+	"ralph/signals"
+	"ralph/store"
 )
 
 // TestWhichTaskFitsBesideOthers: scopes are hints within one priority, no
@@ -69,5 +75,72 @@ func TestScopesThatMeet(t *testing.T) {
 	}
 	if meet(nil, []string{"**"}) {
 		t.Error("nothing meets something")
+	}
+}
+
+// TestLostSessionsAreCountedInARow: only a session that shows that agent and machine work begins anew.
+func TestLostSessionsAreCountedInARow(t *testing.T) {
+	r := &runner{}
+	task, lost := ralph.Task{ID: 1, LostCount: 2}, signals.Decision{LostCount: 3}
+	for i, next := range []struct {
+		times  int
+		ending ralph.Ending
+		d      signals.Decision
+		ends   bool
+	}{
+		{9, ralph.Lost, lost, false},
+		{1, ralph.Finished, signals.Decision{}, false},
+		{9, ralph.Lost, lost, false},
+		{1, ralph.Interrupted, signals.Decision{LostCount: 2}, false},
+		{1, ralph.RateLimited, signals.Decision{LostCount: 2}, false},
+		{1, ralph.Lost, lost, true},
+	} {
+		for range next.times {
+			if err := r.bounded(task, next.ending, next.d); (err != nil) != next.ends {
+				t.Errorf("step %d: it ends the run: %v", i, err)
+			}
+		}
+	}
+}
+
+// TestATaskThatIsMissedTwiceIsLeftAMoment; a lost race is no error, and other errors are.
+func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &runner{course: course{Loop: &Loop{Limits: ralph.Limits{MaxSeconds: 3600}}}, started: time.Now()}
+		broken, conflict := errors.New("broken"), ralph.Conflict("taken")
+		for i, next := range []struct {
+			task  int64
+			err   error
+			fails bool
+			takes time.Duration
+		}{
+			{1, conflict, false, 0}, {2, conflict, false, 0}, {2, errHeld, false, 0}, {2, conflict, false, time.Second}, {2, broken, true, 0},
+		} {
+			began := time.Now()
+			err := r.missed(t.Context(), next.task, next.err)
+			if took := time.Since(began); (err != nil) != next.fails || took != next.takes {
+				t.Errorf("step %d: it returns %v after %s", i, err, took)
+			}
+		}
+	})
+}
+
+// TestATaskThatIsGoneIsNoError; anything else that is not found is one.
+func TestATaskThatIsGoneIsNoError(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var id int64
+	if err := db.Tx(t.Context(), func(tx *store.Tx) (err error) { id, err = tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{course: course{Loop: &Loop{Store: db}}}
+	if err := r.missed(t.Context(), id+1, ralph.ErrNotFound); err != nil {
+		t.Errorf("of a task that is gone it says %v", err)
+	}
+	if err := r.missed(t.Context(), id, ralph.ErrNotFound); !errors.Is(err, ralph.ErrNotFound) {
+		t.Errorf("of a task that is there it says %v", err)
 	}
 }

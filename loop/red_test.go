@@ -226,6 +226,16 @@ func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
 			})
 		})
 	}
+	t.Run("of a run for one task, which waits for a person", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.Task = 1
+			p := b.perform(lost)
+			b.add(t, "one")
+			if result := b.serve(t)(); result.Status != ralph.ExitWaiting || len(p.sessions) != 5 {
+				t.Errorf("got %+v after %d sessions", result, len(p.sessions))
+			}
+		})
+	})
 	t.Run("of a run for one task", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *bench) {
 			b.Task = 2

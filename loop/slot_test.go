@@ -532,6 +532,10 @@ func TestAWorkersSlotIsFreeOnceItsClaimIsOver(t *testing.T) {
 			b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
 			return dropped(c, "Eva cancelled the task")
 		},
+		"stopped": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+			b.tx(func(tx *store.Tx) error { return tx.Halt(c.SessionID(), "Eva") })
+			return dropped(c, "Eva stopped it")
+		},
 		"lapsed": func(b *workshop, l *loop.Loop, c *session.Claim) error {
 			b.passed.Store(int64(session.Lease + time.Second))
 			if err := l.Lapse(t.Context()); err != nil {
@@ -620,39 +624,41 @@ func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
 }
 
 // TestASessionWhoseEndIsNotLocked: a claim that lapsed is not settled then, and a worker's slot
-// is given back all the same.
+// is given back all the same. Without a slot its worker needs no lock.
 func TestASessionWhoseEndIsNotLocked(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.slots()
-	said := ""
-	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said += message + "\n" }})
-	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
-	if err := os.Mkdir(filepath.Join(l.Place.Folder(c.SessionID()), "ending.lock"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	b.passed.Store(int64(session.Lease + time.Second))
-	if err := l.Lapse(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.tx(func(tx *store.Tx) error {
-		list, err := tx.Unsettled()
-		if len(list) != 1 || !strings.HasPrefix(list[0].Why, "lock of the session: ") {
-			t.Errorf("doctor is told %+v", list)
+	for _, apart := range []bool{false, true} {
+		b := newWorkshop(t)
+		l := b.slots()
+		said := ""
+		l.Apart, l.Log = apart, slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said += message + "\n" }})
+		c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+		if err := os.Mkdir(filepath.Join(l.Place.Folder(c.SessionID()), "ending.lock"), 0o700); err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
-	if _, err := c.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(said, "cannot give back a worker's slot in order") {
-		t.Errorf("it says %q", said)
-	}
-	p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Release(); err != nil {
-		t.Error(err)
+		b.passed.Store(int64(session.Lease + time.Second))
+		if err := l.Lapse(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.tx(func(tx *store.Tx) error {
+			list, err := tx.Unsettled()
+			if len(list) != 1 || !strings.HasPrefix(list[0].Why, "lock of the session: ") {
+				t.Errorf("in a slot: %t: doctor is told %+v", apart, list)
+			}
+			return err
+		})
+		if _, err := c.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(said, "cannot give back a worker's slot in order") != apart {
+			t.Errorf("in a slot: %t: it says %q", apart, said)
+		}
+		p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Release(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -153,7 +153,7 @@ func (c *Claim) land(ctx context.Context, d *signals.Decision) error {
 		why = Shortly(err)
 	}
 	t, err := store.Read(ctx, c.s.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID()) })
-	if d.Status, d.StatusReason = t.Status, t.StatusReason; t.Status == ralph.Merging && why != "" {
+	if d.Status, d.StatusReason = t.Status, t.StatusReason; t.Status == ralph.Merging {
 		d.StatusReason += "; not merged yet: " + why
 	}
 	return err
