@@ -131,7 +131,9 @@ func (p *Profile) Tool(name string) string {
 // Own returns a path in one of the agent's own folders, which a variable may have moved: that of
 // HomeVariable the first of them, those of the XDG base directories the others.
 func (p *Profile) Own(path string, getenv func(string) string) string {
-	moves := [][2]string{{"~/.local/share", "XDG_DATA_HOME"}, {"~/.local/state", "XDG_STATE_HOME"}, {"~/.config", "XDG_CONFIG_HOME"}}
+	moves := [][2]string{
+		{"~/.local/share", "XDG_DATA_HOME"}, {"~/.local/state", "XDG_STATE_HOME"}, {"~/.config", "XDG_CONFIG_HOME"},
+	}
 	if len(p.Home) > 0 {
 		moves = append(moves, [2]string{p.Home[0], p.HomeVariable})
 	}
