@@ -15,8 +15,9 @@ import (
 	"ralph"
 )
 
-// An agent can write ignore rules, and with them hide what it makes. Which files count is therefore
-// decided by the rules from the session's start. In a [Clone] it does not matter: only commits land.
+// An agent can write ignore rules, and with them hide what it makes, or remove rules, so that a
+// person's ignored files look like its own. Which files count is therefore decided by the rules from
+// the session's start. In a [Clone] it does not matter: only commits land.
 
 // Names in the scratch folder.
 const (
@@ -280,12 +281,53 @@ func (t *Tree) addAllAndHidden(
 	if err != nil || unlisted != nil {
 		return unlisted, err
 	}
+	if err := t.leaveRevealed(ctx, env, scratch, was, now); err != nil {
+		return nil, err
+	}
 	var files []string
 	s.Hidden, files, s.Whole, err = t.hidden(ctx, scratch, was, now)
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
 	return nil, t.addIgnored(ctx, env, files)
+}
+
+// leaveRevealed takes what git ignored at the session's start, and does not ignore any more, out of an
+// index again, unless it is tracked by now.
+func (t *Tree) leaveRevealed(ctx context.Context, env []string, scratch string, was, now []string) error {
+	still := make(map[string]bool, len(now))
+	for _, name := range now {
+		still[name] = true
+	}
+	revealed := slices.DeleteFunc(slices.Clone(was), func(name string) bool {
+		_, err := os.Lstat(filepath.Join(t.root, name))
+		return still[name] || err != nil
+	})
+	for some := range slices.Chunk(revealed, 500) {
+		list := append([]string{"ls-files", "-z", "--others", "--exclude-standard", "--"}, some...)
+		out, err := t.run(ctx, []string{"GIT_LITERAL_PATHSPECS=1"}, list...)
+		if err != nil {
+			return err
+		}
+		files := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+		others, err := t.byOldRules(ctx, scratch, slices.Clone(files))
+		if err != nil {
+			return err
+		}
+		counts := map[string]bool{}
+		for _, name := range others {
+			counts[name] = true
+		}
+		files = slices.DeleteFunc(files, func(name string) bool { return counts[name] })
+		if len(files) == 0 {
+			continue
+		}
+		_, err = t.runInput(ctx, env, strings.Join(files, "\x00"), "update-index", "--force-remove", "-z", "--stdin")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addIgnored adds files to an index that git ignores.

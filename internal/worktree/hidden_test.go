@@ -65,7 +65,12 @@ func TestNewIgnoreRulesHideNothing(t *testing.T) {
 			"a person's repository is hidden", "git init -q in; echo x > in/x; git -C in add x; git -C in commit -qm x", "echo in/ >> .gitignore",
 			".gitignore modified, in/ modified", "in/",
 		},
-		{"fewer rules", "echo x > ignored", "echo '*.log' > .gitignore", ".gitignore modified, ignored added", ""},
+		{"fewer rules", "echo x > ignored", "echo '*.log' > .gitignore; echo y > new", ".gitignore modified, new added", ""},
+		{
+			"no rules", "mkdir logs; echo x > ignored; echo x > 'a b.log'; echo x > logs/x.log", "rm .gitignore; echo y > logs/new; git add ignored",
+			".gitignore deleted, ignored added, logs/new added", "",
+		},
+		{"an ignored folder is ignored in part", "echo p/ > .git/info/exclude; mkdir p; echo x > p/x; echo x > p/y", "echo p/y > .git/info/exclude", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			home := t.TempDir()
