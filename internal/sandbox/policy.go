@@ -26,7 +26,7 @@ type Access int
 const (
 	Hidden   Access = iota // no access
 	ReadOnly               // read and execute
-	Scratch                // see below
+	Scratch                // see above
 	Writable
 )
 
