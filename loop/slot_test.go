@@ -34,8 +34,10 @@ func (b *workshop) slots(verify ...string) *loop.Loop {
 	l.Apart, l.Rules.Bounces = true, 2
 	l.Slots = &place.Slots{Here: l.Place, Dir: filepath.Join(b.t.TempDir(), "places"), Name: "project", Env: os.Environ(), Timeout: time.Minute, Log: l.Log}
 	l.Lander = &landing.Lander{
-		Rules: landing.Rules{Into: "main", Bounces: 2, Message: "{task}: {title}", Timeout: time.Minute, State: b.state},
-		Store: b.db, Tree: l.Place.Tree, Log: l.Log, Check: l.Check,
+		Rules: landing.Rules{
+			Into: "main", Bounces: 2, Wait: time.Minute, Message: "{task}: {title}", Timeout: time.Minute, State: b.state,
+		},
+		Store: b.db, Tree: l.Place.Tree, Line: &landing.Line{}, Log: l.Log, Check: l.Check,
 	}
 	return l
 }
@@ -57,6 +59,12 @@ func TestASessionInASlot(t *testing.T) {
 		{"a done that is refused is told, and lands when it is mended", []string{"test -f b"}, []turn{
 			{write: []string{"a"}, say: done, answer: "test -f b"}, {write: []string{"b"}, say: done, answer: "over"},
 		}, ralph.Completed, "done and verified: made it", "a b"},
+		{"what fails with a commit of people during the check is told, and lands when it is mended", []string{
+			`if test -e a; then cd "$RALPH_ROOT" && { test -e b || { : >b; git add b; git -c user.name=P -c user.email=p commit -qm b; }; }; fi`, "! test -e a || ! test -e b",
+		}, []turn{
+			{write: []string{"a"}, say: done, answer: "merged with it the change is refused: `! test -e a || ! test -e b`"},
+			{write: []string{"c"}, remove: []string{"a"}, say: done, answer: "over"},
+		}, ralph.Completed, "done and verified: made it", "b"},
 		{"what it has verified stays where it was verified", []string{"touch b"}, []turn{{write: []string{"a"}, say: done, answer: "over"}}, ralph.Completed, "done and verified: made it", "a"},
 		{"wherever it committed that", []string{"test -f a"}, []turn{
 			{write: []string{"a"}, git: "checkout -q -b other;add a;commit -q -m one;checkout -q --orphan third", say: done, answer: "over"},

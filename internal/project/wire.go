@@ -134,7 +134,7 @@ func (p *Project) Lander(ctx context.Context, db *store.DB, tree *worktree.Tree)
 			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
 			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,
 		},
-		Store: db, Tree: tree, Log: p.Log,
+		Store: db, Tree: tree, Line: &landing.Line{}, Log: p.Log,
 	}, nil
 }
 

@@ -56,6 +56,7 @@ type Lander struct {
 	Tree  Git
 	Check check.Rules
 	Place Integration
+	Line  *Line // shared by all that work on one target
 	Log   *slog.Logger
 
 	after func(point string) // tests kill it here

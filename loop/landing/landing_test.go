@@ -70,7 +70,7 @@ func (y *yard) open(commands []string) {
 		Rules: Rules{
 			Into: "main", Bounces: 2, Timeout: time.Minute, State: state, AfterEnv: os.Environ(), Message: "{task}: {title}",
 		},
-		Store: db, Tree: tree, Place: y, Log: slog.New(slog.DiscardHandler),
+		Store: db, Tree: tree, Place: y, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
 		Check: check.Rules{Commands: commands, Timeout: time.Minute},
 	}
 }
@@ -296,7 +296,7 @@ func TestAChangeLands(t *testing.T) {
 func TestAQuietTargetIsVerifiedOnce(t *testing.T) {
 	y := newYard(t, "test -s a")
 	c := y.work("Edit a", map[string]string{"a": "x\n"})
-	a, err := y.Try(t.Context(), c)
+	a, err := y.Try(t.Context(), c, time.Hour)
 	if err != nil || a.Refused != "" || a.Conflict != "" || len(a.Checks) != 1 || len(y.checked) != 1 {
 		t.Fatalf("%+v, %v", a, err)
 	}
@@ -503,18 +503,29 @@ func TestRefusedOnceMerged(t *testing.T) {
 	}
 }
 
-// TestWhatLandsDuringACheck is verified with the change during its session, once;
-// a failure then counts as a conflict. Further landings are left to the queue.
+// The reasons of conflicts.
+const (
+	failsMerged = "main has moved, and merged with it the change is refused: `! {"
+	inA         = "main has moved, and the change conflicts in a with TASK-"
+)
+
+// TestWhatLandsDuringACheck is verified with the change during its session, once, if there is time to
+// spare; a failure then counts as a conflict. Else, and if more lands, that is left to the queue, but
+// for a change that cannot be merged.
 func TestWhatLandsDuringACheck(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		lands    []string // files that other changes write during a verification, one each time
+		spare    time.Duration
 		conflict string
 		checked  int
 	}{
-		{"what goes together", []string{"b"}, "", 2},
-		{"what fails merged", []string{"c"}, "main has moved, and merged with it the change is refused: `! {", 2},
-		{"what lands again", []string{"b", "c"}, "", 2},
+		{"what goes together", []string{"b"}, time.Hour, "", 2},
+		{"what fails merged", []string{"c"}, time.Hour, failsMerged, 2},
+		{"what lands again", []string{"b", "c"}, time.Hour, "", 2},
+		{"what conflicts when it lands again", []string{"b", "a"}, time.Hour, inA, 2},
+		{"what fails merged, without time to spare", []string{"c"}, 0, "", 1},
+		{"what conflicts, without time to spare", []string{"a"}, 0, inA, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			y := newYard(t, "! { grep -q new a && grep -q new c; }")
@@ -527,19 +538,91 @@ func TestWhatLandsDuringACheck(t *testing.T) {
 					name := tt.lands[0]
 					tt.lands = tt.lands[1:]
 					was := y.checked
-					y.work(name, map[string]string{name: "new\n"})
+					y.work(name, map[string]string{name: "new " + name + "\n"})
 					y.land()
 					y.checked = was
 				}
 				y.during = land
 			}
 			y.during = land
-			a, err := y.Try(t.Context(), mine)
+			a, err := y.Try(t.Context(), mine, tt.spare)
 			if err != nil || a.Refused != "" || !strings.HasPrefix(a.Conflict, tt.conflict) || (a.Conflict == "") != (tt.conflict == "") {
 				t.Errorf("%q, %q, %v", a.Conflict, a.Refused, err)
 			}
-			if len(y.checked) != tt.checked || (len(a.Merged) > 0) != (tt.conflict != "") {
+			if len(y.checked) != tt.checked || (len(a.Merged) > 0) != (tt.conflict == failsMerged) {
 				t.Errorf("verified %d times; merged %v", len(y.checked), a.Merged)
+			}
+		})
+	}
+}
+
+// TestWhatIsAboutToLand from another session is waited for if a change conflicts with it, and if there
+// is time to spare to verify both together.
+func TestWhatIsAboutToLand(t *testing.T) {
+	var y *yard
+	var before ralph.Change
+	tx := func(f func(*store.Tx) error) { y.no(y.Store.Tx(t.Context(), f)) }
+	settled := func() { y.Line.Settled(before.SessionID) }
+	lands := func() { y.land() }
+	withdrawn := func() { tx(func(tx *store.Tx) error { return tx.DropChange(before.TaskID, "ann") }) }
+	goesOn := func() { y.Line.Leave(before.SessionID) }
+	paused := func() { tx(func(tx *store.Tx) error { return tx.PauseMerging("a person looks") }) }
+	for _, tt := range []struct {
+		name     string
+		file     string // that the change before it is of
+		alone    int64  // the task that is to land before all others: 1 is that before it, 2 its own
+		spare    time.Duration
+		waits    []func() // what happens each time it waits
+		conflict string
+		checked  int
+	}{
+		{"a conflict", "a", 0, 0, []func(){settled, lands}, inA, 1},
+		{"a conflict with what is withdrawn", "a", 0, 0, []func(){settled, withdrawn}, "", 1},
+		{"a conflict while nothing lands", "a", 0, 0, []func(){paused}, "", 1},
+		{"a conflict with what its agent works on", "a", 0, 0, []func(){settled, goesOn}, "", 1},
+		{"a conflict with what lands alone", "a", 1, 0, []func(){settled, lands}, inA, 1},
+		{"a conflict with what lands after it, as it lands alone", "a", 2, 0, nil, "", 1},
+		{"a conflict while another task is to land alone", "a", 3, 0, nil, "", 1},
+		{"other files", "b", 0, 0, nil, "", 1},
+		{"other files, which fail merged", "c", 0, time.Hour, []func(){settled, lands}, failsMerged, 2},
+		{"other files, which are withdrawn", "c", 0, time.Hour, []func(){settled, withdrawn}, "", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			y = newYard(t, "! { grep -q new a && grep -q new c; }")
+			y.Wait = time.Hour
+			base := y.git("rev-parse", "main")
+			before = y.workOn(base, "Before", map[string]string{tt.file: "new " + tt.file + "\n"})
+			mine := y.workOn(base, "Mine", map[string]string{"a": "new\n"})
+			tx(func(tx *store.Tx) error {
+				if _, err := tx.AddTask(ralph.Task{Title: "Third", Priority: 2}, "human"); err != nil {
+					return err
+				}
+				for range 2 * min(tt.alone, 1) {
+					if err := tx.NoteBounce(ralph.Session{TaskID: tt.alone}, "it conflicts", nil); err != nil {
+						return err
+					}
+				}
+				return tx.SetChange(mine.ID, ralph.Queued, ralph.Dropped)
+			})
+			if a, err := y.Try(t.Context(), before, 0); err != nil || a.Conflict != "" {
+				t.Fatalf("%q, %v", a.Conflict, err)
+			}
+			waits := tt.waits
+			y.after = func(point string) {
+				if point == "waits" && len(waits) == 0 {
+					t.Fatal("it waits")
+				} else if point == "waits" {
+					waits[0]()
+					waits = waits[1:]
+				}
+			}
+			y.checked = nil
+			a, err := y.Try(t.Context(), mine, tt.spare)
+			if err != nil || a.Refused != "" || !strings.HasPrefix(a.Conflict, tt.conflict) || (a.Conflict == "") != (tt.conflict == "") {
+				t.Errorf("%q, %q, %v", a.Conflict, a.Refused, err)
+			}
+			if len(waits) > 0 || len(y.checked) != tt.checked {
+				t.Errorf("verified %d times, and %d waits are missing", len(y.checked), len(waits))
 			}
 		})
 	}

@@ -444,6 +444,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 		edits[[2]int{file, f.random.IntN(64)}] = f.random.Int32()
 	}
 	c := ralph.Change{TaskID: s.TaskID, SessionID: s.ID}
+	defer f.Line.Settled(s.ID)
 	for tries := 0; ; tries++ {
 		f.wait(20 * time.Minute / time.Duration(1+9*min(tries, 1)))
 		f.mishap("session")
@@ -462,7 +463,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 		if f.chance(5) || tries == 20 {
 			break
 		}
-		a, err := f.Try(ctx, c)
+		a, err := f.Try(ctx, c, time.Duration(f.random.IntN(2))*time.Hour)
 		if errors.Is(err, ralph.ErrConflict) {
 			break // it cannot be checked now: merging was paused
 		}
@@ -581,8 +582,13 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) {
 	git.before = f.moves
 	f.Lander = &Lander{
 		Rules: Rules{Into: "main", Bounces: 2, Timeout: time.Minute, Wait: 2 * time.Minute, State: state, Message: "{task}"},
-		Store: db, Tree: git, Place: f, Log: slog.New(slog.DiscardHandler),
-		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute}, after: f.mishap,
+		Store: db, Tree: git, Place: f, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
+		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute}, after: func(point string) {
+			if point == "woken" { // by another one, which goes on at this instant
+				f.wait(time.Second)
+			}
+			f.mishap(point)
+		},
 	}
 	begin := tree{}
 	for i := range begin {

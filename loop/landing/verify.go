@@ -25,12 +25,13 @@ type Attempt struct {
 // Try merges the work of a claimed done with the target's tip and verifies it. This is the check
 // of the done: if it passes and the target does not move, nothing is verified a second time.
 //
-// If the target moved meanwhile, Try reports a conflict with its new
-// state, and verifies the work with that, within [Rules.Wait]. It does so
-// once; if more lands, the queue verifies everything together.
-func (l *Lander) Try(ctx context.Context, c ralph.Change) (a Attempt, err error) {
+// If the target moved meanwhile, Try reports a conflict with its new state, within [Rules.Wait];
+// it waits for changes in [Line] with which this one conflicts. If the verification takes at most
+// spare, the work is verified with the new state, too, once; else the queue verifies everything together.
+func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (a Attempt, err error) {
+	l.Line.check(c)
 	var until time.Time
-	landed := false
+	again := false // whether the work is verified once more with what lands
 	for {
 		on, err := l.target(ctx)
 		if err != nil {
@@ -39,29 +40,47 @@ func (l *Lander) Try(ctx context.Context, c ralph.Change) (a Attempt, err error)
 		if on.Gone != "" { // not the session's fault: the queue tells people
 			on.Tip = c.Base
 		}
-		if a.Verified && a.Target == on {
-			return a, nil // this is still what would land
-		}
-		b, err := l.build(ctx, []ralph.Change{c}, on)
-		if err != nil {
-			return a, err
+		b, same := &a.Built, a.Verified && a.Target == on
+		if !same {
+			if b, err = l.build(ctx, []ralph.Change{c}, on); err != nil {
+				return a, err
+			}
 		}
 		if b.Commit == "" {
 			return Attempt{Built: *b, Conflict: l.conflict(ctx, c, b)}, nil
 		}
 		if a.Verified {
-			if lands := a.Target.Point != on.Point; lands && landed || !time.Now().Before(until) {
+			lands := a.Target.Point != on.Point
+			if !time.Now().Before(until) {
 				return a, nil
-			} else if lands {
-				landed = true
 			}
+			if same || lands && !again {
+				entered, waits, err := l.enter(ctx, c, on, again)
+				if err != nil || entered {
+					return a, err
+				}
+				if waits[0] != nil {
+					l.killed("waits")
+					select {
+					case <-waits[0]:
+					case <-waits[1]:
+					case <-time.After(time.Until(until)):
+					case <-ctx.Done():
+						return a, nil
+					}
+					l.killed("woken")
+				}
+				continue
+			}
+			again = again && !lands
 		}
+		began := time.Now()
 		checks, err := l.judge(ctx, []ralph.Change{c}, b, false)
 		if err != nil || ctx.Err() != nil {
 			return a, err
 		}
 		if until.IsZero() {
-			until = time.Now().Add(l.Wait)
+			until, again = time.Now().Add(l.Wait), time.Since(began) <= spare
 		}
 		if why := refused(checks); a.Verified && why != "" {
 			why = fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", l.Into, why)

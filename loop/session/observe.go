@@ -373,6 +373,7 @@ func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
 		// is the candidate, whatever became of the slot's branches.
 		at.Git = false // the verdict names what lands
 		at.Began, at.Switched, at.Lost, at.Taken, at.Emptied = at.Branch, false, nil, nil, nil
+		at.Aside = slices.DeleteFunc(at.Aside, func(a ralph.Aside) bool { return a.Branch == place.TipBranch })
 		return nil
 	}
 	if s.Row.Origin == ralph.FromHuman {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"ralph"
 	"ralph/internal/worktree"
@@ -31,6 +33,10 @@ func (s *Session) candidate(ctx context.Context, at worktree.Snapshot) (made wor
 	return made, nil
 }
 
+// spareShare is which share of a session's time another verification may take while others work beside it: as
+// much as is well spent where one in ten fails only merged, and would take another session.
+const spareShare = 10
+
 // apart checks the session's candidate in another slot, merged with what
 // has landed in the target meanwhile. A conflict makes it bounce.
 func (s *Session) apart(ctx context.Context, f *finding, round check.Round) error {
@@ -41,9 +47,13 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 			f.evidence.Rewritten = append(f.evidence.Rewritten, t)
 		}
 	}}
+	spare := time.Duration(math.MaxInt64)
+	if s.Beside {
+		spare = time.Since(s.Row.StartedAt.Time) / spareShare
+	}
 	tried, err := lander.Try(ctx, ralph.Change{
 		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
-	})
+	}, spare)
 	f.checks = append(f.checks, tried.Checks...)
 	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
 	if err != nil || tried.Conflict == "" && tried.Refused == "" {

@@ -29,6 +29,9 @@ func (s *Session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	defer s.clock.resume()
 	s.found, s.called = nil, ""
 	answer, err := s.reply(ctx, turn)
+	if !answer.Over && s.Lander != nil {
+		s.Lander.Line.Leave(s.Row.ID)
+	}
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("a done is checked only after its session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 	}
