@@ -31,10 +31,12 @@ import (
 // A lines is a file of the model, and a tree has as many of them.
 type (
 	lines64 [64]int32
-	tree    [files]*lines64
+	tree    []*lines64
 )
 
-const files = 32
+// files is the number of files of a project: with more workers it is larger, so that about as many
+// of their changes conflict.
+func files(workers int) int { return 32 * max(1, workers/40) }
 
 // A node is a commit of the model.
 type node struct {
@@ -49,23 +51,24 @@ type model struct {
 	Git     // of what no simulated landing asks
 	refs    map[string]string
 	commits map[string]node
-	trees   map[string]*tree
+	trees   map[string]tree
 	before  func(ref, from, to string) bool // whether a ref can be moved, when it is about to be
 }
 
-func (m *model) keep(t *tree) string {
-	sum := sha256.New()
+func (m *model) keep(t tree) string {
+	var all []byte
 	for _, f := range t {
-		if err := binary.Write(sum, binary.LittleEndian, f); err != nil {
-			panic(err)
+		for _, line := range f {
+			all = binary.LittleEndian.AppendUint32(all, uint32(line))
 		}
 	}
-	id := hex.EncodeToString(sum.Sum(nil)[:20])
+	sum := sha256.Sum256(all)
+	id := hex.EncodeToString(sum[:20])
 	m.trees[id] = t
 	return id
 }
 
-func (m *model) of(commit string) *tree { return m.trees[m.commits[commit].tree] }
+func (m *model) of(commit string) tree { return m.trees[m.commits[commit].tree] }
 
 func (m *model) Ref(_ context.Context, name string) (string, error) {
 	if child, ok := strings.CutSuffix(name, "^1"); ok {
@@ -138,8 +141,9 @@ func (m *model) Whole(_ context.Context, commit string) (string, error) {
 }
 
 func (m *model) Files(_ context.Context, from, to string) (names []string, err error) {
+	then := m.of(to)
 	for i, f := range m.of(from) {
-		if *f != *m.of(to)[i] {
+		if f != then[i] && *f != *then[i] {
 			names = append(names, fmt.Sprint("file", i))
 		}
 	}
@@ -171,10 +175,10 @@ func (m *model) base(a, b string) string {
 
 func (m *model) MergeTree(_ context.Context, ours, theirs string) (worktree.Merge, error) {
 	base, a, b := m.of(m.base(ours, theirs)), m.of(ours), m.of(theirs)
-	merged, conflicts := *a, []string{}
+	merged, conflicts := slices.Clone(a), []string{}
 	for i := range merged {
 		switch {
-		case *a[i] == *b[i], *b[i] == *base[i]:
+		case a[i] == b[i], b[i] == base[i], *a[i] == *b[i], *b[i] == *base[i]:
 			continue
 		case *a[i] == *base[i]:
 			merged[i] = b[i]
@@ -192,7 +196,7 @@ func (m *model) MergeTree(_ context.Context, ours, theirs string) (worktree.Merg
 			conflicts = append(conflicts, fmt.Sprint("file", i))
 		}
 	}
-	return worktree.Merge{Tree: m.keep(&merged), Conflicts: conflicts}, nil
+	return worktree.Merge{Tree: m.keep(merged), Conflicts: conflicts}, nil
 }
 
 func (m *model) CommitTree(
@@ -212,7 +216,7 @@ func (*model) User(context.Context) [2]string { return [2]string{"ann", "ann@loc
 func (*model) Checkouts(context.Context) ([]worktree.Checkout, error) { return nil, nil }
 
 // holds is the verification: of no two lines that belong together both are odd.
-func (t *tree) holds() bool {
+func (t tree) holds() bool {
 	for _, f := range t {
 		for i := 0; i < len(f); i += 2 {
 			if f[i]&f[i+1]&1 == 1 {
@@ -232,6 +236,7 @@ type fleet struct {
 	git    *model
 	random *rand.Rand
 	tasks  int
+	files  int
 	began  time.Time
 	calm   bool // nothing fails any more, and people do nothing
 
@@ -472,9 +477,9 @@ func (f *fleet) session(s ralph.Session, base string) {
 	decided := signals.Decision{Status: ralph.Pending, Mover: ralph.Verdict, StatusReason: "a part", Outcome: ralph.OutcomeFailure}
 	edits := map[[2]int]int32{}
 	for range 1 + f.random.IntN(4) {
-		file := f.random.IntN(files)
+		file := f.random.IntN(f.files)
 		if f.chance(10) {
-			file = 0 // which many tasks touch
+			file -= file % 32 // which many tasks touch
 		}
 		edits[[2]int{file, f.random.IntN(64)}] = f.random.Int32()
 	}
@@ -482,7 +487,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 	for tries := 0; ; tries++ {
 		f.wait(20 * time.Minute / time.Duration(1+9*min(tries, 1)))
 		f.mishap("session")
-		made := *f.git.of(base)
+		made := slices.Clone(f.git.of(base))
 		for at, value := range edits {
 			file := *made[at[0]]
 			file[at[1]] = value
@@ -491,7 +496,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 			}
 			made[at[0]] = &file
 		}
-		c.Base, c.Tree = base, f.git.keep(&made)
+		c.Base, c.Tree = base, f.git.keep(made)
 		c.Head, _ = f.git.CommitTree(ctx, c.Tree, []string{base}, "", [2]string{})
 		f.no(f.git.SetRef(ctx, c.Ref(), c.Head))
 		if f.chance(5) || tries == 20 {
@@ -546,11 +551,11 @@ func (f *fleet) people() {
 		switch {
 		case f.calm:
 		case f.chance(30):
-			own := *f.git.of(tip)
-			file := *own[files-1]
+			own := slices.Clone(f.git.of(tip))
+			file := *own[f.files-1]
 			file[2*f.random.IntN(32)] = 2 * f.random.Int32N(1000)
-			own[files-1] = &file
-			commit, _ := f.git.CommitTree(ctx, f.git.keep(&own), []string{tip}, "", [2]string{})
+			own[f.files-1] = &file
+			commit, _ := f.git.CommitTree(ctx, f.git.keep(own), []string{tip}, "", [2]string{})
 			f.verified[f.git.commits[commit].tree] = true // they vouch for it
 			f.no(f.git.SetRef(ctx, main, commit))
 		case f.chance(30): // what a merge that waits is to become
@@ -627,9 +632,9 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	git := &model{refs: map[string]string{}, commits: map[string]node{}, trees: map[string]*tree{}}
+	git := &model{refs: map[string]string{}, commits: map[string]node{}, trees: map[string]tree{}}
 	f := &fleet{
-		t: t, git: git, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0)), tasks: tasks,
+		t: t, git: git, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0)), tasks: tasks, files: files(workers),
 		status: map[int64]ralph.Status{}, in: map[ralph.Status]int{}, first: map[int64]int64{}, then: map[int64][]int64{}, holder: map[int64]string{}, settled: map[string]bool{},
 		verified: map[string]bool{}, landed: map[int64]bool{}, count: map[string]int{},
 	}
@@ -639,12 +644,12 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 		Store: db, Tree: git, Place: f, Log: slog.New(slog.DiscardHandler),
 		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute}, after: f.mishap,
 	}
-	begin := tree{}
+	begin := make(tree, f.files)
 	for i := range begin {
 		begin[i] = &lines64{}
 	}
-	f.verified[git.keep(&begin)] = true
-	commit, _ := git.CommitTree(t.Context(), git.keep(&begin), nil, "", [2]string{})
+	f.verified[git.keep(begin)] = true
+	commit, _ := git.CommitTree(t.Context(), git.keep(begin), nil, "", [2]string{})
 	git.refs[branchRef("main")] = commit
 	f.no(db.Tx(t.Context(), func(tx *store.Tx) error {
 		for i := range tasks {
