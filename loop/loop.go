@@ -237,7 +237,7 @@ type runner struct {
 	repeats  int            // how often in a row the last agent error occurred
 	last     lastEnding
 	waits    string          // what the merge queue waits for; "" if it is empty
-	rested   int64           // the newest event when the merge queue began to wait
+	rested   int64           // the newest event before the last landing
 	seen     int64           // the newest event when a daemon last looked for work
 	changed  <-chan struct{} // closed at the first change after the run's last look
 

@@ -184,6 +184,11 @@ func (r *runner) land(ctx context.Context) error {
 	if rests, err := r.landingRests(ctx); err != nil || rests {
 		return err
 	}
+	// What happens from here on, it may not see any more.
+	began, err := r.lastEvent(ctx)
+	if err != nil {
+		return err
+	}
 	r.merges = true
 	beside := r.beside
 	go func() {
@@ -193,11 +198,8 @@ func (r *runner) land(ctx context.Context) error {
 			err = nil // the next run lands it
 		}
 		release()
-		r.over <- func(ctx context.Context) error {
-			r.merges, r.waits = false, why
-			if err == nil {
-				r.rested, err = r.lastEvent(ctx)
-			}
+		r.over <- func(context.Context) error {
+			r.merges, r.waits, r.rested = false, why, began
 			return err
 		}
 	}()

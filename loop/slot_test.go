@@ -497,6 +497,30 @@ func TestTheTaskThatLandsAloneIsBegunFirst(t *testing.T) {
 	}
 }
 
+// TestTheQueueRestsUntilSomethingHappens: also what happens while a landing ends is looked at.
+func TestTheQueueRestsUntilSomethingHappens(t *testing.T) {
+	for _, happens := range []bool{false, true} {
+		b := newWorkshop(t)
+		l := b.slots()
+		l.Parallel = 2
+		waiting := ralph.Change{TaskID: b.add(ralph.Task{Title: "A"}), SessionID: "s", State: ralph.Queued}
+		if err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.AddChange(waiting)
+			return errors.Join(err, tx.PauseMerging("somebody looks"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		waits, rests, err := loop.Lands(t.Context(), l, func() {
+			if happens {
+				b.add(ralph.Task{Title: "B"})
+			}
+		})
+		if err != nil || waits == "" || rests == happens {
+			t.Errorf("something happens: %t; it rests: %t, waits for %q (%v)", happens, rests, waits, err)
+		}
+	}
+}
+
 // TestAWorkersEmptySlotIsAskedAboutOnce: it may have worked elsewhere.
 func TestAWorkersEmptySlotIsAskedAboutOnce(t *testing.T) {
 	b := newWorkshop(t)

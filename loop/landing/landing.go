@@ -99,6 +99,11 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 			suspects = ids(step.Changes)
 		case Bounce: // the other changes may be fine together
 			suspects = nil
+		case Move: // what was left out is next, or it would wait as long as others come
+			suspects = slices.DeleteFunc(suspects, built.has)
+			if len(suspects) == 0 && built != nil && built.Left != 0 {
+				suspects = []int64{built.Left}
+			}
 		}
 		built, err = l.do(ctx, step, q, built)
 		if err != nil && !errors.Is(err, ralph.ErrConflict) {
@@ -262,8 +267,10 @@ func (l *Lander) forget(ctx context.Context) error {
 	return err
 }
 
-// build merges changes with a target, one on top of the other. A change that conflicts with
-// the ones before it is left out. The result has no ref yet: after a kill it is built again.
+// build merges changes with a target, one on top of the other. A change that conflicts is left
+// out: the others need not wait for what becomes of it, least of all while its task lands alone.
+// If all conflict, the result is the first one's conflict. The result has no ref yet: after a
+// kill it is built again.
 func (l *Lander) build(ctx context.Context, changes []ralph.Change, on Target) (*Built, error) {
 	b := &Built{Target: on, Changes: ids(changes[:1])}
 	base, parents := on.Tip, []string{on.Tip}
@@ -291,10 +298,10 @@ func (l *Lander) build(ctx context.Context, changes []ralph.Change, on Target) (
 		switch {
 		case err != nil:
 			return nil, err
-		case len(conflicts) > 0 && len(stack) == 0:
-			b.Changes, b.Conflicts = ids([]ralph.Change{c}), conflicts
-			return b, nil
 		case len(conflicts) > 0:
+			if b.Left == 0 {
+				b.Left, b.Changes, b.Conflicts = c.ID, ids([]ralph.Change{c}), conflicts
+			}
 			continue
 		}
 		message, err := l.message(ctx, c)
@@ -308,7 +315,10 @@ func (l *Lander) build(ctx context.Context, changes []ralph.Change, on Target) (
 			}
 		}
 	}
-	b.Changes = ids(stack)
+	if len(stack) == 0 {
+		return b, nil
+	}
+	b.Changes, b.Conflicts = ids(stack), nil
 	is, err := l.Tree.Whole(ctx, on.Tip)
 	switch {
 	case err != nil:

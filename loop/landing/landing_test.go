@@ -723,6 +723,24 @@ func TestABranchForEachTask(t *testing.T) {
 	}
 }
 
+// TestTheOthersLandBeforeOneThatIsToLandAlone: what is done and fits does not wait for its next session.
+func TestTheOthersLandBeforeOneThatIsToLandAlone(t *testing.T) {
+	y := newYard(t)
+	y.Bounces = 1
+	clash := y.work("Clash", map[string]string{"a": "clash\n"})
+	left := y.work("Left out too", map[string]string{"a": "left\n"})
+	fits := y.work("Fits", map[string]string{"b": "x\n"})
+	y.write("a", "people\n")
+	y.git("commit", "--quiet", "-am", "Theirs")
+	if why := y.land(); why != "TASK-1 lands alone, and a session is working on it" {
+		t.Error(why)
+	}
+	y.landed(fits)
+	if c, next := y.change(clash.ID), y.change(left.ID); c.State != ralph.Bounced || next.State != ralph.Queued {
+		t.Errorf("the first is %s, and the next %s", c.State, next.State)
+	}
+}
+
 // TestTwoThatLandAlone: a change that conflicts with another one that landed alone has not
 // bounced alone, and no person has to look.
 func TestTwoThatLandAlone(t *testing.T) {

@@ -27,7 +27,7 @@ const (
 type Queue struct {
 	Changes  []ralph.Change // in the order of [store.Tx.QueuedChanges]
 	Batch    bool           // merge, verify and land all queued changes together
-	Suspects []int64        // changes that were refused together: try half of them
+	Suspects []int64        // changes to try before the others, half of them: they were refused together, or left out
 	Paused   string         // why nothing is merged; "" if merging is not paused
 	Waits    bool           // a remote is not tried for a while
 	Alone    int64          // the task that must land before any other; 0 for none
@@ -53,6 +53,7 @@ type Built struct {
 	Commit    string // the commit that would land; "" if the first change conflicts with the target
 	Tree      string
 	Conflicts []string // the conflicting files
+	Left      int64    // the first change that conflicts; 0 for none
 	Verified  bool     // it was verified, and Refused is the result
 	Refused   string   // why it was refused; "" if it passed
 }

@@ -31,10 +31,12 @@ import (
 // A lines is a file of the model, and a tree has as many of them.
 type (
 	lines64 [64]int32
-	tree    [files]*lines64
+	tree    []*lines64
 )
 
-const files = 32
+// files is the number of files of a project: with more workers it is larger, so that about as many
+// of their changes conflict.
+func files(workers int) int { return 32 * max(1, workers/40) }
 
 // A node is a commit of the model.
 type node struct {
@@ -49,23 +51,24 @@ type model struct {
 	Git     // of what no simulated landing asks
 	refs    map[string]string
 	commits map[string]node
-	trees   map[string]*tree
+	trees   map[string]tree
 	before  func(ref, from, to string) bool // whether a ref can be moved, when it is about to be
 }
 
-func (m *model) keep(t *tree) string {
-	sum := sha256.New()
+func (m *model) keep(t tree) string {
+	var all []byte
 	for _, f := range t {
-		if err := binary.Write(sum, binary.LittleEndian, f); err != nil {
-			panic(err)
+		for _, line := range f {
+			all = binary.LittleEndian.AppendUint32(all, uint32(line))
 		}
 	}
-	id := hex.EncodeToString(sum.Sum(nil)[:20])
+	sum := sha256.Sum256(all)
+	id := hex.EncodeToString(sum[:20])
 	m.trees[id] = t
 	return id
 }
 
-func (m *model) of(commit string) *tree { return m.trees[m.commits[commit].tree] }
+func (m *model) of(commit string) tree { return m.trees[m.commits[commit].tree] }
 
 func (m *model) Ref(_ context.Context, name string) (string, error) {
 	if child, ok := strings.CutSuffix(name, "^1"); ok {
@@ -138,8 +141,9 @@ func (m *model) Whole(_ context.Context, commit string) (string, error) {
 }
 
 func (m *model) Files(_ context.Context, from, to string) (names []string, err error) {
+	then := m.of(to)
 	for i, f := range m.of(from) {
-		if *f != *m.of(to)[i] {
+		if f != then[i] && *f != *then[i] {
 			names = append(names, fmt.Sprint("file", i))
 		}
 	}
@@ -147,27 +151,34 @@ func (m *model) Files(_ context.Context, from, to string) (names []string, err e
 }
 
 // base is the deepest commit below both.
-func (m *model) base(a, b string) (base string) {
-	for span := 64; ; span *= 8 {
-		least := min(m.commits[a].depth, m.commits[b].depth) - span
-		below := m.over(least, b)
-		for id := range m.over(least, a) {
-			if below[id] && (base == "" || m.commits[id].depth > m.commits[base].depth) {
-				base = id
-			}
+func (m *model) base(a, b string) string {
+	sides, at := map[string]int{}, map[int][]string{}
+	mark := func(id string, side int) {
+		if depth := m.commits[id].depth; sides[id] == 0 {
+			at[depth] = append(at[depth], id)
 		}
-		if base != "" {
-			return base
+		sides[id] |= side
+	}
+	mark(a, 1)
+	mark(b, 2)
+	for depth := max(m.commits[a].depth, m.commits[b].depth); ; depth-- {
+		for _, id := range at[depth] {
+			if sides[id] == 1|2 {
+				return id
+			}
+			for _, p := range m.commits[id].parents {
+				mark(p, sides[id])
+			}
 		}
 	}
 }
 
 func (m *model) MergeTree(_ context.Context, ours, theirs string) (worktree.Merge, error) {
 	base, a, b := m.of(m.base(ours, theirs)), m.of(ours), m.of(theirs)
-	merged, conflicts := *a, []string{}
+	merged, conflicts := slices.Clone(a), []string{}
 	for i := range merged {
 		switch {
-		case *a[i] == *b[i], *b[i] == *base[i]:
+		case a[i] == b[i], b[i] == base[i], *a[i] == *b[i], *b[i] == *base[i]:
 			continue
 		case *a[i] == *base[i]:
 			merged[i] = b[i]
@@ -185,7 +196,7 @@ func (m *model) MergeTree(_ context.Context, ours, theirs string) (worktree.Merg
 			conflicts = append(conflicts, fmt.Sprint("file", i))
 		}
 	}
-	return worktree.Merge{Tree: m.keep(&merged), Conflicts: conflicts}, nil
+	return worktree.Merge{Tree: m.keep(merged), Conflicts: conflicts}, nil
 }
 
 func (m *model) CommitTree(
@@ -205,7 +216,7 @@ func (*model) User(context.Context) [2]string { return [2]string{"ann", "ann@loc
 func (*model) Checkouts(context.Context) ([]worktree.Checkout, error) { return nil, nil }
 
 // holds is the verification: of no two lines that belong together both are odd.
-func (t *tree) holds() bool {
+func (t tree) holds() bool {
 	for _, f := range t {
 		for i := 0; i < len(f); i += 2 {
 			if f[i]&f[i+1]&1 == 1 {
@@ -225,12 +236,16 @@ type fleet struct {
 	git    *model
 	random *rand.Rand
 	tasks  int
+	files  int
 	began  time.Time
 	calm   bool // nothing fails any more, and people do nothing
 
 	seen     int64 // the newest event that was looked at
 	status   map[int64]ralph.Status
-	holder   map[int64]string // the open session of a task
+	in       map[ralph.Status]int // how many tasks have it
+	first    map[int64]int64      // the task that another one waits for
+	then     map[int64][]int64    // the tasks that wait for one
+	holder   map[int64]string     // the open session of a task
 	settled  map[string]bool
 	verified map[string]bool // trees that passed
 	landed   map[int64]bool
@@ -296,12 +311,18 @@ func (f *fleet) tx(do func(tx *store.Tx) error) (ok bool) {
 	return err == nil
 }
 
+// become notes the status of a task.
+func (f *fleet) become(task int64, now ralph.Status) {
+	f.in[f.status[task]]--
+	f.in[now]++
+	f.status[task] = now
+}
+
 // look compares what has happened with what may happen.
 func (f *fleet) look() {
-	f.t.Helper()
-	list, err := store.Read(f.t.Context(), f.Store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(f.seen, 1000) })
-	f.no(err)
-	for _, e := range list {
+	var completed []int64
+	for e, err := range f.Store.EventsAfter(f.t.Context(), f.seen) {
+		f.no(err)
 		if f.seen++; e.ID != f.seen {
 			f.fail("event %d comes after %d", e.ID, f.seen-1)
 		}
@@ -313,12 +334,18 @@ func (f *fleet) look() {
 			if is := f.status[e.TaskID]; is != p.From {
 				f.fail("TASK-%d goes from %s to %s, and was %s", e.TaskID, p.From, p.To, is)
 			}
-			if f.status[e.TaskID] = p.To; p.To == ralph.Completed && !f.landed[e.TaskID] {
+			if f.become(e.TaskID, p.To); p.To != ralph.Completed {
+				continue
+			}
+			if completed = append(completed, e.TaskID); !f.landed[e.TaskID] {
 				f.fail("TASK-%d is completed and has not landed", e.TaskID)
 			}
 		case "session.started":
 			if at := f.holder[e.TaskID]; at != "" {
 				f.fail("TASK-%d is claimed by %s and by %s", e.TaskID, at, e.SessionID)
+			}
+			if before := f.first[e.TaskID]; before != 0 && f.status[before] != ralph.Completed {
+				f.fail("TASK-%d is claimed and depends on TASK-%d, which is %s", e.TaskID, before, f.status[before])
 			}
 			f.holder[e.TaskID] = e.SessionID
 		case "session.ended":
@@ -335,6 +362,13 @@ func (f *fleet) look() {
 			}
 			f.landed[e.TaskID] = true
 			f.calm = len(f.landed) > f.tasks*9/10
+		}
+	}
+	for _, id := range completed {
+		for _, waits := range f.then[id] {
+			if is := f.status[waits]; is != ralph.Pending {
+				f.fail("TASK-%d is completed, and TASK-%d, which depends on it alone, is %s", id, waits, is)
+			}
 		}
 	}
 	if time.Since(f.began) > 60*24*time.Hour {
@@ -376,17 +410,20 @@ func (f *fleet) alive(do func()) (ok bool) {
 func (f *fleet) work(n int) {
 	for session := 0; !f.over(); session++ {
 		f.wait(time.Minute)
+		if f.in[ralph.Pending] == 0 {
+			f.wait(10 * time.Minute)
+			continue
+		}
 		id := fmt.Sprintf("%08d-0000-4000-8000-%012d", n, session)
 		var s ralph.Session
 		var base string
-		if !f.alive(func() { s, base = f.claim(id) }) || s.ID == "" {
-			s.ID = id
-		} else if f.alive(func() { f.session(s, base) }) {
+		claimed := f.alive(func() { s, base = f.claim(id) })
+		if claimed && (s.ID == "" || f.alive(func() { f.session(s, base) })) {
 			continue
 		}
 		// What was killed in the middle is settled when somebody looks.
 		f.wait(5 * time.Minute)
-		f.lost(s.ID)
+		f.lost(id)
 	}
 }
 
@@ -409,10 +446,13 @@ func (f *fleet) claim(id string) (s ralph.Session, base string) {
 	base, err = f.Base(f.t.Context(), next)
 	f.no(err)
 	f.wait(time.Second)
-	f.tx(func(tx *store.Tx) (err error) {
+	if !f.tx(func(tx *store.Tx) (err error) {
 		s, err = tx.StartSession(store.Start{ID: id, Task: next, Origin: ralph.FromLoop})
 		return err
-	})
+	}) {
+		f.count["claimed by another one"]++
+		return ralph.Session{}, ""
+	}
 	f.mishap("claim")
 	return s, base
 }
@@ -437,9 +477,9 @@ func (f *fleet) session(s ralph.Session, base string) {
 	decided := signals.Decision{Status: ralph.Pending, Mover: ralph.Verdict, StatusReason: "a part", Outcome: ralph.OutcomeFailure}
 	edits := map[[2]int]int32{}
 	for range 1 + f.random.IntN(4) {
-		file := f.random.IntN(files)
+		file := f.random.IntN(f.files)
 		if f.chance(10) {
-			file = 0 // which many tasks touch
+			file -= file % 32 // which many tasks touch
 		}
 		edits[[2]int{file, f.random.IntN(64)}] = f.random.Int32()
 	}
@@ -448,7 +488,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 	for tries := 0; ; tries++ {
 		f.wait(20 * time.Minute / time.Duration(1+9*min(tries, 1)))
 		f.mishap("session")
-		made := *f.git.of(base)
+		made := slices.Clone(f.git.of(base))
 		for at, value := range edits {
 			file := *made[at[0]]
 			file[at[1]] = value
@@ -457,7 +497,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 			}
 			made[at[0]] = &file
 		}
-		c.Base, c.Tree = base, f.git.keep(&made)
+		c.Base, c.Tree = base, f.git.keep(made)
 		c.Head, _ = f.git.CommitTree(ctx, c.Tree, []string{base}, "", [2]string{})
 		f.no(f.git.SetRef(ctx, c.Ref(), c.Head))
 		if f.chance(5) || tries == 20 {
@@ -482,13 +522,21 @@ func (f *fleet) session(s ralph.Session, base string) {
 	f.tx(func(tx *store.Tx) error { return tx.Apply(s, signals.Facts{}, decided) })
 }
 
-// lands is the process that lands what is done, and begins anew when it was killed.
+// lands is the process that lands what is done, and begins anew when it was killed. Where
+// nothing has happened since the queue came to rest, it seldom looks.
 func (f *fleet) lands() {
+	rested, rests, since := int64(-1), "", time.Now()
 	for !f.over() {
 		f.wait(10 * time.Second)
+		if rested == f.seen && !f.chance(1) {
+			continue
+		}
 		if !f.alive(func() {
-			_, err := f.Land(f.t.Context())
+			why, err := f.Land(f.t.Context())
 			f.no(err)
+			_, what, _ := strings.Cut(why, " ") // the same for all tasks
+			f.count["minutes until the next landing, as a task "+rests] += int(time.Since(since).Minutes())
+			rested, rests, since = f.seen, what, time.Now()
 		}) {
 			f.wait(time.Minute)
 		}
@@ -504,11 +552,11 @@ func (f *fleet) people() {
 		switch {
 		case f.calm:
 		case f.chance(30):
-			own := *f.git.of(tip)
-			file := *own[files-1]
+			own := slices.Clone(f.git.of(tip))
+			file := *own[f.files-1]
 			file[2*f.random.IntN(32)] = 2 * f.random.Int32N(1000)
-			own[files-1] = &file
-			commit, _ := f.git.CommitTree(ctx, f.git.keep(&own), []string{tip}, "", [2]string{})
+			own[f.files-1] = &file
+			commit, _ := f.git.CommitTree(ctx, f.git.keep(own), []string{tip}, "", [2]string{})
 			f.verified[f.git.commits[commit].tree] = true // they vouch for it
 			f.no(f.git.SetRef(ctx, main, commit))
 		case f.chance(30): // what a merge that waits is to become
@@ -559,13 +607,25 @@ func TestSimulatedFleet(t *testing.T) {
 	for seed := first; seed < first+number("RALPH_TEST_STORM", 2); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				simulate(t, uint64(seed), number("RALPH_TEST_WORKERS", 40), number("RALPH_TEST_TASKS", 200))
+				t.Log(simulate(t, uint64(seed), number("RALPH_TEST_WORKERS", 40), number("RALPH_TEST_TASKS", 200)))
 			})
 		})
 	}
 }
 
-func simulate(t *testing.T, seed uint64, workers, tasks int) {
+// TestASimulatedFleetRepeats: with the same seed it does the same, so that a failure can be looked into.
+func TestASimulatedFleetRepeats(t *testing.T) {
+	var ran [2]string
+	for i := range ran {
+		synctest.Test(t, func(t *testing.T) { ran[i] = simulate(t, 1, 30, 60) })
+	}
+	if ran[0] != ran[1] {
+		t.Errorf("the same seed is first\n%s\nand then\n%s", ran[0], ran[1])
+	}
+}
+
+// simulate runs a fleet to its end and tells what has happened.
+func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	t.Helper()
 	state := t.TempDir()
 	db, err := store.Open(t.Context(), filepath.Join(state, "ralph.db"), store.Options{})
@@ -573,10 +633,10 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	git := &model{refs: map[string]string{}, commits: map[string]node{}, trees: map[string]*tree{}}
+	git := &model{refs: map[string]string{}, commits: map[string]node{}, trees: map[string]tree{}}
 	f := &fleet{
-		t: t, git: git, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0)), tasks: tasks,
-		status: map[int64]ralph.Status{}, holder: map[int64]string{}, settled: map[string]bool{},
+		t: t, git: git, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0)), tasks: tasks, files: files(workers),
+		status: map[int64]ralph.Status{}, in: map[ralph.Status]int{}, first: map[int64]int64{}, then: map[int64][]int64{}, holder: map[int64]string{}, settled: map[string]bool{},
 		verified: map[string]bool{}, landed: map[int64]bool{}, count: map[string]int{},
 	}
 	git.before = f.moves
@@ -590,12 +650,12 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) {
 			f.mishap(point)
 		},
 	}
-	begin := tree{}
+	begin := make(tree, f.files)
 	for i := range begin {
 		begin[i] = &lines64{}
 	}
-	f.verified[git.keep(&begin)] = true
-	commit, _ := git.CommitTree(t.Context(), git.keep(&begin), nil, "", [2]string{})
+	f.verified[git.keep(begin)] = true
+	commit, _ := git.CommitTree(t.Context(), git.keep(begin), nil, "", [2]string{})
 	git.refs[branchRef("main")] = commit
 	f.no(db.Tx(t.Context(), func(tx *store.Tx) error {
 		for i := range tasks {
@@ -608,8 +668,12 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) {
 				return err
 			}
 			added, err := tx.Task(id)
-			if f.status[id] = added.Status; err != nil {
+			if err != nil {
 				return err
+			}
+			f.become(id, added.Status)
+			for _, before := range task.DependsOn {
+				f.first[id], f.then[before] = before, append(f.then[before], id)
 			}
 		}
 		f.seen, err = tx.LastEvent()
@@ -620,8 +684,12 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) {
 	for n := range workers {
 		all = append(all, func() { f.work(n + 1) })
 	}
-	for _, do := range all {
-		go func() { do(); done <- struct{}{} }()
+	for i, do := range all {
+		go func() {
+			time.Sleep(time.Duration(i)) // one after the other, as everywhere: the seed decides on everything
+			do()
+			done <- struct{}{}
+		}()
 	}
 	for range all {
 		<-done
@@ -629,8 +697,10 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) {
 	if missing, err := f.Missing(t.Context()); err != nil || len(missing) > 0 {
 		t.Errorf("of what landed %v is not in the target (%v)", missing, err)
 	}
-	t.Logf("%d tasks by %d workers in %s", tasks, workers, time.Since(f.began))
+	var told strings.Builder
+	fmt.Fprintf(&told, "%d tasks by %d workers in %s\n", tasks, workers, time.Since(f.began))
 	for _, what := range slices.Sorted(maps.Keys(f.count)) {
-		t.Logf("%6d %s", f.count[what], what)
+		fmt.Fprintf(&told, "%6d %s\n", f.count[what], what)
 	}
+	return told.String()
 }
