@@ -307,7 +307,7 @@ func (l *lane) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 		return usd, err
 	}
 	usd, why := allowance(l.Limits, s, l.width())
-	if why != "" || s.Open > 0 && s.Sessions >= l.Limits.MaxSessions {
+	if why != "" || s.Sessions >= l.Limits.MaxSessions {
 		return usd, errHeld
 	}
 	if !again || l.Task != 0 || l.width() > 1 {
