@@ -132,6 +132,24 @@ func TestASlotWhoseStateCannotBeNotedIsSaid(t *testing.T) {
 	}
 }
 
+// TestACommitThatCannotBeSavedFromASlotIsSaid: it is lost with the slot.
+func TestACommitThatCannotBeSavedFromASlotIsSaid(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		b.git(a.Dir, "checkout", "-q", "-b", "other")
+		b.git(a.Dir, "commit", "-q", "--allow-empty", "-m", "one")
+		b.git(a.Dir, "checkout", "-q", "-")
+		b.git(l.Place.Dir, "update-ref", "refs/ralph/lost/"+a.SessionID, "HEAD") // the commit was to be saved below this name
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); !strings.Contains(task.StatusReason, "what it committed beside what it came to, or stashed (refs/heads/other") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
 // TestATreeIsVerifiedOnce: the next task starts from the tree that a done was checked with.
 func TestATreeIsVerifiedOnce(t *testing.T) {
 	for _, apart := range []bool{false, true} {

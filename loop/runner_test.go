@@ -5,15 +5,17 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/loop/landing"
 	"ralph/store"
 )
 
-// openStore opens a database with so many tasks and a run; damage takes a table away from it.
-func openStore(t *testing.T, tasks int) (db *store.DB, run int64, damage func(table string)) {
+// openStore opens a database with so many tasks and a run; raw writes to it without the store.
+func openStore(t *testing.T, tasks int) (db *store.DB, run int64, raw func(statement string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	db, err := store.Open(t.Context(), path, store.Options{})
@@ -36,14 +38,14 @@ func openStore(t *testing.T, tasks int) (db *store.DB, run int64, damage func(ta
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return db, run, func(table string) {
+	return db, run, func(statement string) {
 		t.Helper()
 		raw, err := sql.Open("sqlite3", path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer raw.Close()
-		if _, err := raw.ExecContext(t.Context(), "ALTER TABLE "+table+" RENAME TO gone"); err != nil {
+		if _, err := raw.ExecContext(t.Context(), "PRAGMA ignore_check_constraints = 1; "+statement); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +53,7 @@ func openStore(t *testing.T, tasks int) (db *store.DB, run int64, damage func(ta
 
 // TestWhenASessionMayBegin beside another one that may spend $7, and how much it may spend.
 func TestWhenASessionMayBegin(t *testing.T) {
-	db, run, damage := openStore(t, 3)
+	db, run, raw := openStore(t, 3)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 3, Run: run, CostLimitUSD: 7})
 		return err
@@ -112,8 +114,62 @@ func TestWhenASessionMayBegin(t *testing.T) {
 	if usd, err := try(2, false, with(func(l *lane) { l.id++ })); err == nil || errors.Is(err, errHeld) {
 		t.Errorf("of an unknown run: got $%g, %v", usd, err)
 	}
-	damage("sessions")
+	raw("ALTER TABLE sessions RENAME TO gone")
 	if usd, err := try(2, false, as); err == nil || errors.Is(err, errHeld) {
 		t.Errorf("without a record of what is spent: got $%g, %v", usd, err)
+	}
+}
+
+// TestNoTaskIsChosenBlindly: what cannot be read is not taken for nothing.
+func TestNoTaskIsChosenBlindly(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		lanes  int
+		broken string
+	}{
+		{"the task that is to land before all others", 1, `UPDATE tasks SET bounces = 2, status = 'in_progress', verify = '{' WHERE id = 1`},
+		{"a task in progress", 2, `UPDATE tasks SET status = 'in_progress', verify = '{' WHERE id = 1`},
+		{"the files that a task has touched", 2, `UPDATE tasks SET status = 'in_progress', files = '["a"]' WHERE id = 1;
+			UPDATE tasks SET status = 'pending' WHERE id = 2; UPDATE sessions SET files = '{'`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db, run, raw := openStore(t, 3)
+			l := &Loop{Store: db, Parallel: tt.lanes, Apart: true, Lander: &landing.Lander{Rules: landing.Rules{Bounces: 2}}}
+			r := &runner{course: course{l, run}, passed: map[int64]int{}}
+			if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 2, Run: run})
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			raw(tt.broken)
+			if err := db.View(t.Context(), func(tx *store.Tx) error {
+				task, ok, err := r.choose(tx)
+				if ok {
+					t.Errorf("it chooses TASK-%d", task.ID)
+				}
+				return err
+			}); err == nil {
+				t.Error("nothing is said of it")
+			}
+		})
+	}
+}
+
+// A watch is a heart that records for how long the last beat is good.
+type watch struct{ within time.Duration }
+
+func (w *watch) Beat(within time.Duration) { w.within = within }
+
+func (*watch) Status(string) {}
+
+// TestASchedulerIsWatchedWhileItAppliesAResult, although another session goes on for longer.
+func TestASchedulerIsWatchedWhileItAppliesAResult(t *testing.T) {
+	w := &watch{}
+	r := newRunner(&Loop{Heart: w}, 1)
+	r.rests()
+	r.pulse.of(2).Beat(time.Hour)
+	if err := r.judge(t.Context(), &lane{number: 1}, outcome{}, nil); err != nil || w.within > stepTime {
+		t.Errorf("who watches may wait for %s, %v", w.within, err)
 	}
 }
