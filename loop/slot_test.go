@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/landing"
@@ -132,21 +133,36 @@ func TestASlotWhoseStateCannotBeNotedIsSaid(t *testing.T) {
 	}
 }
 
-// TestACommitThatCannotBeSavedFromASlotIsSaid: it is lost with the slot.
-func TestACommitThatCannotBeSavedFromASlotIsSaid(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.slots()
-	id := b.add(ralph.Task{Title: "A"})
-	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		b.git(a.Dir, "checkout", "-q", "-b", "other")
-		b.git(a.Dir, "commit", "-q", "--allow-empty", "-m", "one")
-		b.git(a.Dir, "checkout", "-q", "-")
-		b.git(l.Place.Dir, "update-ref", "refs/ralph/lost/"+a.SessionID, "HEAD") // the commit was to be saved below this name
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-	}))
-	if task := b.task(id); !strings.Contains(task.StatusReason, "what it committed beside what it came to, or stashed (refs/heads/other") {
-		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+// TestWhatCannotBeSavedFromASlotIsSaid: it is lost with the slot.
+func TestWhatCannotBeSavedFromASlotIsSaid(t *testing.T) {
+	for _, tt := range []struct {
+		taken func(session string) string // a ref that leaves no room for where it was to be saved
+		want  string
+	}{
+		{
+			func(session string) string { return ralph.Change{SessionID: session}.Ref() + "/taken" },
+			"what it made in its slot, which is kept there (",
+		},
+		{
+			func(session string) string { return "refs/ralph/lost/" + session },
+			"what it committed beside what it came to, or stashed (refs/heads/other ",
+		},
+	} {
+		b := newWorkshop(t)
+		l := b.slots()
+		id := b.add(ralph.Task{Title: "A"})
+		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			write(t, filepath.Join(a.Dir, "part"), "x")
+			b.git(a.Dir, "checkout", "-q", "-b", "other")
+			b.git(a.Dir, "commit", "-q", "--allow-empty", "-m", "one")
+			b.git(a.Dir, "checkout", "-q", "-")
+			b.git(l.Place.Dir, "update-ref", tt.taken(a.SessionID), "HEAD")
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		if task := b.task(id); !strings.Contains(task.StatusReason, tt.want) {
+			t.Errorf("it is %s: %s; want %q", task.Status, task.StatusReason, tt.want)
+		}
 	}
 }
 
@@ -366,6 +382,13 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 		found := false
 		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 			found = exists(filepath.Join(a.Dir, "part"))
+			b.tx(func(tx *store.Tx) error {
+				kept, ok, err := tx.ChangeOf(id)
+				if !ok || kept.SessionID != lost || kept.Base != slot.Slot.Base || kept.Head == kept.Base {
+					t.Errorf("%s: what it kept is %+v", way, kept)
+				}
+				return err
+			})
 			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
 			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 		}))
@@ -380,6 +403,31 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 			return err
 		})
 	}
+}
+
+// TestALostSessionOfWhoseSlotNothingIsKept has left no change.
+func TestALostSessionOfWhoseSlotNothingIsKept(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: lost, Task: id, Dir: filepath.Join(l.Slots.Dir, "1", "tree")})
+		return err
+	})
+	l.Agent = deed(nil)
+	if _, err := l.Run(t.Context()); err != nil { // no session of its own: none is allowed
+		t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		if kept, ok, err := tx.ChangeOf(id); ok || err != nil {
+			t.Errorf("it has left %+v, %v", kept, err)
+		}
+		s, err := tx.Session(lost)
+		if s.Ending != ralph.Lost || strings.Contains(s.Reason, "could not be looked at") {
+			t.Errorf("it is %s: %s", s.Ending, s.Reason)
+		}
+		return err
+	})
 }
 
 // lose leaves a session in a slot as if its ralph had been killed, except that the slot is still locked.
@@ -400,7 +448,7 @@ func (b *workshop) lose(l *loop.Loop, task int64, session string) *place.Place {
 		b.t.Fatal(err)
 	}
 	b.tx(func(tx *store.Tx) error {
-		_, err := tx.StartSession(store.Start{ID: session, Task: task, Dir: slot.Dir})
+		_, err := tx.StartSession(store.Start{ID: session, Task: task, Dir: slot.Dir, Snapshot: worktree.Snapshot{Head: tip}})
 		return err
 	})
 	return slot
