@@ -11,6 +11,7 @@ import (
 
 	"ralph"
 	"ralph/loop/landing"
+	"ralph/loop/session"
 	"ralph/store"
 )
 
@@ -117,6 +118,80 @@ func TestWhenASessionMayBegin(t *testing.T) {
 	raw("ALTER TABLE sessions RENAME TO gone")
 	if usd, err := try(2, false, as); err == nil || errors.Is(err, errHeld) {
 		t.Errorf("without a record of what is spent: got $%g, %v", usd, err)
+	}
+}
+
+// TestWhetherThereIsRoomForAnotherSession beside those of the lanes, of which one has begun and may spend $7.
+func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
+	db, run, raw := openStore(t, 1)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 1, Run: run, CostLimitUSD: 7})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const reached = "the limit of 2 sessions per run is reached with those in progress"
+	for _, tt := range []struct {
+		name     string
+		lanes    int
+		sessions int
+		usd      float64
+		want     string
+	}{
+		{"there is", 1, 2, 100, ""},
+		{"the last one gets ready", 2, 2, 100, reached},
+		{"there is beside one that gets ready", 2, 3, 100, ""},
+		{"the one may spend all", 1, 9, 7, "sessions in progress may spend all but $0.00, and another one needs at least $1.00 (limits.session_min_usd)"},
+	} {
+		r := newRunner(&Loop{Store: db, Limits: ralph.Limits{
+			MaxSessions: tt.sessions, MaxCostUSD: tt.usd, MaxDayCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
+		}}, run)
+		for i := range tt.lanes {
+			r.lanes[i+1] = &lane{}
+		}
+		if why, err := r.room(t.Context()); err != nil || why != tt.want {
+			t.Errorf("%s: got %q, %v; want %q", tt.name, why, err, tt.want)
+		}
+	}
+	raw("ALTER TABLE sessions RENAME TO gone")
+	r := newRunner(&Loop{Store: db, Limits: ralph.Limits{MaxSessions: 9}}, run)
+	if why, err := r.room(t.Context()); err == nil {
+		t.Errorf("without a record of what is spent: got %q", why)
+	}
+}
+
+// TestWhatAResultSaysOfItsTask and of what hindered the run before it.
+func TestWhatAResultSaysOfItsTask(t *testing.T) {
+	broken := errors.New("broken")
+	s := &session.Session{}
+	for _, tt := range []struct {
+		name    string
+		earlier bool // the task had a session before
+		o       outcome
+		fails   error
+		counted bool // against the limit of tasks
+		worked  bool
+		goesOn  bool // nothing hinders it any more
+		err     error
+	}{
+		{"no session was to begin", false, outcome{}, nil, false, false, false, nil},
+		{"what it needs could not be made ready", false, outcome{}, broken, false, false, false, broken},
+		{"no further session was to begin", true, outcome{}, nil, true, false, false, nil},
+		{"a person has to see to it", false, outcome{held: true}, nil, false, true, false, nil},
+		{"the run was paused before", false, outcome{refused: errHeld}, nil, false, false, false, nil},
+		{"its session could not begin", false, outcome{refused: broken}, nil, false, false, false, broken},
+		{"its session is over but not settled", false, outcome{s: s}, nil, true, true, true, nil},
+		{"what it left could not be cleared away", false, outcome{s: s, settled: true}, broken, true, true, true, broken},
+	} {
+		r := newRunner(&Loop{}, 1)
+		r.lanes[1], r.counted[5], r.missedTask, r.untold = &lane{}, true, 4, 2
+		err := r.judge(t.Context(), &lane{number: 1, task: 5, counted: tt.earlier}, tt.o, tt.fails)
+		if !errors.Is(err, tt.err) || r.counted[5] != tt.counted || r.worked[5] != tt.worked || len(r.lanes) > 0 {
+			t.Errorf("%s: got %v; counted %t, worked %t, %d lanes", tt.name, err, r.counted[5], r.worked[5], len(r.lanes))
+		}
+		if goesOn := r.missedTask == 0 && r.untold == 0; goesOn != tt.goesOn {
+			t.Errorf("%s: nothing hinders it: %t, want %t", tt.name, goesOn, tt.goesOn)
+		}
 	}
 }
 

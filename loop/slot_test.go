@@ -166,6 +166,19 @@ func TestWhatCannotBeSavedFromASlotIsSaid(t *testing.T) {
 	}
 }
 
+// TestAProtectedFileThatASessionChangedInItsSlot stays as it is there, and hinders no other session.
+func TestAProtectedFileThatASessionChangedInItsSlot(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	l.Check.Protect = []string{"*.golden"} // no copies are kept of these
+	l.Lander.Check = l.Check
+	b.add(ralph.Task{Title: "A"})
+	result, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a.golden"}, say: halt}}, ending: ralph.Finished})
+	if result.Status == ralph.ExitWaiting || !exists(filepath.Join(s.Dir, "a.golden")) {
+		t.Errorf("exit status %d: %q", result.Status, result.Reasons)
+	}
+}
+
 // TestATreeIsVerifiedOnce: the next task starts from the tree that a done was checked with.
 func TestATreeIsVerifiedOnce(t *testing.T) {
 	for _, apart := range []bool{false, true} {
