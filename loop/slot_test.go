@@ -179,6 +179,43 @@ func TestAProtectedFileThatASessionChangedInItsSlot(t *testing.T) {
 	}
 }
 
+// TestADoneInASlotLandsAlthoughTheRunIsStopped: what its session made is not left until the next run.
+func TestADoneInASlotLandsAlthoughTheRunIsStopped(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	stop := make(chan struct{})
+	l.Stop, l.Session.Grace = stop, time.Hour
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "a"), "x")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		close(stop)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); task.Status != ralph.Completed || !exists(filepath.Join(l.Place.Dir, "a")) {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestSessionsInSlotsThatChangeNothingEndARun as others do.
+func TestSessionsInSlotsThatChangeNothingEndARun(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	b.add(ralph.Task{Title: "A"})
+	began := 0
+	l.Agent, l.OnRed, l.Limits = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		began++
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}), loop.RedGo, ralph.Limits{
+		MaxSessions: 2, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 1,
+	}
+	if result, err := l.Run(t.Context()); err != nil || began != 1 || result.Reasons[0] != "1 sessions in a row changed nothing" {
+		t.Errorf("after %d sessions it ended with %q, %v", began, result.Reasons, err)
+	}
+}
+
 // TestATreeIsVerifiedOnce: the next task starts from the tree that a done was checked with.
 func TestATreeIsVerifiedOnce(t *testing.T) {
 	for _, apart := range []bool{false, true} {
