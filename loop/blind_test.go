@@ -136,22 +136,28 @@ func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
 }
 
 // TestADoneOfASessionIsCheckedOnce: the check at the end of its turn counts.
-// If a person stops the session, the done is not checked afterwards.
+// If a person stops the session, or calls its task off, the done is not checked afterwards.
 func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		halted bool
+		stop   func(tx *store.Tx, a agent.Assignment) error // nil: nobody does
 		ending ralph.Ending
 		want   ralph.Status
 		reason string
 	}{
-		{"it holds", false, ralph.Finished, ralph.Completed, "done and verified"},
-		{"a person stops the session meanwhile", true, ralph.Interrupted, ralph.Pending, "a person stopped it before the claim could be checked"},
+		{"it holds", nil, ralph.Finished, ralph.Completed, "done and verified"},
+		{"a person stops the session meanwhile", func(tx *store.Tx, a agent.Assignment) error {
+			return tx.Halt(a.SessionID, "eve")
+		}, ralph.Interrupted, ralph.Pending, "a person stopped it before the claim could be checked"},
+		{"a person calls its task off meanwhile", func(tx *store.Tx, a agent.Assignment) error {
+			_, err := tx.Cancel(a.TaskID, "eve")
+			return err
+		}, ralph.Interrupted, ralph.Cancelled, "cancelled"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
 			running := filepath.Join(t.TempDir(), "running")
-			wait := map[bool]string{true: "sleep 2", false: "true"}[tt.halted]
+			wait := map[bool]string{true: "sleep 2", false: "true"}[tt.stop != nil]
 			l := b.tree("[ ! -e made ] || { echo x >> " + running + "; " + wait + "; }")
 			id := b.add(ralph.Task{Title: "A"})
 			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -159,9 +165,9 @@ func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
 				over := make(chan bool)
 				go func() { over <- a.TurnEnded(ctx, agent.Turn{}).Over }()
-				if tt.halted {
+				if tt.stop != nil {
 					until(t, "the check", func() bool { return exists(running) })
-					err = errors.Join(err, b.db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Halt(a.SessionID, "eve") }))
+					err = errors.Join(err, b.db.Tx(t.Context(), func(tx *store.Tx) error { return tt.stop(tx, a) }))
 				}
 				if !<-over {
 					t.Error("it may go on")

@@ -258,7 +258,7 @@ func (r *runner) judge(ctx context.Context, l *lane, o outcome, err error) error
 		if o.held {
 			r.worked[l.task] = true
 		}
-		if err == nil && o.refused != nil {
+		if o.refused != nil {
 			return r.missed(ctx, l.task, o.refused)
 		}
 		return err
@@ -307,7 +307,7 @@ func (l *lane) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 		return usd, err
 	}
 	usd, why := allowance(l.Limits, s, l.width())
-	if why != "" || s.Open > 0 && s.Sessions >= l.Limits.MaxSessions {
+	if why != "" || s.Sessions >= l.Limits.MaxSessions {
 		return usd, errHeld
 	}
 	if !again || l.Task != 0 || l.width() > 1 {
@@ -322,9 +322,6 @@ func (l *lane) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 
 // room returns why no session can begin beside those in progress; "" if one can.
 func (r *runner) room(ctx context.Context) (why string, err error) {
-	if len(r.lanes) == 0 {
-		return "", nil
-	}
 	s, err := store.Read(ctx, r.Store, func(tx *store.Tx) (store.Spending, error) {
 		return tx.Spending(r.id, r.since(), Midnight(time.Now()))
 	})

@@ -113,9 +113,6 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 		scope, serr := tx.Scope(id)
 		b.files, err = append(b.files, scope...), cmp.Or(err, serr)
 	}
-	if err != nil {
-		return task, false, err
-	}
 	b.scopes = func(id int64) []string {
 		if len(b.files) == 0 {
 			return nil

@@ -344,7 +344,7 @@ func TestARunSaysWhatItWaitsForBeforeASession(t *testing.T) {
 		want := []string{"", ""}
 		if fails {
 			want = want[:1]
-			b.raw(`CREATE TRIGGER full BEFORE UPDATE ON runs WHEN old.state_reason LIKE 'verifying%' BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
+			b.raw(`CREATE TRIGGER full BEFORE UPDATE ON runs WHEN old.state_reason LIKE 'verifying%' AND new.state_reason = '' BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
 		}
 		write(t, proceed, "")
 		if err := <-ended; (err != nil) != fails || !slices.Equal(said, want) {

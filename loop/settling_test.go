@@ -474,3 +474,44 @@ func TestWhatASessionChangedIsKeptForPeople(t *testing.T) {
 		t.Errorf("kept is %s, %v", kept, err)
 	}
 }
+
+// TestWhatACompletedTaskLeavesIsCommitted only if ralph.yaml says so.
+func TestWhatACompletedTaskLeavesIsCommitted(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		commit bool
+		say    signals.Payload
+		want   string // the last commit
+	}{
+		{"a completed task", true, finish, "A"},
+		{"a part of one", true, halt, "begin"},
+		{"a completed task where nothing is to be committed", false, finish, "begin"},
+	} {
+		b := newWorkshop(t)
+		l := b.repository()
+		l.CommitTasks = tt.commit
+		b.add(ralph.Task{Title: "A"})
+		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			write(t, filepath.Join(a.Dir, "made"), "x")
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", tt.say)
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		if got := b.git(l.Place.Dir, "log", "-1", "--format=%s"); got != tt.want {
+			t.Errorf("%s: the last commit is %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestATaskForAnAgentThatIsNotConfiguredFails, and the run goes on with the others.
+func TestATaskForAnAgentThatIsNotConfiguredFails(t *testing.T) {
+	b := newWorkshop(t)
+	id := b.add(ralph.Task{Title: "A", Agent: "nobody"})
+	next := b.add(ralph.Task{Title: "B"})
+	result, agent := b.run(b.tree(), func() {})
+	if task := b.task(id); task.Status != ralph.Failed || !strings.Contains(task.StatusReason, `it is for the agent "nobody"`) {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+	if !slices.Equal(agent.tasks, []int64{next}) || result.Status != ralph.ExitFailed {
+		t.Errorf("the sessions were on %v, and it ended with %d, %q", agent.tasks, result.Status, result.Reasons)
+	}
+}

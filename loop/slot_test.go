@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/landing"
@@ -137,6 +138,89 @@ func TestASlotWhoseStateCannotBeNotedIsSaid(t *testing.T) {
 	}))
 	if task := b.task(id); task.Status != ralph.Completed || !strings.Contains(strings.Join(said, "\n"), "cannot note that a slot's work is saved") {
 		t.Errorf("it is %s: %s; it says %q", task.Status, task.StatusReason, said)
+	}
+}
+
+// TestWhatCannotBeSavedFromASlotIsSaid: it is lost with the slot.
+func TestWhatCannotBeSavedFromASlotIsSaid(t *testing.T) {
+	for _, tt := range []struct {
+		taken func(session string) string // a ref that leaves no room for where it was to be saved
+		want  string
+	}{
+		{
+			func(session string) string { return ralph.Change{SessionID: session}.Ref() + "/taken" },
+			"what it made in its slot, which is kept there (",
+		},
+		{
+			func(session string) string { return "refs/ralph/lost/" + session },
+			"what it committed beside what it came to, or stashed (refs/heads/other ",
+		},
+	} {
+		b := newWorkshop(t)
+		l := b.slots()
+		id := b.add(ralph.Task{Title: "A"})
+		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			write(t, filepath.Join(a.Dir, "part"), "x")
+			b.git(a.Dir, "checkout", "-q", "-b", "other")
+			b.git(a.Dir, "commit", "-q", "--allow-empty", "-m", "one")
+			b.git(a.Dir, "checkout", "-q", "-")
+			b.git(l.Place.Dir, "update-ref", tt.taken(a.SessionID), "HEAD")
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		if task := b.task(id); !strings.Contains(task.StatusReason, tt.want) {
+			t.Errorf("it is %s: %s; want %q", task.Status, task.StatusReason, tt.want)
+		}
+	}
+}
+
+// TestAProtectedFileThatASessionChangedInItsSlot stays as it is there, and hinders no other session.
+func TestAProtectedFileThatASessionChangedInItsSlot(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	l.Check.Protect = []string{"*.golden"} // no copies are kept of these
+	l.Lander.Check = l.Check
+	b.add(ralph.Task{Title: "A"})
+	result, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a.golden"}, say: halt}}, ending: ralph.Finished})
+	if result.Status == ralph.ExitWaiting || !exists(filepath.Join(s.Dir, "a.golden")) {
+		t.Errorf("exit status %d: %q", result.Status, result.Reasons)
+	}
+}
+
+// TestADoneInASlotLandsAlthoughTheRunIsStopped: what its session made is not left until the next run.
+func TestADoneInASlotLandsAlthoughTheRunIsStopped(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	stop := make(chan struct{})
+	l.Stop, l.Session.Grace = stop, time.Hour
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "a"), "x")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		close(stop)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); task.Status != ralph.Completed || !exists(filepath.Join(l.Place.Dir, "a")) {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestSessionsInSlotsThatChangeNothingEndARun as others do.
+func TestSessionsInSlotsThatChangeNothingEndARun(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	b.add(ralph.Task{Title: "A"})
+	began := 0
+	l.Agent, l.OnRed, l.Limits = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		began++
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}), loop.RedGo, ralph.Limits{
+		MaxSessions: 2, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 1,
+	}
+	if result, err := l.Run(t.Context()); err != nil || began != 1 || result.Reasons[0] != "1 sessions in a row changed nothing" {
+		t.Errorf("after %d sessions it ended with %q, %v", began, result.Reasons, err)
 	}
 }
 
@@ -356,6 +440,13 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 		found := false
 		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 			found = exists(filepath.Join(a.Dir, "part"))
+			b.tx(func(tx *store.Tx) error {
+				kept, ok, err := tx.ChangeOf(id)
+				if !ok || kept.SessionID != lost || kept.Base != slot.Slot.Base || kept.Head == kept.Base {
+					t.Errorf("%s: what it kept is %+v", way, kept)
+				}
+				return err
+			})
 			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
 			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 		}))
@@ -370,6 +461,31 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 			return err
 		})
 	}
+}
+
+// TestALostSessionOfWhoseSlotNothingIsKept has left no change.
+func TestALostSessionOfWhoseSlotNothingIsKept(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: lost, Task: id, Dir: filepath.Join(l.Slots.Dir, "1", "tree")})
+		return err
+	})
+	l.Agent = deed(nil)
+	if _, err := l.Run(t.Context()); err != nil { // no session of its own: none is allowed
+		t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		if kept, ok, err := tx.ChangeOf(id); ok || err != nil {
+			t.Errorf("it has left %+v, %v", kept, err)
+		}
+		s, err := tx.Session(lost)
+		if s.Ending != ralph.Lost || strings.Contains(s.Reason, "could not be looked at") {
+			t.Errorf("it is %s: %s", s.Ending, s.Reason)
+		}
+		return err
+	})
 }
 
 // lose leaves a session in a slot as if its ralph had been killed, except that the slot is still locked.
@@ -390,7 +506,7 @@ func (b *workshop) lose(l *loop.Loop, task int64, session string) *place.Place {
 		b.t.Fatal(err)
 	}
 	b.tx(func(tx *store.Tx) error {
-		_, err := tx.StartSession(store.Start{ID: session, Task: task, Dir: slot.Dir})
+		_, err := tx.StartSession(store.Start{ID: session, Task: task, Dir: slot.Dir, Snapshot: worktree.Snapshot{Head: tip}})
 		return err
 	})
 	return slot

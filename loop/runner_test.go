@@ -1,0 +1,250 @@
+package loop
+
+import (
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ralph"
+	"ralph/loop/landing"
+	"ralph/loop/session"
+	"ralph/store"
+)
+
+// openStore opens a database with so many tasks and a run; raw writes to it without the store.
+func openStore(t *testing.T, tasks int) (db *store.DB, run int64, raw func(statement string)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		r, err := tx.StartRun(1, ralph.Limits{}, "")
+		run = r.ID
+		for range tasks {
+			_, terr := tx.AddTask(ralph.Task{Title: "A"}, "human")
+			err = errors.Join(err, terr)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return db, run, func(statement string) {
+		t.Helper()
+		raw, err := sql.Open("sqlite3", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		if _, err := raw.ExecContext(t.Context(), "PRAGMA ignore_check_constraints = 1; "+statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWhenASessionMayBegin beside another one that may spend $7, and how much it may spend.
+func TestWhenASessionMayBegin(t *testing.T) {
+	db, run, raw := openStore(t, 3)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 3, Run: run, CostLimitUSD: 7})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	errUndone := errors.New("undone")
+	try := func(task int64, again bool, set func(tx *store.Tx, l *lane) error) (usd float64, err error) {
+		l := &lane{course: course{&Loop{Limits: ralph.Limits{
+			MaxSessions: 9, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
+		}}, run}, task: task}
+		if undone := db.Tx(t.Context(), func(tx *store.Tx) error {
+			if err := set(tx, l); err != nil {
+				return err
+			}
+			usd, err = l.mayBegin(tx, again)
+			return errUndone
+		}); !errors.Is(undone, errUndone) {
+			t.Fatal(undone)
+		}
+		return usd, err
+	}
+	with := func(set func(l *lane)) func(*store.Tx, *lane) error {
+		return func(_ *store.Tx, l *lane) error { set(l); return nil }
+	}
+	as := with(func(*lane) {})
+	for _, tt := range []struct {
+		name  string
+		task  int64
+		again bool // it was changed while its session got ready
+		set   func(tx *store.Tx, l *lane) error
+		usd   float64
+		err   error
+	}{
+		{"it may", 2, false, as, 10, nil},
+		{"a signal stops the run", 2, false, with(func(l *lane) {
+			stop := make(chan struct{})
+			close(stop)
+			l.Stop = stop
+		}), 0, errHeld},
+		{"the run is paused", 2, false, func(tx *store.Tx, _ *lane) error { return tx.Control(ralph.ControlPause) }, 0, errHeld},
+		{"the other one may spend all", 2, false, with(func(l *lane) { l.Limits.MaxCostUSD = 7 }), 0, errHeld},
+		{"it shares what is left with a third one", 2, false, with(func(l *lane) { l.Limits.MaxCostUSD, l.Parallel = 13, 3 }), 3, nil},
+		{"it is the last one that may begin", 2, false, with(func(l *lane) { l.Limits.MaxSessions = 2 }), 10, nil},
+		{"no other one may begin", 2, false, with(func(l *lane) { l.Limits.MaxSessions = 1 }), 0, errHeld},
+		{"its task is still the first", 1, true, as, 10, nil},
+		{"another task is the first now", 2, true, as, 0, ralph.ErrConflict},
+		{"the queue is empty now", 2, true, func(tx *store.Tx, _ *lane) error {
+			return errors.Join(tx.Move(1, ralph.Cancelled, ralph.Person, ""), tx.Move(2, ralph.Cancelled, ralph.Person, ""))
+		}, 0, ralph.ErrConflict},
+		{"the run is for its task", 2, true, with(func(l *lane) { l.Loop.Task = 2 }), 10, nil},
+		{"beside others its task need not be the first", 2, true, with(func(l *lane) { l.Parallel = 2 }), 10, nil},
+	} {
+		if usd, err := try(tt.task, tt.again, tt.set); !errors.Is(err, tt.err) || err == nil && usd != tt.usd {
+			t.Errorf("%s: got $%g, %v; want $%g, %v", tt.name, usd, err, tt.usd, tt.err)
+		}
+	}
+	if usd, err := try(2, false, with(func(l *lane) { l.id++ })); err == nil || errors.Is(err, errHeld) {
+		t.Errorf("of an unknown run: got $%g, %v", usd, err)
+	}
+	raw("ALTER TABLE sessions RENAME TO gone")
+	if usd, err := try(2, false, as); err == nil || errors.Is(err, errHeld) {
+		t.Errorf("without a record of what is spent: got $%g, %v", usd, err)
+	}
+}
+
+// TestWhetherThereIsRoomForAnotherSession beside those of the lanes, of which one has begun and may spend $7.
+func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
+	db, run, raw := openStore(t, 1)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 1, Run: run, CostLimitUSD: 7})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const reached = "the limit of 2 sessions per run is reached with those in progress"
+	for _, tt := range []struct {
+		name     string
+		lanes    int
+		sessions int
+		usd      float64
+		want     string
+	}{
+		{"there is", 1, 2, 100, ""},
+		{"the last one gets ready", 2, 2, 100, reached},
+		{"there is beside one that gets ready", 2, 3, 100, ""},
+		{"the one may spend all", 1, 9, 7, "sessions in progress may spend all but $0.00, and another one needs at least $1.00 (limits.session_min_usd)"},
+	} {
+		r := newRunner(&Loop{Store: db, Limits: ralph.Limits{
+			MaxSessions: tt.sessions, MaxCostUSD: tt.usd, MaxDayCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
+		}}, run)
+		for i := range tt.lanes {
+			r.lanes[i+1] = &lane{}
+		}
+		if why, err := r.room(t.Context()); err != nil || why != tt.want {
+			t.Errorf("%s: got %q, %v; want %q", tt.name, why, err, tt.want)
+		}
+	}
+	raw("ALTER TABLE sessions RENAME TO gone")
+	r := newRunner(&Loop{Store: db, Limits: ralph.Limits{MaxSessions: 9}}, run)
+	if why, err := r.room(t.Context()); err == nil {
+		t.Errorf("without a record of what is spent: got %q", why)
+	}
+}
+
+// TestWhatAResultSaysOfItsTask and of what hindered the run before it.
+func TestWhatAResultSaysOfItsTask(t *testing.T) {
+	broken := errors.New("broken")
+	s := &session.Session{}
+	for _, tt := range []struct {
+		name    string
+		earlier bool // the task had a session before
+		o       outcome
+		fails   error
+		counted bool // against the limit of tasks
+		worked  bool
+		goesOn  bool // nothing hinders it any more
+		err     error
+	}{
+		{"no session was to begin", false, outcome{}, nil, false, false, false, nil},
+		{"what it needs could not be made ready", false, outcome{}, broken, false, false, false, broken},
+		{"no further session was to begin", true, outcome{}, nil, true, false, false, nil},
+		{"a person has to see to it", false, outcome{held: true}, nil, false, true, false, nil},
+		{"the run was paused before", false, outcome{refused: errHeld}, nil, false, false, false, nil},
+		{"its session could not begin", false, outcome{refused: broken}, nil, false, false, false, broken},
+		{"its session is over but not settled", false, outcome{s: s}, nil, true, true, true, nil},
+		{"what it left could not be cleared away", false, outcome{s: s, settled: true}, broken, true, true, true, broken},
+	} {
+		r := newRunner(&Loop{}, 1)
+		r.lanes[1], r.counted[5], r.missedTask, r.untold = &lane{}, true, 4, 2
+		err := r.judge(t.Context(), &lane{number: 1, task: 5, counted: tt.earlier}, tt.o, tt.fails)
+		if !errors.Is(err, tt.err) || r.counted[5] != tt.counted || r.worked[5] != tt.worked || len(r.lanes) > 0 {
+			t.Errorf("%s: got %v; counted %t, worked %t, %d lanes", tt.name, err, r.counted[5], r.worked[5], len(r.lanes))
+		}
+		if goesOn := r.missedTask == 0 && r.untold == 0; goesOn != tt.goesOn {
+			t.Errorf("%s: nothing hinders it: %t, want %t", tt.name, goesOn, tt.goesOn)
+		}
+	}
+}
+
+// TestNoTaskIsChosenBlindly: what cannot be read is not taken for nothing.
+func TestNoTaskIsChosenBlindly(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		lanes  int
+		broken string
+	}{
+		{"the task that is to land before all others", 1, `UPDATE tasks SET bounces = 2, status = 'in_progress', verify = '{' WHERE id = 1`},
+		{"a task in progress", 2, `UPDATE tasks SET status = 'in_progress', verify = '{' WHERE id = 1`},
+		{"the files that a task has touched", 2, `UPDATE tasks SET status = 'in_progress', files = '["a"]' WHERE id = 1;
+			UPDATE tasks SET status = 'pending' WHERE id = 2; UPDATE sessions SET files = '{'`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db, run, raw := openStore(t, 3)
+			l := &Loop{Store: db, Parallel: tt.lanes, Apart: true, Lander: &landing.Lander{Rules: landing.Rules{Bounces: 2}}}
+			r := &runner{course: course{l, run}, passed: map[int64]int{}}
+			if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 2, Run: run})
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			raw(tt.broken)
+			if err := db.View(t.Context(), func(tx *store.Tx) error {
+				task, ok, err := r.choose(tx)
+				if ok {
+					t.Errorf("it chooses TASK-%d", task.ID)
+				}
+				return err
+			}); err == nil {
+				t.Error("nothing is said of it")
+			}
+		})
+	}
+}
+
+// A watch is a heart that records for how long the last beat is good.
+type watch struct{ within time.Duration }
+
+func (w *watch) Beat(within time.Duration) { w.within = within }
+
+func (*watch) Status(string) {}
+
+// TestASchedulerIsWatchedWhileItAppliesAResult, although another session goes on for longer.
+func TestASchedulerIsWatchedWhileItAppliesAResult(t *testing.T) {
+	w := &watch{}
+	r := newRunner(&Loop{Heart: w}, 1)
+	r.rests()
+	r.pulse.of(2).Beat(time.Hour)
+	if err := r.judge(t.Context(), &lane{number: 1}, outcome{}, nil); err != nil || w.within > stepTime {
+		t.Errorf("who watches may wait for %s, %v", w.within, err)
+	}
+}
