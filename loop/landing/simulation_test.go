@@ -485,6 +485,13 @@ func (f *fleet) session(s ralph.Session, base string) {
 	}
 	c := ralph.Change{TaskID: s.TaskID, SessionID: s.ID}
 	defer f.Line.Settled(s.ID)
+	l := *f.Lander
+	l.after = func(point string) {
+		if point == "woken" { // as others may be, too, at the instant at which somebody else goes on
+			time.Sleep(time.Duration(s.TaskID) * time.Microsecond)
+		}
+		f.mishap(point)
+	}
 	for tries := 0; ; tries++ {
 		f.wait(20 * time.Minute / time.Duration(1+9*min(tries, 1)))
 		f.mishap("session")
@@ -503,7 +510,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 		if f.chance(5) || tries == 20 {
 			break
 		}
-		a, err := f.Try(ctx, c, time.Duration(f.random.IntN(2))*time.Hour)
+		a, err := l.Try(ctx, c, time.Duration(f.random.IntN(2))*time.Hour)
 		if errors.Is(err, ralph.ErrConflict) {
 			break // it cannot be checked now: merging was paused
 		}
@@ -643,12 +650,7 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	f.Lander = &Lander{
 		Rules: Rules{Into: "main", Bounces: 2, Timeout: time.Minute, Wait: 2 * time.Minute, State: state, Message: "{task}"},
 		Store: db, Tree: git, Place: f, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
-		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute}, after: func(point string) {
-			if point == "woken" { // by another one, which goes on at this instant
-				f.wait(time.Second)
-			}
-			f.mishap(point)
-		},
+		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute}, after: f.mishap,
 	}
 	begin := make(tree, f.files)
 	for i := range begin {
