@@ -680,6 +680,42 @@ func TestATargetThatGoesDuringACheck(t *testing.T) {
 	}
 }
 
+// A signer counts what is signed, which people may have to confirm each time.
+type signer struct {
+	Git
+	signed int
+}
+
+func (s *signer) SignTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	s.signed++
+	return s.CommitTree(ctx, tree, parents, message, s.User(ctx))
+}
+
+// TestOnlyWhatMayLandIsSigned, and not what is built to find a conflict.
+func TestOnlyWhatMayLandIsSigned(t *testing.T) {
+	y := newYard(t, "true")
+	signs := &signer{Git: y.Tree}
+	y.Tree, y.Sign, y.Wait = signs, true, time.Hour
+	base := y.git("rev-parse", "main")
+	before := y.workOn(base, "Before", map[string]string{"a": "one\n"})
+	mine := y.workOn(base, "Mine", map[string]string{"a": "two\n"})
+	waits := 0
+	y.after = func(point string) {
+		if point == "waits" {
+			waits++
+			y.Line.Leave(before.SessionID)
+		}
+	}
+	for _, c := range []ralph.Change{before, mine} {
+		if a, err := y.Try(t.Context(), c, 0); err != nil || a.Conflict != "" {
+			t.Errorf("%q, %v", a.Conflict, err)
+		}
+	}
+	if signs.signed != 2 || waits != 1 {
+		t.Errorf("%d commits are signed for two changes; it waits %d times", signs.signed, waits)
+	}
+}
+
 // TestTheTipFails: if the tip fails although it passed before, nobody is
 // at fault, and the queue is paused until a person has looked.
 func TestTheTipFails(t *testing.T) {

@@ -162,6 +162,8 @@ func (l *Lander) clashes(ctx context.Context, c ralph.Change, ahead []ralph.Chan
 	for i := range stack {
 		stack[i].ID = int64(i + 1) // they get theirs when their sessions are settled
 	}
-	b, err := l.build(ctx, stack, on)
+	unsigned := *l // nothing of it is kept
+	unsigned.Sign = false
+	b, err := unsigned.build(ctx, stack, on)
 	return err == nil && (b.Commit == "" || !b.has(int64(len(stack)))), err
 }
