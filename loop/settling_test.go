@@ -91,12 +91,17 @@ func (b *workshop) git(dir string, args ...string) string {
 // once runs the queue for one session and returns it.
 func (b *workshop) once(l *loop.Loop, agent agent.Agent) (loop.Result, ralph.Session) {
 	b.t.Helper()
+	return b.onceWithin(b.t.Context(), l, agent)
+}
+
+func (b *workshop) onceWithin(ctx context.Context, l *loop.Loop, agent agent.Agent) (loop.Result, ralph.Session) {
+	b.t.Helper()
 	l.Agent, l.OnRed = agent, loop.RedGo
 	l.Limits = ralph.Limits{
 		MaxSessions: 1, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionTurns: 10, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 1,
 	}
-	result, err := l.Run(b.t.Context())
+	result, err := l.Run(ctx)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -491,7 +491,12 @@ func TestALostSessionOfWhoseSlotNothingIsKept(t *testing.T) {
 // lose leaves a session in a slot as if its ralph had been killed, except that the slot is still locked.
 func (b *workshop) lose(l *loop.Loop, task int64, session string) *place.Place {
 	b.t.Helper()
-	slot, err := l.Slots.Take(b.t.Context(), 1, false)
+	return b.loseIn(l, 1, task, session)
+}
+
+func (b *workshop) loseIn(l *loop.Loop, number int, task int64, session string) *place.Place {
+	b.t.Helper()
+	slot, err := l.Slots.Take(b.t.Context(), number, false)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -510,6 +515,34 @@ func (b *workshop) lose(l *loop.Loop, task int64, session string) *place.Place {
 		return err
 	})
 	return slot
+}
+
+// TestLostSessionsDoNotWaitForEachOther to land, as nothing lands while they are settled.
+func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots("true")
+	l.Lander.Wait = time.Hour
+	var tasks []int64
+	for i, name := range []string{"a", "b"} {
+		id, lost := b.add(ralph.Task{Title: name}), uuid.NewString()
+		slot := b.loseIn(l, i+1, id, lost)
+		write(t, slot.Path(name), "x")
+		if _, err := b.db.Say(t.Context(), id, lost, "agent", finish); err != nil {
+			t.Fatal(err)
+		}
+		if err := slot.Release(); err != nil {
+			t.Fatal(err)
+		}
+		tasks = append(tasks, id)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b.onceWithin(ctx, l, &speech{b: b, ending: ralph.Finished})
+	for _, id := range tasks {
+		if task := b.task(id); task.Status != ralph.Completed {
+			t.Errorf("TASK-%d is %s: %s", id, task.Status, task.StatusReason)
+		}
+	}
 }
 
 // TestTheSlotOfALostSessionIsUsedAgain by the run that has settled it.

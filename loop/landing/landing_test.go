@@ -628,6 +628,94 @@ func TestWhatIsAboutToLand(t *testing.T) {
 	}
 }
 
+// TestBranchesOfTheirOwn are moved by no other change: nobody waits for what is about to land.
+func TestBranchesOfTheirOwn(t *testing.T) {
+	y := newYard(t, "true")
+	y.Branch, y.Wait = true, time.Hour
+	base := y.git("rev-parse", "main")
+	y.after = func(point string) { t.Fatalf("it %s", point) }
+	for _, task := range []string{"One", "Two"} {
+		a, err := y.Try(t.Context(), y.workOn(base, task, map[string]string{"a": task + "\n"}), time.Hour)
+		if err != nil || a.Conflict != "" || a.Refused != "" {
+			t.Errorf("%s: %+v, %v", task, a, err)
+		}
+	}
+}
+
+// TestWhoHasNoTimeToWait is about to land all the same, and others see it.
+func TestWhoHasNoTimeToWait(t *testing.T) {
+	y := newYard(t, "true")
+	base := y.git("rev-parse", "main")
+	for i, task := range []string{"One", "Two"} {
+		waits := 0
+		y.after = func(point string) {
+			if point == "waits" {
+				waits++
+				y.Line.Leave(fmt.Sprintf("00000000-0000-4000-8000-%012d", 1))
+			}
+		}
+		a, err := y.Try(t.Context(), y.workOn(base, task, map[string]string{"a": task + "\n"}), time.Hour)
+		if err != nil || a.Conflict != "" || waits != i {
+			t.Errorf("%s: %q, %v; it waits %d times", task, a.Conflict, err, waits)
+		}
+		y.Wait = time.Hour
+	}
+}
+
+// TestATargetThatGoesDuringACheck after something has landed on it is told to people by the queue.
+func TestATargetThatGoesDuringACheck(t *testing.T) {
+	y := newYard(t, "true")
+	y.Wait = time.Hour
+	mine := y.made(y.git("rev-parse", "main"), "Mine", map[string]string{"a": "new\n"})
+	other := y.work("Other", map[string]string{"b": "new\n"})
+	mine.TaskID = other.TaskID
+	y.during = func() {
+		y.land()
+		y.git("update-ref", "-d", "refs/heads/main")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if a, err := y.Try(ctx, mine, 0); err != nil || ctx.Err() != nil || !a.Verified || a.Conflict != "" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// A signer counts what is signed, which people may have to confirm each time.
+type signer struct {
+	Git
+	signed int
+}
+
+func (s *signer) SignTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	s.signed++
+	return s.CommitTree(ctx, tree, parents, message, s.User(ctx))
+}
+
+// TestOnlyWhatMayLandIsSigned, and not what is built to find a conflict.
+func TestOnlyWhatMayLandIsSigned(t *testing.T) {
+	y := newYard(t, "true")
+	signs := &signer{Git: y.Tree}
+	y.Tree, y.Sign, y.Wait = signs, true, time.Hour
+	base := y.git("rev-parse", "main")
+	before := y.workOn(base, "Before", map[string]string{"a": "one\n"})
+	mine := y.workOn(base, "Mine", map[string]string{"a": "two\n"})
+	waits := 0
+	y.after = func(point string) {
+		if point == "waits" {
+			waits++
+			y.Line.Leave(before.SessionID)
+		}
+	}
+	for _, c := range []ralph.Change{before, mine} {
+		if a, err := y.Try(t.Context(), c, 0); err != nil || a.Conflict != "" {
+			t.Errorf("%q, %v", a.Conflict, err)
+		}
+	}
+	if signs.signed != 2 || waits != 1 {
+		t.Errorf("%d commits are signed for two changes; it waits %d times", signs.signed, waits)
+	}
+}
+
 // TestTheTipFails: if the tip fails although it passed before, nobody is
 // at fault, and the queue is paused until a person has looked.
 func TestTheTipFails(t *testing.T) {

@@ -41,11 +41,16 @@ func (n *Line) leave(session string) {
 }
 
 // check puts a change in line that is being checked.
-func (n *Line) check(c ralph.Change) {
+func (n *Line) check(c ralph.Change) { n.put(inLine{change: c}) }
+
+// pass notes that a change passed its check and waits for no other one.
+func (n *Line) pass(c ralph.Change) { n.put(inLine{change: c, passed: true}) }
+
+func (n *Line) put(p inLine) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.leave(c.SessionID)
-	n.list = append(n.list, inLine{change: c})
+	n.leave(p.change.SessionID)
+	n.list = append(n.list, p)
 }
 
 // moves wakes those who wait.
@@ -112,8 +117,8 @@ func (l *Lander) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 			return p.settled && !slices.ContainsFunc(queued, same)
 		})
 		state, err := tx.MergeQueue()
-		if err != nil || state.Paused != "" || state.WaitUntil.After(tx.Now().Time) {
-			return err
+		if err != nil || l.Branch || state.Paused != "" || state.WaitUntil.After(tx.Now().Time) {
+			return err // with branches of their own, none of them moves the target
 		}
 		alone, err := tx.LandsAlone(l.Bounces)
 		there := false // whether its end can be waited for
@@ -157,6 +162,8 @@ func (l *Lander) clashes(ctx context.Context, c ralph.Change, ahead []ralph.Chan
 	for i := range stack {
 		stack[i].ID = int64(i + 1) // they get theirs when their sessions are settled
 	}
-	b, err := l.build(ctx, stack, on)
+	unsigned := *l // nothing of it is kept
+	unsigned.Sign = false
+	b, err := unsigned.build(ctx, stack, on)
 	return err == nil && (b.Commit == "" || !b.has(int64(len(stack)))), err
 }

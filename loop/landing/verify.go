@@ -38,6 +38,9 @@ func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 			return a, err
 		}
 		if on.Gone != "" { // not the session's fault: the queue tells people
+			if a.Verified {
+				return a, nil
+			}
 			on.Tip = c.Base
 		}
 		b, same := &a.Built, a.Verified && a.Target == on
@@ -52,6 +55,7 @@ func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 		if a.Verified {
 			lands := a.Target.Point != on.Point
 			if !time.Now().Before(until) {
+				l.Line.pass(c)
 				return a, nil
 			}
 			if same || lands && !again {

@@ -146,6 +146,7 @@ func (s *Session) claimed(ctx context.Context) (bool, error) {
 // checkLate is [Session.check] after the agent has ended, when nothing watches for people's requests
 // any more. A person who stops the session meanwhile ends the check; there is no finding then.
 func (s *Session) checkLate(ctx context.Context) (*finding, error) {
+	s.late = true
 	within, stop := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	changed := s.obeyHalt(within, stop) // it may have come since the agent ended

@@ -109,6 +109,7 @@ type Session struct {
 	reference hashes   // the state that the end of the session is compared with
 	hidden    []string // where protected files could not be read at the start
 	reopened  bool     // another process started it
+	late      bool     // its agent has ended: nobody can be told what a check finds
 
 	clock    *clock
 	idle     *idleness

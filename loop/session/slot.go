@@ -47,6 +47,9 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 			f.evidence.Rewritten = append(f.evidence.Rewritten, t)
 		}
 	}}
+	if s.late {
+		lander.Wait = 0 // no agent could be told, and who waits here may be who is to land the others
+	}
 	spare := time.Duration(math.MaxInt64)
 	if s.Beside {
 		spare = time.Since(s.Row.StartedAt.Time) / spareShare
