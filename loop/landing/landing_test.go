@@ -562,10 +562,12 @@ func TestWhatIsAboutToLand(t *testing.T) {
 	var y *yard
 	var before ralph.Change
 	tx := func(f func(*store.Tx) error) { y.no(y.Store.Tx(t.Context(), f)) }
-	settled := func() { y.Line.Settled(before.SessionID) }
 	lands := func() { y.land() }
 	withdrawn := func() { tx(func(tx *store.Tx) error { return tx.DropChange(before.TaskID, "ann") }) }
-	goesOn := func() { y.Line.Leave(before.SessionID) }
+	goesOn := func() {
+		y.Line.Leave(before.SessionID)
+		tx(func(tx *store.Tx) error { return tx.SetTarget("main") }) // something is noted
+	}
 	paused := func() { tx(func(tx *store.Tx) error { return tx.PauseMerging("a person looks") }) }
 	for _, tt := range []struct {
 		name     string
@@ -576,16 +578,16 @@ func TestWhatIsAboutToLand(t *testing.T) {
 		conflict string
 		checked  int
 	}{
-		{"a conflict", "a", 0, 0, []func(){settled, lands}, inA, 1},
-		{"a conflict with what is withdrawn", "a", 0, 0, []func(){settled, withdrawn}, "", 1},
+		{"a conflict", "a", 0, 0, []func(){lands}, inA, 1},
+		{"a conflict with what is withdrawn", "a", 0, 0, []func(){withdrawn}, "", 1},
 		{"a conflict while nothing lands", "a", 0, 0, []func(){paused}, "", 1},
-		{"a conflict with what its agent works on", "a", 0, 0, []func(){settled, goesOn}, "", 1},
-		{"a conflict with what lands alone", "a", 1, 0, []func(){settled, lands}, inA, 1},
+		{"a conflict with what its agent works on", "a", 0, 0, []func(){goesOn}, "", 1},
+		{"a conflict with what lands alone", "a", 1, 0, []func(){lands}, inA, 1},
 		{"a conflict with what lands after it, as it lands alone", "a", 2, 0, nil, "", 1},
 		{"a conflict while another task is to land alone", "a", 3, 0, nil, "", 1},
 		{"other files", "b", 0, 0, nil, "", 1},
-		{"other files, which fail merged", "c", 0, time.Hour, []func(){settled, lands}, failsMerged, 2},
-		{"other files, which are withdrawn", "c", 0, time.Hour, []func(){settled, withdrawn}, "", 1},
+		{"other files, which fail merged", "c", 0, time.Hour, []func(){lands}, failsMerged, 2},
+		{"other files, which are withdrawn", "c", 0, time.Hour, []func(){withdrawn}, "", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			y = newYard(t, "! { grep -q new a && grep -q new c; }")
@@ -652,6 +654,7 @@ func TestWhoHasNoTimeToWait(t *testing.T) {
 			if point == "waits" {
 				waits++
 				y.Line.Leave(fmt.Sprintf("00000000-0000-4000-8000-%012d", 1))
+				y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.SetTarget("main") }))
 			}
 		}
 		a, err := y.Try(t.Context(), y.workOn(base, task, map[string]string{"a": task + "\n"}), time.Hour)

@@ -1,9 +1,12 @@
 package landing
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"ralph"
 	"ralph/store"
@@ -16,27 +19,22 @@ import (
 //
 // It is a hint: what lands is decided by the queue. The zero Line is empty.
 type Line struct {
-	mu      sync.Mutex
-	list    []inLine
-	changed chan struct{} // closed when one left or was settled; nil if nobody waits for that
+	entering sync.Mutex // of two that conflict one comes first
+
+	mu   sync.Mutex
+	list []inLine
 }
 
 // An inLine is a change in line.
 type inLine struct {
-	change  ralph.Change
-	passed  bool // it is about to land
-	settled bool // from now on the database says whether it is queued
+	change ralph.Change
+	passed bool // it is about to land
 }
 
 // Leave takes a session's change out of the line: its agent goes on working.
 func (n *Line) Leave(session string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.leave(session)
-	n.moves()
-}
-
-func (n *Line) leave(session string) {
 	n.list = slices.DeleteFunc(n.list, func(p inLine) bool { return p.change.SessionID == session })
 }
 
@@ -47,82 +45,60 @@ func (n *Line) check(c ralph.Change) { n.put(inLine{change: c}) }
 func (n *Line) pass(c ralph.Change) { n.put(inLine{change: c, passed: true}) }
 
 func (n *Line) put(p inLine) {
+	n.Leave(p.change.SessionID)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.leave(p.change.SessionID)
 	n.list = append(n.list, p)
 }
 
-// moves wakes those who wait.
-func (n *Line) moves() {
-	if n.changed != nil {
-		close(n.changed)
-		n.changed = nil
-	}
-}
-
-// Settled is to be called once a session has been settled.
-func (n *Line) Settled(session string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for i, p := range n.list {
-		n.list[i].settled = p.settled || p.change.SessionID == session
-	}
-	n.moves()
-}
-
 // enter notes that a change passed its check on a target, unless the target has moved, or the change has
-// to wait for another one that is about to land: for any if all is set, else for one with which it
-// conflicts. It waits for none that cannot land before it. What it waits for may be over once one
-// of waits is closed.
+// to wait for one that is ahead of it: for any if all is set, else for one with which it conflicts.
 func (l *Lander) enter(
 	ctx context.Context, c ralph.Change, on Target, all bool,
-) (entered bool, waits [2]<-chan struct{}, err error) {
-	n := l.Line
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	changed := l.Store.Changed()
-	ahead, err := l.ahead(ctx, c)
-	if err != nil {
-		return false, waits, err
+) (entered bool, ahead []ralph.Change, err error) {
+	l.Line.entering.Lock()
+	defer l.Line.entering.Unlock()
+	if ahead, err = l.ahead(ctx, c); err != nil {
+		return false, nil, err
 	}
 	if now, err := l.target(ctx); err != nil || now != on { // it includes what is no longer in line
-		return false, waits, err
+		return false, nil, err
 	}
-	clash := all && len(ahead) > 0
-	if !clash {
-		clash, err = l.clashes(ctx, c, ahead, on)
+	if len(ahead) > 0 && (all || l.clashes(ctx, c, ahead, on)) {
+		return false, ahead, nil
 	}
-	if clash || err != nil {
-		if n.changed == nil {
-			n.changed = make(chan struct{})
-		}
-		return false, [2]<-chan struct{}{changed, n.changed}, err
-	}
-	n.leave(c.SessionID)
-	n.list = append(n.list, inLine{change: c, passed: true})
-	return true, waits, nil
+	l.Line.pass(c)
+	return true, nil, nil
 }
 
 // ahead returns the changes in line that are to land before another one, and takes those out that have
-// landed, or will not.
+// landed, or will not. There are none while nothing can land before it.
 func (l *Lander) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Change, err error) {
+	n := l.Line
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		ahead = nil
 		queued, err := tx.QueuedChanges()
 		if err != nil {
 			return err
 		}
-		l.Line.list = slices.DeleteFunc(l.Line.list, func(p inLine) bool {
-			same := func(q ralph.Change) bool { return q.SessionID == p.change.SessionID }
-			return p.settled && !slices.ContainsFunc(queued, same)
+		n.list = slices.DeleteFunc(n.list, func(p inLine) bool {
+			s, serr := tx.Session(p.change.SessionID)
+			err = errors.Join(err, serr)
+			same := func(q ralph.Change) bool { return q.SessionID == s.ID }
+			return serr == nil && !s.CompletedAt.IsZero() && !slices.ContainsFunc(queued, same)
 		})
+		if err != nil {
+			return err
+		}
 		state, err := tx.MergeQueue()
 		if err != nil || l.Branch || state.Paused != "" || state.WaitUntil.After(tx.Now().Time) {
 			return err // with branches of their own, none of them moves the target
 		}
 		alone, err := tx.LandsAlone(l.Bounces)
 		there := false // whether its end can be waited for
-		for _, p := range l.Line.list {
+		for _, p := range n.list {
 			there = there || p.change.TaskID == alone
 			if p.change.SessionID != c.SessionID && (p.passed || p.change.TaskID == alone) {
 				ahead = append(ahead, p.change)
@@ -136,27 +112,34 @@ func (l *Lander) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 	return ahead, err
 }
 
+// await waits until something else is ahead of a change, or it is too late.
+func (l *Lander) await(ctx context.Context, c ralph.Change, ahead []ralph.Change, until time.Time) error {
+	late := time.After(time.Until(until))
+	for {
+		changed := l.Store.Changed()
+		now, err := l.ahead(ctx, c)
+		same := func(a, b ralph.Change) bool { return a.SessionID == b.SessionID }
+		if err != nil || !slices.EqualFunc(now, ahead, same) {
+			return err
+		}
+		l.killed("waits")
+		select {
+		case <-changed:
+		case <-late:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		l.killed("woken")
+	}
+}
+
 // clashes reports whether a change conflicts with those ahead of it.
-func (l *Lander) clashes(ctx context.Context, c ralph.Change, ahead []ralph.Change, on Target) (bool, error) {
-	if len(ahead) == 0 {
-		return false, nil
-	}
-	own, err := l.Tree.Files(ctx, c.Base, c.Head)
-	if err != nil {
-		return false, err
-	}
-	var stack []ralph.Change
-	for _, other := range ahead {
-		files, err := l.Tree.Files(ctx, other.Base, other.Head)
-		if err != nil {
-			return false, err
-		}
-		if slices.ContainsFunc(files, func(f string) bool { return slices.Contains(own, f) }) {
-			stack = append(stack, other)
-		}
-	}
-	if len(stack) == 0 {
-		return false, nil
+func (l *Lander) clashes(ctx context.Context, c ralph.Change, ahead []ralph.Change, on Target) bool {
+	stack, err := l.alike(ctx, c, ahead)
+	if err != nil || len(stack) == 0 {
+		l.unsure(c, err)
+		return false
 	}
 	stack = append(stack, c)
 	for i := range stack {
@@ -165,5 +148,28 @@ func (l *Lander) clashes(ctx context.Context, c ralph.Change, ahead []ralph.Chan
 	unsigned := *l // nothing of it is kept
 	unsigned.Sign = false
 	b, err := unsigned.build(ctx, stack, on)
-	return err == nil && (b.Commit == "" || !b.has(int64(len(stack)))), err
+	l.unsure(c, err)
+	return err == nil && (b.Commit == "" || !b.has(int64(len(stack))))
+}
+
+// alike returns the changes that touch a file that another one touches.
+func (l *Lander) alike(ctx context.Context, c ralph.Change, list []ralph.Change) (alike []ralph.Change, err error) {
+	own, err := l.Tree.Files(ctx, c.Base, c.Head)
+	for _, other := range list {
+		files, ferr := l.Tree.Files(ctx, other.Base, other.Head)
+		if err = cmp.Or(err, ferr); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(files, func(f string) bool { return slices.Contains(own, f) }) {
+			alike = append(alike, other)
+		}
+	}
+	return alike, err
+}
+
+// unsure logs that a conflict cannot be looked for; the queue finds it.
+func (l *Lander) unsure(c ralph.Change, err error) {
+	if err != nil {
+		l.Log.Warn("cannot tell whether a change conflicts with what is about to land", "task", c.TaskID, "error", err)
+	}
 }

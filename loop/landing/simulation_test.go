@@ -484,7 +484,6 @@ func (f *fleet) session(s ralph.Session, base string) {
 		edits[[2]int{file, f.random.IntN(64)}] = f.random.Int32()
 	}
 	c := ralph.Change{TaskID: s.TaskID, SessionID: s.ID}
-	defer f.Line.Settled(s.ID)
 	l := *f.Lander
 	l.after = func(point string) {
 		if point == "woken" { // as others may be, too, at the instant at which somebody else goes on

@@ -59,20 +59,14 @@ func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 				return a, nil
 			}
 			if same || lands && !again {
-				entered, waits, err := l.enter(ctx, c, on, again)
+				entered, ahead, err := l.enter(ctx, c, on, again)
 				if err != nil || entered {
 					return a, err
 				}
-				if waits[0] != nil {
-					l.killed("waits")
-					select {
-					case <-waits[0]:
-					case <-waits[1]:
-					case <-time.After(time.Until(until)):
-					case <-ctx.Done():
-						return a, nil
+				if len(ahead) > 0 {
+					if err := l.await(ctx, c, ahead, until); err != nil {
+						return a, err
 					}
-					l.killed("woken")
 				}
 				continue
 			}

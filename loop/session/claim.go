@@ -232,7 +232,6 @@ func (c *Claim) giveBack() {
 	if c.s.Place.Slot == nil {
 		return
 	}
-	c.s.Lander.Line.Settled(c.SessionID()) // by whomever
 	lock, err := c.s.endingLock()
 	if err == nil {
 		err = lock.Lock()

@@ -20,9 +20,6 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 	if err := s.Store.Intact(); err != nil {
 		return d, err
 	}
-	if s.Lander != nil {
-		defer s.Lander.Line.Settled(s.Row.ID)
-	}
 	s.take(report)
 	// Signals are processed even if ctx has ended. Only the verification,
 	// which may take long, ends with it.
