@@ -556,6 +556,12 @@ func TestWhatLandsDuringACheck(t *testing.T) {
 	}
 }
 
+// goesOn has a session's agent go on after its check, of which something is noted.
+func (y *yard) goesOn(session string) {
+	y.Line.Leave(session)
+	y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) error { return tx.SetTarget("main") }))
+}
+
 // TestWhatIsAboutToLand from another session is waited for if a change conflicts with it, and if there
 // is time to spare to verify both together.
 func TestWhatIsAboutToLand(t *testing.T) {
@@ -564,10 +570,7 @@ func TestWhatIsAboutToLand(t *testing.T) {
 	tx := func(f func(*store.Tx) error) { y.no(y.Store.Tx(t.Context(), f)) }
 	lands := func() { y.land() }
 	withdrawn := func() { tx(func(tx *store.Tx) error { return tx.DropChange(before.TaskID, "ann") }) }
-	goesOn := func() {
-		y.Line.Leave(before.SessionID)
-		tx(func(tx *store.Tx) error { return tx.SetTarget("main") }) // something is noted
-	}
+	goesOn := func() { y.goesOn(before.SessionID) }
 	paused := func() { tx(func(tx *store.Tx) error { return tx.PauseMerging("a person looks") }) }
 	for _, tt := range []struct {
 		name     string
@@ -653,8 +656,7 @@ func TestWhoHasNoTimeToWait(t *testing.T) {
 		y.after = func(point string) {
 			if point == "waits" {
 				waits++
-				y.Line.Leave(fmt.Sprintf("00000000-0000-4000-8000-%012d", 1))
-				y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.SetTarget("main") }))
+				y.goesOn(fmt.Sprintf("00000000-0000-4000-8000-%012d", 1))
 			}
 		}
 		a, err := y.Try(t.Context(), y.workOn(base, task, map[string]string{"a": task + "\n"}), time.Hour)
@@ -706,7 +708,7 @@ func TestOnlyWhatMayLandIsSigned(t *testing.T) {
 	y.after = func(point string) {
 		if point == "waits" {
 			waits++
-			y.Line.Leave(before.SessionID)
+			y.goesOn(before.SessionID)
 		}
 	}
 	for _, c := range []ralph.Change{before, mine} {

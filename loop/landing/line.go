@@ -112,14 +112,16 @@ func (l *Lander) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 	return ahead, err
 }
 
-// await waits until something else is ahead of a change, or it is too late.
+// await waits until one of those ahead of a change is not any more, or it is too late.
 func (l *Lander) await(ctx context.Context, c ralph.Change, ahead []ralph.Change, until time.Time) error {
 	late := time.After(time.Until(until))
 	for {
 		changed := l.Store.Changed()
 		now, err := l.ahead(ctx, c)
-		same := func(a, b ralph.Change) bool { return a.SessionID == b.SessionID }
-		if err != nil || !slices.EqualFunc(now, ahead, same) {
+		gone := func(c ralph.Change) bool {
+			return !slices.ContainsFunc(now, func(o ralph.Change) bool { return o.SessionID == c.SessionID })
+		}
+		if err != nil || slices.ContainsFunc(ahead, gone) {
 			return err
 		}
 		l.killed("waits")
