@@ -155,9 +155,12 @@ func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user 
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// A session may have left folders without write permission.
+	// A session may have left folders without write permission, and a power cut half an index.
 	if uerr := files.Unlock(c.dir); uerr != nil {
 		return errors.Join(err, uerr)
+	}
+	if rerr := os.Remove(c.index()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		return errors.Join(err, rerr)
 	}
 	return c.fresh(ctx, commit, hidden, user, all)
 }
@@ -191,7 +194,7 @@ func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user 
 		return err
 	}
 	c.at = commit
-	return errors.Join(os.WriteFile(c.atFile(), []byte(commit), 0o600), c.giveIndex())
+	return errors.Join(replace(c.atFile(), []byte(commit)), c.giveIndex())
 }
 
 // HasModules reports whether the checked out commit has submodules, which are empty after
@@ -260,15 +263,25 @@ func (c *Clone) Lay(ctx context.Context, tree string) error {
 	if err != nil {
 		return err
 	}
-	index := filepath.Join(c.git, "index")
-	kept, err := os.ReadFile(index)
+	kept, err := os.ReadFile(c.index())
 	if err == nil {
 		_, err = c.run(ctx, overrides, "-C", c.dir, "read-tree", "--reset", "-u", tree)
 	}
 	if err == nil {
-		err = os.WriteFile(index, kept, 0o600)
+		err = replace(c.index(), kept)
 	}
 	return err
+}
+
+// index returns the path of ralph's own index.
+func (c *Clone) index() string { return filepath.Join(c.git, "index") }
+
+// replace replaces a file as a whole: another process may be reading it, and this one may be killed.
+func replace(path string, text []byte) error {
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // maxHead bounds the size of a HEAD file, in bytes.
@@ -290,10 +303,7 @@ func (t *Tree) follow() (at string, err error) {
 	if is, err := os.ReadFile(own); err == nil && bytes.Equal(is, text) {
 		return at, nil
 	}
-	if err := os.WriteFile(own+".new", text, 0o600); err != nil {
-		return "", err
-	}
-	return at, os.Rename(own+".new", own) // another git may be reading it
+	return at, replace(own, text)
 }
 
 // readSmall reads a regular file that somebody else wrote, of at most that many bytes. It never
@@ -316,7 +326,7 @@ func readSmall(path string, most int64) (text []byte, err error) {
 
 // giveIndex copies ralph's index into the clone's .git.
 func (c *Clone) giveIndex() error {
-	from, to := filepath.Join(c.git, "index"), filepath.Join(c.dir, ".git", "index")
+	from, to := c.index(), filepath.Join(c.dir, ".git", "index")
 	b, err := os.ReadFile(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the commit has no files

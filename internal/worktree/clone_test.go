@@ -169,6 +169,18 @@ func TestAFreshClone(t *testing.T) {
 	}
 }
 
+// TestAFreshCloneAfterAPowerCut that left half of its index.
+func TestAFreshCloneAfterAPowerCut(t *testing.T) {
+	t.Parallel()
+	_, tree, c := cloned(t, "")
+	sh(t, c.Top(), "truncate -s 50 ../git/index")
+	sh(t, c.Top(), "echo x > a; echo cache > c.log")
+	fresh(t, tree, c)
+	if got := sh(t, c.Top(), "git status --porcelain; cat c.log"); got != "cache\n" {
+		t.Errorf("the clone is %q", got)
+	}
+}
+
 // TestClonesOfOddRepositories: a clone of a shallow or sparse repository, or of one with a
 // submodule or an LFS pointer, has everything that is committed, and gives back exactly the
 // changes.
