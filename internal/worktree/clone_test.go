@@ -173,7 +173,7 @@ func TestAFreshClone(t *testing.T) {
 func TestAFreshCloneAfterAPowerCut(t *testing.T) {
 	t.Parallel()
 	_, tree, c := cloned(t, "")
-	sh(t, c.Top(), "truncate -s 50 ../git/index")
+	sh(t, c.Top(), "truncate -s 10 ../git/index")
 	sh(t, c.Top(), "echo x > a; echo cache > c.log")
 	fresh(t, tree, c)
 	if got := sh(t, c.Top(), "git status --porcelain; cat c.log"); got != "cache\n" {
