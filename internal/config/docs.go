@@ -140,8 +140,8 @@ var docs = map[string]string{
 	"merge.queue": "Whether changes that wait are verified and land one after the other (serial), or together, and if " +
 		"that is refused in halves (batch). With auto they are a batch as soon as more than one waits; squashed ones land " +
 		"one after the other.",
-	"merge.wait": "How long a session that is done stands still while commits that you made during its check are " +
-		"verified, too; then its change waits for the queue.",
+	"merge.wait": "How long a session that is done stands still after its check for what you commit, or others land, " +
+		"meanwhile; then its change waits for the queue.",
 	"merge.bounces": "How often a change may come back, for a conflict or because it is refused once merged, before its " +
 		"task lands alone.",
 	"merge.push": "The remote to which the branch is pushed, by its name or address; what landed is what it has then.",
