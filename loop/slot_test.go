@@ -99,6 +99,42 @@ func TestASessionInASlot(t *testing.T) {
 	}
 }
 
+// TestWhoGoesOnAfterItsCheckIsWaitedForByNobody: it is not about to land.
+func TestWhoGoesOnAfterItsCheckIsWaitedForByNobody(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	b.add(ralph.Task{Title: "A"})
+	other := b.add(ralph.Task{Title: "B"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		report := agent.Report{Ending: ralph.Finished, CostKnown: true}
+		if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish); err != nil {
+			return report, err
+		}
+		if answer := a.TurnEnded(ctx, agent.Turn{}); answer.Over || answer.Text == "" {
+			t.Errorf("it is told %+v", answer)
+		}
+		base := b.git(l.Place.Dir, "rev-parse", "HEAD")
+		tree := b.git(l.Place.Dir, "rev-parse", "HEAD^{tree}")
+		c := ralph.Change{
+			TaskID: other, SessionID: uuid.NewString(), Base: base, Tree: tree,
+			Head: b.git(l.Place.Dir, "commit-tree", tree, "-p", base, "-m", "B"),
+		}
+		err := b.db.Tx(ctx, func(tx *store.Tx) error {
+			_, err := tx.StartSession(store.Start{ID: c.SessionID, Task: other, Origin: ralph.FromHuman})
+			return err
+		})
+		within, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if _, terr := l.Lander.Try(within, c, time.Hour); terr != nil {
+			err = errors.Join(err, fmt.Errorf("it is waited for: %w", terr))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		return report, err
+	}))
+}
+
 // TestADoneWhoseChangesGitCannotCompareIsNotAccepted: what it commits may name what nobody else could get.
 func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
 	git, err := exec.LookPath("git")
