@@ -32,23 +32,20 @@ type inLine struct {
 }
 
 // Leave takes a session's change out of the line: its agent goes on working.
-func (n *Line) Leave(session string) {
+func (n *Line) Leave(session string) { n.put(session) }
+
+// check puts a change in line that is being checked.
+func (n *Line) check(c ralph.Change) { n.put(c.SessionID, inLine{change: c}) }
+
+// pass notes that a change passed its check and waits for no other one.
+func (n *Line) pass(c ralph.Change) { n.put(c.SessionID, inLine{change: c, passed: true}) }
+
+// put replaces what a session has in line.
+func (n *Line) put(session string, by ...inLine) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.list = slices.DeleteFunc(n.list, func(p inLine) bool { return p.change.SessionID == session })
-}
-
-// check puts a change in line that is being checked.
-func (n *Line) check(c ralph.Change) { n.put(inLine{change: c}) }
-
-// pass notes that a change passed its check and waits for no other one.
-func (n *Line) pass(c ralph.Change) { n.put(inLine{change: c, passed: true}) }
-
-func (n *Line) put(p inLine) {
-	n.Leave(p.change.SessionID)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, p)
+	n.list = append(n.list, by...)
 }
 
 // enter notes that a change passed its check on a target, unless the target has moved, or the change has
