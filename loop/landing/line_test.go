@@ -1,0 +1,230 @@
+package landing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/store"
+)
+
+// The reasons of conflicts.
+const (
+	failsMerged = "main has moved, and merged with it the change is refused: `! {"
+	inA         = "main has moved, and the change conflicts in a with TASK-"
+)
+
+// TestWhatLandsDuringACheck is verified with the change during its session, once, if there is time to
+// spare; a failure then counts as a conflict. Else, and if more lands, that is left to the queue, but
+// for a change that cannot be merged.
+func TestWhatLandsDuringACheck(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		lands    []string // files that other changes write during a verification, one each time
+		spare    time.Duration
+		conflict string
+		checked  int
+	}{
+		{"what goes together", []string{"b"}, time.Hour, "", 2},
+		{"what fails merged", []string{"c"}, time.Hour, failsMerged, 2},
+		{"what lands again", []string{"b", "c"}, time.Hour, "", 2},
+		{"what conflicts when it lands again", []string{"b", "a"}, time.Hour, inA, 2},
+		{"what fails merged, without time to spare", []string{"c"}, 0, "", 1},
+		{"what conflicts, without time to spare", []string{"a"}, 0, inA, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			y := newYard(t, "! { grep -q new a && grep -q new c; }")
+			y.Wait = time.Hour
+			mine := y.work("Mine", map[string]string{"a": "new\n"})
+			y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.SetChange(mine.ID, ralph.Queued, ralph.Dropped) }))
+			var land func()
+			land = func() {
+				if len(tt.lands) > 0 {
+					name := tt.lands[0]
+					tt.lands = tt.lands[1:]
+					was := y.checked
+					y.work(name, map[string]string{name: "new " + name + "\n"})
+					y.land()
+					y.checked = was
+				}
+				y.during = land
+			}
+			y.during = land
+			a, err := y.Try(t.Context(), mine, tt.spare)
+			if err != nil || a.Refused != "" || !strings.HasPrefix(a.Conflict, tt.conflict) || (a.Conflict == "") != (tt.conflict == "") {
+				t.Errorf("%q, %q, %v", a.Conflict, a.Refused, err)
+			}
+			if len(y.checked) != tt.checked || (len(a.Merged) > 0) != (tt.conflict == failsMerged) {
+				t.Errorf("verified %d times; merged %v", len(y.checked), a.Merged)
+			}
+		})
+	}
+}
+
+// goesOn has a session's agent go on after its check, of which something is noted.
+func (y *yard) goesOn(session string) {
+	y.Line.Leave(session)
+	y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) error { return tx.SetTarget("main") }))
+}
+
+// TestWhatIsAboutToLand from another session is waited for if a change conflicts with it, and if there
+// is time to spare to verify both together.
+func TestWhatIsAboutToLand(t *testing.T) {
+	var y *yard
+	var before ralph.Change
+	tx := func(f func(*store.Tx) error) { y.no(y.Store.Tx(t.Context(), f)) }
+	lands := func() { y.land() }
+	withdrawn := func() { tx(func(tx *store.Tx) error { return tx.DropChange(before.TaskID, "ann") }) }
+	goesOn := func() { y.goesOn(before.SessionID) }
+	paused := func() { tx(func(tx *store.Tx) error { return tx.PauseMerging("a person looks") }) }
+	for _, tt := range []struct {
+		name     string
+		file     string // that the change before it is of
+		alone    int64  // the task that is to land before all others: 1 is that before it, 2 its own
+		spare    time.Duration
+		waits    []func() // what happens each time it waits
+		conflict string
+		checked  int
+	}{
+		{"a conflict", "a", 0, 0, []func(){lands}, inA, 1},
+		{"a conflict with what is withdrawn", "a", 0, 0, []func(){withdrawn}, "", 1},
+		{"a conflict while nothing lands", "a", 0, 0, []func(){paused}, "", 1},
+		{"a conflict with what its agent works on", "a", 0, 0, []func(){goesOn}, "", 1},
+		{"a conflict with what lands alone", "a", 1, 0, []func(){lands}, inA, 1},
+		{"a conflict with what lands after it, as it lands alone", "a", 2, 0, nil, "", 1},
+		{"a conflict while another task is to land alone", "a", 3, 0, nil, "", 1},
+		{"other files", "b", 0, 0, nil, "", 1},
+		{"other files, which fail merged", "c", 0, time.Hour, []func(){lands}, failsMerged, 2},
+		{"other files, which are withdrawn", "c", 0, time.Hour, []func(){withdrawn}, "", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			y = newYard(t, "! { grep -q new a && grep -q new c; }")
+			y.Wait = time.Hour
+			base := y.git("rev-parse", "main")
+			before = y.workOn(base, "Before", map[string]string{tt.file: "new " + tt.file + "\n"})
+			mine := y.workOn(base, "Mine", map[string]string{"a": "new\n"})
+			tx(func(tx *store.Tx) error {
+				if _, err := tx.AddTask(ralph.Task{Title: "Third", Priority: 2}, "human"); err != nil {
+					return err
+				}
+				for range 2 * min(tt.alone, 1) {
+					if err := tx.NoteBounce(ralph.Session{TaskID: tt.alone}, "it conflicts", nil); err != nil {
+						return err
+					}
+				}
+				return tx.SetChange(mine.ID, ralph.Queued, ralph.Dropped)
+			})
+			if a, err := y.Try(t.Context(), before, 0); err != nil || a.Conflict != "" {
+				t.Fatalf("%q, %v", a.Conflict, err)
+			}
+			waits := tt.waits
+			y.after = func(point string) {
+				if point == "waits" && len(waits) == 0 {
+					t.Fatal("it waits")
+				} else if point == "waits" {
+					waits[0]()
+					waits = waits[1:]
+				}
+			}
+			y.checked = nil
+			a, err := y.Try(t.Context(), mine, tt.spare)
+			if err != nil || a.Refused != "" || !strings.HasPrefix(a.Conflict, tt.conflict) || (a.Conflict == "") != (tt.conflict == "") {
+				t.Errorf("%q, %q, %v", a.Conflict, a.Refused, err)
+			}
+			if len(waits) > 0 || len(y.checked) != tt.checked {
+				t.Errorf("verified %d times, and %d waits are missing", len(y.checked), len(waits))
+			}
+		})
+	}
+}
+
+// TestBranchesOfTheirOwn are moved by no other change: nobody waits for what is about to land.
+func TestBranchesOfTheirOwn(t *testing.T) {
+	y := newYard(t, "true")
+	y.Branch, y.Wait = true, time.Hour
+	base := y.git("rev-parse", "main")
+	y.after = func(point string) { t.Fatalf("it %s", point) }
+	for _, task := range []string{"One", "Two"} {
+		a, err := y.Try(t.Context(), y.workOn(base, task, map[string]string{"a": task + "\n"}), time.Hour)
+		if err != nil || a.Conflict != "" || a.Refused != "" {
+			t.Errorf("%s: %+v, %v", task, a, err)
+		}
+	}
+}
+
+// TestWhoHasNoTimeToWait is about to land all the same, and others see it.
+func TestWhoHasNoTimeToWait(t *testing.T) {
+	y := newYard(t, "true")
+	base := y.git("rev-parse", "main")
+	for i, task := range []string{"One", "Two"} {
+		waits := 0
+		y.after = func(point string) {
+			if point == "waits" {
+				waits++
+				y.goesOn(fmt.Sprintf("00000000-0000-4000-8000-%012d", 1))
+			}
+		}
+		a, err := y.Try(t.Context(), y.workOn(base, task, map[string]string{"a": task + "\n"}), time.Hour)
+		if err != nil || a.Conflict != "" || waits != i {
+			t.Errorf("%s: %q, %v; it waits %d times", task, a.Conflict, err, waits)
+		}
+		y.Wait = time.Hour
+	}
+}
+
+// TestATargetThatGoesDuringACheck after something has landed on it is told to people by the queue.
+func TestATargetThatGoesDuringACheck(t *testing.T) {
+	y := newYard(t, "true")
+	y.Wait = time.Hour
+	mine := y.made(y.git("rev-parse", "main"), "Mine", map[string]string{"a": "new\n"})
+	other := y.work("Other", map[string]string{"b": "new\n"})
+	mine.TaskID = other.TaskID
+	y.during = func() {
+		y.land()
+		y.git("update-ref", "-d", "refs/heads/main")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if a, err := y.Try(ctx, mine, 0); err != nil || ctx.Err() != nil || !a.Verified || a.Conflict != "" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// A signer counts what is signed, which people may have to confirm each time.
+type signer struct {
+	Git
+	signed int
+}
+
+func (s *signer) SignTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	s.signed++
+	return s.CommitTree(ctx, tree, parents, message, s.User(ctx))
+}
+
+// TestOnlyWhatMayLandIsSigned, and not what is built to find a conflict.
+func TestOnlyWhatMayLandIsSigned(t *testing.T) {
+	y := newYard(t, "true")
+	signs := &signer{Git: y.Tree}
+	y.Tree, y.Sign, y.Wait = signs, true, time.Hour
+	base := y.git("rev-parse", "main")
+	before := y.workOn(base, "Before", map[string]string{"a": "one\n"})
+	mine := y.workOn(base, "Mine", map[string]string{"a": "two\n"})
+	waits := 0
+	y.after = func(point string) {
+		if point == "waits" {
+			waits++
+			y.goesOn(before.SessionID)
+		}
+	}
+	for _, c := range []ralph.Change{before, mine} {
+		if a, err := y.Try(t.Context(), c, 0); err != nil || a.Conflict != "" {
+			t.Errorf("%q, %v", a.Conflict, err)
+		}
+	}
+	if signs.signed != 2 || waits != 1 {
+		t.Errorf("%d commits are signed for two changes; it waits %d times", signs.signed, waits)
+	}
+}

@@ -1,0 +1,259 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/place"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestALostSessionWhoseSlotIsGone, because people removed it or another
+// session began there before it was settled: its done is not checked against
+// the present content, and the next session of its task continues its work.
+func TestALostSessionWhoseSlotIsGone(t *testing.T) {
+	for _, way := range []string{"removed", "used"} {
+		b := newWorkshop(t)
+		l := b.slots("true")
+		id := b.add(ralph.Task{Title: "A"})
+		lost := uuid.NewString()
+		slot := b.lose(l, id, lost)
+		if _, err := b.db.Say(t.Context(), id, lost, "agent", signals.Done{Summary: "made it"}); err != nil {
+			t.Fatal(err)
+		}
+		write(t, slot.Path("part"), "x")
+		var err error
+		if way == "used" {
+			_, err = slot.Begin(t.Context(), slot.Slot.Base, "")
+		}
+		if err = errors.Join(err, slot.Release()); way == "removed" && err == nil {
+			err = l.Slots.Remove(t.Context(), "1")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			found = exists(filepath.Join(a.Dir, "part"))
+			b.tx(func(tx *store.Tx) error {
+				kept, ok, err := tx.ChangeOf(id)
+				if !ok || kept.SessionID != lost || kept.Base != slot.Slot.Base || kept.Head == kept.Base {
+					t.Errorf("%s: what it kept is %+v", way, kept)
+				}
+				return err
+			})
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		if task := b.task(id); !found || task.Status != ralph.Completed || !exists(filepath.Join(l.Place.Dir, "part")) {
+			t.Errorf("%s: found by the next session: %t; it is %s: %s", way, found, task.Status, task.StatusReason)
+		}
+		b.tx(func(tx *store.Tx) error {
+			s, err := tx.Session(lost)
+			if err == nil && !strings.HasPrefix(s.Reason, "lost before its done was accepted") {
+				t.Errorf("%s: the lost one is %s", way, s.Reason)
+			}
+			return err
+		})
+	}
+}
+
+// TestALostSessionOfWhoseSlotNothingIsKept has left no change.
+func TestALostSessionOfWhoseSlotNothingIsKept(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: lost, Task: id, Dir: filepath.Join(l.Slots.Dir, "1", "tree")})
+		return err
+	})
+	l.Agent = deed(nil)
+	if _, err := l.Run(t.Context()); err != nil { // no session of its own: none is allowed
+		t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		if kept, ok, err := tx.ChangeOf(id); ok || err != nil {
+			t.Errorf("it has left %+v, %v", kept, err)
+		}
+		s, err := tx.Session(lost)
+		if s.Ending != ralph.Lost || strings.Contains(s.Reason, "could not be looked at") {
+			t.Errorf("it is %s: %s", s.Ending, s.Reason)
+		}
+		return err
+	})
+}
+
+// lose leaves a session in a slot as if its ralph had been killed, except that the slot is still locked.
+func (b *workshop) lose(l *loop.Loop, task int64, session string) *place.Place {
+	b.t.Helper()
+	return b.loseIn(l, 1, task, session)
+}
+
+func (b *workshop) loseIn(l *loop.Loop, number int, task int64, session string) *place.Place {
+	b.t.Helper()
+	slot, err := l.Slots.Take(b.t.Context(), number, false)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	tip, err := l.Lander.Tip(b.t.Context())
+	if err == nil {
+		_, err = slot.Begin(b.t.Context(), tip, "")
+	}
+	if err == nil {
+		err = slot.Begun(ralph.Change{SessionID: session}.Ref())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: session, Task: task, Dir: slot.Dir, Snapshot: worktree.Snapshot{Head: tip}})
+		return err
+	})
+	return slot
+}
+
+// TestLostSessionsDoNotWaitForEachOther to land, as nothing lands while they are settled.
+func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots("true")
+	l.Lander.Wait = time.Hour
+	var tasks []int64
+	for i, name := range []string{"a", "b"} {
+		id, lost := b.add(ralph.Task{Title: name}), uuid.NewString()
+		slot := b.loseIn(l, i+1, id, lost)
+		write(t, slot.Path(name), "x")
+		if _, err := b.db.Say(t.Context(), id, lost, "agent", finish); err != nil {
+			t.Fatal(err)
+		}
+		if err := slot.Release(); err != nil {
+			t.Fatal(err)
+		}
+		tasks = append(tasks, id)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b.onceWithin(ctx, l, &speech{b: b, ending: ralph.Finished})
+	for _, id := range tasks {
+		if task := b.task(id); task.Status != ralph.Completed {
+			t.Errorf("TASK-%d is %s: %s", id, task.Status, task.StatusReason)
+		}
+	}
+}
+
+// TestTheSlotOfALostSessionIsUsedAgain by the run that has settled it.
+func TestTheSlotOfALostSessionIsUsedAgain(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	if err := b.lose(l, id, lost).Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.passed.Add(int64(time.Minute))
+	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	if task := b.task(id); s.ID == lost || s.Dir != filepath.Join(l.Slots.Dir, "1", "tree") || task.Status != ralph.Completed {
+		t.Errorf("it worked in %s; the task is %s: %s", s.Dir, task.Status, task.StatusReason)
+	}
+}
+
+// TestWhatIsLeftInASlotIsNotLost: a session's work there is saved once, with the
+// session. Other work, left by a killed ralph or by somebody else, is saved separately.
+func TestWhatIsLeftInASlotIsNotLost(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	session := func(file string) {
+		b.add(ralph.Task{Title: "A"})
+		b.once(l, &speech{b: b, turns: []turn{{write: []string{file}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
+	}
+	lost := func() string {
+		refs, err := l.Place.Tree.Refs(t.Context(), "refs/ralph/lost/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		touched, err := l.Place.Tree.Touched(t.Context(), slices.Collect(maps.Values(refs)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(slices.Concat(slices.Collect(maps.Values(touched))...), " ")
+	}
+	session("a")
+	session("b")
+	if got := lost(); got != "" {
+		t.Errorf("kept once more is %q", got)
+	}
+	write(t, filepath.Join(l.Slots.Dir, "1", "tree", "mine"), "x")
+	session("c")
+	if got := lost(); got != "b mine" {
+		t.Errorf("kept is %q, want what somebody made in the slot", got)
+	}
+	// A commit that git does not take over, because it is none that git makes, is kept as it is.
+	odd := b.add(ralph.Task{Title: "Odd commit"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "unsound"), "x")
+		below := b.git(a.Dir, "-c", `alias.bad=!git cat-file commit HEAD | sed "/^parent/d; s/^tree.*/&\nparent $(git rev-parse HEAD)/; s/^author.*/author x/" | `+
+			"git hash-object -t commit -w --stdin --literally", "bad")
+		b.git(a.Dir, "update-ref", "HEAD", b.git(a.Dir, "commit-tree", "-m", "better", "-p", below, "HEAD^{tree}"))
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	b.tx(func(tx *store.Tx) error {
+		c, kept, err := tx.ChangeOf(odd)
+		if why := b.task(odd).StatusReason; !strings.Contains(why, "cannot commit what the session made in its slot") || kept {
+			t.Errorf("it is %s; kept is %+v", why, c)
+		}
+		return err
+	})
+	l.Task = b.add(ralph.Task{Title: "After"})
+	session("after")
+	l.Task = 0
+	if found, err := filepath.Glob(filepath.Join(l.Slots.Dir, "lost-1-*", "unsound")); err != nil || len(found) != 1 {
+		t.Errorf("kept is %q, %v", found, err)
+	}
+	// If .git is gone, git can save nothing.
+	tree := filepath.Join(l.Slots.Dir, "1", "tree")
+	write(t, filepath.Join(tree, "odd"), "x")
+	if err := os.RemoveAll(filepath.Join(tree, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	session("d")
+	if found, err := filepath.Glob(filepath.Join(l.Slots.Dir, "lost-1-*", "odd")); err != nil || len(found) != 1 || !exists(filepath.Join(l.Place.Dir, "d")) {
+		t.Errorf("kept is %q, %v", found, err)
+	}
+}
+
+// TestWhatCannotBeReadOfALostSlotIsSaid: the work that it kept is not looked for elsewhere.
+func TestWhatCannotBeReadOfALostSlotIsSaid(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	slot := b.lose(l, id, lost)
+	write(t, slot.Path("part"), "x")
+	if _, err := slot.Begin(t.Context(), slot.Slot.Base, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := slot.Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.raw(`UPDATE sessions SET snapshot_before = '{"Head": 1}' WHERE id = $1`, lost)
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	b.tx(func(tx *store.Tx) error {
+		s, err := tx.Session(lost)
+		if !strings.Contains(s.Reason, "what was kept of its slot (") {
+			t.Errorf("it is %s", s.Reason)
+		}
+		return err
+	})
+}

@@ -1,0 +1,270 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/place"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestWhoGoesOnAfterItsCheckIsWaitedForByNobody: it is not about to land.
+func TestWhoGoesOnAfterItsCheckIsWaitedForByNobody(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	b.add(ralph.Task{Title: "A"})
+	other := b.add(ralph.Task{Title: "B"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		report := agent.Report{Ending: ralph.Finished, CostKnown: true}
+		if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish); err != nil {
+			return report, err
+		}
+		if answer := a.TurnEnded(ctx, agent.Turn{}); answer.Over || answer.Text == "" {
+			t.Errorf("it is told %+v", answer)
+		}
+		base := b.git(l.Place.Dir, "rev-parse", "HEAD")
+		tree := b.git(l.Place.Dir, "rev-parse", "HEAD^{tree}")
+		c := ralph.Change{
+			TaskID: other, SessionID: uuid.NewString(), Base: base, Tree: tree,
+			Head: b.git(l.Place.Dir, "commit-tree", tree, "-p", base, "-m", "B"),
+		}
+		err := b.db.Tx(ctx, func(tx *store.Tx) error {
+			_, err := tx.StartSession(store.Start{ID: c.SessionID, Task: other, Origin: ralph.FromHuman})
+			return err
+		})
+		within, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if _, terr := l.Lander.Try(within, c, time.Hour); terr != nil {
+			err = errors.Join(err, fmt.Errorf("it is waited for: %w", terr))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		return report, err
+	}))
+}
+
+// TestTheNextSessionInASlotGoesOn with what the last session of its task
+// left there; another task's session does not see it.
+func TestTheNextSessionInASlotGoesOn(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	b.add(ralph.Task{Title: "A"})
+	other := b.add(ralph.Task{Title: "B"})
+	var found []string
+	work := func(name string, say signals.Payload) deed {
+		return func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			had := "nothing"
+			if _, err := os.Stat(filepath.Join(a.Dir, "part")); err == nil {
+				had = "part"
+			}
+			found = append(found, had)
+			err := os.WriteFile(filepath.Join(a.Dir, name), nil, 0o600)
+			if err == nil {
+				_, err = b.db.Say(ctx, a.TaskID, a.SessionID, "agent", say)
+			}
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}
+	}
+	b.once(l, work("part", signals.Partial{Summary: "half", Remaining: "the rest"}))
+	l.Task = other
+	b.once(l, work("other", signals.Done{Summary: "made it"}))
+	l.Task = 0
+	b.once(l, work("rest", signals.Done{Summary: "made it"}))
+	if got := strings.Join(found, ", "); got != "nothing, nothing, part" {
+		t.Errorf("they found %s", got)
+	}
+	for _, name := range []string{"part", "other", "rest"} {
+		if _, err := os.Stat(filepath.Join(l.Place.Dir, name)); err != nil {
+			t.Errorf("people do not have it: %v", err)
+		}
+	}
+}
+
+// TestAConflictIsToldWhileTheAgentCanMendIt, even without verification commands.
+func TestAConflictIsToldWhileTheAgentCanMendIt(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	write := func(dir, name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		say := func() agent.Answer {
+			if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"}); err != nil {
+				t.Error(err)
+			}
+			return a.TurnEnded(ctx, agent.Turn{})
+		}
+		write(a.Dir, "shared", "mine")
+		write(l.Place.Dir, "shared", "theirs")
+		b.git(l.Place.Dir, "add", "shared")
+		b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+		if answer := say(); answer.Over || !strings.Contains(answer.Text, "shared") {
+			t.Errorf("it is told %+v", answer)
+		}
+		b.git(a.Dir, "checkout", "-q", "--force", place.TipBranch)
+		write(a.Dir, "own", "mine")
+		if answer := say(); !answer.Over {
+			t.Errorf("then it is told %+v", answer)
+		}
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	}))
+	if task := b.task(id); task.Status != ralph.Completed {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+	for name, want := range map[string]string{"shared": "theirs", "own": "mine"} {
+		if got, err := os.ReadFile(filepath.Join(l.Place.Dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
+	}
+}
+
+// TestAConflictThatIsNotMended is counted each time, but is not an attempt. A task whose changes
+// bounced too often waits for a person, unless something landed that its agent did not hear of.
+func TestAConflictThatIsNotMended(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	for i, tt := range []struct {
+		told    bool // it hears of the conflict while it works
+		bounces int
+		status  ralph.Status
+	}{
+		{true, 2, ralph.Pending},
+		{false, 3, ralph.Pending},
+		{true, 5, ralph.Blocked},
+	} {
+		_, session := b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			write(t, filepath.Join(a.Dir, "shared"), fmt.Sprint("mine ", i))
+			write(t, filepath.Join(l.Place.Dir, "shared"), fmt.Sprint("theirs ", i))
+			b.git(l.Place.Dir, "add", "shared")
+			b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+			if tt.told {
+				a.TurnEnded(ctx, agent.Turn{})
+			}
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		task := b.task(id)
+		if task.Bounces != tt.bounces || task.Attempts != 0 || task.Status != tt.status || !strings.Contains(session.Reason, "shared") {
+			t.Fatalf("after session %d it has come back %d times, with %d attempts, and is %s: %s",
+				i+1, task.Bounces, task.Attempts, task.Status, session.Reason)
+		}
+		b.tx(func(tx *store.Tx) error {
+			c, _, err := tx.ChangeOf(id)
+			if strings.Join(c.Conflicts, " ") != "shared" {
+				t.Errorf("the change conflicts in %q", c.Conflicts)
+			}
+			return err
+		})
+	}
+}
+
+// TestAConflictIsNotToldForever: if its agent mends nothing, a person is asked.
+func TestAConflictIsNotToldForever(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots()
+	id := b.add(ralph.Task{Title: "A"})
+	told := 0
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "shared"), "mine")
+		write(t, filepath.Join(l.Place.Dir, "shared"), "theirs")
+		b.git(l.Place.Dir, "add", "shared")
+		b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+		for told < 5 && !a.TurnEnded(ctx, agent.Turn{}).Over {
+			told++
+		}
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); told != 2 || task.Status != ralph.Blocked {
+		t.Errorf("it was told %d times; the task is %s: %s", told, task.Status, task.StatusReason)
+	}
+}
+
+// TestWhatFailsOnlyMergedIsToldSo: otherwise the agent would look for the cause in vain.
+func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots("! { test -f theirs && test -f mine; }")
+	b.add(ralph.Task{Title: "A"})
+	const merged = "merged with what has landed since you began: that is the branch ralph/main here"
+	var told []bool
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "mine"), "")
+		write(t, filepath.Join(l.Place.Dir, "theirs"), "")
+		b.git(l.Place.Dir, "add", "theirs")
+		b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+		for range 2 {
+			if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"}); err != nil {
+				t.Error(err)
+			}
+			told = append(told, strings.Contains(a.TurnEnded(ctx, agent.Turn{}).Text, merged))
+			b.git(a.Dir, "rev-parse", "--verify", "-q", place.TipBranch)
+		}
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	}))
+	if !slices.Equal(told, []bool{true, false}) {
+		t.Errorf("it is told so: %v", told)
+	}
+}
+
+// TestTheTaskThatLandsAloneIsBegunFirst: until it has had a session nothing else lands.
+func TestTheTaskThatLandsAloneIsBegunFirst(t *testing.T) {
+	for _, parallel := range []int{1, 2} {
+		b := newWorkshop(t)
+		l := b.slots()
+		l.Parallel, l.Limits.MaxSessions = parallel, 1
+		b.add(ralph.Task{Title: "A", Priority: 1})
+		alone := b.add(ralph.Task{Title: "B", Priority: 3})
+		if err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
+			bounced := ralph.Session{TaskID: alone}
+			return errors.Join(tx.NoteBounce(bounced, "a conflict", nil), tx.NoteBounce(bounced, "a conflict", nil))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		done := turn{write: []string{"b"}, say: signals.Done{Summary: "made it"}, answer: "over"}
+		if _, s := b.once(l, &speech{b: b, turns: []turn{done}, ending: ralph.Finished}); s.TaskID != alone {
+			t.Errorf("of %d lanes the first is at TASK-%d, want TASK-%d", parallel, s.TaskID, alone)
+		}
+	}
+}
+
+// TestTheQueueRestsUntilSomethingHappens: also what happens while a landing ends is looked at.
+func TestTheQueueRestsUntilSomethingHappens(t *testing.T) {
+	for _, happens := range []bool{false, true} {
+		b := newWorkshop(t)
+		l := b.slots()
+		l.Parallel = 2
+		waiting := ralph.Change{TaskID: b.add(ralph.Task{Title: "A"}), SessionID: "s", State: ralph.Queued}
+		if err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.AddChange(waiting)
+			return errors.Join(err, tx.PauseMerging("somebody looks"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		waits, rests, err := loop.Lands(t.Context(), l, func() {
+			if happens {
+				b.add(ralph.Task{Title: "B"})
+			}
+		})
+		if err != nil || waits == "" || rests == happens {
+			t.Errorf("something happens: %t; it rests: %t, waits for %q (%v)", happens, rests, waits, err)
+		}
+	}
+}
