@@ -4,9 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"ralph"
 	"ralph/internal/worktree"
@@ -76,5 +78,84 @@ func TestGoGitSaysWhatGitSays(t *testing.T) {
 				t.Errorf("without a git program:\n%s", d)
 			}
 		})
+	}
+}
+
+// TestGoGitWritesWhatGitWrites: commits, refs, and what was read about commits are the same with
+// native git. Names that git changes or refuses are left to git.
+func TestGoGitWritesWhatGitWrites(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sh(t, dir, `git init -q -b main; mkdir d; echo x > d/a; echo x > b; git add -A; git commit -qm one; echo y > d/a; git rm -q b
+		echo z > c; git add -A; git commit -qm two; git switch -qc side HEAD~1; echo s > s; git add -A; git commit -qm three
+		git switch -q main; git merge -q --no-edit side; git init -q in; git -C in commit -q --allow-empty -m in; git add in
+		git commit -qm in 2> /dev/null`)
+	ours, native := open(t, dir), open(t, dir)
+	worktree.OnlyNative(native)
+	id := func(name string) string {
+		return strings.TrimSpace(sh(t, dir, "git rev-parse --verify -q '"+name+"' || true"))
+	}
+	for name, user := range map[string][2]string{
+		"a person": {"Ann O'Neil", "ann@example.org"}, "ralph": {}, "quoted": {`"Ann" <x>`, " ann@example.org."}, "accents": {"Zoë.", "z"},
+	} {
+		var said []string
+		for _, tree := range []*worktree.Tree{ours, native} {
+			commit, err := tree.CommitTree(t.Context(), id("HEAD^{tree}"), []string{id("main"), id("side")}, "Title\n\nText\n\n", user)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			said = append(said, sh(t, dir, "git cat-file -p "+commit+` | sed -E 's/> [0-9]+ /> TIME /'; git fsck --strict --no-dangling `+commit))
+		}
+		if d := cmp.Diff(said[1], said[0]); d != "" {
+			t.Errorf("%s: native git and go-git (+):\n%s", name, d)
+		}
+	}
+	for _, tree := range []*worktree.Tree{ours, native} {
+		if _, err := tree.CommitTree(t.Context(), strings.Repeat("1", 40), nil, "x", [2]string{}); err == nil {
+			t.Error("a commit of a missing tree")
+		}
+		if err := tree.SetRef(t.Context(), "refs/ralph/x", strings.Repeat("1", 40)); err == nil {
+			t.Error("a ref of a missing commit")
+		}
+		for _, to := range []string{"main", "side", "main"} {
+			if err := tree.SetRef(t.Context(), "refs/ralph/x/y", id(to)); err != nil || id("refs/ralph/x/y") != id(to) {
+				t.Errorf("refs/ralph/x/y is not at %s: %v", to, err)
+			}
+			sh(t, dir, "git pack-refs --all")
+		}
+		if err := tree.SetRef(t.Context(), "refs/ralph/x/y", ""); err != nil || id("refs/ralph/x/y") != "" {
+			t.Errorf("refs/ralph/x/y is there: %v", err)
+		}
+		if left := sh(t, dir, "ls .git | grep ralph- || true"); left != "" {
+			t.Errorf("left over: %s", left)
+		}
+	}
+	read := func(tree *worktree.Tree) (touched map[string][]string, links []worktree.Link, ancestors []bool) {
+		touched, err := tree.Touched(t.Context(), []string{id("main"), id("main~1"), id("side"), id("main~2"), id("side~1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if links, err = tree.Links(t.Context(), id("side"), id("main")); err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range [][2]string{{"main", "side"}, {"side", "main"}, {"main~2", "side"}, {"side", "main~2"}, {"main", "main"}} {
+			is, err := tree.Ancestor(t.Context(), id(pair[0]), id(pair[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ancestors = append(ancestors, is)
+		}
+		return touched, links, ancestors
+	}
+	touched, links, ancestors := read(ours)
+	wantTouched, wantLinks, wantAncestors := read(native)
+	same := cmpopts.EquateEmpty()
+	if d := cmp.Diff(wantTouched, touched, same) + cmp.Diff(wantAncestors, ancestors); d != "" || len(links) != 1 ||
+		links[0].Commit != wantLinks[0].Commit || links[0].Path != wantLinks[0].Path {
+		t.Errorf("native git and go-git (+):\n%s%v %v", d, wantLinks, links)
+	}
+	gone, err := ours.Touched(t.Context(), []string{id("side"), strings.Repeat("1", 40)})
+	if err != nil || len(gone) != 1 {
+		t.Errorf("with a commit that is gone: %v, %v", gone, err)
 	}
 }

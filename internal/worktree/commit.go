@@ -7,12 +7,25 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// author is the author of saved states, and of other commits if git has no user configured.
-var author = []string{
-	"GIT_AUTHOR_NAME=ralph", "GIT_AUTHOR_EMAIL=ralph@localhost",
-	"GIT_COMMITTER_NAME=ralph", "GIT_COMMITTER_EMAIL=ralph@localhost",
+// asRalph is who makes saved states, and other commits if git has no user configured.
+var asRalph = [2]string{"ralph", "ralph@localhost"}
+
+// author is asRalph in git's environment.
+var author = signed(asRalph)
+
+// signed returns the environment in which git makes commits in somebody's name.
+func signed(user [2]string) (env []string) {
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		env = append(env, "GIT_"+who+"_NAME="+user[0], "GIT_"+who+"_EMAIL="+user[1])
+	}
+	return env
 }
 
 // Uncommitted lists the files of a snapshot that differ from its commit, relative to the root.
@@ -141,19 +154,46 @@ func (t *Tree) filtered(ctx context.Context, files []string) (list []string, err
 func (t *Tree) CommitTree(
 	ctx context.Context, tree string, parents []string, message string, user [2]string,
 ) (string, error) {
-	env := author
-	if user[0] != "" {
-		env = nil
-		for _, who := range []string{"AUTHOR", "COMMITTER"} {
-			env = append(env, "GIT_"+who+"_NAME="+user[0], "GIT_"+who+"_EMAIL="+user[1])
+	if user[0] == "" {
+		user = asRalph
+	}
+	return ask(t, "", func(o *objects) (string, error) {
+		if !plainName(user[0]) || !plainName(user[1]) || strings.Contains(message, "\x00") {
+			return "", errNative // git says what is wrong, or changes it
 		}
-	}
-	args := []string{"commit-tree", "-F", "-"}
+		return o.commitTree(tree, parents, message, user)
+	}, func() (string, error) {
+		args := []string{"commit-tree", "-F", "-"}
+		for _, p := range parents {
+			args = append(args, "-p", p)
+		}
+		out, err := t.runInput(ctx, signed(user), message, append(args, tree)...)
+		return strings.TrimSpace(string(out)), err
+	})
+}
+
+// plainName reports whether git writes a name or address into a commit as it is.
+func plainName(s string) bool {
+	const stripped = " .,:;<>\"\\'" // from both ends
+	return s != "" && s == strings.Trim(s, stripped) && !strings.ContainsAny(s, "<>") &&
+		!strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// commitTree makes a commit of a tree that the repository has.
+func (o *objects) commitTree(tree string, parents []string, message string, user [2]string) (string, error) {
+	by := object.Signature{Name: user[0], Email: user[1], When: time.Now()}
+	c := object.Commit{Author: by, Committer: by, Message: message, TreeHash: plumbing.NewHash(tree)}
+	there := []error{o.HasEncodedObject(c.TreeHash)}
 	for _, p := range parents {
-		args = append(args, "-p", p)
+		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(p))
+		there = append(there, o.HasEncodedObject(plumbing.NewHash(p)))
 	}
-	out, err := t.runInput(ctx, env, message, append(args, tree)...)
-	return strings.TrimSpace(string(out)), err
+	e := o.NewEncodedObject()
+	if err := errors.Join(append(there, c.Encode(e))...); err != nil {
+		return "", err
+	}
+	id, err := o.Storage.SetEncodedObject(e)
+	return id.String(), err
 }
 
 // User returns the name and address of the repository's committer; empty if none is configured.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ralph/internal/environment"
@@ -74,11 +75,31 @@ func (t *Tree) runInput(ctx context.Context, env []string, input string, args ..
 func runWithin(
 	ctx context.Context, limit time.Duration, dir string, env []string, input string, args ...string,
 ) ([]byte, error) {
-	// What an agent runs beside it can read its environment: it has no secrets.
-	inherited := slices.DeleteFunc(environment.Of(os.Environ(), nil, nil),
-		func(e string) bool { return strings.HasPrefix(e, "GIT_") })
-	env = slices.Concat(inherited, quietEnv, env)
+	env = slices.Concat(inherited.of(os.Environ()), quietEnv, env)
 	return runExactly(ctx, limit, dir, env, input, append(slices.Clip(quiet), args...))
+}
+
+// inherited is what git commands get of ralph's own environment.
+var inherited passed
+
+// passed is the part of an environment that is passed on. It is computed once: a session starts many
+// git commands.
+type passed struct {
+	mu    sync.Mutex
+	outer []string
+	env   []string
+}
+
+// of returns that part of outer. What an agent runs beside git can read it: it has no secrets.
+func (p *passed) of(outer []string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.env == nil || !slices.Equal(outer, p.outer) {
+		p.outer = outer
+		p.env = slices.DeleteFunc(environment.Of(outer, nil, nil),
+			func(e string) bool { return strings.HasPrefix(e, "GIT_") })
+	}
+	return p.env
 }
 
 // runExactly runs git with exactly these arguments. All git commands start here; all but those that

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -69,9 +71,18 @@ func (o *objects) ref(name string) (string, error) {
 
 // SetRef points a ref at a commit; "" deletes the ref.
 func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
-	unknown := func() (string, error) { return "", nil }
-	now, err := ask(t, "", func(o *objects) (string, error) { return o.ref(name) }, unknown)
-	if commit != "" && err == nil && now == commit {
+	own := commit != "" && strings.HasPrefix(name, ownRefs)
+	done, err := ask(t, "", func(o *objects) (bool, error) {
+		now, err := o.ref(name)
+		if err != nil || now == commit && commit != "" || !own {
+			return err == nil && now == commit && commit != "", err
+		}
+		if err := o.HasEncodedObject(plumbing.NewHash(commit)); err != nil {
+			return false, err
+		}
+		return true, setRef(t.common, name, commit)
+	}, func() (bool, error) { return false, nil })
+	if err == nil && done {
 		return nil
 	}
 	args := []string{"update-ref", name, commit}
@@ -80,6 +91,36 @@ func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
 	}
 	_, err = t.run(ctx, nil, args...)
 	return err
+}
+
+// setRef writes one of ralph's own refs, which have no log. It takes no lock, which a killed process
+// would leave behind. If git packs the ref at the same instant, its former value may be back.
+func setRef(common, name, commit string) error {
+	file, err := refFile(common, commit)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(common, filepath.FromSlash(name))
+	if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+		err = os.Rename(file, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file))
+	}
+	return nil
+}
+
+// refFile writes the file of a ref, not yet among the refs: there it would be one.
+func refFile(common, commit string) (path string, err error) {
+	f, err := os.CreateTemp(common, "ralph-ref-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(commit + "\n")
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
 }
 
 // Ancestor reports whether a commit is an ancestor of another one, or that one itself.
@@ -91,6 +132,10 @@ func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 	near, err := ask(t, "", func(o *objects) (bool, error) { return o.near(commit, of) }, unknown)
 	if err == nil && near {
 		return true, nil
+	}
+	after, err := ask(t, "", func(o *objects) (bool, error) { return o.near(of, commit) }, unknown)
+	if err == nil && after {
+		return false, nil // the other way round
 	}
 	_, err = t.run(ctx, nil, "merge-base", "--is-ancestor", commit, of)
 	var exit *exitError

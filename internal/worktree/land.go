@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // Move moves a ref from one commit to another one; from "" creates the ref. If the ref is not at
@@ -188,24 +191,38 @@ func (t *Tree) Touched(ctx context.Context, commits []string) (map[string][]stri
 	if len(commits) == 0 {
 		return nil, nil
 	}
-	out, err := t.run(ctx, nil, slices.Concat(
-		[]string{"log", "--no-walk=unsorted", "--ignore-missing", "--first-parent", "-m", "--no-renames", "--name-only"},
-		[]string{"--no-ext-diff", "--format=%n%H"}, commits, []string{"--"})...)
-	touched, commit := map[string][]string{}, ""
-	for line := range strings.Lines(string(out)) {
-		line = strings.TrimSuffix(line, "\n")
-		if objectID.MatchString(line) {
-			commit = line
-			continue
+	return ask(t, "", func(o *objects) (map[string][]string, error) {
+		touched := map[string][]string{}
+		for _, id := range commits {
+			c, err := object.GetCommit(o, plumbing.NewHash(id))
+			if err != nil {
+				return nil, err // native git knows which are gone
+			}
+			if touched[id], err = o.touched(ctx, c, t.prefix); err != nil {
+				return nil, err
+			}
 		}
-		if plain, err := strconv.Unquote(line); err == nil {
-			line = plain
+		return touched, nil
+	}, func() (map[string][]string, error) {
+		out, err := t.run(ctx, nil, slices.Concat(
+			[]string{"log", "--no-walk=unsorted", "--ignore-missing", "--first-parent", "-m", "--no-renames", "--name-only"},
+			[]string{"--no-ext-diff", "--format=%n%H"}, commits, []string{"--"})...)
+		touched, commit := map[string][]string{}, ""
+		for line := range strings.Lines(string(out)) {
+			line = strings.TrimSuffix(line, "\n")
+			if objectID.MatchString(line) {
+				commit = line
+				continue
+			}
+			if plain, err := strconv.Unquote(line); err == nil {
+				line = plain
+			}
+			if name, ok := strings.CutPrefix(line, t.below()); ok && name != "" {
+				touched[commit] = append(touched[commit], name)
+			}
 		}
-		if name, ok := strings.CutPrefix(line, t.below()); ok && name != "" {
-			touched[commit] = append(touched[commit], name)
-		}
-	}
-	return touched, err
+		return touched, err
+	})
 }
 
 // A Version is a file in a commit.

@@ -410,23 +410,11 @@ func (t *Tree) committed(ctx context.Context, from, not []string, how reach) ([]
 	return ask(t, "", func(o *objects) (names []string, err error) {
 		commits, err := o.reached(ctx, from, not, how)
 		for _, c := range commits {
-			before := emptyTree
-			if len(c.ParentHashes) > 0 {
-				if before, err = o.treeID(c.ParentHashes[0].String(), t.prefix); err != nil {
-					return nil, err
-				}
-			}
-			after, err := o.treeID(c.Hash.String(), t.prefix)
+			touched, err := o.touched(ctx, c, t.prefix)
 			if err != nil {
 				return nil, err
 			}
-			list, err := o.deltas(ctx, plumbing.NewHash(before), plumbing.NewHash(after), "")
-			if err != nil {
-				return nil, err
-			}
-			for _, d := range list {
-				names = append(names, d.path)
-			}
+			names = append(names, touched...)
 		}
 		return names, err
 	}, func() ([]string, error) {
@@ -437,6 +425,26 @@ func (t *Tree) committed(ctx context.Context, from, not []string, how reach) ([]
 		out, err := t.runInput(ctx, asMade, revisions(from, not), args...)
 		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 || r == '\n' }), err
 	})
+}
+
+// touched returns the files in a folder that a commit changed against its first parent, relative to
+// the folder.
+func (o *objects) touched(ctx context.Context, c *object.Commit, folder string) (names []string, err error) {
+	before := emptyTree
+	if len(c.ParentHashes) > 0 {
+		if before, err = o.treeID(c.ParentHashes[0].String(), folder); err != nil {
+			return nil, err
+		}
+	}
+	after, err := o.treeID(c.Hash.String(), folder)
+	if err != nil {
+		return nil, err
+	}
+	list, err := o.deltas(ctx, plumbing.NewHash(before), plumbing.NewHash(after), "")
+	for _, d := range list {
+		names = append(names, d.path)
+	}
+	return names, err
 }
 
 // commits returns the commits that are reachable now, also from the logs of refs, and were not

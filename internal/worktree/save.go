@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"ralph"
 )
@@ -184,17 +183,11 @@ func (o *objects) keep(tree, parent, message string) (string, error) {
 	if err := o.own(plumbing.NewHash(tree)); err != nil {
 		return "", err
 	}
-	by := object.Signature{Name: "ralph", Email: "ralph@localhost", When: time.Now()}
-	c := object.Commit{Author: by, Committer: by, Message: message, TreeHash: plumbing.NewHash(tree)}
+	var parents []string
 	if parent != "" {
-		c.ParentHashes = []plumbing.Hash{plumbing.NewHash(parent)}
+		parents = []string{parent}
 	}
-	e := o.NewEncodedObject()
-	if err := c.Encode(e); err != nil {
-		return "", err
-	}
-	id, err := o.Storage.SetEncodedObject(e)
-	return id.String(), err
+	return o.commitTree(tree, parents, message, asRalph)
 }
 
 // own copies a tree from the scratch folder into the repository. Native git copies large files in
@@ -230,15 +223,13 @@ func (o *objects) own(id plumbing.Hash) error {
 
 // name is [Tree.name] with go-git; the ref file appears atomically.
 func (o *objects) name(common string, first int64, commit string) (id int64, err error) {
-	f, err := os.CreateTemp(common, "ralph-ref-*") // among the refs it would be one
+	file, err := refFile(common, commit)
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(commit + "\n")
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	defer os.Remove(file)
 	folder := filepath.Join(common, filepath.FromSlash(savedRefs))
-	if err = errors.Join(err, os.MkdirAll(folder, 0o755)); err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return 0, err
 	}
 	for id = first; id < first+maxTaken; id++ {
@@ -246,7 +237,7 @@ func (o *objects) name(common string, first int64, commit string) (id int64, err
 		if _, packed := o.Reference(plumbing.ReferenceName(savedRefs + name)); packed == nil {
 			continue
 		}
-		if err = os.Link(f.Name(), filepath.Join(folder, name)); !errors.Is(err, fs.ErrExist) {
+		if err = os.Link(file, filepath.Join(folder, name)); !errors.Is(err, fs.ErrExist) {
 			break
 		}
 	}
