@@ -82,6 +82,7 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 	}
 	var built *Built
 	var suspects []int64
+	var ready time.Time // when the next changes could have been merged; zero after that
 	for ctx.Err() == nil {
 		q, err := l.look(ctx, built, suspects)
 		if errors.Is(err, ralph.ErrConflict) {
@@ -94,6 +95,17 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 		if step.Do == Rest {
 			return step.Reason, errors.Join(l.Follow(ctx), l.forget(ctx))
 		}
+		if step.Do == Build && q.Batch && q.Alone == 0 && len(suspects) == 0 {
+			if ready.IsZero() {
+				ready = time.Now()
+			}
+			if waited, err := l.gather(ctx, q, ready); err != nil {
+				return "", err
+			} else if waited {
+				continue
+			}
+		}
+		ready = time.Time{}
 		switch step.Do {
 		case Split:
 			suspects = ids(step.Changes)

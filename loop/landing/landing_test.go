@@ -206,13 +206,29 @@ func (y *yard) made(base, title string, files map[string]string) ralph.Change {
 // queue adds a task whose session just finished with a change.
 func (y *yard) queue(title string, c ralph.Change) ralph.Change {
 	y.t.Helper()
+	return y.settle(title, y.start(title, c))
+}
+
+// start begins the session of a change, for a new task unless the change has one.
+func (y *yard) start(title string, c ralph.Change) ralph.Change {
+	y.t.Helper()
 	y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) (err error) {
 		if c.TaskID == 0 {
 			if c.TaskID, err = tx.AddTask(ralph.Task{Title: title, Priority: 2}, "human"); err != nil {
 				return err
 			}
 		}
-		s, err := tx.StartSession(store.Start{ID: c.SessionID, Task: c.TaskID, Origin: ralph.FromLoop})
+		_, err = tx.StartSession(store.Start{ID: c.SessionID, Task: c.TaskID, Origin: ralph.FromLoop})
+		return err
+	}))
+	return c
+}
+
+// settle ends the session of a change, which is in the queue then.
+func (y *yard) settle(title string, c ralph.Change) ralph.Change {
+	y.t.Helper()
+	y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) error {
+		s, err := tx.Session(c.SessionID)
 		if err != nil {
 			return err
 		}

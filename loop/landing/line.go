@@ -23,22 +23,34 @@ type Line struct {
 
 	mu   sync.Mutex
 	list []inLine
+	took time.Duration // what the last verification took
 }
 
 // An inLine is a change in line.
 type inLine struct {
 	change ralph.Change
-	passed bool // it is about to land
+	since  time.Time // when its check began
+	passed bool      // it is about to land
+	on     Target    // that it passed on
 }
 
 // Leave takes a session's change out of the line: its agent goes on working.
 func (n *Line) Leave(session string) { n.put(session) }
 
 // check puts a change in line that is being checked.
-func (n *Line) check(c ralph.Change) { n.put(c.SessionID, inLine{change: c}) }
+func (n *Line) check(c ralph.Change) { n.put(c.SessionID, inLine{change: c, since: time.Now()}) }
 
-// pass notes that a change passed its check and waits for no other one.
-func (n *Line) pass(c ralph.Change) { n.put(c.SessionID, inLine{change: c, passed: true}) }
+// pass notes that a change passed its check on a target and waits for no other one.
+func (n *Line) pass(c ralph.Change, on Target) {
+	n.put(c.SessionID, inLine{change: c, passed: true, on: on})
+}
+
+// lasted notes what a verification took.
+func (n *Line) lasted(took time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.took = took
+}
 
 // put replaces what a session has in line.
 func (n *Line) put(session string, by ...inLine) {
@@ -64,7 +76,7 @@ func (l *Lander) enter(
 	if len(ahead) > 0 && (all || l.clashes(ctx, c, ahead, on)) {
 		return false, ahead, nil
 	}
-	l.Line.pass(c)
+	l.Line.pass(c, on)
 	return true, nil, nil
 }
 
@@ -77,15 +89,9 @@ func (l *Lander) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		ahead = nil
 		queued, err := tx.QueuedChanges()
-		if err != nil {
-			return err
+		if err == nil {
+			err = n.tidy(tx, queued)
 		}
-		n.list = slices.DeleteFunc(n.list, func(p inLine) bool {
-			s, serr := tx.Session(p.change.SessionID)
-			err = errors.Join(err, serr)
-			same := func(q ralph.Change) bool { return q.SessionID == s.ID }
-			return serr == nil && !s.CompletedAt.IsZero() && !slices.ContainsFunc(queued, same)
-		})
 		if err != nil {
 			return err
 		}
@@ -107,6 +113,59 @@ func (l *Lander) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 		return err
 	})
 	return ahead, err
+}
+
+// tidy takes those out of the line that have landed, or will not.
+func (n *Line) tidy(tx *store.Tx, queued []ralph.Change) (err error) {
+	n.list = slices.DeleteFunc(n.list, func(p inLine) bool {
+		s, serr := tx.Session(p.change.SessionID)
+		if errors.Is(serr, ralph.ErrNotFound) {
+			return true
+		}
+		err = errors.Join(err, serr)
+		return serr == nil && !s.CompletedAt.IsZero() && !p.in(queued)
+	})
+	return err
+}
+
+// in reports whether the change is on a list.
+func (p inLine) in(list []ralph.Change) bool {
+	return slices.ContainsFunc(list, func(c ralph.Change) bool { return c.SessionID == p.change.SessionID })
+}
+
+// gatherShare says what is soon: within 1/gatherShare of the time that a verification takes.
+const gatherShare = 4
+
+// gather waits for changes that the queue still lacks and that pass their check soon: they are verified
+// with the others, rather than after them. since is when the others could have been verified. From then
+// on it waits while another change comes soon, for as long as a verification takes and at most
+// [Rules.Wait]. It returns false at once if there is nothing to wait for.
+func (l *Lander) gather(ctx context.Context, q Queue, since time.Time) (waited bool, err error) {
+	n := l.Line
+	changed := l.Store.Changed()
+	n.mu.Lock()
+	most := min(n.took, l.Wait)
+	near := most / gatherShare
+	err = l.Store.View(ctx, func(tx *store.Tx) error { return n.tidy(tx, q.Changes) })
+	soon := slices.ContainsFunc(n.list, func(p inLine) bool {
+		ends := time.Until(p.since.Add(n.took))
+		return !p.in(q.Changes) && (p.passed || ends.Abs() < near)
+	})
+	known := len(q.Changes) == 1 && slices.ContainsFunc(n.list, func(p inLine) bool {
+		return p.passed && p.on == q.Target && p.in(q.Changes)
+	})
+	n.mu.Unlock()
+	if err != nil || !soon || known || time.Since(since) >= most {
+		return false, err
+	}
+	l.killed("gathers")
+	select {
+	case <-changed:
+	case <-time.After(near):
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	return true, nil
 }
 
 // await waits until one of those ahead of a change is not any more, or it is too late.

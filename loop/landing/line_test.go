@@ -228,3 +228,72 @@ func TestOnlyWhatMayLandIsSigned(t *testing.T) {
 		t.Errorf("%d commits are signed for two changes; it waits %d times", signs.signed, waits)
 	}
 }
+
+// TestWhatPassesSoonIsVerifiedWithTheOthers, for at most a quarter of the time that a verification takes.
+func TestWhatPassesSoonIsVerifiedWithTheOthers(t *testing.T) {
+	const hour = time.Hour
+	for _, tt := range []struct {
+		name    string
+		began   time.Duration // when the other's check began
+		passed  bool
+		took    time.Duration
+		wait    time.Duration
+		serial  bool
+		waits   bool
+		checked int
+	}{
+		{"one that has passed", 0, true, hour, hour, false, true, 1},
+		{"one that is about to pass", -hour + time.Minute, false, hour, hour, false, true, 1},
+		{"one that has just begun", 0, false, hour, hour, false, false, 2},
+		{"one that takes longer than the last", -2 * hour, false, hour, hour, false, false, 2},
+		{"one that has passed, where nothing was verified yet", 0, true, 0, hour, false, false, 2},
+		{"one that has passed, without waiting", 0, true, hour, 0, false, false, 2},
+		{"one that has passed, one by one", 0, true, hour, hour, true, false, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			y := newYard(t, "true")
+			y.Serial = tt.serial
+			base := y.git("rev-parse", "main")
+			y.workOn(base, "First", map[string]string{"a": "new\n"})
+			other := y.start("Second", y.made(base, "Second", map[string]string{"b": "new\n"}))
+			y.Line.took, y.Wait = tt.took, tt.wait
+			y.Line.put(other.SessionID, inLine{change: other, since: time.Now().Add(tt.began), passed: tt.passed})
+			waited := false
+			y.after = func(point string) {
+				if point == "gathers" {
+					waited = true
+					y.settle("Second", other)
+				}
+			}
+			y.land()
+			if !waited {
+				y.settle("Second", other)
+				y.land()
+			}
+			if waited != tt.waits || len(y.checked) != tt.checked {
+				t.Errorf("waited: %t; verified %d times", waited, len(y.checked))
+			}
+		})
+	}
+}
+
+// TestWhatNeedsNoVerificationWaitsForNobody: it lands at once.
+func TestWhatNeedsNoVerificationWaitsForNobody(t *testing.T) {
+	y := newYard(t, "true")
+	mine := y.work("Mine", map[string]string{"a": "new\n"})
+	if a, err := y.Try(t.Context(), mine, 0); err != nil || a.Refused+a.Conflict != "" {
+		t.Fatalf("%q, %q, %v", a.Refused, a.Conflict, err)
+	}
+	other := y.start("Other", y.made(y.git("rev-parse", "main"), "Other", map[string]string{"b": "new\n"}))
+	y.Line.put(other.SessionID, inLine{change: other, passed: true})
+	y.Line.took, y.Wait = time.Hour, time.Hour
+	y.after = func(point string) {
+		if point == "gathers" {
+			t.Fatal("it waits")
+		}
+	}
+	y.land()
+	if c := y.change(mine.ID); c.State != ralph.Merged {
+		t.Errorf("the change is %s", c.State)
+	}
+}

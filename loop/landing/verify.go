@@ -55,7 +55,7 @@ func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 		if a.Verified {
 			lands := a.Target.Point != on.Point
 			if !time.Now().Before(until) {
-				l.Line.pass(c)
+				l.Line.pass(c, a.Target)
 				return a, nil
 			}
 			if same || lands && !again {
@@ -204,10 +204,12 @@ func (l *Lander) run(ctx context.Context, commit, tree string, commands []string
 	if len(commands) == 0 {
 		return nil, nil
 	}
+	began := time.Now()
 	list, err := l.Place.Verify(ctx, commit, commands)
 	if err != nil || ctx.Err() != nil {
 		return nil, err // stopped commands say nothing
 	}
+	l.Line.lasted(time.Since(began))
 	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
 			if err := tx.KeepVerification(place.Apart(tree), r.Check.Command, r); err != nil {
