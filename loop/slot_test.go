@@ -107,6 +107,9 @@ func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	b := newWorkshop(t)
 	l := b.slots()
+	if err := os.Mkdir(filepath.Join(l.Place.Dir, ".git/reftable"), 0o700); err != nil { // what go-git cannot read
+		t.Fatal(err)
+	}
 	id := b.add(ralph.Task{Title: "A"})
 	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
 	if task := b.task(id); task.Status != ralph.Pending || !strings.Contains(task.StatusReason, "the done could not be checked: ") {

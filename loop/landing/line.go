@@ -165,6 +165,7 @@ func (l *Lander) gather(ctx context.Context, q Queue, since time.Time) (waited b
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
+	l.killed("woken")
 	return true, nil
 }
 

@@ -280,6 +280,15 @@ func (f *fleet) mishap(what string) {
 	}
 }
 
+// goesOn is a mishap at a point at which others may be woken, too, at the instant at which somebody else
+// goes on: each has a moment of its own.
+func (f *fleet) goesOn(point string, moment time.Duration) {
+	if point == "woken" {
+		time.Sleep(moment)
+	}
+	f.mishap(point)
+}
+
 // Verify is the integration place.
 func (f *fleet) Verify(_ context.Context, commit string, commands []string) ([]check.Outcome, error) {
 	f.wait(30 * time.Second)
@@ -486,10 +495,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 	c := ralph.Change{TaskID: s.TaskID, SessionID: s.ID}
 	l := *f.Lander
 	l.after = func(point string) {
-		if point == "woken" { // as others may be, too, at the instant at which somebody else goes on
-			time.Sleep(time.Duration(s.TaskID) * time.Microsecond)
-		}
-		f.mishap(point)
+		f.goesOn(point, time.Duration(s.TaskID)*time.Microsecond)
 	}
 	for tries := 0; ; tries++ {
 		f.wait(20 * time.Minute / time.Duration(1+9*min(tries, 1)))
@@ -652,7 +658,8 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 			Wait: time.Duration(seed%2) * 2 * time.Minute, // when who waits is woken is no matter of the seed
 		},
 		Store: db, Tree: git, Place: f, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
-		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute}, after: f.mishap,
+		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute},
+		after: func(point string) { f.goesOn(point, time.Microsecond/2) },
 	}
 	begin := make(tree, f.files)
 	for i := range begin {
