@@ -141,7 +141,7 @@ var docs = map[string]string{
 		"that is refused in halves (batch). With auto they are a batch as soon as more than one waits; squashed ones land " +
 		"one after the other.",
 	"merge.wait": "How long a session that is done stands still after its check for what you commit, or others land, " +
-		"meanwhile; then its change waits for the queue.",
+		"meanwhile; then its change waits for the queue. The queue waits at most so long for changes that pass soon.",
 	"merge.bounces": "How often a change may come back, for a conflict or because it is refused once merged, before its " +
 		"task lands alone.",
 	"merge.push": "The remote to which the branch is pushed, by its name or address; what landed is what it has then.",
