@@ -131,8 +131,8 @@ func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	return id, tx.recordQueued(c)
 }
 
-// keepChange stores the work that a session left in a slot. It is queued if the done was accepted.
-func (tx *Tx) keepChange(s ralph.Session, d signals.Decision) error {
+// addSessionChange stores the work that a session left in a slot. It is queued if the done was accepted.
+func (tx *Tx) addSessionChange(s ralph.Session, d signals.Decision) error {
 	c := *s.Change
 	c.TaskID, c.SessionID, c.State = s.TaskID, s.ID, ralph.Held
 	switch {

@@ -179,7 +179,7 @@ func (p *Project) unapprovedFiles(
 	if len(mended) == 0 || working {
 		return list, nil
 	}
-	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.KeepConfigurationFiles(mended) })
+	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.PutConfigurationFiles(mended) })
 }
 
 // landed returns the files in the user's checkout that a landing changed and that nobody has
@@ -226,7 +226,7 @@ func (p *Project) landed(
 	if len(news) == 0 {
 		return list, nil
 	}
-	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.KeepConfigurationFiles(news) })
+	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.PutConfigurationFiles(news) })
 }
 
 // steering returns globs of the project's files that steer agents, including the agent's own

@@ -223,7 +223,7 @@ func (v *Verifier) keepMade(tx *store.Tx, m making) error {
 	if m.made == m.found {
 		return nil
 	}
-	return tx.KeepLeft(store.Left{State: m.made, Found: m.found})
+	return tx.AddLeft(store.Left{State: m.made, Found: m.found})
 }
 
 // staleBaseline is the age from which a baseline's folder must be left
@@ -283,7 +283,7 @@ func (v *Verifier) baselineRound(dir string) Round {
 func (v *Verifier) Keep(ctx context.Context, content string, results []Outcome) error {
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range results {
-			if err := tx.KeepVerification(content, r.Check.Command, r); err != nil {
+			if err := tx.PutVerification(content, r.Check.Command, r); err != nil {
 				return err
 			}
 		}

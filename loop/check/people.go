@@ -155,7 +155,7 @@ func (v *Verifier) Greet(ctx context.Context) error {
 		return nil
 	}
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
-		return errors.Join(v.keepProtected(tx, files), tx.KeepConfigurationFiles(configuration))
+		return errors.Join(v.keepProtected(tx, files), tx.PutConfigurationFiles(configuration))
 	})
 }
 
@@ -334,7 +334,7 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 		}
 		notes = append(notes, fmt.Sprintf("it changed %s, by which agents are steered: %s", signals.FileList(steering), next))
 	}
-	if err := tx.KeepConfigurationFiles(left); err != nil || saw.Protected == nil {
+	if err := tx.PutConfigurationFiles(left); err != nil || saw.Protected == nil {
 		return notes, err
 	}
 	known, _, err := v.protected(tx)

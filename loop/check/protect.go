@@ -26,7 +26,7 @@ func (v *Verifier) keepProtected(tx *store.Tx, files []store.ProtectedFile) erro
 	for i := range files {
 		files[i].Place = v.Place.Dir
 	}
-	return tx.KeepProtectedFiles(files)
+	return tx.PutProtectedFiles(files)
 }
 
 // isHidden reports whether a file, or a folder above it, could not be read.

@@ -165,7 +165,7 @@ func (v *Verifier) exchange(
 ) error {
 	write := func(row store.ConfigurationFile) error {
 		return v.Store.Tx(ctx, func(tx *store.Tx) error {
-			return tx.KeepConfigurationFiles([]store.ConfigurationFile{row})
+			return tx.PutConfigurationFiles([]store.ConfigurationFile{row})
 		})
 	}
 	stuck := StuckError{What: "files by which agents are steered"}

@@ -210,7 +210,7 @@ func (l *Lander) run(ctx context.Context, commit, tree string, commands []string
 	}
 	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
-			if err := tx.KeepVerification(place.Apart(tree), r.Check.Command, r); err != nil {
+			if err := tx.PutVerification(place.Apart(tree), r.Check.Command, r); err != nil {
 				return err
 			}
 		}

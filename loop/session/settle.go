@@ -197,5 +197,5 @@ func (s *Session) keepLeft(tx *store.Tx, left *store.Left, accepted bool) error 
 		return nil
 	}
 	left.Accepted = accepted
-	return tx.KeepLeft(*left)
+	return tx.AddLeft(*left)
 }
