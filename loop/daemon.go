@@ -44,14 +44,14 @@ func (l *Loop) Serve(ctx context.Context) (Result, error) {
 			return Result{Status: ralph.ExitUsage}, errors.New("the schedule " + l.Schedule.String() + " names no further time")
 		}
 		result, err := batch.Run(ctx)
-		if err != nil || !followed(result.Status) {
+		if err != nil || !continues(result.Status) {
 			return result, err
 		}
 	}
 }
 
-// followed reports whether another batch follows one with this exit status.
-func followed(status int) bool {
+// continues reports whether another batch comes after one with this exit status.
+func continues(status int) bool {
 	switch status {
 	case ralph.ExitOK, ralph.ExitFailed, ralph.ExitWaiting, ralph.ExitLimit:
 		return true

@@ -168,7 +168,7 @@ func TestEveryDecision(t *testing.T) {
 						if f.Rules.ReviewProtect = flags&4 != 0; flags&2 != 0 {
 							f.Protected = []string{"ci.sh"}
 						}
-						hold(t, f, signals.Decide(f))
+						checkRules(t, f, signals.Decide(f))
 						walked++
 					}
 				}
@@ -180,7 +180,7 @@ func TestEveryDecision(t *testing.T) {
 	}
 }
 
-func hold(t *testing.T, f signals.Facts, d signals.Decision) {
+func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 	t.Helper()
 	closing := signals.Closing(f.Said).Payload
 	claimed := closing != nil && closing.Verb() == ralph.VerbDone

@@ -356,7 +356,7 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 		return []Finding{{"verification", true, strings.Join(commands, "; ") + " (not run)", ""}}
 	}
 	verifying(config.FormatDuration(p.Config.Verify.Timeout))
-	checks, holds, err := p.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
+	checks, red, err := p.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
 	if err != nil {
 		return []Finding{{"verification", false, err.Error(), ""}}
 	}
@@ -364,7 +364,7 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 	for _, c := range checks {
 		f := Finding{"verification", c.Passed, words.Check(c, 0), ""}
 		switch {
-		case !c.Passed && !holds:
+		case !c.Passed && !red:
 			f.OK, f.Mend = true, "a run begins all the same: "+Excused
 			f.Found = text.Line(c.Command+": red already: "+strings.Join(c.Failures, ", "), 1000)
 		case !c.Passed:

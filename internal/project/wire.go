@@ -77,7 +77,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		},
 		Channel: channel, Prepare: launcher.Prepare, Log: p.Log,
 		Place:         here,
-		Configuration: p.configurationFiles(), Kept: p.kept(), Steering: p.steering(), Own: kinds.Own,
+		Configuration: p.configurationFiles(), Copies: p.approvedCopies(), Steering: p.steering(), Own: kinds.Own,
 		Contained: p.Held.Contains(p.configurationFiles()),
 		Limits:    p.Limits(),
 		Sandbox:   p.Held.Said(),
@@ -371,11 +371,11 @@ func (p *Project) Stripped() []string {
 }
 
 // Verify runs the commands of a task, or with 0 those of the project, as they check a session's
-// done; an interrupt stops them with everything that they started. holds reports whether a failure
+// done; an interrupt stops them with everything that they started. red reports whether a failure
 // keeps a run from starting.
 func (p *Project) Verify(ctx context.Context, db *store.DB, task int64,
 	show func(c ralph.Check, output io.ReadSeeker) error,
-) (checks []ralph.Check, holds bool, err error) {
+) (checks []ralph.Check, red bool, err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	own := *p
@@ -396,11 +396,11 @@ func (p *Project) Verify(ctx context.Context, db *store.DB, task int64,
 	if err != nil {
 		return nil, false, err
 	}
-	checks, holds, err = l.Verify(ctx, task, show)
+	checks, red, err = l.Verify(ctx, task, show)
 	if ctx.Err() != nil {
 		err = &ralph.ExitError{
 			Status: ralph.ExitStopped, Err: fmt.Errorf("the verification was stopped: %w", context.Cause(ctx)),
 		}
 	}
-	return checks, holds, err
+	return checks, red, err
 }

@@ -166,13 +166,13 @@ func (s *Session) freeze(ctx context.Context, turn agent.Turn) (*standstill, err
 	if err != nil {
 		return nil, err
 	}
-	held := &standstill{still: still}
+	frozen := &standstill{still: still}
 	for _, k := range still.Killed {
-		held.killed = append(held.killed, k.Command)
+		frozen.killed = append(frozen.killed, k.Command)
 		s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
 	}
-	held.timer = time.AfterFunc(s.Limits.Freeze, held.expire)
-	return held, nil
+	frozen.timer = time.AfterFunc(s.Limits.Freeze, frozen.expire)
+	return frozen, nil
 }
 
 // A standstill is a frozen agent, or empty if there is none to freeze. The

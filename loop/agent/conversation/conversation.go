@@ -118,9 +118,9 @@ type session struct {
 	undead error
 }
 
-// Hold holds a conversation until the process and all that it started is gone, and its output
+// Run runs a conversation until the process and all that it started is gone, and its output
 // is read. The report is valid even with an error.
-func Hold(
+func Run(
 	ctx context.Context, d Dialect, p *process.Process, task agent.Assignment, o Options,
 ) (agent.Report, error) {
 	s := &session{dialect: d, options: o, task: task, process: p, outbox: []agent.Message{{Text: task.Prompt}}}
@@ -172,7 +172,7 @@ func (s *session) run(ctx context.Context) error {
 	var served, drained error
 	output, exited, talked := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	work.Go(func() { defer close(output); served = s.conn.Serve(context.WithoutCancel(ctx)) })
-	work.Go(s.process.KeepStderr)
+	work.Go(s.process.CollectStderr)
 	work.Go(func() {
 		defer close(exited)
 		s.exit, s.undead = s.process.Wait()
