@@ -99,8 +99,8 @@ func Agent(ctx context.Context, p *project.Project) (findings []Finding) {
 		return []Finding{{"agent", false, err.Error(), "mend that key in ralph.yaml"}}
 	}
 	own := *p
-	if own.Held, err = own.Confine(ctx); err != nil {
-		own.Held = project.Confinement{} // the sandbox's finding reports it
+	if own.Confinement, err = own.Confine(ctx); err != nil {
+		own.Confinement = project.Confinement{} // the sandbox's finding reports it
 	}
 	for i, a := range list {
 		what, found := "agent", Finding{}
@@ -142,9 +142,9 @@ func standing(p *project.Project, what string, a project.ConfiguredAgent) (findi
 	if guard != "" {
 		findings = append(findings, Finding{what, true, guard, ""})
 	} else {
-		held := p.Held.Sandbox.Name != sandbox.None || a.Config.Unguarded
+		confined := p.Confinement.Sandbox.Name != sandbox.None || a.Config.Unguarded
 		findings = append(findings, Finding{
-			what, held, "it asks nobody what it may do; what holds it is " + p.Held.Said(),
+			what, confined, "it asks nobody what it may do; what holds it is " + p.Confinement.Said(),
 			"set sandbox.mode to require, or agents." + a.Name + ".unguarded to true",
 		})
 	}

@@ -57,11 +57,11 @@ func (p *Process) Still(ctx context.Context, keep func(Member) bool) (*Still, er
 }
 
 func (p *Process) still(ctx context.Context, keep func(Member) bool) (*Still, error) {
-	held, err := p.ask(ctx, order{Do: holdAll})
+	frozen, err := p.ask(ctx, order{Do: freezeAll})
 	if err != nil {
 		return nil, err
 	}
-	culled, err := p.ask(ctx, order{Do: cull, Keep: kept(held.Members, keep)})
+	culled, err := p.ask(ctx, order{Do: cull, Keep: kept(frozen.Members, keep)})
 	if err != nil {
 		return nil, err
 	}

@@ -368,7 +368,8 @@ func (p *Project) difference(u unapproved) string {
 		}
 		return append(lines, strings.Split(strings.TrimRight(text.Visible(content), "\n"), "\n")...)
 	}
-	for _, line := range ralph.LineDiff(text(u.Approved, was, p.approvedCopies().Copy(u.Approved)), text(u.now, is, u.at)) {
+	approved := text(u.Approved, was, p.approvedCopies().Copy(u.Approved))
+	for _, line := range ralph.LineDiff(approved, text(u.now, is, u.at)) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	if u.now == "" {

@@ -77,7 +77,7 @@ func chosen(files, names []string, dir, root string, tree *worktree.Tree) ([]str
 	}
 	var list []string
 	for _, name := range names {
-		rel, err := filepath.Rel(permission.Follow(root), filepath.Join(permission.Follow(here), name))
+		rel, err := filepath.Rel(permission.ResolveLinks(root), filepath.Join(permission.ResolveLinks(here), name))
 		if err != nil {
 			return nil, err
 		}
