@@ -341,8 +341,8 @@ type TargetRewritten struct {
 	Kept   string `json:"kept"` // the ref that has the removed commits
 }
 
-// TargetBehind reports that the person's own branch could not follow the
-// target after a landing: why, and the command that catches up.
+// TargetBehind reports that the person's own branch could not be fast-forwarded
+// to the target after a landing: why, and the command that catches up.
 type TargetBehind struct {
 	Branch  string `json:"branch"`
 	Commit  string `json:"commit"`

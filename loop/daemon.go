@@ -131,7 +131,7 @@ func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, er
 }
 
 // mergesAgain returns until, or an earlier time if the merge queue needs a look that no event
-// causes: to ask a remote again, or to retry a branch of people's that could not follow.
+// causes: to ask a remote again, or to fast-forward a branch of people's that is behind.
 func (r *runner) mergesAgain(ctx context.Context, until, now time.Time) (time.Time, error) {
 	if r.Lander == nil {
 		return until, nil

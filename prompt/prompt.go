@@ -5,7 +5,7 @@
 // never decides what a task may see; all that arrives as [Data]. It guarantees that
 // the same data yield the same bytes; that no text of an agent or a person can pass
 // for ralph's own or end the fence that quotes it; that items are left out in a fixed
-// order to keep within the budget; and that the task, the answers, what remains, what
+// order to stay within the budget; and that the task, the answers, what remains, what
 // people said since the last session and blocking flags are always shown in full.
 //
 // Texts of the task and its discipline are fenced like all others. They are instructions to the

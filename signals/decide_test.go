@@ -193,7 +193,7 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 		{d.Accepted != (d.Status == ralph.Completed || len(d.Review) > 0), "completed without an accepted claim, or the reverse"},
 		{d.Bounced != "" && (d.Attempts != f.Task.Attempts || d.VerifyFailures != f.Task.VerifyFailures || !claimed), "a bounce that counts"},
 		{d.Accepted && f.Conflict != "", "accepted with a conflict"},
-		{d.Accepted && (!claimed || red), "accepted without a claim that holds"},
+		{d.Accepted && (!claimed || red), "accepted without a claim that was verified"},
 		{d.Accepted && f.Untouched && !f.Confirmed && f.Verify == nil, "accepted without a change, a check or a confirmation"},
 		{d.Status == ralph.Completed && len(f.Protected) > 0, "completed with changed protected files that nobody approved"},
 		{len(d.Review) > 0 && d.Status != ralph.NeedsInput, "a review that does not wait"},

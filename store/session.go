@@ -249,7 +249,7 @@ type Start struct {
 	Branch string        // of a person's work tree
 }
 
-// Uncommitted holds the files that were not committed when a session began.
+// Uncommitted has the files that were not committed when a session began.
 type Uncommitted struct {
 	Files    []string // relative to the project's root
 	Snapshot int64    // the saved state that contains them; 0 if there is none

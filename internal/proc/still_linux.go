@@ -23,8 +23,8 @@ func (p *Process) Members() ([]Member, error) {
 
 var errNoAnswer = fmt.Errorf("its supervisor has not answered for %v", stillTime)
 
-// Still freezes the whole process tree, kills the processes that keep refuses, and holds the
-// others. Everything is stopped first, so that nothing can escape while keep decides. Still returns
+// Still freezes the whole process tree, kills the processes that keep refuses, and leaves
+// the others frozen. Everything is stopped first, so that nothing can escape while keep decides. Still returns
 // when two looks agree that nothing moves: in a cgroup the freezer ensures that, elsewhere each
 // thread was seen stopped.
 //

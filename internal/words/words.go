@@ -106,7 +106,7 @@ func ended(e ralph.Event, d ralph.SessionEnded) string {
 	return line
 }
 
-// red describes commands that fail before any work, with the end of their output, and what follows.
+// red describes commands that fail before any work, with the end of their output, and the consequence.
 func red(d ralph.BaselineRed) string {
 	lines := []string{"! your tests fail before any work:"}
 	for _, c := range d.Checks {

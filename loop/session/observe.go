@@ -366,7 +366,7 @@ func (s *Session) watchProtected(f *finding, command string) {
 	f.left = now
 }
 
-// spare removes from the standing what is not to be held against the session:
+// spare removes from the standing what is not to be counted against the session:
 // what earlier sessions made, and what a person who claimed the task did.
 func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
 	if s.Place.Slot != nil {

@@ -49,7 +49,7 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 			f.Void, f.EndingWhy = true, saw.stopped
 		}
 		if saw.blind {
-			f.Changed, f.Untouched = true, false // what is unknown is not held against it
+			f.Changed, f.Untouched = true, false // what is unknown is not counted against it
 		}
 		d = signals.Decide(f)
 		if s.Row.Origin != ralph.FromHuman { // people vouch for their own work

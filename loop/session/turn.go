@@ -20,7 +20,7 @@ import (
 // done is refused, or not at all. The session's clock is stopped meanwhile.
 //
 // A done is checked while the agent is frozen and everything it started, except its
-// tool servers, has been killed. If the done holds, the agent is killed without
+// tool servers, has been killed. If the done is accepted, the agent is killed without
 // having run again: neither it, nor one of its exit hooks, nor a waiting process can
 // undo what was verified. If this is not possible, the conversation ends, and the
 // done is checked when the session is settled, after all of its processes are gone.

@@ -1,4 +1,4 @@
-// Package conversation holds that of a session with an agent which is spoken to by JSON-RPC on
+// Package conversation runs that of a session with an agent which is spoken to by JSON-RPC on
 // its standard streams: from the first turn to the end of its process and of all that this has
 // started. What is said, and what it comes to, is the agent's [Dialect].
 package conversation
@@ -95,7 +95,7 @@ func Sentence(parts ...string) string {
 	return text.Clip(strings.Join(all, ": "), maxReason)
 }
 
-// Options say how a conversation is held.
+// Options say how a conversation is run.
 type Options struct {
 	Alone time.Duration // in which the process ends by itself when its input is closed
 	Wait  time.Duration // for what a person is about to say
@@ -160,7 +160,7 @@ func (s *session) seen(m jsonrpc.Message, ok bool) {
 	}
 }
 
-// run holds the conversation to its end.
+// run leads the conversation to its end.
 func (s *session) run(ctx context.Context) error {
 	// What is said ends with the process; what is made of a turn does not.
 	stopped, stop := context.WithCancel(ctx)
@@ -223,7 +223,7 @@ func (s *session) end(stopped context.Context, exited <-chan struct{}) error {
 	return nil
 }
 
-// talk holds the conversation. It is true when that has come to its own end.
+// talk leads the conversation. It is true when that has come to its own end.
 func (s *session) talk(whole, ctx context.Context) bool {
 	err := s.dialect.Begin(ctx, s.conn)
 	if err == nil && !s.toolless() {
