@@ -92,7 +92,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		}
 	}
 	saw.finding = *found
-	s.keepMade(detached, &saw)
+	s.saveMade(detached, &saw)
 	if done && len(saw.hiding) > 0 {
 		saw.unchecked = uncheckable + "it cannot be told whether protected files were changed in " +
 			strings.Join(saw.hiding, ", ")
