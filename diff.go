@@ -6,7 +6,7 @@ import (
 )
 
 // Diff returns the changes of a patch field by field, as lines that begin with "-",
-// "+" or " ". Before holds the replaced values of the same fields, see [Patch.Of].
+// "+" or " ". Before has the replaced values of the same fields, see [Patch.Of].
 func (p Patch) Diff(before Patch) (lines []string) {
 	field := func(name string, old, new []string) {
 		lines = append(lines, "  "+name)

@@ -75,7 +75,7 @@ var payloads = []EventPayload{
 	SessionStarted{},
 	SessionMoved{},
 	SessionProgressed{},
-	CheckpointKept{},
+	CheckpointAdded{},
 	SlowCheck{},
 	DoneRefused{},
 	CommandRefused{},
@@ -209,10 +209,10 @@ type TaskCommitted struct {
 // BaselineRed reports that a task's verification fails before any work on it or,
 // without a task, that the project's verification fails before a run's first task.
 type BaselineRed struct {
-	Checks  []Check `json:"checks,omitempty"`
-	Follows string  `json:"follows,omitempty"` // the consequence, as a sentence for people
-	OnRed   string  `json:"on_red,omitempty"`  // stop, first or go
-	Reason  string  `json:"reason"`
+	Checks      []Check `json:"checks,omitempty"`
+	Consequence string  `json:"follows,omitempty"` // the consequence, as a sentence for people
+	OnRed       string  `json:"on_red,omitempty"`  // stop, first or go
+	Reason      string  `json:"reason"`
 }
 
 // SessionStarted reports that a session has claimed its task.
@@ -236,8 +236,8 @@ type SessionMoved struct {
 // SessionProgressed reports the progress of a person's chat.
 type SessionProgressed struct{ Progress }
 
-// CheckpointKept reports that a checkpoint of a session was stored.
-type CheckpointKept struct {
+// CheckpointAdded reports that a checkpoint of a session was added.
+type CheckpointAdded struct {
 	Checkpoint  int64  `json:"checkpoint"`
 	Iteration   int    `json:"iteration"`
 	Source      string `json:"source"`
@@ -341,8 +341,8 @@ type TargetRewritten struct {
 	Kept   string `json:"kept"` // the ref that has the removed commits
 }
 
-// TargetBehind reports that the person's own branch could not follow the
-// target after a landing: why, and the command that catches up.
+// TargetBehind reports that the person's own branch could not be fast-forwarded
+// to the target after a landing: why, and the command that catches up.
 type TargetBehind struct {
 	Branch  string `json:"branch"`
 	Commit  string `json:"commit"`
@@ -403,7 +403,7 @@ func (BaselineRed) eventType() string           { return EventBaselineRed }
 func (SessionStarted) eventType() string        { return EventSessionStarted }
 func (SessionMoved) eventType() string          { return EventSessionState }
 func (SessionProgressed) eventType() string     { return EventSessionProgress }
-func (CheckpointKept) eventType() string        { return EventSessionCheckpoint }
+func (CheckpointAdded) eventType() string       { return EventSessionCheckpoint }
 func (SlowCheck) eventType() string             { return EventVerifying }
 func (DoneRefused) eventType() string           { return EventDoneRefused }
 func (CommandRefused) eventType() string        { return EventSessionRefused }

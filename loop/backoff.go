@@ -115,7 +115,7 @@ func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agen
 		}
 		for _, w := range report.Usage {
 			w.Agent = name
-			if err := tx.KeepUsage(w); err != nil {
+			if err := tx.PutUsageWindow(w); err != nil {
 				return err
 			}
 		}

@@ -308,7 +308,7 @@ func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	lapsed := make(chan error, 1)
 	go func() { lapsed <- l.Lapse(context.WithoutCancel(t.Context())) }()
 	until(t, "the verification", func() bool { return exists(running) })
-	err := c.Held(t.Context())
+	err := c.Renew(t.Context())
 	write(t, proceed, "")
 	if err != nil {
 		t.Fatal(err)

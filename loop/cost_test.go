@@ -275,7 +275,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	if _, err := claim.Heard(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := claim.Held(t.Context()); err != nil {
+	if err := claim.Renew(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := claim.Release(t.Context()); err != nil {

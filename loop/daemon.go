@@ -44,14 +44,14 @@ func (l *Loop) Serve(ctx context.Context) (Result, error) {
 			return Result{Status: ralph.ExitUsage}, errors.New("the schedule " + l.Schedule.String() + " names no further time")
 		}
 		result, err := batch.Run(ctx)
-		if err != nil || !followed(result.Status) {
+		if err != nil || !continues(result.Status) {
 			return result, err
 		}
 	}
 }
 
-// followed reports whether another batch follows one with this exit status.
-func followed(status int) bool {
+// continues reports whether another batch comes after one with this exit status.
+func continues(status int) bool {
 	switch status {
 	case ralph.ExitOK, ralph.ExitFailed, ralph.ExitWaiting, ralph.ExitLimit:
 		return true
@@ -131,7 +131,7 @@ func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, er
 }
 
 // mergesAgain returns until, or an earlier time if the merge queue needs a look that no event
-// causes: to ask a remote again, or to retry a branch of people's that could not follow.
+// causes: to ask a remote again, or to fast-forward a branch of people's that is behind.
 func (r *runner) mergesAgain(ctx context.Context, until, now time.Time) (time.Time, error) {
 	if r.Lander == nil {
 		return until, nil

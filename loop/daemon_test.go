@@ -374,10 +374,10 @@ func TestABatchWaitsForTheWindowToo(t *testing.T) {
 }
 
 func TestADaemonCanBePausedAndStoppedFromElsewhere(t *testing.T) {
-	for _, plan := range []string{"daemon", "schedule", "window"} {
-		t.Run(plan, func(t *testing.T) {
+	for _, mode := range []string{"daemon", "schedule", "window"} {
+		t.Run(mode, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				switch plan {
+				switch mode {
 				case "schedule":
 					b.Schedule = cron(t, "@daily")
 				case "window":

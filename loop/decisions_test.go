@@ -44,21 +44,21 @@ func TestTheAllowanceOfASession(t *testing.T) {
 		{"alone what the run leaves", store.Spending{USD: 8, DayUSD: 8}, 1, 2},
 		{"alone what the day leaves", store.Spending{DayUSD: 19.75}, 1, 0.25},
 		{"its share", store.Spending{}, 4, 2.5},
-		{"of what is not reserved", store.Spending{Open: 1, Held: 4, DayHeld: 4}, 4, 2},
-		{"nor by other runs", store.Spending{Open: 1, Held: 4, DayHeld: 17}, 4, 1},
-		{"at least the least", store.Spending{Open: 1, USD: 9, DayUSD: 9, Held: 0.5, DayHeld: 0.5}, 4, 0.5},
-		{"the last gets all", store.Spending{Open: 3, USD: 1, Held: 6, DayHeld: 6}, 4, 3},
+		{"of what is not reserved", store.Spending{Open: 1, Reserved: 4, DayReserved: 4}, 4, 2},
+		{"nor by other runs", store.Spending{Open: 1, Reserved: 4, DayReserved: 17}, 4, 1},
+		{"at least the least", store.Spending{Open: 1, USD: 9, DayUSD: 9, Reserved: 0.5, DayReserved: 0.5}, 4, 0.5},
+		{"the last gets all", store.Spending{Open: 3, USD: 1, Reserved: 6, DayReserved: 6}, 4, 3},
 		{"the first of several gets the rest", store.Spending{USD: 9.75}, 4, 0.25},
-		{"too little beside others", store.Spending{Open: 1, USD: 9, Held: 0.6, DayHeld: 0.6}, 4, 0},
+		{"too little beside others", store.Spending{Open: 1, USD: 9, Reserved: 0.6, DayReserved: 0.6}, 4, 0},
 	} {
 		got, why := loop.Allowance(limits, tt.spent, tt.width)
 		if math.Abs(got-tt.want) > 1e-9 || (why == "") != (tt.want > 0) {
 			t.Errorf("%s: $%g (%s), want $%g", tt.name, got, why, tt.want)
 		}
 	}
-	for held, left := range map[float64]string{0.75: "all but $0.25,", 3: "all but $0.00,"} {
-		if _, why := loop.Allowance(limits, store.Spending{Open: 1, USD: 9, Held: held}, 2); !strings.Contains(why, left) {
-			t.Errorf("of $1 with $%g held: %s", held, why)
+	for reserved, left := range map[float64]string{0.75: "all but $0.25,", 3: "all but $0.00,"} {
+		if _, why := loop.Allowance(limits, store.Spending{Open: 1, USD: 9, Reserved: reserved}, 2); !strings.Contains(why, left) {
+			t.Errorf("of $1 with $%g held: %s", reserved, why)
 		}
 	}
 	cheap := limits

@@ -20,14 +20,14 @@ import (
 // and a message lets it go on.
 func TestAnAgentStandsStill(t *testing.T) {
 	const (
-		holds   = "holds"
-		refused = "refused"
-		person  = "person"
-		slow    = "slow"
-		over    = "over"
-		halted  = "halted"
-		goes    = "goes on"
-		killed  = "killed"
+		accepted = "accepted"
+		refused  = "refused"
+		person   = "person"
+		slow     = "slow"
+		over     = "over"
+		halted   = "halted"
+		goes     = "goes on"
+		killed   = "killed"
 	)
 	for _, tt := range []struct {
 		name   string
@@ -40,7 +40,7 @@ func TestAnAgentStandsStill(t *testing.T) {
 		reason string
 		checks int
 	}{
-		{"what holds kills it", holds, "true", "", agent.Answer{Over: true}, killed, ralph.Completed, "done and verified", 1},
+		{"an accepted one kills it", accepted, "true", "", agent.Answer{Over: true}, killed, ralph.Completed, "done and verified", 1},
 		{"what is refused is told, and it goes on", refused, "test -e more", "does not hold", agent.Answer{}, goes, ralph.Completed, "done and verified", 2},
 		{"a person's word is on its way, and it goes on", person, "true", "", agent.Answer{Wait: true}, goes, ralph.Completed, "done and verified", 2},
 		{"it stood for too long", slow, "sleep 0.5; false", "", agent.Answer{Over: true}, killed, ralph.Pending, "done was refused", 1},
@@ -93,7 +93,7 @@ func TestAnAgentStandsStill(t *testing.T) {
 						t.Errorf("the second time it is told %+v", answer)
 					}
 					if p.moves() {
-						t.Error("it goes on after what held")
+						t.Error("it goes on after an accepted one")
 					}
 				}
 				p.kill()

@@ -231,17 +231,17 @@ func (l *lane) work(ctx context.Context, task ralph.Task) (o outcome, err error)
 	if l.Apart {
 		return o, nil
 	}
-	keep := context.WithoutCancel(ctx)
-	if err := notGreeted(n.Check.PutBack(keep)); err != nil {
+	detached := context.WithoutCancel(ctx)
+	if err := notGreeted(n.Check.PutBack(detached)); err != nil {
 		return o, err
 	}
 	if !l.CommitTasks {
 		return o, nil
 	}
 	if o.d.Status == ralph.Completed {
-		l.notCommitted(task.ID, s.Commit(keep))
+		l.notCommitted(task.ID, s.Commit(detached))
 	}
-	return o, l.CommitApproved(keep)
+	return o, l.CommitApproved(detached)
 }
 
 // judge applies a lane's result to the run.

@@ -39,7 +39,7 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 			b := newWorkshop(t)
 			c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
 			b.tx(func(tx *store.Tx) error { return tt.say(tx, c.SessionID()) })
-			err := c.Held(t.Context())
+			err := c.Renew(t.Context())
 			s := b.last()
 			if tt.want == "" {
 				if err != nil || s.Ending != "" {
@@ -55,13 +55,13 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 	}
 }
 
-// TestAClaimThatCannotBeReadIsNotHeld, but it is not over either.
-func TestAClaimThatCannotBeReadIsNotHeld(t *testing.T) {
+// TestAClaimThatCannotBeReadIsNotRenewed, but it is not over either.
+func TestAClaimThatCannotBeReadIsNotRenewed(t *testing.T) {
 	b := newWorkshop(t)
 	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
 	b.raw(`UPDATE sessions SET notes = '{'`)
 	var dropped *session.DroppedError
-	if err := c.Held(t.Context()); err == nil || errors.As(err, &dropped) || !strings.Contains(err.Error(), "JSON") {
+	if err := c.Renew(t.Context()); err == nil || errors.As(err, &dropped) || !strings.Contains(err.Error(), "JSON") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -86,8 +86,8 @@ func TestAWorkerHearsOnceWhatPeopleSay(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentReportsIsKept with its session, and where the session stood if it ended midway.
-func TestWhatAnAgentReportsIsKept(t *testing.T) {
+// TestWhatAnAgentReportsIsStored with its session, and where the session stood if it ended midway.
+func TestWhatAnAgentReportsIsStored(t *testing.T) {
 	exit := 3
 	report := agent.Report{
 		Ending: ralph.Finished, Reason: "it ended", Exit: &exit, Model: "small", CostUSD: 0.5, CostKnown: true, Turns: 4,
@@ -234,7 +234,7 @@ func TestFilesOfPeopleThatConfigureRunsAreNamed(t *testing.T) {
 func TestFilesOfPeopleThatSteerAgents(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
-	l.Steering, l.Kept = []string{"AGENTS.md"}, check.Kept(filepath.Join(b.state, "kept"))
+	l.Steering, l.Copies = []string{"AGENTS.md"}, check.Copies(filepath.Join(b.state, "kept"))
 	rules := filepath.Join(l.Place.Dir, "AGENTS.md")
 	read := func() string {
 		text, err := os.ReadFile(rules)
@@ -317,7 +317,7 @@ func TestFilesOfPeopleThatCannotBePutBackEndTheRun(t *testing.T) {
 func TestFilesOfPeopleThatAWorkerChangedArePutBack(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository("true")
-	l.Check.Protect, l.Kept = []string{"*.golden"}, check.Kept(t.TempDir())
+	l.Check.Protect, l.Copies = []string{"*.golden"}, check.Copies(t.TempDir())
 	golden := filepath.Join(l.Place.Dir, "a.golden")
 	write(t, golden, "a person's")
 	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
@@ -396,8 +396,8 @@ func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 	}
 }
 
-// TestAPersonIsNotHeldToWhatWasHidden from ralph when the task was claimed.
-func TestAPersonIsNotHeldToWhatWasHidden(t *testing.T) {
+// TestAPersonIsNotBlamedForWhatWasHidden from ralph when the task was claimed.
+func TestAPersonIsNotBlamedForWhatWasHidden(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree("true")
 	l.Check.Protect = []string{"x\x00/*"} // no system allows reading this

@@ -50,7 +50,7 @@ func reached(l ralph.Limits, s spending) string {
 // the run and the day have left once the sessions in progress have spent all that they may.
 // Beside others, a session does not begin with less than the minimum; why then says so.
 func allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why string) {
-	left := min(l.MaxCostUSD-s.USD-s.Held, l.MaxDayCostUSD-s.DayUSD-s.DayHeld)
+	left := min(l.MaxCostUSD-s.USD-s.Reserved, l.MaxDayCostUSD-s.DayUSD-s.DayReserved)
 	least := min(l.SessionMinUSD, l.SessionCostUSD)
 	if s.Open > 0 && left < least {
 		return 0, fmt.Sprintf("sessions in progress may spend all but $%.2f, and another one needs "+

@@ -55,10 +55,10 @@ type Loop struct {
 	Lander *landing.Lander
 
 	// Configuration lists the files that configure runs, as absolute paths.
-	// Kept has copies of their state as people left it.
+	// Copies has copies of their state as people left it.
 	Configuration []string
 	Steering, Own []string // see [check.Verifier]
-	Kept          check.Kept
+	Copies        check.Copies
 	Contained     bool // see [check.Verifier]
 
 	Limits  ralph.Limits
@@ -124,7 +124,7 @@ func (l *Loop) verifier() *check.Verifier { return l.verifierIn(l.Place) }
 
 func (l *Loop) verifierIn(p *place.Place) *check.Verifier {
 	return &check.Verifier{
-		Rules: l.Check, Store: l.Store, Place: p, Configuration: l.Configuration, Kept: l.Kept, Log: l.Log,
+		Rules: l.Check, Store: l.Store, Place: p, Configuration: l.Configuration, Copies: l.Copies, Log: l.Log,
 		Steering: l.Steering, Own: l.Own, Contained: l.Contained,
 		Busy: func(d time.Duration) { l.beat(stepTime + d) }, Slow: l.slow,
 	}
@@ -133,12 +133,12 @@ func (l *Loop) verifierIn(p *place.Place) *check.Verifier {
 // Verify calls [check.Verifier.Verify] on the tip, see onTip.
 func (l *Loop) Verify(
 	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
-) (checks []ralph.Check, holds bool, err error) {
+) (checks []ralph.Check, red bool, err error) {
 	err = l.onTip(ctx, l.takeCheck, func(v *check.Verifier) (err error) {
-		checks, holds, err = v.Verify(ctx, task, show)
+		checks, red, err = v.Verify(ctx, task, show)
 		return err
 	})
-	return checks, holds, err
+	return checks, red, err
 }
 
 // A Result says how a run ended.

@@ -113,14 +113,14 @@ func (l *Loop) nameTests(red []ralph.Check) string {
 }
 
 // announce records what fails, with the end of its output, once per kind of failure.
-func (r *runner) announce(ctx context.Context, red []ralph.Check, follows string) error {
+func (r *runner) announce(ctx context.Context, red []ralph.Check, consequence string) error {
 	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
-	if said+follows == r.red.announced {
+	if said+consequence == r.red.announced {
 		return nil
 	}
-	r.red.announced = said + follows
+	r.red.announced = said + consequence
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		return tx.NoteRedSuite(r.id, string(cmp.Or(r.OnRed, RedStop)), said, follows, red)
+		return tx.NoteRedSuite(r.id, string(cmp.Or(r.OnRed, RedStop)), said, consequence, red)
 	})
 }
 

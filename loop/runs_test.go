@@ -359,20 +359,20 @@ func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
 		)
 		b.add(t, "one", "two")
 		b.expect(t, b.serve(t)(), ralph.ExitOK, "01 00:00", "01 00:00", "01 00:00", "01 00:00")
-		type kept struct {
+		type stored struct {
 			Task    int64
 			Attempt int
 			Verbs   []ralph.Verb
 			Closing ralph.Verb
 			Outcome string
 		}
-		want := []kept{
+		want := []stored{
 			{1, 1, []ralph.Verb{"done", "learned", "partial"}, "partial", "success"},
 			{1, 2, nil, "", "failure"},
 			{1, 3, []ralph.Verb{"done"}, "done", "success"},
 			{2, 1, []ralph.Verb{"done"}, "done", "success"},
 		}
-		var got []kept
+		var got []stored
 		ids := map[string]bool{}
 		err := b.Store.View(t.Context(), func(tx *store.Tx) error {
 			for _, a := range p.sessions {
@@ -381,7 +381,7 @@ func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				k := kept{s.TaskID, s.Attempt, nil, s.ClosingVerb, s.Outcome}
+				k := stored{s.TaskID, s.Attempt, nil, s.ClosingVerb, s.Outcome}
 				said, err := tx.SessionSignals(a.SessionID)
 				if err != nil {
 					return err

@@ -221,7 +221,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.repository(tt.verify...)
 			l.Session.Reminders, l.Check.Protect = 1, []string{"*.golden"}
-			l.Kept = check.Kept(t.TempDir())
+			l.Copies = check.Copies(t.TempDir())
 			write(t, filepath.Join(l.Place.Dir, "mine"), "true")
 			id := b.add(ralph.Task{Title: "A"})
 			_, s := b.once(l, &speech{b: b, turns: tt.turns, ending: ralph.Finished})
@@ -246,9 +246,9 @@ func TestWhatBecomesOfASession(t *testing.T) {
 	}
 }
 
-// TestWhatASessionIsHeldTo: changes since its start, or since an earlier session
+// TestWhatASessionIsJudgedBy: changes since its start, or since an earlier session
 // of the run that left something to fix, but not what sessions before did.
-func TestWhatASessionIsHeldTo(t *testing.T) {
+func TestWhatASessionIsJudgedBy(t *testing.T) {
 	halts := func(now turn) []turn { now.say = halt; return []turn{now} }
 	for _, tt := range []struct {
 		name   string
@@ -344,7 +344,7 @@ func TestWhatASessionShowsIsBounded(t *testing.T) {
 	first := "test ! -e f0 || for i in $(seq 100 159); do echo x > $i.golden; done # " + strings.Join(made, " ")
 	second := "test ! -e f0 || for i in $(seq 100 200); do echo x > d$i; test $i -lt 160 || echo x > $i.golden; done"
 	l := b.repository(first, second)
-	l.Session.Retries, l.Check.Protect, l.Kept = 0, []string{"*.golden"}, check.Kept(t.TempDir())
+	l.Session.Retries, l.Check.Protect, l.Copies = 0, []string{"*.golden"}, check.Copies(t.TempDir())
 	b.add(ralph.Task{Title: "A"})
 	_, s := b.once(l, &speech{b: b, turns: []turn{{write: made, say: finish, answer: "over"}}, ending: ralph.Finished})
 	d, err := store.Decided(s)
@@ -382,9 +382,9 @@ func TestWhatAnAttemptLeavesIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestADoneOfAWorkerIsHeldToWhereItWorked, not to what another worker left
+// TestADoneOfAWorkerIsCheckedWhereItWorked, and not against what another worker left
 // in another work tree. People are told that its agent was free to go on.
-func TestADoneOfAWorkerIsHeldToWhereItWorked(t *testing.T) {
+func TestADoneOfAWorkerIsCheckedWhereItWorked(t *testing.T) {
 	b := newWorkshop(t)
 	here, there := b.repository("true"), b.repository("true")
 	b.git(there.Place.Dir, "checkout", "-q", "-b", "y")
@@ -434,7 +434,7 @@ func TestAConfigurationOfAnEarlierSessionIsRefusedStill(t *testing.T) {
 	dir := b.t.TempDir()
 	write(t, filepath.Join(dir, "conf"), "people's")
 	l := b.at(dir)
-	l.Check.Protect, l.Configuration, l.Kept = []string{"conf"}, []string{filepath.Join(dir, "conf")}, check.Kept(t.TempDir())
+	l.Check.Protect, l.Configuration, l.Copies = []string{"conf"}, []string{filepath.Join(dir, "conf")}, check.Copies(t.TempDir())
 	id := b.add(ralph.Task{Title: "A"})
 	b.once(l, &speech{b: b, turns: []turn{{write: []string{"conf"}, say: signals.Partial{Summary: "half", Remaining: "the rest"}}}, ending: ralph.Finished})
 	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: signals.Done{Summary: "made it"}, answer: "conf"}}, ending: ralph.Finished})
@@ -468,15 +468,15 @@ func TestWhatASessionWaitsForIsShown(t *testing.T) {
 	}
 }
 
-// TestWhatASessionChangedIsKeptForPeople: line by line, beside its transcript.
-func TestWhatASessionChangedIsKeptForPeople(t *testing.T) {
+// TestWhatASessionChangedIsSavedForPeople: line by line, beside its transcript.
+func TestWhatASessionChangedIsSavedForPeople(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.repository()
 	b.add(ralph.Task{Title: "A"})
 	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
-	kept, err := os.ReadFile(filepath.Join(l.Place.Folder(s.ID), place.DiffsFile))
-	if err != nil || !strings.Contains(string(kept), `"made"`) {
-		t.Errorf("kept is %s, %v", kept, err)
+	saved, err := os.ReadFile(filepath.Join(l.Place.Folder(s.ID), place.DiffsFile))
+	if err != nil || !strings.Contains(string(saved), `"made"`) {
+		t.Errorf("saved is %s, %v", saved, err)
 	}
 }
 

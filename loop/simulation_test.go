@@ -117,7 +117,7 @@ func (c *crew) invariants(a agent.Assignment) {
 			}
 		}
 		s, err := tx.Spending(open[0].RunID, time.Time{}, loop.Midnight(time.Now()))
-		if s.DayUSD+s.DayHeld > c.Limits.MaxDayCostUSD+1e-6 || s.USD+s.Held > c.Limits.MaxCostUSD+1e-6 {
+		if s.DayUSD+s.DayReserved > c.Limits.MaxDayCostUSD+1e-6 || s.USD+s.Reserved > c.Limits.MaxCostUSD+1e-6 {
 			c.t.Errorf("more may be spent than the limits allow: %+v of %+v", s, c.Limits)
 		}
 		if a.MaxCost <= 0 {

@@ -262,7 +262,7 @@ func TestAWorkersEmptySlotIsAskedAboutOnce(t *testing.T) {
 func TestAWorkersSlotIsFreeOnceItsClaimIsOver(t *testing.T) {
 	dropped := func(c *session.Claim, why string) error {
 		var gone *session.DroppedError
-		if err := c.Held(t.Context()); !errors.As(err, &gone) || !strings.Contains(err.Error(), why) {
+		if err := c.Renew(t.Context()); !errors.As(err, &gone) || !strings.Contains(err.Error(), why) {
 			return fmt.Errorf("it is told %w, want %q", err, why)
 		}
 		return nil
@@ -424,7 +424,7 @@ func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 	b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
 	b.garble(c.SessionID())
 	var gone *session.DroppedError
-	if err := c.Held(t.Context()); err == nil || errors.As(err, &gone) {
+	if err := c.Renew(t.Context()); err == nil || errors.As(err, &gone) {
 		t.Errorf("its worker is told %v", err)
 	}
 }

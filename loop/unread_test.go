@@ -141,7 +141,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			})
 			begin()
 			_, err := c.Heard(b.t.Context())
-			err = errors.Join(err, c.Held(b.t.Context()))
+			err = errors.Join(err, c.Renew(b.t.Context()))
 			_, _, closed := c.Close(b.t.Context())
 			return errors.Join(err, closed)
 		}},

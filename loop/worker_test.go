@@ -56,7 +56,7 @@ func TestAClaimLapses(t *testing.T) {
 		t.Errorf("a second claim: %v, want ErrConflict", err)
 	}
 	passed.Store(int64(session.Lease - time.Second))
-	if err := first.Held(t.Context()); err != nil { // this renews it
+	if err := first.Renew(t.Context()); err != nil { // this renews it
 		t.Error(err)
 	}
 	if _, err := db.Say(t.Context(), 1, first.SessionID(), "ann", signals.Learned{Text: "x is y", Kind: "discovery", Scope: "project"}); err != nil {
@@ -72,7 +72,7 @@ func TestAClaimLapses(t *testing.T) {
 		t.Fatalf("a lapsed claim is still held: %v", err)
 	}
 	var dropped *session.DroppedError
-	if err := first.Held(t.Context()); !errors.As(err, &dropped) || !strings.HasPrefix(dropped.Why, "it has lapsed") {
+	if err := first.Renew(t.Context()); !errors.As(err, &dropped) || !strings.HasPrefix(dropped.Why, "it has lapsed") {
 		t.Errorf("the first worker is not told: %v", err)
 	}
 	if task := status(); task.Attempts != 0 || task.StuckCount != 0 || task.ClaimedBy != second.SessionID() {

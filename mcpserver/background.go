@@ -84,7 +84,7 @@ func (c *Chats) serve(ctx context.Context, address string) (err error) {
 	token := c.Getenv(TokenVariable)
 	if token == "" {
 		me.TokenFile = c.file(tokenFile)
-		if token, err = keptToken(me.TokenFile); err != nil {
+		if token, err = loadToken(me.TokenFile); err != nil {
 			return err
 		}
 	}
@@ -112,9 +112,9 @@ func (c *Chats) serve(ctx context.Context, address string) (err error) {
 	return errors.Join(err, os.Remove(path))
 }
 
-// keptToken returns the token in a file. If there is none, it creates one,
+// loadToken returns the token in a file. If there is none, it creates one,
 // so that clients need to be told only once.
-func keptToken(path string) (string, error) {
+func loadToken(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if token := strings.TrimSpace(string(b)); err == nil && token != "" {
 		return token, nil

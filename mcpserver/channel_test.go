@@ -295,8 +295,8 @@ func TestASignalIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAnAnswerFollowsItsTransaction: an answered signal is recorded; one without an answer may be.
-func TestAnAnswerFollowsItsTransaction(t *testing.T) {
+// TestAnAnswerComesAfterItsTransaction: an answered signal is recorded; one without an answer may be.
+func TestAnAnswerComesAfterItsTransaction(t *testing.T) {
 	s := sessions(t, 1)[0]
 	c := open(t, s)
 	conn := dial(t, c)

@@ -70,19 +70,19 @@ func answer(a permissionAnswer) *mcp.CallToolResult {
 // permit decides an agent's request by the session's rules, and records it.
 func (s Session) permit(ctx context.Context, tool string, input json.RawMessage) (bool, string, error) {
 	a := s.Rules.Policy.Decide(tool, input)
-	kept := string(input)
+	stored := string(input)
 	if s.Mask != nil {
-		kept = s.Mask(kept)
+		stored = s.Mask(stored)
 	}
 	var expires ralph.Time
 	if a.Verdict == permission.Ask {
 		expires = ralph.At(time.Now().Add(s.Rules.Timeout))
-	} else if len(kept) > ralph.MaxPermissionInput {
-		kept = kept[:ralph.MaxPermissionInput] + "…"
+	} else if len(stored) > ralph.MaxPermissionInput {
+		stored = stored[:ralph.MaxPermissionInput] + "…"
 	}
 	// The decision is recorded even if the client goes away.
 	id, err := s.Store.AddPermission(context.WithoutCancel(ctx), ralph.Permission{
-		TaskID: s.TaskID, SessionID: s.SessionID, Tool: tool, Input: strings.ToValidUTF8(kept, "\uFFFD"),
+		TaskID: s.TaskID, SessionID: s.SessionID, Tool: tool, Input: strings.ToValidUTF8(stored, "\uFFFD"),
 		Decision: string(a.Verdict), Rule: a.Rule, Reason: a.Reason, Expires: expires,
 	})
 	if err != nil || a.Verdict != permission.Ask {

@@ -40,13 +40,13 @@ func (w *worker) leave(ctx context.Context) error {
 	return err
 }
 
-// held returns the claim and renews it; the error says why it is gone. The caller holds the lock.
-func (w *worker) held(ctx context.Context) (*session.Claim, error) {
+// renewed returns the claim after renewing it; the error says why it is gone. The caller holds the lock.
+func (w *worker) renewed(ctx context.Context) (*session.Claim, error) {
 	claim := w.claim.Load()
 	if claim == nil {
 		return nil, ralph.Conflict("you have not claimed a task; call claim_task first")
 	}
-	return claim, w.over(claim.Held(ctx))
+	return claim, w.over(claim.Renew(ctx))
 }
 
 // over drops the claim if the error says that it is gone.
@@ -67,7 +67,7 @@ func (w *worker) alive(ctx context.Context) error {
 	if w.claim.Load() == nil {
 		return nil
 	}
-	_, err := w.held(ctx)
+	_, err := w.renewed(ctx)
 	return err
 }
 
@@ -93,7 +93,7 @@ func (w *worker) take(ctx context.Context, in onTask) (any, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.claim.Load() != nil {
-		c, err := w.held(ctx)
+		c, err := w.renewed(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func (w *worker) release(ctx context.Context, in onTask) (any, error) {
 	task := int64(in.TaskID)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c, err := w.held(ctx)
+	c, err := w.renewed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (w *worker) release(ctx context.Context, in onTask) (any, error) {
 func (w *worker) say(ctx context.Context, p signals.Payload) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c, err := w.held(ctx)
+	c, err := w.renewed(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -192,7 +192,7 @@ func (w *worker) say(ctx context.Context, p signals.Payload) (string, error) {
 func (w *worker) setState(ctx context.Context, c StateChange) (StateReply, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	claim, err := w.held(ctx)
+	claim, err := w.renewed(ctx)
 	if err != nil {
 		return StateReply{}, err
 	}

@@ -71,27 +71,27 @@ func weigh(s string) int {
 	return w
 }
 
-// A plan has every item that a prompt could show, and the order in which they are left out.
-type plan struct {
+// A layout has every item that a prompt could show, and the order in which they are left out.
+type layout struct {
 	sections []section
 	beyond   int          // agents' learnings that were not even considered
 	turns    int          // number of items that can be left out
 	counts   [classes]int // number of items per class
 }
 
-func newPlan(all []section) *plan {
-	p := &plan{sections: all}
+func newLayout(all []section) *layout {
+	l := &layout{sections: all}
 	var can []*item
-	for si := range p.sections {
-		for gi := range p.sections[si].groups {
-			items := p.sections[si].groups[gi].items
+	for si := range l.sections {
+		for gi := range l.sections[si].groups {
+			items := l.sections[si].groups[gi].items
 			for i := range items {
 				it := &items[i]
 				if it.text == "" {
 					continue
 				}
 				it.weight, it.shortWeight = weigh(it.text), weigh(it.short)
-				p.counts[it.class]++
+				l.counts[it.class]++
 				if it.class > blockingFlags {
 					can = append(can, it)
 				}
@@ -107,37 +107,37 @@ func newPlan(all []section) *plan {
 	for i, it := range can {
 		it.turn = i + 1
 	}
-	p.turns = len(can)
-	return p
+	l.turns = len(can)
+	return l
 }
 
 // fit returns how many items have to be left out to keep the prompt within
 // the budget: all that can be, if it never fits.
-func (p *plan) fit(budget int) int {
-	fits := func(drop int) bool { return p.tokens(drop, budget) <= budget }
+func (l *layout) fit(budget int) int {
+	fits := func(drop int) bool { return l.tokens(drop, budget) <= budget }
 	if fits(0) {
 		return 0
 	}
-	return sort.Search(p.turns, fits)
+	return sort.Search(l.turns, fits)
 }
 
 // tokens returns the estimate for the prompt without the first drop items.
-func (p *plan) tokens(drop, budget int) int {
-	total := weigh(leftOutLine(p.leftOut(drop), budget))
-	for i := range p.sections {
-		p.sections[i].write(drop, func(_ string, w int) { total += w })
+func (l *layout) tokens(drop, budget int) int {
+	total := weigh(leftOutLine(l.leftOut(drop), budget))
+	for i := range l.sections {
+		l.sections[i].write(drop, func(_ string, w int) { total += w })
 	}
 	return (total + perToken - 1) / perToken
 }
 
 // leftOut says for people what is not shown: whole items per class, in the order
 // in which they were left out, then what was cut from the items that are shown.
-func (p *plan) leftOut(drop int) []string {
+func (l *layout) leftOut(drop int) []string {
 	var out [classes]int
 	cutItems, cutBytes := 0, 0
-	for si := range p.sections {
-		for gi := range p.sections[si].groups {
-			items := p.sections[si].groups[gi].items
+	for si := range l.sections {
+		for gi := range l.sections[si].groups {
+			items := l.sections[si].groups[gi].items
 			for i := range items {
 				switch it := &items[i]; {
 				case it.out(drop):
@@ -149,9 +149,9 @@ func (p *plan) leftOut(drop int) []string {
 			}
 		}
 	}
-	out[agentLearnings] += p.beyond
-	counts := p.counts
-	counts[agentLearnings] += p.beyond
+	out[agentLearnings] += l.beyond
+	counts := l.counts
+	counts[agentLearnings] += l.beyond
 	var said []string
 	for c, n := range out {
 		if n > 0 {
@@ -173,7 +173,7 @@ func leftOutLine(out []string, budget int) string {
 }
 
 // exceed records that the parts that are never left out exceed the budget.
-func (p *Prompt) exceed(plan *plan, budget int) {
+func (p *Prompt) exceed(all *layout, budget int) {
 	n := EstimateTokens(p.Text)
 	if n <= budget {
 		return
@@ -183,7 +183,7 @@ func (p *Prompt) exceed(plan *plan, budget int) {
 		"are never shortened and come to about %d tokens, more than the budget of %d", n, budget))
 	var words []string
 	for c, one := range map[class]string{newComments: "new comment", blockingFlags: "blocking flag"} {
-		switch n := plan.counts[c]; {
+		switch n := all.counts[c]; {
 		case n == 1:
 			words = append(words, "1 "+one)
 		case n > 1:

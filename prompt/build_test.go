@@ -176,7 +176,7 @@ func kept(d prompt.Data) []string {
 	return all
 }
 
-func TestTheBudgetIsKeptWhereverItCanBe(t *testing.T) {
+func TestTheBudgetIsMetWhereverItCanBe(t *testing.T) {
 	d := tight()
 	d.MaxTokens = 0
 	least := prompt.EstimateTokens(prompt.Build(d).Text) + 2 // the line that names it grows with its digits

@@ -5,7 +5,7 @@
 // never decides what a task may see; all that arrives as [Data]. It guarantees that
 // the same data yield the same bytes; that no text of an agent or a person can pass
 // for ralph's own or end the fence that quotes it; that items are left out in a fixed
-// order to keep within the budget; and that the task, the answers, what remains, what
+// order to stay within the budget; and that the task, the answers, what remains, what
 // people said since the last session and blocking flags are always shown in full.
 //
 // Texts of the task and its discipline are fenced like all others. They are instructions to the
@@ -58,13 +58,13 @@ func sections(d Data) []section {
 // Build builds the prompt of a task's next session. It omits empty sections. Parts that
 // are never shortened are kept even if they alone exceed the budget; LeftOut then says so.
 func Build(d Data) Prompt {
-	p := newPlan(sections(d))
-	p.beyond = d.LearningsBeyond
+	l := newLayout(sections(d))
+	l.beyond = d.LearningsBeyond
 	if d.Template != nil {
-		return d.Template.build(d, p)
+		return d.Template.build(d, l)
 	}
-	drop := p.fit(d.MaxTokens)
-	return p.render(drop, d.MaxTokens)
+	drop := l.fit(d.MaxTokens)
+	return l.render(drop, d.MaxTokens)
 }
 
 // A section is a part of the prompt under one heading.
@@ -95,17 +95,17 @@ type item struct {
 }
 
 // render writes the prompt without the first drop items in the order of leaving out.
-func (p *plan) render(drop, budget int) Prompt {
+func (l *layout) render(drop, budget int) Prompt {
 	var parts []SectionSize
 	var text strings.Builder
-	for i := range p.sections {
+	for i := range l.sections {
 		start := text.Len()
-		p.sections[i].write(drop, func(s string, _ int) { text.WriteString(s) })
+		l.sections[i].write(drop, func(s string, _ int) { text.WriteString(s) })
 		if text.Len() > start {
-			parts = append(parts, SectionSize{Name: p.sections[i].name, Bytes: text.Len() - start})
+			parts = append(parts, SectionSize{Name: l.sections[i].name, Bytes: text.Len() - start})
 		}
 	}
-	out := p.leftOut(drop)
+	out := l.leftOut(drop)
 	if line := leftOutLine(out, budget); line != "" {
 		text.WriteString(line)
 		parts = append(parts, SectionSize{Name: "left out", Bytes: len(line)})
@@ -116,7 +116,7 @@ func (p *plan) render(drop, budget int) Prompt {
 		at += parts[i].Bytes
 	}
 	built := Prompt{Text: whole, Sections: parts, LeftOut: out}
-	built.exceed(p, budget)
+	built.exceed(l, budget)
 	return built
 }
 

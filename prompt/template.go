@@ -134,7 +134,7 @@ func templateError(name string, err error) error {
 }
 
 // build builds the prompt. The template's own text counts towards the budget.
-func (t *Template) build(d Data, p *plan) Prompt {
+func (t *Template) build(d Data, l *layout) Prompt {
 	frame := Value{
 		Project: d.Project, TaskID: d.Task.ID, TaskTitle: text.Flat(d.Task.Title), Feature: d.FeatureName,
 		DisciplineName: d.Discipline.Name, Attempt: 1 + d.Task.Attempts,
@@ -144,7 +144,7 @@ func (t *Template) build(d Data, p *plan) Prompt {
 		return t.failed(err)
 	}
 	rest := d.MaxTokens - EstimateTokens(own)
-	built := p.render(p.fit(rest), rest)
+	built := l.render(l.fit(rest), rest)
 	whole := frame
 	v, at := reflect.ValueOf(&whole).Elem(), 0
 	for _, s := range built.Sections {
@@ -165,7 +165,7 @@ func (t *Template) build(d Data, p *plan) Prompt {
 		out.LeftOut = append(out.LeftOut, "the section "+s.Name+", which the template does not show")
 	}
 	out.Sections = append(out.Sections, SectionSize{Name: "template", Bytes: len(own), Tokens: EstimateTokens(own)})
-	out.exceed(p, d.MaxTokens)
+	out.exceed(l, d.MaxTokens)
 	return out
 }
 

@@ -50,7 +50,7 @@ func TestABrokenTemplateSaysWhere(t *testing.T) {
 	}
 }
 
-func TestATemplateIsKeptWithinTheBudget(t *testing.T) {
+func TestATemplateStaysWithinTheBudget(t *testing.T) {
 	own, err := prompt.ParseTemplate("t.md", strings.Repeat("Mind the style guide. ", 100)+"{{.Role}}{{.Task}}{{if .Checkpoint}}It was cut off.{{end}}{{.Answers}}{{.Continuation}}{{.Comments}}", prefix)
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ type Decision struct {
 	PromptTooLong  int
 	LostCount      int
 
-	Bounced   string   // why a done that holds cannot be merged yet, neither an attempt nor a failure; "" if it can
+	Bounced   string   // why a verified done cannot be merged yet, neither an attempt nor a failure; "" if it can
 	Conflicts []string // the conflicting files
 	Bounces   int      // the task's new counter if it bounced
 
@@ -297,7 +297,7 @@ func BouncedAlone(before, limit int, why string) string {
 	return fmt.Sprintf("its change has come back %d times, at last although nothing else landed: %s", before+1, why)
 }
 
-// accept applies a claim that holds. If protected files were changed, a person has the last word.
+// accept applies a claim that was verified. If protected files were changed, a person has the last word.
 func accept(f Facts, d *Decision, c Done) string {
 	d.Accepted, d.Verified = true, len(f.Verify) > 0
 	d.Status, d.Outcome, d.StuckCount, d.VerifyFailures = ralph.Completed, ralph.OutcomeSuccess, 0, 0

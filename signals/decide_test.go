@@ -168,7 +168,7 @@ func TestEveryDecision(t *testing.T) {
 						if f.Rules.ReviewProtect = flags&4 != 0; flags&2 != 0 {
 							f.Protected = []string{"ci.sh"}
 						}
-						hold(t, f, signals.Decide(f))
+						checkRules(t, f, signals.Decide(f))
 						walked++
 					}
 				}
@@ -180,7 +180,7 @@ func TestEveryDecision(t *testing.T) {
 	}
 }
 
-func hold(t *testing.T, f signals.Facts, d signals.Decision) {
+func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 	t.Helper()
 	closing := signals.Closing(f.Said).Payload
 	claimed := closing != nil && closing.Verb() == ralph.VerbDone
@@ -193,7 +193,7 @@ func hold(t *testing.T, f signals.Facts, d signals.Decision) {
 		{d.Accepted != (d.Status == ralph.Completed || len(d.Review) > 0), "completed without an accepted claim, or the reverse"},
 		{d.Bounced != "" && (d.Attempts != f.Task.Attempts || d.VerifyFailures != f.Task.VerifyFailures || !claimed), "a bounce that counts"},
 		{d.Accepted && f.Conflict != "", "accepted with a conflict"},
-		{d.Accepted && (!claimed || red), "accepted without a claim that holds"},
+		{d.Accepted && (!claimed || red), "accepted without a claim that was verified"},
 		{d.Accepted && f.Untouched && !f.Confirmed && f.Verify == nil, "accepted without a change, a check or a confirmation"},
 		{d.Status == ralph.Completed && len(f.Protected) > 0, "completed with changed protected files that nobody approved"},
 		{len(d.Review) > 0 && d.Status != ralph.NeedsInput, "a review that does not wait"},

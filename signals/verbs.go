@@ -1,4 +1,4 @@
-// Package signals defines what agents signal and what follows from it: the
+// Package signals defines what agents signal and what it leads to: the
 // payloads of the verbs, and Decide, the one function that judges a session.
 //
 // It is pure: it never reads a clock, a file or a database. It checks its

@@ -131,8 +131,8 @@ func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	return id, tx.recordQueued(c)
 }
 
-// keepChange stores the work that a session left in a slot. It is queued if the done was accepted.
-func (tx *Tx) keepChange(s ralph.Session, d signals.Decision) error {
+// addSessionChange stores the work that a session left in a slot. It is queued if the done was accepted.
+func (tx *Tx) addSessionChange(s ralph.Session, d signals.Decision) error {
 	c := *s.Change
 	c.TaskID, c.SessionID, c.State = s.TaskID, s.ID, ralph.Held
 	switch {
@@ -452,8 +452,8 @@ func (tx *Tx) WaitForRemote(failures int, until time.Time) error {
 	return tx.set("merge_queue", 1, cells{"failures": failures, "wait_until": ralph.At(until)})
 }
 
-// NoteBehind records why the person's branch could not follow; the zero value means that it did. It
-// records an event only when the reason changes.
+// NoteBehind records why the person's branch could not be fast-forwarded; the zero value means that
+// it was. It records an event only when the reason changes.
 func (tx *Tx) NoteBehind(b ralph.TargetBehind) error {
 	q, err := tx.MergeQueue()
 	if b.Reason == "" {

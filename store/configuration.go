@@ -26,8 +26,8 @@ func (tx *Tx) ConfigurationFiles() (map[string]ConfigurationFile, error) {
 	return files, err
 }
 
-// KeepConfigurationFiles stores the given configuration files.
-func (tx *Tx) KeepConfigurationFiles(files []ConfigurationFile) error {
+// PutConfigurationFiles stores the given configuration files.
+func (tx *Tx) PutConfigurationFiles(files []ConfigurationFile) error {
 	for _, c := range files {
 		if err := tx.put("configuration_files", "path", cells{
 			"path": c.Path, "approved": c.Approved, "seen": c.Seen, "session_id": c.Session, "aside": c.Aside,
@@ -44,7 +44,7 @@ func (tx *Tx) ApproveConfiguration(files []ConfigurationFile, by string) error {
 	for i, c := range files {
 		names[i] = c.Path
 	}
-	if err := tx.KeepConfigurationFiles(files); err != nil {
+	if err := tx.PutConfigurationFiles(files); err != nil {
 		return err
 	}
 	return tx.record(ralph.Event{}, ralph.ConfigurationApproved{Files: names, By: by})

@@ -12,7 +12,7 @@ import (
 	sqlite3 "github.com/mattn/go-sqlite3"
 )
 
-// A dialect holds everything in which two databases differ, apart from migrations. Before you add a
+// A dialect has everything in which two databases differ, apart from migrations. Before you add a
 // field, try to write the query so that both accept it.
 type dialect struct {
 	name     string // also the folder of its migrations

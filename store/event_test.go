@@ -83,7 +83,7 @@ func TestAnotherAccount(t *testing.T) {
 		var err error
 		for _, name := range []string{"claude", "codex"} {
 			err = errors.Join(err, tx.SetAgentState(store.AgentState{Agent: name, WaitUntil: ralph.At(time.Now().Add(time.Hour)), Failures: 1}),
-				tx.KeepUsage(ralph.UsageWindow{Agent: name, Name: "five_hour", Utilization: 1}))
+				tx.PutUsageWindow(ralph.UsageWindow{Agent: name, Name: "five_hour", Utilization: 1}))
 		}
 		return err
 	})

@@ -135,9 +135,9 @@ func (tx *Tx) importDiscipline(d ralph.Discipline) error {
 // importTask adds a task, or updates the one that was imported or exported before.
 func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, err error) {
 	r = ImportedResult{Title: t.Title, Status: t.Status, Line: t.Line}
-	id, kept, err := tx.importedBefore(t.Key)
+	id, last, err := tx.importedBefore(t.Key)
 	if err == nil && id == 0 {
-		id, kept, err = tx.exportedBefore(t)
+		id, last, err = tx.exportedBefore(t)
 	}
 	if err != nil {
 		return r, was, err
@@ -162,16 +162,16 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 				return r, was, err
 			}
 		}
-		return r, was, tx.keepImported(r.ID, now)
+		return r, was, tx.setImported(r.ID, now)
 	}
 	r.ID = id
 	here, err := tx.Task(id)
 	if err != nil {
 		return r, was, err
 	}
-	if kept == "" {
+	if last == "" {
 		was = now // made here and exported, never imported
-	} else if err := json.Unmarshal([]byte(kept), &was); err != nil {
+	} else if err := json.Unmarshal([]byte(last), &was); err != nil {
 		return r, was, fmt.Errorf("what was imported before of TASK-%d: %w", id, err)
 	}
 	if was.Key != "" && was.Key != t.Key {
@@ -182,7 +182,7 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 	r.Status, r.Action = here.Status, ImportUnchanged
 	r.Changes = merge(&here, was, now)
 	if r.Title = here.Title; len(r.Changes) == 0 {
-		return r, was, tx.keepImported(id, now)
+		return r, was, tx.setImported(id, now)
 	}
 	if !untouched(here) {
 		r.Action = ImportKept
@@ -192,7 +192,7 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 	if err := tx.UpdateTask(here); err != nil {
 		return r, was, err
 	}
-	return r, was, tx.keepImported(id, now)
+	return r, was, tx.setImported(id, now)
 }
 
 // untouched reports whether an import may still change a task: nobody has begun it.
@@ -206,23 +206,23 @@ func untouched(t ralph.Task) bool {
 
 // importedBefore finds the task with a key: one that was imported with it, or one that was made
 // here and exported. An id of 0 means none.
-func (tx *Tx) importedBefore(key string) (id int64, kept string, err error) {
+func (tx *Tx) importedBefore(key string) (id int64, last string, err error) {
 	source, external := ralph.ExternalID(key)
 	if external == "" {
 		return 0, "", nil
 	}
-	id, kept, err = tx.importedAs(`external_id = $1 AND external_id <> '' AND external_source = $2`, external, source)
+	id, last, err = tx.importedAs(`external_id = $1 AND external_id <> '' AND external_source = $2`, external, source)
 	if created, exported := strings.CutPrefix(source, exportedFrom); err == nil && id == 0 && exported {
 		return tx.importedAs(`CAST(id AS TEXT) = $1 AND created = $2 AND external_id = ''`, external, created)
 	}
-	return id, kept, err
+	return id, last, err
 }
 
 // importedAs returns the first task that meets a condition, and the stored copy of its last import.
-func (tx *Tx) importedAs(condition string, args ...any) (id int64, kept string, err error) {
-	err = tx.row(`SELECT id, imported FROM tasks WHERE `+condition+` ORDER BY id LIMIT 1`, args...).Scan(&id, &kept)
+func (tx *Tx) importedAs(condition string, args ...any) (id int64, last string, err error) {
+	err = tx.row(`SELECT id, imported FROM tasks WHERE `+condition+` ORDER BY id LIMIT 1`, args...).Scan(&id, &last)
 	_, err = found(err)
-	return id, kept, err
+	return id, last, err
 }
 
 // exportedID matches the names that other tools' formats give to ralph's tasks (package exchange).
@@ -230,7 +230,7 @@ var exportedID = regexp.MustCompile(`^(?:TASK|ralph)-(\d{1,18})$`)
 
 // exportedBefore finds a task that was exported from here in a format that keeps only its number:
 // number and title must both match.
-func (tx *Tx) exportedBefore(t ralph.ImportedTask) (id int64, kept string, err error) {
+func (tx *Tx) exportedBefore(t ralph.ImportedTask) (id int64, last string, err error) {
 	m := exportedID.FindStringSubmatch(t.ExternalID)
 	if m == nil {
 		return 0, "", nil
@@ -250,7 +250,7 @@ func ExportKey(t ralph.Task) string {
 	return ralph.ExternalKey(exportedFrom+t.Created.String(), strconv.FormatInt(t.ID, 10))
 }
 
-func (tx *Tx) keepImported(id int64, t imported) error {
+func (tx *Tx) setImported(id int64, t imported) error {
 	return tx.set("tasks", id, cells{"imported": asJSON(t)})
 }
 

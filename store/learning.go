@@ -58,7 +58,7 @@ func (tx *Tx) withConflicts(list []ralph.Learning) ([]ralph.Learning, error) {
 	return list, nil
 }
 
-// Reconcile settles all conflicts of a learning: both sides hold. It returns their number.
+// Reconcile settles all conflicts of a learning: both sides are true. It returns their number.
 func (tx *Tx) Reconcile(id int64, by string) (int64, error) {
 	if _, err := tx.Learning(id); err != nil {
 		return 0, err
@@ -105,7 +105,7 @@ func (tx *Tx) learningsBy(f filter) ([]ralph.Learning, error) {
 	return tx.withConflicts(list)
 }
 
-// A Candidate holds what ranking needs of a learning; there may be thousands.
+// A Candidate has what ranking needs of a learning; there may be thousands.
 type Candidate struct {
 	ID    int64
 	Terms string // the stems of its words
@@ -145,7 +145,7 @@ func (tx *Tx) LearningsByID(ids []int64) ([]ralph.Learning, error) {
 }
 
 // learn adds a learning, or raises the one that it repeats. It is the author's, or of
-// the person who holds the session where she said it herself.
+// the person whose session it is where she said it herself.
 func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Learn) error {
 	id, origin := l.Into, ralph.ByAgent
 	var err error

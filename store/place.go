@@ -30,8 +30,8 @@ type Left struct {
 	Checks   []ralph.Check
 }
 
-// KeepLeft records a state that a session or a command left.
-func (tx *Tx) KeepLeft(l Left) error {
+// AddLeft records a state that a session or a command left.
+func (tx *Tx) AddLeft(l Left) error {
 	_, err := tx.add("left_states", cells{
 		"content":         l.State.Content,
 		"committed":       l.State.Committed,
@@ -62,8 +62,8 @@ func (tx *Tx) LeftBy(s State, before int64) (l Left, ok bool, err error) {
 }
 
 // NoteRedSuite records that verification fails before a run has begun any work. onRed is the
-// configured reaction; follows says in a sentence what happens next, or is "".
-func (tx *Tx) NoteRedSuite(run int64, onRed, reason, follows string, checks []ralph.Check) error {
+// configured reaction; consequence says in a sentence what happens next, or is "".
+func (tx *Tx) NoteRedSuite(run int64, onRed, reason, consequence string, checks []ralph.Check) error {
 	return tx.record(ralph.Event{RunID: run},
-		ralph.BaselineRed{Reason: reason, OnRed: onRed, Follows: follows, Checks: checks})
+		ralph.BaselineRed{Reason: reason, OnRed: onRed, Consequence: consequence, Checks: checks})
 }

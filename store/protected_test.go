@@ -16,7 +16,7 @@ func TestProtectedFilesAreKnownByPlace(t *testing.T) {
 	here := store.ProtectedFile{Place: "/here", Path: "a", Approved: "1", Seen: "2"}
 	there := store.ProtectedFile{Place: "/there", Path: "a", Approved: "1", Seen: "3"}
 	same := store.ProtectedFile{Place: "/there", Path: "b", Approved: "1", Seen: "1"}
-	write(t, db, func(tx *store.Tx) error { return tx.KeepProtectedFiles([]store.ProtectedFile{here, there, same}) })
+	write(t, db, func(tx *store.Tx) error { return tx.PutProtectedFiles([]store.ProtectedFile{here, there, same}) })
 	look := func(place string, files map[string]store.ProtectedFile, elsewhere ...store.ProtectedFile) {
 		t.Helper()
 		write(t, db, func(tx *store.Tx) error {

@@ -92,10 +92,10 @@ func (tx *Tx) SetIdle(id int64, why string) error {
 
 // Spending counts towards the limits of a run.
 type Spending struct {
-	Sessions      int     // of this run, begun since its limits count
-	Open          int     // of this run, in progress
-	USD, DayUSD   float64 // cost of ended sessions: of this run since its limits count; of all runs since midnight
-	Held, DayHeld float64 // limit of the cost of sessions in progress: of this run; of all runs
+	Sessions              int     // of this run, begun since its limits count
+	Open                  int     // of this run, in progress
+	USD, DayUSD           float64 // cost of ended sessions: of this run since its limits count; of all runs since midnight
+	Reserved, DayReserved float64 // limit of the cost of sessions in progress: of this run; of all runs
 }
 
 // Spending reads a run's spending. The run's limits count from since; the zero Time means its
@@ -111,7 +111,7 @@ func (tx *Tx) Spending(run int64, since, midnight time.Time) (s Spending, err er
 			(SELECT coalesce(sum(o.cost_limit_usd), 0.0) FROM sessions o WHERE o.completed_at = '' AND o.unsettled = ''),
 			(SELECT coalesce(sum(o.cost_usd), 0.0) FROM sessions o WHERE o.completed_at >= $2)
 		FROM sessions s WHERE s.run_id = $3`, ralph.At(since), ralph.At(midnight), run).
-		Scan(&s.Sessions, &s.Open, &s.USD, &s.Held, &s.DayHeld, &s.DayUSD)
+		Scan(&s.Sessions, &s.Open, &s.USD, &s.Reserved, &s.DayReserved, &s.DayUSD)
 }
 
 // NoteVerifying records the command that a run executes outside of sessions, and why; both are ""

@@ -164,19 +164,19 @@ func (tx *Tx) Claimable(t ralph.Task) error {
 	why, otherwise := fmt.Sprintf("it is %s", t.Status), ralph.Remedy("")
 	switch {
 	case t.Status == ralph.InProgress:
-		holder, release, err := tx.holder(t)
+		claimant, release, err := tx.claimant(t)
 		if err != nil {
 			return err
 		}
-		why, otherwise = "it is worked on already by "+holder, release
+		why, otherwise = "it is worked on already by "+claimant, release
 	case t.StatusReason != "":
 		why += ": " + t.StatusReason
 	}
 	return refused(otherwise, t.ID, "TASK-%d cannot be claimed, %s", t.ID, why)
 }
 
-// holder names who works on a task, and says how a person takes it from there.
-func (tx *Tx) holder(t ralph.Task) (name string, release ralph.Remedy, err error) {
+// claimant names who works on a task, and says how a person takes it from there.
+func (tx *Tx) claimant(t ralph.Task) (name string, release ralph.Remedy, err error) {
 	var worker, origin string
 	var expires ralph.Time
 	err = tx.row(`
@@ -249,7 +249,7 @@ type Start struct {
 	Branch string        // of a person's work tree
 }
 
-// Uncommitted holds the files that were not committed when a session began.
+// Uncommitted has the files that were not committed when a session began.
 type Uncommitted struct {
 	Files    []string // relative to the project's root
 	Snapshot int64    // the saved state that contains them; 0 if there is none

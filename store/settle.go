@@ -236,7 +236,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		}
 	}
 	if s.Change != nil {
-		if err := tx.keepChange(s, d); err != nil {
+		if err := tx.addSessionChange(s, d); err != nil {
 			return err
 		}
 	}

@@ -119,7 +119,7 @@ func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) (id int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return id, tx.record(during(s), ralph.CheckpointKept{
+	return id, tx.record(during(s), ralph.CheckpointAdded{
 		Checkpoint: id, Source: c.Source, Iteration: c.Iteration, TokensUsed: c.TokensUsed, TokensLimit: c.TokensLimit,
 	})
 }

@@ -22,7 +22,7 @@ func phases(s ralph.Session) (list []string) {
 	return list
 }
 
-func TestASessionsStatesAreKeptWithTheirSource(t *testing.T) {
+func TestASessionsStatesAreRecordedWithTheirSource(t *testing.T) {
 	db, s := working(t)
 	report := func(p ralph.Phase) func(tx *store.Tx) error {
 		return func(tx *store.Tx) error {

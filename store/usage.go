@@ -19,8 +19,8 @@ func (tx *Tx) UsageWindows() ([]ralph.UsageWindow, error) {
 	}, `SELECT agent, name, utilization, resets_at, seen FROM usage_windows ORDER BY agent, name`)
 }
 
-// KeepUsage stores a usage window that an agent reported.
-func (tx *Tx) KeepUsage(w ralph.UsageWindow) error {
+// PutUsageWindow stores a usage window that an agent reported.
+func (tx *Tx) PutUsageWindow(w ralph.UsageWindow) error {
 	return tx.put("usage_windows", "agent, name", cells{
 		"agent": w.Agent, "name": w.Name, "utilization": w.Utilization, "resets_at": w.ResetsAt, "seen": tx.now,
 	})

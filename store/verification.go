@@ -28,9 +28,9 @@ func (tx *Tx) Verification(content, command string, result any) (ok bool, err er
 		Scan(column(result)))
 }
 
-// KeepVerification stores the result of a command for a state of the work tree, and deletes the
+// PutVerification stores the result of a command for a state of the work tree, and deletes the
 // oldest ones.
-func (tx *Tx) KeepVerification(content, command string, result any) error {
+func (tx *Tx) PutVerification(content, command string, result any) error {
 	if err := tx.put("verifications", "content, command", cells{
 		"content": content, "command": command, "result": asJSON(result), "created": tx.now,
 	}); err != nil {
@@ -68,8 +68,8 @@ func (tx *Tx) ProtectedFiles(place string) (files map[string]ProtectedFile, else
 	return files, elsewhere, err
 }
 
-// KeepProtectedFiles stores the given protected files.
-func (tx *Tx) KeepProtectedFiles(files []ProtectedFile) error {
+// PutProtectedFiles stores the given protected files.
+func (tx *Tx) PutProtectedFiles(files []ProtectedFile) error {
 	for _, p := range files {
 		if err := tx.put("protected_files", "place, path", cells{
 			"place": p.Place, "path": p.Path, "approved": p.Approved, "seen": p.Seen,

@@ -276,7 +276,7 @@ func killProject(t *testing.T, random *rand.Rand, most int, config string) (kill
 // and belongs to nothing, which nothing but a person throws away.
 var ownRefs = regexp.MustCompile(`^refs/ralph/((base|start)/(1|check-1)|changes/[0-9a-f-]{36}|(target|seen)/(main|master)|lost/.+)$`)
 
-// wantTidy holds that of what was killed nothing stays behind in the repository or in
+// wantTidy checks that of what was killed nothing stays behind in the repository or in
 // ralph's state: no ref that nobody knows, no folder but the slots'.
 func (s *scriptedProject) wantTidy(refs string) {
 	s.t.Helper()
@@ -398,7 +398,7 @@ func wantStatus(t *testing.T, cmd *exec.Cmd, status int) (output string) {
 // acknowledged is what an agent is told once its signal is durable.
 var acknowledged = regexp.MustCompile(`Recorded (\w+) as comment (\d+)`)
 
-// sound holds what is true of a queue whose runs and workers have ended: none of
+// sound checks what is true of a queue whose runs and workers have ended: none of
 // its tasks is lost, and each was done once. It returns how to look for more that
 // must not be in its database.
 func (s *scriptedProject) sound(tasks int) (none func(what, query string, args ...any)) {
@@ -440,7 +440,7 @@ func (s *scriptedProject) sound(tasks int) (none func(what, query string, args .
 	return none
 }
 
-// settled holds what is true of the project of the storm of kills once a run has
+// settled checks what is true of the project of the storm of kills once a run has
 // ended by itself.
 func (s *scriptedProject) settled() {
 	t := s.t

@@ -84,7 +84,7 @@ func newShowcase(t *testing.T, text string) *showcase {
 				return err
 			}
 		}
-		return tx.KeepUsage(ralph.UsageWindow{Name: "five_hour", Utilization: 0.83, ResetsAt: ralph.At(tx.Now().Add(3600e9))})
+		return tx.PutUsageWindow(ralph.UsageWindow{Name: "five_hour", Utilization: 0.83, ResetsAt: ralph.At(tx.Now().Add(3600e9))})
 	})
 	say(s.running, 1, signals.Ask{Question: text, Options: []string{title, "reject it"}, Preferred: "reject it", Blocking: new(true)})
 	say(s.running, 1, signals.Flag{What: text, Severity: "blocking", Category: "security"})

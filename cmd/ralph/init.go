@@ -117,7 +117,7 @@ func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) erro
 			}
 		}
 		if len(out.Checks) == 0 {
-			if out.Checks, out.Holds, err = p.Verify(ctx, db, 0, show); err != nil {
+			if out.Checks, out.Red, err = p.Verify(ctx, db, 0, show); err != nil {
 				return err
 			}
 		}

@@ -19,7 +19,7 @@ import (
 func TestRealPages(t *testing.T) {
 	t.Parallel()
 	claude := realClaude(t)
-	for _, path := range followed(t)[:2] {
+	for _, path := range testedPages(t)[:2] {
 		t.Run(pageName(path), func(t *testing.T) {
 			t.Parallel()
 			p := readPage(t, path)
@@ -28,7 +28,7 @@ func TestRealPages(t *testing.T) {
 			t.Cleanup(api.Close)
 			r.environ = append(r.environ, "ANTHROPIC_BASE_URL="+api.URL, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 			r.install(t, "claude", "exec '"+claude+"' \"$@\"\n")
-			r.follow(t, p)
+			r.execute(t, p)
 			for _, b := range p.blocks {
 				for _, c := range b.commands {
 					c.compare(t, path)

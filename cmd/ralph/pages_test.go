@@ -35,8 +35,8 @@ import (
 // there before the first command: the files of ~/my-app, setup.sh, which is run
 // there, environ, and the programs that the page needs. The how-to guides begin in ~/my-app, the others in ~.
 
-// followed are the pages, relative to the root of the repository.
-func followed(t *testing.T) []string {
+// testedPages are the pages, relative to the root of the repository.
+func testedPages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/howto/*.md")
 	if err != nil {
@@ -48,13 +48,13 @@ func followed(t *testing.T) []string {
 // TestPagesDoWhatTheySay: whoever follows a page, letter by letter, sees what it shows.
 func TestPagesDoWhatTheySay(t *testing.T) {
 	t.Parallel()
-	for _, path := range followed(t) {
+	for _, path := range testedPages(t) {
 		t.Run(pageName(path), func(t *testing.T) {
 			t.Parallel()
 			p := readPage(t, path)
 			r := newReader(t, path)
 			r.scriptedAgent(t)
-			r.follow(t, p)
+			r.execute(t, p)
 			if *update {
 				p.rewrite(t, path)
 				return
@@ -256,8 +256,8 @@ func (r *reader) shell(t *testing.T, script string) {
 	}
 }
 
-// follow runs the page's commands, one after the other, in one shell.
-func (r *reader) follow(t *testing.T, p *page) {
+// execute runs the page's commands, one after the other, in one shell.
+func (r *reader) execute(t *testing.T, p *page) {
 	t.Helper()
 	dir := t.TempDir()
 	var driver strings.Builder

@@ -31,7 +31,7 @@ func (a *app) slots(ctx context.Context) (*place.Slots, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Held, err = p.Confine(ctx); err != nil { // for place.teardown
+	if p.Confinement, err = p.Confine(ctx); err != nil { // for place.teardown
 		return nil, err
 	}
 	return p.Slots(&place.Place{Dir: p.Root, Tree: tree, State: p.State}), nil

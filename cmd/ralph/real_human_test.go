@@ -11,7 +11,7 @@ import (
 )
 
 // TestRealChat: a person's whole session with Claude Code: the task is claimed in the
-// terminal, the chat reads it, reports, keeps a checkpoint, is refused by a red test,
+// terminal, the chat reads it, reports, adds a checkpoint, is refused by a red test,
 // and completes it; the terminal follows.
 func TestRealChat(t *testing.T) {
 	t.Parallel()

@@ -182,10 +182,10 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return err
 	}
 	if !o.dryRun {
-		if p.Held, err = p.Confine(ctx); err != nil {
+		if p.Confinement, err = p.Confine(ctx); err != nil {
 			return err
 		}
-		for _, m := range p.Held.Missing {
+		for _, m := range p.Confinement.Missing {
 			fmt.Fprintf(a.err, "ralph: %s\n", m)
 		}
 	}

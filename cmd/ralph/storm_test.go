@@ -231,7 +231,7 @@ func (s *storm) step(ctx context.Context, client *mcp.ClientSession, dir, name s
 	if !ok {
 		return false
 	}
-	m := holds.FindStringSubmatch(text)
+	m := claimedTask.FindStringSubmatch(text)
 	switch {
 	case m != nil:
 	case refused || !strings.Contains(text, "No task can be claimed now"):

@@ -42,10 +42,10 @@ func (s *scriptedProject) commits(name, text string) {
 var folder = regexp.MustCompile(`(?m)^/.*/places/\d+/tree$`)
 
 // takes claims a task and returns the folder in which it is to be worked on.
-func (c *client) takes(args, holds string) (dir string) {
+func (c *client) takes(args, want string) (dir string) {
 	c.t.Helper()
 	text, refused := c.call("claim_task", args)
-	if dir = folder.FindString(text); refused || dir == "" || !strings.Contains(text, holds) {
+	if dir = folder.FindString(text); refused || dir == "" || !strings.Contains(text, want) {
 		c.t.Fatalf("claim_task %s: %t %q", args, refused, text)
 	}
 	return dir
@@ -288,8 +288,8 @@ func TestAPersonDecidesOnAWorkersSlot(t *testing.T) {
 	s := newSlots(t, "", "verify: {commands: ['true'], protect: [file.txt], protect_mode: review}\n")
 	s.ralph(0, "task", "add", "Change it")
 	c := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex"))
-	change := func(holds string) {
-		dir := c.takes(`{}`, holds)
+	change := func(want string) {
+		dir := c.takes(`{}`, want)
 		if err := os.WriteFile(filepath.Join(dir, "file.txt"), []byte("changed\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}

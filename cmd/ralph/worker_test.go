@@ -55,7 +55,7 @@ func (c *client) want(tool, args, want string, refused bool) {
 	}
 }
 
-var holds = regexp.MustCompile(`You hold TASK-(\d+)`)
+var claimedTask = regexp.MustCompile(`You hold TASK-(\d+)`)
 
 // TestTwoWorkersRaceForTasks: real clients in processes of their own take every
 // task once. RALPH_TEST_CLAIMS says how many there are.
@@ -82,7 +82,7 @@ func TestTwoWorkersRaceForTasks(t *testing.T) {
 			c := newClient(t, s.command("mcp", "--profile", "worker", "--name", fmt.Sprintf("w%d", w), "--calls-per-minute", "100000"))
 			for {
 				text, refused := c.call("claim_task", `{}`)
-				m := holds.FindStringSubmatch(text)
+				m := claimedTask.FindStringSubmatch(text)
 				if m == nil {
 					if refused || !strings.Contains(text, "No task can be claimed now") {
 						t.Errorf("worker %d: %s", w, text)

@@ -15,7 +15,7 @@ import (
 // lineEnds makes lines end as the YAML library, used bare, can count them.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// FuzzLoad holds that any file is either refused with a place in it, or makes a
+// FuzzLoad checks that any file is either refused with a place in it, or makes a
 // configuration that the schema accepts and that its own values make again.
 func FuzzLoad(f *testing.F) {
 	for _, s := range []string{

@@ -315,7 +315,7 @@ func utf16le(s string) []byte {
 	return b
 }
 
-// TestErrors holds every refusal with its place in testdata/errors.txt.
+// TestErrors compares every refusal with its place in testdata/errors.txt.
 func TestErrors(t *testing.T) {
 	texts := []string{
 		// keys

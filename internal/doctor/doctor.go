@@ -99,8 +99,8 @@ func Agent(ctx context.Context, p *project.Project) (findings []Finding) {
 		return []Finding{{"agent", false, err.Error(), "mend that key in ralph.yaml"}}
 	}
 	own := *p
-	if own.Held, err = own.Confine(ctx); err != nil {
-		own.Held = project.Confinement{} // the sandbox's finding reports it
+	if own.Confinement, err = own.Confine(ctx); err != nil {
+		own.Confinement = project.Confinement{} // the sandbox's finding reports it
 	}
 	for i, a := range list {
 		what, found := "agent", Finding{}
@@ -142,9 +142,9 @@ func standing(p *project.Project, what string, a project.ConfiguredAgent) (findi
 	if guard != "" {
 		findings = append(findings, Finding{what, true, guard, ""})
 	} else {
-		held := p.Held.Sandbox.Name != sandbox.None || a.Config.Unguarded
+		confined := p.Confinement.Sandbox.Name != sandbox.None || a.Config.Unguarded
 		findings = append(findings, Finding{
-			what, held, "it asks nobody what it may do; what holds it is " + p.Held.Said(),
+			what, confined, "it asks nobody what it may do; what holds it is " + p.Confinement.Said(),
 			"set sandbox.mode to require, or agents." + a.Name + ".unguarded to true",
 		})
 	}
@@ -356,7 +356,7 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 		return []Finding{{"verification", true, strings.Join(commands, "; ") + " (not run)", ""}}
 	}
 	verifying(config.FormatDuration(p.Config.Verify.Timeout))
-	checks, holds, err := p.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
+	checks, red, err := p.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
 	if err != nil {
 		return []Finding{{"verification", false, err.Error(), ""}}
 	}
@@ -364,7 +364,7 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 	for _, c := range checks {
 		f := Finding{"verification", c.Passed, words.Check(c, 0), ""}
 		switch {
-		case !c.Passed && !holds:
+		case !c.Passed && !red:
 			f.OK, f.Mend = true, "a run begins all the same: "+Excused
 			f.Found = text.Line(c.Command+": red already: "+strings.Join(c.Failures, ", "), 1000)
 		case !c.Passed:

@@ -27,7 +27,7 @@ type Initialised struct {
 	Setup   []string      `json:"setup,omitempty"`
 	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
 	Checks  []ralph.Check `json:"checks"`            // results of the commands; empty if they were not run
-	Holds   bool          `json:"red"`               // a failing command prevents a run
+	Red     bool          `json:"red"`               // a failing command prevents a run
 
 	Looked []Finding `json:"looked"` // agent, credentials, sandbox
 }
@@ -73,11 +73,11 @@ func (o Initialised) SayFound(w io.Writer) {
 
 // Try finds out where sessions can work, and adds that to the configuration.
 func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB) error {
-	at, checks, holds, err := p.Try(ctx, db)
+	at, checks, red, err := p.Try(ctx, db)
 	if err != nil {
 		return err
 	}
-	o.Place, o.Why, o.Setup, o.Checks, o.Holds = at.Kind, at.Why, at.Setup, append(o.Checks, checks...), holds
+	o.Place, o.Why, o.Setup, o.Checks, o.Red = at.Kind, at.Why, at.Setup, append(o.Checks, checks...), red
 	text, err := os.ReadFile(o.Config)
 	if err == nil {
 		err = os.WriteFile(o.Config, append(text, at.Starter()...), 0o644)
@@ -114,10 +114,10 @@ func (o Initialised) SayNext(w io.Writer, noCheck bool) {
 	switch {
 	case len(o.Verify) > 0 && noCheck:
 		fmt.Fprintln(w, "The tests were not run: `ralph verify` does. A run does not begin while they fail.")
-	case o.Holds && o.Missing != "":
+	case o.Red && o.Missing != "":
 		fmt.Fprintf(w, "A run does not begin before %s is installed, or verify in ralph.yaml is changed.\n", o.Missing)
 		return
-	case o.Holds:
+	case o.Red:
 		fmt.Fprintln(w, "Your tests fail before any work; fix them first. If the project is new, "+
 			"`ralph run --on-red first` has the first task work until they pass.")
 		return

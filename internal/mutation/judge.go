@@ -154,9 +154,9 @@ var begun = regexp.MustCompile(`=== RUN   \w+/([^/\s]+)`)
 // profiled matches a line of a coverage profile for a file of this module.
 var profiled = regexp.MustCompile(`(?m)^ralph/(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
 
-// holding returns the tests that cover a mutant; if it is in no block, those that cover its
+// covering returns the tests that cover a mutant; if it is in no block, those that cover its
 // function; outside of functions, all.
-func (b *bench) holding(s suspect) (list []test) {
+func (b *bench) covering(s suspect) (list []test) {
 	is := func(b block) bool { return before(b.from, s.at) && before(s.at, b.to) }
 	if !slices.ContainsFunc(b.blocks[s.file], is) {
 		is = func(b block) bool { return before(s.reach[0], b.from) && before(b.from, s.reach[1]) }
@@ -230,7 +230,7 @@ func (b *bench) agree(ctx context.Context, c court, list []suspect) error {
 	needed := map[string][]test{}
 	known := map[string]bool{}
 	for _, s := range list {
-		for _, t := range b.holding(s) {
+		for _, t := range b.covering(s) {
 			if key := t.pkg + " " + t.name; !known[key] {
 				known[key] = true
 				needed[t.pkg] = append(needed[t.pkg], test{pkg: t.pkg, name: t.name, took: 10 * time.Minute})
@@ -255,7 +255,7 @@ func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
 	if err != nil || refused != "" {
 		return notViable, err
 	}
-	v, err := b.judge(ctx, c, -1, s.function, b.holding(s))
+	v, err := b.judge(ctx, c, -1, s.function, b.covering(s))
 	return v, errors.Join(err, c.dissolve())
 }
 
@@ -263,7 +263,7 @@ func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
 func (b *bench) packages(list ...suspect) []string {
 	packages := map[string]bool{}
 	for _, s := range list {
-		for _, t := range b.holding(s) {
+		for _, t := range b.covering(s) {
 			packages[t.pkg] = true
 		}
 	}

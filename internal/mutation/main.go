@@ -218,7 +218,7 @@ func try(
 			case i >= len(inside):
 				v, err = b.alone(ctx, s)
 			case !refused[i]:
-				v, err = b.judge(ctx, c, i, s.function, b.holding(s))
+				v, err = b.judge(ctx, c, i, s.function, b.covering(s))
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -29,9 +29,9 @@ var scope = []target{
 	}, judges: []string{"loop", "loop/session"}},
 	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
 		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands",
-		`Session\.(tryEnding|rescued|keepMade)`, `Needs\.(Recover|reopen|Lapse)`,
+		`Session\.(tryEnding|rescued|saveMade)`, `Needs\.(Recover|reopen|Lapse)`,
 		`Loop\.(recover|each|unsettled|Lapse)`,
-		`Claim\.(Held|Close|land|checkTime|renew|Heard|Release|end|settle|giveBack)`,
+		`Claim\.(Renew|Close|land|checkTime|extend|Heard|Release|end|settle|giveBack)`,
 	}, judges: []string{"loop"}},
 	{files: "loop/**/*.go", functions: []string{ // a red begin
 		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`,

@@ -85,7 +85,7 @@ type Data struct {
 	Until      *ralph.Time `json:"until,omitempty"` // of a wait
 }
 
-// About holds details of an event that its payload lacks.
+// About has details of an event that its payload lacks.
 type About struct {
 	Project   string
 	TaskTitle string

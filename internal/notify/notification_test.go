@@ -107,7 +107,7 @@ func TestAPayloadThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// TestIDs holds what receivers rely on: the same thing has the same id, and
+// TestIDs checks what receivers rely on: the same thing has the same id, and
 // everything else another one.
 func TestIDs(t *testing.T) {
 	ended := event(ralph.EventRunEnded, `{"exit_status":5}`)

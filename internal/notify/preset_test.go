@@ -73,7 +73,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-func TestLongTextsKeepWithinWhatServicesTake(t *testing.T) {
+func TestLongTextsFitWhatServicesTake(t *testing.T) {
 	long := strings.Repeat("ü😀", 3000)
 	utf16 := func(s string) (n int) {
 		for _, r := range s {

@@ -118,7 +118,7 @@ func TestFilesOfTools(t *testing.T) {
 	}
 }
 
-func TestALinkOutOfTheProjectIsFollowed(t *testing.T) {
+func TestALinkOutOfTheProjectIsResolved(t *testing.T) {
 	p := policy
 	p.Resolve = func(path string) string { return strings.Replace(path, "/p/roj/link", "/etc", 1) }
 	if a := p.Decide("Write", json.RawMessage(`{"file_path": "link/passwd"}`)); a.Rule != "outside" {

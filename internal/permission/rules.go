@@ -19,8 +19,8 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// Follow resolves the links of a path as far as it exists.
-func Follow(path string) string {
+// ResolveLinks resolves the links of a path as far as it exists.
+func ResolveLinks(path string) string {
 	for dir, rest := path, ""; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			return filepath.Join(real, rest)

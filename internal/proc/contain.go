@@ -7,8 +7,8 @@ type Limits struct {
 	Nice      int   // added to the nice value, 1 to 19
 }
 
-// A Containment holds commands in addition to their supervisors. The zero value holds nothing;
-// [Contain] finds out what is available.
+// A Containment contains commands in addition to their supervisors. The zero value contains
+// nothing; [Contain] finds out what is available.
 type Containment struct {
 	limits Limits
 	parent string // the cgroup in which each command gets its own

@@ -20,7 +20,7 @@ const leaf = "ralph-run"
 // delegated says how ralph gets a cgroup that it may manage.
 const delegated = "run it as a service, or by `systemd-run --user --scope -p Delegate=yes`"
 
-// Contain finds out what can hold commands here. On Linux that is a cgroup (version 2) for each, if
+// Contain finds out what can contain commands here. On Linux that is a cgroup (version 2) for each, if
 // this process may create one in its own: usually in a systemd unit or scope with Delegate=yes.
 // Call it before anything is started, because it may move this process into another cgroup.
 //

@@ -115,7 +115,7 @@ func TestAProgramThatDoesNotStartLeavesNoCgroup(t *testing.T) {
 	}
 }
 
-func TestACgroupHoldsWhatHasClearedItsEnvironment(t *testing.T) {
+func TestACgroupHasWhatHasClearedItsEnvironment(t *testing.T) {
 	c := needCgroups(t)
 	const daemon = `(setsid sh -c 'echo $$; exec env -i sleep 1000 >/dev/null 2>&1' &)`
 	daemonOf := func(t *testing.T, s io.Reader) int {

@@ -363,7 +363,7 @@ func TestASupervisorThatWasStoppedEndsWithRalph(t *testing.T) {
 	}
 }
 
-func TestRunDoesNotWaitForADaemonThatHoldsTheOutput(t *testing.T) {
+func TestRunDoesNotWaitForADaemonWithTheOutputOpen(t *testing.T) {
 	got, err := proc.Run(t.Context(), shell(`setsid sleep 1000 & echo done`), 100, nil)
 	if err != nil || got.Output != "done\n" || len(got.Exit.Leftovers) != 1 {
 		t.Errorf("got %+v, %v; want one leftover", got, err)

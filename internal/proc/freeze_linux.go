@@ -48,7 +48,7 @@ func (s *supervisor) obey(o order) {
 		var found []process
 		found, err = s.hunt.look()
 		e.Members = s.hunt.members(found)
-	case holdAll:
+	case freezeAll:
 		if s.freeze != nil {
 			err = errors.New("it is frozen already")
 			break
@@ -90,11 +90,11 @@ func (s *supervisor) look() <-chan time.Time {
 	if err != nil {
 		e.Problem = err.Error() // ralph then undoes the freeze
 	} else {
-		var held []process
+		var members []process
 		for _, c := range s.freeze.order {
-			held = append(held, c.process)
+			members = append(members, c.process)
 		}
-		e.Members, e.Killed = s.hunt.members(held), s.freeze.leftovers()
+		e.Members, e.Killed = s.hunt.members(members), s.freeze.leftovers()
 	}
 	s.freeze.serial = 0
 	s.tell(e)

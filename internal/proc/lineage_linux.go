@@ -48,7 +48,7 @@ func (k Kin) HasOpen(path string) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(k.pid), "fd")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
-		return k.holds(file) // the process is closed to others; see Close
+		return k.hasLocked(file) // the process is closed to others; see Close
 	}
 	if err != nil {
 		return false
@@ -61,8 +61,8 @@ func (k Kin) HasOpen(path string) bool {
 	return false
 }
 
-// holds reports whether the process has locked a file; /proc shows locks to everybody.
-func (k Kin) holds(file fs.FileInfo) bool {
+// hasLocked reports whether the process has locked a file; /proc shows locks to everybody.
+func (k Kin) hasLocked(file fs.FileInfo) bool {
 	stat, ok := file.Sys().(*syscall.Stat_t)
 	locks, err := os.ReadFile("/proc/locks")
 	if !ok || err != nil {

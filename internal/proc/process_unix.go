@@ -260,7 +260,7 @@ func (p *Process) Wait() (Exit, error) {
 	again := time.NewTicker(nudge)
 	defer again.Stop()
 	var rescued []Leftover
-	for over, held := false, 0; !over; {
+	for over, stuck := false, 0; !over; {
 		select {
 		case <-p.over:
 			over = true
@@ -270,7 +270,7 @@ func (p *Process) Wait() (Exit, error) {
 			}
 			// It may look awake at each look, and yet come to nothing.
 			if p.killing.Load() || stopped(p.supervisor.Process.Pid) {
-				if held++; held%10 == 0 {
+				if stuck++; stuck%10 == 0 {
 					rescued = append(rescued, p.rescue()...)
 				}
 			}

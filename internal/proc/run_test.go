@@ -118,7 +118,7 @@ func TestRunStartsNothingAfterItsContextEnded(t *testing.T) {
 	}
 }
 
-func TestRunReadsOnWhenTheOutputCannotBeKept(t *testing.T) {
+func TestRunReadsOnWhenTheOutputCannotBeSaved(t *testing.T) {
 	closed, err := os.Create(t.TempDir() + "/log")
 	if err != nil {
 		t.Fatal(err)

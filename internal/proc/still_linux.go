@@ -23,8 +23,8 @@ func (p *Process) Members() ([]Member, error) {
 
 var errNoAnswer = fmt.Errorf("its supervisor has not answered for %v", stillTime)
 
-// Still freezes the whole process tree, kills the processes that keep refuses, and holds the
-// others. Everything is stopped first, so that nothing can escape while keep decides. Still returns
+// Still freezes the whole process tree, kills the processes that keep refuses, and leaves
+// the others frozen. Everything is stopped first, so that nothing can escape while keep decides. Still returns
 // when two looks agree that nothing moves: in a cgroup the freezer ensures that, elsewhere each
 // thread was seen stopped.
 //
@@ -57,11 +57,11 @@ func (p *Process) Still(ctx context.Context, keep func(Member) bool) (*Still, er
 }
 
 func (p *Process) still(ctx context.Context, keep func(Member) bool) (*Still, error) {
-	held, err := p.ask(ctx, order{Do: holdAll})
+	frozen, err := p.ask(ctx, order{Do: freezeAll})
 	if err != nil {
 		return nil, err
 	}
-	culled, err := p.ask(ctx, order{Do: cull, Keep: kept(held.Members, keep)})
+	culled, err := p.ask(ctx, order{Do: cull, Keep: kept(frozen.Members, keep)})
 	if err != nil {
 		return nil, err
 	}

@@ -44,11 +44,11 @@ type verb int
 const (
 	interruptLeader verb = iota + 1
 	interruptGroup
-	killAll // if frozen, answered with whether anything has moved
-	listAll // answered with the members
-	holdAll // answered with the members when nothing moves
-	cull    // answered when the others are gone
-	thaw    // answered when everything runs again
+	killAll   // if frozen, answered with whether anything has moved
+	listAll   // answered with the members
+	freezeAll // answered with the members when nothing moves
+	cull      // answered when the others are gone
+	thaw      // answered when everything runs again
 )
 
 type started struct {

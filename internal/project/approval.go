@@ -29,8 +29,8 @@ type unapproved struct {
 	at   string // path of that content
 }
 
-// kept returns the store of copies that people approved.
-func (p *Project) kept() check.Kept { return check.Kept(p.File("kept")) }
+// approvedCopies returns the store of copies that people approved.
+func (p *Project) approvedCopies() check.Copies { return check.Copies(p.File("kept")) }
 
 // configurationFiles lists the files that configure runs: ralph.yaml, the user's own configuration,
 // git's settings, and the files that they name.
@@ -123,7 +123,7 @@ func (p *Project) replaceable() []string {
 func (p *Project) copies(list []unapproved) map[string]string {
 	copies := map[string]string{}
 	for _, u := range list {
-		copies[u.Path] = p.kept().Copy(u.Approved)
+		copies[u.Path] = p.approvedCopies().Copy(u.Approved)
 	}
 	return copies
 }
@@ -165,7 +165,7 @@ func (p *Project) unapprovedFiles(
 		case !known && working && p.steers(path): // the session that may have left it is not settled yet
 			list = append(list, unapproved{store.ConfigurationFile{Path: path}, now, p.named(path), path})
 		case row.Aside && now == row.Approved:
-			list = append(list, unapproved{row, row.Seen, p.named(path), p.kept().Copy(row.Seen)})
+			list = append(list, unapproved{row, row.Seen, p.named(path), p.approvedCopies().Copy(row.Seen)})
 		case !known || now == row.Approved && row.Seen == now:
 		case now != row.Seen && !working && worktree.StillLeft(row.Approved, row.Seen, now):
 			row.Seen = now
@@ -179,7 +179,7 @@ func (p *Project) unapprovedFiles(
 	if len(mended) == 0 || working {
 		return list, nil
 	}
-	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.KeepConfigurationFiles(mended) })
+	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.PutConfigurationFiles(mended) })
 }
 
 // landed returns the files in the user's checkout that a landing changed and that nobody has
@@ -226,7 +226,7 @@ func (p *Project) landed(
 	if len(news) == 0 {
 		return list, nil
 	}
-	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.KeepConfigurationFiles(news) })
+	return list, db.Tx(ctx, func(tx *store.Tx) error { return tx.PutConfigurationFiles(news) })
 }
 
 // steering returns globs of the project's files that steer agents, including the agent's own
@@ -368,7 +368,8 @@ func (p *Project) difference(u unapproved) string {
 		}
 		return append(lines, strings.Split(strings.TrimRight(text.Visible(content), "\n"), "\n")...)
 	}
-	for _, line := range ralph.LineDiff(text(u.Approved, was, p.kept().Copy(u.Approved)), text(u.now, is, u.at)) {
+	approved := text(u.Approved, was, p.approvedCopies().Copy(u.Approved))
+	for _, line := range ralph.LineDiff(approved, text(u.now, is, u.at)) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	if u.now == "" {
@@ -426,7 +427,7 @@ func (p *Project) Approve(ctx context.Context, db *store.DB, person string) (nam
 	var files []store.ConfigurationFile
 	for _, u := range p.unapproved {
 		if u.Aside {
-			if err := p.kept().Restore(p.Root, u.name, u.now); err != nil {
+			if err := p.approvedCopies().Restore(p.Root, u.name, u.now); err != nil {
 				return nil, fmt.Errorf("%s: %w", u.name, err)
 			}
 		}

@@ -110,11 +110,11 @@ func (c Confinement) Enter(role string) proc.Enter {
 			return box.Enter(spec)
 		}
 		if c.Sandbox.Name != sandbox.None || slot != "" {
-			box.Env, box.Keep = c.project.caches(slot, role)
+			box.Env, box.Folders = c.project.caches(slot, role)
 		}
 		dir, credentials, variable := claude.Locks(c.project.agentEnv)
 		if dir != "" && c.Sandbox.Name == sandbox.Bubblewrap {
-			box.Env, box.Keep = append(box.Env, variable+"="+dir), append(box.Keep, dir)
+			box.Env, box.Folders = append(box.Env, variable+"="+dir), append(box.Folders, dir)
 			box.Policy.Into = map[string]string{credentials: dir}
 		}
 		return box.Enter(spec)

@@ -37,12 +37,12 @@ import (
 // A Project is a folder with a queue of tasks, and its configuration.
 type Project struct {
 	*state.Home
-	Config  config.Loaded
-	Held    Confinement // set for a run
-	Blank   bool        // there is no queue yet; set by Open
-	Environ []string    // that ralph was started with
-	Version string      // of ralph, reported to agents
-	Log     *slog.Logger
+	Config      config.Loaded
+	Confinement Confinement // set for a run
+	Blank       bool        // there is no queue yet; set by Open
+	Environ     []string    // that ralph was started with
+	Version     string      // of ralph, reported to agents
+	Log         *slog.Logger
 
 	userFile   string // the user's own configuration; "" if there can be none
 	unapproved []unapproved
@@ -271,7 +271,7 @@ func (p *Project) unguarded() string {
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Agents)) {
 		a := p.Config.Agents[name]
 		profile, err := kinds.ProfileOf(name, a)
-		if err == nil && profile.Guard == agent.None && p.Held.Sandbox.Name == sandbox.None && !a.Unguarded {
+		if err == nil && profile.Guard == agent.None && p.Confinement.Sandbox.Name == sandbox.None && !a.Unguarded {
 			return fmt.Sprintf("agents.%[1]s asks nobody what it may do, and there is no sandbox to hold it: "+
 				"set sandbox.mode to require, or agents.%[1]s.unguarded to true", name)
 		}

@@ -50,17 +50,17 @@ func (p *Project) Restore(ctx context.Context, tree *worktree.Tree, id int64, di
 	if err != nil {
 		return nil, 0, err
 	}
-	kept, ok, err := tree.Save(ctx, now, ignored, scratch, fmt.Sprintf("before snapshot %d was restored", id))
+	current, ok, err := tree.Save(ctx, now, ignored, scratch, fmt.Sprintf("before snapshot %d was restored", id))
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, name := range kept.Omitted {
+	for _, name := range current.Omitted {
 		if slices.Contains(files, tree.Below(name)) {
 			return nil, 0, ralph.Usage(fmt.Errorf("%s is too large to be saved before it is replaced: move it away first", name))
 		}
 	}
 	if ok {
-		before = kept.ID
+		before = current.ID
 	}
 	return files, before, tree.Restore(ctx, saved, files)
 }
@@ -77,7 +77,7 @@ func chosen(files, names []string, dir, root string, tree *worktree.Tree) ([]str
 	}
 	var list []string
 	for _, name := range names {
-		rel, err := filepath.Rel(permission.Follow(root), filepath.Join(permission.Follow(here), name))
+		rel, err := filepath.Rel(permission.ResolveLinks(root), filepath.Join(permission.ResolveLinks(here), name))
 		if err != nil {
 			return nil, err
 		}

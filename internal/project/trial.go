@@ -16,7 +16,7 @@ import (
 // verifies it. checks are the results.
 func (p *Project) Try(
 	ctx context.Context, db *store.DB,
-) (found config.StarterPlace, checks []ralph.Check, holds bool, err error) {
+) (found config.StarterPlace, checks []ralph.Check, red bool, err error) {
 	here := func(why string) (config.StarterPlace, []ralph.Check, bool, error) {
 		return config.StarterPlace{Kind: "here", Why: text.Line(why, 300)}, nil, false, nil
 	}
@@ -37,7 +37,7 @@ func (p *Project) Try(
 	found.Setup, found.When = likelySetup(p.Root)
 	own := *p
 	own.Config.Place.Kind, own.Config.Place.Setup, own.Config.Place.SetupWhen = found.Kind, found.Setup, found.When
-	checks, holds, err = own.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
+	checks, red, err = own.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
 	if err != nil {
 		if ctx.Err() != nil {
 			return found, nil, false, err
@@ -49,5 +49,5 @@ func (p *Project) Try(
 		c := checks[i]
 		return here(fmt.Sprintf("`%s` fails in a clone of what is committed (exit status %d)", c.Command, c.Exit))
 	}
-	return found, checks, holds, nil
+	return found, checks, red, nil
 }

@@ -77,16 +77,16 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		},
 		Channel: channel, Prepare: launcher.Prepare, Log: p.Log,
 		Place:         here,
-		Configuration: p.configurationFiles(), Kept: p.kept(), Steering: p.steering(), Own: kinds.Own,
-		Contained: p.Held.Contains(p.configurationFiles()),
+		Configuration: p.configurationFiles(), Copies: p.approvedCopies(), Steering: p.steering(), Own: kinds.Own,
+		Contained: p.Confinement.Contains(p.configurationFiles()),
 		Limits:    p.Limits(),
-		Sandbox:   p.Held.Said(),
+		Sandbox:   p.Confinement.Said(),
 		Rules:     p.Rules(),
 		Backoff:   loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Check: check.Rules{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
-			Enter: p.Held.Enter("check"), Containment: p.Held.Containment,
+			Enter: p.Confinement.Enter("check"), Containment: p.Confinement.Containment,
 		},
 		Prompts: loop.Prompts{
 			Tokens: c.Prompt.MaxTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
@@ -145,8 +145,9 @@ func (p *Project) Slots(here *place.Place) *place.Slots {
 		Here: here, Dir: p.File("places"), Name: p.Name(),
 		Copy: c.Copy, Link: c.Link, Setup: c.Setup, SetupWhen: c.SetupWhen, Teardown: c.Teardown,
 		PortsFrom: c.Ports.From, Ports: c.Ports.Each,
-		Env: p.workEnvironment(), Through: p.Mask().Reader, Enter: p.Held.Enter("agent"), Check: p.Held.Enter("check"),
-		Containment: p.Held.Containment, Timeout: p.Config.Verify.Timeout, Log: p.Log,
+		Env: p.workEnvironment(), Through: p.Mask().Reader,
+		Enter: p.Confinement.Enter("agent"), Check: p.Confinement.Enter("check"),
+		Containment: p.Confinement.Containment, Timeout: p.Config.Verify.Timeout, Log: p.Log,
 	}
 }
 
@@ -248,7 +249,8 @@ func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, er
 		Options: process.Options{
 			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: env, Environ: p.Environ, Through: p.Mask().Reader,
 			ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
-			Enter: p.Held.Enter("agent"), Probe: p.Held.Enter(""), Containment: p.Held.Containment, Launcher: launcher,
+			Enter: p.Confinement.Enter("agent"), Probe: p.Confinement.Enter(""), Containment: p.Confinement.Containment,
+			Launcher: launcher,
 		},
 		ExtraArgs: c.ExtraArgs, SettingSources: c.SettingSources, PermissionMode: c.PermissionMode,
 		AllowedTools: c.AllowedTools, DisallowedTools: c.DisallowedTools, AsksRalph: claude.Asks(c.PermissionMode),
@@ -273,10 +275,10 @@ func (p *Project) channel(db *store.DB) (
 		if a.Profile.Kind != claude.Profile.Kind || claude.Asks(p.Config.Agent.PermissionMode) {
 			its := rules
 			if a.Dir != p.Root { // a slot, which has its own temporary folder beside it
-				its.Policy.Project = permission.Follow(a.Dir)
+				its.Policy.Project = permission.ResolveLinks(a.Dir)
 				for _, entry := range a.Env {
 					if dir, ok := strings.CutPrefix(entry, "TMPDIR="); ok {
-						its.Policy.Writable = append(slices.Clip(its.Policy.Writable), permission.Follow(dir))
+						its.Policy.Writable = append(slices.Clip(its.Policy.Writable), permission.ResolveLinks(dir))
 					}
 				}
 			}
@@ -307,12 +309,12 @@ func (p *Project) Permissions() (permission.Rules, error) {
 	}
 	policy := permission.Policy{
 		Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Default: permission.Verdict(c.Default), Guards: c.Guards,
-		Project: permission.Follow(p.Root), State: permission.Follow(p.Guarded()), Home: p.Getenv("HOME"),
+		Project: permission.ResolveLinks(p.Root), State: permission.ResolveLinks(p.Guarded()), Home: p.Getenv("HOME"),
 		Agent: claude.Program(p.Config.Agent.Command), Tools: claude.Tools,
-		Resolve: permission.Follow, Exists: permission.Exists,
+		Resolve: permission.ResolveLinks, Exists: permission.Exists,
 	}
 	for _, dir := range append([]string{p.Getenv("TMPDIR"), "/tmp", "/var/tmp"}, c.Writable...) {
-		policy.Writable = append(policy.Writable, permission.Follow(p.Path(dir)))
+		policy.Writable = append(policy.Writable, permission.ResolveLinks(p.Path(dir)))
 	}
 	return permission.Rules{Policy: policy, Timeout: c.AskTimeout}, nil
 }
@@ -371,11 +373,11 @@ func (p *Project) Stripped() []string {
 }
 
 // Verify runs the commands of a task, or with 0 those of the project, as they check a session's
-// done; an interrupt stops them with everything that they started. holds reports whether a failure
+// done; an interrupt stops them with everything that they started. red reports whether a failure
 // keeps a run from starting.
 func (p *Project) Verify(ctx context.Context, db *store.DB, task int64,
 	show func(c ralph.Check, output io.ReadSeeker) error,
-) (checks []ralph.Check, holds bool, err error) {
+) (checks []ralph.Check, red bool, err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	own := *p
@@ -389,18 +391,18 @@ func (p *Project) Verify(ctx context.Context, db *store.DB, task int64,
 		elsewhere.State = filepath.Dir(db.Path())
 		own.Home = &elsewhere
 	}
-	if own.Held, err = own.Confine(ctx); err != nil {
+	if own.Confinement, err = own.Confine(ctx); err != nil {
 		return nil, false, err
 	}
 	l, err := own.Loop(ctx, db)
 	if err != nil {
 		return nil, false, err
 	}
-	checks, holds, err = l.Verify(ctx, task, show)
+	checks, red, err = l.Verify(ctx, task, show)
 	if ctx.Err() != nil {
 		err = &ralph.ExitError{
 			Status: ralph.ExitStopped, Err: fmt.Errorf("the verification was stopped: %w", context.Cause(ctx)),
 		}
 	}
-	return checks, holds, err
+	return checks, red, err
 }

@@ -44,16 +44,16 @@ type File struct {
 	Size int64
 }
 
-// A Plan is what to do.
-type Plan struct {
+// A Cleanup is what to compress and what to delete.
+type Cleanup struct {
 	Compress []string // files, as "session/file"
 	Drop     []string // sessions, oldest first
 }
 
-// Decide makes the plan: it deletes sessions that are too old, compresses the files of those that
+// Decide says what to clean up: it deletes sessions that are too old, compresses the files of those that
 // are not in use, and, if nothing can be compressed any more, deletes the oldest until the rest
 // fits. The effect of compression is not estimated: it counts the next time.
-func Decide(sessions []Session, l Limits, now time.Time) (p Plan) {
+func Decide(sessions []Session, l Limits, now time.Time) (c Cleanup) {
 	list := slices.SortedFunc(slices.Values(sessions), func(a, b Session) int { return a.Last.Compare(b.Last) })
 	var total int64
 	compressible := false
@@ -66,7 +66,7 @@ func Decide(sessions []Session, l Limits, now time.Time) (p Plan) {
 	for _, s := range list {
 		// Compressing comes before deleting for size.
 		if now.Sub(s.Last) > l.Age || total > l.Size && !compressible {
-			p.Drop = append(p.Drop, s.Name)
+			c.Drop = append(c.Drop, s.Name)
 			for _, f := range s.Files {
 				total -= f.Size
 			}
@@ -74,11 +74,11 @@ func Decide(sessions []Session, l Limits, now time.Time) (p Plan) {
 		}
 		for _, f := range s.Files {
 			if s.compressible(f, now) {
-				p.Compress = append(p.Compress, s.Name+"/"+f.Name)
+				c.Compress = append(c.Compress, s.Name+"/"+f.Name)
 			}
 		}
 	}
-	return p
+	return c
 }
 
 func (s Session) compressible(f File, now time.Time) bool {
@@ -101,12 +101,12 @@ func Apply(ctx context.Context, dir string, inProgress map[string]bool, l Limits
 	return nil
 }
 
-func (p Plan) run(ctx context.Context, dir string) error {
+func (c Cleanup) run(ctx context.Context, dir string) error {
 	var errs []error
-	for _, name := range p.Drop {
+	for _, name := range c.Drop {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
 	}
-	for _, name := range p.Compress {
+	for _, name := range c.Compress {
 		if ctx.Err() != nil {
 			break
 		}

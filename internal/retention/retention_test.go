@@ -27,16 +27,16 @@ func TestDecide(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		sessions []retention.Session
-		want     retention.Plan
+		want     retention.Cleanup
 	}{
-		{"nothing to do", nil, retention.Plan{}},
-		{"fresh files stay as they are", []retention.Session{session("a", 0, stream(90_000))}, retention.Plan{}},
-		{"what rests is compressed", []retention.Session{session("a", 2, stream(50_000), retention.File{Name: "prompt.md", Size: 100})}, retention.Plan{Compress: []string{"a/stream.jsonl"}}},
-		{"what is compressed stays so", []retention.Session{session("a", 2, zipped(50_000))}, retention.Plan{}},
-		{"what is too old is dropped", []retention.Session{session("a", 31, zipped(10)), session("b", 29, zipped(10))}, retention.Plan{Drop: []string{"a"}}},
-		{"compressing comes before dropping", []retention.Session{session("a", 9, zipped(60_000)), session("b", 2, stream(60_000))}, retention.Plan{Compress: []string{"b/stream.jsonl"}}},
-		{"the oldest are dropped until it fits", []retention.Session{session("c", 2, zipped(60_000)), session("a", 9, zipped(60_000)), session("b", 5, zipped(60_000))}, retention.Plan{Drop: []string{"a", "b"}}},
-		{"fresh ones too, if nothing else is left", []retention.Session{session("a", 0, stream(200_000))}, retention.Plan{Drop: []string{"a"}}},
+		{"nothing to do", nil, retention.Cleanup{}},
+		{"fresh files stay as they are", []retention.Session{session("a", 0, stream(90_000))}, retention.Cleanup{}},
+		{"what rests is compressed", []retention.Session{session("a", 2, stream(50_000), retention.File{Name: "prompt.md", Size: 100})}, retention.Cleanup{Compress: []string{"a/stream.jsonl"}}},
+		{"what is compressed stays so", []retention.Session{session("a", 2, zipped(50_000))}, retention.Cleanup{}},
+		{"what is too old is dropped", []retention.Session{session("a", 31, zipped(10)), session("b", 29, zipped(10))}, retention.Cleanup{Drop: []string{"a"}}},
+		{"compressing comes before dropping", []retention.Session{session("a", 9, zipped(60_000)), session("b", 2, stream(60_000))}, retention.Cleanup{Compress: []string{"b/stream.jsonl"}}},
+		{"the oldest are dropped until it fits", []retention.Session{session("c", 2, zipped(60_000)), session("a", 9, zipped(60_000)), session("b", 5, zipped(60_000))}, retention.Cleanup{Drop: []string{"a", "b"}}},
+		{"fresh ones too, if nothing else is left", []retention.Session{session("a", 0, stream(200_000))}, retention.Cleanup{Drop: []string{"a"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, retention.Decide(tt.sessions, limits, now)); diff != "" {

@@ -134,13 +134,13 @@ type Box struct {
 	Mechanism Mechanism
 	Policy    Policy
 	Env       []string // added to the commands' environment
-	Keep      []string // folders to create for the commands, and writable
+	Folders   []string // folders to create for the commands, and writable
 }
 
 // Enter changes spec so that its command runs in the sandbox, with a temporary folder of its own,
 // which leave removes.
 func (b Box) Enter(spec *proc.Spec) (leave func(), err error) {
-	for _, dir := range b.Keep {
+	for _, dir := range b.Folders {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("the sandbox: %w", err)
 		}
@@ -159,7 +159,7 @@ func (b Box) Enter(spec *proc.Spec) (leave func(), err error) {
 		}
 	}()
 	p := b.Policy.clone()
-	p.Add(Writable, append(slices.Clip(spec.Reach), b.Keep...)...)
+	p.Add(Writable, append(slices.Clip(spec.Reach), b.Folders...)...)
 	temp := filepath.Join(own, "tmp")
 	if b.Mechanism.Name == Landlock {
 		p.Add(Writable, temp)

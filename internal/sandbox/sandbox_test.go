@@ -73,7 +73,7 @@ func TestWhatLandlockIsToldOfAPolicy(t *testing.T) {
 	}
 }
 
-func TestWhatAMechanismDoesNotKeepIsSaid(t *testing.T) {
+func TestWhatAMechanismDoesNotEnforceIsSaid(t *testing.T) {
 	policy := sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly, "/p": sandbox.Writable, "/p/.git/hooks": sandbox.ReadOnly, "/p/.env": sandbox.Hidden}}
 	const (
 		sockets = "sockets in the file system, docker's among them, can be talked to"

@@ -139,12 +139,12 @@ func (m *Mask) Reader(r io.Reader) io.Reader {
 }
 
 type reader struct {
-	mask   *Mask
-	from   io.Reader
-	buffer []byte
-	held   []byte // may be the start of a secret
-	ready  []byte
-	err    error
+	mask    *Mask
+	from    io.Reader
+	buffer  []byte
+	pending []byte // may be the start of a secret
+	ready   []byte
+	err     error
 }
 
 // Read withholds what may be the start of a secret until more arrives, or the end.
@@ -155,12 +155,12 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 		n, err := r.from.Read(r.buffer)
 		r.err = err
-		all := r.mask.bytes(append(r.held, r.buffer[:n]...))
-		keep := 0
+		all := r.mask.bytes(append(r.pending, r.buffer[:n]...))
+		withheld := 0
 		if err == nil {
-			keep = r.mask.open(all)
+			withheld = r.mask.open(all)
 		}
-		r.ready, r.held = all[:len(all)-keep], bytes.Clone(all[len(all)-keep:])
+		r.ready, r.pending = all[:len(all)-withheld], bytes.Clone(all[len(all)-withheld:])
 	}
 	n := copy(p, r.ready)
 	r.ready = r.ready[n:]

@@ -73,7 +73,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoSecretIsReadAtOnce: a line of a conversation is not held until the next.
+// TestWhatIsNoSecretIsReadAtOnce: a line of a conversation is not withheld until the next.
 func TestWhatIsNoSecretIsReadAtOnce(t *testing.T) {
 	r, w := io.Pipe()
 	masked := mask.Reader(r)

@@ -119,8 +119,8 @@ func variable(environ []string, name string) (value string) {
 func (s seat) marker() string { return filepath.Join(s.desk, markerName) }
 func (s seat) record() string { return filepath.Join(s.base, recordName) }
 
-// holds reports whether there is, or was, a queue in a state folder.
-func holds(base string) (bool, error) {
+// hasQueue reports whether there is, or was, a queue in a state folder.
+func hasQueue(base string) (bool, error) {
 	found, err := tracesIn(base, append([]string{Database, packagesName}, traces...))
 	return len(found) > 0, err
 }
@@ -133,7 +133,7 @@ func (s seat) begun() (bool, error) {
 	if there, err := old(s.desk); err != nil || there || s.outright {
 		return there, err
 	}
-	return holds(s.base)
+	return hasQueue(s.base)
 }
 
 // lostAt returns the state of a repository that was a folder's .git and is gone; "" if none is
@@ -143,7 +143,7 @@ func lostAt(environ []string, dir string) (base string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if there, err := holds(s.base); err != nil || !there {
+	if there, err := hasQueue(s.base); err != nil || !there {
 		return "", err
 	}
 	if state, err := read(s.record()); err != nil || state.Place != s.place {
@@ -205,7 +205,7 @@ func (h *Home) known() error {
 	if err != nil {
 		return err
 	}
-	begun, err := holds(h.base)
+	begun, err := hasQueue(h.base)
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func (h *Home) Adopt(ctx context.Context, environ []string) (from, to string, er
 		if dir == "" {
 			continue
 		}
-		there, err := holds(dir)
+		there, err := hasQueue(dir)
 		if err != nil {
 			return "", "", err
 		}
@@ -385,7 +385,7 @@ func relocate(ctx context.Context, from, to string) (err error) {
 	if from == to {
 		return nil
 	}
-	if taken, err := holds(to); err != nil {
+	if taken, err := hasQueue(to); err != nil {
 		return err
 	} else if taken {
 		return ralph.Usage(fmt.Errorf("there is another project's queue in %s: move it away first, it was not touched", to))

@@ -18,8 +18,8 @@ const lockName = "run.lock"
 // ErrLocked says that another run is active.
 var ErrLocked = errors.New("another run is active in this project")
 
-// Lock locks the project for one run. The lock dies with its holder; the error wraps [ErrLocked]
-// and names the holder.
+// Lock locks the project for one run. The lock dies with its owner; the error wraps [ErrLocked]
+// and names the owner.
 func Lock(folder string) (unlock func() error, err error) {
 	path := filepath.Join(folder, lockName)
 	lock := flock.New(path)
@@ -31,7 +31,7 @@ func Lock(folder string) (unlock func() error, err error) {
 		return nil, fmt.Errorf("lock of the run: %w", err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w (%s); stop it with `ralph stop` first", ErrLocked, holder(folder))
+		return nil, fmt.Errorf("%w (%s); stop it with `ralph stop` first", ErrLocked, lockOwner(folder))
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -43,8 +43,8 @@ func Lock(folder string) (unlock func() error, err error) {
 	return lock.Unlock, nil
 }
 
-// holder names who holds the lock.
-func holder(folder string) string {
+// lockOwner names the process that has the lock.
+func lockOwner(folder string) string {
 	text, err := os.ReadFile(filepath.Join(folder, lockName))
 	if err != nil {
 		return "an unknown process"

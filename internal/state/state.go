@@ -111,7 +111,7 @@ func (h *Home) beginsAt(dir string, environ []string) (bool, error) {
 	if s.outright {
 		return false, nil
 	}
-	return holds(s.base)
+	return hasQueue(s.base)
 }
 
 // sit determines the seat of the project's state; with own that of a package.

@@ -121,7 +121,7 @@ func (m *mover) move(ctx context.Context) (err error) {
 	unlock, err := Lock(m.from)
 	if errors.Is(err, ErrLocked) {
 		return fmt.Errorf("a run of an older ralph works in this project (%s): end it (kill -TERM, or its service), "+
-			"and the state moves to %s with the next command", holder(m.from), m.to)
+			"and the state moves to %s with the next command", lockOwner(m.from), m.to)
 	}
 	if err != nil {
 		return err

@@ -164,12 +164,12 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	case writing:
 		switch name {
 		case "esc":
-			m.keep()
+			m.saveDraft()
 			m.mode = normal
 			return m, nil
 		case "tab":
 			if m.wanted.Do == "answer" {
-				m.keep()
+				m.saveDraft()
 				return m.answer(1)
 			}
 		case "enter":
@@ -349,8 +349,8 @@ func (m Model) answer(further int) (tea.Model, tea.Cmd) {
 	return m.write(Action{Do: "answer", ID: m.question.Comment}, m.drafts[draft{"answer", m.question.Comment}])
 }
 
-// keep keeps what is being written until it is gone on with.
-func (m *Model) keep() {
+// saveDraft saves what is being written until it is gone on with.
+func (m *Model) saveDraft() {
 	if m.wanted.Do == "filter" {
 		return
 	}

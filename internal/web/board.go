@@ -14,7 +14,7 @@ import (
 // columnTasks is the number of tasks that a column of the board shows.
 const columnTasks = 30
 
-// A column holds the tasks of one status.
+// A column has the tasks of one status.
 type column struct {
 	Status ralph.Status
 	N      int // total number

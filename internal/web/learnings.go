@@ -74,7 +74,7 @@ func (a *app) addLearning(tx *store.Tx, r *http.Request) (string, error) {
 }
 
 // changeLearning forgets or pins a learning, undoes that, or settles its conflicts because both
-// sides hold.
+// sides are true.
 func (a *app) changeLearning(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	l, err := tx.Learning(id)
 	if err != nil {

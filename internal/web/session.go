@@ -231,15 +231,15 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 	if err != nil {
 		v.Unread = err.Error()
 	}
-	kept, subjects := map[string]ralph.FileDiff{}, map[string]string{}
+	diffs, subjects := map[string]ralph.FileDiff{}, map[string]string{}
 	for _, d := range differ.Files {
-		kept[d.Path] = d
+		diffs[d.Path] = d
 	}
 	for _, c := range differ.Commits {
 		subjects[c.ID] = c.Subject
 	}
 	for _, f := range v.Session.Files {
-		v.Files = append(v.Files, changed{f, numbered(kept[f.Path].Diff), kept[f.Path].Left, edits[f.Path]})
+		v.Files = append(v.Files, changed{f, numbered(diffs[f.Path].Diff), diffs[f.Path].Left, edits[f.Path]})
 	}
 	for _, id := range v.Session.Commits {
 		v.Commits = append(v.Commits, field{id, subjects[id]})

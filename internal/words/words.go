@@ -106,14 +106,14 @@ func ended(e ralph.Event, d ralph.SessionEnded) string {
 	return line
 }
 
-// red describes commands that fail before any work, with the end of their output, and what follows.
+// red describes commands that fail before any work, with the end of their output, and the consequence.
 func red(d ralph.BaselineRed) string {
 	lines := []string{"! your tests fail before any work:"}
 	for _, c := range d.Checks {
 		lines = append(lines, Check(c, TailLines))
 	}
-	if d.Follows != "" {
-		lines = append(lines, "→ "+text.Line(d.Follows, 400))
+	if d.Consequence != "" {
+		lines = append(lines, "→ "+text.Line(d.Consequence, 400))
 	}
 	return strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\n            ")
 }
@@ -199,7 +199,7 @@ func Chat(e ralph.Event, now time.Time) string {
 	switch p := told.(type) {
 	case ralph.SessionProgressed:
 		return Progress(p.Progress)
-	case ralph.CheckpointKept:
+	case ralph.CheckpointAdded:
 		return "checkpoint kept"
 	case ralph.CommentAdded:
 		return fmt.Sprintf("comment: see `ralph timeline %d`", e.TaskID)

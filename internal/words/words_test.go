@@ -65,7 +65,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 			"",
 			"session.progress TASK-7 {", "",
 		},
-		{ralph.CheckpointKept{}, "", "session.checkpoint TASK-7 {", ""},
+		{ralph.CheckpointAdded{}, "", "session.checkpoint TASK-7 {", ""},
 		{ralph.SlowCheck{Command: "make test"}, "    verifying: make test", "TASK-7 verifying: make test", ""},
 		{ralph.DoneRefused{Reason: "exit 1"}, "    refused: exit 1", "TASK-7 refused: exit 1", ""},
 		{ralph.CommandRefused{Command: "ralph answer"}, "    refused: `ralph answer`, which only people may do", "TASK-7 refused: `ralph answer`, which only people may do", ""},
@@ -127,7 +127,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 func TestWhatHasSeveralForms(t *testing.T) {
 	t.Parallel()
 	in := ralph.At(now.Add(90 * time.Second))
-	red := event(t, ralph.BaselineRed{Checks: []ralph.Check{{Command: "make", Exit: 2, Tail: "a\nb\n"}}, Follows: "it is first"})
+	red := event(t, ralph.BaselineRed{Checks: []ralph.Check{{Command: "make", Exit: 2, Tail: "a\nb\n"}}, Consequence: "it is first"})
 	red.TaskID = 0
 	for _, c := range []struct{ what, got, want string }{
 		{"paused", words.Short(event(t, ralph.RunWaiting{State: "paused", Reason: "by ann"}), now), "… by ann; `ralph resume` goes on"},
@@ -144,7 +144,7 @@ func TestWhatHasSeveralForms(t *testing.T) {
 		{"a chat's report", words.Chat(event(t, ralph.SessionProgressed{Progress: ralph.Progress{
 			Iteration: 2, TestsStatus: "red", FilesModified: []string{"a"}, Notes: "n",
 		}}), now), "iteration 2, tests: red, 1 files: n"},
-		{"a chat's checkpoint", words.Chat(event(t, ralph.CheckpointKept{}), now), "checkpoint kept"},
+		{"a chat's checkpoint", words.Chat(event(t, ralph.CheckpointAdded{}), now), "checkpoint kept"},
 		{"a comment in a chat", words.Chat(event(t, ralph.CommentAdded{}), now), "comment: see `ralph timeline 7`"},
 		{"a chat's signal", words.Chat(event(t, ralph.DoneRefused{Reason: "x"}), now), "refused: x"},
 		{"a check that is excused", words.Check(ralph.Check{Command: "make", Passed: true, Excused: []string{"T"}}, 0), "make: 1 test failed as before the task: T (0.0 s)"},

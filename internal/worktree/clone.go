@@ -287,9 +287,9 @@ func replace(path string, text []byte) error {
 // maxHead bounds the size of a HEAD file, in bytes.
 const maxHead = 4096
 
-// follow copies the session's HEAD into ralph's own git directory: git does not accept a link
+// copyHead copies the session's HEAD into ralph's own git directory: git does not accept a link
 // there. It returns the content; "" if there is no session's.
-func (t *Tree) follow() (at string, err error) {
+func (t *Tree) copyHead() (at string, err error) {
 	if t.theirs == "" {
 		return "", nil
 	}

@@ -11,8 +11,8 @@ import (
 
 func none(text string) (string, error) { return text, nil }
 
-// TestNoSecretIsKeptInDifferences: not over several lines, in a commit's subject, or by another name of its file.
-func TestNoSecretIsKeptInDifferences(t *testing.T) {
+// TestNoSecretIsSavedInDifferences: not over several lines, in a commit's subject, or by another name of its file.
+func TestNoSecretIsSavedInDifferences(t *testing.T) {
 	t.Parallel()
 	dir, scratch := t.TempDir(), t.TempDir()
 	sh(t, dir, "git init -q -b main; echo PASSWORD=of-dotenv > .env; printf 'key\nfirst secret\nsecond secret\nend\n' > same; git add .; git commit -qm base")
@@ -50,8 +50,8 @@ end
 	}
 }
 
-// TestWhatChangedIsKeptLineByLine: also what no commit has, and of what is left out, the reason.
-func TestWhatChangedIsKeptLineByLine(t *testing.T) {
+// TestWhatChangedIsSavedLineByLine: also what no commit has, and of what is left out, the reason.
+func TestWhatChangedIsSavedLineByLine(t *testing.T) {
 	t.Parallel()
 	dir, scratch := t.TempDir(), t.TempDir()
 	sh(t, dir, "git init -q -b main; printf 'a\\nb\\nc\\n' > a; echo old > gone; git add .; git commit -qm base")

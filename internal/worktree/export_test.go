@@ -6,8 +6,8 @@ func OnlyNative(t *Tree) { t.foreign = true }
 // WithoutNative makes a tree work without native git.
 func WithoutNative(t *Tree) { t.native = false }
 
-// KeepLarge sets the bound for large files during a test.
-func KeepLarge(t interface{ Cleanup(func()) }, bytes int64) {
+// LimitLarge sets the bound for large files during a test.
+func LimitLarge(t interface{ Cleanup(func()) }, bytes int64) {
 	was := maxLarge
 	maxLarge = bytes
 	t.Cleanup(func() { maxLarge = was })

@@ -54,9 +54,9 @@ func (t *Tree) ignoredSoon(ctx context.Context) (names func() ([]string, error))
 	return func() ([]string, error) { <-done; return list, err }
 }
 
-// keepRules keeps in the scratch folder what git ignores at a session's start, and the rules, which
+// saveRules saves in the scratch folder what git ignores at a session's start, and the rules, which
 // do not matter in a clone.
-func (t *Tree) keepRules(ctx context.Context, scratch string, ignored []string) error {
+func (t *Tree) saveRules(ctx context.Context, scratch string, ignored []string) error {
 	list := func() error {
 		return os.WriteFile(filepath.Join(scratch, ignoredList), []byte(strings.Join(ignored, "\x00")), 0o600)
 	}
@@ -170,7 +170,7 @@ func (t *Tree) ownExcludes(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "git", "ignore"), nil
 }
 
-// wasIgnored returns what git ignored at the session's start, as [Tree.keepRules] kept it.
+// wasIgnored returns what git ignored at the session's start, as [Tree.saveRules] saved it.
 func wasIgnored(scratch string) ([]string, error) {
 	b, err := os.ReadFile(filepath.Join(scratch, ignoredList))
 	return strings.FieldsFunc(string(b), func(r rune) bool { return r == 0 }), err

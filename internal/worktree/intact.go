@@ -11,15 +11,15 @@ import (
 // ErrGone says that the repository of a work tree is no longer the one that was opened.
 var ErrGone = errors.New("the git repository was removed or replaced")
 
-// A held is a folder known by its identity. It is kept open, so that no other folder can get that
+// A pinned is a folder known by its identity. It stays open, so that no other folder can get that
 // identity.
-type held struct {
+type pinned struct {
 	folder *os.File
 	info   os.FileInfo
 }
 
-// hold opens the git directories.
-func (t *Tree) hold() error {
+// pin opens the git directories.
+func (t *Tree) pin() error {
 	for _, path := range []string{t.common, t.git} {
 		folder, err := os.Open(path)
 		if err != nil {
@@ -29,7 +29,7 @@ func (t *Tree) hold() error {
 		if err != nil {
 			return errors.Join(err, folder.Close())
 		}
-		t.held = append(t.held, held{folder, info})
+		t.pinned = append(t.pinned, pinned{folder, info})
 		if t.common == t.git {
 			break
 		}
@@ -40,7 +40,7 @@ func (t *Tree) hold() error {
 // Intact checks that the repository is the one that was opened. The error wraps [ErrGone] if it is
 // not.
 func (t *Tree) Intact() error {
-	for _, h := range t.held {
+	for _, h := range t.pinned {
 		now, err := os.Stat(h.folder.Name())
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -51,7 +51,7 @@ func (t *Tree) Intact() error {
 			return fmt.Errorf("%w: %s is another one now", ErrGone, h.folder.Name())
 		}
 	}
-	if len(t.held) > 0 {
+	if len(t.pinned) > 0 {
 		at := filepath.Join(t.top(), ".git")
 		if dir, err := gitDirOf(at); err == nil && !sameFile(dir, t.git) || err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("%w: %s does not lead to %s any more", ErrGone, at, t.git)

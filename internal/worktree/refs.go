@@ -202,7 +202,7 @@ func (t *Tree) logged(ctx context.Context, s refState) ([]string, error) {
 // head returns HEAD's commit and branch; "" where there is none.
 func (t *Tree) head(ctx context.Context) (commit, branch string) {
 	type head struct{ commit, branch string }
-	if at, err := t.follow(); err != nil || isID(at) {
+	if at, err := t.copyHead(); err != nil || isID(at) {
 		return at, ""
 	}
 	h, err := ask(t, "", func(o *objects) (h head, err error) {

@@ -75,7 +75,7 @@ func (t *Tree) Save(
 		return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 	}
 	if t.prefix != "" {
-		if top, err = t.keepTree(ctx, scratch, ignored.files, omit); err != nil {
+		if top, err = t.makeTree(ctx, scratch, ignored.files, omit); err != nil {
 			return Saved{}, false, fmt.Errorf("save uncommitted files: %w", err)
 		}
 	}
@@ -95,8 +95,8 @@ func (t *Tree) Save(
 		if t.prefix != "" || len(ignored.files) > 0 || len(omit) > 0 {
 			return "", errNative // the snapshot is not complete
 		}
-		return o.keep(top, parent, message)
-	}, func() (string, error) { return t.keep(ctx, scratch, parent, message, ignored.files, omit) })
+		return o.makeCommit(top, parent, message)
+	}, func() (string, error) { return t.makeCommit(ctx, scratch, parent, message, ignored.files, omit) })
 	if err == nil {
 		next, err = ask(t, "", func(o *objects) (int64, error) { return o.name(t.common, next, commit) },
 			func() (int64, error) { return t.name(ctx, next, commit) })
@@ -178,8 +178,8 @@ func (t *Tree) name(ctx context.Context, first int64, commit string) (id int64, 
 // maxTaken bounds how many numbers are tried.
 const maxTaken = 1000
 
-// keep makes a commit of a tree in the scratch folder, in the repository's own objects.
-func (o *objects) keep(tree, parent, message string) (string, error) {
+// makeCommit makes a commit of a tree in the scratch folder, in the repository's own objects.
+func (o *objects) makeCommit(tree, parent, message string) (string, error) {
 	if err := o.own(plumbing.NewHash(tree)); err != nil {
 		return "", err
 	}
@@ -244,9 +244,11 @@ func (o *objects) name(common string, first int64, commit string) (id int64, err
 	return id, err
 }
 
-// keep makes a commit of the work tree, in the repository's own objects.
-func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignored, omit []string) (string, error) {
-	tree, err := t.keepTree(ctx, scratch, ignored, omit)
+// makeCommit makes a commit of the work tree, in the repository's own objects.
+func (t *Tree) makeCommit(
+	ctx context.Context, scratch, parent, message string, ignored, omit []string,
+) (string, error) {
+	tree, err := t.makeTree(ctx, scratch, ignored, omit)
 	if err != nil {
 		return "", err
 	}
@@ -257,9 +259,9 @@ func (t *Tree) keep(ctx context.Context, scratch, parent, message string, ignore
 	return t.CommitTree(ctx, tree, parents, message, [2]string{})
 }
 
-// keepTree makes a tree of the whole work tree, not only the project; files to omit stay as the
+// makeTree makes a tree of the whole work tree, not only the project; files to omit stay as the
 // index has them.
-func (t *Tree) keepTree(ctx context.Context, scratch string, ignored, omit []string) (string, error) {
+func (t *Tree) makeTree(ctx context.Context, scratch string, ignored, omit []string) (string, error) {
 	index := filepath.Join(scratch, "save-index")
 	links, err := t.copyIndex(filepath.Join(t.git, "index"), index)
 	if err != nil {

@@ -253,7 +253,7 @@ func TestWhatAFileStandsInForIsMissing(t *testing.T) {
 // TestSavedStatesAreBounded: a large file that changes in each session is saved while there is
 // room, and reported from then on; small ones are always saved.
 func TestSavedStatesAreBounded(t *testing.T) {
-	worktree.KeepLarge(t, 5<<20)
+	worktree.LimitLarge(t, 5<<20)
 	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main; echo a > tracked; mkdir sub; echo b > sub/big; git add .; git commit -qm base")
 	tree := open(t, dir)

@@ -46,7 +46,7 @@ type Tree struct {
 	at      string // commit that the own index was read from; "" if unknown
 	known   memory
 	asked   *answers
-	held    []held // the git directories' identities
+	pinned  []pinned // the git directories' identities
 }
 
 // A Snapshot is the state of a work tree at one moment.
@@ -84,7 +84,7 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 		return nil, err
 	}
 	t.common, t.git, t.longIDs, t.prefix = lines[1], lines[2], lines[3] == "sha256", strings.TrimSuffix(lines[4], "/")
-	return t, t.hold()
+	return t, t.pin()
 }
 
 // openWithout opens a work tree without a git program. A repository that go-git cannot read is
@@ -119,7 +119,7 @@ func (t *Tree) openWithout() error {
 		t.git, t.common, t.prefix = "", "", ""
 		return nil
 	}
-	return t.hold()
+	return t.pin()
 }
 
 // Snapshot records the state of the work tree. Data for later comparisons is kept in the folder
@@ -137,7 +137,7 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
 	names, failed := ignored()
 	if err == nil && t.native {
 		if err = failed; err == nil {
-			err = t.keepRules(ctx, scratch, names)
+			err = t.saveRules(ctx, scratch, names)
 		}
 	}
 	if err != nil {

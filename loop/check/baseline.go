@@ -58,7 +58,7 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 		red = append(red, Judge(s.now, results[i:i+1], shared, v.Strict))
 	}
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
-		if err := v.keepMade(tx, now); err != nil {
+		if err := v.addMade(tx, now); err != nil {
 			return err
 		}
 		if red := signals.Refused(red, nil, ralph.Evidence{}, signals.Rules{}); red != "" {
@@ -141,7 +141,7 @@ func (v *Verifier) suite(ctx context.Context, commands []string, anew bool) (lis
 	for i, s := range list {
 		results[i] = s.now
 	}
-	return list, made, v.Keep(ctx, made.made.Content, results)
+	return list, made, v.PutResults(ctx, made.made.Content, results)
 }
 
 // beforeSessions returns a command's result on an earlier state, with what
@@ -217,13 +217,13 @@ func checked(checks []ralph.Check, command string) bool {
 	return slices.ContainsFunc(checks, func(c ralph.Check) bool { return c.Command == command })
 }
 
-// keepMade records that commands of ralph's changed the work tree, so that
+// addMade records that commands of ralph's changed the work tree, so that
 // the changes of a session are not mistaken for people's.
-func (v *Verifier) keepMade(tx *store.Tx, m making) error {
+func (v *Verifier) addMade(tx *store.Tx, m making) error {
 	if m.made == m.found {
 		return nil
 	}
-	return tx.KeepLeft(store.Left{State: m.made, Found: m.found})
+	return tx.AddLeft(store.Left{State: m.made, Found: m.found})
 }
 
 // staleBaseline is the age from which a baseline's folder must be left
@@ -268,7 +268,7 @@ func (v *Verifier) known(
 	if err != nil || ctx.Err() != nil {
 		return result, true, err
 	}
-	return results[0], true, v.Keep(ctx, content, results)
+	return results[0], true, v.PutResults(ctx, content, results)
 }
 
 // baselineRound returns the round for commands outside of a session.
@@ -279,11 +279,11 @@ func (v *Verifier) baselineRound(dir string) Round {
 	}
 }
 
-// Keep stores the results of commands on a state of the work tree.
-func (v *Verifier) Keep(ctx context.Context, content string, results []Outcome) error {
+// PutResults stores the results of commands on a state of the work tree.
+func (v *Verifier) PutResults(ctx context.Context, content string, results []Outcome) error {
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range results {
-			if err := tx.KeepVerification(content, r.Check.Command, r); err != nil {
+			if err := tx.PutVerification(content, r.Check.Command, r); err != nil {
 				return err
 			}
 		}

@@ -30,9 +30,9 @@ type Verifier struct {
 	At *store.State
 
 	// Configuration lists the files that configure runs, as absolute paths.
-	// Kept has copies of the files as people left them.
+	// Copies has copies of the files as people left them.
 	Configuration []string
-	Kept          Kept
+	Copies        Copies
 
 	// Steering are globs of the files in a place that steer agents, and Own
 	// are globs of agents' own data among them.
@@ -138,24 +138,24 @@ func (v *Verifier) Greet(ctx context.Context) error {
 	}
 	for path, digest := range now.Protected {
 		needed[sumOf(digest)] = true
-		if err := v.Kept.keep(v.Place.Path(path), digest); err != nil {
+		if err := v.Copies.save(v.Place.Path(path), digest); err != nil {
 			return fmt.Errorf("copy of the protected file %s: %w", path, err)
 		}
 	}
 	for path, digest := range config {
 		needed[sumOf(digest)] = true
-		if err := v.Kept.keep(v.at(path), digest); err != nil {
+		if err := v.Copies.save(v.at(path), digest); err != nil {
 			return fmt.Errorf("copy of %s: %w", path, err)
 		}
 	}
-	if err := v.Kept.forget(needed); err != nil {
+	if err := v.Copies.forget(needed); err != nil {
 		return fmt.Errorf("old copies of protected files: %w", err)
 	}
 	if len(files)+len(configuration) == 0 {
 		return nil
 	}
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
-		return errors.Join(v.keepProtected(tx, files), tx.KeepConfigurationFiles(configuration))
+		return errors.Join(v.putProtected(tx, files), tx.PutConfigurationFiles(configuration))
 	})
 }
 
@@ -334,7 +334,7 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 		}
 		notes = append(notes, fmt.Sprintf("it changed %s, by which agents are steered: %s", signals.FileList(steering), next))
 	}
-	if err := tx.KeepConfigurationFiles(left); err != nil || saw.Protected == nil {
+	if err := tx.PutConfigurationFiles(left); err != nil || saw.Protected == nil {
 		return notes, err
 	}
 	known, _, err := v.protected(tx)
@@ -342,14 +342,14 @@ func (v *Verifier) Leave(tx *store.Tx, session string, saw Sight, accepted bool)
 		return nil, err
 	}
 	now := assumed(known, saw.Protected, saw.Hidden)
-	if err := v.keepProtected(tx, farewell(known, now)); err != nil || accepted {
+	if err := v.putProtected(tx, farewell(known, now)); err != nil || accepted {
 		return notes, err
 	}
 	var back, lost []string
 	for _, path := range tampered(known, now) {
 		switch {
 		case v.configures(path):
-		case v.Kept.has(known[path].Approved):
+		case v.Copies.has(known[path].Approved):
 			back = append(back, path)
 		default:
 			lost = append(lost, path)
@@ -403,10 +403,10 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 			continue // somebody changed it since
 		}
 		if err == nil {
-			err = v.Kept.keep(file, p.Seen)
+			err = v.Copies.save(file, p.Seen)
 		}
 		if err == nil {
-			err = v.Kept.Restore(v.Place.Dir, path, p.Approved)
+			err = v.Copies.Restore(v.Place.Dir, path, p.Approved)
 		}
 		if err == nil {
 			if now, err = digestOne(file); err == nil && now != p.Approved {
@@ -418,10 +418,10 @@ func (v *Verifier) PutBack(ctx context.Context) error {
 			continue
 		}
 		v.Log.Info("put a protected file back as people left it",
-			"file", path, "copy_of_what_was_there", v.Kept.Copy(p.Seen))
+			"file", path, "copy_of_what_was_there", v.Copies.Copy(p.Seen))
 		done = append(done, store.ProtectedFile{Path: path, Approved: p.Approved, Seen: p.Approved})
 	}
-	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return v.keepProtected(tx, done) }); err != nil {
+	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return v.putProtected(tx, done) }); err != nil {
 		return err
 	}
 	if len(stuck.Files) > 0 {

@@ -21,12 +21,12 @@ func (v *Verifier) protected(
 	return known, elsewhere, err
 }
 
-// keepProtected stores records of files in this place.
-func (v *Verifier) keepProtected(tx *store.Tx, files []store.ProtectedFile) error {
+// putProtected stores records of files in this place.
+func (v *Verifier) putProtected(tx *store.Tx, files []store.ProtectedFile) error {
 	for i := range files {
 		files[i].Place = v.Place.Dir
 	}
-	return tx.KeepProtectedFiles(files)
+	return tx.PutProtectedFiles(files)
 }
 
 // isHidden reports whether a file, or a folder above it, could not be read.

@@ -21,7 +21,7 @@ func (v *Verifier) Red(ctx context.Context, commands []string, anew, all bool) (
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
-	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return v.keepMade(tx, made) }); err != nil {
+	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return v.addMade(tx, made) }); err != nil {
 		return nil, err
 	}
 	for _, s := range list {
@@ -65,11 +65,11 @@ func (v *Verifier) excusable(o Outcome) bool {
 }
 
 // Verify runs by hand what a done is checked by: for a task, or for task 0 only the project's
-// commands. It shows each command after it has run, with its whole output. Holds says that a
+// commands. It shows each command after it has run, with its whole output. Red says that a
 // failure keeps a run from starting: one that is not only of named tests, which are excused.
 func (v *Verifier) Verify(
 	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
-) (checks []ralph.Check, holds bool, err error) {
+) (checks []ralph.Check, red bool, err error) {
 	c := Commands{Shared: Once(nil, v.Commands)}
 	var before []Outcome
 	if task != 0 {
@@ -106,9 +106,9 @@ func (v *Verifier) Verify(
 		}
 		check := Judge(results[0], before, c.Shared, v.Strict)
 		checks, all = append(checks, check), append(all, results...)
-		holds = holds || !check.Passed && !v.excusable(results[0])
+		red = red || !check.Passed && !v.excusable(results[0])
 		if ctx.Err() == nil {
-			if err := v.Keep(ctx, m.found.Content, results); err != nil {
+			if err := v.PutResults(ctx, m.found.Content, results); err != nil {
 				return checks, false, err
 			}
 		}
@@ -120,11 +120,11 @@ func (v *Verifier) Verify(
 		return checks, false, err
 	}
 	if m.made != m.found {
-		if err := v.Keep(ctx, m.made.Content, all); err != nil {
+		if err := v.PutResults(ctx, m.made.Content, all); err != nil {
 			return checks, false, err
 		}
 	}
-	return checks, holds, v.Store.Tx(ctx, func(tx *store.Tx) error { return v.keepMade(tx, m) })
+	return checks, red, v.Store.Tx(ctx, func(tx *store.Tx) error { return v.addMade(tx, m) })
 }
 
 // showLog shows a check with its whole output.

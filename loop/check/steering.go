@@ -87,7 +87,7 @@ func (v *Verifier) Lay(ctx context.Context, tree *worktree.Tree, kept string) er
 	base, laid := v.Place.Slot.Base, map[string]string{}
 	stuck := StuckError{What: "files by which agents are steered"}
 	put := func(name, digest string) error {
-		if err := v.Kept.Restore(v.Place.Dir, name, digest); err != nil {
+		if err := v.Copies.Restore(v.Place.Dir, name, digest); err != nil {
 			stuck.add(name, err)
 			return nil
 		}
@@ -118,7 +118,7 @@ func (v *Verifier) Lay(ctx context.Context, tree *worktree.Tree, kept string) er
 		}
 		version, err := tree.Version(ctx, base, name)
 		if err == nil {
-			err = v.Kept.Put(version.Content)
+			err = v.Copies.Put(version.Content)
 		}
 		if err == nil {
 			err = put(name, place.DigestOf(version))
@@ -165,7 +165,7 @@ func (v *Verifier) exchange(
 ) error {
 	write := func(row store.ConfigurationFile) error {
 		return v.Store.Tx(ctx, func(tx *store.Tx) error {
-			return tx.KeepConfigurationFiles([]store.ConfigurationFile{row})
+			return tx.PutConfigurationFiles([]store.ConfigurationFile{row})
 		})
 	}
 	stuck := StuckError{What: "files by which agents are steered"}
@@ -180,10 +180,10 @@ func (v *Verifier) exchange(
 		if !ok {
 			continue
 		}
-		if err := v.Kept.keep(path, now); err != nil {
+		if err := v.Copies.save(path, now); err != nil {
 			return err
 		}
-		if !v.Kept.has(now) || !v.Kept.has(wanted) {
+		if !v.Copies.has(now) || !v.Copies.has(wanted) {
 			stuck.add(v.Place.Named(path), errors.New("there is no copy of it: it was too large or could not be read"))
 			continue
 		}
@@ -192,7 +192,7 @@ func (v *Verifier) exchange(
 				return err
 			}
 		}
-		if err := v.Kept.Restore(v.Place.Dir, v.Place.Named(path), wanted); err != nil {
+		if err := v.Copies.Restore(v.Place.Dir, v.Place.Named(path), wanted); err != nil {
 			stuck.add(v.Place.Named(path), err)
 			continue
 		}

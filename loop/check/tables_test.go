@@ -155,20 +155,20 @@ func TestProtectedFiles(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			known := map[string]store.ProtectedFile{}
-			keep := func(list []store.ProtectedFile) {
+			add := func(list []store.ProtectedFile) {
 				for _, p := range list {
 					known[p.Path] = p
 				}
 			}
-			keep(tt.known)
-			keep(welcome(known, nil, tt.before))
+			add(tt.known)
+			add(welcome(known, nil, tt.before))
 			if got := tampered(known, tt.after); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			// What the session left is not approved just because it is there when the
 			// next one begins.
-			keep(farewell(known, tt.after))
-			keep(welcome(known, nil, tt.after))
+			add(farewell(known, tt.after))
+			add(welcome(known, nil, tt.after))
 			for _, path := range tt.want {
 				if p := known[path]; p.Approved == p.Seen {
 					t.Errorf("%s is forgiven: %+v", path, p)

@@ -224,11 +224,11 @@ type bounded struct {
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	keep := p
+	part := p
 	if int64(len(p)) > b.left {
-		keep, b.cut = p[:max(b.left, 0)], true
+		part, b.cut = p[:max(b.left, 0)], true
 	}
-	n, err := b.to.Write(keep)
+	n, err := b.to.Write(part)
 	b.left -= int64(n)
 	if err != nil {
 		return n, err

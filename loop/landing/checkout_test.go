@@ -116,8 +116,8 @@ func TestThePersonsCheckout(t *testing.T) {
 	}
 }
 
-// TestItFollowsOnceItCan, when the obstacle is gone.
-func TestItFollowsOnceItCan(t *testing.T) {
+// TestItFastForwardsOnceItCan, when the obstacle is gone.
+func TestItFastForwardsOnceItCan(t *testing.T) {
 	y := newYard(t)
 	y.write("a", "mine\n")
 	y.work("One", map[string]string{"a": "theirs\n"})

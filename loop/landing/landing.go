@@ -4,7 +4,7 @@
 //
 //	queued → building → verifying → landing → merged
 //
-// [Plan] decides on each next step. The commit point is a single ref, which alone
+// [NextStep] decides on each next step. The commit point is a single ref, which alone
 // decides what has landed; the database follows. After a kill between any two steps,
 // the next look settles the rest. The target never holds a commit whose tree was not
 // verified, and people's branches and checkouts are only ever moved forward.
@@ -91,9 +91,9 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 		if err != nil {
 			return "", err
 		}
-		step := Plan(q)
+		step := NextStep(q)
 		if step.Do == Rest {
-			return step.Reason, errors.Join(l.Follow(ctx), l.forget(ctx))
+			return step.Reason, errors.Join(l.FastForward(ctx), l.forget(ctx))
 		}
 		if step.Do == Build && q.Batch && q.Alone == 0 && len(suspects) == 0 {
 			if ready.IsZero() {
@@ -203,7 +203,7 @@ func (l *Lander) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 		return nil, each(func(tx *store.Tx, c ralph.Change) error { return tx.BlockChange(c, s.Reason) })
 	case Build:
 		for _, c := range s.Changes {
-			if err := l.Keep(ctx, c); err != nil {
+			if err := l.SetChangeRef(ctx, c); err != nil {
 				return nil, err
 			}
 		}
@@ -253,8 +253,8 @@ func (l *Lander) bounce(tx *store.Tx, c ralph.Change, reason string, conflicts [
 	return tx.Bounce(c, reason, conflicts, blocked)
 }
 
-// Keep sets the change's ref to its head.
-func (l *Lander) Keep(ctx context.Context, c ralph.Change) error {
+// SetChangeRef sets the change's ref to its head.
+func (l *Lander) SetChangeRef(ctx context.Context, c ralph.Change) error {
 	return l.Tree.SetRef(ctx, c.Ref(), c.Head)
 }
 

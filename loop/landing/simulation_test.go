@@ -55,7 +55,7 @@ type model struct {
 	before  func(ref, from, to string) bool // whether a ref can be moved, when it is about to be
 }
 
-func (m *model) keep(t tree) string {
+func (m *model) addTree(t tree) string {
 	var all []byte
 	for _, f := range t {
 		for _, line := range f {
@@ -196,7 +196,7 @@ func (m *model) MergeTree(_ context.Context, ours, theirs string) (worktree.Merg
 			conflicts = append(conflicts, fmt.Sprint("file", i))
 		}
 	}
-	return worktree.Merge{Tree: m.keep(merged), Conflicts: conflicts}, nil
+	return worktree.Merge{Tree: m.addTree(merged), Conflicts: conflicts}, nil
 }
 
 func (m *model) CommitTree(
@@ -215,8 +215,8 @@ func (*model) User(context.Context) [2]string { return [2]string{"ann", "ann@loc
 
 func (*model) Checkouts(context.Context) ([]worktree.Checkout, error) { return nil, nil }
 
-// holds is the verification: of no two lines that belong together both are odd.
-func (t tree) holds() bool {
+// passes is the verification: of no two lines that belong together both are odd.
+func (t tree) passes() bool {
 	for _, f := range t {
 		for i := 0; i < len(f); i += 2 {
 			if f[i]&f[i+1]&1 == 1 {
@@ -245,7 +245,7 @@ type fleet struct {
 	in       map[ralph.Status]int // how many tasks have it
 	first    map[int64]int64      // the task that another one waits for
 	then     map[int64][]int64    // the tasks that wait for one
-	holder   map[int64]string     // the open session of a task
+	claimant map[int64]string     // the open session of a task
 	settled  map[string]bool
 	verified map[string]bool // trees that passed
 	landed   map[int64]bool
@@ -293,7 +293,7 @@ func (f *fleet) goesOn(point string, moment time.Duration) {
 func (f *fleet) Verify(_ context.Context, commit string, commands []string) ([]check.Outcome, error) {
 	f.wait(30 * time.Second)
 	f.mishap("verification")
-	passed := f.git.of(commit).holds()
+	passed := f.git.of(commit).passes()
 	if passed && !f.calm && f.chance(2) {
 		f.count["flaky"]++
 		passed = false
@@ -350,19 +350,19 @@ func (f *fleet) look() {
 				f.fail("TASK-%d is completed and has not landed", e.TaskID)
 			}
 		case "session.started":
-			if at := f.holder[e.TaskID]; at != "" {
+			if at := f.claimant[e.TaskID]; at != "" {
 				f.fail("TASK-%d is claimed by %s and by %s", e.TaskID, at, e.SessionID)
 			}
 			if before := f.first[e.TaskID]; before != 0 && f.status[before] != ralph.Completed {
 				f.fail("TASK-%d is claimed and depends on TASK-%d, which is %s", e.TaskID, before, f.status[before])
 			}
-			f.holder[e.TaskID] = e.SessionID
+			f.claimant[e.TaskID] = e.SessionID
 		case "session.ended":
-			if f.holder[e.TaskID] != e.SessionID || f.settled[e.SessionID] {
-				f.fail("session %s of TASK-%d is settled, which is held by %s", e.SessionID, e.TaskID, f.holder[e.TaskID])
+			if f.claimant[e.TaskID] != e.SessionID || f.settled[e.SessionID] {
+				f.fail("session %s of TASK-%d is settled, which is claimed by %s", e.SessionID, e.TaskID, f.claimant[e.TaskID])
 			}
 			f.settled[e.SessionID] = true
-			delete(f.holder, e.TaskID)
+			delete(f.claimant, e.TaskID)
 		case "change.landed":
 			var p ralph.ChangeLanded
 			f.no(json.Unmarshal(e.Payload, &p))
@@ -393,7 +393,7 @@ func (f *fleet) moves(ref, from, to string) bool {
 	}
 	for at := to; at != from && (from != "" || at == to); at = f.git.commits[at].parents[0] {
 		n := f.git.commits[at]
-		if !f.verified[n.tree] || !f.git.trees[n.tree].holds() || len(n.parents) == 0 {
+		if !f.verified[n.tree] || !f.git.trees[n.tree].passes() || len(n.parents) == 0 {
 			f.fail("the target goes from %s to %s, by %s; verified: %t", from, to, at, f.verified[n.tree])
 		}
 	}
@@ -509,7 +509,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 			}
 			made[at[0]] = &file
 		}
-		c.Base, c.Tree = base, f.git.keep(made)
+		c.Base, c.Tree = base, f.git.addTree(made)
 		c.Head, _ = f.git.CommitTree(ctx, c.Tree, []string{base}, "", [2]string{})
 		f.no(f.git.SetRef(ctx, c.Ref(), c.Head))
 		if f.chance(5) || tries == 20 {
@@ -568,7 +568,7 @@ func (f *fleet) people() {
 			file := *own[f.files-1]
 			file[2*f.random.IntN(32)] = 2 * f.random.Int32N(1000)
 			own[f.files-1] = &file
-			commit, _ := f.git.CommitTree(ctx, f.git.keep(own), []string{tip}, "", [2]string{})
+			commit, _ := f.git.CommitTree(ctx, f.git.addTree(own), []string{tip}, "", [2]string{})
 			f.verified[f.git.commits[commit].tree] = true // they vouch for it
 			f.no(f.git.SetRef(ctx, main, commit))
 		case f.chance(30): // what a merge that waits is to become
@@ -648,7 +648,7 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	git := &model{refs: map[string]string{}, commits: map[string]node{}, trees: map[string]tree{}}
 	f := &fleet{
 		t: t, git: git, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0)), tasks: tasks, files: files(workers),
-		status: map[int64]ralph.Status{}, in: map[ralph.Status]int{}, first: map[int64]int64{}, then: map[int64][]int64{}, holder: map[int64]string{}, settled: map[string]bool{},
+		status: map[int64]ralph.Status{}, in: map[ralph.Status]int{}, first: map[int64]int64{}, then: map[int64][]int64{}, claimant: map[int64]string{}, settled: map[string]bool{},
 		verified: map[string]bool{}, landed: map[int64]bool{}, count: map[string]int{},
 	}
 	git.before = f.moves
@@ -665,8 +665,8 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	for i := range begin {
 		begin[i] = &lines64{}
 	}
-	f.verified[git.keep(begin)] = true
-	commit, _ := git.CommitTree(t.Context(), git.keep(begin), nil, "", [2]string{})
+	f.verified[git.addTree(begin)] = true
+	commit, _ := git.CommitTree(t.Context(), git.addTree(begin), nil, "", [2]string{})
 	git.refs[branchRef("main")] = commit
 	f.no(db.Tx(t.Context(), func(tx *store.Tx) error {
 		for i := range tasks {

@@ -247,7 +247,7 @@ func (l *Lander) complete(ctx context.Context, list []ralph.Change) error {
 	if l.Branch {
 		return nil
 	}
-	return l.Follow(ctx)
+	return l.FastForward(ctx)
 }
 
 // Missing returns the changes of completed tasks that are no longer where they landed,
@@ -293,9 +293,9 @@ func (l *Lander) killed(point string) {
 	}
 }
 
-// Follow fast-forwards people's branch to what has landed, if that touches nothing of
+// FastForward fast-forwards people's branch to what has landed, if that touches nothing of
 // theirs. If not, it tells people once why and how to do it, and the next call tries again.
-func (l *Lander) Follow(ctx context.Context) error {
+func (l *Lander) FastForward(ctx context.Context) error {
 	if l.Branch {
 		return nil
 	}

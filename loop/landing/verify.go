@@ -143,7 +143,7 @@ func (l *Lander) judge(
 		if err != nil {
 			return nil, err
 		}
-		was, _, err := l.kept(ctx, tree, commands.All())
+		was, _, err := l.stored(ctx, tree, commands.All())
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +192,7 @@ func turned(was, now []check.Outcome) string {
 // said returns the results of commands on a commit. If all are known to
 // pass on its tree in the integration place, they do not run again.
 func (l *Lander) said(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
-	list, all, err := l.kept(ctx, tree, commands)
+	list, all, err := l.stored(ctx, tree, commands)
 	if err != nil || all && !failed(list) {
 		return list, err
 	}
@@ -212,7 +212,7 @@ func (l *Lander) run(ctx context.Context, commit, tree string, commands []string
 	l.Line.lasted(time.Since(began))
 	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
-			if err := tx.KeepVerification(place.Apart(tree), r.Check.Command, r); err != nil {
+			if err := tx.PutVerification(place.Apart(tree), r.Check.Command, r); err != nil {
 				return err
 			}
 		}
@@ -220,8 +220,10 @@ func (l *Lander) run(ctx context.Context, commit, tree string, commands []string
 	})
 }
 
-// kept returns the stored results of commands on a tree; all reports whether every command has one.
-func (l *Lander) kept(ctx context.Context, tree string, commands []string) (list []check.Outcome, all bool, err error) {
+// stored returns the stored results of commands on a tree; all reports whether every command has one.
+func (l *Lander) stored(
+	ctx context.Context, tree string, commands []string,
+) (list []check.Outcome, all bool, err error) {
 	all = true
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		for _, command := range commands {

@@ -459,17 +459,17 @@ func (p *Place) rescue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	held := ""
+	saved := ""
 	if ref != "" {
-		if held, err = s.slots.Here.Tree.Ref(ctx, ref); err != nil {
+		if saved, err = s.slots.Here.Tree.Ref(ctx, ref); err != nil {
 			return err
 		}
 	}
-	if ref == "" || held != "" { // the session's work was saved and settled before
+	if ref == "" || saved != "" { // the session's work was saved and settled before
 		ref = lostRefs + s.name() + "-" + time.Now().UTC().Format("20060102T150405.000")
 	}
-	if held != "" {
-		tree, err := s.slots.Here.Tree.Whole(ctx, held)
+	if saved != "" {
+		tree, err := s.slots.Here.Tree.Whole(ctx, saved)
 		if err != nil {
 			return err
 		}
@@ -533,9 +533,9 @@ func (p *Place) Candidate(ctx context.Context, tree, ref, message string) (workt
 	return made, s.slots.Here.Tree.Fetch(ctx, s.clone, made.Head, ref)
 }
 
-// KeepLoose saves the session's commits and stashes in the slot that are
+// SaveLoose saves the session's commits and stashes in the slot that are
 // not part of head, as they would be lost with the slot.
-func (p *Place) KeepLoose(ctx context.Context, session, head string) error {
+func (p *Place) SaveLoose(ctx context.Context, session, head string) error {
 	s := p.Slot
 	refs, err := s.clone.Refs(ctx, "refs/")
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestWhatFollowsOfEachCause prints the table of causes: the session's ending,
+// TestWhatEachCauseLeadsTo prints the table of causes: the session's ending,
 // whether that counts as an attempt, whether it stops a check, and the words for it.
-func TestWhatFollowsOfEachCause(t *testing.T) {
+func TestWhatEachCauseLeadsTo(t *testing.T) {
 	const golden = "testdata/causes.txt"
 	limits := Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}
 	var b strings.Builder

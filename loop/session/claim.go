@@ -67,9 +67,9 @@ func (e *DroppedError) Error() string {
 // Unwrap returns [ralph.ErrConflict].
 func (e *DroppedError) Unwrap() error { return ralph.ErrConflict }
 
-// Held renews the claim. The error is a [DroppedError] if the claim is over because a person
+// Renew renews the claim. The error is a [DroppedError] if the claim is over because a person
 // cancelled or amended the task or stopped the session, or because the lease expired.
-func (c *Claim) Held(ctx context.Context) error {
+func (c *Claim) Renew(ctx context.Context) error {
 	why, lapsed := "", false
 	err := c.s.Store.Tx(ctx, func(tx *store.Tx) error {
 		row, err := tx.Session(c.s.Row.ID)
@@ -118,12 +118,12 @@ func (c *Claim) Held(ctx context.Context) error {
 // the task. The lease is extended by the time that the check may take (decision
 // 18). The error is a [DroppedError] if the task was amended during the check.
 func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
-	if err := c.renew(ctx, Lease+c.checkTime()); err != nil {
+	if err := c.extend(ctx, Lease+c.checkTime()); err != nil {
 		return "", d, err
 	}
 	// ralph cannot freeze a worker's agent, which may go on during the check.
 	if again = c.s.turnEnded(ctx, agent.Turn{}).Text; again != "" {
-		return again, d, c.renew(ctx, Lease)
+		return again, d, c.extend(ctx, Lease)
 	}
 	request, err := store.Read(ctx, c.s.Store, func(tx *store.Tx) (request string, err error) {
 		request, _, err = tx.StopRequest(c.s.Row.ID)
@@ -133,7 +133,7 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 		return "", d, err
 	}
 	if request == "contract" { // what was checked is no longer what is asked for
-		return "", d, c.Held(ctx)
+		return "", d, c.Renew(ctx)
 	}
 	if d, err = c.settle(ctx, ralph.Finished, "the worker closed it"); err != nil {
 		return "", d, err
@@ -164,8 +164,8 @@ func (c *Claim) checkTime() time.Duration {
 	return time.Duration(len(c.s.verify.All())) * c.s.Check.Timeout
 }
 
-// renew sets the lease to end that much later than now.
-func (c *Claim) renew(ctx context.Context, lease time.Duration) error {
+// extend sets the lease to end that much later than now.
+func (c *Claim) extend(ctx context.Context, lease time.Duration) error {
 	return c.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.RenewClaim(c.s.Row.ID, tx.Now().Add(lease)) })
 }
 
@@ -197,7 +197,7 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	if closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone {
 		lease = c.checkTime()
 	}
-	if err := c.renew(ctx, lease); err != nil {
+	if err := c.extend(ctx, lease); err != nil {
 		return signals.Decision{}, err
 	}
 	d, err := c.end(ctx, ralph.Interrupted, "interrupted: its worker gave the task back")

@@ -13,14 +13,14 @@ const busyShare = 0.01
 // idleness detects that a session has shown no sign of life for long.
 // Silence on its output alone does not count (unattended, "Limits").
 type idleness struct {
-	limit time.Duration
-	cpu   func() (time.Duration, error)             // CPU time of the session's processes so far
-	tree  func(ctx context.Context) (string, error) // digest of the work tree
-	seen  atomic.Int64                              // when the last event was seen, in Unix nanoseconds
-	alive time.Time                                 // time of the last sign of life
-	last  time.Time                                 // time of the last look
-	used  time.Duration                             // CPU time at the last look
-	held  string                                    // digest of the work tree when half of the limit had passed
+	limit   time.Duration
+	cpu     func() (time.Duration, error)             // CPU time of the session's processes so far
+	tree    func(ctx context.Context) (string, error) // digest of the work tree
+	seen    atomic.Int64                              // when the last event was seen, in Unix nanoseconds
+	alive   time.Time                                 // time of the last sign of life
+	last    time.Time                                 // time of the last look
+	used    time.Duration                             // CPU time at the last look
+	halfway string                                    // digest of the work tree when half of the limit had passed
 }
 
 // newIdleness starts counting now, before the session has a process.
@@ -50,7 +50,7 @@ func (i *idleness) over(ctx context.Context, now time.Time, busy bool) (bool, er
 		i.live(now)
 	}
 	silent := now.Sub(i.alive)
-	if silent < i.limit/2 || silent < i.limit && i.held != "" {
+	if silent < i.limit/2 || silent < i.limit && i.halfway != "" {
 		return false, nil
 	}
 	// Scan the work tree only now, as that is costly in a large one.
@@ -58,11 +58,11 @@ func (i *idleness) over(ctx context.Context, now time.Time, busy bool) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if i.held != "" && digest != i.held {
+	if i.halfway != "" && digest != i.halfway {
 		i.live(now)
 	}
-	i.held = digest
+	i.halfway = digest
 	return now.Sub(i.alive) >= i.limit, nil
 }
 
-func (i *idleness) live(at time.Time) { i.alive, i.held = at, "" }
+func (i *idleness) live(at time.Time) { i.alive, i.halfway = at, "" }

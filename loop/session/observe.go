@@ -59,8 +59,8 @@ type observation struct {
 // observe inspects what the session left behind and checks its done,
 // unless that happened while the agent was frozen.
 func (s *Session) observe(ctx context.Context) (saw observation) {
-	keep := context.WithoutCancel(ctx)
-	done, err := s.claimed(keep)
+	detached := context.WithoutCancel(ctx)
+	done, err := s.claimed(detached)
 	if err != nil {
 		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
 	}
@@ -71,7 +71,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 				"in another work tree: " + s.Row.Dir
 		}
 		saw.blind, saw.left.Configuration = true, s.Check.Configured(s.Row.Dir, nil)
-		if err := s.rescued(keep); err != nil {
+		if err := s.rescued(detached); err != nil {
 			saw.missed("what was kept of its slot", err)
 		}
 		return saw
@@ -86,13 +86,13 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		saw.stopped = cmp.Or(s.called, runStop).Error() + " before the claim could be checked"
 	}
 	if found == nil {
-		if found, _, _, err = s.inspect(keep); err != nil {
+		if found, _, _, err = s.inspect(detached); err != nil {
 			found, saw.blind = &finding{left: s.Check.Look()}, true
 			found.missed("the work tree", err)
 		}
 	}
 	saw.finding = *found
-	s.keepMade(keep, &saw)
+	s.saveMade(detached, &saw)
 	if done && len(saw.hiding) > 0 {
 		saw.unchecked = uncheckable + "it cannot be told whether protected files were changed in " +
 			strings.Join(saw.hiding, ", ")
@@ -104,7 +104,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	if !saw.blind {
 		s.Row.Unchanged = s.changed.missing()
 	}
-	if err := s.lostWork(keep); err != nil {
+	if err := s.lostWork(detached); err != nil {
 		saw.missed("whether files are gone that were not committed", err)
 	}
 	changed := s.Row.Files
@@ -213,7 +213,7 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 	if ctx.Err() != nil {
 		return f, nil // stopped commands say nothing about the work tree
 	}
-	if err := s.Check.Keep(ctx, now.WorkTree, results); err != nil {
+	if err := s.Check.PutResults(ctx, now.WorkTree, results); err != nil {
 		return nil, err
 	}
 	after, err := s.Place.Tree.Look(ctx, s.scratch())
@@ -292,7 +292,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	if err := s.own(ctx, f, at); err != nil {
 		return nil, at, now, err
 	}
-	if err := s.keepDiffs(ctx, f, before, at); err != nil { // they are for people to read, and decide nothing
+	if err := s.saveDiffs(ctx, f, before, at); err != nil { // they are for people to read, and decide nothing
 		s.Log.Warn("what the session changed is not kept line by line", "session", s.Row.ID, "error", err)
 	}
 	f.evidence.Uncontained = s.Row.Worker != "" && s.Row.Origin != ralph.FromHuman
@@ -301,8 +301,8 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 	return f, at, now, nil
 }
 
-// keepDiffs keeps what the session changed, for people, with secrets masked.
-func (s *Session) keepDiffs(ctx context.Context, f *finding, before, at worktree.Snapshot) error {
+// saveDiffs saves what the session changed, for people, with secrets masked.
+func (s *Session) saveDiffs(ctx context.Context, f *finding, before, at worktree.Snapshot) error {
 	d, err := s.Place.Tree.Diffs(ctx, before, at, f.files, f.commits, s.scratch(), s.masked)
 	if err != nil || len(d.Files)+len(d.Commits) == 0 {
 		return err
@@ -366,7 +366,7 @@ func (s *Session) watchProtected(f *finding, command string) {
 	f.left = now
 }
 
-// spare removes from the standing what is not to be held against the session:
+// spare removes from the standing what is not to be counted against the session:
 // what earlier sessions made, and what a person who claimed the task did.
 func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
 	if s.Place.Slot != nil {

@@ -40,7 +40,7 @@ type Checked struct {
 // applies the same rules (human, "MCP tools of this profile"). If the work is
 // refused, refused says why, nothing is recorded, and the task stays claimed.
 func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused string, d signals.Decision, err error) {
-	s, unlock, err := n.held(ctx, task)
+	s, unlock, err := n.openClaim(ctx, task)
 	if err != nil {
 		return "", d, err
 	}
@@ -90,7 +90,7 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 // ReleaseFor gives a claimed task back, from any work tree. No counter
 // changes, but signals count: a question holds the task back.
 func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d signals.Decision, err error) {
-	s, unlock, err := n.held(ctx, task)
+	s, unlock, err := n.openClaim(ctx, task)
 	if err != nil {
 		return d, err
 	}
@@ -99,9 +99,9 @@ func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d sig
 	return d, err
 }
 
-// held opens the session of a task that a person has claimed, and locks
+// openClaim opens the session of a task that a person has claimed, and locks
 // it: a terminal and several chats may want to end it at once.
-func (n Needs) held(ctx context.Context, task int64) (s *Session, unlock func() error, err error) {
+func (n Needs) openClaim(ctx context.Context, task int64) (s *Session, unlock func() error, err error) {
 	row, err := store.Read(ctx, n.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.ClaimOfPerson(task) })
 	if err != nil {
 		return nil, nil, err

@@ -20,9 +20,9 @@ import (
 
 func TestASessionsClock(t *testing.T) {
 	type act struct {
-		at    int // seconds
-		do    func(c *clock)
-		holds int
+		at     int // seconds
+		do     func(c *clock)
+		pauses int
 	}
 	pause := func(at int) act { return act{at, (*clock).pause, 1} }
 	resume := func(at int) act { return act{at, (*clock).resume, -1} }
@@ -42,7 +42,7 @@ func TestASessionsClock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
 				var rang time.Duration
-				rings, held := 0, 0
+				rings, paused := 0, 0
 				c := newClock(10*time.Second, func() {
 					if rings++; rings == 1 {
 						rang = time.Since(begin)
@@ -53,7 +53,7 @@ func TestASessionsClock(t *testing.T) {
 					for _, a := range tt.acts {
 						if a.at == second {
 							a.do(c)
-							if held += a.holds; c.paused() != (held > 0) {
+							if paused += a.pauses; c.paused() != (paused > 0) {
 								t.Errorf("after %d s it stands still: %t", second, c.paused())
 							}
 						}

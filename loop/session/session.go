@@ -114,7 +114,7 @@ type Session struct {
 	clock    *clock
 	idle     *idleness
 	observer *observer
-	held     bool // its clock is stopped while a person is asked for a permission
+	asking   bool // its clock is stopped while a person is asked for a permission
 
 	told            map[string]bool // notices that the agent was given, by key
 	passedBy        map[string]bool // landed changes that touched none of its files, by key

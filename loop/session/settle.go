@@ -23,10 +23,10 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 	s.take(report)
 	// Signals are processed even if ctx has ended. Only the verification,
 	// which may take long, ends with it.
-	keep := context.WithoutCancel(ctx)
+	detached := context.WithoutCancel(ctx)
 	saw := s.observe(ctx)
-	left := s.leaves(keep, saw)
-	err = s.Store.Tx(keep, func(tx *store.Tx) error {
+	left := s.leaves(detached, saw)
+	err = s.Store.Tx(detached, func(tx *store.Tx) error {
 		if s.Row.Worker != "" && s.Row.Ending == ralph.Lost {
 			// The worker may have called while the claim was being checked.
 			if err := tx.CheckLapsed(s.Row.ID); err != nil {
@@ -49,7 +49,7 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 			f.Void, f.EndingWhy = true, saw.stopped
 		}
 		if saw.blind {
-			f.Changed, f.Untouched = true, false // what is unknown is not held against it
+			f.Changed, f.Untouched = true, false // what is unknown is not counted against it
 		}
 		d = signals.Decide(f)
 		if s.Row.Origin != ralph.FromHuman { // people vouch for their own work
@@ -65,7 +65,7 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 		if err := tx.Apply(s.Row, f, d); err != nil {
 			return err
 		}
-		if err := s.keepLeft(tx, left, d.Accepted); err != nil || !s.reopened {
+		if err := s.addLeft(tx, left, d.Accepted); err != nil || !s.reopened {
 			return err
 		}
 		return tx.TryNow(s.Row.TaskID) // it waited long enough for somebody to settle it
@@ -75,19 +75,19 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 	}
 	if s.Place.Slot != nil {
 		if saw.made.Head != "" {
-			err = s.Place.Note(keep)
+			err = s.Place.Note(detached)
 		}
 		if err != nil {
 			s.Log.Warn("cannot note that a slot's work is saved; it will be saved again", "session", s.Row.ID, "error", err)
 		}
-	} else if err := s.Check.PutBack(keep); err != nil {
+	} else if err := s.Check.PutBack(detached); err != nil {
 		// The next session is not begun, and its caller is told why.
 		s.Log.Warn("cannot restore your files that a session changed", "session", s.Row.ID, "error", err)
 	}
-	if err := s.Check.BringBack(keep); err != nil {
+	if err := s.Check.BringBack(detached); err != nil {
 		s.Log.Warn("cannot put back agents' instruction files that were set aside", "session", s.Row.ID, "error", err)
 	}
-	if err := s.afterFailure(keep, saw, d); err != nil {
+	if err := s.afterFailure(detached, saw, d); err != nil {
 		s.Log.Warn("cannot save or take back the changes of a failed session", "session", s.Row.ID, "error", err)
 	}
 	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
@@ -191,11 +191,11 @@ func (s *Session) leaves(ctx context.Context, saw observation) (left *store.Left
 	return left
 }
 
-// keepLeft stores left. A session that changed nothing is skipped, unless its done was accepted.
-func (s *Session) keepLeft(tx *store.Tx, left *store.Left, accepted bool) error {
+// addLeft stores left. A session that changed nothing is skipped, unless its done was accepted.
+func (s *Session) addLeft(tx *store.Tx, left *store.Left, accepted bool) error {
 	if left == nil || left.State == left.Found && !accepted {
 		return nil
 	}
 	left.Accepted = accepted
-	return tx.KeepLeft(*left)
+	return tx.AddLeft(*left)
 }

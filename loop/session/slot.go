@@ -163,8 +163,8 @@ func (s *Session) rescued(ctx context.Context) error {
 	return err
 }
 
-// keepMade sets the row's change to what the session leaves in its slot.
-func (s *Session) keepMade(ctx context.Context, saw *observation) {
+// saveMade sets the row's change to what the session leaves in its slot.
+func (s *Session) saveMade(ctx context.Context, saw *observation) {
 	if s.Place.Slot == nil || saw.blind {
 		return
 	}
@@ -175,7 +175,7 @@ func (s *Session) keepMade(ctx context.Context, saw *observation) {
 			return
 		}
 	}
-	if err := s.Place.KeepLoose(ctx, s.Row.ID, saw.made.Head); err != nil {
+	if err := s.Place.SaveLoose(ctx, s.Row.ID, saw.made.Head); err != nil {
 		saw.missed("what it committed beside what it came to, or stashed", err)
 	}
 	if saw.made.Head != saw.made.Base {

@@ -20,7 +20,7 @@ import (
 // done is refused, or not at all. The session's clock is stopped meanwhile.
 //
 // A done is checked while the agent is frozen and everything it started, except its
-// tool servers, has been killed. If the done holds, the agent is killed without
+// tool servers, has been killed. If the done is accepted, the agent is killed without
 // having run again: neither it, nor one of its exit hooks, nor a waiting process can
 // undo what was verified. If this is not possible, the conversation ends, and the
 // done is checked when the session is settled, after all of its processes are gone.
@@ -166,13 +166,13 @@ func (s *Session) freeze(ctx context.Context, turn agent.Turn) (*standstill, err
 	if err != nil {
 		return nil, err
 	}
-	held := &standstill{still: still}
+	frozen := &standstill{still: still}
 	for _, k := range still.Killed {
-		held.killed = append(held.killed, k.Command)
+		frozen.killed = append(frozen.killed, k.Command)
 		s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
 	}
-	held.timer = time.AfterFunc(s.Limits.Freeze, held.expire)
-	return held, nil
+	frozen.timer = time.AfterFunc(s.Limits.Freeze, frozen.expire)
+	return frozen, nil
 }
 
 // A standstill is a frozen agent, or empty if there is none to freeze. The

@@ -152,22 +152,22 @@ func (s *Session) delivered(comment int64) {
 // a permission (decision 18).
 func (s *Session) waitsForPermission(asked bool) {
 	switch {
-	case asked && !s.held:
+	case asked && !s.asking:
 		s.clock.pause()
-	case !asked && s.held:
+	case !asked && s.asking:
 		s.clock.resume()
 	}
-	s.held = asked
+	s.asking = asked
 }
 
 // A clock counts a session's time down, except while ralph itself is at work
 // (decision 18). Pauses nest: it runs again once each has been resumed.
 type clock struct {
-	mu    sync.Mutex
-	left  time.Duration
-	since time.Time
-	timer *time.Timer
-	holds int // pauses that have not been resumed
+	mu     sync.Mutex
+	left   time.Duration
+	since  time.Time
+	timer  *time.Timer
+	pauses int // pauses that have not been resumed
 }
 
 // newClock starts a clock that calls ring once d is used up.
@@ -178,13 +178,13 @@ func newClock(d time.Duration, ring func()) *clock {
 func (c *clock) paused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.holds > 0
+	return c.pauses > 0
 }
 
 func (c *clock) pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.holds++; c.holds == 1 && c.timer.Stop() {
+	if c.pauses++; c.pauses == 1 && c.timer.Stop() {
 		c.left -= time.Since(c.since)
 	}
 }
@@ -192,7 +192,7 @@ func (c *clock) pause() {
 func (c *clock) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.holds--; c.holds == 0 {
+	if c.pauses--; c.pauses == 0 {
 		c.since = time.Now()
 		c.timer.Reset(max(c.left, time.Millisecond))
 	}

@@ -104,7 +104,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	if o.Profile.EndsAlone {
 		how.Alone = o.ExitGrace
 	}
-	report, err := conversation.Hold(ctx, newSession(o, task), p, task, how)
+	report, err := conversation.Run(ctx, newSession(o, task), p, task, how)
 	if report.Version == "" {
 		report.Version = version
 	}

@@ -45,7 +45,7 @@ type session struct {
 
 	turnOver bool             // the last event was a result
 	grace    <-chan time.Time // fires when the process must be gone
-	followUp <-chan time.Time // fires when the next turn must have begun
+	nextTurn <-chan time.Time // fires when the next turn must have begun
 
 	cut    bool // it closed its output in the middle of its work
 	mute   bool // it was stopped because it had closed its output
@@ -64,14 +64,14 @@ func (s *session) run(ctx context.Context) error {
 	exits := make(chan error, 1)
 	var work sync.WaitGroup
 	work.Go(func() { defer close(lines); s.read(lines) })
-	work.Go(func() { s.process.KeepStderr() })
+	work.Go(func() { s.process.CollectStderr() })
 	work.Go(func() { s.write(feed, fed) })
 	work.Go(func() { var err error; s.exit, err = s.process.Wait(); exits <- err })
 	turns, cancelTurns := context.WithCancel(ctx)
 	defer cancelTurns()
 
 	ask := func() {
-		s.phase, s.turnOver, s.followUp = asking, false, nil
+		s.phase, s.turnOver, s.nextTurn = asking, false, nil
 		turn := s.process.Turn()
 		work.Go(func() { answers <- s.askLoop(turns, turn) })
 	}
@@ -113,8 +113,8 @@ func (s *session) run(ctx context.Context) error {
 			s.grace = nil
 			s.mute = lines == nil
 			s.interrupt()
-		case <-s.followUp:
-			s.followUp = nil
+		case <-s.nextTurn:
+			s.nextTurn = nil
 			s.turnOver, s.replayed = true, s.sent
 			ask()
 		case s.undead = <-exits:
@@ -185,7 +185,7 @@ func (s *session) hear(r reading) {
 		return
 	}
 	if s.history.turnOpen {
-		s.turnOver, s.followUp = false, nil
+		s.turnOver, s.nextTurn = false, nil
 	}
 	if r.event.IsReplay {
 		s.replayed++
@@ -203,7 +203,7 @@ func (s *session) hear(r reading) {
 		s.close()
 		return
 	}
-	s.turnOver, s.followUp = true, time.After(s.options.ExitGrace)
+	s.turnOver, s.nextTurn = true, time.After(s.options.ExitGrace)
 }
 
 // handedOver is called when the writer has taken the outbox.
@@ -212,7 +212,7 @@ func (s *session) handedOver() {
 	s.sent++
 	if s.turnOver {
 		// A message after a result starts another turn, unless the agent lost it.
-		s.turnOver, s.followUp = false, time.After(s.options.ExitGrace)
+		s.turnOver, s.nextTurn = false, time.After(s.options.ExitGrace)
 	}
 }
 
@@ -252,7 +252,7 @@ func (s *session) answer(a agent.Answer) {
 			s.outbox = append([]agent.Message{{Text: a.Text}}, s.outbox...)
 		}
 		if a.Wait {
-			s.followUp = time.After(s.options.ExitGrace)
+			s.nextTurn = time.After(s.options.ExitGrace)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func (s *session) answer(a agent.Answer) {
 // close ends the conversation: the agent has ExitGrace to exit.
 func (s *session) close() {
 	s.phase = closing
-	s.followUp = nil
+	s.nextTurn = nil
 	s.shut()
 	if s.grace == nil && !s.ended {
 		s.grace = time.After(s.options.ExitGrace)
@@ -284,7 +284,7 @@ func (s *session) stop() {
 	if s.phase == working {
 		s.phase = closing
 	}
-	s.followUp = nil
+	s.nextTurn = nil
 	s.interrupt()
 }
 
@@ -308,7 +308,7 @@ func (s *session) outputEnded() {
 // processEnded is called when the process, and everything that it started, is gone.
 func (s *session) processEnded() {
 	s.ended = true
-	s.grace, s.followUp = nil, nil
+	s.grace, s.nextTurn = nil, nil
 	s.shut()
 	if err := s.process.Drain(); err != nil {
 		s.failure = errors.Join(s.failure, err)

@@ -125,7 +125,7 @@ func TestTheConversationGoesOnAsLongAsTheLoopSpeaks(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfTurnsHoldsForTheWholeConversation(t *testing.T) {
+func TestTheLimitOfTurnsCoversTheWholeConversation(t *testing.T) {
 	task := assignment(t)
 	task.MaxTurns = 2
 	task.TurnEnded = func(context.Context, agent.Turn) agent.Answer { return agent.Say("go on") }
@@ -298,7 +298,7 @@ func TestAnAgentThatIsKilledFrozen(t *testing.T) {
 	}
 }
 
-func TestStderrIsKeptInBounds(t *testing.T) {
+func TestStderrIsBounded(t *testing.T) {
 	task := assignment(t)
 	r := run(t, fake("complaining"), task)
 	b, err := os.ReadFile(filepath.Join(task.LogDir, process.StderrFile))

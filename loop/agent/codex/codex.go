@@ -105,7 +105,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	if err != nil {
 		return agent.Report{}, err
 	}
-	report, err := conversation.Hold(ctx, newSession(a.options, task), p, task, conversation.Options{
+	report, err := conversation.Run(ctx, newSession(a.options, task), p, task, conversation.Options{
 		Alone: a.options.ExitGrace, Wait: a.options.ExitGrace, Tools: a.options.ToolsWait, Bare: true,
 	})
 	report.Version = version

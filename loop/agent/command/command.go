@@ -87,9 +87,9 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 		_ = p.Stdin.Close()
 	}()
 	said := &words{seen: task.Seen}
-	kept, taken := make(chan error, 1), make(chan struct{})
-	go func() { _, err := io.Copy(io.MultiWriter(p.Transcript, said), p.Output()); kept <- err }()
-	go func() { defer close(taken); p.KeepStderr() }()
+	copied, taken := make(chan error, 1), make(chan struct{})
+	go func() { _, err := io.Copy(io.MultiWriter(p.Transcript, said), p.Output()); copied <- err }()
+	go func() { defer close(taken); p.CollectStderr() }()
 	// The end of the command is the end of the session.
 	stop := context.AfterFunc(ctx, func() {
 		if err := p.Interrupt(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -101,10 +101,10 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	err = p.Drain()
 	_ = p.Stdin.Close() // nobody reads what is still being written
 	<-fed
-	keeping := <-kept
+	copying := <-copied
 	<-taken
-	if errors.Is(keeping, os.ErrDeadlineExceeded) {
-		keeping = nil
+	if errors.Is(copying, os.ErrDeadlineExceeded) {
+		copying = nil
 	}
 	r := agent.Report{
 		Version: version, LastWords: said.tail(), StderrTail: p.StderrTail(), Began: true,
@@ -114,7 +114,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 		r.Exit = &code
 	}
 	r.Ending, r.Reason = ending(stopped, exit.Code, exit.Signal, r.StderrTail)
-	return r, errors.Join(err, keeping, p.Close())
+	return r, errors.Join(err, copying, p.Close())
 }
 
 // ending says how a session of the command ended, based on its exit status alone.

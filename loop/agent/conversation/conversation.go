@@ -1,4 +1,4 @@
-// Package conversation holds that of a session with an agent which is spoken to by JSON-RPC on
+// Package conversation runs that of a session with an agent which is spoken to by JSON-RPC on
 // its standard streams: from the first turn to the end of its process and of all that this has
 // started. What is said, and what it comes to, is the agent's [Dialect].
 package conversation
@@ -95,7 +95,7 @@ func Sentence(parts ...string) string {
 	return text.Clip(strings.Join(all, ": "), maxReason)
 }
 
-// Options say how a conversation is held.
+// Options say how a conversation is run.
 type Options struct {
 	Alone time.Duration // in which the process ends by itself when its input is closed
 	Wait  time.Duration // for what a person is about to say
@@ -118,9 +118,9 @@ type session struct {
 	undead error
 }
 
-// Hold holds a conversation until the process and all that it started is gone, and its output
+// Run runs a conversation until the process and all that it started is gone, and its output
 // is read. The report is valid even with an error.
-func Hold(
+func Run(
 	ctx context.Context, d Dialect, p *process.Process, task agent.Assignment, o Options,
 ) (agent.Report, error) {
 	s := &session{dialect: d, options: o, task: task, process: p, outbox: []agent.Message{{Text: task.Prompt}}}
@@ -160,7 +160,7 @@ func (s *session) seen(m jsonrpc.Message, ok bool) {
 	}
 }
 
-// run holds the conversation to its end.
+// run leads the conversation to its end.
 func (s *session) run(ctx context.Context) error {
 	// What is said ends with the process; what is made of a turn does not.
 	stopped, stop := context.WithCancel(ctx)
@@ -172,7 +172,7 @@ func (s *session) run(ctx context.Context) error {
 	var served, drained error
 	output, exited, talked := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	work.Go(func() { defer close(output); served = s.conn.Serve(context.WithoutCancel(ctx)) })
-	work.Go(s.process.KeepStderr)
+	work.Go(s.process.CollectStderr)
 	work.Go(func() {
 		defer close(exited)
 		s.exit, s.undead = s.process.Wait()
@@ -223,7 +223,7 @@ func (s *session) end(stopped context.Context, exited <-chan struct{}) error {
 	return nil
 }
 
-// talk holds the conversation. It is true when that has come to its own end.
+// talk leads the conversation. It is true when that has come to its own end.
 func (s *session) talk(whole, ctx context.Context) bool {
 	err := s.dialect.Begin(ctx, s.conn)
 	if err == nil && !s.toolless() {

@@ -172,8 +172,8 @@ func (o Options) Unusable(p *agent.Profile, err error) error {
 // Output returns the agent's output without secrets.
 func (p *Process) Output() io.Reader { return p.through(p.Stdout) }
 
-// KeepStderr stores the agent's standard error until its end.
-func (p *Process) KeepStderr() { p.logs.stderr.take(p.through(p.Stderr)) }
+// CollectStderr stores the agent's standard error until its end.
+func (p *Process) CollectStderr() { p.logs.stderr.take(p.through(p.Stderr)) }
 
 // StderrTail returns the end of the standard error, once it has ended.
 func (p *Process) StderrTail() string { return p.logs.stderr.tail() }

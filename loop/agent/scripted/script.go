@@ -13,7 +13,7 @@ import (
 // A Script says what the agent does for which task.
 type Script []Block
 
-// A Block says what it does if its conditions hold.
+// A Block says what it does if its conditions are met.
 type Block struct {
 	Task    string // part of the task's title; "*" is any
 	Session int    // the task's session, from 1; 0 is any

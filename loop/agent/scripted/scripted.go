@@ -19,7 +19,7 @@
 //	when TEXT       … if the prompt contains TEXT
 //	turn            what follows answers the next message of the same session
 //
-// The first block whose conditions all hold is played. A message for which it has no turn
+// The first block whose conditions are all met is played. A message for which it has no turn
 // left gets an answer without any work. If the script contains the word session, sessions
 // are counted in a file next to it, with the same name plus ".sessions". Steps are:
 //

@@ -65,10 +65,10 @@ type Step struct {
 	Reason  string
 }
 
-// Plan returns the next step. Landings happen one at a time: a single
+// NextStep returns the next step. Landings happen one at a time: a single
 // change, or all queued changes as a batch, whose commit passes or fails
 // as a whole. A refused batch is halved until a single change is at fault.
-func Plan(q Queue) Step {
+func NextStep(q Queue) Step {
 	if q.Waits {
 		return Step{Do: Rest, Reason: "waiting for the remote"} // only the remote knows what became of a landing
 	}

@@ -17,14 +17,14 @@ import (
 	"ralph/loop/place"
 )
 
-// Kept is a folder with copies of files as people left them, named by the digest of their content.
-type Kept string
+// Copies is a folder with copies of files as people left them, named by the digest of their content.
+type Copies string
 
 // Limits of the copies. Old copies that nobody needs are dropped.
 const (
-	maxKeptFile = 8 << 20
-	maxKept     = 128 << 20
-	keptFor     = 14 * 24 * time.Hour
+	maxCopy   = 8 << 20
+	maxCopies = 128 << 20
+	keptFor   = 14 * 24 * time.Hour
 )
 
 // sumOf returns the part of a digest that covers the content; "" if there is no content to copy.
@@ -40,8 +40,8 @@ func sumOf(digest string) string {
 }
 
 // Copy returns the path of the copy with this digest; "" if there is none.
-func (k Kept) Copy(digest string) string {
-	path := filepath.Join(string(k), sumOf(digest))
+func (c Copies) Copy(digest string) string {
+	path := filepath.Join(string(c), sumOf(digest))
 	if sumOf(digest) == "" {
 		return ""
 	}
@@ -52,23 +52,23 @@ func (k Kept) Copy(digest string) string {
 }
 
 // has reports whether the content with this digest can be put back.
-func (k Kept) has(digest string) bool {
-	return digest == "" || strings.HasPrefix(digest, "link ") || k.Copy(digest) != ""
+func (c Copies) has(digest string) bool {
+	return digest == "" || strings.HasPrefix(digest, "link ") || c.Copy(digest) != ""
 }
 
-// keep copies a file with a known digest, unless there is a copy or it is
+// save copies a file with a known digest, unless there is a copy or it is
 // too large. If the file has changed meanwhile, it is not copied.
-func (k Kept) keep(path, digest string) error {
+func (c Copies) save(path, digest string) error {
 	sum := sumOf(digest)
-	if sum == "" || k.Copy(digest) != "" {
+	if sum == "" || c.Copy(digest) != "" {
 		return nil
 	}
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxKeptFile {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxCopy {
 		return nil //nolint:nilerr // nothing to copy, or too large
 	}
-	size, err := k.size()
-	if err != nil || size+info.Size() > maxKept {
+	size, err := c.size()
+	if err != nil || size+info.Size() > maxCopies {
 		return err
 	}
 	content, err := os.ReadFile(path)
@@ -78,24 +78,24 @@ func (k Kept) keep(path, digest string) error {
 	if is := sha256.Sum256(content); hex.EncodeToString(is[:]) != sum {
 		return nil
 	}
-	return writeNew(filepath.Join(string(k), sum), content, 0o600)
+	return writeNew(filepath.Join(string(c), sum), content, 0o600)
 }
 
 // Put stores content whatever the size of the folder, as people have to decide on it.
-func (k Kept) Put(content []byte) error {
-	if err := os.MkdirAll(string(k), 0o700); err != nil {
+func (c Copies) Put(content []byte) error {
+	if err := os.MkdirAll(string(c), 0o700); err != nil {
 		return err
 	}
 	sum := sha256.Sum256(content)
-	return writeNew(filepath.Join(string(k), hex.EncodeToString(sum[:])), content, 0o600)
+	return writeNew(filepath.Join(string(c), hex.EncodeToString(sum[:])), content, 0o600)
 }
 
 // size returns the total size of the copies in bytes.
-func (k Kept) size() (n int64, err error) {
-	if err := os.MkdirAll(string(k), 0o700); err != nil {
+func (c Copies) size() (n int64, err error) {
+	if err := os.MkdirAll(string(c), 0o700); err != nil {
 		return 0, err
 	}
-	entries, err := os.ReadDir(string(k))
+	entries, err := os.ReadDir(string(c))
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
 			n += info.Size()
@@ -105,8 +105,8 @@ func (k Kept) size() (n int64, err error) {
 }
 
 // forget removes old copies whose digests are not needed.
-func (k Kept) forget(needed map[string]bool) error {
-	entries, err := os.ReadDir(string(k))
+func (c Copies) forget(needed map[string]bool) error {
+	entries, err := os.ReadDir(string(c))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -115,14 +115,14 @@ func (k Kept) forget(needed map[string]bool) error {
 		if ierr != nil || needed[e.Name()] || time.Since(info.ModTime()) < keptFor {
 			continue
 		}
-		err = errors.Join(err, os.Remove(filepath.Join(string(k), e.Name())))
+		err = errors.Join(err, os.Remove(filepath.Join(string(c), e.Name())))
 	}
 	return err
 }
 
 // Restore restores the file of a folder that had the digest. It does not
 // follow links that are in the way, as they may lead anywhere.
-func (k Kept) Restore(dir, name, digest string) (err error) {
+func (c Copies) Restore(dir, name, digest string) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (k Kept) Restore(dir, name, digest string) (err error) {
 		}
 		return root.Symlink(target, name)
 	}
-	path := k.Copy(digest)
+	path := c.Copy(digest)
 	if path == "" {
 		return errors.New("there is no copy of it: it was too large or could not be read")
 	}

@@ -8,7 +8,7 @@ import (
 	"ralph"
 )
 
-func TestPlan(t *testing.T) {
+func TestNextStep(t *testing.T) {
 	on := Target{Point: "p", Tip: "t"}
 	queued := ralph.Change{ID: 1, TaskID: 11, State: ralph.Queued}
 	other := ralph.Change{ID: 2, TaskID: 12, State: ralph.Queued}
@@ -60,7 +60,7 @@ func TestPlan(t *testing.T) {
 		{"it was landing, and is paused", Queue{Changes: list(landing), Target: on, Paused: "why"}, Requeue, []int64{1}, "could not land"},
 		{"it was landing, and something else landed", Queue{Changes: list(landing), Target: Target{Point: "x"}}, Requeue, []int64{1}, "moved"},
 	} {
-		got := Plan(tt.q)
+		got := NextStep(tt.q)
 		if got.Do != tt.want || !slices.Equal(ids(got.Changes), tt.changes) || !strings.Contains(got.Reason, tt.reason) || (got.Reason == "") != (tt.reason == "") {
 			t.Errorf("%s: got %s of %v (%s), want %s of %v (%s)", tt.name, got.Do, ids(got.Changes), got.Reason, tt.want, tt.changes, tt.reason)
 		}
