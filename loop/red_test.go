@@ -331,15 +331,18 @@ func TestARunSaysWhatItWaitsForBeforeASession(t *testing.T) {
 			return run.StateReason
 		}
 		var said []string
+		worked := make(chan struct{}, 2)
 		l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 			b.raw(`DROP TRIGGER IF EXISTS full`)
 			said = append(said, reason())
 			write(t, filepath.Join(a.Dir, "made"), "x")
+			worked <- struct{}{}
 			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Blocked{On: "the key", Kind: "external"})
 			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 		})
 		ended := make(chan error, 1)
 		go func() { _, err := l.Run(context.WithoutCancel(t.Context())); ended <- err }()
+		<-worked // the verification before it does not wait
 		until(t, "the reason", func() bool { return strings.HasPrefix(reason(), "verifying before the first session") })
 		want := []string{"", ""}
 		if fails {
