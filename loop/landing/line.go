@@ -118,12 +118,15 @@ func (l *Lander) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 // tidy takes those out of the line that have landed, or will not.
 func (n *Line) tidy(tx *store.Tx, queued []ralph.Change) (err error) {
 	n.list = slices.DeleteFunc(n.list, func(p inLine) bool {
+		if p.in(queued) {
+			return false
+		}
 		s, serr := tx.Session(p.change.SessionID)
 		if errors.Is(serr, ralph.ErrNotFound) {
 			return true
 		}
 		err = errors.Join(err, serr)
-		return serr == nil && !s.CompletedAt.IsZero() && !p.in(queued)
+		return serr == nil && !s.CompletedAt.IsZero()
 	})
 	return err
 }
