@@ -313,10 +313,15 @@ func readSmall(path string, most int64) (text []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return readOpen(f, most)
+}
+
+// readOpen is readSmall for an open file, which it closes.
+func readOpen(f *os.File, most int64) (text []byte, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > most) {
-		err = fmt.Errorf("%s is no file of at most %d bytes", path, most)
+		err = fmt.Errorf("%s is no file of at most %d bytes", f.Name(), most)
 	}
 	if err != nil {
 		return nil, err

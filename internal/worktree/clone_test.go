@@ -294,3 +294,52 @@ func TestNoCloneOfWhatAFilterWrites(t *testing.T) {
 		})
 	}
 }
+
+// TestRefsOfAClone: ralph reads the refs that a session left as native git does, or leaves them to native git.
+func TestRefsOfAClone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, session string
+		left          bool // to native git
+	}{
+		{"nothing", "true", false},
+		{"commits, branches, tags", "git commit -qm x --allow-empty; git branch b; git tag t; git tag -a -m t u; git update-ref refs/mine/own HEAD", false},
+		{"packed", "git branch b; git tag -a -m t u; git pack-refs --all; git branch -f b HEAD~0; git commit -qm x --allow-empty; git branch c", false},
+		{"packed and moved", "git branch b; git pack-refs --all; git commit -qm x --allow-empty; git branch -f b; git branch -d b; git branch b HEAD~1", false},
+		{"stashes", "for i in 1 2 3; do echo $i > a; git stash -q; done", false},
+		{"a stash without a log", "echo 1 > a; git stash -q; rm -r .git/logs", false},
+		{"on a branch", "git switch -qc mine; git commit -qm x --allow-empty", false},
+		{"a lock", "cp .git/HEAD .git/refs/heads/b.lock", false},
+		{"no logs", "rm -r .git/logs", false},
+		{"not packed", "rm .git/packed-refs", false},
+		{"no refs", "rm -r .git/refs", true},
+		{"a symbolic ref", "git branch b; git symbolic-ref refs/heads/c refs/heads/b", true},
+		{"a broken ref", "echo x > .git/refs/heads/b", true},
+		{"a ref to nothing", "git rev-parse HEAD | tr '[0-9a-f]' 0 > .git/refs/heads/b", true},
+		{"a name that is none", "cp .git/HEAD .git/refs/heads/a..b", true},
+		{"broken packed refs", "echo x >> .git/packed-refs", true},
+		{"a link", "git branch b; ln -s b .git/refs/heads/c", false},
+		{"a link to elsewhere", "git branch b; mv .git/refs ..; ln -s ../../refs .git/refs", true},
+		{"a pipe", "git branch b; mkfifo .git/refs/heads/c", true},
+		{"a pipe as log", "mkdir -p .git/logs/refs; mkfifo .git/logs/refs/c", true},
+		{".git is a link", "mv .git ../theirs; ln -s ../theirs .git", true},
+		{"no .git", "rm -rf .git", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, c := cloned(t, "git branch other; git tag v1; git tag -a -m v2 v2")
+			sh(t, c.Top(), tt.session)
+			ours, err := worktree.TheirRefs(c)
+			if left := err != nil; left != tt.left {
+				t.Fatalf("left to native git: %t (%v), want %t", left, err, tt.left)
+			}
+			if tt.left {
+				return // native git would wait for a pipe
+			}
+			native, err := worktree.NativeRefs(t.Context(), c)
+			if diff := cmp.Diff(native, ours); err != nil || diff != "" {
+				t.Errorf("native git says otherwise (%v): (-native +ours)\n%s", err, diff)
+			}
+		})
+	}
+}

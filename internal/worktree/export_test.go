@@ -1,5 +1,7 @@
 package worktree
 
+import "context"
+
 // OnlyNative makes a tree use native git for everything.
 func OnlyNative(t *Tree) { t.foreign = true }
 
@@ -11,4 +13,16 @@ func LimitLarge(t interface{ Cleanup(func()) }, bytes int64) {
 	was := maxLarge
 	maxLarge = bytes
 	t.Cleanup(func() { maxLarge = was })
+}
+
+// TheirRefs reads a clone's refs and stashes without native git.
+func TheirRefs(c *Clone) ([2]any, error) {
+	s, err := c.refsOfTheirs()
+	return [2]any{s.refs, s.stashes}, err
+}
+
+// NativeRefs reads a clone's refs and stashes with native git.
+func NativeRefs(ctx context.Context, c *Clone) ([2]any, error) {
+	s, err := c.nativeRefs(ctx)
+	return [2]any{s.refs, s.stashes}, err
 }

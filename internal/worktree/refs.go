@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -70,27 +71,34 @@ func (s refState) digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// readRefs reads the refs, and the logs if go-git can be used.
+// readRefs reads the refs, and the logs if native git is not needed for them.
 func (t *Tree) readRefs(ctx context.Context) (refState, error) {
-	return ask(t, "", t.refsOf, func() (s refState, err error) {
-		out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname) %(objectname)")
-		if err != nil {
-			return s, err
+	if t.theirs != "" {
+		if s, err := t.refsOfTheirs(); err == nil {
+			return s, nil
 		}
-		s.refs = map[string]string{}
-		for line := range strings.Lines(string(out)) {
-			if name, id, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-				s.refs[name] = id
-			}
+	}
+	return ask(t, "", t.refsOf, func() (refState, error) { return t.nativeRefs(ctx) })
+}
+
+func (t *Tree) nativeRefs(ctx context.Context) (s refState, err error) {
+	out, err := t.run(ctx, nil, "for-each-ref", "--format=%(refname) %(objectname)")
+	if err != nil {
+		return s, err
+	}
+	s.refs = map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if name, id, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			s.refs[name] = id
 		}
-		if top := s.refs["refs/stash"]; top != "" {
-			out, err = t.run(ctx, nil, "rev-list", "--walk-reflogs", "refs/stash")
-			if s.stashes = strings.Fields(string(out)); err != nil { // without a log there is only one
-				s.stashes = []string{top}
-			}
+	}
+	if top := s.refs["refs/stash"]; top != "" {
+		out, err = t.run(ctx, nil, "rev-list", "--walk-reflogs", "refs/stash")
+		if s.stashes = strings.Fields(string(out)); err != nil || len(s.stashes) == 0 { // without a log there is only one
+			s.stashes = []string{top}
 		}
-		return s, nil
-	})
+	}
+	return s, nil
 }
 
 // Bounds for reading logs.
@@ -126,8 +134,7 @@ func (t *Tree) refsOf(o *objects) (s refState, err error) {
 	if s.refs, err = o.refs(); err != nil {
 		return s, err
 	}
-	seen, files, size := map[string]bool{}, 0, 0
-	s.logs = []string{}
+	logs := newLogs()
 	dirs := []string{t.common}
 	others, err := os.ReadDir(filepath.Join(t.common, "worktrees"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,50 +144,139 @@ func (t *Tree) refsOf(o *objects) (s refState, err error) {
 		dirs = append(dirs, filepath.Join(t.common, "worktrees", other.Name()))
 	}
 	for _, dir := range dirs {
-		if head, err := os.ReadFile(filepath.Join(dir, "HEAD")); err == nil {
-			if id := strings.TrimSpace(string(head)); isID(id) {
-				s.heads = append(s.heads, id)
-			}
-		}
-		err := filepath.WalkDir(filepath.Join(dir, "logs"), func(path string, entry fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			info, err := os.Stat(path)
-			if err != nil || !info.Mode().IsRegular() || files == maxLogFiles || int64(size)+info.Size() > maxLogBytes {
-				return errNative
-			}
-			text, err := os.ReadFile(path)
-			files, size = files+1, size+len(text)
-			stash := path == filepath.Join(t.common, "logs", "refs", "stash")
-			for line := range strings.Lines(string(text)) {
-				f := strings.SplitN(line, " ", 3)
-				if len(f) < 3 || !isID(f[1]) {
-					continue
-				}
-				if stash {
-					s.stashes = slices.Insert(s.stashes, 0, f[1])
-				}
-				for _, id := range f[:2] {
-					if !seen[id] && strings.Trim(id, "0") != "" {
-						seen[id] = true
-						s.logs = append(s.logs, id)
-					}
-				}
-			}
-			return err
-		})
-		if err != nil {
+		read := func(name string, most int64) ([]byte, error) { return readSmall(filepath.Join(dir, name), most) }
+		if err := logs.add(os.DirFS(dir), read); err != nil {
 			return s, err
 		}
 	}
+	return logs.into(s), nil
+}
+
+// refsOfTheirs is readRefs for the .git of a clone. As that is not trusted, go-git does not see it: it would
+// follow links and wait for pipes. What is not as git usually writes it is left to native git.
+func (t *Tree) refsOfTheirs() (s refState, err error) {
+	for _, dir := range []string{t.theirs, filepath.Join(t.theirs, "refs")} {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			return s, cmp.Or(err, errNative)
+		}
+	}
+	root, err := os.OpenRoot(t.theirs)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	read := func(name string, most int64) ([]byte, error) {
+		f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		return readOpen(f, most)
+	}
+	logs := newLogs()
+	if err := logs.add(root.FS(), read); err != nil {
+		return s, err
+	}
+	s.refs = map[string]string{}
+	add := func(name, id string) error {
+		if !isID(id) || strings.Trim(id, "0") == "" || plumbing.ReferenceName(name).Validate() != nil {
+			return errNative
+		}
+		if s.refs[name] == "" { // one that is also packed was packed earlier
+			s.refs[name] = id
+		}
+		return nil
+	}
+	// Git may pack them meanwhile: the files are read first.
+	if err := walkFiles(root.FS(), "refs", func(name string) error {
+		if strings.HasSuffix(name, ".lock") {
+			return nil
+		}
+		text, err := read(name, maxHead)
+		if err != nil {
+			return err
+		}
+		return add(name, strings.TrimSpace(string(text)))
+	}); err != nil {
+		return s, err
+	}
+	packed, err := read("packed-refs", maxLogBytes)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	for line := range strings.Lines(string(packed)) {
+		if line[0] == '#' || line[0] == '^' { // a comment, or what a tag points to
+			continue
+		}
+		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if err := add(name, id); err != nil {
+			return s, err
+		}
+	}
+	return logs.into(s), nil
+}
+
+// walkFiles calls do for the files in a folder and those below it; there may be none.
+func walkFiles(in fs.FS, folder string, do func(name string) error) error {
+	files := 0
+	return fs.WalkDir(in, folder, func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
+			return nil
+		}
+		if files++; err != nil || files > maxLogFiles {
+			return cmp.Or(err, errNative)
+		}
+		return do(name)
+	})
+}
+
+// logs are what logs of refs contain.
+type logs struct {
+	heads, ids, stashes []string
+	seen                map[string]bool
+	size                int64
+}
+
+func newLogs() *logs { return &logs{ids: []string{}, seen: map[string]bool{}} }
+
+// add reads the HEAD of a git directory and its logs.
+func (l *logs) add(dir fs.FS, read func(name string, most int64) ([]byte, error)) error {
+	if head, err := read("HEAD", maxHead); err == nil {
+		if id := strings.TrimSpace(string(head)); isID(id) {
+			l.heads = append(l.heads, id)
+		}
+	}
+	return walkFiles(dir, "logs", func(name string) error {
+		text, err := read(name, maxLogBytes-l.size)
+		if err != nil {
+			return err
+		}
+		l.size += int64(len(text))
+		for line := range strings.Lines(string(text)) {
+			f := strings.SplitN(line, " ", 3)
+			if len(f) < 3 || !isID(f[1]) {
+				continue
+			}
+			if name == "logs/refs/stash" {
+				l.stashes = slices.Insert(l.stashes, 0, f[1])
+			}
+			for _, id := range f[:2] {
+				if !l.seen[id] && strings.Trim(id, "0") != "" {
+					l.seen[id] = true
+					l.ids = append(l.ids, id)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// into adds the logs to the refs that they are of.
+func (l *logs) into(s refState) refState {
+	s.heads, s.logs, s.stashes = l.heads, l.ids, l.stashes
 	if top := s.refs["refs/stash"]; top != "" && len(s.stashes) == 0 {
 		s.stashes = []string{top}
 	}
-	return s, nil
+	return s
 }
 
 // maxLogged is how many commits that only logs know are taken from the logs as they are; beyond it,
