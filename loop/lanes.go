@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/loop/place"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
@@ -29,6 +28,7 @@ type lane struct {
 	since    time.Time // start of the period that the run's limits count for
 	deadline time.Time // end of the run's time
 	counted  bool      // its task already counted against the limits
+	advance  *advance  // the lane's slot if it was checked out in advance; else nil
 }
 
 // An outcome is the result of a lane's work. Without a session and an
@@ -148,6 +148,8 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 	for r.lanes[l.number] != nil {
 		l.number++
 	}
+	l.advance = r.advances[l.number]
+	delete(r.advances, l.number)
 	if r.pulse != nil {
 		own.Heart = r.pulse.of(l.number)
 	}
@@ -172,11 +174,9 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 
 // work runs a session on a task.
 func (l *lane) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
-	n, leave, err := l.enter(ctx, task, func(ctx context.Context) (*place.Place, error) {
-		return l.Slots.Take(ctx, l.number, false)
-	})
+	n, leave, err := l.enter(ctx, task, l.take)
 	if err != nil {
-		return o, err
+		return o, errors.Join(err, l.advance.giveBack())
 	}
 	defer leave()
 	if err := n.Check.Greet(ctx); err != nil {

@@ -221,13 +221,14 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 // it their results. Whatever must survive the run is in the database.
 type runner struct {
 	course
-	beside context.Context                  // the context of those goroutines
-	lanes  map[int]*lane                    // the lanes with a session, by number
-	over   chan func(context.Context) error // receives a function per result, which applies it to the run
-	ended  []func(context.Context) error    // received, but not yet applied
-	pulse  *pulse
-	merges bool                 // a landing is in progress
-	failed map[string]time.Time // by agent: when it was last found unable to work
+	beside   context.Context                  // the context of those goroutines
+	lanes    map[int]*lane                    // the lanes with a session, by number
+	over     chan func(context.Context) error // receives a function per result, which applies it to the run
+	ended    []func(context.Context) error    // received, but not yet applied
+	pulse    *pulse
+	merges   bool                 // a landing is in progress
+	advances map[int]*advance     // by lane: the slots that were checked out in advance; nil before
+	failed   map[string]time.Time // by agent: when it was last found unable to work
 
 	started  time.Time
 	day      time.Time      // the day that the limits count for, if they are daily
@@ -256,8 +257,9 @@ type runner struct {
 // work runs rounds until one of them ends the run.
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	beside, cancel := context.WithCancel(ctx)
-	defer cancel()
 	r.beside = beside
+	defer r.giveBack()
+	defer cancel()
 	for {
 		err := r.round(ctx)
 		var e *end

@@ -60,6 +60,7 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 		r.red.green = true
 		return task, nil
 	}
+	r.giveBack()
 	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
 	if r.OnRed == RedFirst {
 		return r.readyFirst(ctx, task, red, said)
@@ -167,6 +168,9 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 		return nil, err
 	}
 	err = r.onTip(ctx, r.takeCheck, func(v *check.Verifier) (err error) {
+		if err := r.advance(ctx); err != nil {
+			return err
+		}
 		red, err = v.Red(ctx, commands, !r.red.asked, r.OnRed == RedFirst)
 		return err
 	})

@@ -22,6 +22,86 @@ import (
 // A taker takes a slot until it is released.
 type taker func(ctx context.Context) (*place.Place, error)
 
+// An advance is a slot that is being checked out before its lane begins. It is taken once.
+type advance struct {
+	done chan struct{}
+	slot *place.Place
+	err  error
+}
+
+// take waits for the slot. The second time there is none.
+func (a *advance) take() (slot *place.Place, err error) {
+	<-a.done
+	slot, err = a.slot, a.err
+	a.slot, a.err = nil, nil
+	return slot, err
+}
+
+// giveBack releases the slot unless it was taken. There may be none.
+func (a *advance) giveBack() error {
+	if a == nil {
+		return nil
+	}
+	slot, err := a.take()
+	if slot != nil {
+		err = slot.Release()
+	}
+	return err
+}
+
+// advance checks out slots while the verification runs before the first session, which takes a while
+// in a large project. No command of a person's runs meanwhile: the verification might fail of the load.
+func (r *runner) advance(ctx context.Context) error {
+	if !r.Apart || r.advances != nil {
+		return nil
+	}
+	tasks, err := store.Read(ctx, r.Store, func(tx *store.Tx) (int, error) {
+		return tx.CountTasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
+	})
+	if err != nil {
+		return err
+	}
+	tip, err := r.Lander.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	r.advances = map[int]*advance{}
+	for i := range min(r.width(), tasks) {
+		a := &advance{done: make(chan struct{})}
+		r.advances[i+1] = a
+		go func() {
+			defer close(a.done)
+			slot, err := r.Slots.Take(r.beside, i+1, false)
+			if err == nil {
+				err = slot.Prepare(r.beside, tip)
+			}
+			if err != nil && slot != nil {
+				slot, err = nil, errors.Join(err, slot.Release())
+			}
+			a.slot, a.err = slot, err
+		}()
+	}
+	return nil
+}
+
+// giveBack releases the slots that no lane has taken.
+func (r *runner) giveBack() {
+	for number, a := range r.advances {
+		if err := a.giveBack(); err != nil && r.beside.Err() == nil {
+			r.Log.Warn("cannot prepare a slot", "slot", number, "error", err)
+		}
+	}
+	clear(r.advances)
+}
+
+// take takes the lane's slot.
+func (l *lane) take(ctx context.Context) (*place.Place, error) {
+	if l.advance != nil {
+		return l.advance.take()
+	}
+	return l.Slots.Take(ctx, l.number, false)
+}
+
 // enter prepares a slot for a session, if sessions work in slots; leave gives it back.
 func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n session.Needs, leave func(), err error) {
 	n, leave = l.needs(), func() {}

@@ -81,7 +81,7 @@ func TestWhatASessionMadeInAClone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := tree.Fetch(t.Context(), c, made.Head, "refs/ralph/changes/1"); err != nil {
+			if err := tree.Fetch(t.Context(), c, base, made.Head, "refs/ralph/changes/1"); err != nil {
 				t.Fatal(err)
 			}
 			got := strings.Join(strings.Fields(sh(t, dir, "git ls-tree -r --name-only refs/ralph/changes/1")), " ")
@@ -93,6 +93,47 @@ func TestWhatASessionMadeInAClone(t *testing.T) {
 				t.Errorf("the candidate is of %s, looked at was %s", made.Tree, look.Content)
 			}
 		})
+	}
+}
+
+// TestBrokenObjectsAreNotTaken: what a session wrote into its .git by hand does not get into the repository,
+// whether it is stored object by object or in a pack.
+func TestBrokenObjectsAreNotTaken(t *testing.T) {
+	t.Parallel()
+	const commit = "git add -A; git commit -qm x; "
+	object := "f=.git/objects/$(git rev-parse HEAD:new | sed 's,..,&/,'); "
+	for _, tt := range []struct {
+		name, session string
+		taken         bool
+	}{
+		{"nothing broken", commit, true},
+		{"a file is missing", commit + object + "rm -f $f", false},
+		{"a file is another one", commit + object + "chmod u+w $f; rm -f .git/objects/$(git rev-parse HEAD:a | sed 's,..,&/,'); " +
+			"echo other > o; cp -f .git/objects/$(git hash-object -w o | sed 's,..,&/,') $f", false},
+		{"a folder named .git", commit + "t=$(printf '040000 tree %s\\t.git\\n' $(git rev-parse HEAD:sub) | git mktree); " +
+			"git reset -q --soft $(git commit-tree -p HEAD -m evil $t)", false},
+		{"a parent is missing", "git reset -q --soft $(git commit-tree -p HEAD -m child $(git write-tree)); " + commit +
+			"rm -f .git/objects/$(git rev-parse HEAD~1 | sed 's,..,&/,')", false},
+	} {
+		for _, many := range []string{"", "for i in $(seq 150); do echo $i > many$i; done; "} {
+			t.Run(tt.name+strings.Repeat(", in a pack", min(len(many), 1)), func(t *testing.T) {
+				t.Parallel()
+				dir, tree, c := cloned(t, "")
+				base := fresh(t, tree, c)
+				sh(t, c.Top(), "echo new > new; "+many+tt.session)
+				head := strings.TrimSpace(sh(t, c.Top(), "cat .git/HEAD | sed 's/ref: //' | xargs git rev-parse"))
+				err := tree.Fetch(t.Context(), c, base, head, "refs/ralph/changes/1")
+				got, _ := tree.Ref(t.Context(), "refs/ralph/changes/1")
+				if taken := err == nil && got == head; taken != tt.taken || !taken && got != "" {
+					t.Errorf("taken: %t (%v, the ref is at %q), want %t", taken, err, got, tt.taken)
+				}
+				packs := strings.Count(sh(t, dir, "ls .git/objects/pack"), ".pack")
+				if tt.taken && packs != min(len(many), 1) {
+					t.Errorf("there are %d packs", packs)
+				}
+				sh(t, dir, "git fsck --strict --no-dangling")
+			})
+		}
 	}
 }
 
@@ -129,7 +170,7 @@ func TestGitStaysInItsClone(t *testing.T) {
 			// What cannot be looked at or taken is an error, and nothing else.
 			if look, err := c.Look(t.Context(), c.Scratch()); err == nil {
 				if made, err := c.Candidate(t.Context(), base, look.Content, "what was made", tree.User(t.Context())); err == nil {
-					_ = tree.Fetch(t.Context(), c, made.Head, "refs/ralph/changes/1")
+					_ = tree.Fetch(t.Context(), c, base, made.Head, "refs/ralph/changes/1")
 				}
 			}
 			again, err := tree.Clone(t.Context(), filepath.Dir(c.Top()))
@@ -215,7 +256,7 @@ func TestClonesOfOddRepositories(t *testing.T) {
 			}
 			made, err := c.Candidate(t.Context(), base, look.Content, "x", tree.User(t.Context()))
 			if err == nil {
-				err = tree.Fetch(t.Context(), c, made.Head, "refs/ralph/changes/1")
+				err = tree.Fetch(t.Context(), c, base, made.Head, "refs/ralph/changes/1")
 			}
 			if err != nil {
 				t.Fatal(err)

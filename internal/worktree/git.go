@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -36,7 +37,7 @@ var quiet = []string{
 	"-c", "init.templateDir=",
 	"-c", "submodule.recurse=false", "-c", "status.submoduleSummary=false",
 	"-c", "gc.auto=0", "-c", "maintenance.auto=false",
-	"-c", "advice.addEmbeddedRepo=false", "-c", "core.quotePath=false", "-c", "core.compression=0",
+	"-c", "advice.addEmbeddedRepo=false", "-c", "advice.graftFileDeprecated=false", "-c", "core.quotePath=false", "-c", "core.compression=0",
 	"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false",
 }
 
@@ -66,8 +67,16 @@ func (t *Tree) run(ctx context.Context, env []string, args ...string) ([]byte, e
 // runInput is run with standard input. Git is told explicitly where the repository and its work
 // tree are, whatever the configuration says.
 func (t *Tree) runInput(ctx context.Context, env []string, input string, args ...string) ([]byte, error) {
-	here := []string{"GIT_DIR=" + t.git, "GIT_WORK_TREE=" + t.top()}
-	return runWithin(ctx, gitLimit, t.root, append(here, env...), input, args...)
+	return runWithin(ctx, gitLimit, t.root, append(t.here(), env...), input, args...)
+}
+
+// here is the environment that tells git where the repository and its work tree are.
+func (t *Tree) here() []string { return []string{"GIT_DIR=" + t.git, "GIT_WORK_TREE=" + t.top()} }
+
+// stream is run with input and output that may be large; in may be nil.
+func (t *Tree) stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
+	env := slices.Concat(inherited.of(os.Environ()), quietEnv, t.here())
+	return stream(ctx, gitLimit, t.root, env, in, out, append(slices.Clip(quiet), args...))
 }
 
 // runWithin runs git in dir with a time limit, without the programs that the environment or an
@@ -102,12 +111,28 @@ func (p *passed) of(outer []string) []string {
 	return p.env
 }
 
-// runExactly runs git with exactly these arguments. All git commands start here; all but those that
-// contact a remote go through [runWithin]. When ctx ends or time is up, git and all that it started
-// are killed.
+// runExactly runs git with exactly these arguments. It returns the output even if the exit status is not 0.
 func runExactly(
 	ctx context.Context, limit time.Duration, dir string, env []string, input string, args []string,
 ) ([]byte, error) {
+	var in io.Reader
+	if input != "" {
+		in = strings.NewReader(input)
+	}
+	var out bytes.Buffer
+	err := stream(ctx, limit, dir, env, in, &out, args)
+	if ctx.Err() != nil || errors.Is(err, errSlow) {
+		return nil, err
+	}
+	return out.Bytes(), err
+}
+
+// stream runs git with exactly these arguments, input and output; in may be nil. All git commands start
+// here; all but those that contact a remote go through [runWithin] or [Tree.stream]. When ctx ends or
+// time is up, git and all that it started are killed.
+func stream(
+	ctx context.Context, limit time.Duration, dir string, env []string, in io.Reader, out io.Writer, args []string,
+) error {
 	slow := fmt.Errorf("%w after %s", errSlow, limit)
 	within, cancel := context.WithTimeoutCause(ctx, limit, slow)
 	defer cancel()
@@ -117,16 +142,16 @@ func runExactly(
 	// A process that left the group may keep the output open for ever; on a loaded machine, reading
 	// it takes a while.
 	cmd.WaitDelay = 30 * time.Second
-	var out, errs bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
+	var errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &errs
 	err := cmd.Run()
 	switch {
 	case err == nil:
-		return out.Bytes(), nil
+		return nil
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return ctx.Err()
 	case errors.Is(context.Cause(within), errSlow):
-		return nil, fmt.Errorf("git %s: %w", subcommand(args), slow)
+		return fmt.Errorf("git %s: %w", subcommand(args), slow)
 	}
 	said := strings.Join(strings.Fields(errs.String()), " ")
 	for _, v := range env {
@@ -137,7 +162,7 @@ func runExactly(
 	if said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
-	return out.Bytes(), fmt.Errorf("git %s: %w", subcommand(args), err)
+	return fmt.Errorf("git %s: %w", subcommand(args), err)
 }
 
 // subcommand returns the git subcommand, without the options before it.

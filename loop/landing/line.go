@@ -137,7 +137,7 @@ func (p inLine) in(list []ralph.Change) bool {
 }
 
 // gatherShare says what is soon: within 1/gatherShare of the time that a verification takes.
-const gatherShare = 4
+const gatherShare = 2
 
 // gather waits for changes that the queue still lacks and that pass their check soon: they are verified
 // with the others, rather than after them. since is when the others could have been verified. From then

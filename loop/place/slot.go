@@ -62,7 +62,11 @@ type Slot struct {
 	clone  *worktree.Clone
 	lock   *flock.Flock
 	user   [2]string
+	ready  ready // what was checked out in advance
 }
+
+// A ready is what is checked out in a slot.
+type ready struct{ base, commit, lay, hidden string }
 
 // firstCheck is the lane number from which the slots for checks take their ports.
 const firstCheck = 64
@@ -280,53 +284,34 @@ func (p *Place) At(ctx context.Context, commit string) error {
 	return p.fresh(ctx, commit, commit, "")
 }
 
+// Prepare checks out the base in advance, for the session whose [Place.Begin] is next.
+func (p *Place) Prepare(ctx context.Context, base string) error {
+	given, err := p.Slot.slots.given(ctx)
+	if err != nil {
+		return err
+	}
+	is := ready{base: base, commit: base, hidden: fmt.Sprintf("%q", given.patterns())}
+	if err := p.checkOut(ctx, is, given); err != nil {
+		return err
+	}
+	p.Slot.ready = is
+	return nil
+}
+
 // fresh prepares the slot.
 func (p *Place) fresh(ctx context.Context, base, commit, lay string) error {
 	s := p.Slot
-	if !s.Checks { // nobody works there: what is left in it is from commands
-		if err := p.rescue(ctx); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(s.forget(leftFile), s.forget(laidFile), s.forget(ownerFile)); err != nil {
-		return err
-	}
-	if err := s.slots.Here.Tree.SetRef(ctx, s.baseRef(), base); err != nil {
-		return err
-	}
-	if commit != base {
-		if err := s.slots.Here.Tree.SetRef(ctx, startRefs+s.name(), commit); err != nil {
-			return err
-		}
-	}
-	s.Base = base
-	spoiled := exists(filepath.Join(s.folder, spoiledFile))
-	if spoiled {
-		if err := s.forget(setupFile); err != nil {
-			return err
-		}
-	}
 	given, err := s.slots.given(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.clone.Fresh(ctx, commit, given.patterns(), s.user, spoiled); err != nil {
-		return fmt.Errorf("slot %s: %w", s.name(), err)
-	}
-	if err := s.forget(spoiledFile); err != nil {
-		return err
-	}
-	if lay != "" {
-		if err := s.clone.Lay(ctx, lay); err != nil {
-			return fmt.Errorf("slot %s: %w", s.name(), err)
+	wanted := ready{base, commit, lay, fmt.Sprintf("%q", given.patterns())}
+	is := s.ready
+	s.ready = ready{}
+	if is != wanted {
+		if err := p.checkOut(ctx, wanted, given); err != nil {
+			return err
 		}
-	}
-	temp := filepath.Join(s.folder, "tmp")
-	if err := files.RemoveAll(temp); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(temp, 0o700); err != nil {
-		return err
 	}
 	as, err := p.equip(ctx, given)
 	if err != nil {
@@ -340,6 +325,50 @@ func (p *Place) fresh(ctx context.Context, base, commit, lay string) error {
 		return p.note(standing{commit, tree})
 	}
 	return p.Note(ctx)
+}
+
+// checkOut checks out a commit in the slot, with the files of the tree lay over it unless that is "".
+func (p *Place) checkOut(ctx context.Context, wanted ready, given given) error {
+	s := p.Slot
+	if !s.Checks { // nobody works there: what is left in it is from commands
+		if err := p.rescue(ctx); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(s.forget(leftFile), s.forget(laidFile), s.forget(ownerFile)); err != nil {
+		return err
+	}
+	if err := s.slots.Here.Tree.SetRef(ctx, s.baseRef(), wanted.base); err != nil {
+		return err
+	}
+	if wanted.commit != wanted.base {
+		if err := s.slots.Here.Tree.SetRef(ctx, startRefs+s.name(), wanted.commit); err != nil {
+			return err
+		}
+	}
+	s.Base = wanted.base
+	spoiled := exists(filepath.Join(s.folder, spoiledFile))
+	if spoiled {
+		if err := s.forget(setupFile); err != nil {
+			return err
+		}
+	}
+	if err := s.clone.Fresh(ctx, wanted.commit, given.patterns(), s.user, spoiled); err != nil {
+		return fmt.Errorf("slot %s: %w", s.name(), err)
+	}
+	if err := s.forget(spoiledFile); err != nil {
+		return err
+	}
+	if wanted.lay != "" {
+		if err := s.clone.Lay(ctx, wanted.lay); err != nil {
+			return fmt.Errorf("slot %s: %w", s.name(), err)
+		}
+	}
+	temp := filepath.Join(s.folder, "tmp")
+	if err := files.RemoveAll(temp); err != nil {
+		return err
+	}
+	return os.MkdirAll(temp, 0o700)
 }
 
 // Files of a slot next to its work tree.
@@ -479,7 +508,7 @@ func (p *Place) rescue(ctx context.Context) error {
 	}
 	made, err := s.candidate(ctx, now.Content, "Found in slot "+s.name()+"\n")
 	if err == nil {
-		err = s.slots.Here.Tree.Fetch(ctx, s.clone, made.Head, ref)
+		err = s.slots.Here.Tree.Fetch(ctx, s.clone, s.Base, made.Head, ref)
 	}
 	if err != nil && ctx.Err() == nil {
 		return p.putAway(err)
@@ -530,7 +559,7 @@ func (p *Place) Candidate(ctx context.Context, tree, ref, message string) (workt
 	if err != nil || made.Head == s.Base {
 		return made, err
 	}
-	return made, s.slots.Here.Tree.Fetch(ctx, s.clone, made.Head, ref)
+	return made, s.slots.Here.Tree.Fetch(ctx, s.clone, s.Base, made.Head, ref)
 }
 
 // SaveLoose saves the session's commits and stashes in the slot that are
@@ -547,7 +576,7 @@ func (p *Place) SaveLoose(ctx context.Context, session, head string) error {
 		}
 		in, err := s.clone.Ancestor(ctx, commit, head)
 		if err == nil && !in {
-			err = s.slots.Here.Tree.Fetch(ctx, s.clone, commit, lostRefs+session+"/"+strings.TrimPrefix(name, "refs/"))
+			err = s.slots.Here.Tree.Fetch(ctx, s.clone, s.Base, commit, lostRefs+session+"/"+strings.TrimPrefix(name, "refs/"))
 		}
 		if err != nil {
 			return fmt.Errorf("%s of the slot: %w", name, err)

@@ -18,7 +18,7 @@ import (
 // A session is told of at most maxElsewhere events on other tasks, each once.
 const (
 	maxElsewhere  = 5
-	lookElsewhere = 2 * time.Second // minimum time between two looks
+	lookElsewhere = 5 * time.Second // minimum time between two looks, and before the first
 )
 
 // A notice tells a session of one such event.

@@ -33,6 +33,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		}
 	}
 	handed := map[int64]bool{}
+	s.lookedElsewhere = time.Now() // its prompt is up to date
 	var asked wish
 	var changed <-chan struct{} // nil: read people's requests
 	for {
