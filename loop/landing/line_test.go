@@ -229,7 +229,7 @@ func TestOnlyWhatMayLandIsSigned(t *testing.T) {
 	}
 }
 
-// TestWhatPassesSoonIsVerifiedWithTheOthers, for at most a quarter of the time that a verification takes.
+// TestWhatPassesSoonIsVerifiedWithTheOthers, for at most half the time that a verification takes.
 func TestWhatPassesSoonIsVerifiedWithTheOthers(t *testing.T) {
 	const hour = time.Hour
 	for _, tt := range []struct {
@@ -295,5 +295,25 @@ func TestWhatNeedsNoVerificationWaitsForNobody(t *testing.T) {
 	y.land()
 	if c := y.change(mine.ID); c.State != ralph.Merged {
 		t.Errorf("the change is %s", c.State)
+	}
+}
+
+// TestWhoJoinsTheQueueIsVerifiedWithTheOthers, also if that happened after the last look at it.
+func TestWhoJoinsTheQueueIsVerifiedWithTheOthers(t *testing.T) {
+	y := newYard(t, "true")
+	base := y.git("rev-parse", "main")
+	y.workOn(base, "First", map[string]string{"a": "new\n"})
+	q, err := y.look(t.Context(), nil, nil)
+	y.no(err)
+	y.workOn(base, "Second", map[string]string{"b": "new\n"})
+	y.Line.took, y.Wait = time.Hour, time.Hour
+	for _, tt := range []struct {
+		since  time.Duration
+		waited bool
+	}{{0, true}, {-2 * time.Hour, false}} {
+		waited, err := y.gather(t.Context(), q, time.Now().Add(tt.since))
+		if y.no(err); waited != tt.waited {
+			t.Errorf("since %s: waited: %t", tt.since, waited)
+		}
 	}
 }
