@@ -185,6 +185,12 @@ func (s *supervisor) run() (survivors string) {
 		case <-s.child:
 		case <-time.After(pause):
 		}
+		if s.reap() {
+			last = time.Now()
+		}
+		if s.deserted { // all that was killed has ended, which saves another look
+			break
+		}
 	}
 	s.exit.Leftovers = s.hunt.leftovers()
 	return survivors

@@ -38,16 +38,16 @@ func ask[T any](t *Tree, scratch string, ours func(*objects) (T, error), native 
 	return native()
 }
 
-// lent is ask about objects. Those that a clone is asked about are mostly the repository's, which
-// needs no git.
-func lent[T any](t *Tree, ours func(*objects) (T, error), native func() (T, error)) (T, error) {
+// lent is ask about objects. Those that a clone is asked about are mostly the repository's, or those of
+// snapshots, which need no git.
+func lent[T any](t *Tree, scratch string, ours func(*objects) (T, error), native func() (T, error)) (T, error) {
 	if t.lender != nil {
-		v, err := ask(t.lender, "", ours, func() (none T, err error) { return none, errNative })
+		v, err := ask(t.lender, scratch, ours, func() (none T, err error) { return none, errNative })
 		if err == nil {
 			return v, nil
 		}
 	}
-	return ask(t, "", ours, native)
+	return ask(t, scratch, ours, native)
 }
 
 // refState holds the refs of a repository and their logs.
@@ -344,7 +344,7 @@ func (t *Tree) treeOf(ctx context.Context, commit, folder string) (string, error
 	if commit == "" {
 		return emptyTree, nil
 	}
-	return lent(t, func(o *objects) (string, error) { return o.treeID(commit, folder) }, func() (string, error) {
+	return lent(t, "", func(o *objects) (string, error) { return o.treeID(commit, folder) }, func() (string, error) {
 		if folder == "" {
 			return t.id(ctx, commit+"^{tree}")
 		}
@@ -361,7 +361,7 @@ func (t *Tree) differ(ctx context.Context, scratch, from, to string) ([]string, 
 	if from == to {
 		return nil, nil
 	}
-	return ask(t, scratch, func(o *objects) (names []string, err error) {
+	return lent(t, scratch, func(o *objects) (names []string, err error) {
 		list, err := o.deltas(ctx, plumbing.NewHash(from), plumbing.NewHash(to), "")
 		for _, d := range list {
 			names = append(names, d.path)
@@ -381,7 +381,7 @@ func (t *Tree) present(ctx context.Context, ids []string) (there, gone []string,
 	if len(ids) == 0 {
 		return nil, nil, nil
 	}
-	kinds, err := lent(t, func(o *objects) (map[string]string, error) {
+	kinds, err := lent(t, "", func(o *objects) (map[string]string, error) {
 		kinds := map[string]string{}
 		if t.native && len(ids) > maxTips {
 			return nil, errNative

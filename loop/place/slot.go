@@ -454,6 +454,14 @@ func (p *Place) Note(ctx context.Context) error {
 	return p.note(now)
 }
 
+// NoteAs is [Place.Note] for the state that was looked at: what has changed since is saved before the next use.
+func (p *Place) NoteAs(ctx context.Context, at worktree.Snapshot) error {
+	if at.Content == "" || p.Slot.clone.Below("") != "" { // it is not of the whole work tree
+		return p.Note(ctx)
+	}
+	return p.note(standing{at.Head, at.Content})
+}
+
 func (p *Place) note(now standing) error {
 	b, err := json.Marshal(now)
 	if err != nil {

@@ -75,7 +75,7 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 	}
 	if s.Place.Slot != nil {
 		if saw.made.Head != "" {
-			err = s.Place.Note(detached)
+			err = s.Place.NoteAs(detached, saw.at)
 		}
 		if err != nil {
 			s.Log.Warn("cannot note that a slot's work is saved; it will be saved again", "session", s.Row.ID, "error", err)
