@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -426,5 +427,61 @@ func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 	var gone *session.DroppedError
 	if err := c.Renew(t.Context()); err == nil || errors.As(err, &gone) {
 		t.Errorf("its worker is told %v", err)
+	}
+}
+
+// TestSlotsAreCheckedOutWhileTheVerificationRuns, as many as there are tasks. No set-up runs meanwhile: it
+// could make the verification fail.
+func TestSlotsAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
+	for _, tt := range []struct {
+		name, verify string
+		status       int
+		sessions     int32
+	}{
+		{"which passes", "true", ralph.ExitOK, 2},
+		{"which fails", "false", ralph.ExitUsage, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			out := t.TempDir()
+			l := b.slots(fmt.Sprintf(`cd ../..
+				test -e %[1]s/began || { until test -d 1/tmp && test -d 2/tmp; do sleep 0.01; done; ls %[1]s > %[1]s/began; }`, out), tt.verify)
+			l.Slots.Setup = []string{"touch " + out + `/set-up-$(basename "$(dirname "$PWD")")`}
+			l.Parallel = 4
+			b.add(ralph.Task{Title: "A"})
+			b.add(ralph.Task{Title: "B"})
+			var sessions atomic.Int32
+			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				sessions.Add(1)
+				if _, err := os.Stat(filepath.Join(out, "set-up-"+filepath.Base(filepath.Dir(a.Dir)))); err != nil {
+					t.Errorf("the slot is not set up: %v", err)
+				}
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+			})
+			l.Limits = ralph.Limits{
+				MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 9,
+			}
+			result, err := l.Run(t.Context())
+			if err != nil || result.Status != tt.status || sessions.Load() != tt.sessions {
+				t.Errorf("exit status %d after %d sessions: %q, %v", result.Status, sessions.Load(), result.Reasons, err)
+			}
+			if text, err := os.ReadFile(filepath.Join(out, "began")); err != nil || strings.TrimSpace(string(text)) != "began\nset-up-check-1" {
+				t.Errorf("while the verification ran there was %q, %v", text, err)
+			}
+			if _, err := os.Stat(filepath.Join(l.Slots.Dir, "3")); err == nil {
+				t.Error("a slot is made that no task needs")
+			}
+			for number := 1; number <= 2; number++ {
+				slot, err := l.Slots.TakeNow(t.Context(), number)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := slot.Release(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
