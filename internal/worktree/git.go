@@ -37,7 +37,8 @@ var quiet = []string{
 	"-c", "init.templateDir=",
 	"-c", "submodule.recurse=false", "-c", "status.submoduleSummary=false",
 	"-c", "gc.auto=0", "-c", "maintenance.auto=false",
-	"-c", "advice.addEmbeddedRepo=false", "-c", "advice.graftFileDeprecated=false", "-c", "core.quotePath=false", "-c", "core.compression=0",
+	"-c", "advice.addEmbeddedRepo=false", "-c", "advice.graftFileDeprecated=false",
+	"-c", "core.quotePath=false", "-c", "core.compression=0",
 	"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false",
 }
 
