@@ -503,6 +503,7 @@ const step = time.Second
 // sleep returns at the given time, on a change since the run last looked, on a result
 // from another goroutine, on a request to stop, or when the run's own time is over.
 func (r *runner) sleep(ctx context.Context, until time.Time) {
+	r.giveBack()
 	end := r.started.Add(seconds(r.Limits.MaxSeconds))
 	if !r.ofDays() && end.After(time.Now()) && end.Before(until) {
 		until = end

@@ -60,7 +60,6 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 		r.red.green = true
 		return task, nil
 	}
-	r.giveBack()
 	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
 	if r.OnRed == RedFirst {
 		return r.readyFirst(ctx, task, red, said)

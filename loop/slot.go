@@ -84,7 +84,7 @@ func (r *runner) advance(ctx context.Context) error {
 	return nil
 }
 
-// giveBack releases the slots that no lane has taken.
+// giveBack releases the slots that no lane has taken: who settles a lost session may need them.
 func (r *runner) giveBack() {
 	for number, a := range r.advances {
 		if err := a.giveBack(); err != nil && r.beside.Err() == nil {

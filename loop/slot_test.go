@@ -430,6 +430,12 @@ func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 	}
 }
 
+// ninefold are limits that a few sessions do not reach.
+var ninefold = ralph.Limits{
+	MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+	SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 9,
+}
+
 // TestSlotsAreCheckedOutWhileTheVerificationRuns, as many as there are tasks. No set-up runs meanwhile: it
 // could make the verification fail.
 func TestSlotsAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
@@ -459,10 +465,7 @@ func TestSlotsAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
 				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
 				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 			})
-			l.Limits = ralph.Limits{
-				MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
-				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 9,
-			}
+			l.Limits = ninefold
 			result, err := l.Run(t.Context())
 			if err != nil || result.Status != tt.status || sessions.Load() != tt.sessions {
 				t.Errorf("exit status %d after %d sessions: %q, %v", result.Status, sessions.Load(), result.Reasons, err)
@@ -483,5 +486,31 @@ func TestSlotsAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestASlotThatIsNotNeededYetIsFree, although it was checked out: a lost session may have worked in it.
+func TestASlotThatIsNotNeededYetIsFree(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.slots("true")
+	l.Parallel = 2
+	first := b.add(ralph.Task{Title: "A"})
+	b.add(ralph.Task{Title: "B", DependsOn: []int64{first}})
+	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		if a.TaskID == first {
+			slot, err := l.Slots.Take(ctx, 2, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := slot.Release(); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	l.Limits = ninefold
+	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
+		t.Errorf("exit status %d: %q, %v", result.Status, result.Reasons, err)
 	}
 }
