@@ -494,23 +494,22 @@ func TestASlotThatIsNotNeededYetIsFree(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.slots("true")
 	l.Parallel = 2
-	first := b.add(ralph.Task{Title: "A"})
-	b.add(ralph.Task{Title: "B", DependsOn: []int64{first}})
+	b.add(ralph.Task{Title: "A"})
+	b.add(ralph.Task{Title: "B"})
 	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		if a.TaskID == first {
-			slot, err := l.Slots.Take(ctx, 2, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := slot.Release(); err != nil {
-				t.Error(err)
-			}
+		slot, err := l.Slots.Take(ctx, 2, false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		if err := slot.Release(); err != nil {
+			t.Error(err)
+		}
+		_, err = b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	})
 	l.Limits = ninefold
-	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
+	l.Limits.MaxTasks = 1
+	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitLimit {
 		t.Errorf("exit status %d: %q, %v", result.Status, result.Reasons, err)
 	}
 }
