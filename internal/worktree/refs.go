@@ -103,7 +103,7 @@ func (t *Tree) nativeRefs(ctx context.Context) (s refState, err error) {
 
 // Bounds for reading logs.
 const (
-	maxLogFiles = 2000
+	maxLogFiles = 2000 // and folders
 	maxLogBytes = 16 << 20
 )
 
@@ -217,13 +217,16 @@ func (t *Tree) refsOfTheirs() (s refState, err error) {
 
 // walkFiles calls do for the files in a folder and those below it; there may be none.
 func walkFiles(in fs.FS, folder string, do func(name string) error) error {
-	files := 0
+	seen := 0
 	return fs.WalkDir(in, folder, func(name string, entry fs.DirEntry, err error) error {
+		if seen++; seen > maxLogFiles {
+			return errNative
+		}
 		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
 			return nil
 		}
-		if files++; err != nil || files > maxLogFiles {
-			return cmp.Or(err, errNative)
+		if err != nil {
+			return err
 		}
 		return do(name)
 	})
@@ -257,7 +260,7 @@ func (l *logs) add(dir fs.FS, read func(name string, most int64) ([]byte, error)
 				continue
 			}
 			if name == "logs/refs/stash" {
-				l.stashes = slices.Insert(l.stashes, 0, f[1])
+				l.stashes = append(l.stashes, f[1])
 			}
 			for _, id := range f[:2] {
 				if !l.seen[id] && strings.Trim(id, "0") != "" {
@@ -272,6 +275,7 @@ func (l *logs) add(dir fs.FS, read func(name string, most int64) ([]byte, error)
 
 // into adds the logs to the refs that they are of.
 func (l *logs) into(s refState) refState {
+	slices.Reverse(l.stashes) // the newest is the last in its log
 	s.heads, s.logs, s.stashes = l.heads, l.ids, l.stashes
 	if top := s.refs["refs/stash"]; top != "" && len(s.stashes) == 0 {
 		s.stashes = []string{top}
