@@ -258,6 +258,10 @@ type runner struct {
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	beside, cancel := context.WithCancel(ctx)
 	r.beside = beside
+	if r.Lander != nil {
+		r.Lander.Line.Tell(r.lands)
+		defer r.Lander.Line.Tell(nil)
+	}
 	defer r.giveBack()
 	defer cancel()
 	for {

@@ -254,7 +254,7 @@ func (r *runner) land(ctx context.Context) error {
 		if err != nil || len(list) == 0 && !r.Apart {
 			return err
 		}
-		some = len(list) > 0
+		some = len(list) > 0 || r.Lander.Line.News()
 	}
 	if r.width() == 1 || !some {
 		var err error
@@ -284,6 +284,14 @@ func (r *runner) land(ctx context.Context) error {
 		}
 	}()
 	return nil
+}
+
+// lands has the scheduler land what can be landed, unless it has something else to apply, after which it does.
+func (r *runner) lands() {
+	select {
+	case r.over <- func(ctx context.Context) error { return r.land(context.WithoutCancel(ctx)) }:
+	default:
+	}
 }
 
 // landingRests reports whether the merge queue waits and nothing has happened since.

@@ -82,7 +82,7 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 	}
 	var built *Built
 	var suspects []int64
-	var ready time.Time // when the next changes could have been merged; zero after that
+	var g gathering // of what lands next
 	for ctx.Err() == nil {
 		q, err := l.look(ctx, built, suspects)
 		if errors.Is(err, ralph.ErrConflict) {
@@ -92,20 +92,22 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 			return "", err
 		}
 		step := NextStep(q)
-		if step.Do == Rest {
-			return step.Reason, errors.Join(l.FastForward(ctx), l.forget(ctx))
-		}
-		if step.Do == Build && q.Batch && q.Alone == 0 && len(suspects) == 0 {
-			if ready.IsZero() {
-				ready = time.Now()
-			}
-			if waited, err := l.gather(ctx, q, ready); err != nil {
+		if l.gathers(q, step, suspects) && (len(q.Changes) > 0 || !g.since.IsZero() || l.Line.News()) {
+			again, err := l.gather(ctx, q, &g)
+			if err != nil {
 				return "", err
-			} else if waited {
+			}
+			if again {
 				continue
 			}
 		}
-		ready = time.Time{}
+		if step.Do == Rest {
+			if !g.tried {
+				l.Line.considered()
+			}
+			return step.Reason, errors.Join(l.FastForward(ctx), l.forget(ctx))
+		}
+		g = gathering{}
 		switch step.Do {
 		case Split:
 			suspects = ids(step.Changes)
@@ -126,6 +128,15 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 		}
 	}
 	return "", ctx.Err()
+}
+
+// gathers reports whether the next step can wait for what is in line: with all that is queued, or before
+// anything is.
+func (l *Lander) gathers(q Queue, s Step, suspects []int64) bool {
+	if !q.Batch || q.Alone != 0 || len(suspects) > 0 {
+		return false
+	}
+	return s.Do == Build || len(q.Changes) == 0 && q.Paused == "" && !q.Waits
 }
 
 // look reads everything that the next step depends on.
@@ -219,6 +230,7 @@ func (l *Lander) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 		}
 		return built, l.verify(ctx, s.Changes, built)
 	case Move:
+		defer l.Line.changed()
 		return nil, l.move(ctx, s.Changes, built)
 	case Complete:
 		return nil, l.complete(ctx, s.Changes)

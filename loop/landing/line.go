@@ -21,28 +21,85 @@ import (
 type Line struct {
 	entering sync.Mutex // of two that conflict one comes first
 
-	mu   sync.Mutex
-	list []inLine
-	took time.Duration // what the last verification took
+	mu     sync.Mutex
+	list   []inLine
+	coming map[string]time.Time // sessions whose checks are about to begin, since when
+	took   time.Duration        // what the last verification took
+	news   bool                 // something may be verified early that was not considered yet
+	tell   func()               // called when there are news; nil for nobody
+	moved  chan struct{}        // closed when something joins or leaves; nil if nobody waits for that
+	early  *early               // what is being verified; nil for nothing
 }
 
 // An inLine is a change in line.
 type inLine struct {
 	change ralph.Change
-	since  time.Time // when its check began
+	since  time.Time // when its check began, or when it passed
 	passed bool      // it is about to land
-	on     Target    // that it passed on
+	on     Target    // of its check
 }
 
 // Leave takes a session's change out of the line: its agent goes on working.
 func (n *Line) Leave(session string) { n.put(session) }
 
-// check puts a change in line that is being checked.
-func (n *Line) check(c ralph.Change) { n.put(c.SessionID, inLine{change: c, since: time.Now()}) }
+// Enter notes that a session's change is about to be in line: its done is looked at.
+func (n *Line) Enter(session string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.coming == nil {
+		n.coming = map[string]time.Time{}
+	}
+	n.coming[session] = time.Now()
+}
+
+// check puts a change in line that is being checked on a target.
+func (n *Line) check(c ralph.Change, on Target) {
+	n.put(c.SessionID, inLine{change: c, since: time.Now(), on: on})
+	n.changed()
+}
 
 // pass notes that a change passed its check on a target and waits for no other one.
 func (n *Line) pass(c ralph.Change, on Target) {
-	n.put(c.SessionID, inLine{change: c, passed: true, on: on})
+	n.put(c.SessionID, inLine{change: c, since: time.Now(), passed: true, on: on})
+}
+
+// Tell has a function called whenever there are [Line.News]; nil for none.
+func (n *Line) Tell(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tell = f
+}
+
+// News reports whether [Lander.Land] may verify something early that it has not considered yet.
+func (n *Line) News() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.news
+}
+
+// changed notes that those in line can be verified with others than before.
+func (n *Line) changed() {
+	n.mu.Lock()
+	n.news = len(n.list) > 0 && n.took > 0
+	news, tell := n.news, n.tell
+	n.mu.Unlock()
+	if news && tell != nil {
+		tell()
+	}
+}
+
+// verifies notes what is being verified early; nil for nothing.
+func (n *Line) verifies(e *early) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.early = e
+}
+
+// considered notes that there are no news.
+func (n *Line) considered() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.news = false
 }
 
 // lasted notes what a verification took.
@@ -52,12 +109,21 @@ func (n *Line) lasted(took time.Duration) {
 	n.took = took
 }
 
-// put replaces what a session has in line.
+// put replaces what a session has in line. What is verified early with what it had before is of no use
+// unless that has passed.
 func (n *Line) put(session string, by ...inLine) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.list = slices.DeleteFunc(n.list, func(p inLine) bool { return p.change.SessionID == session })
 	n.list = append(n.list, by...)
+	delete(n.coming, session)
+	if n.moved != nil {
+		close(n.moved)
+		n.moved = nil
+	}
+	if n.early.has(session) && (len(by) == 0 || !by[0].passed) {
+		n.early.stop()
+	}
 }
 
 // enter notes that a change passed its check on a target, unless the target has moved, or the change has
@@ -136,49 +202,163 @@ func (p inLine) in(list []ralph.Change) bool {
 	return slices.ContainsFunc(list, func(c ralph.Change) bool { return c.SessionID == p.change.SessionID })
 }
 
-// gatherShare says what is soon: within 1/gatherShare of the time that a verification takes. Those that wait
-// lose at most as much as those that come gain, and one verification is saved.
-const gatherShare = 2
+// An early is the merge of what is queued with what is being checked. It is verified before all of it has
+// passed: what has passed when that ends lands at once.
+type early struct {
+	sessions []string // that made it
+	stop     func()   // ends its verification
+}
 
-// gather waits for changes that the queue still lacks and that pass their check soon: they are verified
-// with the others, rather than after them. since is when the others could have been verified. From then
-// on it waits while another change comes soon, for as long as a verification takes and at most
-// [Rules.Wait]. It returns false at once if there is nothing to wait for, and true if the queue has changed.
-func (l *Lander) gather(ctx context.Context, q Queue, since time.Time) (waited bool, err error) {
+// has reports whether a session's change is in the merge.
+func (e *early) has(session string) bool { return e != nil && slices.Contains(e.sessions, session) }
+
+// A gathering is what [Lander.gather] does before the next changes land.
+type gathering struct {
+	since time.Time     // when it began; zero before that
+	most  time.Duration // what a verification takes, or what the queue may wait, if that is less
+	tried bool          // something was verified early
+	early *early        // what was, if it passed
+	until time.Time     // how long it waits for the rest of that
+}
+
+// The shares of the time that a verification takes for which the queue waits: for changes whose
+// checks are about to begin, and for those that it has verified, and whose own checks last longer.
+const (
+	enterShare = 4
+	earlyShare = 2
+)
+
+// gather verifies what is queued together with what is being checked, once before something lands, and
+// waits until that has passed, too. It returns true if the queue is to be looked at again.
+func (l *Lander) gather(ctx context.Context, q Queue, g *gathering) (again bool, err error) {
 	n := l.Line
 	changed := l.Store.Changed()
 	n.mu.Lock()
-	most := min(n.took, l.Wait)
-	near := most / gatherShare
+	if g.since.IsZero() {
+		g.since, g.most = time.Now(), min(n.took, l.Wait)
+	}
+	most := g.most
 	joined := false
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		queued, err := tx.QueuedChanges()
 		joined = !slices.Equal(ids(queued), ids(q.Changes))
 		return cmp.Or(err, n.tidy(tx, queued))
 	})
-	soon := slices.ContainsFunc(n.list, func(p inLine) bool {
-		ends := time.Until(p.since.Add(n.took))
-		return !p.in(q.Changes) && (p.passed || ends.Abs() < near)
-	})
+	others := n.soon(q.Changes, most/earlyShare)
+	missing := slices.ContainsFunc(others, func(p inLine) bool { return g.early.has(p.change.SessionID) })
 	known := len(q.Changes) == 1 && slices.ContainsFunc(n.list, func(p inLine) bool {
 		return p.passed && p.on == q.Target && p.in(q.Changes)
 	})
-	n.mu.Unlock()
-	if err != nil || known || time.Since(since) >= most {
-		return false, err
+	enters := false
+	for session, since := range n.coming {
+		if time.Since(since) >= most/enterShare {
+			delete(n.coming, session) // it does not come soon
+			continue
+		}
+		enters = true
 	}
-	if joined || !soon {
-		return joined, nil
+	if n.moved == nil {
+		n.moved = make(chan struct{})
+	}
+	moved := n.moved
+	n.mu.Unlock()
+	until := g.until
+	switch {
+	case err != nil || known || most == 0:
+		return false, err
+	case joined:
+		return time.Since(g.since) < most || time.Now().Before(g.until), nil
+	case !g.tried && enters && time.Since(g.since) < most/enterShare:
+		until = g.since.Add(most / enterShare)
+	case !g.tried && len(others) > 0:
+		g.tried = true
+		g.early, err = l.verifyEarly(ctx, q, others)
+		g.until = time.Now().Add(most / earlyShare)
+		return err == nil && g.early != nil, err
+	case !missing || !time.Now().Before(until):
+		return false, nil
 	}
 	l.killed("gathers")
 	select {
 	case <-changed:
-	case <-time.After(near):
+	case <-moved:
+	case <-time.After(time.Until(until)):
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 	l.killed("woken")
 	return true, nil
+}
+
+// soon returns the changes in line that are not queued, but for those that take longer than expected.
+func (n *Line) soon(queued []ralph.Change, late time.Duration) (list []inLine) {
+	for _, p := range n.list {
+		due := p.since
+		if !p.passed {
+			due = due.Add(n.took)
+		}
+		if !p.in(queued) && time.Since(due) < late {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// verifyEarly merges queued changes with others in line and verifies that. It returns nil if that does not pass,
+// if one of the others comes to nothing meanwhile, or if there is only one, whose own check is about the same.
+func (l *Lander) verifyEarly(ctx context.Context, q Queue, others []inLine) (*early, error) {
+	l.Line.considered()
+	on, err := q.Target, error(nil)
+	if len(q.Changes) == 0 {
+		on, err = l.target(ctx)
+	}
+	if err != nil || on.Gone != "" || len(q.Changes) == 0 && len(others) == 1 && others[0].on == on {
+		return nil, err
+	}
+	all := slices.Clone(q.Changes)
+	for _, p := range others {
+		all = append(all, p.change)
+	}
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	b, merged, err := l.trial(work, all, on)
+	if err != nil || len(merged) == 0 {
+		return nil, err
+	}
+	e := &early{stop: stop}
+	for _, c := range merged {
+		e.sessions = append(e.sessions, c.SessionID)
+	}
+	l.Line.verifies(e)
+	defer l.Line.verifies(nil)
+	commands, err := l.commands(work, merged)
+	if err != nil {
+		return nil, err
+	}
+	said, err := l.said(work, b.Commit, b.Tree, commands.All())
+	switch {
+	case work.Err() != nil: // what was stopped says nothing
+		return nil, ctx.Err()
+	case err != nil || failed(said):
+		return nil, err
+	}
+	return e, nil
+}
+
+// trial merges changes that may have no ids yet with a target. Nothing of that lands, so that nothing is signed.
+func (l *Lander) trial(
+	ctx context.Context, changes []ralph.Change, on Target,
+) (b *Built, merged []ralph.Change, err error) {
+	changes = slices.Clone(changes)
+	for i := range changes {
+		changes[i].ID = int64(i + 1) // they get theirs when their sessions are settled
+	}
+	unsigned := *l
+	unsigned.Sign = false
+	if b, err = unsigned.build(ctx, changes, on); err != nil || b.Commit == "" {
+		return b, nil, err
+	}
+	return b, slices.DeleteFunc(changes, func(c ralph.Change) bool { return !b.has(c.ID) }), nil
 }
 
 // await waits until one of those ahead of a change is not any more, or it is too late.
@@ -212,15 +392,9 @@ func (l *Lander) clashes(ctx context.Context, c ralph.Change, ahead []ralph.Chan
 		l.unsure(c, err)
 		return false
 	}
-	stack = append(stack, c)
-	for i := range stack {
-		stack[i].ID = int64(i + 1) // they get theirs when their sessions are settled
-	}
-	unsigned := *l // nothing of it is kept
-	unsigned.Sign = false
-	b, err := unsigned.build(ctx, stack, on)
+	_, merged, err := l.trial(ctx, append(stack, c), on)
 	l.unsure(c, err)
-	return err == nil && (b.Commit == "" || !b.has(int64(len(stack))))
+	return err == nil && !inLine{change: c}.in(merged)
 }
 
 // alike returns the changes that touch a file that another one touches.

@@ -229,51 +229,175 @@ func TestOnlyWhatMayLandIsSigned(t *testing.T) {
 	}
 }
 
-// TestWhatPassesSoonIsVerifiedWithTheOthers, for at most half the time that a verification takes.
-func TestWhatPassesSoonIsVerifiedWithTheOthers(t *testing.T) {
+// TestWhatIsBeingCheckedIsVerifiedWithWhatWaits: what has passed when that ends lands at once. What comes to
+// nothing meanwhile holds nobody up.
+func TestWhatIsBeingCheckedIsVerifiedWithWhatWaits(t *testing.T) {
 	const hour = time.Hour
+	var y *yard
+	var other ralph.Change
+	passes := func() { y.settle("Second", other) }
+	goesOn := func() { y.Line.Leave(other.SessionID) }
+	nothing := func() {}
 	for _, tt := range []struct {
 		name    string
-		began   time.Duration // when the other's check began
-		passed  bool
+		line    inLine
+		began   time.Duration // when the other's check began, or when it passed
+		file    string        // that the other writes
 		took    time.Duration
 		wait    time.Duration
 		serial  bool
-		waits   bool
+		during  func() // what happens while both are verified
+		waits   func() // what happens when that is waited for; nil if nothing is
 		checked int
+		lands   int
 	}{
-		{"one that has passed", 0, true, hour, hour, false, true, 1},
-		{"one that is about to pass", -hour + time.Minute, false, hour, hour, false, true, 1},
-		{"one that has just begun", 0, false, hour, hour, false, false, 2},
-		{"one that takes longer than the last", -2 * hour, false, hour, hour, false, false, 2},
-		{"one that has passed, where nothing was verified yet", 0, true, 0, hour, false, false, 2},
-		{"one that has passed, without waiting", 0, true, hour, 0, false, false, 2},
-		{"one that has passed, one by one", 0, true, hour, hour, true, false, 2},
+		{"one that passes meanwhile", inLine{}, 0, "b", hour, hour, false, passes, nil, 1, 2},
+		{"one that passes later", inLine{}, 0, "b", hour, hour, false, nothing, passes, 1, 2},
+		{"one that has passed", inLine{passed: true}, 0, "b", hour, hour, false, nothing, passes, 1, 2},
+		{"one that passed long ago, and is not queued", inLine{passed: true}, -hour, "b", hour, hour, false, nil, nil, 1, 1},
+		{"one whose agent goes on meanwhile", inLine{}, 0, "b", hour, hour, false, goesOn, nil, 2, 1},
+		{"one whose agent goes on later", inLine{}, 0, "b", hour, hour, false, nothing, goesOn, 2, 1},
+		{"one that fails merged", inLine{}, 0, "c", hour, hour, false, nothing, nil, 2, 1},
+		{"one that conflicts", inLine{}, 0, "a", hour, hour, false, nothing, nil, 1, 1},
+		{"one that takes longer than the last", inLine{}, -2 * hour, "b", hour, hour, false, nil, nil, 1, 1},
+		{"one where nothing was verified yet", inLine{}, 0, "b", 0, hour, false, nil, nil, 1, 1},
+		{"one that nobody waits for", inLine{}, 0, "b", hour, 0, false, nil, nil, 1, 1},
+		{"one of those that land one by one", inLine{}, 0, "b", hour, hour, true, nil, nil, 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			y := newYard(t, "true")
+			y = newYard(t, "! { grep -q new a && grep -q new c; }")
 			y.Serial = tt.serial
 			base := y.git("rev-parse", "main")
 			y.workOn(base, "First", map[string]string{"a": "new\n"})
-			other := y.start("Second", y.made(base, "Second", map[string]string{"b": "new\n"}))
+			other = y.start("Second", y.made(base, "Second", map[string]string{tt.file: "new " + tt.file + "\n"}))
 			y.Line.took, y.Wait = tt.took, tt.wait
-			y.Line.put(other.SessionID, inLine{change: other, since: time.Now().Add(tt.began), passed: tt.passed})
-			waited := false
-			y.after = func(point string) {
-				if point == "gathers" {
-					waited = true
-					y.settle("Second", other)
+			tt.line.change, tt.line.since = other, time.Now().Add(tt.began)
+			y.Line.put(other.SessionID, tt.line)
+			y.during = func() {
+				if tt.during != nil {
+					tt.during()
+				} else if both, err := y.Tree.Files(t.Context(), base, y.checked[0]); err != nil || len(both) != 1 {
+					t.Errorf("%v are verified together, %v", both, err)
 				}
 			}
-			y.land()
-			if !waited {
-				y.settle("Second", other)
-				y.land()
+			waits := tt.waits
+			y.after = func(point string) {
+				if point != "gathers" {
+					return
+				}
+				if waits == nil {
+					t.Fatal("it waits")
+				}
+				waits()
+				waits = nil
 			}
-			if waited != tt.waits || len(y.checked) != tt.checked {
-				t.Errorf("waited: %t; verified %d times", waited, len(y.checked))
+			y.land()
+			landed, err := store.Read(t.Context(), y.Store, (*store.Tx).Landed)
+			if y.no(err); len(landed) != tt.lands || len(y.checked) != tt.checked || waits != nil {
+				t.Errorf("%d landed; verified %d times; it is to wait: %t", len(landed), len(y.checked), waits != nil)
 			}
 		})
+	}
+}
+
+// TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits, once for each check that begins, unless its own check
+// is about the same.
+func TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits(t *testing.T) {
+	y := newYard(t, "true")
+	base := y.git("rev-parse", "main")
+	told := 0
+	y.Line.Tell(func() { told++ })
+	y.Line.took, y.Wait = time.Hour, time.Hour
+	var list []ralph.Change
+	check := func(title, file string) {
+		t.Helper()
+		c := y.start(title, y.made(base, title, map[string]string{file: "new\n"}))
+		list = append(list, c)
+		on, err := y.target(t.Context())
+		y.no(err)
+		y.Line.check(c, on)
+		if !y.Line.News() || told != len(list) {
+			t.Errorf("news: %t, told %d times", y.Line.News(), told)
+		}
+	}
+	lands := func(checked int) {
+		t.Helper()
+		y.Line.took = time.Hour
+		for range 2 {
+			y.land()
+		}
+		if len(y.checked) != checked || y.Line.News() {
+			t.Errorf("verified %d times, news: %t", len(y.checked), y.Line.News())
+		}
+	}
+	y.after = func(point string) {
+		if point == "gathers" {
+			for _, c := range list {
+				y.settle("", c)
+			}
+			list = nil
+		}
+	}
+	check("One", "a")
+	lands(0)
+	check("Two", "b")
+	lands(1)
+	landed, err := store.Read(t.Context(), y.Store, (*store.Tx).Landed)
+	if y.no(err); len(landed) != 2 || len(list) != 0 {
+		t.Errorf("%d landed", len(landed))
+	}
+}
+
+// TestWhatBeginsBeforeTheTargetMoves is verified with what has landed since.
+func TestWhatBeginsBeforeTheTargetMoves(t *testing.T) {
+	y := newYard(t, "true")
+	base := y.git("rev-parse", "main")
+	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
+	on, err := y.target(t.Context())
+	y.no(err)
+	y.workOn(base, "Mine", map[string]string{"a": "new\n"})
+	y.land()
+	y.Line.took, y.Wait, y.checked = time.Hour, time.Hour, nil
+	y.Line.check(other, on)
+	y.during = func() { y.settle("Other", other) }
+	y.land()
+	landed, err := store.Read(t.Context(), y.Store, (*store.Tx).Landed)
+	if y.no(err); len(landed) != 2 || len(y.checked) != 1 {
+		t.Errorf("%d landed; verified %d times", len(landed), len(y.checked))
+	}
+}
+
+// TestWhoseCheckIsAboutToBegin is waited for, but not for long.
+func TestWhoseCheckIsAboutToBegin(t *testing.T) {
+	for _, comes := range []bool{true, false} {
+		y := newYard(t, "true")
+		base := y.git("rev-parse", "main")
+		y.workOn(base, "First", map[string]string{"a": "new\n"})
+		other := y.start("Second", y.made(base, "Second", map[string]string{"b": "new\n"}))
+		y.Line.took, y.Wait = 20*time.Millisecond, time.Hour
+		if comes {
+			y.Line.took = time.Hour
+		}
+		y.Line.Enter(other.SessionID)
+		waited := 0
+		y.after = func(point string) {
+			if point == "gathers" {
+				waited++
+				if comes {
+					y.Line.check(other, Target{})
+				}
+			}
+		}
+		y.during = func() {
+			if comes {
+				y.settle("Second", other)
+			}
+		}
+		y.land()
+		landed, err := store.Read(t.Context(), y.Store, (*store.Tx).Landed)
+		if y.no(err); waited > 1 || comes && (waited != 1 || len(landed) != 2) || len(y.checked) != 1 || len(y.Line.coming) != 0 {
+			t.Errorf("comes: %t; waited %d times, %d landed; verified %d times", comes, waited, len(landed), len(y.checked))
+		}
 	}
 }
 
@@ -311,7 +435,7 @@ func TestWhoJoinsTheQueueIsVerifiedWithTheOthers(t *testing.T) {
 		since  time.Duration
 		waited bool
 	}{{0, true}, {-2 * time.Hour, false}} {
-		waited, err := y.gather(t.Context(), q, time.Now().Add(tt.since))
+		waited, err := y.gather(t.Context(), q, &gathering{since: time.Now().Add(tt.since), most: time.Hour})
 		if y.no(err); waited != tt.waited {
 			t.Errorf("since %s: waited: %t", tt.since, waited)
 		}

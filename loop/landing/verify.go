@@ -29,7 +29,6 @@ type Attempt struct {
 // it waits for changes in [Line] with which this one conflicts. If the verification takes at most
 // spare, the work is verified with the new state, too, once; else the queue verifies everything together.
 func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (a Attempt, err error) {
-	l.Line.check(c)
 	var until time.Time
 	again := false // whether the work is verified once more with what lands
 	for {
@@ -73,6 +72,7 @@ func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 			again = again && !lands
 		}
 		began := time.Now()
+		l.Line.check(c, on)
 		checks, err := l.judge(ctx, []ralph.Change{c}, b, false)
 		if err != nil || ctx.Err() != nil {
 			return a, err
@@ -111,25 +111,7 @@ func refused(checks []ralph.Check) string {
 func (l *Lander) judge(
 	ctx context.Context, list []ralph.Change, b *Built, alone bool,
 ) (checks []ralph.Check, err error) {
-	commands, err := store.Read(ctx, l.Store, func(tx *store.Tx) (all check.Commands, err error) {
-		for _, c := range list {
-			t, err := tx.Task(c.TaskID)
-			if err != nil {
-				return all, err
-			}
-			of, err := l.Check.Of(tx, t)
-			if err != nil {
-				return all, err
-			}
-			all.Shared = of.Shared
-			for _, own := range of.Own {
-				if !slices.Contains(all.Own, own) {
-					all.Own = append(all.Own, own)
-				}
-			}
-		}
-		return all, nil
-	})
+	commands, err := l.commands(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +146,29 @@ func (l *Lander) judge(
 		checks = append(checks, check.Judge(r, before, commands.Shared, l.Check.Strict))
 	}
 	return checks, nil
+}
+
+// commands returns the commands that verify changes together.
+func (l *Lander) commands(ctx context.Context, list []ralph.Change) (check.Commands, error) {
+	return store.Read(ctx, l.Store, func(tx *store.Tx) (all check.Commands, err error) {
+		for _, c := range list {
+			t, err := tx.Task(c.TaskID)
+			if err != nil {
+				return all, err
+			}
+			of, err := l.Check.Of(tx, t)
+			if err != nil {
+				return all, err
+			}
+			all.Shared = of.Shared
+			for _, own := range of.Own {
+				if !slices.Contains(all.Own, own) {
+					all.Own = append(all.Own, own)
+				}
+			}
+		}
+		return all, nil
+	})
 }
 
 func failed(list []check.Outcome) bool {

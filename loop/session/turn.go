@@ -50,6 +50,9 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	case closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone:
 		return agent.Answer{}, nil
 	}
+	if s.Place.Slot != nil && s.Lander != nil {
+		s.Lander.Line.Enter(s.Row.ID)
+	}
 	still, err := s.freeze(ctx, turn)
 	if err != nil {
 		return agent.Answer{}, err
