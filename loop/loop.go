@@ -258,7 +258,7 @@ type runner struct {
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	beside, cancel := context.WithCancel(ctx)
 	r.beside = beside
-	if r.Lander != nil {
+	if r.Lander != nil && r.width() > 1 {
 		r.Lander.Line.Tell(r.lands)
 		defer r.Lander.Line.Tell(nil)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,5 +267,37 @@ func TestTheQueueRestsUntilSomethingHappens(t *testing.T) {
 		if err != nil || waits == "" || rests == happens {
 			t.Errorf("something happens: %t; it rests: %t, waits for %q (%v)", happens, rests, waits, err)
 		}
+	}
+}
+
+// TestChecksBesideEachOtherAreVerifiedTogether as soon as they have begun, before one of them has passed: here
+// they pass only when that has happened.
+func TestChecksBesideEachOtherAreVerifiedTogether(t *testing.T) {
+	b := newWorkshop(t)
+	both := filepath.Join(t.TempDir(), "both")
+	l := b.slots(fmt.Sprintf(`if test -e A && test -e B; then touch %[1]s; elif test -e A || test -e B; then
+		until test -e %[1]s; do sleep 0.01; done; elif test -e First; then sleep 1; fi`, both))
+	l.Parallel, l.Limits = 2, ninefold
+	first := b.add(ralph.Task{Title: "First"})
+	b.add(ralph.Task{Title: "A", DependsOn: []int64{first}})
+	b.add(ralph.Task{Title: "B", DependsOn: []int64{first}})
+	var begun sync.WaitGroup
+	begun.Add(2)
+	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		title := "First"
+		if a.TaskID != first {
+			title = string("AB"[a.TaskID-first-1])
+			begun.Done()
+			begun.Wait()
+		}
+		err := os.WriteFile(filepath.Join(a.Dir, title), nil, 0o600)
+		if err == nil {
+			_, err = b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		}
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	result, err := l.Run(t.Context())
+	if err != nil || result.Status != ralph.ExitOK {
+		t.Errorf("exit status %d: %q, %v", result.Status, result.Reasons, err)
 	}
 }

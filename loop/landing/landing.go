@@ -92,7 +92,8 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 			return "", err
 		}
 		step := NextStep(q)
-		if l.gathers(q, step, suspects) && (len(q.Changes) > 0 || !g.since.IsZero() || l.Line.News()) {
+		idle := len(q.Changes) == 0 && q.Paused == "" && !q.Waits
+		if q.Batch && q.Alone == 0 && len(suspects) == 0 && (step.Do == Build || idle && (!g.since.IsZero() || l.Line.News())) {
 			again, err := l.gather(ctx, q, &g)
 			if err != nil {
 				return "", err
@@ -128,15 +129,6 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 		}
 	}
 	return "", ctx.Err()
-}
-
-// gathers reports whether the next step can wait for what is in line: with all that is queued, or before
-// anything is.
-func (l *Lander) gathers(q Queue, s Step, suspects []int64) bool {
-	if !q.Batch || q.Alone != 0 || len(suspects) > 0 {
-		return false
-	}
-	return s.Do == Build || len(q.Changes) == 0 && q.Paused == "" && !q.Waits
 }
 
 // look reads everything that the next step depends on.
