@@ -92,8 +92,9 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 			return "", err
 		}
 		step := NextStep(q)
-		idle := len(q.Changes) == 0 && q.Paused == "" && !q.Waits
-		if q.Batch && q.Alone == 0 && len(suspects) == 0 && (step.Do == Build || idle && (!g.since.IsZero() || l.Line.News())) {
+		may := step.Do == Build ||
+			len(q.Changes) == 0 && q.Paused == "" && !q.Waits && (!g.since.IsZero() || l.Line.News())
+		if may && q.Batch && q.Alone == 0 && len(suspects) == 0 {
 			again, err := l.gather(ctx, q, &g)
 			if err != nil {
 				return "", err
