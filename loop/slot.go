@@ -258,7 +258,7 @@ func (r *runner) land(ctx context.Context) error {
 	}
 	if r.width() == 1 || !some {
 		var err error
-		r.waits, err = r.landNow(ctx, r.takeCheck, landingWait)
+		r.waits, err = r.landNow(ctx, r.takeCheck, landingWait, false)
 		return err
 	}
 	if rests, err := r.landingRests(ctx); err != nil || rests {
@@ -273,7 +273,7 @@ func (r *runner) land(ctx context.Context) error {
 	beside := r.beside
 	go func() {
 		work, release := r.obeying(beside, r.Session.Grace)
-		why, err := r.landNow(work, r.takeCheck, landingWait)
+		why, err := r.landNow(work, r.takeCheck, landingWait, true)
 		if stopped := work.Err() != nil && beside.Err() == nil; stopped {
 			err = nil // the next run lands it
 		}
@@ -307,9 +307,9 @@ func (r *runner) landingRests(ctx context.Context) (bool, error) {
 	return q.WaitUntil.IsZero() || q.WaitUntil.After(time.Now()), err
 }
 
-// landNow lands what can be landed, and returns what the rest waits for. Runs and
-// workers do that one after the other.
-func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration) (why string, err error) {
+// landNow lands what can be landed, and returns what the rest waits for. Runs and workers do that one after
+// the other. Early is [landing.Lander.Early].
+func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration, early bool) (why string, err error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	lock := flock.New(filepath.Join(l.Place.State, "merge.lock"))
@@ -326,6 +326,7 @@ func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration) (why
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	lander := *l.Lander
+	lander.Early = early
 	lander.Place = &session.Apart{Take: take, Check: l.Check, Log: l.Log, Round: check.Round{
 		Session: "landing-" + l.Place.State, Log: filepath.Join(dir, "verify.log"),
 	}}
@@ -352,7 +353,7 @@ func (l *Loop) landForWorker(ctx context.Context, take taker, wait time.Duration
 	if err := l.Store.View(ctx, l.sameTarget); err != nil {
 		return "", err
 	}
-	return l.landNow(ctx, take, wait)
+	return l.landNow(ctx, take, wait, false)
 }
 
 // sameTarget refuses a worker whose work is to land on another branch than that of the run or the

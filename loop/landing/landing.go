@@ -57,6 +57,7 @@ type Lander struct {
 	Check check.Rules
 	Place Integration
 	Line  *Line // shared by all that work on one target
+	Early bool  // Land also verifies what is being checked while nothing is queued
 	Log   *slog.Logger
 
 	after func(point string) // tests kill it here
@@ -93,7 +94,7 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 		}
 		step := NextStep(q)
 		may := step.Do == Build ||
-			len(q.Changes) == 0 && q.Paused == "" && !q.Waits && (!g.since.IsZero() || l.Line.News())
+			len(q.Changes) == 0 && l.Early && q.Paused == "" && !q.Waits && (!g.since.IsZero() || l.Line.News())
 		if may && q.Batch && q.Alone == 0 && len(suspects) == 0 {
 			again, err := l.gather(ctx, q, &g)
 			if err != nil {
@@ -104,7 +105,7 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 			}
 		}
 		if step.Do == Rest {
-			if !g.tried {
+			if l.Early && !g.tried {
 				l.Line.considered()
 			}
 			return step.Reason, errors.Join(l.FastForward(ctx), l.forget(ctx))

@@ -307,7 +307,7 @@ func TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits(t *testing.T) {
 	base := y.git("rev-parse", "main")
 	told := 0
 	y.Line.Tell(func() { told++ })
-	y.Line.took, y.Wait = time.Hour, time.Hour
+	y.Early, y.Line.took, y.Wait = true, time.Hour, time.Hour
 	var list []ralph.Change
 	check := func(title, file string) {
 		t.Helper()
@@ -357,7 +357,7 @@ func TestWhatBeginsBeforeTheTargetMoves(t *testing.T) {
 	y.no(err)
 	y.workOn(base, "Mine", map[string]string{"a": "new\n"})
 	y.land()
-	y.Line.took, y.Wait, y.checked = time.Hour, time.Hour, nil
+	y.Early, y.Line.took, y.Wait, y.checked = true, time.Hour, time.Hour, nil
 	y.Line.check(other, on)
 	y.during = func() { y.settle("Other", other) }
 	y.land()
