@@ -276,7 +276,8 @@ func TestChecksBesideEachOtherAreVerifiedTogether(t *testing.T) {
 	b := newWorkshop(t)
 	both := filepath.Join(t.TempDir(), "both")
 	l := b.slots(fmt.Sprintf(`if test -e A && test -e B; then touch %[1]s; elif test -e A || test -e B; then
-		until test -e %[1]s; do sleep 0.01; done; elif test -e First; then sleep 1; fi`, both))
+		i=0; until test -e %[1]s || test $((i+=1)) = 1000; do sleep 0.01; done; test -e %[1]s
+		elif test -e First; then sleep 2; fi`, both))
 	l.Parallel, l.Limits = 2, ninefold
 	first := b.add(ralph.Task{Title: "First"})
 	b.add(ralph.Task{Title: "A", DependsOn: []int64{first}})

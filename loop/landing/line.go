@@ -95,11 +95,12 @@ func (n *Line) verifies(e *early) {
 	n.early = e
 }
 
-// considered notes that there are no news.
-func (n *Line) considered() {
+// considered notes that there are no news, and returns what the last verification took.
+func (n *Line) considered() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.news = false
+	return n.took
 }
 
 // lasted notes what a verification took.
@@ -228,6 +229,10 @@ const (
 	earlyShare = 2
 )
 
+// earlyTimes is how many times as long as the last verification an early one may last: a check that hangs must
+// not hold up the others, whose own verification has no such limit.
+const earlyTimes = 2
+
 // gather verifies what is queued together with what is being checked, once before something lands, and
 // waits until that has passed, too. It returns true if the queue is to be looked at again.
 func (l *Lander) gather(ctx context.Context, q Queue, g *gathering) (again bool, err error) {
@@ -305,9 +310,10 @@ func (n *Line) soon(queued []ralph.Change, late time.Duration) (list []inLine) {
 }
 
 // verifyEarly merges queued changes with others in line and verifies that. It returns nil if that does not pass,
-// if one of the others comes to nothing meanwhile, or if there is only one, whose own check is about the same.
+// takes far longer than the last verification, or is the same as the check of a single one, and if one of the
+// others comes to nothing meanwhile.
 func (l *Lander) verifyEarly(ctx context.Context, q Queue, others []inLine) (*early, error) {
-	l.Line.considered()
+	most := earlyTimes * l.Line.considered()
 	on, err := q.Target, error(nil)
 	if len(q.Changes) == 0 {
 		on, err = l.target(ctx)
@@ -315,34 +321,47 @@ func (l *Lander) verifyEarly(ctx context.Context, q Queue, others []inLine) (*ea
 	if err != nil || on.Gone != "" || len(q.Changes) == 0 && len(others) == 1 && others[0].on == on {
 		return nil, err
 	}
+	work, stop := context.WithTimeout(ctx, most)
+	defer stop()
 	all := slices.Clone(q.Changes)
 	for _, p := range others {
 		all = append(all, p.change)
 	}
-	work, stop := context.WithCancel(ctx)
-	defer stop()
-	b, merged, err := l.trial(work, all, on)
-	if err != nil || len(merged) == 0 {
-		return nil, err
-	}
-	e := &early{stop: stop}
-	for _, c := range merged {
-		e.sessions = append(e.sessions, c.SessionID)
-	}
+	e := newEarly(all, stop)
 	l.Line.verifies(e)
 	defer l.Line.verifies(nil)
-	commands, err := l.commands(work, merged)
-	if err != nil {
-		return nil, err
+	b, merged, err := l.trial(work, all, on)
+	passed := false
+	if err == nil && len(merged) > 0 {
+		e = newEarly(merged, stop)
+		l.Line.verifies(e)
+		passed, err = l.passes(work, merged, b)
 	}
-	said, err := l.said(work, b.Commit, b.Tree, commands.All())
 	switch {
 	case work.Err() != nil: // what was stopped says nothing
 		return nil, ctx.Err()
-	case err != nil || failed(said):
+	case err != nil || !passed:
 		return nil, err
 	}
 	return e, nil
+}
+
+func newEarly(changes []ralph.Change, stop func()) *early {
+	e := &early{stop: stop}
+	for _, c := range changes {
+		e.sessions = append(e.sessions, c.SessionID)
+	}
+	return e
+}
+
+// passes reports whether the commands of changes pass on their merge.
+func (l *Lander) passes(ctx context.Context, changes []ralph.Change, b *Built) (bool, error) {
+	commands, err := l.commands(ctx, changes)
+	if err != nil {
+		return false, err
+	}
+	said, err := l.said(ctx, b.Commit, b.Tree, commands.All())
+	return err == nil && !failed(said), err
 }
 
 // trial merges changes that may have no ids yet with a target. Nothing of that lands, so that nothing is signed.

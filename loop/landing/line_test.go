@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/loop/check"
 	"ralph/store"
 )
 
@@ -397,6 +398,76 @@ func TestWhoseCheckIsAboutToBegin(t *testing.T) {
 		landed, err := store.Read(t.Context(), y.Store, (*store.Tx).Landed)
 		if y.no(err); waited > 1 || comes && (waited != 1 || len(landed) != 2) || len(y.checked) != 1 || len(y.Line.coming) != 0 {
 			t.Errorf("comes: %t; waited %d times, %d landed; verified %d times", comes, waited, len(landed), len(y.checked))
+		}
+	}
+}
+
+// A spy calls a function in each verification of a yard, with its number from 1.
+type spy struct {
+	*yard
+	n  int
+	do func(ctx context.Context, n int)
+}
+
+func (s *spy) Verify(ctx context.Context, commit string, commands []string) ([]check.Outcome, error) {
+	s.n++
+	s.do(ctx, s.n)
+	return s.yard.Verify(ctx, commit, commands)
+}
+
+// TestACheckThatHangsHoldsUpNobody for long: the verification with it is ended.
+func TestACheckThatHangsHoldsUpNobody(t *testing.T) {
+	y := newYard(t, "true")
+	base := y.git("rev-parse", "main")
+	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
+	hangs := y.start("Hangs", y.made(base, "Hangs", map[string]string{"b": "new\n"}))
+	y.Line.took, y.Wait = time.Second, time.Hour
+	y.Place = &spy{yard: y, do: func(ctx context.Context, n int) {
+		if n == 1 {
+			<-ctx.Done()
+		}
+	}}
+	y.Line.check(hangs, Target{})
+	y.land()
+	if c := y.change(first.ID); c.State != ralph.Merged {
+		t.Errorf("the change is %s", c.State)
+	}
+}
+
+// A leaver calls a function while changes are merged.
+type leaver struct {
+	Git
+	do func()
+}
+
+func (l *leaver) Whole(ctx context.Context, commit string) (string, error) {
+	l.do()
+	return l.Git.Whole(ctx, commit)
+}
+
+// TestWhoGoesOnDuringTheMerge is not verified with the others, either.
+func TestWhoGoesOnDuringTheMerge(t *testing.T) {
+	y := newYard(t, "true")
+	base := y.git("rev-parse", "main")
+	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
+	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
+	y.Line.took, y.Wait = time.Hour, time.Hour
+	y.Line.check(other, Target{})
+	y.Tree = &leaver{y.Tree, func() { y.Line.Leave(other.SessionID) }}
+	y.land()
+	if c := y.change(first.ID); c.State != ralph.Merged || len(y.checked) != 1 {
+		t.Errorf("the change is %s; verified %d times", c.State, len(y.checked))
+	}
+}
+
+// TestWhoIsRefusedIsNotInLine, whether or not its agent can go on.
+func TestWhoIsRefusedIsNotInLine(t *testing.T) {
+	y := newYard(t, "! test -e bad")
+	base := y.git("rev-parse", "main")
+	for _, file := range []string{"bad", "a"} {
+		a, err := y.Try(t.Context(), y.start(file, y.made(base, file, map[string]string{file: "new\n"})), 0)
+		if err != nil || (a.Refused != "") != (file == "bad") || (len(y.Line.list) == 0) != (file == "bad") {
+			t.Errorf("%s: %q, %v; %d are in line", file, a.Refused, err, len(y.Line.list))
 		}
 	}
 }

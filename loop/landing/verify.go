@@ -29,6 +29,11 @@ type Attempt struct {
 // it waits for changes in [Line] with which this one conflicts. If the verification takes at most
 // spare, the work is verified with the new state, too, once; else the queue verifies everything together.
 func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (a Attempt, err error) {
+	defer func() {
+		if err != nil || ctx.Err() != nil || a.Refused+a.Conflict != "" {
+			l.Line.Leave(c.SessionID)
+		}
+	}()
 	var until time.Time
 	again := false // whether the work is verified once more with what lands
 	for {
