@@ -284,11 +284,12 @@ func TestChecksBesideEachOtherAreVerifiedTogether(t *testing.T) {
 	b.add(ralph.Task{Title: "B", DependsOn: []int64{first}})
 	var begun sync.WaitGroup
 	begun.Add(2)
+	begins := []func(){sync.OnceFunc(begun.Done), sync.OnceFunc(begun.Done)}
 	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 		title := "First"
 		if a.TaskID != first {
 			title = string("AB"[a.TaskID-first-1])
-			begun.Done()
+			begins[a.TaskID-first-1]()
 			begun.Wait()
 		}
 		err := os.WriteFile(filepath.Join(a.Dir, title), nil, 0o600)

@@ -260,6 +260,7 @@ func TestWhatIsBeingCheckedIsVerifiedWithWhatWaits(t *testing.T) {
 		{"one whose agent goes on later", inLine{}, 0, "b", hour, hour, false, nothing, goesOn, 2, 1},
 		{"one that fails merged", inLine{}, 0, "c", hour, hour, false, nothing, nil, 2, 1},
 		{"one that conflicts", inLine{}, 0, "a", hour, hour, false, nothing, nil, 1, 1},
+		{"one that conflicts, and goes on meanwhile", inLine{}, 0, "a", hour, hour, false, goesOn, nil, 1, 1},
 		{"one that takes longer than the last", inLine{}, -2 * hour, "b", hour, hour, false, nil, nil, 1, 1},
 		{"one where nothing was verified yet", inLine{}, 0, "b", 0, hour, false, nil, nil, 1, 1},
 		{"one that nobody waits for", inLine{}, 0, "b", hour, 0, false, nil, nil, 1, 1},
