@@ -354,17 +354,23 @@ func TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits(t *testing.T) {
 func TestWhatBeginsBeforeTheTargetMoves(t *testing.T) {
 	y := newYard(t, "true")
 	base := y.git("rev-parse", "main")
+	y.workOn(base, "Mine", map[string]string{"a": "new\n"})
 	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
 	on, err := y.target(t.Context())
 	y.no(err)
-	y.workOn(base, "Mine", map[string]string{"a": "new\n"})
-	y.land()
-	y.Early, y.Line.took, y.Wait, y.checked = true, time.Hour, time.Hour, nil
-	y.Line.check(other, on)
-	y.during = func() { y.settle("Other", other) }
+	y.Line.check(other, on) // nothing was verified yet
+	y.Early, y.Wait = true, time.Hour
+	y.after = func(point string) {
+		switch point {
+		case "moved":
+			y.Line.took = time.Hour
+		case "gathers":
+			y.settle("Other", other)
+		}
+	}
 	y.land()
 	landed, err := store.Read(t.Context(), y.Store, (*store.Tx).Landed)
-	if y.no(err); len(landed) != 2 || len(y.checked) != 1 {
+	if y.no(err); len(landed) != 2 || len(y.checked) != 2 {
 		t.Errorf("%d landed; verified %d times", len(landed), len(y.checked))
 	}
 }
