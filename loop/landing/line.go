@@ -277,9 +277,11 @@ func (l *Lander) gather(ctx context.Context, q Queue, g *gathering) (again bool,
 		until = g.since.Add(most / enterShare)
 	case !g.tried && len(others) > 0:
 		g.tried = true
-		g.early, err = l.verifyEarly(ctx, q, others)
+		if g.early, err = l.verifyEarly(ctx, q, others); err != nil { // what lands is verified all the same
+			l.Log.Warn("cannot verify what is being checked together with what waits", "error", err)
+		}
 		g.until = time.Now().Add(most / earlyShare)
-		return err == nil && g.early != nil, err
+		return g.early != nil, ctx.Err()
 	case !missing || !time.Now().Before(until):
 		return false, nil
 	}

@@ -2,12 +2,14 @@ package landing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/store"
 )
@@ -438,6 +440,35 @@ func TestACheckThatHangsHoldsUpNobody(t *testing.T) {
 	y.land()
 	if c := y.change(first.ID); c.State != ralph.Merged {
 		t.Errorf("the change is %s", c.State)
+	}
+}
+
+// A breaker fails its first merge.
+type breaker struct {
+	Git
+	failed bool
+}
+
+func (b *breaker) MergeTree(ctx context.Context, ours, theirs string) (worktree.Merge, error) {
+	if !b.failed {
+		b.failed = true
+		return worktree.Merge{}, errors.New("no space left on device")
+	}
+	return b.Git.MergeTree(ctx, ours, theirs)
+}
+
+// TestWhatCannotBeVerifiedEarlyHoldsUpNobody: what is queued lands by itself.
+func TestWhatCannotBeVerifiedEarlyHoldsUpNobody(t *testing.T) {
+	y := newYard(t, "true")
+	base := y.git("rev-parse", "main")
+	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
+	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
+	y.Line.took, y.Wait = time.Hour, time.Hour
+	y.Line.check(other, Target{})
+	y.Tree = &breaker{Git: y.Tree}
+	y.land()
+	if c := y.change(first.ID); c.State != ralph.Merged || len(y.checked) != 1 {
+		t.Errorf("the change is %s; verified %d times", c.State, len(y.checked))
 	}
 }
 
