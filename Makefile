@@ -21,6 +21,7 @@ test: lint ## everything that CI checks
 
 lint: ## formatting and static checks; .golangci.yml says which, and why
 	go tool -modfile=internal/tools/go.mod golangci-lint run
+	GOOS=darwin CGO_ENABLED=0 go build ./internal/proc ./internal/sandbox ./internal/pipe # what differs on macOS compiles
 
 bench: build ## ralph against what the same work costs without it; docs/benchmarks.md
 	go run ./internal/bench $(BENCH)

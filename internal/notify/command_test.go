@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,9 +15,6 @@ import (
 // shell is a receiver that runs a shell command in dir.
 func shell(t *testing.T, dir, command string) notify.Receiver {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("needs /bin/sh")
-	}
 	return notify.Receiver{Command: []string{"/bin/sh", "-c", command}, Preset: notify.Generic, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "COLOUR=red"}}
 }
 

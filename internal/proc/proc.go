@@ -36,7 +36,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -189,7 +188,7 @@ func (s Spec) look(name, dir string) (string, error) {
 func (s Spec) getenv(name string) string {
 	for _, entry := range s.Env {
 		key, value, _ := strings.Cut(entry, "=")
-		if key == name || runtime.GOOS == "windows" && strings.EqualFold(key, name) {
+		if key == name {
 			return value
 		}
 	}

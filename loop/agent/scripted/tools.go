@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -149,7 +150,7 @@ func (a *agent) spawn(command string) error {
 	id := a.events.toolUse("Bash", map[string]any{"command": command, "run_in_background": true})
 	time.Sleep(modelTime)
 	cmd := exec.Command("sh", "-c", command)
-	detach(cmd)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a session of its own
 	if err := cmd.Start(); err != nil {
 		a.events.toolResult(id, err.Error(), true)
 		return nil

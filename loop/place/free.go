@@ -1,5 +1,3 @@
-//go:build unix
-
 package place
 
 import "golang.org/x/sys/unix"
