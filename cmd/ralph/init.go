@@ -52,27 +52,32 @@ func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) erro
 	if !written && !lacks && len(verify) > 0 {
 		return usage(fmt.Errorf("%s exists already: set verify in it", path))
 	}
-	var found project.Likely
+	var found []project.Likely
 	var added bool
 	if written || again != nil || len(verify) > 0 {
 		commands := verify
 		if len(verify) == 0 {
-			found = project.LikelyCheck(root)
-			commands = found.Commands()
+			found = project.LikelyChecks(root)
+		}
+		var reports []string
+		for _, l := range found {
+			commands, reports = append(commands, l.Command), append(reports, l.JUnit...)
 		}
 		switch {
 		case written:
-			text = string(config.Starter(commands, found.JUnit...))
+			text = string(config.Starter(commands, reports...))
 		case len(commands) == 0:
 			return usage(fmt.Errorf("%w; nothing checks a \"done\" yet: `ralph init --verify COMMAND` adds what does", again))
 		default:
-			text, added = text+"\n"+config.StarterVerify(commands, found.JUnit...), true
+			text, added = text+"\n"+config.StarterVerify(commands, reports...), true
 		}
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
-		if err := found.MakeRoom(root); err != nil {
-			return err
+		for _, l := range found {
+			if err := l.MakeRoom(root); err != nil {
+				return err
+			}
 		}
 	}
 	p, err := a.project(ctx)
@@ -86,14 +91,17 @@ func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) erro
 	defer db.Close()
 	out := doctor.Initialised{
 		Config: path, Written: written, Added: added, Git: p.Git, Common: p.Common, State: p.State,
-		Verify: p.Config.Verify.Commands, From: found.File, Checks: []ralph.Check{},
+		Verify: p.Config.Verify.Commands, Checks: []ralph.Check{},
 		Looked: append(doctor.Agent(ctx, p), doctor.Confinement(ctx, p)...),
 	}
 	if !own {
 		out.Part = p.Part()
 	}
-	if found.Command != "" {
-		out.Missing = project.MissingProgram(ctx, found.Command)
+	for _, l := range found {
+		out.From = append(out.From, l.File)
+		if out.Missing == "" {
+			out.Missing = project.MissingProgram(ctx, l.Command)
+		}
 	}
 	if !a.json {
 		out.SayFound(a.out)

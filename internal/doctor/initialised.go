@@ -21,7 +21,7 @@ type Initialised struct {
 	Common  string        `json:"git_common_dir"`
 	State   string        `json:"state"`
 	Verify  []string      `json:"verify"`
-	From    string        `json:"verify_from,omitempty"` // the file that the command was derived from
+	From    []string      `json:"verify_from,omitempty"` // the files that the commands were derived from, if they were
 	Place   string        `json:"place,omitempty"`       // where sessions work, if known
 	Why     string        `json:"place_reason,omitempty"`
 	Setup   []string      `json:"setup,omitempty"`
@@ -58,10 +58,10 @@ func (o Initialised) SayFound(w io.Writer) {
 		o.Say(w, "!", "no tests were found: nothing checks a \"done\". Name the command that does: "+
 			"ralph init --verify COMMAND, or verify in ralph.yaml")
 	}
-	for _, v := range o.Verify {
+	for i, v := range o.Verify {
 		from := ""
-		if o.From != "" {
-			from = "  (from " + o.From + ")"
+		if len(o.From) == len(o.Verify) {
+			from = "  (from " + o.From[i] + ")"
 		}
 		o.Say(w, "tests", "%s%s", v, from)
 	}

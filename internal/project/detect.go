@@ -24,29 +24,69 @@ type Likely struct {
 	fits    func(text []byte) bool
 }
 
-// Commands returns the check as a list.
-func (l Likely) Commands() []string {
-	if l.Command == "" {
-		return []string{}
+// within returns the check of a folder of the project, as it is started from the project's root.
+func (l Likely) within(folder string) Likely {
+	l.File = folder + "/" + l.File
+	l.Command = "cd " + folder + " && " + l.Command
+	l.JUnit = slices.Clone(l.JUnit)
+	for i, glob := range l.JUnit {
+		l.JUnit[i] = folder + "/" + glob
 	}
-	return []string{l.Command}
+	return l
 }
 
 // MakeRoom creates the folder for the command's test reports, ignored by git.
 func (l Likely) MakeRoom(root string) error {
-	if len(l.JUnit) == 0 || !strings.HasPrefix(l.JUnit[0], state.PlainName+"/") {
+	if len(l.JUnit) == 0 || filepath.Base(filepath.Dir(l.JUnit[0])) != state.PlainName {
 		return nil
 	}
-	dir := filepath.Join(root, state.PlainName)
+	dir := filepath.Join(root, filepath.Dir(l.JUnit[0]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o644)
 }
 
-// LikelyCheck returns the verification that suits a directory; the zero value if none does.
+// maxPackages is the maximum number of folders whose tests are taken for the project's.
+const maxPackages = 20
+
+// LikelyChecks returns the verification that suits a project: that of its root, or else those of
+// the packages one level below, each in its folder; none if nothing suits.
+func LikelyChecks(root string) (list []Likely) {
+	if l := likelyCheck(root); l.Command != "" {
+		return []Likely{l}
+	}
+	for _, folder := range packages(root) {
+		if l := likelyCheck(filepath.Join(root, folder)); l.Command != "" && len(list) < maxPackages {
+			list = append(list, l.within(folder))
+		}
+	}
+	return list
+}
+
+// packageName matches a folder that may be a package of a monorepo, and that a shell takes as it is.
+var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// notPackages are folders with other people's packages, or with those that tests work on.
+var notPackages = []string{"node_modules", "vendor", "third_party", "testdata", "examples", "venv", "target", "dist", "build"}
+
+// packages returns the folders one level below a project's root that may be packages, by name.
+func packages(root string) (folders []string) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil // then there is nothing to be found, and people name their command
+	}
+	for _, e := range entries {
+		if e.IsDir() && packageName.MatchString(e.Name()) && !slices.Contains(notPackages, e.Name()) {
+			folders = append(folders, e.Name())
+		}
+	}
+	return folders
+}
+
+// likelyCheck returns the verification that suits a directory; the zero value if none does.
 // Commands that would fail in any case, such as the placeholder of npm init, are left out.
-func LikelyCheck(root string) Likely {
+func likelyCheck(root string) Likely {
 	report := state.PlainName + "/tests.xml"
 	npm := "mkdir -p " + state.PlainName + " && npm test -- "
 	node := "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit --test-reporter-destination="
@@ -203,9 +243,29 @@ func unittests(root string) string {
 	return ""
 }
 
-// likelySetup returns the commands that prepare a fresh clone of a directory for verification, and
-// the files whose change makes them run again.
+// likelySetup returns the commands that prepare a fresh clone of a project for verification, and
+// the files whose change makes them run again: those of its root, and of the packages below that
+// [LikelyChecks] finds.
 func likelySetup(root string) (commands, when []string) {
+	commands, when = setupOf(root)
+	for _, l := range LikelyChecks(root) {
+		folder := filepath.Dir(l.File)
+		if folder == "." {
+			continue
+		}
+		below, files := setupOf(filepath.Join(root, folder))
+		for _, c := range below {
+			commands = append(commands, "cd "+folder+" && "+c)
+		}
+		for _, f := range files {
+			when = append(when, folder+"/"+f)
+		}
+	}
+	return commands, when
+}
+
+// setupOf is [likelySetup] for one folder.
+func setupOf(root string) (commands, when []string) {
 	has := func(name string) bool { return state.Exists(filepath.Join(root, name)) }
 	add := func(command string, files ...string) {
 		commands = append(commands, command)
@@ -278,7 +338,11 @@ var pythonModule = regexp.MustCompile(`^(python3?) -m ([a-zA-Z0-9_]+)`)
 // MissingProgram returns what a command needs and is not installed, as far as its beginning tells;
 // "" if nothing seems to be missing.
 func MissingProgram(ctx context.Context, command string) string {
-	command = strings.TrimPrefix(strings.TrimSpace(command), "mkdir -p "+state.PlainName+" && ")
+	command = strings.TrimSpace(command)
+	if folder, rest, ok := strings.Cut(command, " && "); ok && strings.HasPrefix(folder, "cd ") {
+		command = rest
+	}
+	command = strings.TrimPrefix(command, "mkdir -p "+state.PlainName+" && ")
 	program, _, _ := strings.Cut(command, " ")
 	if !programName.MatchString(program) || slices.Contains(shellWords, program) {
 		return ""

@@ -4,11 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// TestLikelyCheck is what `ralph init` takes for the tests of each kind of project.
-func TestLikelyCheck(t *testing.T) {
+// TestLikelyChecks is what `ralph init` takes for the tests of each kind of project.
+func TestLikelyChecks(t *testing.T) {
 	python := "python3"
 	if _, err := exec.LookPath("python"); err == nil {
 		python = "python"
@@ -106,6 +108,20 @@ func TestLikelyCheck(t *testing.T) {
 		{"just with a variable", map[string]string{"justfile": "test := '1'\n"}, ""},
 		{"make with a variable", map[string]string{"Makefile": "test := 1\n"}, ""},
 		{"make without", map[string]string{"Makefile": "tests:\n\ttrue\n"}, ""},
+		{
+			"packages one level below",
+			map[string]string{
+				"a/go.mod": "module a\n", "b/package.json": script, "docs/README.md": "", "my app/go.mod": "module m\n",
+				"node_modules/x/package.json": script, "node_modules/package.json": script, ".hidden/go.mod": "module h\n",
+				"deep/down/go.mod": "module d\n",
+			},
+			"cd a && go test -json ./...; cd b && npm test",
+		},
+		{
+			"the root's tests are those of its packages, too",
+			map[string]string{"Makefile": "test:\n\tmake -C a test\n", "a/go.mod": "module a\n"},
+			"make test",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -118,9 +134,37 @@ func TestLikelyCheck(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := LikelyCheck(root).Command; got != tt.want {
+			var got []string
+			for _, l := range LikelyChecks(root) {
+				got = append(got, l.Command)
+			}
+			if got := strings.Join(got, "; "); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestLikelySetup is what gets a fresh clone of a monorepo ready: each package in its folder.
+func TestLikelySetup(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"a/go.mod", "a/go.sum", "b/package.json", "b/package-lock.json", "c/package-lock.json"} {
+		text := ""
+		if filepath.Base(name) == "package.json" {
+			text = `{"scripts": {"test": "jest"}}`
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands, when := likelySetup(root)
+	if want := []string{"cd a && go mod download", "cd b && npm ci --no-audit --no-fund"}; !slices.Equal(commands, want) {
+		t.Errorf("commands: %q, want %q", commands, want)
+	}
+	if want := []string{"a/go.sum", "b/package-lock.json"}; !slices.Equal(when, want) {
+		t.Errorf("when: %q, want %q", when, want)
 	}
 }
