@@ -105,6 +105,7 @@ var imports = map[string][]string{
 		"ralph/loop/agent", "ralph/loop/check",
 		"ralph/loop/landing", "ralph/loop/place", "ralph/prompt",
 	},
+	"ralph/loop/gate": {"ralph", "ralph/signals", "ralph/internal/testresult"},
 	"ralph/loop/check": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult",
 		"ralph/internal/worktree",

@@ -20,10 +20,19 @@ import (
 type Outcome struct {
 	Check ralph.Check         `json:"check"`
 	Tests *testresult.Results `json:"tests,omitempty"`
+	Text  *testresult.Results `json:"text,omitempty"` // what its output for people says, if it has no such report
 
 	// For a baseline of an earlier state than the one that the task found:
 	// what a session whose done was not accepted has broken since.
 	Left []string `json:"left,omitempty"`
+}
+
+// Names returns what is known of the command's tests by name or number; nil if that is nothing.
+func (o Outcome) Names() *testresult.Results {
+	if o.Tests != nil {
+		return o.Tests
+	}
+	return o.Text
 }
 
 // Baseline runs the project's and the feature's commands before the first session of a task,

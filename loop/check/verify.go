@@ -177,13 +177,26 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	if err != nil {
 		return Outcome{}, fmt.Errorf("tests of %s: %w", command, err)
 	}
+	var said *testresult.Results
 	if tests != nil {
-		if check.Tail, err = readable(log, begin, check.Tail); err != nil {
-			return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
-		}
+		check.Tail, err = readable(log, begin, check.Tail)
+	} else {
+		said, err = output(log, begin)
+	}
+	if err != nil {
+		return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
 	}
 	_, err = fmt.Fprintf(log, "\n→ exit %d after %.1f s %s\n\n", check.Exit, check.Seconds, check.Error)
-	return Outcome{Check: check, Tests: tests}, err
+	return Outcome{Check: check, Tests: tests, Text: said}, err
+}
+
+// output returns what a command's output for people says of its tests.
+func output(log *os.File, begin int64) (*testresult.Results, error) {
+	end, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	return testresult.ParseText(io.NewSectionReader(log, begin, end-begin))
 }
 
 // readable returns the end of a command's output, which is in the log from

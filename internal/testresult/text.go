@@ -1,0 +1,99 @@
+package testresult
+
+import (
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A form is how a runner prints the result of a test for people: the name, by its number among the groups, and the
+// word of the status, or the status of all lines of that form.
+type form struct {
+	line         *regexp.Regexp
+	name, status int
+	is           Status
+}
+
+// forms are the lines of runners that print names where nothing else was asked for.
+var forms = []form{
+	{regexp.MustCompile(`^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b`), 1, 2, ""},            // cargo
+	{regexp.MustCompile(`^\w+ \((\S+)\)(?:\s.*)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure)\b`), 1, 2, ""}, // unittest -v
+	{regexp.MustCompile(`^(\S+::\S.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b`), 1, 2, ""},                 // pytest -v
+	{regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+) \(`), 2, 1, ""},                                        // go test -v
+	{regexp.MustCompile(`^\s*(ok|not ok) \d+(?: -)? (.*)$`), 2, 1, ""},                                          // TAP
+	{regexp.MustCompile(`^\s*[✓✔√] (.+)$`), 1, 0, Passed},                                                       // vitest, jest, mocha, node
+	{regexp.MustCompile(`^\s*[✗✖×✕] (.+)$`), 1, 0, Failed},
+	{regexp.MustCompile(`^\s*[﹣○↓] (.+)$`), 1, 0, Skipped},
+}
+
+// statuses are the words of runners.
+var statuses = map[string]Status{
+	"ok": Passed, "PASSED": Passed, "PASS": Passed, "XPASS": Passed,
+	"ignored": Skipped, "skipped": Skipped, "SKIPPED": Skipped, "SKIP": Skipped, "XFAIL": Skipped, "expected failure": Skipped,
+}
+
+// counts match the lines that say how many tests ran or passed.
+var counts = []*regexp.Regexp{
+	regexp.MustCompile(`^Ran (\d+) tests? in `),                                 // unittest
+	regexp.MustCompile(`^(?:=+ )?(?:\d+ failed, )?(\d+) passed\b`),              // pytest
+	regexp.MustCompile(`^\s*Tests:?\s+(?:\d+ \w+(?:,| \|) )*?(\d+) passed\b`),   // jest, vitest
+	regexp.MustCompile(`^\s*(\d+) passing\b`),                                   // mocha
+	regexp.MustCompile(`^(?:\d+ doctests?, )?(\d+) (?:examples|tests), \d+ fa`), // rspec, mix
+	regexp.MustCompile(`^(?:OK \(|Tests: )(\d+)(?: tests?)?, `),                 // phpunit
+	regexp.MustCompile(`^ok \| (\d+) passed\b`),                                 // deno
+	regexp.MustCompile(`^(?:\[\w+\] )?Tests run: (\d+), `),                      // maven
+	regexp.MustCompile(`^Passed!\s.*Passed:\s*(\d+)`),                           // dotnet
+	regexp.MustCompile(`^(?:#|ℹ) pass (\d+)$`),                                  // node
+}
+
+var (
+	colour   = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
+	duration = regexp.MustCompile(`(?:\s+\(?[0-9.]+\s*m?s\)?|\s+\(\d+ tests?[^)]*\)|\s+# time=\S+)+$`)
+	running  = regexp.MustCompile(`^\s*(?:Running (?:unittests )?(\S+)|Doc-tests (\S+))`)
+	skipping = regexp.MustCompile(`(?i)\s+# (?:skip|todo)\b.*$`)
+)
+
+// ParseText parses the output of a command for people, as far as it names its tests or counts them. It returns nil if
+// it does neither. Such names tell what ran, and excuse nothing. The error is the reader's.
+func ParseText(r io.Reader) (*Results, error) {
+	results, suite, seen := &Results{}, "", false
+	err := eachLine(r, func(raw []byte) {
+		line := colour.ReplaceAllString(string(raw), "")
+		if m := running.FindStringSubmatch(line); m != nil {
+			suite = m[1] + m[2] + "::" // cargo says whose tests follow
+			return
+		}
+		for _, f := range forms {
+			m := f.line.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			name, status := strings.TrimSpace(m[f.name]), f.is
+			if status == "" {
+				if status = statuses[m[f.status]]; status == "" {
+					status = Failed
+				}
+			}
+			if plain := skipping.ReplaceAllString(name, ""); plain != name {
+				name, status = plain, Skipped
+			}
+			seen = true
+			results.add(suite+duration.ReplaceAllString(name, ""), status)
+			return
+		}
+		for _, c := range counts {
+			if m := c.FindStringSubmatch(line); m != nil {
+				if n, err := strconv.Atoi(m[1]); err == nil {
+					seen = true
+					results.Count += n
+				}
+				return
+			}
+		}
+	})
+	if err != nil || !seen {
+		return nil, err
+	}
+	return results, nil
+}

@@ -1,0 +1,216 @@
+// Package gate tells whether a change weakens what decides on it (docs/gate.md).
+//
+// It is pure: it knows which files decide ([Rules.Changes]), what the trees of the two trials are
+// made of ([Old], [New]), and what the results by name come to ([Judge], [Prove]).
+package gate
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"ralph/signals"
+)
+
+// Auto is the pattern that stands for the conventions of the languages that ralph knows.
+const Auto = "auto"
+
+// Rules say which files of a project are gate files. Patterns are globs relative to the project.
+type Rules struct {
+	Tests   []string // test files; [Auto] among them adds the conventions
+	Protect []string
+	Shared  []string // the commands of the project and the feature
+	Own     []string // the task's
+}
+
+// Check returns an error for the first pattern that is no glob.
+func Check(patterns []string) error {
+	for _, p := range patterns {
+		if p = strings.TrimPrefix(p, "!"); !doublestar.ValidatePattern(p) {
+			return fmt.Errorf("%q is no pattern: see https://pkg.go.dev/github.com/bmatcuk/doublestar/v4", p)
+		}
+	}
+	return nil
+}
+
+// tests are the conventions for tests, their fixtures and their snapshots.
+var tests = []string{
+	"**/*_test.go", "**/testdata/**", // Go
+	"**/test_*.py", "**/*_test.py", "**/tests.py", // Python
+	"**/*.{test,spec,e2e,cy}.{js,jsx,ts,tsx,mjs,cjs,mts,cts,vue,svelte}", // JavaScript and TypeScript
+	"**/*[-_]{test,spec}.{js,jsx,ts,tsx,mjs,cjs,mts,cts}", "**/test[-_]*.{js,ts,mjs,cjs,mts,cts}",
+	"**/test.{js,ts,mjs,cjs,mts,cts}", "**/__{tests,mocks,snapshots,fixtures}__/**", "**/*.snap", "**/{cypress,e2e}/**",
+	"**/src/{test,*Test}/**", "**/*{Test,Tests,IT,Spec}.{java,kt,kts,groovy,scala}", // Java and Kotlin
+	"**/*_{spec,test}.rb", "**/spec/**", "**/features/**/*.feature", // Ruby
+	"**/*{Test,Tests}.cs", "**/*.{Tests,Test,UnitTests,IntegrationTests}/**/*.cs", // C#
+	"**/*Test.php", "**/*.phpt", // PHP
+	"**/*_test.exs",                                                                                       // Elixir
+	"**/*.bats", "**/*[-_.]{test,tests}.sh", "**/{test,tests}[-_.]*.sh", "**/{test,tests}.sh", "**/t/*.t", // shell
+	"**/*_test.{c,cc,cpp,cxx}", "**/test_*.{c,cc,cpp,cxx}", "**/*Tests.swift",
+	"**/{test,tests,Tests}/**", "**/{fixtures,snapshots,golden}/**", "**/*.golden", // all
+}
+
+// settings are the files by which runners of tests are set up, and those that they load by themselves.
+var settings = []string{
+	"**/conftest.py", "**/{,.}pytest.ini", "**/tox.ini", "**/noxfile.py", "**/.coveragerc",
+	"**/{site,user}customize.py", "**/*.pth", "**/{pytest,unittest,_pytest,pluggy}.py", "**/{pytest,_pytest,unittest,pluggy}/**",
+	"**/{jest,vitest,vite,playwright,cypress,ava,karma,web-test-runner,wdio}.{config,conf,setup,workspace}.*",
+	"**/.mocharc*", "**/mocha.opts", "**/.taprc", "**/babel.config.*", "**/.babelrc*", "**/.nycrc*", "**/.npmrc",
+	"**/{setupTests,setup-tests,test-setup}.*",
+	"**/.cargo/config*", "**/.config/nextest.toml", "**/go.work",
+	"**/.rspec", "**/{spec,rails,test}_helper.{rb,exs}", "**/phpunit*.xml*", "**/*.runsettings",
+	"**/junit-platform.properties", "**/testng.xml",
+}
+
+// A Kind says how a gate file decides.
+type Kind string
+
+// The kinds of gate files.
+const (
+	Test    Kind = "test"    // a test, a fixture or a snapshot: adding one weakens nothing
+	Setting Kind = "setting" // what runs tests, or is run by the commands: adding one may change what they do
+)
+
+// matches reports whether one of the patterns fits a file. A pattern after "!" takes files out again.
+func matches(patterns []string, file string) (fits bool) {
+	for _, p := range patterns {
+		not := strings.HasPrefix(p, "!")
+		if ok, err := doublestar.Match(strings.TrimPrefix(p, "!"), file); err == nil && ok {
+			fits = !not
+		}
+	}
+	return fits
+}
+
+// Matches reports whether one of the patterns fits a file whatever its case: some file systems know
+// no difference.
+func Matches(patterns []string, file string) bool {
+	folded := make([]string, len(patterns))
+	for i, p := range patterns {
+		folded[i] = fold(p)
+	}
+	return matches(folded, fold(file))
+}
+
+// fold returns a text without a difference of case.
+func fold(text string) string { return strings.ToLower(text) }
+
+// A File is a file that differs between the target and the candidate. Its contents are nil where
+// there is none.
+type File struct {
+	Path    string // relative to the project
+	Was, Is []byte // on the target, in the candidate
+}
+
+// A Changed is a gate file that differs between the target and the candidate.
+type Changed struct {
+	File
+	Kind Kind
+	// Of a file of which only parts decide: the candidate's with the target's parts, and the target's with
+	// the candidate's. Nil means that the whole file does.
+	Old, New []byte
+}
+
+// Added reports whether the target has no such file.
+func (c Changed) Added() bool { return c.Was == nil }
+
+// Removed reports whether the candidate has no such file.
+func (c Changed) Removed() bool { return c.Is == nil }
+
+// Changes returns the gate files among those that differ. read returns a file of the target, nil if there is none.
+func (r Rules) Changes(files []File, read func(name string) []byte) (list []Changed) {
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
+	}
+	more := commandsOf(slices.Concat(r.Shared, r.Own), read)
+	run := map[string]bool{}
+	for _, t := range signals.Drives(slices.Concat(r.Shared, more), r.Own, paths) {
+		run[t.File] = true
+	}
+	patterns, auto := slices.Clone(r.Tests), slices.Contains(r.Tests, Auto)
+	if auto {
+		patterns = slices.Concat(tests, patterns)
+	}
+	for _, f := range files {
+		c := Changed{File: f}
+		switch {
+		case auto && matches(settings, f.Path), matches(r.Protect, f.Path):
+			c.Kind = Setting
+		case matches(patterns, f.Path):
+			c.Kind = Test
+			if f.Was == nil && takesOver(f) || run[f.Path] && isScript(f.Path) {
+				c.Kind = Setting
+			}
+		case partsOf(f.Path) != nil:
+			p := partsOf(f.Path)(f.Path, slices.Concat(r.Shared, more, r.Own))
+			if p.decides(f.Was) == p.decides(f.Is) {
+				continue
+			}
+			c.Kind = Setting
+			if f.Was != nil && f.Is != nil && p.with != nil {
+				c.Old, c.New = p.with(f.Is, f.Was), p.with(f.Was, f.Is)
+			}
+			if p.test {
+				c.Kind = Test
+			}
+		case run[f.Path]:
+			c.Kind = Setting
+		default:
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// isScript reports whether a file is a script that runs tests rather than a test.
+func isScript(name string) bool {
+	return slices.Contains([]string{"", ".sh", ".bash", ".mk"}, path.Ext(name))
+}
+
+// takesOver reports whether a new test file changes how the others run: Go runs such functions by itself.
+func takesOver(f File) bool {
+	return path.Ext(f.Path) == ".go" &&
+		(bytes.Contains(f.Is, []byte("func TestMain(")) || bytes.Contains(f.Is, []byte("func init()")))
+}
+
+// Alters reports whether a change touches what decides on the target: then new code has to pass the old gate.
+// Tests that are only added alter nothing.
+func Alters(list []Changed) bool {
+	return slices.ContainsFunc(list, func(c Changed) bool { return !c.Added() || c.Kind == Setting })
+}
+
+// An Edit is how a file differs in the tree of a trial. Nil content takes it out.
+type Edit struct {
+	Path    string
+	Content []byte
+	Target  bool // its mode and, unless Content is set, its content are the target's, else the candidate's
+}
+
+// Old returns how the candidate's tree becomes new code under the old gate.
+func Old(list []Changed) (edits []Edit) {
+	for _, c := range list {
+		edits = append(edits, Edit{Path: c.Path, Content: first(c.Old, c.Was), Target: true})
+	}
+	return edits
+}
+
+// New returns how the target's tree becomes old code under the new gate.
+func New(list []Changed) (edits []Edit) {
+	for _, c := range list {
+		edits = append(edits, Edit{Path: c.Path, Content: first(c.New, c.Is)})
+	}
+	return edits
+}
+
+func first(a, b []byte) []byte {
+	if a != nil {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,188 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph/loop/gate"
+)
+
+func TestGateFiles(t *testing.T) {
+	was, is := []byte("was\n"), []byte("is\n")
+	rules := gate.Rules{Tests: []string{gate.Auto, "checks/*.rego", "!vendor/**"}, Protect: []string{"ralph.yaml"}}
+	for name, want := range map[string]gate.Kind{
+		"a.go": "", "a_test.go": gate.Test, "x/testdata/golden.txt": gate.Test, "vendor/a_test.go": "",
+		"app.py": "", "test_app.py": gate.Test, "tests/data.json": gate.Test, "conftest.py": gate.Setting,
+		"tests/conftest.py": gate.Setting, "pytest.ini": gate.Setting, "pytest.py": gate.Setting,
+		"src/a.ts": "", "src/a.test.ts": gate.Test, "test/a.js": gate.Test, "src/__snapshots__/a.snap": gate.Test,
+		"jest.config.js": gate.Setting, ".npmrc": gate.Setting,
+		"src/main/java/A.java": "", "src/test/java/B.java": gate.Test, "a/ATest.kt": gate.Test,
+		"lib/a.rb": "", "spec/a_spec.rb": gate.Test, ".rspec": gate.Setting,
+		"A.cs": "", "App.Tests/Helper.cs": gate.Test, "src/A.php": "", "src/ATest.php": gate.Test, "phpunit.xml": gate.Setting,
+		"lib/a.ex": "", "test/a_test.exs": gate.Test, "build.sh": "", "a.bats": gate.Test, "run-tests.sh": gate.Test,
+		"checks/a.rego": gate.Test, "ralph.yaml": gate.Setting, "go.mod": "", "README.md": "", "latest.go": "",
+	} {
+		got := rules.Changes([]gate.File{{Path: name, Was: was, Is: is}}, func(string) []byte { return nil })
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Kind != want) {
+			t.Errorf("%s: %+v, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWhatCommandsRun(t *testing.T) {
+	files := map[string]string{
+		"package.json":     `{"scripts": {"pretest": "sh scripts/pre.sh", "test": "node run.js"}}`,
+		"Makefile":         "all: app\n\ntest: unit\n\t@sh scripts/all.sh\n\nunit:\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
+		"scripts/all.sh":   "#!/bin/sh\nsh scripts/inner.sh\n",
+		"unit":             "#!/bin/sh\npython3 runner.py\n",
+		"scripts/inner.sh": "true\n", "scripts/lint.sh": "true\n", "scripts/pre.sh": "true\n", "run.js": "1\n", "runner.py": "1\n",
+	}
+	read := func(name string) []byte {
+		if text, ok := files[name]; ok {
+			return []byte(text)
+		}
+		return nil
+	}
+	for command, want := range map[string]string{
+		"npm test":  "run.js scripts/pre.sh",
+		"make test": "runner.py scripts/all.sh scripts/inner.sh unit",
+		"make":      "",
+		"make lint": "scripts/lint.sh",
+	} {
+		var changed []gate.File
+		for _, name := range []string{
+			"run.js", "runner.py", "scripts/all.sh", "scripts/inner.sh", "scripts/lint.sh", "scripts/pre.sh", "unit",
+		} {
+			changed = append(changed, gate.File{Path: name, Was: read(name), Is: []byte("exit 0\n")})
+		}
+		var got []string
+		for _, c := range (gate.Rules{Shared: []string{command}}).Changes(changed, read) {
+			got = append(got, c.Path)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s runs %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestParts(t *testing.T) {
+	for _, c := range []struct {
+		name, file, command, was, is string
+		decides                      bool
+		old                          string // new code under the old gate; "" if the whole file is put back
+	}{
+		{"a dependency", "package.json", "npm test", `{"scripts":{"test":"node --test"},"dependencies":{}}`,
+			`{"scripts": {"test": "node --test"}, "dependencies": {"a": "1"}}`, false, ""},
+		{"a script", "package.json", "npm test", `{"scripts":{"test":"node --test"},"dependencies":{}}`,
+			`{"scripts":{"test":"node --test || true"},"dependencies":{"a":"1"}}`, true,
+			"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  },\n  \"scripts\": {\n    \"test\": \"node --test\"\n  }\n}\n"},
+		{"no JSON any more", "package.json", "npm test", `{"scripts":{"test":"node --test"}}`, `{`, true, `{"scripts":{"test":"node --test"}}`},
+		{"a Python dependency", "pyproject.toml", "pytest", "[project]\ndependencies = []\n", "[project]\ndependencies = ['a']\n", false, ""},
+		{"pytest's options", "pyproject.toml", "pytest", "[project]\nname = 'a'\n",
+			"[project]\nname = 'b'\n[tool.pytest.ini_options]\naddopts = '-k none'\n", true, "[project]\nname = 'b'\n\n"},
+		{"a crate", "Cargo.toml", "cargo test", "[package]\nname='a'\n[dependencies]\n", "[package]\nname='a'\n[dependencies]\nb='1'\n", false, ""},
+		{"a crate without tests", "Cargo.toml", "cargo test", "[package]\nname='a'\n", "[package]\nname='a'\nautotests=false\n", true, ""},
+		{"a library without tests", "Cargo.toml", "cargo test", "[package]\nname='a'\n", "[package]\nname='a'\n[lib]\ntest=false\n", true, ""},
+		{"Rust code", "src/lib.rs", "cargo test", "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n",
+			"fn b() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n", false, ""},
+		{"a Rust test", "src/lib.rs", "cargo test", "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { old() }\n}\n",
+			"fn b() {}\n\n#[cfg(test)]\nmod tests {\n}\n", true,
+			"fn b() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { old() }\n}\n"},
+		{"a Gradle dependency", "build.gradle", "gradle test", "dependencies {\n  a\n}\ntest {\n  useJUnit()\n}\n",
+			"dependencies {\n  a\n  b\n}\ntest {\n  useJUnit()\n}\n", false, ""},
+		{"a Gradle test task", "build.gradle.kts", "gradle test", "test {\n  useJUnit()\n}\n", "test {\n  enabled = false\n}\n", true, ""},
+		{"a Maven dependency", "pom.xml", "mvn test", "<project><dependencies><a/></dependencies></project>",
+			"<project><dependencies><b/></dependencies></project>", false, ""},
+		{"Maven skips tests", "pom.xml", "mvn test", "<project></project>", "<project><skipTests>true</skipTests></project>", true, ""},
+		{"another target", "Makefile", "make test", "test:\n\tsh t.sh\n", "test:\n\tsh t.sh\n\nlint:\n\ttrue\n", false, ""},
+		{"layout of a target", "Makefile", "make test", "test:\n\tsh t.sh\n", "# tests\ntest:\n\tsh t.sh  \n", false, ""},
+		{"the target", "Makefile", "make test", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", true, ""},
+		{"what it needs", "Makefile", "make test", ".PHONY: unit\ntest: unit\nunit:\n\tsh t.sh\n", ".PHONY: unit\ntest: unit\nunit:\n\ttrue\n", true, ""},
+		{"a need that is gone", "Makefile", "make test", "test: unit\nunit:\n\tsh t.sh\n", "test:\nunit:\n\tsh t.sh\n", true, ""},
+		{"a source of the program", "Makefile", "make test", "S = a.c\ntest: app\n\t./app\napp: $(S)\n\tcc $(S)\n",
+			"S = a.c b.c\ntest: app\n\t./app\napp: $(S)\n\tcc $(S)\n", false, ""},
+		{"a variable of the target", "Makefile", "make test", "T = all\ntest:\n\tsh t.sh $(T)\n", "T = none\ntest:\n\tsh t.sh $(T)\n", true, ""},
+		{"the shell", "Makefile", "make test", "test:\n\tsh t.sh\n", "SHELL = /bin/true\ntest:\n\tsh t.sh\n", true, ""},
+		{"errors ignored", "Makefile", "make test", "test:\n\tsh t.sh\n", ".IGNORE:\ntest:\n\tsh t.sh\n", true, ""},
+		{"a rule twice", "Makefile", "make test", "test:\n\tsh t.sh\n", "test:\n\tsh t.sh\ntest:\n\ttrue\n", true, ""},
+		{"the first target", "Makefile", "make", "test:\n\tsh t.sh\n", "nothing:\n\ttrue\ntest:\n\tsh t.sh\n", true, ""},
+		{"a Makefile in another", "Makefile", "make test", "test:\n\tsh t.sh\n", "-include x.mk\ntest:\n\tsh t.sh\n", true, ""},
+		{"no make", "Makefile", "go test ./...", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", false, ""},
+		{"a Makefile before the other", "GNUmakefile", "make test", "", "test:\n\ttrue\n", true, ""},
+	} {
+		f := gate.File{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}
+		if c.was == "" {
+			f.Was = nil
+		}
+		got := (gate.Rules{Tests: []string{gate.Auto}, Shared: []string{c.command}}).Changes(
+			[]gate.File{f}, func(string) []byte { return nil })
+		if (len(got) > 0) != c.decides {
+			t.Errorf("%s: %+v, want %v", c.name, got, c.decides)
+			continue
+		}
+		if !c.decides {
+			continue
+		}
+		want := c.old
+		if want == "" {
+			want = c.was
+		}
+		if edit := gate.Old(got)[0]; !edit.Target || string(edit.Content) != want {
+			t.Errorf("%s: old gate:\n%s", c.name, cmp.Diff(want, string(edit.Content)))
+		}
+	}
+}
+
+func TestAlters(t *testing.T) {
+	go1, init1 := "package a\nfunc TestB(t *testing.T) {}\n", "package a\nfunc TestMain(m *testing.M) { os.Exit(0) }\n"
+	for _, c := range []struct {
+		name, file, was, is string
+		want                bool
+	}{
+		{"a test that is added", "b_test.go", "", go1, false},
+		{"a test that takes over", "b_test.go", "", init1, true},
+		{"a test that is changed", "b_test.go", go1, init1, true},
+		{"a test that is removed", "b_test.go", go1, "", true},
+		{"a fixture that is added", "testdata/a", "", "x", false},
+		{"a runner's setting that is added", "conftest.py", "", "x", true},
+		{"a Makefile that is added", "GNUmakefile", "", "test:\n\ttrue\n", true},
+		{"code", "a.go", go1, "", false},
+	} {
+		f := gate.File{Path: c.file}
+		if c.was != "" {
+			f.Was = []byte(c.was)
+		}
+		if c.is != "" {
+			f.Is = []byte(c.is)
+		}
+		list := (gate.Rules{Tests: []string{gate.Auto}, Shared: []string{"make test"}}).Changes(
+			[]gate.File{f}, func(string) []byte { return nil })
+		if got := gate.Alters(list); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestGuarded(t *testing.T) {
+	for _, c := range []struct {
+		file, was, is string
+		want          bool
+	}{
+		{".github/workflows/ci.yml", "a", "b", true}, {".GitHub/Workflows/ci.yml", "", "b", true},
+		{"Claude.md", "a", "b", true}, {"sub/AGENTS.MD", "a", "b", true}, {".Claude/settings.json", "", "b", true},
+		{".envrc", "", "b", true}, {".vscode/tasks.json", "", "b", true}, {".vscode/extensions.json", "", "b", false},
+		{"ralph.yaml", "a", "b", true}, {".husky/pre-commit", "a", "", true}, {"src/a.go", "a", "b", false},
+		{".gitattributes", "*.go text\n", "*.go text\n*.txt filter=evil\n", true}, {".gitattributes", "", "*.go text\n", false},
+		{"package.json", `{"scripts":{}}`, `{"scripts":{"postinstall":"sh x"}}`, true},
+		{"package.json", `{"scripts":{}}`, `{"scripts":{"test":"x"},"dependencies":{"a":"1"}}`, false},
+		{"docs/secret.md", "a", "b", true}, {"tools/.envrc", "a", "b", false},
+	} {
+		f := gate.File{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}
+		got := gate.Guarded([]gate.File{f}, []string{"docs/Secret.md", "!tools/**"})
+		if (len(got) == 1) != c.want {
+			t.Errorf("%s: %v", c.file, got)
+		}
+	}
+}

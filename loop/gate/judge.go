@@ -1,0 +1,244 @@
+package gate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"ralph"
+	"ralph/internal/testresult"
+)
+
+// A Run is the result of a command on a tree.
+type Run struct {
+	Command string
+	Passed  bool
+	Tests   *testresult.Results // nil if it names none
+}
+
+// passed reports whether the command names a test as passed.
+func (r *Run) passed(test string) bool {
+	return r != nil && r.Tests != nil && r.Tests.Tests[test] == testresult.Passed
+}
+
+// count returns how many tests passed, as far as is known.
+func (r *Run) count() int {
+	if r == nil || r.Tests == nil {
+		return 0
+	}
+	return max(r.names(), r.Tests.Count)
+}
+
+// names returns how many tests are named as passed.
+func (r *Run) names() (n int) {
+	for _, s := range r.Tests.Tests {
+		if s == testresult.Passed {
+			n++
+		}
+	}
+	return n
+}
+
+// Results are everything that a judgement depends on. The runs are of the same commands.
+type Results struct {
+	Files  []Changed // the gate files that differ between target and candidate
+	Target []Run     // the target
+	Now    []Run     // the candidate
+	Old    []Run     // new code under the old gate; nil if that was not tried
+	New    []Run     // old code under the new gate; nil if that was not tried
+}
+
+// of returns a command's run; nil if there is none.
+func of(list []Run, command string) *Run {
+	i := slices.IndexFunc(list, func(r Run) bool { return r.Command == command })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// Judge compares what passed on the target with what passes now, row by row of the table in docs/gate.md. Refused
+// says why the change is refused outright; "" if it is not.
+//
+// Whether a test whose former self fails is loosened or changed depends on [Results.New]: without it, it is changed.
+func Judge(r Results) (findings []ralph.Weakening, refused string) {
+	set := slices.ContainsFunc(r.Files, func(c Changed) bool { return c.Kind == Setting })
+	removed := slices.ContainsFunc(r.Files, func(c Changed) bool { return c.Kind == Test && c.Removed() })
+	for _, was := range r.Target {
+		now := of(r.Now, was.Command)
+		if now == nil || !now.Passed {
+			continue // it is refused for that, or its failures are known
+		}
+		old, anew := of(r.Old, was.Command), of(r.New, was.Command)
+		if n := was.count(); n > 0 && now.count() == 0 {
+			return nil, fmt.Sprintf("`%s` passes, but runs no test, where %s on the target", was.Command, runs(n))
+		}
+		one := judgement{was: &was, now: now, old: old, anew: anew, set: set}
+		found := one.byName()
+		if len(found) == 0 {
+			found = one.byCommand(removed)
+		}
+		findings = append(findings, found...)
+	}
+	return findings, ""
+}
+
+func runs(n int) string {
+	if n == 1 {
+		return "1 passes"
+	}
+	return fmt.Sprintf("%d pass", n)
+}
+
+// A judgement is of one command.
+type judgement struct {
+	was, now, old, anew *Run
+	set                 bool // a setting was changed, or what the command runs
+}
+
+// byName judges the tests that passed on the target.
+func (j judgement) byName() (found []ralph.Weakening) {
+	if j.was.Tests == nil {
+		return nil
+	}
+	add := func(kind ralph.WeakeningKind, test, why string) {
+		found = append(found, ralph.Weakening{Kind: kind, Test: test, Command: j.was.Command, Why: why})
+	}
+	var gone []string
+	for _, test := range slices.Sorted(maps.Keys(j.was.Tests.Tests)) {
+		if !j.was.passed(test) {
+			continue
+		}
+		status, there := j.now.Tests.Tests[test], true
+		if status == "" {
+			there = false
+		}
+		formerly := j.old != nil && j.old.passed(test)
+		switch {
+		case there && status == testresult.Failed:
+			add(ralph.TestLost, test, "fails, and the command passes all the same")
+		case there && status == testresult.Skipped:
+			add(ralph.TestLost, test, "is skipped")
+		case !there && formerly:
+			gone = append(gone, test)
+		case !there:
+			add(ralph.TestLost, test, "does not run any more")
+		case j.old == nil || formerly:
+		case j.set:
+			add(ralph.TestLost, test, "fails with what ran it on the target")
+		case j.anew.passed(test):
+			add(ralph.TestLoosened, test, "passes on the old code too, while its former self fails with the new code")
+		default:
+			add(ralph.TestChanged, test, "its former self fails with the new code")
+		}
+	}
+	for _, test := range j.missing(gone) {
+		add(ralph.TestLost, test, "does not run any more")
+	}
+	return found
+}
+
+// missing returns those of the tests that are gone, and whose former selves pass, for which there is no new one: of
+// the same name elsewhere, or another one in the same file.
+func (j judgement) missing(gone []string) (missing []string) {
+	added := map[string]bool{}
+	for test := range j.now.Tests.Tests {
+		if _, known := j.was.Tests.Tests[test]; !known && j.now.passed(test) {
+			added[test] = true
+		}
+	}
+	take := func(fits func(test string) bool) bool {
+		for _, test := range slices.Sorted(maps.Keys(added)) {
+			if fits(test) {
+				delete(added, test)
+				return true
+			}
+		}
+		return false
+	}
+	moved := func(test string) bool {
+		_, name := split(test)
+		return take(func(other string) bool { _, o := split(other); return o == name })
+	}
+	renamed := func(test string) bool {
+		suite, _ := split(test)
+		return take(func(other string) bool { s, _ := split(other); return s == suite })
+	}
+	return slices.DeleteFunc(slices.DeleteFunc(gone, moved), renamed)
+}
+
+// split returns the suite of a test, such as its package, class or file, and its own name.
+func split(test string) (suite, name string) {
+	for _, kind := range []string{".Test", ".Example", ".Fuzz", ".Benchmark"} {
+		if i := strings.Index(test, kind); i >= 0 {
+			return test[:i], test[i+1:]
+		}
+	}
+	for _, sep := range []string{"::", " > "} {
+		if i := strings.LastIndex(test, sep); i >= 0 {
+			return test[:i], test[i+len(sep):]
+		}
+	}
+	if strings.ContainsAny(test, " \t") { // a title, in which a dot means nothing
+		if i := strings.IndexAny(test, ". "); i >= 0 && test[i] == '.' {
+			return test[:i], test[i+1:]
+		}
+		return "", test
+	}
+	i := strings.LastIndexByte(test, '.')
+	return test[:max(i, 0)], test[i+1:]
+}
+
+// byCommand judges a command whose tests have no names, or all pass.
+func (j judgement) byCommand(removed bool) []ralph.Weakening {
+	w := ralph.Weakening{Command: j.was.Command}
+	if was, now := j.was.count(), j.now.count(); now < was && j.was.names() < was {
+		w.Kind, w.Why = ralph.TestLost, fmt.Sprintf("runs %d tests, %d on the target", now, was)
+		return []ralph.Weakening{w}
+	}
+	switch {
+	case j.old == nil || j.old.Passed || !j.was.Passed:
+		return nil
+	case j.set:
+		w.Kind, w.Why = ralph.TestLost, "fails with what it ran on the target"
+	case removed:
+		w.Kind, w.Why = ralph.TestLost, "fails with the tests that were removed"
+	case j.anew != nil && j.anew.Passed:
+		w.Kind, w.Why = ralph.TestLoosened, "its tests pass on the old code too, while their former selves fail with the new code"
+	default:
+		w.Kind, w.Why = ralph.TestChanged, "its former tests fail with the new code"
+	}
+	return []ralph.Weakening{w}
+}
+
+// named reports whether a run's tests have names.
+func named(r *Run) bool { return r.Tests != nil && len(r.Tests.Tests) > 0 }
+
+// Prove returns what the change's own tests prove: those that pass now and fail with the old code under the new gate,
+// and the new ones that do not even compile there. Idle counts the new ones that pass on both.
+func Prove(r Results) (proved []string, idle int) {
+	for _, now := range r.Now {
+		was, anew := of(r.Target, now.Command), of(r.New, now.Command)
+		if anew == nil || !now.Passed {
+			continue
+		}
+		if !named(&now) {
+			if was != nil && was.Passed && !anew.Passed {
+				proved = append(proved, "`"+now.Command+"`")
+			}
+			continue
+		}
+		for _, test := range slices.Sorted(maps.Keys(now.Tests.Tests)) {
+			failed := anew.Tests != nil && anew.Tests.Tests[test] == testresult.Failed
+			switch {
+			case !now.passed(test):
+			case failed, !was.passed(test) && !anew.passed(test):
+				proved = append(proved, test)
+			case !was.passed(test):
+				idle++
+			}
+		}
+	}
+	return proved, idle
+}

@@ -1,0 +1,140 @@
+package gate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"ralph/internal/testresult"
+	"ralph/loop/gate"
+)
+
+// run reads a run: names of tests that passed, failed after "-", were skipped after "~"; a number is a count; "red" is
+// a command that failed, "none" one that reports nothing.
+func run(text string) []gate.Run {
+	if text == "" {
+		return nil
+	}
+	r := gate.Run{Command: "check", Passed: true, Tests: &testresult.Results{Tests: map[string]testresult.Status{}}}
+	for word := range strings.FieldsSeq(text) {
+		var n int
+		switch {
+		case word == "red":
+			r.Passed = false
+		case word == "none":
+			r.Tests = nil
+		case word[0] == '-':
+			r.Tests.Tests[word[1:]] = testresult.Failed
+		case word[0] == '~':
+			r.Tests.Tests[word[1:]] = testresult.Skipped
+		default:
+			if _, err := fmt.Sscanf(word, "%d", &n); err == nil {
+				r.Tests.Count = n
+			} else {
+				r.Tests.Tests[word] = testresult.Passed
+			}
+		}
+	}
+	return []gate.Run{r}
+}
+
+func TestJudge(t *testing.T) {
+	const test, setting, removed = "test", "setting", "removed"
+	for _, c := range []struct {
+		name, files           string
+		target, now, old, new string
+		want                  string
+	}{
+		// As in the table of docs/gate.md, row by row.
+		{"gone, and its former self fails", removed, "p.TestA p.TestB", "p.TestB", "red -p.TestA p.TestB", "", "lost p.TestA"},
+		{"skipped", test, "p.TestA p.TestB", "~p.TestA p.TestB", "red -p.TestA p.TestB", "", "lost p.TestA"},
+		{"not run", test, "p.TestA p.TestB", "p.TestB", "red p.TestB", "", "lost p.TestA"},
+		{"the setting that ran it was changed", setting, "p.TestA", "p.TestA", "red -p.TestA", "p.TestA", "lost p.TestA"},
+		{"there, passes, and passes on the old code", test, "p.TestA", "p.TestA", "red -p.TestA", "p.TestA", "loosened p.TestA"},
+		{"there, passes, and fails on the old code", test, "p.TestA", "p.TestA", "red -p.TestA", "red -p.TestA", "changed p.TestA"},
+		{"renamed", test, "p.TestA p.TestB", "p.TestC p.TestB", "p.TestA p.TestB", "", ""},
+		{"moved to another file", test, "a.py::test_a", "b.py::test_a", "a.py::test_a", "", ""},
+		{"does not compile, by name", test, "p.TestA p.TestB", "p.TestA p.TestB", "red -p", "red p.TestA", "loosened p.TestA, changed p.TestB"},
+
+		{"nothing is changed", "", "p.TestA", "p.TestA", "", "", ""},
+		{"tests are added", "", "p.TestA", "p.TestA p.TestB", "", "", ""},
+		{"the former tests pass", test, "p.TestA", "p.TestA", "p.TestA", "", ""},
+		{"gone without a gate file", "", "p.TestA p.TestB", "p.TestB", "", "", "lost p.TestA"},
+		{"skipped without a gate file", "", "p.TestA p.TestB", "~p.TestA p.TestB", "", "", "lost p.TestA"},
+		{"gone, though its former self passes", removed, "p.TestA p.TestB", "p.TestB", "p.TestA p.TestB", "", "lost p.TestA"},
+		{"skipped, though its former self passes", test, "p.TestA p.TestB", "~p.TestA p.TestB", "p.TestA p.TestB", "", "lost p.TestA"},
+		{"two gone, one new", test, "p.TestA p.TestB", "p.TestC", "p.TestA p.TestB", "", "lost p.TestB"},
+		{"gone, and a trivial one in its place", test, "p.TestA", "p.TestC", "red -p.TestA", "", "lost p.TestA"},
+		{"fails, and the command does not mind", test, "p.TestA p.TestB", "-p.TestA p.TestB", "p.TestA p.TestB", "", "lost p.TestA"},
+		{"skipped before, too", test, "~p.TestA p.TestB", "p.TestB", "p.TestB", "", ""},
+		{"failed before, too", test, "red -p.TestA p.TestB", "p.TestB", "red -p.TestA p.TestB", "", ""},
+		{"nobody knows of the old code", test, "p.TestA", "p.TestA", "red -p.TestA", "", "changed p.TestA"},
+		{"a subtest is gone", test, "p.TestA p.TestA/v1.2 p.TestA/b", "p.TestA p.TestA/b", "p.TestA p.TestA/v1.2 p.TestA/b", "", "lost p.TestA/v1.2"},
+		{"a title with dots", test, "test.adds 1.5 and 2", "test.adds 1.5 and 3 now", "test.adds 1.5 and 2", "", ""},
+
+		{"no test runs any more", test, "p.TestA", "none", "p.TestA", "", "refused: `check` passes, but runs no test, where 1 passes on the target"},
+		{"all are skipped", test, "p.TestA p.TestB", "~p.TestA ~p.TestB", "", "", "refused: `check` passes, but runs no test, where 2 pass on the target"},
+		{"none is counted any more", "", "3", "none", "", "", "refused: `check` passes, but runs no test, where 3 pass on the target"},
+		{"fewer are counted", "", "3", "2", "", "", "lost check"},
+		{"fewer are counted in a file with a name", test, "a.test.js 3", "a.test.js 2", "a.test.js 3", "", "lost check"},
+		{"more are counted", "", "3", "4", "", "", ""},
+
+		// Commands without names.
+		{"passes under the old gate", test, "none", "none", "none", "", ""},
+		{"a script was changed", setting, "none", "none", "red none", "none", "lost check"},
+		{"a test was removed", removed, "none", "none", "red none", "none", "lost check"},
+		{"a test was loosened", test, "none", "none", "red none", "none", "loosened check"},
+		{"a test was changed", test, "none", "none", "red none", "red none", "changed check"},
+		{"it was red before", test, "red none", "none", "red none", "none", ""},
+		{"it is refused anyway", test, "none", "red none", "red none", "none", ""},
+		{"its names pass, and it fails with what it ran", setting, "p.TestA", "p.TestA", "red p.TestA", "", "lost check"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var files []gate.Changed
+			file := gate.File{Path: "a_test.go", Was: []byte("a"), Is: []byte("b")}
+			switch c.files {
+			case test:
+				files = []gate.Changed{{File: file, Kind: gate.Test}}
+			case setting:
+				files = []gate.Changed{{File: file, Kind: gate.Setting}}
+			case removed:
+				file.Is = nil
+				files = []gate.Changed{{File: file, Kind: gate.Test}}
+			}
+			found, refused := gate.Judge(gate.Results{
+				Files: files, Target: run(c.target), Now: run(c.now), Old: run(c.old), New: run(c.new),
+			})
+			var got []string
+			for _, f := range found {
+				got = append(got, strings.Trim(string(f.Kind)+" "+f.Name(), "`"))
+			}
+			if refused != "" {
+				got = append(got, "refused: "+refused)
+			}
+			if got := strings.ReplaceAll(strings.Join(got, ", "), "lost `", "lost "); strings.Replace(got, " `check", " check", 1) !=
+				strings.Replace(c.want, " `check", " check", 1) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestProve(t *testing.T) {
+	for _, c := range []struct {
+		name, target, now, new, want string
+		idle                         int
+	}{
+		{"a new test", "p.TestA", "p.TestA p.TestB", "red p.TestA -p.TestB", "p.TestB", 0},
+		{"a new test that does not compile there", "p.TestA", "p.TestA p.TestB", "red -p", "p.TestB", 0},
+		{"a new test that passes on both", "p.TestA", "p.TestA p.TestB", "p.TestA p.TestB", "", 1},
+		{"a changed test", "p.TestA", "p.TestA", "red -p.TestA", "p.TestA", 0},
+		{"a command without names", "none", "none", "red none", "`check`", 0},
+		{"a command that was red", "red none", "none", "red none", "", 0},
+		{"it was not tried", "p.TestA", "p.TestA p.TestB", "", "", 0},
+	} {
+		proved, idle := gate.Prove(gate.Results{Target: run(c.target), Now: run(c.now), New: run(c.new)})
+		if strings.Join(proved, " ") != c.want || idle != c.idle {
+			t.Errorf("%s: %q, %d", c.name, proved, idle)
+		}
+	}
+}

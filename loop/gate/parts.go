@@ -1,0 +1,371 @@
+package gate
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A part is what decides of a file in which other things stand, too.
+type part struct {
+	// decides returns what decides, "" for nothing; layout and comments are left out where that is easy.
+	decides func(text []byte) string
+	// with returns a text with the deciding parts of another; nil if only the whole file can be put back.
+	with func(text, parts []byte) []byte
+	test bool // the parts are tests
+}
+
+// partsOf returns how a file is told apart; nil if all of it decides or nothing.
+func partsOf(name string) func(name string, commands []string) part {
+	switch base := path.Base(name); {
+	case base == "package.json":
+		return keys("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "babel", "wireit", "nx", "workspaces",
+			"config", "lint-staged", "pre-commit", "husky")
+	case base == "composer.json":
+		return keys("scripts", "autoload-dev", "config")
+	case base == "deno.json" || base == "deno.jsonc":
+		return keys("tasks", "test", "exclude", "workspace")
+	case base == "pyproject.toml":
+		return sections(`^tool\.(pytest|tox|coverage|nox|hatch\.envs?|poe|taskipy|(pdm|rye)\.scripts|pixi\.tasks)\b`, "")
+	case base == "setup.cfg":
+		return sections(`^(tool:pytest|pytest|aliases|coverage.*)$`, "")
+	case base == "Cargo.toml":
+		return sections(`^(test|lib|bin|bench|example|workspace|profile\.test.*)$`, `^(autotests|autobins|build|workspace)\b`)
+	case slices.Contains([]string{"Makefile", "makefile", "GNUmakefile"}, base):
+		return targets
+	case strings.HasPrefix(base, "build.gradle"):
+		return without(`(?ms)^[ \t]*(dependencies|plugins|repositories)\s*\{.*?^[ \t]*\}|^(version|group|description)\s*=.*?$`)
+	case base == "pom.xml":
+		return without(`(?s)<dependenc(y|ies|yManagement)>.*?</dependenc(ies|yManagement)>|<version>[^<]*</version>`)
+	case slices.Contains([]string{"mix.exs", "Package.swift", "CMakeLists.txt", "BUILD", "BUILD.bazel"}, base),
+		path.Ext(base) == ".csproj":
+		return mentions(`(?i)test|spec|check|exclude|filter|skip`)
+	case path.Ext(base) == ".rs" && base != "build.rs":
+		return rust
+	}
+	return nil
+}
+
+// keys tells a JSON object's keys apart.
+func keys(names ...string) func(string, []string) part {
+	read := func(text []byte) map[string]json.RawMessage {
+		var all map[string]json.RawMessage
+		if json.Unmarshal(text, &all) != nil {
+			return nil
+		}
+		return all
+	}
+	return func(string, []string) part {
+		return part{
+			decides: func(text []byte) string {
+				all := read(text)
+				if all == nil {
+					return string(text)
+				}
+				var b strings.Builder
+				for _, n := range names {
+					var value any // in one layout
+					if json.Unmarshal(all[n], &value) == nil && value != nil {
+						plain, err := json.Marshal(value)
+						if err == nil {
+							b.WriteString(n + string(plain) + "\n")
+						}
+					}
+				}
+				return b.String()
+			},
+			with: func(text, parts []byte) []byte {
+				all, other := read(text), read(parts)
+				if all == nil || other == nil {
+					return parts
+				}
+				for _, n := range names {
+					delete(all, n)
+					if v, ok := other[n]; ok {
+						all[n] = v
+					}
+				}
+				out, err := json.MarshalIndent(all, "", "  ")
+				if err != nil {
+					return parts
+				}
+				return append(out, '\n')
+			},
+		}
+	}
+}
+
+// section matches the heading of a section in TOML and in files of settings.
+var section = regexp.MustCompile(`^\s*\[+\s*([^\[\]]+?)\s*\]+\s*(#.*)?$`)
+
+// sections tells sections apart by their names, and keys in all other sections.
+func sections(names, keys string) func(string, []string) part {
+	name := regexp.MustCompile(names)
+	key := regexp.MustCompile(`^\b$`)
+	if keys != "" {
+		key = regexp.MustCompile(keys)
+	}
+	split := func(text []byte) (decides, rest string) {
+		in := false
+		for line := range strings.Lines(string(text)) {
+			if m := section.FindStringSubmatch(line); m != nil {
+				in = name.MatchString(strings.ReplaceAll(m[1], `"`, ""))
+			}
+			if in || key.MatchString(line) {
+				decides += line
+			} else {
+				rest += line
+			}
+		}
+		return decides, rest
+	}
+	return func(string, []string) part {
+		return part{
+			decides: func(text []byte) string { d, _ := split(text); return squeezed(d, "#") },
+			with: func(text, parts []byte) []byte {
+				if keys != "" { // keys stand within other sections
+					return parts
+				}
+				d, _ := split(parts)
+				_, rest := split(text)
+				return []byte(strings.TrimRight(rest, "\n") + "\n\n" + d)
+			},
+		}
+	}
+}
+
+// squeezed leaves out empty lines, comments and the space at the ends of lines.
+func squeezed(text, comment string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, comment) {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// without tells apart what a pattern does not match.
+func without(pattern string) func(string, []string) part {
+	out := regexp.MustCompile(pattern)
+	return func(string, []string) part {
+		return part{decides: func(text []byte) string { return squeezed(string(out.ReplaceAll(text, nil)), "//") }}
+	}
+}
+
+// mentions tells apart the lines that a pattern matches.
+func mentions(pattern string) func(string, []string) part {
+	word := regexp.MustCompile(pattern)
+	return func(string, []string) part {
+		return part{decides: func(text []byte) string {
+			var b strings.Builder
+			for line := range strings.Lines(string(text)) {
+				if word.MatchString(line) {
+					b.WriteString(strings.TrimSpace(line) + "\n")
+				}
+			}
+			return b.String()
+		}}
+	}
+}
+
+// rust tells apart the modules that are only compiled for tests. As rustfmt has it, a module ends with a brace in
+// the column of its beginning.
+func rust(string, []string) part {
+	split := func(text []byte) (decides, rest string) {
+		lines := slices.Collect(strings.Lines(string(text)))
+		for i := 0; i < len(lines); i++ {
+			if strings.TrimSpace(lines[i]) != "#[cfg(test)]" {
+				rest += lines[i]
+				continue
+			}
+			indent, _, _ := strings.Cut(lines[i], "#")
+			end := i + 1
+			for end < len(lines) && !strings.HasPrefix(lines[end], indent+"}") {
+				if strings.HasSuffix(strings.TrimSpace(lines[end]), ";") && end == i+1 {
+					break // a module or an item in one line
+				}
+				end++
+			}
+			end = min(end, len(lines)-1)
+			decides += strings.Join(lines[i:end+1], "")
+			i = end
+		}
+		return decides, rest
+	}
+	return part{
+		test:    true,
+		decides: func(text []byte) string { d, _ := split(text); return squeezed(d, "//") },
+		with: func(text, parts []byte) []byte {
+			d, _ := split(parts)
+			_, rest := split(text)
+			return []byte(strings.TrimRight(rest, "\n") + "\n\n" + d)
+		},
+	}
+}
+
+// A rule is a rule of a Makefile.
+type rule struct {
+	needs  []string
+	recipe string
+}
+
+// A makefile is what is read of one.
+type makefile struct {
+	rules  map[string]*rule
+	vars   map[string]string // all assignments of a name
+	phony  []string
+	first  string // the target that make takes where none is named
+	opaque bool   // it has conditions, includes or definitions, which are not read
+}
+
+var (
+	assignment = regexp.MustCompile(`^(?:export\s+|override\s+)*([A-Za-z0-9_.-]+)\s*(?:[:+?!]|::)?=\s*(.*)$`)
+	ruleLine   = regexp.MustCompile(`^([^\s#:=][^:=#]*?)\s*::?(?:\s+([^=].*)|\s*|([^=\s].*))$`)
+	reference  = regexp.MustCompile(`\$[({]([A-Za-z0-9_.-]+)[)}:]`)
+	directive  = regexp.MustCompile(`^\s*(-?include|sinclude|ifn?eq|ifn?def|else|endif|define|endef|vpath|\$\()`)
+)
+
+// readMakefile reads the rules and variables of a Makefile.
+func readMakefile(text []byte) *makefile {
+	m := &makefile{rules: map[string]*rule{}, vars: map[string]string{}}
+	text = bytes.ReplaceAll(text, []byte("\\\n"), []byte(" "))
+	var in []*rule
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, " \t\r\n")
+		switch {
+		case strings.HasPrefix(line, "\t"):
+			for _, r := range in {
+				r.recipe += strings.TrimSpace(line) + "\n"
+			}
+			continue
+		case line == "" || strings.HasPrefix(strings.TrimSpace(line), "#"):
+			continue
+		case directive.MatchString(line):
+			m.opaque = true
+			continue
+		}
+		in = nil
+		if a := assignment.FindStringSubmatch(line); a != nil {
+			m.vars[a[1]] += line + "\n"
+			continue
+		}
+		found := ruleLine.FindStringSubmatch(line)
+		if found == nil {
+			m.opaque = true
+			continue
+		}
+		needs, recipe, _ := strings.Cut(found[2]+found[3], ";")
+		for name := range strings.FieldsSeq(found[1]) {
+			if name == ".PHONY" {
+				m.phony = append(m.phony, strings.Fields(needs)...)
+			} else if m.first == "" && !strings.HasPrefix(name, ".") {
+				m.first = name
+			}
+			r := m.rules[name]
+			if r == nil {
+				r = &rule{}
+				m.rules[name] = r
+			}
+			r.needs = append(r.needs, strings.Fields(strings.TrimPrefix(needs, "|"))...)
+			if recipe != "" {
+				r.recipe += strings.TrimSpace(recipe) + "\n"
+			}
+			in = append(in, r)
+		}
+	}
+	return m
+}
+
+// made returns the targets that commands have make make: "" stands for the first.
+func made(commands []string) (list []string) {
+	for _, c := range commands {
+		for _, segment := range strings.FieldsFunc(c, func(r rune) bool { return strings.ContainsRune(";&|()\n", r) }) {
+			words := strings.Fields(segment)
+			at := slices.IndexFunc(words, func(w string) bool {
+				return slices.Contains([]string{"make", "gmake", "bmake", "$(MAKE)", "${MAKE}"}, path.Base(w))
+			})
+			if at < 0 {
+				continue
+			}
+			named := false
+			for i := at + 1; i < len(words); i++ {
+				switch w := words[i]; {
+				case w == "-C" || w == "-f" || w == "-j" || w == "-I":
+					i++
+				case !strings.HasPrefix(w, "-") && !strings.Contains(w, "="):
+					list, named = append(list, w), true
+				}
+			}
+			if !named {
+				list = append(list, "")
+			}
+		}
+	}
+	return list
+}
+
+// targets tells apart the targets of a Makefile that the commands make, and what these need. Of the rules of files
+// only the recipes count: which sources a program has is the work itself. Who runs no make has no part in it.
+func targets(_ string, commands []string) part {
+	wanted := made(commands)
+	return part{decides: func(text []byte) string {
+		if len(wanted) == 0 || text == nil {
+			return ""
+		}
+		m := readMakefile(text)
+		if m.opaque {
+			return squeezed(string(text), "#")
+		}
+		var b strings.Builder
+		for _, name := range []string{"SHELL", ".SHELLFLAGS", "MAKEFLAGS", ".RECIPEPREFIX", ".DEFAULT_GOAL", "PATH"} {
+			b.WriteString(m.vars[name])
+		}
+		for _, name := range []string{".IGNORE", ".ONESHELL", ".SILENT", ".POSIX", "%"} {
+			if r := m.rules[name]; r != nil {
+				b.WriteString(name + ": " + strings.Join(r.needs, " ") + "\n" + r.recipe)
+			}
+		}
+		seen := map[string]bool{}
+		var add func(name string, named bool)
+		var variables func(text string)
+		variables = func(text string) {
+			for _, v := range reference.FindAllStringSubmatch(text, -1) {
+				if !seen["$"+v[1]] {
+					seen["$"+v[1]] = true
+					b.WriteString(m.vars[v[1]])
+					variables(m.vars[v[1]])
+				}
+			}
+		}
+		add = func(name string, named bool) {
+			if name == "" {
+				name = m.first
+			}
+			r := m.rules[name]
+			if r == nil || seen[name] {
+				return
+			}
+			seen[name] = true
+			b.WriteString(name + ":")
+			if named || slices.Contains(m.phony, name) {
+				b.WriteString(strings.Join(r.needs, " "))
+				variables(r.recipe)
+			}
+			b.WriteString("\n" + r.recipe)
+			for _, n := range append(slices.Clone(r.needs), made([]string{r.recipe})...) {
+				if n != "" {
+					add(n, false)
+				}
+			}
+		}
+		for _, name := range wanted {
+			add(name, true)
+		}
+		return b.String()
+	}}
+}
