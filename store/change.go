@@ -480,17 +480,6 @@ func (tx *Tx) Landed() ([]ralph.Change, error) {
 		ORDER BY c.id DESC`)
 }
 
-// mergedLooked bounds the list of [Tx.Merged].
-const mergedLooked = 500
-
-// Merged lists the changes that landed on the target branch, newest first.
-func (tx *Tx) Merged() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE c.state = 'merged' AND c.to_commit <> '' AND NOT EXISTS (
-			SELECT 1 FROM events e WHERE e.type = '`+ralph.EventChangeLanded+`' AND e.session_id = c.session_id
-				AND e.payload LIKE '%"into":"ralph/TASK-%')
-		ORDER BY c.id DESC LIMIT $1`, mergedLooked)
-}
-
 // LandedBefore lists the landed changes of the completed tasks that a task directly depends on.
 func (tx *Tx) LandedBefore(task int64) ([]ralph.Change, error) {
 	return changes.all(tx, `JOIN task_dependencies d ON d.depends_on = c.task_id JOIN tasks t ON t.id = c.task_id
@@ -499,10 +488,17 @@ func (tx *Tx) LandedBefore(task int64) ([]ralph.Change, error) {
 		ORDER BY c.id`, task)
 }
 
-// Forgettable lists the sessions with changes whose tasks ended before a moment.
-func (tx *Tx) Forgettable(before time.Time) ([]string, error) {
-	return values[string](tx, `
-		SELECT c.session_id FROM changes c JOIN tasks t ON t.id = c.task_id
-		WHERE t.status IN ('completed', 'failed', 'rejected', 'cancelled') AND t.updated < $1 ORDER BY c.id`,
-		ralph.At(before))
+// ChangeBy returns the change of a session, and when its task ended: zero if it has not. ok is
+// false if the session has none.
+func (tx *Tx) ChangeBy(session string) (c ralph.Change, ended ralph.Time, ok bool, err error) {
+	c, ok, err = changes.first(tx, `JOIN sessions s ON s.task_id = c.task_id
+		WHERE s.id = $1 AND c.session_id = s.id ORDER BY c.id DESC`, session)
+	if err != nil || !ok {
+		return c, ended, ok, err
+	}
+	t, err := tx.Task(c.TaskID)
+	if t.Status.Ended() {
+		ended = t.Updated
+	}
+	return c, ended, true, err
 }

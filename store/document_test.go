@@ -53,6 +53,7 @@ var tables = []struct{ name, about string }{
 	{"permission_requests", "What agents asked permission for, and what they were told."},
 	{"protected_files", "Protected files, as people left them and as they are."},
 	{"configuration_files", "Files by which runs are configured, as people approved them and as they are."},
+	{"landed_files", "Files that landings changed, as the last landing of each left it."},
 	{"baselines", "What verification said before a task's first session."},
 	{"project", "Of which folder the queue is."},
 	{"left_states", "States of the work tree that a session, or a command that ralph ran, has made of another; what is in no row was left by people."},
@@ -150,6 +151,8 @@ var meanings = map[string]string{
 	"permission_requests.tool": "", "permission_requests.input": "as JSON text: whole where a person is asked, else its beginning", "permission_requests.decision": "", "permission_requests.rule": "the rule that decided", "permission_requests.reason": "what the agent was told",
 	"permission_requests.decided_by": "a person's name; empty for the rules", "permission_requests.decided_at": "empty while a person is waited for", "permission_requests.expires": "when it answers itself with deny, where a person is asked",
 
+	"landed_files.path": "relative to the project", "landed_files.commit_id": "the landing's commit",
+	"landed_files.session_id": "the session whose change it was", "landed_files.steers": "1 if files of that name steer agents",
 	"configuration_files.path": "absolute", "configuration_files.approved": own + "digest, as people left or approved it", "configuration_files.seen": own + "digest, as the last session left it",
 	"configuration_files.session_id": "the session that left it so; empty for people",
 	"configuration_files.aside":      "1 while the approved version is in its place, because sessions work",

@@ -187,22 +187,23 @@ func (p *Project) unapprovedFiles(
 func (p *Project) landed(
 	ctx context.Context, db *store.DB, files []string, steering bool, rows map[string]store.ConfigurationFile,
 ) (list []store.ConfigurationFile, err error) {
-	if merged, err := store.Read(ctx, db, (*store.Tx).Merged); err != nil || len(merged) == 0 || !p.Git {
-		return nil, err
+	if !p.Git {
+		return nil, nil
 	}
-	tree, err := worktree.Open(ctx, p.Root)
-	if err != nil {
-		return nil, err
-	}
-	var texts []string
+	var names []string
 	for path := range rows {
-		texts = append(texts, p.named(path))
+		names = append(names, p.named(path))
 	}
-	imports := place.Imports(p.Root, texts)
-	left, err := check.Leavings(ctx, db, tree, func(name string) bool {
-		_, known := rows[p.Path(name)]
+	names = append(names, place.Imports(p.Root, names)...)
+	for _, path := range files {
+		names = append(names, p.named(path))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	open := func() (*worktree.Tree, error) { return worktree.Open(ctx, p.Root) }
+	left, err := check.Leavings(ctx, db, open, names, func(name string) bool {
 		return slices.Contains(files, p.Path(name)) ||
-			steering && (known || slices.Contains(imports, name) || place.Matches(p.steering(), name)) && p.steers(p.Path(name))
+			steering && (slices.Contains(names, name) || place.Matches(p.steering(), name)) && p.steers(p.Path(name))
 	})
 	if err != nil {
 		return nil, err

@@ -175,7 +175,7 @@ func (p *Project) SettleClaims(ctx context.Context, db *store.DB) (any bool, err
 	return any, err
 }
 
-// Tidy keeps the transcripts within the retention limits.
+// Tidy keeps transcripts, the refs of changes and unused slots within their limits.
 func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	var open []ralph.Session
 	err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
@@ -195,6 +195,13 @@ func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 		return err
 	}
 	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if err != nil {
+		return err
+	}
+	l, err := p.Lander(ctx, db, tree)
+	if err == nil {
+		err = l.Forget(ctx, time.Now().Add(-r.Age))
+	}
 	if err != nil {
 		return err
 	}

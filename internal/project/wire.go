@@ -133,6 +133,7 @@ func (p *Project) Lander(ctx context.Context, db *store.DB, tree *worktree.Tree)
 			Leave: c.Checkout == "leave", Bounces: c.Bounces, Wait: c.Wait, Push: c.Push, Sign: c.Sign,
 			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
 			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,
+			Steering: p.steering(),
 		},
 		Store: db, Tree: tree, Line: &landing.Line{}, Log: p.Log,
 	}, nil

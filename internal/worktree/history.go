@@ -1,12 +1,14 @@
 package worktree
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -110,8 +112,11 @@ func (o *objects) ref(name string) (string, error) {
 
 // SetRef points a ref at a commit; "" deletes the ref.
 func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
-	own := commit != "" && strings.HasPrefix(name, ownRefs)
+	own := strings.HasPrefix(name, ownRefs)
 	done, err := ask(t, "", func(o *objects) (bool, error) {
+		if own && commit == "" {
+			return true, dropRef(t.common, name)
+		}
 		now, err := o.ref(name)
 		if err != nil || now == commit && commit != "" || !own {
 			return err == nil && now == commit && commit != "", err
@@ -147,6 +152,22 @@ func setRef(common, name, commit string) error {
 		return errors.Join(err, os.Remove(file))
 	}
 	return nil
+}
+
+// dropRef deletes a ref that only ralph uses; errNative if it is packed.
+func dropRef(common, name string) error {
+	packed, err := os.ReadFile(filepath.Join(common, "packed-refs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if bytes.Contains(packed, []byte(" "+name+"\n")) {
+		return errNative
+	}
+	err = os.Remove(filepath.Join(common, filepath.FromSlash(name)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // refFile writes the file of a ref, not yet among the refs: there it would be one.

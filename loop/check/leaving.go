@@ -2,9 +2,8 @@ package check
 
 import (
 	"context"
-	"maps"
+	"slices"
 
-	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop/place"
 	"ralph/store"
@@ -18,19 +17,18 @@ import (
 type Leaving struct {
 	Digest  string // see [place.Digest]
 	Session string
-	Version worktree.Version
 }
 
-// Leavings returns, for names that of accepts, the files as landings left
-// them, without those that a person approved. Changes that went to
-// branches of their own do not count, as people merge these.
+// Leavings returns the files as landings left them, without those that a person approved: of those
+// with the given names, and of all whose names steer agents, those that of accepts. Changes that
+// went to branches of their own do not count, as people merge these.
 func Leavings(
-	ctx context.Context, db *store.DB, tree *worktree.Tree, of func(name string) bool,
+	ctx context.Context, db *store.DB, open func() (*worktree.Tree, error), names []string, of func(name string) bool,
 ) (map[string]Leaving, error) {
-	var list []ralph.Change
+	var list []store.LandedFile
 	var approved map[[2]string]bool
 	if err := db.View(ctx, func(tx *store.Tx) (err error) {
-		if list, err = tx.Merged(); err != nil || len(list) == 0 {
+		if list, err = tx.LandedFiles(names); err != nil || len(list) == 0 {
 			return err
 		}
 		approved, err = tx.ApprovedBytes()
@@ -38,27 +36,28 @@ func Leavings(
 	}); err != nil || len(list) == 0 {
 		return nil, err
 	}
-	commits := make([]string, len(list))
-	for i, c := range list {
-		commits[i] = c.To
+	list = slices.DeleteFunc(list, func(f store.LandedFile) bool { return !of(f.Path) })
+	if len(list) == 0 {
+		return nil, nil
 	}
-	touched, err := tree.Touched(ctx, commits)
+	tree, err := open()
 	if err != nil {
 		return nil, err
 	}
 	left := map[string]Leaving{}
-	for _, c := range list { // newest first
-		for _, name := range touched[c.To] {
-			if _, known := left[name]; known || !of(name) {
-				continue
-			}
-			v, err := tree.Version(ctx, c.To, name)
-			if err != nil {
-				return nil, err
-			}
-			left[name] = Leaving{place.DigestOf(v), c.SessionID, v}
+	for _, f := range list {
+		v, err := tree.Version(ctx, f.Commit, f.Path)
+		if err != nil {
+			return nil, err
+		}
+		if digest := place.DigestOf(v); !approved[[2]string{f.Path, digest}] {
+			left[f.Path] = Leaving{digest, f.Session}
 		}
 	}
-	maps.DeleteFunc(left, func(name string, l Leaving) bool { return approved[[2]string{name, l.Digest}] })
 	return left, nil
+}
+
+// opened returns a work tree for [Leavings].
+func opened(t *worktree.Tree) func() (*worktree.Tree, error) {
+	return func() (*worktree.Tree, error) { return t, nil }
 }

@@ -168,9 +168,11 @@ func (v *Verifier) withoutLanded(
 		return nil, nil
 	}
 	here := v.Place.Here()
-	left, err := Leavings(ctx, v.Store, here.Tree, func(name string) bool {
-		return slices.ContainsFunc(list, func(f store.ConfigurationFile) bool { return here.Named(f.Path) == name })
-	})
+	var names []string
+	for _, f := range list {
+		names = append(names, here.Named(f.Path))
+	}
+	left, err := Leavings(ctx, v.Store, opened(here.Tree), names, func(name string) bool { return slices.Contains(names, name) })
 	return slices.DeleteFunc(list, func(f store.ConfigurationFile) bool {
 		l, landed := left[here.Named(f.Path)]
 		return landed && l.Digest == f.Seen

@@ -127,7 +127,11 @@ func (v *Verifier) Lay(ctx context.Context, tree *worktree.Tree, kept string) er
 			return err
 		}
 	}
-	left, err := Leavings(ctx, v.Store, tree, is)
+	names := slices.Collect(maps.Keys(there))
+	for path := range rows {
+		names = append(names, v.Place.Named(v.Place.Ours(path)))
+	}
+	left, err := Leavings(ctx, v.Store, opened(tree), names, is)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ type Git interface {
 	Ref(ctx context.Context, name string) (string, error)
 	Refs(ctx context.Context, prefix string) (map[string]string, error)
 	SetRef(ctx context.Context, name, commit string) error
+	Pack(ctx context.Context) error
 	Move(ctx context.Context, ref, from, to, why string) (moved bool, err error)
 
 	Ancestor(ctx context.Context, commit, of string) (bool, error)
@@ -19,6 +20,7 @@ type Git interface {
 	Has(ctx context.Context, commit string) bool
 	Whole(ctx context.Context, commit string) (string, error)
 	Files(ctx context.Context, from, to string) ([]string, error)
+	Touched(ctx context.Context, commits []string) (map[string][]string, error)
 	Links(ctx context.Context, from, to string) ([]worktree.Link, error)
 
 	MergeTree(ctx context.Context, ours, theirs string) (worktree.Merge, error)

@@ -41,6 +41,7 @@ type Rules struct {
 	AfterEnv []string      // the environment of After and of commands that talk to a remote
 	Timeout  time.Duration // of each of these commands
 	State    string        // the folder for ralph's own files
+	Steering []string      // globs of the files by which agents are steered
 }
 
 // Integration verifies commits in a place in which nobody works.
@@ -108,7 +109,7 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 			if l.Early && !g.tried {
 				l.Line.considered()
 			}
-			return step.Reason, errors.Join(l.FastForward(ctx), l.forget(ctx))
+			return step.Reason, errors.Join(l.FastForward(ctx), l.Tree.Pack(ctx))
 		}
 		g = gathering{}
 		switch step.Do {
@@ -264,23 +265,50 @@ func (l *Lander) SetChangeRef(ctx context.Context, c ralph.Change) error {
 	return l.Tree.SetRef(ctx, c.Ref(), c.Head)
 }
 
-// kept is how long an ended task's refs are kept (decision 17).
-const kept = 14 * 24 * time.Hour
-
-// forget deletes the refs of changes whose tasks ended long ago.
-func (l *Lander) forget(ctx context.Context) error {
+// Forget deletes the refs of changes that nobody needs any more: those that landed, and those of
+// tasks that ended before a moment.
+func (l *Lander) Forget(ctx context.Context, before time.Time) error {
 	refs, err := l.Tree.Refs(ctx, ralph.ChangeRefs)
 	if err != nil || len(refs) == 0 {
 		return err
 	}
-	old, err := store.Read(ctx, l.Store, func(tx *store.Tx) ([]string, error) {
-		return tx.Forgettable(tx.Now().Add(-kept))
-	})
-	for _, session := range old {
-		ref := ralph.ChangeRefs + session
-		if _, there := refs[ref]; there {
-			err = errors.Join(err, l.Tree.SetRef(ctx, ref, ""))
+	var landed []ralph.Change
+	var old []string
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		for ref := range refs {
+			c, ended, ok, err := tx.ChangeBy(strings.TrimPrefix(ref, ralph.ChangeRefs))
+			switch {
+			case err != nil:
+				return err
+			case !ok:
+			case !ended.IsZero() && ended.Before(before):
+				old = append(old, ref)
+			case c.State == ralph.Merged:
+				landed = append(landed, c)
+			}
 		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, ref := range old {
+		err = errors.Join(err, l.Tree.SetRef(ctx, ref, ""))
+	}
+	return errors.Join(err, l.forget(ctx, landed))
+}
+
+// forget deletes the refs of changes that landed and whose commits the landing contains. What was
+// squashed is in no branch: its ref is kept.
+func (l *Lander) forget(ctx context.Context, landed []ralph.Change) (err error) {
+	for _, c := range landed {
+		if l.Squash {
+			continue
+		}
+		has, aerr := l.below(ctx, c.Head, c.To)
+		if aerr == nil && has {
+			aerr = l.Tree.SetRef(ctx, c.Ref(), "")
+		}
+		err = errors.Join(err, aerr)
 	}
 	return err
 }

@@ -307,6 +307,45 @@ func TestAChangeLands(t *testing.T) {
 	}
 }
 
+// TestRefsOfChangesAreBounded: the ref of what landed goes with the landing, what did not land is kept as long
+// as transcripts are, and what was squashed as well, since no branch has its commits.
+func TestRefsOfChangesAreBounded(t *testing.T) {
+	y := newYard(t)
+	base := y.git("rev-parse", "main")
+	landed := y.workOn(base, "First", map[string]string{"a": "first\n", "CLAUDE.md": "x\n"})
+	bounced := y.workOn(base, "Second", map[string]string{"a": "second\n"})
+	y.Steering = []string{"CLAUDE.md"}
+	y.land()
+	y.landed(landed)
+	files, err := store.Read(t.Context(), y.Store, func(tx *store.Tx) ([]store.LandedFile, error) { return tx.LandedFiles([]string{"a", "b"}) })
+	y.no(err)
+	to := y.change(landed.ID).To
+	if want := []store.LandedFile{
+		{Path: "CLAUDE.md", Commit: to, Session: landed.SessionID, Steers: true}, {Path: "a", Commit: to, Session: landed.SessionID},
+	}; !slices.Equal(files, want) {
+		t.Errorf("landed files: got %v, want %v", files, want)
+	}
+	refs := func() string { return y.git("for-each-ref", "--format=%(refname)", ralph.ChangeRefs) }
+	if got := refs(); got != bounced.Ref() {
+		t.Errorf("after the landing: %q", got)
+	}
+	y.git("update-ref", landed.Ref(), landed.Head) // as if ralph had been killed before
+	y.Squash = true
+	squashed := y.work("Third", map[string]string{"b": "third\n"})
+	y.land()
+	y.landed(squashed)
+	y.Squash = false
+	y.git("pack-refs", "--all")
+	y.no(y.Forget(t.Context(), time.Now().Add(-time.Hour)))
+	if got, want := refs(), bounced.Ref()+"\n"+squashed.Ref(); got != want {
+		t.Errorf("within the retention: got %q, want %q", got, want)
+	}
+	y.no(y.Forget(t.Context(), time.Now().Add(time.Hour)))
+	if got := refs(); got != bounced.Ref() { // its task has not ended
+		t.Errorf("after the retention: %q", got)
+	}
+}
+
 // TestAQuietTargetIsVerifiedOnce: a change that was tried during its
 // session lands without another verification.
 func TestAQuietTargetIsVerifiedOnce(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"ralph"
 	"ralph/internal/worktree"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -233,21 +234,45 @@ func (l *Lander) complete(ctx context.Context, list []ralph.Change) error {
 			l.Log.Warn("merge.after failed", "task", c.TaskID, "branch", into, "error", err)
 		}
 	}
+	left, err := l.left(ctx, c)
+	if err != nil {
+		return err
+	}
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, c := range list {
 			if err := tx.CompleteChange(c, into); err != nil {
 				return err
 			}
 		}
-		return nil
+		return tx.NoteLanded(left)
 	}); err != nil {
 		return err
 	}
 	l.killed("completed")
+	for i := range list {
+		list[i].To = c.To
+	}
+	if err := l.forget(ctx, list); err != nil { // [Lander.Forget] tries again
+		l.Log.Warn("cannot delete the ref of a change that landed", "task", c.TaskID, "error", err)
+	}
 	if l.Branch {
 		return nil
 	}
 	return l.FastForward(ctx)
+}
+
+// left returns the files that a landing on the target changed.
+func (l *Lander) left(ctx context.Context, c ralph.Change) (list []store.LandedFile, err error) {
+	if l.Branch || c.To == c.From {
+		return nil, nil
+	}
+	touched, err := l.Tree.Touched(ctx, []string{c.To})
+	for _, name := range touched[c.To] {
+		list = append(list, store.LandedFile{
+			Path: name, Commit: c.To, Session: c.SessionID, Steers: place.Matches(l.Steering, name),
+		})
+	}
+	return list, err
 }
 
 // Missing returns the changes of completed tasks that are no longer where they landed,

@@ -1,0 +1,34 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxLoose is from how many files in one of the 256 folders of loose objects on these are packed:
+// about 5,000 in all, somewhat below the number at which git itself does it.
+const maxLoose = 20
+
+// Pack packs the loose objects and refs of the repository once they are many: each landing leaves
+// some, and git is kept from doing it by itself. It deletes nothing.
+func (t *Tree) Pack(ctx context.Context) error {
+	if t.git == "" || !t.native {
+		return nil
+	}
+	sample, err := os.ReadDir(filepath.Join(t.common, "objects", "17"))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(sample) < maxLoose {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := t.run(ctx, nil, "-c", "pack.compression=-1", "maintenance", "run", "--quiet",
+		"--task=loose-objects", "--task=pack-refs"); err != nil {
+		return err
+	}
+	_, err = t.run(ctx, nil, "prune-packed", "--quiet")
+	return err
+}
