@@ -305,7 +305,8 @@ type ChangeQueued struct {
 type ChangeLanded struct {
 	ChangeID int64  `json:"change_id"`
 	Commit   string `json:"commit"`
-	Into     string `json:"into"` // the branch
+	Into     string `json:"into"`   // the branch
+	Behind   string `json:"behind"` // why the branch that people have does not have it yet; "" if it does
 }
 
 // ChangeBounced reports that a change left the queue unmerged, and why.
@@ -342,7 +343,8 @@ type TargetRewritten struct {
 }
 
 // TargetBehind reports that the person's own branch could not be fast-forwarded
-// to the target after a landing: why, and the command that catches up.
+// to the target after a landing: why, and the command that catches up. Without
+// a reason it has caught up.
 type TargetBehind struct {
 	Branch  string `json:"branch"`
 	Commit  string `json:"commit"`

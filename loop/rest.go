@@ -17,6 +17,7 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var inbox []store.InboxItem
 	var unaccepted []int64
 	var unsettled []store.UnsettledSession
+	var queue store.MergeQueue
 	err := r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 		held := []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}
 		if tasks, err = tx.Tasks(store.TaskFilter{Statuses: held}); err != nil {
@@ -28,6 +29,9 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 		if unsettled, err = tx.Unsettled(); err != nil {
 			return err
 		}
+		if queue, err = tx.MergeQueue(); err != nil {
+			return err
+		}
 		unaccepted, err = tx.Unaccepted()
 		return err
 	})
@@ -35,6 +39,10 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 		return nil, err
 	}
 	ends := append(judgeRest(tasks, inbox, r.worked, r.Task), unsettledEnds(unsettled)...)
+	if queue.Behind != "" && queue.Behind != store.AsConfigured {
+		why := fmt.Sprintf("passed, not on %s yet: %s: `%s`", queue.Target, queue.Behind, queue.Command)
+		ends = append(ends, end{ralph.ExitWaiting, why})
+	}
 	if len(unaccepted) > 0 {
 		ends = append(ends, end{ralph.ExitWaiting, Outside(unaccepted)})
 	}

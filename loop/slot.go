@@ -308,7 +308,7 @@ func (r *runner) landingRests(ctx context.Context) (bool, error) {
 }
 
 // landNow lands what can be landed, and returns what the rest waits for. Runs and workers do that one after
-// the other. Early is [landing.Lander.Early].
+// the other. What fails pauses the queue. Early is [landing.Lander.Early].
 func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration, early bool) (why string, err error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -330,7 +330,19 @@ func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration, earl
 	lander.Place = &session.Apart{Take: take, Check: l.Check, Log: l.Log, Round: check.Round{
 		Session: "landing-" + l.Place.State, Log: filepath.Join(dir, "verify.log"),
 	}}
-	return lander.Land(ctx)
+	if why, err = lander.Land(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
+		l.Log.Warn("merging failed; trying once more", "error", err)
+		why, err = lander.Land(ctx)
+	}
+	if err == nil || ctx.Err() != nil || l.Store.Intact() != nil || l.Place.Tree.Intact() != nil {
+		return why, err
+	}
+	// No session is to blame, and none is lost: their work waits in the queue until a person has looked.
+	reason := err.Error()
+	if perr := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) }); perr != nil {
+		return "", errors.Join(err, perr)
+	}
+	return "merging is paused: " + reason, nil
 }
 
 // landLeft lands what a worker's server left in the queue when it was killed. If another

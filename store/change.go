@@ -248,12 +248,15 @@ func (tx *Tx) Requeue(id int64, from ralph.ChangeState) error {
 	return tx.set("changes", id, cells{"from_commit": "", "to_commit": ""})
 }
 
-// CompleteChange marks a change as merged and completes its task.
-func (tx *Tx) CompleteChange(c ralph.Change, into string) error {
+// CompleteChange marks a change as merged and completes its task. Behind says why the branch that people
+// have does not have it yet; "" if it does.
+func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 	if err := tx.SetChange(c.ID, ralph.Landing, ralph.Merged); err != nil {
 		return err
 	}
-	if err := tx.record(ofChange(c), ralph.ChangeLanded{ChangeID: c.ID, Commit: c.To, Into: into}); err != nil {
+	if err := tx.record(ofChange(c), ralph.ChangeLanded{
+		ChangeID: c.ID, Commit: c.To, Into: into, Behind: behind,
+	}); err != nil {
 		return err
 	}
 	t, err := tx.Task(c.TaskID)
@@ -264,6 +267,9 @@ func (tx *Tx) CompleteChange(c ralph.Change, into string) error {
 		return err
 	}
 	why := fmt.Sprintf("landed on %s as %.10s; %s", into, c.To, t.StatusReason)
+	if behind != "" {
+		why = fmt.Sprintf("passed as %.10s, which %s did not follow at once: %s; %s", c.To, into, behind, t.StatusReason)
+	}
 	return tx.Move(t.ID, ralph.Completed, ralph.Lander, why)
 }
 
@@ -393,6 +399,9 @@ type MergeQueue struct {
 	Command   string     `json:"command"`    // that updates the branch
 }
 
+// AsConfigured is why a person's branch is behind if that is what they have configured; nobody waits for it then.
+const AsConfigured = "merge.checkout is leave"
+
 // MergeQueue returns the state of the merge queue.
 func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
 	return q, tx.row(`SELECT target, paused, wait_until, failures, behind, ahead, command FROM merge_queue WHERE id = 1`).
@@ -459,12 +468,15 @@ func (tx *Tx) NoteBehind(b ralph.TargetBehind) error {
 	if b.Reason == "" {
 		b = ralph.TargetBehind{}
 	}
-	if err != nil || q.Behind == b.Reason && q.Ahead == b.Ahead {
+	if err != nil || q.Behind == b.Reason && q.Ahead == b.Ahead && q.Command == b.Command {
 		return err
 	}
 	changed := cells{"behind": b.Reason, "ahead": b.Ahead, "command": b.Command}
-	if err := tx.set("merge_queue", 1, changed); err != nil || b.Reason == q.Behind || b.Reason == "" {
+	if err := tx.set("merge_queue", 1, changed); err != nil || b.Reason == q.Behind {
 		return err
+	}
+	if b.Reason == "" {
+		b.Branch = q.Target
 	}
 	return tx.record(ralph.Event{}, b)
 }

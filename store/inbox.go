@@ -30,7 +30,7 @@ func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil,
 
 // An InboxItem is one thing that waits for a person.
 type InboxItem struct {
-	// Kind is permission, question, merging, blocker, review, configuration, dependency, amendment,
+	// Kind is permission, question, merging, behind, blocker, review, configuration, dependency, amendment,
 	// failed, claim, flag, proposal, suggestion, conflict or nack.
 	Kind   string `json:"kind"`
 	TaskID int64  `json:"task_id"`
@@ -75,6 +75,11 @@ var inboxQueries = []inboxQuery{
 			coalesce((SELECT e.created FROM events e
 				WHERE e.task_id IS NULL AND e.type = 'queue.paused' ORDER BY e.id DESC LIMIT 1), '')
 		FROM merge_queue q WHERE q.id = 1 AND q.paused <> ''`},
+	{"behind", "", `
+		SELECT 0, 'passed, not on ' || q.target || ' yet', 0, q.behind, 1,
+			coalesce((SELECT e.created FROM events e
+				WHERE e.task_id IS NULL AND e.type = 'target.behind' ORDER BY e.id DESC LIMIT 1), '')
+		FROM merge_queue q WHERE q.id = 1 AND q.behind NOT IN ('', '` + AsConfigured + `')`},
 	{"blocker", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
@@ -207,6 +212,10 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 			item.Session, item.Expires = p.SessionID, p.Expires
 		case "amendment":
 			err = tx.addDiff(item)
+		case "behind":
+			var q MergeQueue
+			q, err = tx.MergeQueue()
+			item.Command = q.Command
 		case "configuration":
 			path, _, _ := strings.Cut(item.Text, asLeft)
 			if tx.db.Instead != nil && tx.db.Instead(path) {

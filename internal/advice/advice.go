@@ -17,6 +17,7 @@ var kinds = map[string]struct{ item, settledBy string }{
 	"permission":    {"P{id}", "ralph approve P{id}, or ralph reject P{id}"},
 	"question":      {"Q{id}", "ralph answer Q{id} TEXT"},
 	"merging":       {"merge", "ralph merge resume"},
+	"behind":        {"branch", ""},
 	"blocker":       {"C{id}", "ralph resolve C{id} DECISION"},
 	"review":        {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 	"configuration": {Configuration, "ralph approve config"},
@@ -34,6 +35,9 @@ var kinds = map[string]struct{ item, settledBy string }{
 // Of returns the name of an item in approve, reject and answer, and the command that settles it.
 func Of(i store.InboxItem) (item, command string) {
 	k := kinds[i.Kind]
+	if i.Kind == "behind" {
+		return k.item, i.Command
+	}
 	fill := strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{id}", strconv.FormatInt(i.Ref.ID, 10))
 	if i.Action == "split" {
 		k.settledBy = "ralph suggestion split {id}, or ralph reject C{id}"

@@ -11,7 +11,7 @@ import (
 // TestEveryKindHasItsCommand: nothing waits for a person who is not told what to do.
 func TestEveryKindHasItsCommand(t *testing.T) {
 	for _, kind := range store.InboxKinds() {
-		i := store.InboxItem{Kind: kind, TaskID: 7, Ref: store.Reference{ID: 9}, Action: "split"}
+		i := store.InboxItem{Kind: kind, TaskID: 7, Ref: store.Reference{ID: 9}, Action: "split", Command: "ralph x"}
 		if _, c := advice.Of(i); !strings.HasPrefix(c, "ralph ") || strings.ContainsAny(c, "{}") {
 			t.Errorf("%s: %q", kind, c)
 		}

@@ -69,7 +69,7 @@ func Queue(q store.MergeQueue, now time.Time) (lines []string) {
 		add("the remote could not be reached, and is tried again at %s", q.WaitUntil.Local().Format("15:04:05"))
 	}
 	if q.Behind != "" {
-		add("%s is %s ahead of your checkout (%s): %s", text.Line(q.Target, 100), text.Count(q.Ahead, "commit"),
+		add("%s passed, not on %s yet: %s: `%s`", text.Count(q.Ahead, "commit"), text.Line(q.Target, 100),
 			text.Line(q.Behind, 400), text.Line(q.Command, 200))
 	}
 	return lines

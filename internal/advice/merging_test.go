@@ -26,7 +26,7 @@ func TestWhatIsSaidOfTheQueue(t *testing.T) {
 		"merging: TASK-40 + TASK-28 on main, verifying for 41s",
 		"TASK-9 Rename Frob waits for its merge (4 of 4)",
 		"nothing is merged until `ralph merge resume`: red",
-		"main is 2 commits ahead of your checkout (your edits in app.go): git merge X",
+		"2 commits passed, not on main yet: your edits in app.go: `git merge X`",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

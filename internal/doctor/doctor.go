@@ -248,6 +248,14 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 		findings = append(findings,
 			Finding{"merging", false, "is paused: " + queue.Paused, "fix that, then `ralph merge resume`"})
 	}
+	if err == nil && queue.Behind != "" && queue.Behind != store.AsConfigured {
+		findings = append(findings, Finding{
+			"merging", false, fmt.Sprintf("what passed is not on %s yet: %s", queue.Target, queue.Behind), queue.Command,
+		})
+	}
+	if err == nil && queue.Target != "" {
+		findings = append(findings, locks(ctx, p, queue.Target)...)
+	}
 	var missing []ralph.Change
 	if err == nil {
 		missing, err = lost(ctx, p, db)
@@ -276,6 +284,26 @@ func lost(ctx context.Context, p *project.Project, db *store.DB) ([]ralph.Change
 		return nil, err
 	}
 	return l.Missing(ctx)
+}
+
+// locks names the lock files that keep git from moving the target branch, or the commit point of it.
+func locks(ctx context.Context, p *project.Project, branch string) (findings []Finding) {
+	tree, err := worktree.Open(ctx, p.Root)
+	if err != nil {
+		return []Finding{{"merging", false, err.Error(), ""}}
+	}
+	for _, ref := range []string{"refs/heads/" + branch, "refs/ralph/target/" + branch} {
+		lock, err := tree.Locked(ref)
+		switch {
+		case err != nil:
+			findings = append(findings, Finding{"merging", false, err.Error(), ""})
+		case lock != "":
+			findings = append(findings, Finding{
+				"merging", false, fmt.Sprintf("%s is locked by %s", ref, lock), "remove that file, unless a git is at work",
+			})
+		}
+	}
+	return findings
 }
 
 func version(ctx context.Context, p *project.Project, what string, works agent.Program) Finding {

@@ -58,6 +58,7 @@ var waits = map[string]look{
 	"conflict":      {"⚡", "Contradiction", "red"},
 	"amendment":     {"✎", "Amendment", "blue"},
 	"merging":       {"⇢", "Merging is paused", "red"},
+	"behind":        {"⇢", "Not on your branch yet", "yellow"},
 	"configuration": {"⚙", "Configuration", "purple"},
 	"nack":          {"✋", "Proposal to cancel", "red"},
 	"claim":         {"👤", "Claimed for long", "blue"},

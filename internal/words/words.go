@@ -58,6 +58,10 @@ func Short(e ralph.Event, now time.Time) string {
 	case ralph.TaskCommitted:
 		return fmt.Sprintf("    committed %.12s", d.Commit)
 	case ralph.ChangeLanded:
+		if d.Behind != "" {
+			return fmt.Sprintf("⇢ TASK-%d passed as %.12s, not on %s yet: %s", e.TaskID, d.Commit, text.Line(d.Into, 100),
+				text.Line(d.Behind, 400))
+		}
 		return fmt.Sprintf("⇢ TASK-%d landed on %s as %.12s", e.TaskID, text.Line(d.Into, 100), d.Commit)
 	case ralph.ChangeBounced:
 		if d.ChangeID == 0 {
@@ -70,7 +74,10 @@ func Short(e ralph.Event, now time.Time) string {
 		return fmt.Sprintf("! %s was taken back behind what had landed, which is out: %s keeps it; "+
 			"`ralph doctor` names its tasks", text.Line(d.Branch, 100), text.Line(d.Kept, 200))
 	case ralph.TargetBehind:
-		return fmt.Sprintf("! %s did not follow what landed (%s): `%s`", text.Line(d.Branch, 100), text.Line(d.Reason, 400),
+		if d.Reason == "" {
+			return fmt.Sprintf("⇢ %s has all that passed", text.Line(d.Branch, 100))
+		}
+		return fmt.Sprintf("! passed, not on %s yet: %s: `%s`", text.Line(d.Branch, 100), text.Line(d.Reason, 400),
 			text.Line(d.Command, 200))
 	case ralph.PermissionAsked:
 		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph approve P%d`, or "+

@@ -88,7 +88,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		},
 		{
 			ralph.TargetBehind{Branch: "main", Reason: "your edits in a", Command: "git merge x"},
-			"! main did not follow what landed (your edits in a): `git merge x`", "=", "",
+			"! passed, not on main yet: your edits in a: `git merge x`", "=", "",
 		},
 		{
 			ralph.PermissionAsked{Tool: "Bash", Input: "rm\x1b", PermissionID: 6},

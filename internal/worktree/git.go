@@ -116,16 +116,38 @@ func (p *passed) of(outer []string) []string {
 func runExactly(
 	ctx context.Context, limit time.Duration, dir string, env []string, input string, args []string,
 ) ([]byte, error) {
-	var in io.Reader
-	if input != "" {
-		in = strings.NewReader(input)
-	}
 	var out bytes.Buffer
-	err := stream(ctx, limit, dir, env, in, &out, args)
+	once := func() error {
+		var in io.Reader
+		if input != "" {
+			in = strings.NewReader(input)
+		}
+		out.Reset()
+		return stream(ctx, limit, dir, env, in, &out, args)
+	}
+	err := once()
+	if wasKilled(err) && ctx.Err() == nil && reads[subcommand(args)] {
+		err = once()
+	}
 	if ctx.Err() != nil || errors.Is(err, errSlow) {
 		return nil, err
 	}
 	return out.Bytes(), err
+}
+
+// reads are the git commands that are tried once more when somebody else has killed them, the kernel for
+// want of memory or a person by mistake: they change nothing, or only add objects.
+var reads = map[string]bool{
+	"cat-file": true, "check-attr": true, "check-ignore": true, "commit-tree": true, "diff-index": true,
+	"diff-tree": true, "for-each-ref": true, "hash-object": true, "log": true, "ls-files": true, "ls-tree": true,
+	"merge-base": true, "merge-tree": true, "rev-list": true, "rev-parse": true, "show": true, "status": true,
+	"var": true, "version": true, "worktree": true,
+}
+
+// wasKilled reports whether a git command was ended by a signal that ralph had not sent.
+func wasKilled(err error) bool {
+	var exit *exitError
+	return errors.As(err, &exit) && !exit.Exited()
 }
 
 // stream runs git with exactly these arguments, input and output; in may be nil. All git commands start

@@ -129,12 +129,10 @@ func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
 	if err == nil && done {
 		return nil
 	}
-	args := []string{"update-ref", name, commit}
 	if commit == "" {
-		args = []string{"update-ref", "-d", name}
+		return t.updateRef(ctx, nil, name, "-d", name)
 	}
-	_, err = t.run(ctx, nil, args...)
-	return err
+	return t.updateRef(ctx, nil, name, name, commit)
 }
 
 // setRef writes one of ralph's own refs, which have no log. It takes no lock, which a killed process

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 )
 
 // Unlock removes an index lock left by a killed git, on which every later `git add` and `git
@@ -13,12 +15,60 @@ func (t *Tree) Unlock() (removed string, err error) {
 	if t.git == "" {
 		return "", nil
 	}
-	path := filepath.Join(t.git, "index.lock")
+	return removeStale(filepath.Join(t.git, "index.lock"), t.top())
+}
+
+// refLockAge is how old a ref's lock is when no git that is at work can have left it: git holds one for
+// milliseconds, and has it closed for a part of them.
+const refLockAge = 5 * time.Second
+
+// unlockRef removes the lock of one of ralph's own refs that was left by a killed git, or by a power cut.
+// Ours says that it was left by a git of this process, so that it may be new.
+func (t *Tree) unlockRef(ref string, ours bool) (removed bool, err error) {
+	if !strings.HasPrefix(ref, ownRefs) {
+		return false, nil
+	}
+	path := filepath.Join(t.common, filepath.FromSlash(ref)+".lock")
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || !ours && time.Since(info.ModTime()).Abs() < refLockAge {
+		return false, err
+	}
+	gone, err := removeStale(path, "")
+	return gone != "", err
+}
+
+// Locked returns the lock file that keeps a ref from being moved, by its path in the work tree if it is in there; "" for none.
+func (t *Tree) Locked(ref string) (string, error) {
+	if t.common == "" {
+		return "", nil
+	}
+	path := filepath.Join(t.common, filepath.FromSlash(ref)+".lock")
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || isNotDir(err) {
+		return "", nil
+	}
+	return t.inside(path), err
+}
+
+// inside shortens a path to that in the work tree, if it is in there.
+func (t *Tree) inside(path string) string {
+	if inside, err := filepath.Rel(t.top(), path); err == nil && filepath.IsLocal(inside) {
+		return inside
+	}
+	return path
+}
+
+// removeStale removes a lock file that no process holds; see [inUse] for top. removed is its path; "" if
+// it is not there or may be held.
+func removeStale(path, top string) (removed string, err error) {
 	was, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err != nil || inUse(path, t.top()) {
+	if err != nil || inUse(path, top) {
 		return "", err
 	}
 	// Its holder may have finished by now and another one may have started.

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// inUse reports whether a process may hold a lock in a work tree: it has the lock open, or it is a
-// git that runs in the work tree, since git closes the lock while a person writes a message. Of
-// another user's process, only its name is visible.
+// inUse reports whether a process may hold a lock: it has the lock open, or it is a git that runs in the
+// work tree at top, since git closes the lock of an index while a person writes a message; there may be no
+// such work tree (""). Of another user's process, only its name is visible.
 func inUse(lock, top string) bool {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -25,8 +25,8 @@ func inUse(lock, top string) bool {
 			continue
 		}
 		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
-		within := err == nil && (cwd == top || strings.HasPrefix(cwd, top+"/"))
-		if strings.HasPrefix(string(name), "git") && (os.IsPermission(err) || within) {
+		within := err == nil && top != "" && (cwd == top || strings.HasPrefix(cwd, top+"/"))
+		if strings.HasPrefix(string(name), "git") && (top != "" && os.IsPermission(err) || within) {
 			return true
 		}
 		files, err := os.ReadDir(filepath.Join(dir, "fd"))

@@ -28,10 +28,10 @@ func TestThePersonsCheckout(t *testing.T) {
 		{"a detached HEAD", func(y *yard) { y.git("checkout", "-q", "--detach") }, "", []string{"a", lines("a")}, true},
 		{"an edit of another file", func(y *yard) { y.write("b", "mine\n") }, "", []string{"b", "mine\n"}, false},
 		{"a staged edit of another file", func(y *yard) { y.write("b", "mine\n"); y.git("add", "b") }, "", []string{"b", "mine\n"}, false},
-		{"an edit of the same file", func(y *yard) { y.write("a", mine) }, "your edits in a", []string{"a", mine}, false},
-		{"a staged edit of the same file", func(y *yard) { y.write("a", mine); y.git("add", "a") }, "your edits in a", []string{"a", mine}, false},
-		{"an untracked file in the way", func(y *yard) { y.write("new", "mine\n") }, "untracked files in the way: new", []string{"new", "mine\n"}, false},
-		{"an ignored file in the way", func(y *yard) { y.write("x.env", "mine\n") }, "untracked files in the way: x.env", []string{"x.env", "mine\n"}, true},
+		{"an edit of the same file", func(y *yard) { y.write("a", mine) }, "you have edits in a (commit them first)", []string{"a", mine}, false},
+		{"a staged edit of the same file", func(y *yard) { y.write("a", mine); y.git("add", "a") }, "you have edits in a", []string{"a", mine}, false},
+		{"an untracked file in the way", func(y *yard) { y.write("new", "mine\n") }, "you have untracked files in the way: new", []string{"new", "mine\n"}, false},
+		{"an ignored file in the way", func(y *yard) { y.write("x.env", "mine\n") }, "you have untracked files in the way: x.env", []string{"x.env", "mine\n"}, true},
 		{"a stash", func(y *yard) { y.write("a", mine); y.git("stash") }, "", nil, true},
 		{"a merge under way", func(y *yard) {
 			y.git("checkout", "-qb", "other")
@@ -68,13 +68,19 @@ func TestThePersonsCheckout(t *testing.T) {
 			dir := filepath.Join(y.t.TempDir(), "second")
 			y.git("worktree", "add", "-q", dir, "main")
 			y.no(os.WriteFile(filepath.Join(dir, "a"), []byte(mine), 0o600))
-		}, "your edits in a", []string{"a", lines("a")}, true},
+		}, "you have edits in a", []string{"a", lines("a")}, true},
 		{"a hook that refuses", func(y *yard) {
 			for _, hook := range []string{"post-merge", "post-checkout", "reference-transaction", "pre-merge-commit"} {
 				y.no(os.WriteFile(filepath.Join(y.dir, ".git/hooks", hook), []byte("#!/bin/sh\ntouch "+y.dir+"/ran\nexit 1\n"), 0o700))
 			}
 		}, "", []string{"ran", "(ran is not there)"}, true},
-		{"a lock of the index", func(y *yard) { y.write(".git/index.lock", "") }, "Unable to create", []string{"a", lines("a")}, true},
+		{"a lock of the index", func(y *yard) { y.write(".git/index.lock", "") }, "it is locked by .git/index.lock", []string{"a", lines("a")}, true},
+		{"a lock of the branch", func(y *yard) { y.write(".git/refs/heads/main.lock", "") }, "it is locked by .git/refs/heads/main.lock",
+			[]string{"a", lines("a")}, true},
+		{"a lock of the branch, which is not checked out", func(y *yard) {
+			y.git("checkout", "-qb", "other")
+			y.write(".git/refs/heads/main.lock", "")
+		}, "refs/heads/main.lock", []string{"a", lines("a")}, true},
 		{"a file with a filter", func(y *yard) {
 			y.write(".gitattributes", "a filter=lfs\n")
 			y.git("add", ".")
@@ -355,4 +361,56 @@ func TestARemote(t *testing.T) {
 			t.Errorf("%s; %+v", why, y.state())
 		}
 	})
+}
+
+// TestPeoplesConflictIsNobodysElse: what landed conflicts with what people have committed since. A change of
+// another file lands all the same, and the command that is printed works.
+func TestPeoplesConflictIsNobodysElse(t *testing.T) {
+	y := newYard(t)
+	y.write("a", "mine\n")
+	made := y.work("One", map[string]string{"a": "theirs\n"})
+	y.land()
+	y.landed(made)
+	if got, want := y.state(), "git merge refs/ralph/target/main"; got.Behind != "you have edits in a (commit them first)" || got.Command != want {
+		t.Fatalf("%+v", got)
+	}
+	y.git("commit", "-qam", "Mine")
+	made = y.work("Two", map[string]string{"c": "theirs\n"})
+	y.land()
+	y.landed(made)
+	if got := y.state(); got.Behind != "you have commits that conflict with it in a" || got.Command != "git merge refs/ralph/target/main" {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := y.try(y.dir, "merge", "refs/ralph/target/main"); err == nil {
+		t.Fatal("there is no conflict")
+	}
+	y.write("a", "both\n")
+	y.git("commit", "-qam", "Merged")
+	y.land()
+	made = y.work("Three", map[string]string{"b": "theirs\n"})
+	y.land()
+	y.landed(made)
+	if got := y.state(); got.Behind != "" || y.read("a") != "both\n" || y.read("b") != "theirs\n" || y.read("c") != "theirs\n" {
+		t.Errorf("%+v\n%s", got, y.git("log", "--graph", "--oneline", "--all"))
+	}
+	events, err := store.Read(t.Context(), y.Store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(0, 1000) })
+	var said []string
+	for _, e := range events {
+		d, rerr := e.Read()
+		y.no(rerr)
+		switch d := d.(type) {
+		case ralph.ChangeLanded:
+			said = append(said, "landed: "+d.Behind)
+		case ralph.TargetBehind:
+			said = append(said, "behind: "+d.Reason)
+		}
+	}
+	want := []string{
+		"landed: you have edits in a (commit them first)", "behind: you have edits in a (commit them first)",
+		"landed: you have commits that conflict with it in a", "behind: you have commits that conflict with it in a",
+		"behind: ", "landed: ",
+	}
+	if err != nil || !slices.Equal(said, want) {
+		t.Errorf("%q, %v", said, err)
+	}
 }

@@ -109,7 +109,10 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 			if l.Early && !g.tried {
 				l.Line.considered()
 			}
-			return step.Reason, errors.Join(l.FastForward(ctx), l.Tree.Pack(ctx))
+			if err := l.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
+				l.Log.Warn("cannot pack refs", "error", err)
+			}
+			return step.Reason, l.FastForward(ctx)
 		}
 		g = gathering{}
 		switch step.Do {
@@ -329,11 +332,15 @@ func (l *Lander) build(ctx context.Context, changes []ralph.Change, on Target) (
 	}
 	var err error
 	if on.Also != "" {
-		if b.Conflicts, err = merge(on.Also); err != nil || len(b.Conflicts) > 0 {
-			return b, err
+		conflicts, err := merge(on.Also)
+		if err != nil {
+			return nil, err
 		}
-		parents = append(parents, on.Also)
-		if base, err = l.commit(ctx, b.Tree, parents, "Merge what people have committed\n"); err != nil {
+		if len(conflicts) == 0 {
+			parents = append(parents, on.Also)
+			base, err = l.commit(ctx, b.Tree, parents, "Merge what people have committed\n")
+		}
+		if err != nil { // else what has landed is at fault, or people are: what lands next is not
 			return nil, err
 		}
 	}
@@ -369,7 +376,7 @@ func (l *Lander) build(ctx context.Context, changes []ralph.Change, on Target) (
 	switch {
 	case err != nil:
 		return nil, err
-	case b.Tree == is && on.Also == "":
+	case b.Tree == is && len(parents) == 1:
 		b.Commit = on.Tip // the target already has everything
 		return b, nil
 	case l.Squash:

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop/place"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -238,13 +240,21 @@ func (l *Lander) complete(ctx context.Context, list []ralph.Change) error {
 	if err != nil {
 		return err
 	}
+	var behind ralph.TargetBehind
+	if !l.Branch {
+		behind = l.follow(ctx)
+	}
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, c := range list {
-			if err := tx.CompleteChange(c, into); err != nil {
+			if err := tx.CompleteChange(c, into, behind.Reason); err != nil {
 				return err
 			}
 		}
-		return tx.NoteLanded(left)
+		err := tx.NoteLanded(left)
+		if err == nil && !l.Branch {
+			err = tx.NoteBehind(behind)
+		}
+		return err
 	}); err != nil {
 		return err
 	}
@@ -255,10 +265,7 @@ func (l *Lander) complete(ctx context.Context, list []ralph.Change) error {
 	if err := l.forget(ctx, list); err != nil { // [Lander.Forget] tries again
 		l.Log.Warn("cannot delete the ref of a change that landed", "task", c.TaskID, "error", err)
 	}
-	if l.Branch {
-		return nil
-	}
-	return l.FastForward(ctx)
+	return nil
 }
 
 // left returns the files that a landing on the target changed.
@@ -324,77 +331,127 @@ func (l *Lander) FastForward(ctx context.Context) error {
 	if l.Branch {
 		return nil
 	}
-	if l.Push == "" { // commits that people removed from their branch must not come back
-		if _, err := l.stand(ctx); err != nil {
-			return err
-		}
+	behind := l.follow(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	var r Refs
-	var err error
-	if r.Local, err = l.Tree.Ref(ctx, branchRef(l.Into)); err != nil {
-		return err
+	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })
+}
+
+// follow moves people's branch to what has landed. It returns why it could not; the zero value if it has
+// all of it.
+func (l *Lander) follow(ctx context.Context) ralph.TargetBehind {
+	behind, err := l.tryFollow(ctx)
+	if err != nil { // nothing is lost: the commit point has it
+		behind.Reason = fmt.Sprintf("%s could not be moved: %v", l.Into, err)
 	}
+	if behind.Reason == "" {
+		return ralph.TargetBehind{}
+	}
+	if behind.Ahead, err = l.Tree.Count(ctx, branchRef(l.Into), behind.Commit); err != nil {
+		l.Log.Warn("cannot count what the branch lacks", "branch", l.Into, "error", err)
+	}
+	return behind
+}
+
+func (l *Lander) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err error) {
 	ref := PointRef(l.Into)
 	if l.Push != "" {
 		ref = l.remoteRef()
 	}
-	if r.Point, err = l.Tree.Ref(ctx, ref); err != nil || r.Point == "" || r.Local == "" {
-		return err
-	}
-	behind := ralph.TargetBehind{Branch: l.Into, Commit: r.Point, Command: "git merge --ff-only " + ref}
-	below, err := l.below(ctx, r.Local, r.Point)
-	switch {
-	case err != nil:
-		return err
-	case r.Local == r.Point:
-	case !below:
-		// Its own commits go into the next landing, or it lacks nothing.
-		if has, err := l.below(ctx, r.Point, r.Local); err != nil || !has && l.Push != "" {
-			behind.Reason, behind.Command = "it has commits that the remote has not", "git pull"
-			return errors.Join(err, l.note(ctx, behind))
-		}
-	case l.Leave:
-		behind.Reason = "merge.checkout is leave"
-	default:
-		moving.Lock()
-		behind.Reason, err = l.moveLocal(ctx, r.Local, r.Point)
-		if err == nil && behind.Reason == "" && l.Push == "" {
-			err = l.Tree.SetRef(ctx, seenRefs+l.Into, r.Point)
-		}
-		moving.Unlock()
-		if err != nil {
-			return err
+	behind = ralph.TargetBehind{Branch: l.Into, Command: "git merge " + ref}
+	if l.Push == "" { // commits that people removed from their branch must not come back
+		if _, err := l.stand(ctx); err != nil {
+			return behind, err
 		}
 	}
-	return errors.Join(err, l.note(ctx, behind))
-}
-
-func (l *Lander) note(ctx context.Context, b ralph.TargetBehind) (err error) {
-	if b.Reason != "" {
-		if b.Ahead, err = l.Tree.Count(ctx, branchRef(l.Into), b.Commit); err != nil {
-			return err
-		}
+	local, err := l.Tree.Ref(ctx, branchRef(l.Into))
+	if err == nil {
+		behind.Commit, err = l.Tree.Ref(ctx, ref)
 	}
-	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(b) })
-}
-
-// moveLocal moves people's branch. If it is refused, refused says why, and nothing has changed.
-func (l *Lander) moveLocal(ctx context.Context, from, to string) (refused string, err error) {
-	list, err := l.Tree.Checkouts(ctx)
+	point := behind.Commit
+	if err != nil || point == "" || local == "" || local == point {
+		return behind, err
+	}
+	below, err := l.below(ctx, local, point)
 	if err != nil {
-		return "", err
+		return behind, err
 	}
-	list = slices.DeleteFunc(list, func(c worktree.Checkout) bool { return c.Branch != branchRef(l.Into) })
+	checkouts, err := l.Tree.Checkouts(ctx)
+	if err != nil {
+		return behind, err
+	}
+	checkouts = slices.DeleteFunc(checkouts, func(c worktree.Checkout) bool { return c.Branch != branchRef(l.Into) })
+	in := ""
 	switch {
-	case len(list) == 0:
+	case len(checkouts) == 0:
+		behind.Command = fmt.Sprintf("git fetch . %s:%s", ref, branchRef(l.Into))
+	case checkouts[0].Dir != l.Tree.Top():
+		in = "git -C " + quoted(checkouts[0].Dir)
+		behind.Command = in + " merge " + ref
+	}
+	switch {
+	case !below:
+		has, err := l.below(ctx, point, local)
+		if err != nil || has {
+			return behind, err
+		}
+		return l.diverged(ctx, behind, local, cmp.Or(in, "git"))
+	case l.Leave:
+		behind.Reason = store.AsConfigured
+		return behind, nil
+	}
+	moving.Lock()
+	defer moving.Unlock()
+	if behind.Reason, err = l.moveLocal(ctx, checkouts, local, point); err == nil && behind.Reason == "" && l.Push == "" {
+		err = l.Tree.SetRef(ctx, seenRefs+l.Into, point)
+	}
+	return behind, err
+}
+
+// diverged says that people's branch has commits that what has landed has not. Those that can be merged
+// become part of the next landing.
+func (l *Lander) diverged(ctx context.Context, b ralph.TargetBehind, local, git string) (ralph.TargetBehind, error) {
+	if l.Push != "" {
+		b.Reason, b.Command = "it has commits that the remote has not", git+" pull"
+		return b, nil
+	}
+	m, err := l.Tree.MergeTree(ctx, b.Commit, local)
+	if len(m.Conflicts) > 0 {
+		b.Reason = fmt.Sprintf("you have commits that conflict with it in %s", signals.FileList(m.Conflicts))
+	} else if err == nil {
+		b.Reason = "you have made other commits meanwhile, with which it was not verified"
+	}
+	if !strings.HasPrefix(b.Command, git+" merge") {
+		b.Command = fmt.Sprintf("git checkout %s, then %s", l.Into, "git merge "+PointRef(l.Into))
+	}
+	return b, err
+}
+
+// quoted quotes a path for a shell if it has to be.
+func quoted(path string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/._-+,@%", r) || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// moveLocal moves people's branch, which is checked out in the given work trees. If it is refused, refused
+// says why, and nothing has changed.
+func (l *Lander) moveLocal(ctx context.Context, in []worktree.Checkout, from, to string) (refused string, err error) {
+	switch {
+	case len(in) == 0:
 		_, err = l.Tree.Move(ctx, branchRef(l.Into), from, to, "follow "+PointRef(l.Into))
 		return "", err
-	case len(list) > 1:
+	case len(in) > 1:
 		return "it is checked out in several work trees", nil
-	case list[0].Busy != "":
-		return list[0].Busy, nil
+	case in[0].Busy != "":
+		return in[0].Busy + " (finish it first)", nil
 	}
-	return worktree.FastForward(ctx, list[0].Dir, to)
+	return worktree.FastForward(ctx, in[0].Dir, to)
 }
 
 // ownBranch is the prefix of the branches of tasks.
