@@ -24,19 +24,6 @@ func Write(path string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// RemoveAll removes a folder, even if it contains folders without write permission, such as Go's
-// module cache.
-func RemoveAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	locked := Unlock(dir)
-	if err := os.RemoveAll(dir); err != nil {
-		return errors.Join(err, locked)
-	}
-	return nil
-}
-
 // Unlock makes all folders in a folder writable for the user. It follows no link out of the folder.
 func Unlock(dir string) error {
 	root, err := os.OpenRoot(dir)

@@ -1,9 +1,11 @@
 package files_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 func TestRemoveAllWhateverTheModes(t *testing.T) {
 	top := t.TempDir()
 	dir, outside := filepath.Join(top, "dir"), filepath.Join(top, "outside")
-	script := `mkdir -p dir/a/b dir/closed/c outside && touch dir/a/b/f dir/closed/c/f outside/f && ln -s ../../outside dir/a/link &&
+	script := `mkdir -p dir/a/b dir/closed/c outside && mkfifo dir/a/pipe && touch dir/a/b/f dir/closed/c/f outside/f && ln -s ../../outside dir/a/link &&
 		chmod 500 outside dir/a/b dir/a && chmod 0 dir/closed/c dir/closed && chmod 500 dir`
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 	cmd.Dir = top
@@ -66,5 +68,34 @@ func TestRemoveAllWhateverTheModes(t *testing.T) {
 	}
 	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o500 {
 		t.Errorf("what a link leads to has changed: %v, %v", info, err)
+	}
+}
+
+// TestRemoveAllHoweverDeep: neither the length of a path nor the number of open files is a limit, and a
+// path through a file leads to nothing.
+func TestRemoveAllHoweverDeep(t *testing.T) {
+	top := t.TempDir()
+	var made []*os.Root
+	long := strings.Repeat("0", 200)
+	at, err := os.OpenRoot(top)
+	for name := "dir"; err == nil && len(made) < 400; name = long {
+		made = append(made, at)
+		if err = at.Mkdir(name, 0o700); err == nil {
+			at, err = at.OpenRoot(name)
+		}
+	}
+	for _, dir := range made {
+		err = errors.Join(err, dir.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dir/" + long + "/none", "none", "dir", "dir"} {
+		if err := files.RemoveAll(filepath.Join(top, name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if list, err := os.ReadDir(top); err != nil || len(list) > 0 {
+		t.Errorf("there are %v, %v", list, err)
 	}
 }
