@@ -16,8 +16,16 @@ type Evidence struct {
 	Drift  []string `json:"drift,omitempty"`
 	Killed []string `json:"killed,omitempty"` // the commands of processes that the session had left running
 	// nested repositories, such as submodules, at commits that their remotes lack, and why
-	Within      []string `json:"within,omitempty"`
-	Uncontained bool     `json:"uncontained,omitempty"` // the agent was able to go on working during the check
+	Within []string `json:"within,omitempty"`
+	// what is in no candidate, as git does not take it or ralph does not let it
+	Untaken     []Untaken `json:"untaken,omitempty"`
+	Uncontained bool      `json:"uncontained,omitempty"` // the agent was able to go on working during the check
+}
+
+// An Untaken is something in a session's slot that ralph does not take from it, and why.
+type Untaken struct {
+	Path string `json:"path"` // a file, or a folder with all that is in it, from the top of the work tree
+	Why  string `json:"why"`  // a clause whose subject is the path
 }
 
 // A Touch pairs a file with the verification command that changes or uses it.

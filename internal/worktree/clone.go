@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-
-	"ralph/internal/files"
 )
 
 // A Clone is a work tree of its own that borrows the objects of a repository. One session works in
@@ -148,17 +145,21 @@ func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
 }
 
 // Fresh checks out a commit, whatever the work tree contains, and recreates .git. It removes
-// untracked files, and with all also ignored ones. hidden lists further patterns for git to ignore;
+// untracked files, and with all also ignored ones. An error may say that git cannot remove something. hidden lists further patterns for git to ignore;
 // user is the committer's name and address.
 func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user [2]string, all bool) error {
-	err := c.fresh(ctx, commit, hidden, user, all)
+	found, err := walk(ctx, c.dir)
+	if err == nil && found.endless() != "" {
+		err = fmt.Errorf("%s: git cannot clean it", found.endless())
+	}
+	if err != nil {
+		return err
+	}
+	err = c.fresh(ctx, commit, hidden, user, all)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// A session may have left folders without write permission, and a power cut half an index.
-	if uerr := files.Unlock(c.dir); uerr != nil {
-		return errors.Join(err, uerr)
-	}
+	// A power cut may have left half an index.
 	if rerr := os.Remove(c.index()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 		return errors.Join(err, rerr)
 	}
@@ -329,52 +330,8 @@ func readOpen(f *os.File, most int64) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// giveIndex copies ralph's index into the clone's .git.
-func (c *Clone) giveIndex() error {
-	from, to := c.index(), filepath.Join(c.dir, ".git", "index")
-	b, err := os.ReadFile(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the commit has no files
-	}
-	if err == nil {
-		err = os.WriteFile(to, b, 0o600)
-	}
-	info, serr := os.Stat(from)
-	if err = errors.Join(err, serr); err == nil {
-		err = os.Chtimes(to, info.ModTime(), info.ModTime())
-	}
-	return err
-}
-
 // renew recreates both git directories with HEAD at a commit.
 func (c *Clone) renew(ctx context.Context, commit string, hidden []string, user [2]string) error {
-	theirs := filepath.Join(c.dir, ".git")
-	if err := errors.Join(os.RemoveAll(theirs), os.MkdirAll(c.objects(), 0o700)); err != nil {
-		return err
-	}
-	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "logs"} {
-		if err := os.MkdirAll(filepath.Join(theirs, filepath.FromSlash(dir)), 0o755); err != nil {
-			return err
-		}
-	}
-	settings, err := c.settings(ctx)
-	if err != nil {
-		return err
-	}
-	refs, err := c.lender.Refs(ctx, "refs/")
-	if err != nil {
-		return err
-	}
-	// The project's branches appear as those of a remote.
-	packed := "# pack-refs with:\n"
-	for _, name := range slices.Sorted(maps.Keys(refs)) {
-		branch, is := strings.CutPrefix(name, "refs/heads/")
-		if is {
-			packed += refs[name] + " refs/remotes/origin/" + branch + "\n"
-		} else if strings.HasPrefix(name, "refs/tags/") {
-			packed += refs[name] + " " + name + "\n"
-		}
-	}
 	exclude, err := os.ReadFile(filepath.Join(c.lender.common, "info", "exclude"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -383,59 +340,11 @@ func (c *Clone) renew(ctx context.Context, commit string, hidden []string, user 
 	for _, own := range c.exclude {
 		ignored += "/" + c.Below(own) + "\n"
 	}
-	person := filepath.Join(c.lender.common, "objects")
-	var who string
-	if user[0] != "" {
-		who = fmt.Sprintf("[user]\n\tname = %s\n\temail = %s\n", value(user[0]), value(user[1]))
-	}
-	who += "[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n[gc]\n\tauto = 0\n"
-	mine := "\tbare = false\n\tcommitGraph = false\n\tmultiPackIndex = false\n\tsplitIndex = false\n" +
-		"\tuntrackedCache = false\n[uploadpack]\n\tallowAnySHA1InWant = true\n"
-	alternates := []string{quoted(person), quoted(filepath.Join(theirs, "objects")), quoted(c.objects())}
-	texts := map[string]string{
-		filepath.Join(c.git, "HEAD"):                          commit + "\n",
-		filepath.Join(theirs, "HEAD"):                         commit + "\n",
-		filepath.Join(theirs, "packed-refs"):                  packed,
-		filepath.Join(theirs, "config"):                       settings + who,
-		filepath.Join(theirs, "info", "exclude"):              ignored,
-		filepath.Join(theirs, "objects/info/alternates"):      person + "\n",
-		filepath.Join(c.git, "config"):                        settings + mine,
-		filepath.Join(c.git, "info", "exclude"):               ignored,
-		filepath.Join(c.git, "objects", "info", "alternates"): strings.Join(alternates, "\n") + "\n",
-	}
-	if shallow, err := os.ReadFile(filepath.Join(c.lender.common, "shallow")); err == nil {
-		texts[filepath.Join(theirs, "shallow")], texts[filepath.Join(c.git, "shallow")] = string(shallow), string(shallow)
-	} else if err := os.Remove(filepath.Join(c.git, "shallow")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for path, text := range texts {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.Tree.renew(ctx, commit, ignored, user)
 }
 
 // Scratch is the folder for snapshots of the clone, from which candidates are fetched.
 func (c *Clone) Scratch() string { return filepath.Join(c.git, "scratch") }
-
-func (c *Clone) objects() string { return filepath.Join(c.Scratch(), "objects") }
-
-// settings returns the repository's settings that say how its files are written.
-func (c *Clone) settings(ctx context.Context) (string, error) {
-	format := "[core]\n\trepositoryformatversion = 0\n"
-	if c.longIDs {
-		format = "[extensions]\n\tobjectformat = sha256\n[core]\n\trepositoryformatversion = 1\n"
-	}
-	list, err := c.lender.configured(ctx, borrowed)
-	if err != nil && (!complains(err) || ctx.Err() != nil) {
-		return "", err
-	}
-	for _, s := range list {
-		format += "\t" + strings.TrimPrefix(s.key, "core.") + " = " + value(s.value) + "\n"
-	}
-	return format, nil
-}
 
 // value quotes a text for a git configuration file.
 func value(s string) string {

@@ -269,14 +269,15 @@ func (t *Tree) addAllAndHidden(
 	ctx context.Context, env []string, scratch string, links []gitlink, s *Snapshot,
 ) (unlisted, err error) {
 	was, err := wasIgnored(scratch)
-	if errors.Is(err, fs.ErrNotExist) || t.theirs != "" {
-		return nil, t.addAll(ctx, env, ".", links)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = t.addAll(ctx, env, ".", links)
+		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	ignored := t.ignoredSoon(ctx)
-	err = t.addAll(ctx, env, ".", links)
+	_, err = t.addAll(ctx, env, ".", links)
 	now, unlisted := ignored()
 	if err != nil || unlisted != nil {
 		return unlisted, err

@@ -160,8 +160,10 @@ func (t *Tree) changesWithin(
 
 // addAll adds the content of the work tree to an index. Nested repositories are excluded, since git
 // would obey their configuration; their commits are recorded separately. Files in omit, relative to
-// the root, stay as the index has them.
-func (t *Tree) addAll(ctx context.Context, env []string, what string, links []gitlink, omit ...string) error {
+// the root, stay as the index has them. The complaint is git's about files that it did not add.
+func (t *Tree) addAll(
+	ctx context.Context, env []string, what string, links []gitlink, omit ...string,
+) (complaint, err error) {
 	add := []string{"add", "-A", "--ignore-errors", "--", what}
 	for _, e := range slices.Concat(t.exclude, omit) {
 		add = append(add, ":(exclude,literal)"+e)
@@ -175,7 +177,7 @@ func (t *Tree) addAll(ctx context.Context, env []string, what string, links []gi
 		m, err := t.module(ctx, link.name)
 		if err != nil {
 			if ctx.Err() != nil {
-				return err
+				return nil, err
 			}
 			continue // [Tree.lookInto] reports it
 		}
@@ -185,16 +187,13 @@ func (t *Tree) addAll(ctx context.Context, env []string, what string, links []gi
 	}
 	// For an untracked repository without a commit, or an unreadable file, add reports an error and
 	// continues with the others.
-	if _, err := t.run(ctx, env, add...); err != nil {
-		if !complains(err) || ctx.Err() != nil {
-			return err
-		}
+	if _, complaint = t.run(ctx, env, add...); complaint != nil && (!complains(complaint) || ctx.Err() != nil) {
+		return nil, complaint
 	}
-	if moved.Len() == 0 {
-		return nil
+	if moved.Len() > 0 {
+		_, err = t.runInput(ctx, env, moved.String(), "update-index", "-z", "--index-info")
 	}
-	_, err := t.runInput(ctx, env, moved.String(), "update-index", "-z", "--index-info")
-	return err
+	return complaint, err
 }
 
 // complains reports whether git exited by itself with an error, and was not killed.

@@ -273,7 +273,7 @@ func (t *Tree) makeTree(ctx context.Context, scratch string, ignored, omit []str
 		return "", err
 	}
 	env := append(slices.Clip(overrides), "GIT_INDEX_FILE="+index)
-	if err := t.addAll(ctx, env, ":/", links, omit...); err != nil {
+	if _, err := t.addAll(ctx, env, ":/", links, omit...); err != nil {
 		return "", err
 	}
 	if len(ignored) > 0 {

@@ -9,32 +9,48 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"ralph"
 )
 
 // maxIndex exceeds the size of the index of a million files, in bytes.
 const maxIndex = 256 << 20
 
 // addStaged adds to ralph's own index the files that a session has staged although git ignores
-// them: they are meant to be committed. Only names are read from the session's index; the content
-// is that of the work tree.
-func (t *Tree) addStaged(ctx context.Context, env []string, index string) error {
-	own, err := os.ReadFile(index)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	their, err := t.theirIndex()
+// them, but for what is untaken: they are meant to be committed. Only names are read from the session's
+// index; the content is that of the work tree.
+func (t *Tree) addStaged(ctx context.Context, env []string, index string, untaken []ralph.Untaken) error {
+	names, links, err := t.staged(index)
 	if err != nil {
 		return fmt.Errorf("what is staged in %s: %w", t.top(), err)
 	}
-	if len(their) == 1 && bytes.Equal(own, their[0]) {
-		return nil
+	names = slices.DeleteFunc(names, func(name string) bool { return among(name, untaken) })
+	if len(names) > 0 {
+		_, err = t.runInput(ctx, env, strings.Join(names, "\x00"), "-C", t.top(), "update-index", "--add", "--remove", "-z", "--stdin")
+	}
+	if err == nil && links != "" {
+		_, err = t.runInput(ctx, env, links, "update-index", "-z", "--index-info")
+	}
+	return err
+}
+
+// staged returns the files that a session has staged and an index of ralph's own lacks, and the nested
+// repositories, as git's update-index reads them.
+func (t *Tree) staged(index string) (names []string, links string, err error) {
+	own, err := os.ReadFile(index)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, "", err
+	}
+	their, err := t.theirIndex()
+	if err != nil || len(their) == 1 && bytes.Equal(own, their[0]) {
+		return nil, "", err
 	}
 	has := map[string]bool{}
 	for e := range t.entries(own) {
 		has[string(e.name)] = true
 	}
-	var names, links strings.Builder
 	for _, part := range their {
 		for e := range t.entries(part) {
 			name := string(e.name)
@@ -45,24 +61,18 @@ func (t *Tree) addStaged(ctx context.Context, env []string, index string) error 
 			has[name] = true
 			info, err := t.lstat(name)
 			if err != nil {
-				return fmt.Errorf("what is staged in %s: %w", t.top(), err)
+				return nil, "", err
 			}
 			switch link := e.link(); {
 			case info == nil:
 			case link != "" && info.IsDir():
-				fmt.Fprintf(&links, "160000 %s\t%s\x00", link, name)
+				links += fmt.Sprintf("160000 %s\t%s\x00", link, name)
 			case info.Mode().IsRegular(), info.Mode().Type() == fs.ModeSymlink:
-				names.WriteString(name + "\x00")
+				names = append(names, name)
 			}
 		}
 	}
-	if names.Len() > 0 {
-		_, err = t.runInput(ctx, env, names.String(), "-C", t.top(), "update-index", "--add", "--remove", "-z", "--stdin")
-	}
-	if err == nil && links.Len() > 0 {
-		_, err = t.runInput(ctx, env, links.String(), "update-index", "-z", "--index-info")
-	}
-	return err
+	return names, links, nil
 }
 
 // theirIndex returns the session's index, in parts if it is split; none if there is no index.

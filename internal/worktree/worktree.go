@@ -63,6 +63,8 @@ type Snapshot struct {
 	Hidden []string `json:"hidden,omitempty"`
 	Whole  []string `json:"whole,omitempty"` // those folders whose files are not in Content
 
+	Untaken []ralph.Untaken `json:"untaken,omitempty"` // what of a clone is not in Content although git does not ignore it
+
 	Modules    map[string]Snapshot `json:"modules,omitempty"`    // nested repositories, by path
 	Unreadable string              `json:"unreadable,omitempty"` // why a nested repository could not be read
 }
@@ -174,8 +176,14 @@ func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapsho
 	if info, err := os.Lstat(t.top()); t.theirs != "" && (err != nil || !info.IsDir()) {
 		return s, fmt.Errorf("%s was removed, or something else put in its place", t.top())
 	}
+	var found survey
+	if t.theirs != "" {
+		if found, err = t.secure(ctx); err != nil {
+			return s, err
+		}
+	}
 	s.Head, _ = t.head(ctx)
-	links, err := t.writeTree(ctx, scratch, &s)
+	links, err := t.writeTree(ctx, scratch, &s, found)
 	if err != nil {
 		return s, err
 	}
@@ -185,7 +193,9 @@ func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapsho
 
 // writeTree writes the content of the work tree as a tree object into the scratch folder, through a
 // separate index, and completes s, whose Head is known. It returns the nested repositories.
-func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot) (links []gitlink, err error) {
+func (t *Tree) writeTree(
+	ctx context.Context, scratch string, s *Snapshot, found survey,
+) (links []gitlink, err error) {
 	objects := filepath.Join(scratch, "objects")
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
 		return nil, err
@@ -226,15 +236,14 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot) (link
 			return nil, err
 		}
 	}
-	// What is wrong with the index, the tree says best: without it the list is the reason.
-	unlisted, err := t.addAllAndHidden(ctx, env, scratch, links, s)
+	var unlisted error
+	if t.theirs != "" {
+		s.Untaken, err = t.takeFrom(ctx, env, index, links, found)
+	} else { // what is wrong with the index, the tree says best: without it the list is the reason
+		unlisted, err = t.addAllAndHidden(ctx, env, scratch, links, s)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if t.theirs != "" {
-		if err := t.addStaged(ctx, env, index); err != nil {
-			return nil, err
-		}
 	}
 	digest := ""
 	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // a split index is only in part in this file

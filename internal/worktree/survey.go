@@ -1,0 +1,145 @@
+package worktree
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+)
+
+// Before git reads a clone, in which a session or a command may have left anything, ralph walks through it
+// once (walk), and a rule on what was found (survey.refused, overweight) says what git is not to take.
+
+// Limits of what is taken from a clone. They are far beyond what work on a repository needs, and small enough
+// for git to end within [lookLimit].
+const (
+	maxEntries = 3_000_000   // files and folders that are walked through
+	maxDepth   = 128         // folders in each other
+	maxPath    = 2048        // bytes of a path in the clone; git does not go beyond 4096
+	maxFiles   = 100_000     // new and changed files
+	walkLimit  = time.Minute // of the walk
+	// lookLimit is how long a whole look may take, all of its git commands included. A large work tree takes
+	// a minute.
+	lookLimit = 5 * time.Minute
+)
+
+// maxBytes bounds the size of all new and changed files together, and that of .git.
+var maxBytes int64 = 1 << 30
+
+// A weight is a file with its size.
+type weight struct {
+	path string // from the top
+	size int64
+}
+
+// A survey is what a walk through a clone found.
+type survey struct {
+	odd   []ralph.Untaken // what is neither file, folder nor link, outside of .git; it was removed
+	deep  []string        // folders that were not entered, as they are too deep
+	files int             // regular files outside of .git
+	bytes int64           // their size together
+	git   string          // why .git cannot be used; "" if it can
+	ended ralph.Untaken   // where the walk ended early; empty if it went through everything
+}
+
+// suspects are the paths of which it matters whether git ignores them.
+func (s survey) suspects() (paths []string) {
+	for _, o := range s.odd {
+		paths = append(paths, o.Path)
+	}
+	return append(paths, s.deep...)
+}
+
+// endless names what has no end within the limits; "" for nothing.
+func (s survey) endless() string {
+	if len(s.deep) > 0 {
+		return s.deep[0]
+	}
+	return s.ended.Path
+}
+
+// heavy reports whether git could take too much.
+func (s survey) heavy() bool { return s.files > maxFiles || s.bytes > maxBytes }
+
+// refused returns what is not taken, apart from its weight. What git ignores it does not see.
+func (s survey) refused(ignored map[string]bool) (list []ralph.Untaken) {
+	for _, o := range s.odd {
+		if !ignored[o.Path] {
+			list = append(list, o)
+		}
+	}
+	for _, dir := range s.deep {
+		if !ignored[dir] {
+			list = append(list, ralph.Untaken{
+				Path: dir, Why: fmt.Sprintf("is deeper than %d folders, or its path is longer than %d bytes", maxDepth, maxPath),
+			})
+		}
+	}
+	if s.ended.Path != "" {
+		list = append(list, s.ended)
+	}
+	return list
+}
+
+// overweight returns what is to be left out of files so that the rest is not too much: folders with more
+// files than may be taken, and the largest files.
+func overweight(files []weight) (list []ralph.Untaken) {
+	for len(files) > maxFiles {
+		dir := crowded(files)
+		var in int
+		files = slices.DeleteFunc(files, func(f weight) bool {
+			is := dir == "." || strings.HasPrefix(f.path, dir+"/")
+			if is {
+				in++
+			}
+			return is
+		})
+		list = append(list, ralph.Untaken{
+			Path: dir, Why: fmt.Sprintf("has %d new or changed files, and %d are the most in one change", in, maxFiles),
+		})
+	}
+	var sum int64
+	for _, f := range files {
+		sum += f.size
+	}
+	slices.SortFunc(files, func(a, b weight) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.path, b.path)) })
+	for _, f := range files {
+		if sum <= maxBytes {
+			break
+		}
+		sum -= f.size
+		list = append(list, ralph.Untaken{
+			Path: f.path, Why: fmt.Sprintf("has %s, and %s are the most in one change", size(f.size), size(maxBytes)),
+		})
+	}
+	return list
+}
+
+// crowded returns the deepest folder that has most of the files; "." if that is the top.
+func crowded(files []weight) string {
+	count := map[string]int{}
+	for _, f := range files {
+		for dir := path.Dir(f.path); dir != "."; dir = path.Dir(dir) {
+			count[dir]++
+		}
+	}
+	at := "."
+	for dir, n := range count {
+		if 2*n > len(files) && (at == "." || strings.HasPrefix(dir, at+"/")) {
+			at = dir
+		}
+	}
+	return at
+}
+
+// size shows a number of bytes.
+func size(n int64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}

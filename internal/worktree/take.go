@@ -1,0 +1,184 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ralph"
+)
+
+// secure looks at a clone before git does, so that no git waits or fails because of what is there. A .git
+// that cannot be used is put anew.
+func (t *Tree) secure(ctx context.Context) (survey, error) {
+	found, err := walk(ctx, t.top())
+	if err != nil {
+		return found, fmt.Errorf("look at %s: %w", t.top(), err)
+	}
+	if found.git == "" {
+		found.git = t.unusable()
+	}
+	if found.git != "" {
+		return found, t.Renew(ctx)
+	}
+	// Git reads objects wherever this file says.
+	path := filepath.Join(t.theirs, "objects", "info", "alternates")
+	want := filepath.Join(t.lender.common, "objects") + "\n"
+	if is, err := readSmall(path, maxHead); err == nil && string(is) == want {
+		return found, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return found, err
+	}
+	return found, replace(path, []byte(want))
+}
+
+// renewed says of a .git why ralph has put a new one.
+func renewed(why string) ralph.Untaken {
+	return ralph.Untaken{Path: ".git", Why: why + ": ralph has put a new one, at the commit at which this folder was " +
+		"prepared; your files are as you left them, but commits, branches and stashes of yours are gone"}
+}
+
+// takeFrom adds what a clone has to an index, which env names too and which has what is committed there. It
+// returns what is not taken.
+func (t *Tree) takeFrom(
+	ctx context.Context, env []string, index string, links []gitlink, found survey,
+) ([]ralph.Untaken, error) {
+	list, err := t.untaken(ctx, env, index, found)
+	if err != nil {
+		return nil, err
+	}
+	more, err := t.take(ctx, env, links, list)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
+	return list, t.addStaged(ctx, env, index, list)
+}
+
+// untaken returns what is not to be taken from a clone, by what was found in it.
+func (t *Tree) untaken(
+	ctx context.Context, env []string, index string, found survey,
+) (list []ralph.Untaken, err error) {
+	ignored := map[string]bool{}
+	if some := found.suspects(); len(some) > 0 {
+		out, err := t.runInput(ctx, env, strings.Join(some, "\x00"), "-C", t.top(), "check-ignore", "-z", "--stdin")
+		var none *exitError // exit status 1: it ignores none of them
+		if err != nil && !(errors.As(err, &none) && none.ExitCode() == 1) {
+			return nil, err
+		}
+		for name := range strings.SplitSeq(string(out), "\x00") {
+			ignored[name] = true
+		}
+	}
+	list = found.refused(ignored)
+	if found.git != "" {
+		list = append(list, renewed(found.git))
+	}
+	if !found.heavy() {
+		return list, nil
+	}
+	files, err := t.pending(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	staged, _, err := t.staged(index)
+	if err != nil {
+		return nil, err
+	}
+	var weights []weight
+	for _, name := range append(files, staged...) {
+		if info, err := t.lstat(name); err == nil && info != nil && info.Mode().IsRegular() {
+			weights = append(weights, weight{name, info.Size()})
+		}
+	}
+	return append(list, overweight(weights)...), nil
+}
+
+// pending returns the files of which an index does not have the present state, from the top.
+func (t *Tree) pending(ctx context.Context, env []string) ([]string, error) {
+	out, err := t.run(ctx, env, "-C", t.top(), "ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
+}
+
+// maxAdds bounds how many git commands look for the files that git does not add.
+const maxAdds = 64
+
+// take adds the content of a clone's work tree to an index, except for what is untaken, and returns what git
+// does not add.
+func (t *Tree) take(
+	ctx context.Context, env []string, links []gitlink, untaken []ralph.Untaken,
+) (list []ralph.Untaken, err error) {
+	var omit []string
+	for _, u := range untaken {
+		if name, below := strings.CutPrefix(u.Path, t.below()); below && u.Path != ".git" {
+			omit = append(omit, name)
+		}
+	}
+	complaint, err := t.addAll(ctx, env, ".", links, omit...)
+	if err != nil || complaint == nil {
+		return nil, err
+	}
+	names, err := t.pending(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	left := map[string]bool{}
+	for _, l := range links {
+		left[l.name] = true
+	}
+	var files []string
+	for _, name := range names {
+		rel, below := strings.CutPrefix(name, t.below())
+		if below && !left[name] && !t.excludes(strings.TrimSuffix(rel, "/")) && !among(name, untaken) {
+			files = append(files, name)
+		}
+	}
+	adds := 0
+	var add func(files []string, why error) error
+	add = func(files []string, why error) error {
+		if adds++; len(files) == 0 {
+			return nil
+		}
+		if adds <= maxAdds {
+			_, err := t.runInput(ctx, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(files, "\x00"), "-C", t.top(),
+				"add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
+			if err == nil {
+				return nil
+			}
+			if !complains(err) || ctx.Err() != nil {
+				return err
+			}
+			if why = err; len(files) > 1 {
+				return errors.Join(add(files[:len(files)/2], err), add(files[len(files)/2:], err))
+			}
+		}
+		for _, name := range files {
+			list = append(list, ralph.Untaken{Path: name, Why: "is not taken by git (" + saidBy(why) + ")"})
+		}
+		return nil
+	}
+	return list, add(files, complaint)
+}
+
+// among reports whether a file is, or is in, what is not taken.
+func among(name string, untaken []ralph.Untaken) bool {
+	for _, u := range untaken {
+		if u.Path == "." || name == u.Path || strings.HasPrefix(name, u.Path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// saidBy returns what git said in an error.
+func saidBy(err error) string {
+	_, said, _ := strings.Cut(err.Error(), ": ")
+	return strings.TrimPrefix(strings.TrimPrefix(said, "exit status 128: "), "exit status 1: ")
+}
+
+// Complains reports whether git refused something, and did not fail of the machine or of its time.
+func Complains(err error) bool { return complains(err) }
