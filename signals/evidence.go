@@ -31,6 +31,12 @@ func Problems(e ralph.Evidence) []string {
 	for _, t := range e.Rewritten[:min(len(e.Rewritten), filesNamed)] {
 		list = append(list, fmt.Sprintf("%s is protected and was changed while `%s` ran", t.File, text.FirstLine(t.Command)))
 	}
+	for _, u := range e.Untaken[:min(len(e.Untaken), filesNamed)] {
+		list = append(list, text.Short(u.Path, pathWidth)+" "+text.Short(u.Why, whyWidth))
+	}
+	if n := len(e.Untaken) - filesNamed; n > 0 {
+		list = append(list, fmt.Sprintf("%s more cannot be taken either", text.Count(n, "file")))
+	}
 	if n := len(e.Within); n > 0 {
 		list = append(list, fmt.Sprintf("%s, so that nobody else could have what lands: push %s there, or have the files "+
 			"be the project's own", strings.Join(e.Within, ", "), one(n, "that commit", "those commits")))
@@ -65,6 +71,9 @@ func Problems(e ralph.Evidence) []string {
 	}
 	return list
 }
+
+// How much is said of something that is not taken, and of its path.
+const whyWidth, pathWidth = 400, 200
 
 // notIn returns the elements of list that other lacks.
 func notIn(list, other []string) []string {

@@ -30,6 +30,9 @@ const (
 // maxBytes bounds the size of all new and changed files together, and that of .git.
 var maxBytes int64 = 1 << 30
 
+// mend says what an agent can do about something that is not taken.
+const mend = ": remove it, or have git ignore it"
+
 // A weight is a file with its size.
 type weight struct {
 	path string // from the top
@@ -75,7 +78,7 @@ func (s survey) refused(ignored map[string]bool) (list []ralph.Untaken) {
 	for _, dir := range s.deep {
 		if !ignored[dir] {
 			list = append(list, ralph.Untaken{
-				Path: dir, Why: fmt.Sprintf("is deeper than %d folders, or its path is longer than %d bytes", maxDepth, maxPath),
+				Path: dir, Why: fmt.Sprintf("is deeper than %d folders, or its path is longer than %d bytes"+mend, maxDepth, maxPath),
 			})
 		}
 	}
@@ -99,7 +102,7 @@ func overweight(files []weight) (list []ralph.Untaken) {
 			return is
 		})
 		list = append(list, ralph.Untaken{
-			Path: dir, Why: fmt.Sprintf("has %d new or changed files, and %d are the most in one change", in, maxFiles),
+			Path: dir, Why: fmt.Sprintf("has %d new or changed files, and %d are the most in one change"+mend, in, maxFiles),
 		})
 	}
 	var sum int64
@@ -113,7 +116,7 @@ func overweight(files []weight) (list []ralph.Untaken) {
 		}
 		sum -= f.size
 		list = append(list, ralph.Untaken{
-			Path: f.path, Why: fmt.Sprintf("has %s, and %s are the most in one change", size(f.size), size(maxBytes)),
+			Path: f.path, Why: fmt.Sprintf("has %s, and %s are the most in one change"+mend, size(f.size), size(maxBytes)),
 		})
 	}
 	return list

@@ -36,10 +36,10 @@ func (t *Tree) secure(ctx context.Context) (survey, error) {
 	return found, replace(path, []byte(want))
 }
 
-// renewed says of a .git why ralph has put a new one.
-func renewed(why string) ralph.Untaken {
+// Renewed says of a .git why ralph has put a new one; why is a clause whose subject is the .git.
+func Renewed(why string) ralph.Untaken {
 	return ralph.Untaken{Path: ".git", Why: why + ": ralph has put a new one, at the commit at which this folder was " +
-		"prepared; your files are as you left them, but commits, branches and stashes of yours are gone"}
+		"prepared. Your files are as you left them; your commits, branches and stashes are gone"}
 }
 
 // takeFrom adds what a clone has to an index, which env names too and which has what is committed there. It
@@ -76,7 +76,7 @@ func (t *Tree) untaken(
 	}
 	list = found.refused(ignored)
 	if found.git != "" {
-		list = append(list, renewed(found.git))
+		list = append(list, Renewed(found.git))
 	}
 	if !found.heavy() {
 		return list, nil
@@ -157,7 +157,7 @@ func (t *Tree) take(
 			}
 		}
 		for _, name := range files {
-			list = append(list, ralph.Untaken{Path: name, Why: "is not taken by git (" + saidBy(why) + ")"})
+			list = append(list, ralph.Untaken{Path: name, Why: "is not taken by git (" + saidBy(why) + "): mend or remove it"})
 		}
 		return nil
 	}
@@ -180,5 +180,12 @@ func saidBy(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(said, "exit status 128: "), "exit status 1: ")
 }
 
-// Complains reports whether git refused something, and did not fail of the machine or of its time.
-func Complains(err error) bool { return complains(err) }
+// Refused reports whether git itself refused something in a clone, or did not end in time.
+func Refused(err error) bool {
+	return complains(err) || errors.Is(err, errSlow) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// A Limited context is one for a whole look at a clone, with all of its git commands.
+func Limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, lookLimit)
+}

@@ -147,8 +147,8 @@ func digestMatches(dir, base string, patterns, but []string, digests, unseen map
 	walk := func(path string, entry fs.DirEntry, err error) error {
 		name := below(dir, path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-			return nil
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+			return nil // by such a path nothing can be read
 		case err != nil:
 			unseen[name] = reason(err)
 			return nil

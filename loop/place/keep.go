@@ -110,7 +110,7 @@ func (s *Slots) Remove(ctx context.Context, name string) (err error) {
 	if err := p.Slot.forget(leftFile); err != nil { // what a kill leaves behind from here on is nobody's work
 		return err
 	}
-	if err := files.RemoveAll(p.Slot.folder); err != nil {
+	if err := p.Slot.discard(p.Slot.folder); err != nil {
 		return fmt.Errorf("slot %s: %w", name, err)
 	}
 	return errors.Join(s.Here.Tree.SetRef(ctx, startRefs+name, ""), s.Here.Tree.SetRef(ctx, baseRefs+name, ""))
@@ -120,6 +120,15 @@ func (s *Slots) Remove(ctx context.Context, name string) (err error) {
 // disk has less than minFree bytes left, all unused ones. It keeps the folders
 // in open: their sessions have no verdict yet, which needs what is in them.
 func (s *Slots) Tidy(ctx context.Context, since time.Time, minFree uint64, open []string) error {
+	stuck, err := filepath.Glob(filepath.Join(s.Dir, stuckPrefix+"*"))
+	for _, folder := range stuck {
+		if err := files.RemoveAll(folder); err != nil {
+			s.Log.Warn("cannot remove what a slot was made anew without; remove it by hand", "folder", folder, "error", err)
+		}
+	}
+	if err != nil {
+		return err
+	}
 	list, err := s.List(ctx)
 	if err != nil || len(list) == 0 {
 		return err

@@ -353,7 +353,13 @@ func (p *Place) checkOut(ctx context.Context, wanted ready, given given) error {
 			return err
 		}
 	}
-	if err := s.clone.Fresh(ctx, wanted.commit, given.patterns(), s.user, spoiled); err != nil {
+	err := s.clone.Fresh(ctx, wanted.commit, given.patterns(), s.user, spoiled)
+	if err != nil && ctx.Err() == nil {
+		if err = p.scrap(ctx, err); err == nil {
+			err = s.clone.Fresh(ctx, wanted.commit, given.patterns(), s.user, true)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("slot %s: %w", s.name(), err)
 	}
 	if err := s.forget(spoiledFile); err != nil {
@@ -365,7 +371,7 @@ func (p *Place) checkOut(ctx context.Context, wanted ready, given given) error {
 		}
 	}
 	temp := filepath.Join(s.folder, "tmp")
-	if err := files.RemoveAll(temp); err != nil {
+	if err := s.discard(temp); err != nil {
 		return err
 	}
 	return os.MkdirAll(temp, 0o700)
@@ -482,11 +488,11 @@ func (p *Place) rescue(ctx context.Context) error {
 	if err != nil || json.Unmarshal(b, &was) != nil {
 		return err
 	}
-	now, err := p.standing(ctx)
-	if err != nil && ctx.Err() == nil {
-		return p.putAway(err)
-	}
-	if err != nil {
+	var now standing
+	if err := p.taking(ctx, func(ctx context.Context) (err error) { now, err = p.standing(ctx); return err }); err != nil {
+		if ctx.Err() == nil {
+			err = p.putAway(ctx, err)
+		}
 		return err
 	}
 	if now == was || s.Base == "" {
@@ -514,34 +520,110 @@ func (p *Place) rescue(ctx context.Context) error {
 			return nil // ralph was killed before it noted so
 		}
 	}
-	made, err := s.candidate(ctx, now.Content, "Found in slot "+s.name()+"\n")
-	if err == nil {
-		err = s.slots.Here.Tree.Fetch(ctx, s.clone, s.Base, made.Head, ref)
-	}
-	if err != nil && ctx.Err() == nil {
-		return p.putAway(err)
-	}
-	if err != nil {
+	if err := p.taking(ctx, func(ctx context.Context) error {
+		now, err := p.standing(ctx)
+		if err != nil {
+			return err
+		}
+		made, err := s.candidate(ctx, now.Content, "Found in slot "+s.name()+"\n")
+		if err == nil {
+			err = s.slots.Here.Tree.Fetch(ctx, s.clone, s.Base, made.Head, ref)
+		}
+		return err
+	}); err != nil {
+		if ctx.Err() == nil {
+			err = p.putAway(ctx, err)
+		}
 		return err
 	}
 	s.slots.Log.Warn("saved unsaved work from a slot as a commit", "slot", s.name(), "ref", ref)
 	return nil
 }
 
-// putAway moves a slot's files aside if git cannot read them, for example
-// because its .git was removed.
-func (p *Place) putAway(why error) error {
-	s := p.Slot
-	tree := s.clone.Top()
-	if os.Remove(tree) != nil { // it is not empty
-		kept := filepath.Join(s.slots.Dir, "lost-"+s.name()+"-"+time.Now().UTC().Format("20060102T150405.000"))
-		if err := os.Rename(tree, kept); err != nil {
-			return fmt.Errorf("slot %s: its files can be neither read nor moved aside: %w", s.name(), errors.Join(why, err))
-		}
-		s.slots.Log.Warn("moved aside a slot's files, which git cannot read",
-			"slot", s.name(), "folder", kept, "error", why)
+// taking has do take what is in the slot, once more with a .git of ralph's if git refuses what is in the slot's.
+func (p *Place) taking(ctx context.Context, do func(ctx context.Context) error) error {
+	limited, cancel := worktree.Limited(ctx)
+	err := do(limited)
+	cancel()
+	if err == nil || ctx.Err() != nil || !worktree.Refused(err) {
+		return err
 	}
-	return os.MkdirAll(p.Dir, 0o700)
+	if rerr := p.Renew(ctx, err); rerr != nil {
+		return errors.Join(err, rerr)
+	}
+	limited, cancel = worktree.Limited(ctx)
+	defer cancel()
+	return do(limited)
+}
+
+// Renew puts a new .git into the slot, as git refuses something in the present one. Why says what. The files
+// stay.
+func (p *Place) Renew(ctx context.Context, why error) error {
+	p.Slot.slots.Log.Warn("put a new .git into a slot, as git refuses what was in it; the files are as they were",
+		"slot", p.Slot.name(), "error", why)
+	return p.Slot.clone.Renew(ctx)
+}
+
+// putAway moves a slot's files aside for people, as nothing can be taken from them.
+func (p *Place) putAway(ctx context.Context, why error) error {
+	if os.Remove(p.Slot.clone.Top()) == nil { // it is empty
+		return os.MkdirAll(p.Dir, 0o700)
+	}
+	return p.without(ctx, func(path string) error {
+		folder, err := p.Slot.aside("lost-", path)
+		if err == nil {
+			p.Slot.slots.Log.Warn("moved aside a slot's files, of which nothing can be taken",
+				"slot", p.Slot.name(), "folder", folder, "error", why)
+		}
+		return err
+	})
+}
+
+// scrap removes a slot's files, which git could not clean, ignored ones included.
+func (p *Place) scrap(ctx context.Context, why error) error {
+	p.Slot.slots.Log.Warn("made a slot anew, as git could not clean it", "slot", p.Slot.name(), "error", why)
+	if err := p.Slot.forget(setupFile); err != nil {
+		return err
+	}
+	return p.without(ctx, p.Slot.discard)
+}
+
+// without has the slot's files taken away, or all of the slot if that fails, and makes an empty slot.
+func (p *Place) without(ctx context.Context, take func(path string) error) error {
+	s := p.Slot
+	err := take(s.clone.Top())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := take(s.folder); err != nil {
+			return fmt.Errorf("slot %s can be neither used nor replaced: %w", s.name(), err)
+		}
+	}
+	if s.clone, err = s.slots.Here.Tree.Clone(ctx, s.folder); err == nil {
+		p.Tree = s.clone.Tree
+	}
+	return err
+}
+
+// stuckPrefix begins the names of what could not be removed.
+const stuckPrefix = "stuck-"
+
+// discard removes a file or a folder of the slot, or moves it away if it cannot be removed.
+func (s *Slot) discard(path string) error {
+	err := files.RemoveAll(path)
+	if err == nil {
+		return nil
+	}
+	folder, rerr := s.aside(stuckPrefix, path)
+	if rerr != nil {
+		return errors.Join(err, rerr)
+	}
+	s.slots.Log.Warn("cannot remove files of a slot, and moved them aside", "slot", s.name(), "folder", folder, "error", err)
+	return nil
+}
+
+// aside moves a file or a folder of the slot next to the slots.
+func (s *Slot) aside(prefix, path string) (to string, err error) {
+	to = filepath.Join(s.slots.Dir, prefix+s.name()+"-"+time.Now().UTC().Format("20060102T150405.000000"))
+	return to, os.Rename(path, to)
 }
 
 func (s *Slot) candidate(ctx context.Context, tree, message string) (worktree.Candidate, error) {

@@ -59,7 +59,8 @@ type observation struct {
 // observe inspects what the session left behind and checks its done,
 // unless that happened while the agent was frozen.
 func (s *Session) observe(ctx context.Context) (saw observation) {
-	detached := context.WithoutCancel(ctx)
+	detached, cancel := outlast(ctx)
+	defer cancel()
 	done, err := s.claimed(detached)
 	if err != nil {
 		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
@@ -86,13 +87,18 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		saw.stopped = cmp.Or(s.called, runStop).Error() + " before the claim could be checked"
 	}
 	if found == nil {
-		if found, _, _, err = s.inspect(detached); err != nil {
+		if found, _, _, err = s.look(detached); err != nil {
 			found, saw.blind = &finding{left: s.Check.Look()}, true
 			found.missed("the work tree", err)
 		}
 	}
 	saw.finding = *found
 	s.saveMade(detached, &saw)
+	if !done {
+		for _, u := range saw.evidence.Untaken {
+			saw.unseen = append(saw.unseen, text.Short(u.Path, 100)+" "+text.Short(u.Why, 200))
+		}
+	}
 	if done && len(saw.hiding) > 0 {
 		saw.unchecked = uncheckable + "it cannot be told whether protected files were changed in " +
 			strings.Join(saw.hiding, ", ")
@@ -183,11 +189,14 @@ func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (c
 // check inspects the session's work and then runs the verification. The finding is about
 // the state before the commands: what they change is not the session's (decision 19).
 func (s *Session) check(ctx context.Context) (*finding, error) {
-	f, at, now, err := s.inspect(ctx)
+	f, at, now, err := s.look(ctx)
 	commands := s.verify.All()
 	if err == nil && s.Place.Slot != nil {
-		if f.made, err = s.candidate(ctx, at); err == nil {
+		if err = s.candidateOf(ctx, f); err == nil && len(f.evidence.Untaken) == 0 {
 			err = s.within(ctx, f)
+		}
+		if err == nil && len(f.evidence.Untaken) > 0 {
+			return f, nil // it is refused, whatever the commands say
 		}
 	}
 	if err != nil || len(commands) == 0 && s.Place.Slot == nil {
@@ -241,10 +250,10 @@ func (s *Session) checking(command string) {
 // inspect looks at the work tree and the repository as they are now.
 func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot, now hashes, err error) {
 	f = &finding{}
-	f.left = s.Check.Look()
 	if at, err = s.Place.Look(ctx, s.scratch()); err != nil {
 		return nil, at, now, err
 	}
+	f.left = s.Check.Look()
 	if now, err = s.now(ctx, at); err != nil {
 		return nil, at, now, err
 	}
@@ -275,6 +284,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot
 		return nil, at, now, err
 	}
 	s.began, f.before, f.at = begun, before, at
+	f.evidence.Untaken = at.Untaken
 	if f.evidence.Standing, err = s.Place.Tree.Standing(ctx, begun, at, s.scratch(), theirs.Files); err != nil {
 		return nil, at, now, err
 	}

@@ -33,6 +33,67 @@ func (s *Session) candidate(ctx context.Context, at worktree.Snapshot) (made wor
 	return made, nil
 }
 
+// look is [Session.inspect] within the time for a whole look. If git refuses what is in the .git of a slot, the
+// files count without it, and the finding says so.
+func (s *Session) look(ctx context.Context) (f *finding, at worktree.Snapshot, now hashes, err error) {
+	limited, cancel := worktree.Limited(ctx)
+	f, at, now, err = s.inspect(limited)
+	cancel()
+	if err == nil || s.Place.Slot == nil || ctx.Err() != nil || !worktree.Refused(err) {
+		return f, at, now, err
+	}
+	why := err
+	if err := s.Place.Renew(ctx, why); err != nil {
+		return nil, at, now, errors.Join(why, err)
+	}
+	limited, cancel = worktree.Limited(ctx)
+	defer cancel()
+	if f, at, now, err = s.inspect(limited); err == nil {
+		f.evidence.Untaken = append(f.evidence.Untaken, refusedBy(why))
+	}
+	return f, at, now, err
+}
+
+// refusedBy says what of a slot's .git is refused.
+func refusedBy(why error) ralph.Untaken {
+	return worktree.Renewed("has what git refuses (" + Shortly(why) + ")")
+}
+
+// candidateOf makes the candidate of a finding. If git refuses to take it, the files count without the slot's
+// .git, and the finding says so.
+func (s *Session) candidateOf(ctx context.Context, f *finding) error {
+	limited, cancel := worktree.Limited(ctx)
+	made, err := s.candidate(limited, f.at)
+	cancel()
+	if err != nil && ctx.Err() == nil && worktree.Refused(err) {
+		why := err
+		if err = s.Place.Renew(ctx, why); err != nil {
+			return errors.Join(why, err)
+		}
+		limited, cancel = worktree.Limited(ctx)
+		defer cancel()
+		if f.at, err = s.Place.Look(limited, s.scratch()); err == nil {
+			made, err = s.candidate(limited, f.at)
+		}
+		f.evidence.Untaken = append(f.evidence.Untaken, refusedBy(why))
+	}
+	if err == nil {
+		f.made = made
+	}
+	return err
+}
+
+// lastLook is how long a look may go on once the run is stopped. What it did not get to is saved from the slot
+// before its next use.
+const lastLook = 20 * time.Second
+
+// outlast returns a context for a look that goes on for a while once ctx has ended.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastLook, cancel) })
+	return within, func() { stop(); cancel() }
+}
+
 // spareShare is which share of a session's time another verification may take while others work beside it: as
 // much as is well spent where one in ten fails only merged, and would take another session.
 const spareShare = 10
@@ -169,8 +230,7 @@ func (s *Session) saveMade(ctx context.Context, saw *observation) {
 		return
 	}
 	if saw.made.Head == "" {
-		var err error
-		if saw.made, err = s.candidate(ctx, saw.at); err != nil {
+		if err := s.candidateOf(ctx, &saw.finding); err != nil {
 			saw.missed("what it made in its slot, which is kept there", err)
 			return
 		}
