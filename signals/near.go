@@ -13,6 +13,7 @@ import (
 // it repeats, and replaces its text if it has more words.
 func learnings(f Facts) []Learn {
 	var out []Learn
+	read := reader{}
 	for _, s := range f.Said {
 		p, ok := s.Payload.(Learned)
 		if !ok {
@@ -25,23 +26,23 @@ func learnings(f Facts) []Learn {
 			Scope:     p.EffectiveScope(),
 			Rationale: strings.TrimSpace(p.Rationale),
 		}
-		if i := slices.IndexFunc(out, func(o Learn) bool { return o.Scope == l.Scope && Near(o.Text, l.Text) }); i >= 0 {
+		if i := slices.IndexFunc(out, func(o Learn) bool { return o.Scope == l.Scope && read.near(o.Text, l.Text) }); i >= 0 {
 			out[i].Comments = append(out[i].Comments, s.ID)
 			out[i].Text, out[i].Rationale = fuller(out[i].Text, l.Text), fuller(out[i].Rationale, l.Rationale)
 			continue
 		}
-		out = append(out, merged(f, l))
+		out = append(out, merged(f, l, read))
 	}
 	return out
 }
 
 // merged compares a learning with the known ones for the same audience. It counts
 // for the first one that says the same; those that say the contrary are recorded.
-func merged(f Facts, l Learn) Learn {
+func merged(f Facts, l Learn, read reader) Learn {
 	known := slices.DeleteFunc(slices.Clone(f.Known), func(k ralph.Learning) bool {
 		return !sameAudience(f.Task, k, l.Scope)
 	})
-	same, contrary := Against(l.Text, known)
+	same, contrary := against(l.Text, known, read)
 	if same != nil {
 		l.Into, l.Text, l.Rationale = same.ID, fuller(same.Text, l.Text), fuller(same.Rationale, l.Rationale)
 	}
@@ -52,15 +53,17 @@ func merged(f Facts, l Learn) Learn {
 // Against returns the first known learning that says the same as a text.
 // If there is none, it returns the ids of those that say the contrary.
 func Against(text string, known []ralph.Learning) (same *ralph.Learning, contrary []int64) {
-	said, heads := tokenise(text), map[string]bool{}
-	for w := range strings.FieldsSeq(text) {
-		heads[headOf(w)] = true
-	}
+	return against(text, known, reader{})
+}
+
+func against(text string, known []ralph.Learning, read reader) (same *ralph.Learning, contrary []int64) {
+	said := read.of(text)
 	for i, k := range known {
-		if !alike(k.Text, heads) {
+		other := read.of(k.Text)
+		if !alike(other, said) {
 			continue
 		}
-		switch compare(tokenise(k.Text), said) {
+		switch compare(other.tokens(), said.tokens()) {
 		case Repeats:
 			return &known[i], nil
 		case Contradicts:
@@ -79,17 +82,53 @@ func headOf(w string) string {
 	return strings.ToLower(w[:min(len(w), headLetters)])
 }
 
+// A reader prepares each text for comparison once: a session may report many learnings, and each is compared
+// with all the others.
+type reader map[string]*prepared
+
+// A prepared is a text with what comparisons need of it.
+type prepared struct {
+	text  string
+	words int
+	heads map[string]int
+	said  *tokens // nil until a full comparison needs it
+}
+
+func (r reader) of(text string) *prepared {
+	p := r[text]
+	if p == nil {
+		p = &prepared{text: text, heads: map[string]int{}}
+		for w := range strings.FieldsSeq(text) {
+			p.words++
+			p.heads[headOf(w)]++
+		}
+		r[text] = p
+	}
+	return p
+}
+
+func (r reader) near(a, b string) bool {
+	return alike(r.of(a), r.of(b)) && compare(r.of(a).tokens(), r.of(b).tokens()) == Repeats
+}
+
+func (p *prepared) tokens() tokens {
+	if p.said == nil {
+		t := tokenise(p.text)
+		p.said = &t
+	}
+	return *p.said
+}
+
 // alike reports whether enough words of a text begin alike to make a full
 // comparison worthwhile. This rules out nearly all of thousands of known learnings.
-func alike(text string, heads map[string]bool) bool {
-	n, common := 0, 0
-	for w := range strings.FieldsSeq(text) {
-		n++
-		if heads[headOf(w)] {
-			common++
+func alike(a, b *prepared) bool {
+	common := 0
+	for head, n := range a.heads {
+		if b.heads[head] > 0 {
+			common += n
 		}
 	}
-	return 3*common >= min(n, len(heads))
+	return 3*common >= min(a.words, len(b.heads))
 }
 
 // sameAudience reports whether a known learning goes into the same prompts
@@ -128,7 +167,7 @@ type Relation string
 const (
 	Unrelated   Relation = ""
 	Repeats     Relation = "repeats"     // they say the same, or one says it more fully
-	Contradicts Relation = "contradicts" // the same words except for a negation, an opposite or a number
+	Contradicts Relation = "contradicts" // the same words except for a negation or an opposite
 )
 
 // Near reports whether two texts say the same in nearly the same words.
@@ -139,12 +178,10 @@ func Near(a, b string) bool { return Compare(a, b) == Repeats }
 // facts merged into one lose a fact (docs/learnings.md has measurements).
 func Compare(a, b string) Relation { return compare(tokenise(a), tokenise(b)) }
 
-// The shares of common words from which texts are the same, opposite, or the same except for
-// exact names; of common pairs of neighbours; and of the shorter text's words in the longer one.
+// The shares of common words from which texts are the same or opposite; of common pairs of neighbours; and of the shorter text's words in the longer one.
 const (
 	sameShare     = 0.7
 	oppositeShare = 0.6
-	namedShare    = 0.75
 	orderShare    = 0.3
 	insideShare   = 0.95
 	insideWords   = 4
@@ -241,10 +278,7 @@ func compare(a, b tokens) Relation {
 			return Contradicts
 		}
 		return Unrelated
-	case named == bothDiffer:
-		if share, common := shared(a.base, b.base); share >= namedShare && common >= 2 {
-			return Contradicts
-		}
+	case named == bothDiffer: // they speak of different things, such as module 1 and module 2
 		return Unrelated
 	case neighbours(a.order, b.order) < orderShare || lacks(a, b) && lacks(b, a):
 		return Unrelated

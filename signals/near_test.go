@@ -75,3 +75,17 @@ func TestMergingIsMeasured(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatDiffersInNamesIsNoContradiction: five facts of five modules are no ten things to settle.
+func TestWhatDiffersInNamesIsNoContradiction(t *testing.T) {
+	for _, other := range []string{
+		"Module 22 keeps its limits in config.py", "Module 21 keeps its limits in limits.py", "Module 22 keeps its limits in limits.py",
+	} {
+		if got := signals.Compare("Module 21 keeps its limits in config.py", other); got != signals.Unrelated {
+			t.Errorf("%s: %q", other, got)
+		}
+	}
+	if got := signals.Compare("Module 21 keeps its limits in config.py", "Module 21 never keeps its limits in config.py"); got != signals.Contradicts {
+		t.Errorf("a negation of the same subject: %q", got)
+	}
+}

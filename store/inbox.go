@@ -136,7 +136,10 @@ Why: ' || c.why, 0, c.created
 			coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,
 			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
 		FROM learning_conflicts k JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
-		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`},
+		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' AND NOT EXISTS (
+			SELECT 1 FROM learning_conflicts n JOIN learnings m ON m.id = n.other_id
+			WHERE n.learning_id = k.learning_id AND n.settled_at = '' AND n.other_id < k.other_id AND m.status = 'active')
+		ORDER BY k.learning_id`},
 	{"nack", OfComment, `
 		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
