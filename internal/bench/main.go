@@ -46,6 +46,7 @@ var rows = []struct {
 	{"stream", (*bench).streams},
 	{"files", (*bench).files},
 	{"commands", (*bench).commands},
+	{"growth", (*bench).growth},
 	{"slots", (*bench).slots},
 	{"crowd", (*bench).crowds},
 	{"waiting", (*bench).waiting},
@@ -90,6 +91,9 @@ func run(args []string, out, log io.Writer) (err error) {
 	defer caught(&err)
 	if len(args) == 2 && args[0] == readArg {
 		return readTranscript(args[1])
+	}
+	if len(args) > 1 && args[0] == useArg {
+		return use(out, args[1:])
 	}
 	var names []string
 	for _, r := range rows {
