@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -18,6 +19,11 @@ func forkExec(r request, group cgroup, attr *syscall.ProcAttr) (pid int, err err
 		}
 		defer dir.Close()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
+	}
+	if closed, err := apart(r.Apart, attr.Sys); err != nil {
+		return 0, err
+	} else if closed != nil {
+		defer func() { err = errors.Join(err, closed()) }()
 	}
 	limits := r.Enclosure.Limits
 	if r.Enclosure.Meters {
@@ -37,6 +43,29 @@ func forkExec(r request, group cgroup, attr *syscall.ProcAttr) (pid int, err err
 	}()
 	<-done
 	return pid, err
+}
+
+// apart has a process start in namespaces of its own. closed, unless it is nil, is to be called when
+// it has started: who may write the map of a new process's users must be open meanwhile, see [Close].
+// A sandbox keeps what it confines from using that moment.
+func apart(n Namespaces, attr *syscall.SysProcAttr) (closed func() error, err error) {
+	if n.Mounts {
+		attr.Cloneflags |= syscall.CLONE_NEWNS
+	}
+	if n.Network {
+		attr.Cloneflags |= syscall.CLONE_NEWNET
+	}
+	uid, gid := os.Geteuid(), os.Getegid()
+	if attr.Cloneflags == 0 || uid == 0 {
+		return nil, nil
+	}
+	attr.Cloneflags |= syscall.CLONE_NEWUSER
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	attr.AmbientCaps = []uintptr{ // the others are what an overlay itself works with
+		unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_FSETID,
+	}
+	return Close, unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 }
 
 // limited starts a program under the limits that children inherit.

@@ -80,11 +80,21 @@ type Spec struct {
 	// nice; nil for none. With a Wrapper, the wrapper starts it.
 	Before []string
 
+	// Apart are the kernel's namespaces that the command has for itself, and First is a program with
+	// arguments, put before all the others, that prepares them and then becomes the rest. In a user's
+	// own namespaces First has the capabilities that mounting takes, and passes none on.
+	Apart Namespaces
+	First []string
+
 	// Reach are paths that the command may write to in addition to those of its sandbox.
 	Reach []string
 
 	Containment Containment // see [Contain]
 }
+
+// Namespaces are namespaces of Linux. Without root's rights they take a user namespace, which maps
+// the user to itself.
+type Namespaces struct{ Mounts, Network bool }
 
 // Enter changes a Spec so that it runs in a sandbox. The caller calls leave when the command has
 // ended.
@@ -150,7 +160,7 @@ func (s Spec) resolve() (path, dir string, args []string, err error) {
 	if path, err = s.look(s.Args[0], dir); err != nil {
 		return "", "", nil, fmt.Errorf("start %s: %w", s.Args[0], err)
 	}
-	first := slices.Concat(s.Wrapper, s.Before)
+	first := slices.Concat(s.First, s.Wrapper, s.Before)
 	if len(first) == 0 {
 		return path, dir, s.Args, nil
 	}

@@ -108,11 +108,11 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 	p.name, p.marker = spec.Args[0], spec.Marker
 	wrapper := ""
 	if len(spec.Wrapper) > 0 {
-		wrapper = filepath.Base(path)
+		wrapper = filepath.Base(spec.Wrapper[0])
 	}
 	answer, err := p.request(request{
 		Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapper: wrapper,
-		Enclosure: spec.Containment.enclosure(spec.Marker),
+		Apart: spec.Apart, Enclosure: spec.Containment.enclosure(spec.Marker),
 	})
 	if err != nil {
 		// The command may already run, or be about to execute its program and still look like its

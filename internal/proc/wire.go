@@ -27,6 +27,7 @@ type request struct {
 	Env       []string
 	KillGrace time.Duration
 	Wrapper   string // file name of the wrapper's program; "" for none
+	Apart     Namespaces
 	Enclosure enclosure
 }
 

@@ -14,3 +14,5 @@ func before(string, order) ([]string, error) { return nil, errors.ErrUnsupported
 func landlockABI() int { return 0 }
 
 func ownFolder() (string, func(), error) { return "", nil, errors.ErrUnsupported }
+
+func first(View) ([]string, error) { return nil, errors.ErrUnsupported }

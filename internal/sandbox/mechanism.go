@@ -26,6 +26,7 @@ type Mechanism struct {
 	Program string   // bwrap, for bubblewrap
 	ABI     int      // of the kernel's Landlock, which bubblewrap uses too; 0 if there is none
 	Why     []string // why no better one is used
+	Layers  bool     // commands can have a [View]; see [Mechanism.TryLayers]
 }
 
 // trial is how long bwrap may take to run an empty command. It is long, so that a busy machine does
@@ -133,6 +134,7 @@ func (m Mechanism) Cannot(p Policy) (list []string) {
 type Box struct {
 	Mechanism Mechanism
 	Policy    Policy
+	View      View     // without namespaces of its own, a command has none
 	Env       []string // added to the commands' environment
 	Folders   []string // folders to create for the commands, and writable
 }
@@ -146,6 +148,38 @@ func (b Box) Enter(spec *proc.Spec) (leave func(), err error) {
 		}
 	}
 	spec.Env = proc.Joined(spec.Env, b.Env)
+	gone, err := b.layer(spec)
+	if err != nil {
+		gone()
+		return nil, fmt.Errorf("the sandbox: %w", err)
+	}
+	out, err := b.enclose(spec)
+	if err != nil {
+		gone()
+		return nil, err
+	}
+	return func() { out(); gone() }, nil
+}
+
+// layer gives the command its view.
+func (b Box) layer(spec *proc.Spec) (gone func(), err error) {
+	v, none := b.View, func() {}
+	if !b.Mechanism.Layers || len(v.Layers) == 0 && !v.Network && !v.Shm {
+		return none, nil
+	}
+	if v, gone, err = v.provided(); err != nil {
+		return gone, err
+	}
+	if v.Dir == "" {
+		v.Dir = spec.Dir
+	}
+	spec.Apart = proc.Namespaces{Mounts: true, Network: v.Network}
+	spec.First, err = first(v)
+	return gone, err
+}
+
+// enclose puts the command into the mechanism.
+func (b Box) enclose(spec *proc.Spec) (leave func(), err error) {
 	if b.Mechanism.Name == "" || b.Mechanism.Name == None {
 		return func() {}, nil
 	}

@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ralph/internal/files"
+	"ralph/internal/proc"
+)
+
+// A Layer is a folder that a command sees, and may write to, without anything being written to what
+// lies below: its changes go to a folder of their own.
+type Layer struct {
+	At    string   // where the command sees it; an existing folder
+	Lower []string // what is in it, the uppermost first: existing folders
+	Upper string   // where changes go, in overlayfs's form; it is created
+	Work  string   // next to Upper; set by [Box.Enter]
+}
+
+// A View is what a command has of its own beside what its [Policy] says. It takes namespaces, see
+// [Mechanism.Layers].
+type View struct {
+	Layers  []Layer
+	Dir     string // the working directory in it; "" is that of the command, which may be the path of a layer
+	Network bool   // a network of its own, with nothing but a loopback interface
+	Shm     bool   // a /dev/shm of its own
+}
+
+// provided creates the folders of the layers. gone removes those that are of no use afterwards.
+func (v View) provided() (made View, gone func(), err error) {
+	made, gone = v, func() {}
+	made.Layers = slices.Clone(v.Layers)
+	var works []string
+	gone = func() {
+		for _, dir := range works {
+			_ = files.RemoveAll(dir) // what is left is removed with the upper layers
+		}
+	}
+	for i := range made.Layers {
+		l := &made.Layers[i]
+		if err := os.MkdirAll(l.Upper, 0o700); err != nil {
+			return v, gone, err
+		}
+		if l.Work, err = os.MkdirTemp(filepath.Dir(l.Upper), ".work-"); err != nil {
+			return v, gone, err
+		}
+		works = append(works, l.Work)
+	}
+	return made, gone, nil
+}
+
+// options returns the layer in the words of mount(8). Nothing is written through to the disk before
+// the command ends: what a crash of the machine leaves is dropped with the upper layer.
+func (l Layer) options() string {
+	escape := strings.NewReplacer(`\`, `\\`, `,`, `\,`, `:`, `\:`).Replace
+	var lower []string
+	for _, dir := range l.Lower {
+		lower = append(lower, escape(dir))
+	}
+	return "userxattr,volatile,lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + escape(l.Upper) + ",workdir=" + escape(l.Work)
+}
+
+// TryLayers finds out whether commands can have a [View], with uppermost layers in a folder. If not,
+// why says what is missing.
+func (m *Mechanism) TryLayers(ctx context.Context, in string) (why string) {
+	m.Layers = true
+	if err := m.tryLayers(ctx, in); err != nil {
+		m.Layers = false
+		return err.Error()
+	}
+	return ""
+}
+
+func (m *Mechanism) tryLayers(ctx context.Context, in string) (err error) {
+	if err := os.MkdirAll(in, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(in, ".layers-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, files.RemoveAll(dir)) }()
+	at, upper := filepath.Join(dir, "at"), filepath.Join(dir, "upper")
+	if err := errors.Join(os.Mkdir(at, 0o700), os.WriteFile(filepath.Join(at, "file"), nil, 0o600)); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, trial)
+	defer cancel()
+	spec := proc.Spec{Args: []string{"/bin/sh", "-c", "rm file && echo > new"}, Dir: at}
+	view := View{Layers: []Layer{{At: at, Lower: []string{at}, Upper: upper}}, Network: true, Shm: true}
+	leave, err := Box{Mechanism: Mechanism{Layers: true}, View: view}.Enter(&spec)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r, err := proc.Run(limited, spec, 1000, nil)
+	switch _, kept := os.Stat(filepath.Join(at, "file")); {
+	case err != nil:
+		return fmt.Errorf("namespaces are not allowed: %w", err)
+	case r.Exit.Code != 0:
+		return fmt.Errorf("layers cannot be mounted: %s", strings.TrimSpace(r.Output))
+	case kept != nil:
+		return kept
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// layersArg is the first argument that selects [mountLayers].
+const layersArg = "__layers"
+
+// first returns the words to put before all others for a view.
+func first(v View) ([]string, error) {
+	b, err := json.Marshal(v)
+	return []string{"/proc/self/exe", layersArg, string(b)}, err
+}
+
+func init() { //nolint:gochecknoinits // before the packages that take long, as in package proc
+	if len(os.Args) > 1 && os.Args[1] == layersArg {
+		err := mountLayers(os.Args[2:])
+		fmt.Fprintf(os.Stderr, "ralph: the sandbox: %v\n", err)
+		os.Exit(126) //nolint:forbidigo // main is not reached
+	}
+}
+
+// mountLayers makes the view in the argument in this process's own namespaces, and then executes the
+// command in the others. It returns if that fails.
+func mountLayers(args []string) error {
+	if len(args) < 2 {
+		return errors.New(layersArg + " is for ralph's own use")
+	}
+	var v View
+	if err := json.Unmarshal([]byte(args[0]), &v); err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	// Nothing that is mounted here reaches the machine.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("keep mounts to itself: %w", err)
+	}
+	for _, l := range v.Layers {
+		if err := unix.Mount("overlay", l.At, "overlay", unix.MS_NOSUID|unix.MS_NODEV, l.options()); err != nil {
+			return fmt.Errorf("mount the layers of %s: %w", l.At, err)
+		}
+	}
+	if v.Shm {
+		if err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+			return fmt.Errorf("mount /dev/shm: %w", err)
+		}
+	}
+	if v.Network {
+		if err := loopback(); err != nil {
+			return fmt.Errorf("the loopback interface: %w", err)
+		}
+	}
+	if err := os.Chdir(v.Dir); err != nil { // also if it is where this process is already: a layer may be upon it
+		return err
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
+}
+
+// loopback switches on the only interface of a new network.
+func loopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	ifr, err := unix.NewIfreq("lo")
+	if err == nil {
+		ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+		err = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
+	}
+	return errors.Join(err, unix.Close(fd))
+}
