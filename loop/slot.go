@@ -208,7 +208,14 @@ func (l *Loop) onTip(ctx context.Context, take taker, do func(v *check.Verifier)
 	if err := at.At(ctx, tip); err != nil {
 		return unready(err)
 	}
-	return do(l.verifierIn(at))
+	if err := do(l.verifierIn(at)); err != nil {
+		return err
+	}
+	landed, err := store.Read(ctx, l.Store, (*store.Tx).Landed)
+	if err != nil || len(landed) > 0 {
+		return err
+	}
+	return at.KeepWarm()
 }
 
 // baseline gets the verification's results for the state on which a session of a task begins. In
@@ -220,7 +227,7 @@ func (l *Loop) baseline(ctx context.Context, task ralph.Task, at *place.Place) e
 			return err
 		}
 		v := l.verifier()
-		v.At = &store.State{Content: place.Apart(tree), Committed: tree}
+		v.At = &store.State{Content: l.Slots.Apart(tree), Committed: tree}
 		if err := v.Baseline(ctx, task); !errors.Is(err, check.ErrUnknown) {
 			return err
 		}

@@ -149,6 +149,7 @@ type Verify struct {
 	JUnit            []string      `json:"junit" default:"[]"`
 	Protect          []string      `json:"protect" default:"[ralph.yaml]"`
 	ProtectMode      string        `json:"protect_mode" default:"refuse" enum:"refuse|review"`
+	Network          bool          `json:"network" default:"false"`
 }
 
 // Permissions are the rules by which an agent's requests are answered (docs/permissions.md).

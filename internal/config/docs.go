@@ -81,6 +81,7 @@ var docs = map[string]string{
 	"verify.protect": "Files, relative to the project, that a session must not change; globs, ** for any folders.",
 	"verify.protect_mode": "What a done with changed protected files comes " +
 		"to: it is refused, or it waits for a person's approval (review).",
+	"verify.network": "The commands that check work have the machine's network; else a loopback interface of their own.",
 
 	"max_verify_failures": "A task fails after so many claims of being done that verification refused.",
 	"stuck_limit":         "A task fails after so many stuck sessions in a row.",

@@ -3,65 +3,227 @@ package project
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"ralph/internal/sandbox"
+	"ralph/loop/place"
 )
 
-// A cache is a folder that a program uses to be faster.
+// A cache is a folder that a program uses to be faster, or loads into what it needs.
 type cache struct {
-	variable string
-	folder   string // in the folder of a place and role; "" if only below is set
-
-	// below is the variable for the user's own cache, which is read if the program's own cache
-	// lacks something; theirs is its path in the home directory.
-	below, theirs string
+	variable string // says where it is; "" if nothing does
+	name     string // of the folder that stands for it
+	theirs   string // the user's own, in the home directory
+	only     bool   // there is none where the user has none
 }
 
-// cacheTable lists the caches that are moved where the user's own cannot be written to. For Go's
-// modules see also goProxy.
+// cacheTable lists the caches of which each place has its own.
 var cacheTable = []cache{
-	{variable: "XDG_CACHE_HOME", folder: "xdg"},
-	{variable: "GOCACHE", folder: "go-build"},
-	{variable: "npm_config_cache", folder: "npm"},
-	{variable: "npm_config_store_dir", folder: "pnpm"},
-	{variable: "YARN_CACHE_FOLDER", folder: "yarn"},
-	{variable: "YARN_GLOBAL_FOLDER", folder: "berry"},
-	{variable: "BUN_INSTALL_CACHE_DIR", folder: "bun"},
-	{variable: "CARGO_HOME", folder: "cargo"},
-	{variable: "GRADLE_USER_HOME", folder: "gradle", below: "GRADLE_RO_DEP_CACHE", theirs: ".gradle/caches"},
-	{variable: "NUGET_PACKAGES", folder: "nuget", below: "NUGET_FALLBACK_PACKAGES", theirs: ".nuget/packages"},
-	{below: "PLAYWRIGHT_BROWSERS_PATH", theirs: ".cache/ms-playwright"},
-	{below: "CYPRESS_CACHE_FOLDER", theirs: ".cache/Cypress"},
-	{below: "HF_HOME", theirs: ".cache/huggingface"},
+	{"XDG_CACHE_HOME", "xdg", ".cache", false},
+	{"GOCACHE", place.GoBuild, ".cache/go-build", false},
+	{"GOMODCACHE", "go-mod", "go/pkg/mod", false},
+	{"npm_config_cache", "npm", ".npm", false},
+	{"npm_config_store_dir", "pnpm", ".local/share/pnpm/store", false},
+	{"YARN_CACHE_FOLDER", "yarn", ".cache/yarn", false},
+	{"YARN_GLOBAL_FOLDER", "berry", ".yarn/berry", false},
+	{"BUN_INSTALL_CACHE_DIR", "bun", ".bun/install/cache", false},
+	{"CARGO_HOME", "cargo", ".cargo", false},
+	{"GRADLE_USER_HOME", "gradle", ".gradle", false},
+	{"NUGET_PACKAGES", "nuget", ".nuget/packages", false},
+	{"", "maven", ".m2", true},
+	{"CCACHE_DIR", "ccache", ".cache/ccache", true},
+	{"CCACHE_DIR", "ccache-old", ".ccache", true},
+	{"SCCACHE_DIR", "sccache", ".cache/sccache", true},
+	{"PLAYWRIGHT_BROWSERS_PATH", "playwright", ".cache/ms-playwright", true},
+	{"CYPRESS_CACHE_FOLDER", "cypress", ".cache/Cypress", true},
+	{"HF_HOME", "huggingface", ".cache/huggingface", true},
 }
 
-// caches returns the folders for programs' caches, and the variables that point to them. Each place
-// and each role has its own and keeps it between sessions: an agent must not be able to change what
-// its work is checked with. The user's own caches are read in addition if a program supports that.
-func (p *Project) caches(slot, role string) (env, folders []string) {
+// homeTable lists what programs look for in the home directory, which is empty for checks, and the
+// variables that tell them where it is.
+var homeTable = []struct{ variable, theirs string }{
+	{"RUSTUP_HOME", ".rustup"}, {"GOENV", ".config/go/env"}, {"GIT_CONFIG_GLOBAL", ".gitconfig"},
+	{"NPM_CONFIG_USERCONFIG", ".npmrc"}, {"PIP_CONFIG_FILE", ".config/pip/pip.conf"}, {"PYTHONUSERBASE", ".local"},
+	{"PYENV_ROOT", ".pyenv"}, {"RBENV_ROOT", ".rbenv"}, {"NODENV_ROOT", ".nodenv"}, {"NVM_DIR", ".nvm"},
+	{"VOLTA_HOME", ".volta"}, {"ASDF_DATA_DIR", ".asdf"}, {"SDKMAN_DIR", ".sdkman"}, {"DENO_DIR", ".cache/deno"},
+}
+
+// A cached is a cache as this user has it.
+type cached struct {
+	cache
+	dir    string // of the user's
+	exists bool
+}
+
+// cached lists the caches with the user's folders. The agent's environment may move them; those that it
+// moves are its own affair.
+func (p *Project) cached() (list []cached) {
 	home := p.Getenv("HOME")
+	for _, c := range cacheTable {
+		has := cached{cache: c, dir: filepath.Join(home, c.theirs)}
+		if path := filepath.SplitList(p.Getenv("GOPATH")); c.variable == "GOMODCACHE" && len(path) > 0 {
+			has.dir = filepath.Join(path[0], "pkg", "mod")
+		}
+		if dir := p.agentEnv(c.variable); c.variable != "" && filepath.IsAbs(dir) {
+			has.dir = dir
+		}
+		if real, err := filepath.EvalSymlinks(has.dir); err == nil {
+			has.dir, has.exists = real, true
+		}
+		list = append(list, has)
+	}
+	return list
+}
+
+// A layering puts the layers of caches together.
+type layering struct {
+	p      *Project
+	lower  func(name string) []string // what lies between the user's own and what is written
+	upper  string                     // folder of what is written, by name
+	mounts string                     // folder of mount points for what the user does not have
+	empty  string                     // an empty folder
+	theirs func(cached) bool          // leaves a cache as it is
+	view   sandbox.View
+	env    []string
+}
+
+// caches adds the layers of all caches, and the variables that lead to them.
+func (l *layering) caches() {
+	for _, c := range l.p.cached() {
+		if c.only && !c.exists || l.theirs(c) {
+			continue
+		}
+		dir := c.dir
+		inside := slices.ContainsFunc(l.view.Layers, func(layer sandbox.Layer) bool { return within(c.dir, layer.At) })
+		switch lower := l.lower(c.name); {
+		case inside && c.only: // it is seen there
+		case !c.exists || within(l.upper, c.dir): // the one cannot lie below the other
+			dir = filepath.Join(l.mounts, c.name)
+			l.add(dir, c.name, append(lower, l.empty))
+		default:
+			l.add(dir, c.name, append(lower, c.dir))
+		}
+		if c.variable != "" {
+			l.env = append(l.env, c.variable+"="+dir)
+		}
+	}
+}
+
+func (l *layering) add(at, name string, lower []string) {
+	l.view.Layers = append(l.view.Layers, sandbox.Layer{At: at, Lower: lower, Upper: filepath.Join(l.upper, name)})
+}
+
+// within reports whether a path is a folder or in it.
+func within(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// slotCaches has an agent in a slot see the user's caches, and write to the slot's.
+func (p *Project) slotCaches(slot string) *layering {
+	own := p.slotFolder(slot, "caches", "agent")
+	l := &layering{
+		p: p, upper: own, mounts: p.slotFolder(slot, "caches", "none"),
+		lower: p.ground(slot), empty: p.slotFolder(place.Seen, "empty"),
+		theirs: func(c cached) bool {
+			for _, dir := range p.paths(p.Config.Permissions.Writable, p.agentEnv("HOME")) {
+				if within(c.dir, dir) {
+					return true
+				}
+			}
+			return c.variable != "" && p.Config.Agent.Env[c.variable] != ""
+		},
+	}
+	l.caches()
+	return l
+}
+
+// checkView has a command in a slot for checks see exactly what it is to check: what it writes goes to
+// a folder that is dropped. All slots look alike from within, so that what is built in one is of use in
+// another.
+func (p *Project) checkView(slot, dir string) *layering {
+	seen := p.slotFolder(place.Seen)
+	tree, home, empty := filepath.Join(seen, "tree"), filepath.Join(seen, "home"), filepath.Join(seen, "empty")
+	between := p.ground(slot)
+	l := &layering{
+		p: p, upper: p.slotFolder(slot, place.Dropped), mounts: filepath.Join(seen, "caches"), lower: between,
+		theirs: func(cached) bool { return false }, empty: empty,
+	}
+	own := p.slotFolder(slot, "tree")
+	l.add(tree, "tree", append([]string{own}, between("tree")...))
+	l.add(home, "home", append(between("home"), empty))
+	l.caches()
+	if rel, err := filepath.Rel(own, dir); err == nil && filepath.IsLocal(rel) {
+		l.view.Dir = filepath.Join(tree, rel)
+	}
+	l.view.Shm = true
+	l.env = append(l.env, p.homeless(home)...)
+	return l
+}
+
+// homeless returns the environment of a command with a home directory of its own.
+func (p *Project) homeless(home string) []string {
+	env := []string{"HOME=" + home}
+	for _, h := range homeTable {
+		dir := filepath.Join(p.Getenv("HOME"), h.theirs)
+		if _, err := os.Stat(dir); err == nil && p.agentEnv(h.variable) == "" {
+			env = append(env, h.variable+"="+dir)
+		}
+	}
+	return env
+}
+
+// slotFolder returns a path in the folder of the slots.
+func (p *Project) slotFolder(names ...string) string {
+	return filepath.Join(p.File("places"), filepath.Join(names...))
+}
+
+// ground returns what lies below what is written in a slot: what the set-up made of merged work, and
+// what the verification has built of what people made.
+func (p *Project) ground(slot string) func(name string) []string {
+	return func(name string) (list []string) {
+		for _, dir := range []string{p.slotFolder(slot, place.Ground), p.slotFolder(place.Warm)} {
+			if real, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil {
+				list = append(list, real)
+			}
+		}
+		return list
+	}
+}
+
+// caches returns the folders for programs' caches where there are no layers, and the variables that
+// point to them. Each place and each role has its own: an agent must not be able to change what its
+// work is checked with.
+func (p *Project) caches(slot, role string) (env, folders []string) {
 	own := p.File(filepath.Join("caches", role))
 	if slot != "" {
-		own = p.File(filepath.Join("places", slot, "caches", role)) // removed with the slot
+		own = p.slotFolder(slot, "caches", role) // removed with the slot
 	}
-	set := func(variable, value string) {
-		if p.Config.Agent.Env[variable] == "" {
-			env = append(env, variable+"="+value)
+	for _, c := range p.cached() {
+		switch {
+		case c.variable == "" || role == "agent" && p.Config.Agent.Env[c.variable] != "":
+		case !c.only:
+			env = append(env, c.variable+"="+filepath.Join(own, c.name))
+		case c.exists:
+			env = append(env, c.variable+"="+c.dir)
 		}
 	}
-	for _, c := range cacheTable {
-		theirs := filepath.Join(home, c.theirs)
-		if _, err := os.Stat(theirs); c.below != "" && err == nil {
-			set(c.below, theirs)
-		}
-		if c.folder != "" {
-			set(c.variable, filepath.Join(own, c.folder))
-		}
-	}
-	set("GOMODCACHE", filepath.Join(own, "go-mod"))
-	if proxy := p.goProxy(home); proxy != "" {
-		set("GOPROXY", proxy)
+	if proxy := p.goProxy(p.Getenv("HOME")); proxy != "" {
+		env = append(env, "GOPROXY="+proxy)
 	}
 	return env, []string{own}
+}
+
+// warmCaches are the user's caches that a slot without layers begins with a copy of, by name.
+func (p *Project) warmCaches() map[string]string {
+	m := map[string]string{}
+	for _, c := range p.cached() {
+		if c.exists && c.name != "xdg" && !c.only {
+			m[c.name] = c.dir
+		}
+	}
+	return m
 }
 
 // goProxy makes Go read its modules from the user's own cache first; "" if there is none.

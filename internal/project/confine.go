@@ -24,6 +24,7 @@ type Confinement struct {
 	Cannot      []string // what the sandbox does not enforce, in words
 	Containment proc.Containment
 	Missing     []string // limits that cannot be enforced, in words
+	Unlayered   string   // why commands cannot have layers; "" if they can
 
 	project *Project
 }
@@ -45,15 +46,24 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 	if err := p.prepare(false); err != nil {
 		return c, err
 	}
-	policy := p.policy(p.Root, false)
+	policy := p.policy(p.Root, false, false)
 	c.Sandbox = sandbox.Find(ctx, p.Getenv("PATH"), policy)
 	if c.Sandbox.Name == sandbox.Landlock {
 		if err := p.prepare(true); err != nil {
 			return c, err
 		}
-		policy = p.policy(p.Root, true)
+		policy = p.policy(p.Root, true, false)
 	}
 	c.Cannot = c.Sandbox.Cannot(policy)
+	if p.Git {
+		c.Unlayered = c.Sandbox.TryLayers(ctx, p.File("places"))
+	}
+	if c.Unlayered != "" {
+		c.Cannot = append(c.Cannot, "checks have no layers to write to ("+c.Unlayered+"): what set-up made is copied, and put back")
+		if c.Sandbox.Name != sandbox.Bubblewrap && !p.Config.Verify.Network {
+			c.Cannot = append(c.Cannot, "checks share the network and /dev/shm with sessions")
+		}
+	}
 	if mode != "auto" && !c.Sandbox.RefusesSockets() {
 		return c, ralph.Usage(fmt.Errorf("sandbox: %s; or set sandbox: auto, which takes what there is (%s), or off",
 			strings.Join(c.Sandbox.Why, "; "), c.Sandbox.Name))
@@ -81,7 +91,7 @@ func (c Confinement) Contains(files []string) bool {
 	if c.project == nil || !c.Sandbox.RefusesSockets() {
 		return false
 	}
-	policy := c.project.policy(c.project.File(filepath.Join("places", "1", "tree")), c.Sandbox.Name == sandbox.Landlock)
+	policy := c.project.policy(c.project.File(filepath.Join("places", "1", "tree")), c.Sandbox.Name == sandbox.Landlock, false)
 	for _, file := range files {
 		for _, path := range []string{file, filepath.Dir(file)} {
 			if real, err := filepath.EvalSymlinks(path); err == nil && policy.Of(real) == sandbox.Writable {
@@ -92,28 +102,63 @@ func (c Confinement) Contains(files []string) bool {
 	return true
 }
 
+// Roles of commands.
+const (
+	agentRole = "agent"
+	checkRole = "check"
+	setupRole = "setup" // in a slot for checks: like a check, with the network
+	probeRole = ""      // leaves nothing behind
+)
+
 // Enter returns a function that puts a command into the sandbox of the place where it starts: here,
-// or a slot. The commands of a role, such as the agent's or the check's, have their own caches
-// there; in a slot even without a sandbox. Those of the role "" leave nothing behind.
+// or a slot. The commands of a role have their own caches there; in a slot even without a sandbox.
 func (c Confinement) Enter(role string) proc.Enter {
 	if c.project == nil {
 		return nil
 	}
 	return func(spec *proc.Spec) (leave func(), err error) {
-		slot := c.project.slot(spec.Dir)
+		p, slot := c.project, c.project.slot(spec.Dir)
+		checks := role == checkRole || role == setupRole
 		box := sandbox.Box{Mechanism: c.Sandbox}
+		var l *layering
+		switch {
+		case role == probeRole:
+		case slot != "" && c.Sandbox.Layers && checks:
+			l = p.checkView(slot, spec.Dir)
+		case slot != "" && c.Sandbox.Layers:
+			l = p.slotCaches(slot)
+		case slot != "" && checks:
+			home := p.slotFolder(slot, "home")
+			box.Env, box.Folders = p.caches(slot, checkRole)
+			box.Env, box.Folders = append(box.Env, p.homeless(home)...), append(box.Folders, home)
+		case slot != "" || c.Sandbox.Name != sandbox.None:
+			box.Env, box.Folders = p.caches(slot, role)
+		}
+		if l != nil {
+			if err := os.MkdirAll(l.empty, 0o700); err != nil {
+				return nil, err
+			}
+			box.View, box.Env = l.view, l.env
+			for _, layer := range l.view.Layers {
+				box.Folders = append(box.Folders, layer.At)
+			}
+		}
 		if c.Sandbox.Name != sandbox.None {
 			// Computed for each command: only then is it known what to hide.
-			box.Policy = c.project.policy(spec.Dir, c.Sandbox.Name == sandbox.Landlock)
+			box.Policy = p.policy(spec.Dir, c.Sandbox.Name == sandbox.Landlock, checks && slot != "")
 		}
-		if role == "" {
-			return box.Enter(spec)
+		if l != nil && checks { // it is seen as a layer
+			box.Policy.Add(sandbox.ReadOnly, p.slotFolder(slot, "tree"))
 		}
-		if c.Sandbox.Name != sandbox.None || slot != "" {
-			box.Env, box.Folders = c.project.caches(slot, role)
+		if role == checkRole && slot != "" && !p.Config.Verify.Network {
+			if c.Sandbox.Name == sandbox.Bubblewrap {
+				box.Policy.Network = false
+			} else {
+				box.View.Network = true
+			}
 		}
-		dir, credentials, variable := claude.Locks(c.project.agentEnv)
-		if dir != "" && c.Sandbox.Name == sandbox.Bubblewrap {
+		dir, credentials, variable := claude.Locks(p.agentEnv)
+		if role == agentRole && dir != "" && c.Sandbox.Name == sandbox.Bubblewrap {
 			box.Env, box.Folders = append(box.Env, variable+"="+dir), append(box.Folders, dir)
 			box.Policy.Into = map[string]string{credentials: dir}
 		}
@@ -145,8 +190,9 @@ func (p *Project) slot(dir string) string {
 }
 
 // policy returns what can be reached in the sandbox of a session's folder. plain means that a
-// folder can only be writable as a whole or not at all.
-func (p *Project) policy(dir string, plain bool) sandbox.Policy {
+// folder can only be writable as a whole or not at all; checks, that agents' own folders are out of
+// reach.
+func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	env := p.agentEnv
 	home := env("HOME")
 	policy := sandbox.Policy{Network: p.Config.Sandbox.Network}
@@ -183,6 +229,8 @@ func (p *Project) policy(dir string, plain bool) sandbox.Policy {
 
 	folder, writable, memory, refreshes := claude.Folder(env, dir)
 	switch {
+	case checks:
+		policy.Add(sandbox.Hidden, folder)
 	case plain && refreshes:
 		policy.Add(sandbox.Writable, folder)
 	default:
@@ -191,7 +239,9 @@ func (p *Project) policy(dir string, plain bool) sandbox.Policy {
 		policy.Add(sandbox.ReadOnly, memory...)
 	}
 	for _, own := range p.agentHomes() {
-		if plain || len(own.data) == 0 {
+		if checks {
+			policy.Add(sandbox.Hidden, own.dir)
+		} else if plain || len(own.data) == 0 {
 			policy.Add(sandbox.Writable, own.dir)
 		} else {
 			policy.Add(sandbox.Scratch, own.dir)

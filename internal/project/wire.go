@@ -17,6 +17,7 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/environment"
 	"ralph/internal/permission"
+	"ralph/internal/sandbox"
 	"ralph/internal/secret"
 	"ralph/internal/worktree"
 	"ralph/loop"
@@ -86,7 +87,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		Check: check.Rules{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
-			Enter: p.Confinement.Enter("check"), Containment: p.Confinement.Containment,
+			Enter: p.Confinement.Enter(checkRole), Containment: p.Confinement.Containment,
 		},
 		Prompts: loop.Prompts{
 			Tokens: c.Prompt.MaxTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
@@ -111,7 +112,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		if l.Lander, err = p.Lander(ctx, db, tree); err != nil {
 			return nil, err
 		}
-		l.Lander.Check = l.Check
+		l.Lander.Check, l.Lander.Slots, l.Slots.Merged = l.Check, l.Slots, l.Lander.Tip
 	}
 	return l, nil
 }
@@ -147,7 +148,8 @@ func (p *Project) Slots(here *place.Place) *place.Slots {
 		Copy: c.Copy, Link: c.Link, Setup: c.Setup, SetupWhen: c.SetupWhen, Teardown: c.Teardown,
 		PortsFrom: c.Ports.From, Ports: c.Ports.Each,
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
-		Enter: p.Confinement.Enter("agent"), Check: p.Confinement.Enter("check"),
+		Enter: p.Confinement.Enter(agentRole), Prepare: p.Confinement.Enter(setupRole), Layers: p.Confinement.Sandbox.Layers,
+		Caches: p.warmCaches(), MinFree: uint64(c.MinFree) << 20, Forges: p.Confinement.Sandbox.Name == sandbox.None && os.Geteuid() == 0,
 		Containment: p.Confinement.Containment, Timeout: p.Config.Verify.Timeout, Log: p.Log,
 	}
 }
@@ -250,7 +252,7 @@ func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, er
 		Options: process.Options{
 			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: env, Environ: p.Environ, Through: p.Mask().Reader,
 			ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
-			Enter: p.Confinement.Enter("agent"), Probe: p.Confinement.Enter(""), Containment: p.Confinement.Containment,
+			Enter: p.Confinement.Enter(agentRole), Probe: p.Confinement.Enter(probeRole), Containment: p.Confinement.Containment,
 			Launcher: launcher,
 		},
 		ExtraArgs: c.ExtraArgs, SettingSources: c.SettingSources, PermissionMode: c.PermissionMode,

@@ -57,12 +57,7 @@ func (v View) provided() (made View, gone func(), err error) {
 // options returns the layer in the words of mount(8). Nothing is written through to the disk before
 // the command ends: what a crash of the machine leaves is dropped with the upper layer.
 func (l Layer) options() string {
-	escape := strings.NewReplacer(`\`, `\\`, `,`, `\,`, `:`, `\:`).Replace
-	var lower []string
-	for _, dir := range l.Lower {
-		lower = append(lower, escape(dir))
-	}
-	return "userxattr,volatile,lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + escape(l.Upper) + ",workdir=" + escape(l.Work)
+	return "userxattr,volatile,lowerdir=" + strings.Join(l.Lower, ":") + ",upperdir=" + l.Upper + ",workdir=" + l.Work
 }
 
 // TryLayers finds out whether commands can have a [View], with uppermost layers in a folder. If not,

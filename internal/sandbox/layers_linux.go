@@ -43,6 +43,11 @@ func mountLayers(args []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
 	}
+	for i := range v.Layers { // all of them before any is mounted: a layer may be in what is below another
+		if err := v.Layers[i].open(); err != nil {
+			return err
+		}
+	}
 	for _, l := range v.Layers {
 		if err := unix.Mount("overlay", l.At, "overlay", unix.MS_NOSUID|unix.MS_NODEV, l.options()); err != nil {
 			return fmt.Errorf("mount the layers of %s: %w", l.At, err)
@@ -65,6 +70,25 @@ func mountLayers(args []string) error {
 		return fmt.Errorf("give up capabilities: %w", err)
 	}
 	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
+}
+
+// open replaces the layer's folders by open files.
+func (l *Layer) open() error {
+	for _, dir := range append(pointers(l.Lower), &l.Upper, &l.Work) {
+		fd, err := unix.Open(*dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("%s: %w", *dir, err)
+		}
+		*dir = fmt.Sprintf("/proc/self/fd/%d", fd)
+	}
+	return nil
+}
+
+func pointers(list []string) (all []*string) {
+	for i := range list {
+		all = append(all, &list[i])
+	}
+	return all
 }
 
 // loopback switches on the only interface of a new network.

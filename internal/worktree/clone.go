@@ -202,6 +202,16 @@ func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user 
 // [Clone.Fresh].
 func (c *Clone) HasModules() bool { return exists(filepath.Join(c.dir, ".gitmodules")) }
 
+// Tracked returns the names of the checked out files, submodules included.
+func (c *Clone) Tracked(ctx context.Context) (map[string]bool, error) {
+	out, err := c.run(ctx, nil, "-C", c.dir, "ls-files", "-z")
+	names := map[string]bool{}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		names[name] = name != ""
+	}
+	return names, err
+}
+
 // emptyModules empties the submodules: their repositories went with the .git folder, and an earlier
 // session's files must not stay. The clone has no remote, so it configures the addresses of those
 // with relative ones.

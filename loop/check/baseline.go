@@ -283,7 +283,7 @@ func (v *Verifier) known(
 // baselineRound returns the round for commands outside of a session.
 func (v *Verifier) baselineRound(dir string) Round {
 	return Round{
-		Dir: v.Place.Dir, Env: v.Place.Environ(), Session: "baseline-" + filepath.Base(dir) + "-" + v.Place.State,
+		Dir: v.Place.Dir, Made: v.Place.Made(), Env: v.Place.Environ(), Session: "baseline-" + filepath.Base(dir) + "-" + v.Place.State,
 		Log: filepath.Join(dir, "verify.log"), Slow: v.Slow,
 	}
 }

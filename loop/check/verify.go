@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,7 @@ func Once(list, more []string) []string {
 type Round struct {
 	Dir     string
 	Session string
+	Made    string   // where what the commands write in Dir is found; "" is there
 	Env     []string // of the place, in addition to the rules'
 	Log     string
 	Between func(command string) // called after each command; nil for none
@@ -118,7 +120,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	if err != nil {
 		return Outcome{}, err
 	}
-	before, err := r.reports(round.Dir)
+	before, err := r.reports(cmp.Or(round.Made, round.Dir))
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -173,7 +175,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 			return Outcome{}, err
 		}
 	}
-	tests, err := r.tests(round.Dir, log, begin, whole.cut, before)
+	tests, err := r.tests(cmp.Or(round.Made, round.Dir), log, begin, whole.cut, before)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("tests of %s: %w", command, err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"ralph"
 	"ralph/loop/check"
+	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -57,8 +58,9 @@ type Lander struct {
 	Tree  Git
 	Check check.Rules
 	Place Integration
-	Line  *Line // shared by all that work on one target
-	Early bool  // Land also verifies what is being checked while nothing is queued
+	Slots *place.Slots // whose set-up the results are stored with
+	Line  *Line        // shared by all that work on one target
+	Early bool         // Land also verifies what is being checked while nothing is queued
 	Log   *slog.Logger
 
 	after func(point string) // tests kill it here

@@ -9,7 +9,6 @@ import (
 
 	"ralph"
 	"ralph/loop/check"
-	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -222,7 +221,7 @@ func (l *Lander) run(ctx context.Context, commit, tree string, commands []string
 	l.Line.lasted(time.Since(began))
 	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
-			if err := tx.PutVerification(place.Apart(tree), r.Check.Command, r); err != nil {
+			if err := tx.PutVerification(l.Slots.Apart(tree), r.Check.Command, r); err != nil {
 				return err
 			}
 		}
@@ -238,7 +237,7 @@ func (l *Lander) stored(
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		for _, command := range commands {
 			var o check.Outcome
-			ok, err := tx.Verification(place.Apart(tree), command, &o)
+			ok, err := tx.Verification(l.Slots.Apart(tree), command, &o)
 			if err != nil {
 				return err
 			}

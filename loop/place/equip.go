@@ -80,15 +80,8 @@ func (e *SetupError) Error() string {
 // files, nothing changed: no file was given and no command ran.
 func (p *Place) equip(ctx context.Context, g given) (as bool, err error) {
 	s := p.Slot
-	for _, name := range g.copied {
-		if err := copyInto(s.slots.Here.Dir, p.Dir, name); err != nil {
-			return false, fmt.Errorf("place.copy: %s: %w", name, err)
-		}
-	}
-	for _, name := range g.linked {
-		if err := linkInto(s.slots.Here.Dir, p.Dir, name); err != nil {
-			return false, fmt.Errorf("place.link: %s: %w", name, err)
-		}
+	if err := p.give(g); err != nil {
+		return false, err
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", s.slots.Setup)
@@ -112,6 +105,22 @@ func (p *Place) equip(ctx context.Context, g given) (as bool, err error) {
 	return false, os.WriteFile(mark, []byte(key), 0o600)
 }
 
+// give copies and links the person's files into the slot.
+func (p *Place) give(g given) error {
+	here := p.Slot.slots.Here.Dir
+	for _, name := range g.copied {
+		if err := copyInto(here, p.Dir, name); err != nil {
+			return fmt.Errorf("place.copy: %s: %w", name, err)
+		}
+	}
+	for _, name := range g.linked {
+		if err := linkInto(here, p.Dir, name); err != nil {
+			return fmt.Errorf("place.link: %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // setupTail is how many bytes of a failed command's output are quoted.
 const setupTail = 2000
 
@@ -127,7 +136,7 @@ func (p *Place) commands(ctx context.Context, commands []string) error {
 		}
 		enter := s.Enter
 		if p.Slot.Checks {
-			enter = s.Check // set-up for checks needs the sandbox of checks
+			enter = s.Prepare
 		}
 		leave, err := enter.Enter(&spec)
 		if err != nil {

@@ -5,10 +5,13 @@ package place
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"ralph/internal/proc"
@@ -109,16 +112,30 @@ func (p *Place) Now(ctx context.Context, scratch string) (s store.State, err err
 	look, err := p.Tree.Look(ctx, scratch)
 	if err == nil {
 		if s.Content = look.Digest(); p.Slot != nil {
-			s.Content = Apart(s.Content)
+			s.Content = p.Slot.slots.Apart(s.Content)
 		}
 		s.Committed, err = p.Tree.Committed(ctx, look.Head)
 	}
 	return s, untold(err)
 }
 
-// Apart returns the key for verification results of a tree that was
-// checked in a slot, where only the set-up added files.
-func Apart(tree string) string { return "integration:" + tree }
+// Apart returns the key for verification results of a tree that was checked in a slot: they hold with
+// what set-up adds there, and with what people give it. None of that may be known: nil.
+func (s *Slots) Apart(tree string) string {
+	const kind = "integration:"
+	if s == nil {
+		return kind + tree
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q\n", s.Setup, s.SetupWhen)
+	names, _ := s.matching(slices.Concat(s.Copy, s.Link)) // a pattern that is wrong is said when it is used
+	for _, name := range append(names, includeFile) {
+		if info, err := os.Stat(s.Here.Path(name)); err == nil {
+			fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return kind + tree + ":" + hex.EncodeToString(sum.Sum(nil))[:16]
+}
 
 // untold wraps an error of git about the state of the work tree, and says how people see the cause.
 func untold(err error) error {

@@ -43,12 +43,17 @@ type Slots struct {
 	PortsFrom, Ports int      // the first port, and the number of ports per slot; 0 is none
 
 	// How ralph's own commands run in slots.
-	Env          []string
-	Through      func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
-	Enter, Check proc.Enter                // run them in the sandbox of sessions or of checks; nil is no sandbox
-	Containment  proc.Containment
-	Timeout      time.Duration
-	Log          *slog.Logger
+	Env            []string
+	Through        func(io.Reader) io.Reader                 // masks secrets in their output; nil masks nothing
+	Enter, Prepare proc.Enter                                // run them in the sandbox of sessions, or of checks with the network; nil is no sandbox
+	Layers         bool                                      // what the sandbox of checks runs writes to layers
+	Caches         map[string]string                         // the user's caches that slots without layers get copies of, by name
+	MinFree        uint64                                    // bytes of disk that those copies leave free
+	Forges         bool                                      // checks may set the time of a file's last change
+	Merged         func(ctx context.Context) (string, error) // the last commit of the target; nil is any
+	Containment    proc.Containment
+	Timeout        time.Duration
+	Log            *slog.Logger
 }
 
 // A Slot is the part of a Place that only ralph's own clones have.
@@ -63,6 +68,8 @@ type Slot struct {
 	lock   *flock.Flock
 	user   [2]string
 	ready  ready // what was checked out in advance
+
+	standsOn *flock.Flock // its ground, which stays while it is used
 }
 
 // A ready is what is checked out in a slot.
@@ -238,7 +245,7 @@ func (p *Place) Release() error {
 	if p.Slot == nil || p.Slot.lock == nil {
 		return nil
 	}
-	return p.Slot.lock.Unlock()
+	return errors.Join(p.drop(), p.Slot.stepOff(), p.Slot.lock.Unlock())
 }
 
 func (s *Slot) name() string    { return nameOf(s.Number, s.Checks) }
@@ -279,11 +286,6 @@ func (s *Slot) merged(ctx context.Context, base, kept string) (start, lay string
 	return start, "", nil, err
 }
 
-// At prepares the slot for checking a commit.
-func (p *Place) At(ctx context.Context, commit string) error {
-	return p.fresh(ctx, commit, commit, "")
-}
-
 // Prepare checks out the base in advance, for the session whose [Place.Begin] is next.
 func (p *Place) Prepare(ctx context.Context, base string) error {
 	given, err := p.Slot.slots.given(ctx)
@@ -312,6 +314,9 @@ func (p *Place) fresh(ctx context.Context, base, commit, lay string) error {
 		if err := p.checkOut(ctx, wanted, given); err != nil {
 			return err
 		}
+	}
+	if err := p.latest(ctx); err != nil {
+		return err
 	}
 	as, err := p.equip(ctx, given)
 	if err != nil {
@@ -347,7 +352,7 @@ func (p *Place) checkOut(ctx context.Context, wanted ready, given given) error {
 		}
 	}
 	s.Base = wanted.base
-	spoiled := exists(filepath.Join(s.folder, spoiledFile))
+	spoiled := exists(filepath.Join(s.folder, spoiledFile)) || s.Checks && s.slots.Layers // nothing is of use there
 	if spoiled {
 		if err := s.forget(setupFile); err != nil {
 			return err
