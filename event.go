@@ -374,11 +374,11 @@ type RunStarted struct {
 	PID    int    `json:"pid"`
 }
 
-// RunWaiting reports that a run waits or is paused.
+// RunWaiting reports that a run waits, is paused, or has decided to end.
 type RunWaiting struct {
 	Agent  bool   `json:"agent"` // the agent cannot be used now, and the run waits for it
 	Reason string `json:"reason"`
-	State  string `json:"state"` // "waiting" or "paused"
+	State  string `json:"state"` // "waiting", "paused" or "ending"
 	Until  Time   `json:"until"`
 }
 

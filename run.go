@@ -38,6 +38,7 @@ const (
 	ControlNone    = ""         // go on
 	ControlPause   = "pause"    // start no session until resumed
 	ControlStop    = "stop"     // end after the session in progress, which has the grace period to finish
+	ControlGoOn    = "go_on"    // do not end, though the run has decided to
 	ControlStopNow = "stop_now" // end now, and stop the session in progress
 )
 
@@ -48,7 +49,7 @@ type Run struct {
 	StartedAt   Time    `json:"started_at"`
 	EndedAt     Time    `json:"ended_at"`
 	Control     string  `json:"control"`
-	State       string  `json:"state"` // "running", "waiting", "paused" or "ended"
+	State       string  `json:"state"` // "running", "waiting", "paused", "ending" or "ended"
 	StateReason string  `json:"state_reason"`
 	WaitUntil   Time    `json:"wait_until"` // when a wait ends; null if nothing is waited for
 	Limits      Limits  `json:"limits"`

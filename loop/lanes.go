@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
@@ -135,9 +137,78 @@ func (r *runner) idle(ctx context.Context, why string) error {
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetIdle(r.id, why) })
 }
 
+// stagnantWarning is how many tasks before the limit people are told that nothing changes.
+const stagnantWarning = 2
+
+// ending says that the run has decided to end, why, what it waits for and what stays, and waits until nothing
+// is in progress. It returns true if people have asked the run to go on instead, else further reasons to end.
+func (r *runner) ending(ctx context.Context, e *end) (on bool, ends []end, err error) {
+	for r.busy() && ctx.Err() == nil {
+		if err := r.state(ctx, "ending", r.endingWhy(ctx, e), time.Time{}); err != nil {
+			return false, ends, err
+		}
+		changed := r.Store.Changed()
+		control, err := r.control(ctx)
+		if err == nil && control == ralph.ControlGoOn {
+			err = r.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+				on, err = tx.GoesOn(r.id)
+				return err
+			})
+		}
+		if err != nil || on {
+			return on, ends, errors.Join(err, r.state(ctx, "running", "", time.Time{}))
+		}
+		r.rests()
+		select {
+		case judge := <-r.over:
+			r.ended = append(r.ended, judge)
+		case <-changed:
+		case <-ctx.Done():
+		}
+		err = r.heed(ctx, false)
+		if e := (*end)(nil); errors.As(err, &e) {
+			ends = append(ends, *e)
+		} else if err != nil && !errors.Is(err, errAgain) && !r.awaitGit(err) {
+			return false, ends, err
+		}
+	}
+	return false, ends, nil
+}
+
+// endingWhy is what people are told of a run that is ending.
+func (r *runner) endingWhy(ctx context.Context, e *end) string {
+	why := e.reason
+	var tasks []int64
+	for _, l := range r.lanes {
+		tasks = append(tasks, l.task)
+	}
+	slices.Sort(tasks)
+	switch {
+	case len(tasks) > 0:
+		why += "; it waits for " + named(tasks)
+	case r.merges:
+		why += "; it waits for what is being merged"
+	}
+	stays, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (int, error) {
+		return tx.CountTasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
+	})
+	if err == nil && stays > 0 {
+		why += "; queued and left: " + text.Count(stays, "task")
+	}
+	if ctx.Err() == nil && !closed(r.Stop) {
+		why += "; `ralph resume` goes on"
+	}
+	return why
+}
+
 // begin starts a session on a task in a free lane.
 func (r *runner) begin(ctx context.Context, task ralph.Task) error {
-	if err := r.state(ctx, "running", "", time.Time{}); err != nil {
+	warning := ""
+	if n := len(r.stagnant); n > 0 && n >= r.Limits.StagnantMaximum-stagnantWarning {
+		warning = fmt.Sprintf("%s in a row changed nothing (%s); the run ends at %d", text.Count(n, "task"),
+			named(r.stagnant), r.Limits.StagnantMaximum)
+	}
+	if err := r.state(ctx, "running", warning, time.Time{}); err != nil {
 		return err
 	}
 	own := *r.Loop
@@ -274,9 +345,11 @@ func (r *runner) judge(ctx context.Context, l *lane, o outcome, err error) error
 	}
 	switch ending := o.end.Ending; {
 	case o.d.Stagnant:
-		r.stagnant++
+		if !slices.Contains(r.stagnant, l.task) { // a task's own limit is that of its attempts
+			r.stagnant = append(r.stagnant, l.task)
+		}
 	case !ending.AgentError() && ending != ralph.Interrupted && ending != ralph.Lost:
-		r.stagnant = 0
+		r.stagnant = nil
 	}
 	if err := r.bounded(o.s.Task, o.s.Row.Ending, o.d); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 type spending struct {
 	per      string // the period of the limits: "run", or "day" in a daemon
 	sessions int
-	stagnant int // sessions in a row without any change
+	stagnant int // different tasks in a row whose sessions changed nothing
 	elapsed  time.Duration
 	run, day float64 // USD
 }
@@ -41,7 +41,7 @@ func reached(l ralph.Limits, s spending) string {
 		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)",
 			l.MaxDayCostUSD, s.day)
 	case s.stagnant >= l.StagnantMaximum:
-		return fmt.Sprintf("%d sessions in a row changed nothing", s.stagnant)
+		return fmt.Sprintf("the sessions of %d tasks in a row changed nothing", s.stagnant)
 	}
 	return ""
 }
@@ -73,7 +73,7 @@ func (r *runner) spent(ctx context.Context) (s spending, err error) {
 		return tx.Spending(r.id, r.since(), Midnight(now))
 	})
 	return spending{
-		per: r.per(), sessions: total.Sessions, stagnant: r.stagnant, elapsed: now.Sub(r.started),
+		per: r.per(), sessions: total.Sessions, stagnant: len(r.stagnant), elapsed: now.Sub(r.started),
 		run: total.USD, day: total.DayUSD,
 	}, err
 }

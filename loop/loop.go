@@ -234,7 +234,7 @@ type runner struct {
 	day      time.Time      // the day that the limits count for, if they are daily
 	worked   map[int64]bool // tasks that had a session in this run
 	counted  map[int64]bool // tasks that count against the limit of tasks
-	stagnant int            // sessions in a row without any change
+	stagnant []int64        // the tasks whose sessions since the last change of anything changed nothing
 	repeats  int            // how often in a row the last agent error occurred
 	last     lastEnding
 	waits    string          // what the merge queue waits for; "" if it is empty
@@ -270,6 +270,16 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		switch {
 		case err == nil, errors.Is(err, errAgain), r.awaitGit(err):
 		case errors.As(err, &e):
+			on, first, err := r.ending(ctx, e)
+			if err != nil {
+				cancel()
+				_, more := r.settle(ctx, cancel)
+				return nil, errors.Join(err, more)
+			}
+			if on {
+				r.stagnant = nil
+				continue
+			}
 			ends, err := r.settle(ctx, cancel)
 			if err != nil {
 				return nil, err
@@ -278,7 +288,7 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			if e.status == ralph.ExitOK && len(rest) > 0 {
 				return rest, err
 			}
-			return slices.Concat([]end{*e}, ends, rest), err
+			return slices.Concat([]end{*e}, first, ends, rest), err
 		default:
 			cancel()
 			_, more := r.settle(ctx, cancel)

@@ -66,10 +66,10 @@ func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
 	return runs.first(tx, `ORDER BY r.id DESC`)
 }
 
-// SetRunState records what a run is doing; waiting and pausing are recorded as events.
+// SetRunState records what a run is doing; waiting, pausing and ending are recorded as events.
 func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error {
 	err := tx.set("runs", id, cells{"state": state, "state_reason": reason, "wait_until": ralph.At(until)})
-	if err != nil || state != "waiting" && state != "paused" {
+	if err != nil || state != "waiting" && state != "paused" && state != "ending" {
 		return err
 	}
 	// A run also waits for its daily window, which is no news; an agent's unavailability is.
@@ -127,14 +127,21 @@ func (tx *Tx) NoteVerifying(id int64, command, why string) error {
 	return tx.record(ralph.Event{RunID: id}, ralph.SlowCheck{Command: command})
 }
 
-// Control sends a request to the active run, one of the ralph.Control… constants. The error wraps
-// [ralph.ErrConflict] if no run is active.
+// Control sends a request to the active run, one of the ralph.Control… constants; to go on, one that
+// has decided to end is asked not to. The error wraps [ralph.ErrConflict] if no run is active.
 func (tx *Tx) Control(control string) error {
-	n, err := tx.exec(`UPDATE runs SET control = $1 WHERE ended_at = ''`, control)
+	n, err := tx.exec(`UPDATE runs SET control = CASE WHEN $1 = '' AND state = 'ending' THEN 'go_on' ELSE $1 END
+		WHERE ended_at = ''`, control)
 	if err == nil && n == 0 {
 		return ralph.Conflict("no run is active")
 	}
 	return err
+}
+
+// GoesOn clears the request not to end of a run, and reports whether there was one.
+func (tx *Tx) GoesOn(id int64) (bool, error) {
+	n, err := tx.exec(`UPDATE runs SET control = '' WHERE id = $1 AND control = 'go_on'`, id)
+	return n > 0, err
 }
 
 // RunControl returns the request that people have sent to a run.

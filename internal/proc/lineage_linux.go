@@ -48,7 +48,7 @@ func (k Kin) HasOpen(path string) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(k.pid), "fd")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
-		return k.hasLocked(file) // the process is closed to others; see Close
+		return k.hasLocked(file, "") // the process is closed to others; see Close
 	}
 	if err != nil {
 		return false
@@ -61,8 +61,15 @@ func (k Kin) HasOpen(path string) bool {
 	return false
 }
 
-// hasLocked reports whether the process has locked a file; /proc shows locks to everybody.
-func (k Kin) hasLocked(file fs.FileInfo) bool {
+// Holds reports whether the process holds a file's lock against all others. One that only looks whether somebody
+// does has it open too, and shares the lock for an instant.
+func (k Kin) Holds(path string) bool {
+	file, err := os.Stat(path)
+	return err == nil && k.hasLocked(file, "WRITE")
+}
+
+// hasLocked reports whether the process has locked a file, in a mode or in any (""); /proc shows locks to everybody.
+func (k Kin) hasLocked(file fs.FileInfo, mode string) bool {
 	stat, ok := file.Sys().(*syscall.Stat_t)
 	locks, err := os.ReadFile("/proc/locks")
 	if !ok || err != nil {
@@ -71,7 +78,7 @@ func (k Kin) hasLocked(file fs.FileInfo) bool {
 	inode := fmt.Sprintf(":%d", stat.Ino)
 	for line := range strings.Lines(string(locks)) {
 		f := strings.Fields(line) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
-		if len(f) > 5 && f[4] == strconv.Itoa(k.pid) && strings.HasSuffix(f[5], inode) {
+		if len(f) > 5 && f[4] == strconv.Itoa(k.pid) && (mode == "" || f[3] == mode) && strings.HasSuffix(f[5], inode) {
 			return true
 		}
 	}

@@ -15,6 +15,9 @@ func Lineage() []Kin { return []Kin{{Environ: os.Environ()}} }
 // HasOpen is always false: open files cannot be seen here.
 func (Kin) HasOpen(string) bool { return false }
 
+// Holds is always false: locks cannot be seen here.
+func (Kin) Holds(string) bool { return false }
+
 // GroupMarkers returns none: there are no cgroups here.
 func GroupMarkers() []string { return nil }
 

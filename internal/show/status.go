@@ -156,7 +156,10 @@ func Status(w io.Writer, v StatusView, all bool) {
 	case v.Run == nil:
 		fmt.Fprintln(w, "no run yet")
 	case v.Running:
-		doing := ralph.Doing(v.Run.State, text.Line(v.Run.StateReason, 300), "")
+		doing := ralph.Doing(v.Run.State, text.Line(v.Run.StateReason, 400), "")
+		if v.Run.State != "ending" && (v.Run.Control == ralph.ControlStop || v.Run.Control == ralph.ControlStopNow) {
+			doing = "stopping" + after(v.Sessions) + "; `ralph resume` goes on, `ralph stop --now` does not wait"
+		}
 		fmt.Fprintf(w, "running since %s (process %d), %s\n", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID, doing)
 		if until := v.Run.WaitUntil; !until.IsZero() {
 			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))
@@ -313,4 +316,16 @@ func limits(w io.Writer, v StatusView) {
 // span formats a duration in seconds.
 func span(seconds float64) string {
 	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
+}
+
+// after names the tasks whose sessions a run that is stopping waits for.
+func after(sessions []ralph.Session) string {
+	var tasks []string
+	for _, s := range sessions {
+		tasks = append(tasks, fmt.Sprintf("TASK-%d", s.TaskID))
+	}
+	if len(tasks) == 0 {
+		return ""
+	}
+	return " after " + strings.Join(tasks, ", ")
 }

@@ -114,7 +114,7 @@ func (h *Home) enclosing(environ []string) (markers, channels []string, within b
 	for i, k := range kin {
 		variables(k.Environ)
 		supervised := i > 0 && kin[i-1].Supervises()
-		within = within || i > 0 && k.HasOpen(h.File("run.lock")) || supervised && k.HasOpen(h.File(Database))
+		within = within || i > 0 && k.Holds(h.File(lockName)) || supervised && k.HasOpen(h.File(Database))
 	}
 	for _, id := range proc.GroupMarkers() {
 		add(&markers, id)

@@ -193,12 +193,14 @@ func (m Model) header() []string {
 			state = yellow.Render("waiting")
 		case "paused":
 			state = yellow.Render("paused")
+		case "ending":
+			state = yellow.Render("ending")
 		}
 		next := map[string]string{
 			ralph.ControlPause: "pauses", ralph.ControlStop: "ends", ralph.ControlStopNow: "ends",
 		}[s.Control]
 		switch {
-		case next == "" || s.State == "paused" && s.Control == ralph.ControlPause:
+		case next == "" || s.State == "ending" || s.State == "paused" && s.Control == ralph.ControlPause:
 		case s.Session != nil:
 			state = yellow.Render(next + " after this session")
 		default:

@@ -91,6 +91,8 @@ func Short(e ralph.Event, now time.Time) string {
 		switch {
 		case d.State == "paused":
 			return "… " + why + "; `ralph resume` goes on"
+		case d.State == "ending":
+			return "… ending: " + why
 		case d.Until.IsZero():
 			return "… waiting " + why
 		}
