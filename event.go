@@ -17,7 +17,6 @@ const (
 	EventAmendmentProposed = "task.amendment.proposed"
 	EventAmendmentApplied  = "task.amendment.applied"
 	EventAmendmentRejected = "task.amendment.rejected"
-	EventTaskCommitted     = "task.committed"
 	EventBaselineRed       = "task.baseline_red" // the task's verification fails before any work on it
 	EventSessionStarted    = "session.started"
 	EventSessionState      = "session.state"
@@ -27,8 +26,6 @@ const (
 	EventVerifying         = "verifying"            // a verification command takes longer than a second
 	EventSessionRefused    = "session.refused"      // a session tried a command that only people may give
 	EventSessionEnded      = "session.ended"
-	EventSessionRestored   = "session.restored"
-	EventConfigApproved    = "configuration.approved"
 	EventChangeQueued      = "change.queued"
 	EventChangeLanded      = "change.landed"
 	EventChangeBounced     = "change.bounced"
@@ -70,7 +67,6 @@ var payloads = []EventPayload{
 	AmendmentMade{},
 	AmendmentApplied{},
 	AmendmentRefused{},
-	TaskCommitted{},
 	BaselineRed{},
 	SessionStarted{},
 	SessionMoved{},
@@ -80,8 +76,6 @@ var payloads = []EventPayload{
 	DoneRefused{},
 	CommandRefused{},
 	SessionEnded{},
-	SessionRestored{},
-	ConfigurationApproved{},
 	ChangeQueued{},
 	ChangeLanded{},
 	ChangeBounced{},
@@ -201,11 +195,6 @@ type AmendmentRefused struct {
 	TaskID      int64 `json:"taskId"`
 }
 
-// TaskCommitted reports that ralph committed a session's work.
-type TaskCommitted struct {
-	Commit string `json:"commit"`
-}
-
 // BaselineRed reports that a task's verification fails before any work on it or,
 // without a task, that the project's verification fails before a run's first task.
 type BaselineRed struct {
@@ -268,31 +257,14 @@ type SessionEnded struct {
 	CostUSD      float64  `json:"cost_usd"`
 	Ending       Ending   `json:"ending"`
 	Files        int      `json:"files"` // how many it changed
-	Gone         []string `json:"gone"`  // a person's uncommitted files that it removed
 	Leftovers    []string `json:"leftovers"`
 	Notes        []string `json:"notes"`
 	Outcome      string   `json:"outcome"`
 	Reason       string   `json:"reason"`
 	Seconds      float64  `json:"seconds"`
-	SnapshotID   int64    `json:"snapshot_id"` // the snapshot that has the files in gone
-	Status       Status   `json:"status"`      // of the task
+	Status       Status   `json:"status"` // of the task
 	StatusReason string   `json:"status_reason"`
 	Turns        int      `json:"turns"`
-}
-
-// SessionRestored reports that the changes of a failed session were undone.
-type SessionRestored struct {
-	Files      []string `json:"files"` // restored to their state before the session
-	Left       []string `json:"left"`  // not restored, because somebody has changed them since
-	Note       string   `json:"note"`
-	SnapshotID int64    `json:"snapshot_id"` // the snapshot of what was undone; 0 for none
-}
-
-// ConfigurationApproved reports that a person approved the present state
-// of files that configure runs.
-type ConfigurationApproved struct {
-	By    string   `json:"by"`
-	Files []string `json:"files"`
 }
 
 // ChangeQueued reports that a change was put into the merge queue.
@@ -391,37 +363,34 @@ type RunEnded struct {
 	Tasks      int     `json:"tasks"`
 }
 
-func (TaskCreated) eventType() string           { return EventTaskCreated }
-func (TaskUpdated) eventType() string           { return EventTaskUpdated }
-func (TaskStatusChanged) eventType() string     { return EventTaskStatusChanged }
-func (CommentAdded) eventType() string          { return EventCommentAdded }
-func (CommentResolved) eventType() string       { return EventCommentResolved }
-func (SignalGiven) eventType() string           { return EventSignal }
-func (AmendmentMade) eventType() string         { return EventAmendmentProposed }
-func (AmendmentApplied) eventType() string      { return EventAmendmentApplied }
-func (AmendmentRefused) eventType() string      { return EventAmendmentRejected }
-func (TaskCommitted) eventType() string         { return EventTaskCommitted }
-func (BaselineRed) eventType() string           { return EventBaselineRed }
-func (SessionStarted) eventType() string        { return EventSessionStarted }
-func (SessionMoved) eventType() string          { return EventSessionState }
-func (SessionProgressed) eventType() string     { return EventSessionProgress }
-func (CheckpointAdded) eventType() string       { return EventSessionCheckpoint }
-func (SlowCheck) eventType() string             { return EventVerifying }
-func (DoneRefused) eventType() string           { return EventDoneRefused }
-func (CommandRefused) eventType() string        { return EventSessionRefused }
-func (SessionEnded) eventType() string          { return EventSessionEnded }
-func (SessionRestored) eventType() string       { return EventSessionRestored }
-func (ConfigurationApproved) eventType() string { return EventConfigApproved }
-func (ChangeQueued) eventType() string          { return EventChangeQueued }
-func (ChangeLanded) eventType() string          { return EventChangeLanded }
-func (ChangeBounced) eventType() string         { return EventChangeBounced }
-func (ChangeDropped) eventType() string         { return EventChangeDropped }
-func (QueuePaused) eventType() string           { return EventQueuePaused }
-func (QueueResumed) eventType() string          { return EventQueueResumed }
-func (TargetBehind) eventType() string          { return EventTargetBehind }
-func (TargetRewritten) eventType() string       { return EventTargetRewritten }
-func (PermissionAsked) eventType() string       { return EventPermissionAsked }
-func (PermissionDecided) eventType() string     { return EventPermissionDecided }
-func (RunStarted) eventType() string            { return EventRunStarted }
-func (RunWaiting) eventType() string            { return EventRunWaiting }
-func (RunEnded) eventType() string              { return EventRunEnded }
+func (TaskCreated) eventType() string       { return EventTaskCreated }
+func (TaskUpdated) eventType() string       { return EventTaskUpdated }
+func (TaskStatusChanged) eventType() string { return EventTaskStatusChanged }
+func (CommentAdded) eventType() string      { return EventCommentAdded }
+func (CommentResolved) eventType() string   { return EventCommentResolved }
+func (SignalGiven) eventType() string       { return EventSignal }
+func (AmendmentMade) eventType() string     { return EventAmendmentProposed }
+func (AmendmentApplied) eventType() string  { return EventAmendmentApplied }
+func (AmendmentRefused) eventType() string  { return EventAmendmentRejected }
+func (BaselineRed) eventType() string       { return EventBaselineRed }
+func (SessionStarted) eventType() string    { return EventSessionStarted }
+func (SessionMoved) eventType() string      { return EventSessionState }
+func (SessionProgressed) eventType() string { return EventSessionProgress }
+func (CheckpointAdded) eventType() string   { return EventSessionCheckpoint }
+func (SlowCheck) eventType() string         { return EventVerifying }
+func (DoneRefused) eventType() string       { return EventDoneRefused }
+func (CommandRefused) eventType() string    { return EventSessionRefused }
+func (SessionEnded) eventType() string      { return EventSessionEnded }
+func (ChangeQueued) eventType() string      { return EventChangeQueued }
+func (ChangeLanded) eventType() string      { return EventChangeLanded }
+func (ChangeBounced) eventType() string     { return EventChangeBounced }
+func (ChangeDropped) eventType() string     { return EventChangeDropped }
+func (QueuePaused) eventType() string       { return EventQueuePaused }
+func (QueueResumed) eventType() string      { return EventQueueResumed }
+func (TargetBehind) eventType() string      { return EventTargetBehind }
+func (TargetRewritten) eventType() string   { return EventTargetRewritten }
+func (PermissionAsked) eventType() string   { return EventPermissionAsked }
+func (PermissionDecided) eventType() string { return EventPermissionDecided }
+func (RunStarted) eventType() string        { return EventRunStarted }
+func (RunWaiting) eventType() string        { return EventRunWaiting }
+func (RunEnded) eventType() string          { return EventRunEnded }

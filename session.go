@@ -262,21 +262,15 @@ type Session struct {
 	StderrTail string   `json:"stderr_tail"` // the end of the agent's standard error
 	Denials    []string `json:"permission_denials"`
 	Leftovers  []string `json:"leftovers"` // processes that had to be killed after it ended
-	// a snapshot of the files that were uncommitted at the start, for `ralph
-	// snapshot restore`; 0 if none was needed
-	SnapshotID int64    `json:"snapshot_id"`
-	Gone       []string `json:"gone"` // the files of that snapshot that the session removed
 	// sentences for people: what it tried or changed that is theirs alone
 	Notes    []string `json:"notes"`
 	RunID    int64    `json:"run_id"`
 	Decision string   `json:"-"` // the decision of the rules, as JSON; `ralph replay` shows it
 	// who claimed the task: an agent that pulls its own work, or a person; "" for the loop
-	Worker       string  `json:"worker"`
-	Dir          string  `json:"dir"`            // the work tree; "" if unknown
-	Lane         int     `json:"lane"`           // its lane in the run, from 1; 0 if unknown or not started by the loop
-	CostLimitUSD float64 `json:"cost_limit_usd"` // the most that it may spend
-	// another session worked there at the same time, so changes may be that session's
-	Shared        bool      `json:"shared"`
+	Worker        string    `json:"worker"`
+	Dir           string    `json:"dir"`            // the work tree; "" if unknown
+	Lane          int       `json:"lane"`           // its lane in the run, from 1; 0 if unknown or not started by the loop
+	CostLimitUSD  float64   `json:"cost_limit_usd"` // the most that it may spend
 	Change        *Change   `json:"-"`              // the change that it left in a slot, while it is being settled
 	Branch        string    `json:"branch"`         // checked out when a person claimed the task; "" if none
 	Progress      *Progress `json:"progress"`       // the last report of a person's chat; null if none

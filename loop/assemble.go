@@ -34,8 +34,8 @@ type Prompts struct {
 }
 
 // BuildPrompt returns the prompt of a task's next session. It depends only on the database,
-// the configuration and strange: the uncommitted files that are not the session's to commit.
-func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task, strange ...string) (prompt.Prompt, error) {
+// and the configuration.
+func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 	c, err := l.who(tx, t)
 	if err != nil {
 		return prompt.Prompt{}, err
@@ -44,7 +44,6 @@ func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task, strange ...string) (promp
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	d.Strange = strange
 	built := prompt.Build(d)
 	return built, built.Err
 }
@@ -114,7 +113,7 @@ func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) 
 		return err
 	}
 	for _, b := range before {
-		if (!b.Check.Passed || len(b.Left) > 0) && slices.Contains(c.Shared, b.Check.Command) {
+		if !b.Check.Passed && slices.Contains(c.Shared, b.Check.Command) {
 			d.FailedBefore = append(d.FailedBefore, failedBefore(b, l.Check.Strict))
 		}
 	}
@@ -127,7 +126,7 @@ func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) 
 
 // failedBefore describes a command that failed before the task began.
 func failedBefore(b check.Outcome, strict bool) prompt.FailedBefore {
-	f := prompt.FailedBefore{Command: b.Check.Command, Left: b.Left}
+	f := prompt.FailedBefore{Command: b.Check.Command}
 	if b.Tests != nil {
 		f.Tests, f.Excused = b.Tests.Failed(), !strict
 	}
@@ -284,9 +283,6 @@ func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	c := &prompt.Continuation{
 		Attempt: s.Attempt, Author: author(t), At: s.CompletedAt, Ending: s.Ending, Verb: s.ClosingVerb, Reason: s.Reason,
 		Failed: slices.DeleteFunc(slices.Clone(s.Verify), func(c ralph.Check) bool { return c.Passed }),
-	}
-	if c.TakenBack, err = tx.Restored(s); err != nil {
-		return err
 	}
 	switch p := signals.Closing(said).Payload.(type) {
 	case signals.Partial:

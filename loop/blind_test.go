@@ -11,43 +11,8 @@ import (
 	"ralph"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/signals"
 	"ralph/store"
 )
-
-// TestADoneIsNotJudgedWhereProtectedFilesAreHidden from ralph only since the session began.
-func TestADoneIsNotJudgedWhereProtectedFilesAreHidden(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		before bool // they were hidden at the start, too
-		say    signals.Payload
-		want   string
-	}{
-		{"a done", false, finish, "it cannot be told whether protected files were changed in x\x00 (invalid argument)"},
-		{"a done, where they were before", true, finish, "done and verified"},
-		{"a partial", false, halt, "partial: the rest"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := newWorkshop(t)
-			l := b.tree("true")
-			const never = "x\x00/*" // no system allows reading this
-			l.Check.Protect = []string{"data/*"}
-			if tt.before {
-				l.Check.Protect[0] = never
-			}
-			id := b.add(ralph.Task{Title: "A"})
-			b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-				l.Check.Protect[0] = never
-				write(t, filepath.Join(a.Dir, "made"), "x")
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", tt.say)
-				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-			}))
-			if task := b.task(id); !strings.Contains(task.StatusReason, tt.want) {
-				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
-			}
-		})
-	}
-}
 
 // TestADoneOfARunThatIsStoppedIsNotJudgedBlindly, even if it needs no command.
 func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/gofrs/flock"
 
 	"ralph"
-	"ralph/internal/worktree"
 	"ralph/loop/agent"
 	"ralph/loop/place"
 	"ralph/loop/session"
@@ -28,18 +27,15 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.C
 	if _, _, _, err := l.pick(ctx, task, nil); err != nil { // fails the task if its attempts are used up
 		return nil, err
 	}
-	if l.Apart {
-		err := l.Store.Tx(ctx, func(tx *store.Tx) error {
-			if err := l.sameTarget(tx); err != nil {
-				return err
-			}
-			return tx.SetTarget(l.Lander.Into)
-		})
-		if err != nil {
-			return nil, err
+	if err := l.Store.Tx(ctx, func(tx *store.Tx) error {
+		if err := l.sameTarget(tx); err != nil {
+			return err
 		}
-		defer l.queueUp(ctx)() // nobody prepares a slot for a task that another worker gets
+		return tx.SetTarget(l.Lander.Into)
+	}); err != nil {
+		return nil, err
 	}
+	defer l.queueUp(ctx)() // nobody prepares a slot for a task that another worker gets
 	t, err := l.claimable(ctx, task)
 	if err != nil {
 		return nil, err
@@ -60,18 +56,13 @@ func (l *Loop) claimIn(ctx context.Context, n session.Needs, t ralph.Task, worke
 	if err := l.prepare(ctx, n, t); err != nil {
 		return nil, err
 	}
-	if !l.Apart {
-		defer l.queueUp(ctx)()
-	}
 	// The claiming transaction checks again whether the task may be claimed.
 	if _, err := l.claimable(ctx, t.ID); err != nil {
 		return nil, err
 	}
 	n.Who, n.Agent = nil, nil // a worker is its own agent
-	if l.Apart {
-		n.Land = func(ctx context.Context) (string, error) {
-			return l.landForWorker(ctx, l.checksOf(n.Place), landingWait)
-		}
+	n.Land = func(ctx context.Context) (string, error) {
+		return l.landForWorker(ctx, l.checksOf(n.Place), landingWait)
 	}
 	claim, err := n.Claim(ctx, t.ID, worker)
 	if err != nil {
@@ -119,14 +110,12 @@ func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.S
 	if err != nil {
 		return ralph.Session{}, "", err
 	}
-	here := *l
-	here.Apart = false // a person works where they stand
-	n := l.needs()
-	if err := here.prepare(ctx, n, t); err != nil {
+	n := l.needs() // a person works where they stand
+	if err := l.prepare(ctx, n, t); err != nil {
 		return ralph.Session{}, "", err
 	}
 	n.Who = nil // a person's chat has an agent of its own
-	n.Prompt = func(tx *store.Tx, t ralph.Task, _ agent.Agent, _ []string) (string, error) {
+	n.Prompt = func(tx *store.Tx, t ralph.Task, _ agent.Agent) (string, error) {
 		built, err := l.ChatPrompt(tx, t)
 		return built.Text, err
 	}
@@ -145,16 +134,8 @@ func (l *Loop) ReleaseFor(ctx context.Context, task int64, person string) (signa
 	return l.needs().ReleaseFor(ctx, task, person)
 }
 
-// Strangers calls [session.Needs.Strangers].
-func (l *Loop) Strangers(ctx context.Context, task int64) (files []worktree.Loose, branch string, err error) {
-	return l.needs().Strangers(ctx, task)
-}
-
-// prepare does what precedes the claim of a task: it checks people's files and takes the baseline.
+// prepare does what precedes the claim of a task: it takes the baseline.
 func (l *Loop) prepare(ctx context.Context, n session.Needs, t ralph.Task) error {
-	if err := n.Check.Greet(ctx); err != nil {
-		return err
-	}
 	if err := l.baseline(ctx, t, n.Place); err != nil {
 		return err
 	}
@@ -206,24 +187,4 @@ func (l *Loop) Lapse(ctx context.Context) error {
 		}
 		return errors.Join(n.Lapse(ctx, row), n.Place.Release())
 	})
-}
-
-// CommitApproved commits what people's approvals have completed, where tasks are committed.
-func (l *Loop) CommitApproved(ctx context.Context) error {
-	due, err := store.Read(ctx, l.Store, (*store.Tx).CommitDue)
-	for _, row := range due {
-		if l.CommitTasks {
-			l.notCommitted(row.TaskID, l.needs().CommitApproved(ctx, row))
-		}
-		err = errors.Join(err, l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.Committed(row.ID) }))
-	}
-	return err
-}
-
-// notCommitted says why what a task left was not committed. It is done all the same, and
-// its files are where they were.
-func (l *Loop) notCommitted(task int64, err error) {
-	if err != nil {
-		l.Log.Warn("cannot commit the changes of a completed task", "task", task, "error", err)
-	}
 }

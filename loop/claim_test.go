@@ -17,6 +17,7 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/check"
+	"ralph/loop/landing"
 	"ralph/loop/place"
 	"ralph/loop/session"
 	"ralph/signals"
@@ -58,10 +59,16 @@ func (b *workshop) tree(verify ...string) *loop.Loop {
 func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 	b.t.Helper()
 	tree, err := worktree.Open(b.t.Context(), dir)
+	if errors.Is(err, worktree.ErrNoRepo) {
+		b.git(dir, "init", "-q", "-b", "main")
+		b.git(dir, "add", "-A")
+		b.git(dir, "commit", "-q", "--allow-empty", "-m", "begin")
+		tree, err = worktree.Open(b.t.Context(), dir)
+	}
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return &loop.Loop{
+	l := &loop.Loop{
 		Store: b.db, Place: &place.Place{Dir: dir, Tree: tree, State: b.state}, Log: slog.New(slog.DiscardHandler),
 		Limits:  ralph.Limits{Attempts: 10},
 		Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
@@ -69,6 +76,17 @@ func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 		Session: session.Limits{Retries: 2},
 		Prompts: loop.Prompts{Tokens: 24_000},
 	}
+	l.Slots = &place.Slots{
+		Here: l.Place, Dir: filepath.Join(b.t.TempDir(), "places"), Name: "project", Env: os.Environ(), Timeout: time.Minute, Log: l.Log,
+	}
+	l.Lander = &landing.Lander{
+		Rules: landing.Rules{
+			Into: "main", Bounces: 2, Wait: time.Minute, Message: "{task}: {title}", Timeout: time.Minute, State: b.state,
+		},
+		Store: b.db, Tree: l.Place.Tree, Line: &landing.Line{}, Log: l.Log, Check: l.Check,
+	}
+	l.Rules.Bounces = 2
+	return l
 }
 
 func (b *workshop) add(t ralph.Task) (id int64) {
@@ -486,38 +504,6 @@ type beat func()
 func (b beat) Beat(time.Duration) { b() }
 func (b beat) Status(string)      {}
 
-// Sessions that work in one work tree at the same time are marked (decision 19).
-func TestSessionsOfOneWorkTreeAreMarkedAsShared(t *testing.T) {
-	b := newWorkshop(t)
-	l, alone := b.tree(), b.tree()
-	first, second, third := b.add(ralph.Task{Title: "A"}), b.add(ralph.Task{Title: "B"}), b.add(ralph.Task{Title: "C"})
-	shared := func(c *session.Claim) bool {
-		t.Helper()
-		var s ralph.Session
-		if err := b.db.View(t.Context(), func(tx *store.Tx) (err error) { s, err = tx.Session(c.SessionID()); return err }); err != nil {
-			t.Fatal(err)
-		}
-		return s.Shared
-	}
-	one, other := b.claim(l, first, "ann"), b.claim(alone, third, "eve")
-	if shared(one) || shared(other) {
-		t.Error("a session that has its work tree to itself is marked")
-	}
-	two := b.claim(l, second, "bob")
-	if !shared(one) || !shared(two) || shared(other) {
-		t.Errorf("got %t, %t, %t", shared(one), shared(two), shared(other))
-	}
-	if _, err := two.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := one.Release(t.Context()); err != nil || !shared(one) {
-		t.Errorf("it is not marked any more: %v", err)
-	}
-	if again := b.claim(l, second, "bob"); shared(again) {
-		t.Error("a session after the other is marked")
-	}
-}
-
 // A client that leaves may kill its server while it releases the task: the
 // claim ends at once all the same, not half an hour later.
 func TestAClaimThatIsNotGivenBackToTheEndLapsesAtOnce(t *testing.T) {
@@ -605,7 +591,7 @@ func TestALapsedClaimIsSettledOnce(t *testing.T) {
 func TestAClaimThatLapsesWhileItIsGivenBackIsOver(t *testing.T) {
 	b := newWorkshop(t)
 	command, running, proceed := blocker(t.TempDir())
-	l, other := b.slots(), b.tree()
+	l, other := b.tree(), b.tree()
 	c := b.claim(l, b.add(ralph.Task{Title: "A", Verify: []string{command}}), "ann")
 	dir, _ := c.Slot()
 	write(t, filepath.Join(dir, "made"), "x")

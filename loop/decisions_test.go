@@ -22,7 +22,7 @@ func TestLimitsOfARun(t *testing.T) {
 		"the limit of $5.00 per run is reached ($5.20 spent)":                               loop.Spend(0, 0, 0, 5.2, 0),
 		"the limit of $5.00 per run is reached ($5.00 spent)":                               loop.Spend(0, 0, 0, 5, 0),
 		"the limit of $8.00 per day is reached ($8.00 spent since midnight, over all runs)": loop.Spend(0, 0, 0, 0, 8),
-		"the sessions of 2 tasks in a row changed nothing":                                               loop.Spend(0, 2, 0, 0, 0),
+		"the sessions of 2 tasks in a row changed nothing":                                  loop.Spend(0, 2, 0, 0, 0),
 	} {
 		if got := loop.Reached(limits, s); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -250,12 +250,6 @@ func (l *lane) work(ctx context.Context, task ralph.Task) (o outcome, err error)
 		return o, errors.Join(err, l.advance.giveBack())
 	}
 	defer leave()
-	if err := n.Check.Greet(ctx); err != nil {
-		return o, notGreeted(err)
-	}
-	if err := n.Check.SetAside(ctx); err != nil {
-		return o, notGreeted(err)
-	}
 	waits, tell := false, l.slow
 	l.slow = func(command string) { waits = true; tell(command) }
 	stopped, err := l.interruptibly(ctx, func(ctx context.Context) error { return l.baseline(ctx, task, n.Place) })
@@ -299,20 +293,7 @@ func (l *lane) work(ctx context.Context, task ralph.Task) (o outcome, err error)
 		return o, unusable(o.end.Unusable)
 	}
 	o.settled = true
-	if l.Apart {
-		return o, nil
-	}
-	detached := context.WithoutCancel(ctx)
-	if err := notGreeted(n.Check.PutBack(detached)); err != nil {
-		return o, err
-	}
-	if !l.CommitTasks {
-		return o, nil
-	}
-	if o.d.Status == ralph.Completed {
-		l.notCommitted(task.ID, s.Commit(detached))
-	}
-	return o, l.CommitApproved(detached)
+	return o, nil
 }
 
 // judge applies a lane's result to the run.
@@ -338,10 +319,8 @@ func (r *runner) judge(ctx context.Context, l *lane, o outcome, err error) error
 	if err != nil || !o.settled {
 		return err
 	}
-	if r.Apart {
-		if err := r.land(context.WithoutCancel(ctx)); err != nil {
-			return err
-		}
+	if err := r.land(context.WithoutCancel(ctx)); err != nil {
+		return err
 	}
 	switch ending := o.end.Ending; {
 	case o.d.Stagnant:

@@ -17,7 +17,6 @@ import (
 	"ralph"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/check"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
@@ -203,134 +202,6 @@ func TestWhereAPersonsSessionStood(t *testing.T) {
 	}
 }
 
-// TestFilesOfPeopleThatASessionRemovedAreNamed if they were saved before it.
-func TestFilesOfPeopleThatASessionRemovedAreNamed(t *testing.T) {
-	for _, saved := range []bool{true, false} {
-		b := newWorkshop(t)
-		l := b.repository()
-		l.Place.Saves = saved
-		write(t, filepath.Join(l.Place.Dir, "mine"), "x")
-		b.add(ralph.Task{Title: "A"})
-		_, s := b.once(l, &speech{b: b, turns: []turn{{remove: []string{"mine"}, say: halt}}, ending: ralph.Finished})
-		if got := strings.Join(s.Gone, " "); got != map[bool]string{true: "mine", false: ""}[saved] || (s.SnapshotID != 0) != saved {
-			t.Errorf("saved %t: %q are gone, and kept in %d", saved, got, s.SnapshotID)
-		}
-	}
-}
-
-// TestFilesOfPeopleThatConfigureRunsAreNamed if a session changed them, as
-// the next run would differ.
-func TestFilesOfPeopleThatConfigureRunsAreNamed(t *testing.T) {
-	b := newWorkshop(t)
-	b.add(ralph.Task{Title: "A"})
-	_, s := b.once(b.repository(), &speech{b: b, turns: []turn{{write: []string{"ralph.yaml"}, say: halt}}, ending: ralph.Finished})
-	if notes := strings.Join(s.Notes, "\n"); !strings.Contains(notes, "ralph.yaml, by which runs are configured: the next run starts only after") {
-		t.Errorf("noted is %q", notes)
-	}
-}
-
-// TestFilesOfPeopleThatSteerAgents are as people left them while a later
-// session works, and otherwise as a session left them, for a person to review.
-func TestFilesOfPeopleThatSteerAgents(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.repository()
-	l.Steering, l.Copies = []string{"AGENTS.md"}, check.Copies(filepath.Join(b.state, "kept"))
-	rules := filepath.Join(l.Place.Dir, "AGENTS.md")
-	read := func() string {
-		text, err := os.ReadFile(rules)
-		if err != nil {
-			t.Error(err)
-		}
-		return string(text)
-	}
-	write(t, rules, "people's")
-	for range 2 {
-		b.add(ralph.Task{Title: "A"})
-	}
-	var found []string
-	for range 2 {
-		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-			if found = append(found, read()); len(found) == 1 {
-				write(t, rules, "its own")
-			}
-			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
-			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-		}))
-		found = append(found, read())
-	}
-	if got := strings.Join(found, ", "); got != "people's, its own, people's, its own" {
-		t.Errorf("before and after each session it was %s", got)
-	}
-}
-
-// TestFilesOfPeopleThatCannotBeLookedFor are not assumed to exist: the reason and the log say so.
-func TestFilesOfPeopleThatCannotBeLookedFor(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.repository()
-	var log bytes.Buffer
-	l.Log = slog.New(slog.NewTextHandler(&log, nil))
-	l.Place.Saves = true
-	folder := filepath.Join(l.Place.Dir, "folder")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(folder, "mine"), "x")
-	id := b.add(ralph.Task{Title: "A"})
-	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, os.RemoveAll(folder), os.Symlink("folder", folder))
-	}))
-	const what = "whether files are gone that were not committed ("
-	if task := b.task(id); !strings.Contains(task.StatusReason, what) || !strings.Contains(log.String(), what) {
-		t.Errorf("it is %s: %s\n%s", task.Status, task.StatusReason, log.String())
-	}
-}
-
-// TestFilesOfPeopleThatAreNotKnown any more are not treated as none.
-func TestFilesOfPeopleThatAreNotKnown(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.repository()
-	id := b.add(ralph.Task{Title: "A"})
-	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
-		b.raw(`UPDATE sessions SET uncommitted = '{'`)
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-	}))
-	if task := b.task(id); !strings.Contains(task.StatusReason, "whether files are gone that were not committed (") {
-		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
-	}
-}
-
-// TestFilesOfPeopleThatCannotBePutBackEndTheRun: the next session would be blamed for them.
-func TestFilesOfPeopleThatCannotBePutBackEndTheRun(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.repository()
-	l.Check.Protect = []string{"*.golden"} // no copies are kept of these
-	b.add(ralph.Task{Title: "A"})
-	result, _ := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a.golden"}, say: halt}}, ending: ralph.Finished})
-	if said := strings.Join(result.Reasons, "\n"); result.Status != ralph.ExitWaiting || !strings.Contains(said, "cannot be put back: a.golden") {
-		t.Errorf("exit status %d: %s", result.Status, said)
-	}
-}
-
-// TestFilesOfPeopleThatAWorkerChangedArePutBack when it is settled.
-func TestFilesOfPeopleThatAWorkerChangedArePutBack(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.repository("true")
-	l.Check.Protect, l.Copies = []string{"*.golden"}, check.Copies(t.TempDir())
-	golden := filepath.Join(l.Place.Dir, "a.golden")
-	write(t, golden, "a person's")
-	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
-	write(t, golden, "a worker's")
-	b.say(c, halt)
-	if _, _, err := c.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(golden); err != nil || string(got) != "a person's" {
-		t.Errorf("it has %q, %v", got, err)
-	}
-}
-
 // TestAStateThatIsTakenAwayIsNotMadeAnew: its content would seem to have never existed.
 func TestAStateThatIsTakenAwayIsNotMadeAnew(t *testing.T) {
 	b := newWorkshop(t)
@@ -393,19 +264,6 @@ func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 	}
 	if s := b.last(); s.Ending != ralph.Interrupted || s.Reason != "interrupted: its task was called off or amended" {
 		t.Errorf("it is %s: %s", s.Ending, s.Reason)
-	}
-}
-
-// TestAPersonIsNotBlamedForWhatWasHidden from ralph when the task was claimed.
-func TestAPersonIsNotBlamedForWhatWasHidden(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.tree("true")
-	l.Check.Protect = []string{"x\x00/*"} // no system allows reading this
-	id := b.add(ralph.Task{Title: "A"})
-	b.claimFor(l, id, "ann")
-	refused, _, err := l.Complete(t.Context(), id, session.Completion{Author: "ann", Summary: "made it"})
-	if task := b.task(id); err != nil || refused != "" || task.Status != ralph.Completed {
-		t.Errorf("it is %s: %q, %v", task.Status, refused, err)
 	}
 }
 

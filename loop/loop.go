@@ -48,18 +48,8 @@ type Loop struct {
 	Place *place.Place
 	Log   *slog.Logger
 
-	// If Apart is set, sessions work in Slots, apart from people, who have
-	// Place. Lander merges the results into the target branch.
-	Apart  bool
-	Slots  *place.Slots
-	Lander *landing.Lander
-
-	// Configuration lists the files that configure runs, as absolute paths.
-	// Copies has copies of their state as people left it.
-	Configuration []string
-	Steering, Own []string // see [check.Verifier]
-	Copies        check.Copies
-	Contained     bool // see [check.Verifier]
+	Slots  *place.Slots    // where sessions work, apart from people, who have Place
+	Lander *landing.Lander // merges the results into the target branch
 
 	Limits  ralph.Limits
 	Sandbox string // what confines agents and checks, in words
@@ -70,8 +60,6 @@ type Loop struct {
 	Prompts Prompts
 	Models  Models
 	Session session.Limits // except for the limits that Limits sets
-
-	CommitTasks bool // commit what a completed task left uncommitted
 
 	Parallel int // number of sessions at once, in slots; 0 is 1
 
@@ -114,19 +102,10 @@ func (l *Loop) needs() session.Needs {
 	limits.Time, limits.Idle = seconds(l.Limits.SessionSeconds), seconds(l.Limits.IdleSeconds)
 	limits.Turns = l.Limits.SessionTurns
 	return session.Needs{
-		Store: l.Store, Place: l.Place, Check: l.verifier(), Agent: l.Agent, Log: l.Log, Stop: l.Stop,
+		Store: l.Store, Place: l.Place, Check: l.Check, Agent: l.Agent, Log: l.Log, Stop: l.Stop,
 		Asked: session.Asked{Prompt: l.firstPrompt(nil), Who: l.who}, Channel: l.Channel, Rules: l.Rules, Limits: limits,
-	}
-}
-
-// verifier returns a verifier for the loop's own place.
-func (l *Loop) verifier() *check.Verifier { return l.verifierIn(l.Place) }
-
-func (l *Loop) verifierIn(p *place.Place) *check.Verifier {
-	return &check.Verifier{
-		Rules: l.Check, Store: l.Store, Place: p, Configuration: l.Configuration, Copies: l.Copies, Log: l.Log,
-		Steering: l.Steering, Own: l.Own, Contained: l.Contained,
-		Busy: func(d time.Duration) { l.beat(stepTime + d) }, Slow: l.slow,
+		Busy:    func(d time.Duration) { l.beat(stepTime + d) },
+		Landing: session.Landing{Lander: l.Lander, Checks: l.takeCheck},
 	}
 }
 
@@ -169,9 +148,6 @@ var errAgain = errors.New("the round begins again")
 func (l *Loop) Run(ctx context.Context) (Result, error) {
 	if err := l.recover(ctx); err != nil {
 		return Result{Status: ralph.ExitFailure}, fmt.Errorf("recover what an earlier run left: %w", err)
-	}
-	if err := l.CommitApproved(ctx); err != nil {
-		return Result{Status: ralph.ExitFailure}, err
 	}
 	var run ralph.Run
 	accounts := l.Agents.accounts()
@@ -258,7 +234,7 @@ type runner struct {
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	beside, cancel := context.WithCancel(ctx)
 	r.beside = beside
-	if r.Lander != nil && r.width() > 1 {
+	if r.width() > 1 {
 		r.Lander.Line.Tell(r.lands)
 		defer r.Lander.Line.Tell(nil)
 	}
@@ -433,15 +409,6 @@ func (l *Loop) pick(
 		}
 		spent = append(spent, task.ID)
 	}
-}
-
-// notGreeted ends the run if the next session would be blamed for the changes of another one.
-func notGreeted(err error) error {
-	var stuck *check.StuckError
-	if errors.As(err, &stuck) {
-		return &end{ralph.ExitWaiting, err.Error()}
-	}
-	return err
 }
 
 // unusable ends the run if the agent's program could not be run at all.

@@ -132,9 +132,6 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 // alone is the task that is to land before all others, if it waits for a session: until it has
 // had one nothing lands.
 func (r *runner) alone(tx *store.Tx) (list []ralph.Task, err error) {
-	if !r.Apart {
-		return nil, nil
-	}
 	id, err := tx.LandsAlone(r.Lander.Bounces)
 	if err != nil || id == 0 {
 		return nil, err

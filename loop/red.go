@@ -156,8 +156,7 @@ func (r *runner) waitForGreen(ctx context.Context) error {
 
 // redNow runs the commands of the project and of the features with open tasks,
 // and returns those that fail without an excuse. Commands that failed before are
-// run again, as what they lacked may be outside the work tree. A failure that
-// belongs to a session's unfinished work does not count: that session goes on.
+// run again, as what they lacked may be outside the repository.
 func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 	commands, err := r.suiteCommands(ctx)
 	if err != nil || len(commands) == 0 {
@@ -170,7 +169,7 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 		if err := r.advance(ctx); err != nil {
 			return err
 		}
-		red, err = v.Red(ctx, commands, !r.red.asked, r.OnRed == RedFirst)
+		red, err = v.Red(ctx, commands, !r.red.asked)
 		return err
 	})
 	if err == nil && ctx.Err() == nil {

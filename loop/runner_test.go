@@ -209,7 +209,7 @@ func TestNoTaskIsChosenBlindly(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			db, run, raw := openStore(t, 3)
-			l := &Loop{Store: db, Parallel: tt.lanes, Apart: true, Lander: &landing.Lander{Rules: landing.Rules{Bounces: 2}}}
+			l := &Loop{Store: db, Parallel: tt.lanes, Lander: &landing.Lander{Rules: landing.Rules{Bounces: 2}}}
 			r := &runner{course: course{l, run}, passed: map[int64]int{}}
 			if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 				_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 2, Run: run})

@@ -52,7 +52,7 @@ func (a *advance) giveBack() error {
 // advance checks out slots while the verification runs before the first session, which takes a while
 // in a large project. No command of a person's runs meanwhile: the verification might fail of the load.
 func (r *runner) advance(ctx context.Context) error {
-	if !r.Apart || r.advances != nil {
+	if r.advances != nil {
 		return nil
 	}
 	tasks, err := store.Read(ctx, r.Store, func(tx *store.Tx) (int, error) {
@@ -102,12 +102,9 @@ func (l *lane) take(ctx context.Context) (*place.Place, error) {
 	return l.Slots.Take(ctx, l.number, false)
 }
 
-// enter prepares a slot for a session, if sessions work in slots; leave gives it back.
+// enter prepares a slot for a session; leave gives it back.
 func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n session.Needs, leave func(), err error) {
-	n, leave = l.needs(), func() {}
-	if !l.Apart {
-		return n, leave, nil
-	}
+	leave = func() {}
 	kept, bounced, err := l.kept(ctx, task.ID)
 	if err != nil {
 		return n, leave, err
@@ -124,17 +121,28 @@ func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n sessio
 	if err != nil {
 		return n, leave, unready(errors.Join(err, slot.Release()))
 	}
-	n = l.needsIn(slot, nil)
-	if err := n.Check.Lay(ctx, l.Place.Tree, kept); err != nil {
-		return n, leave, notGreeted(errors.Join(err, slot.Release()))
+	if err := l.lay(ctx, slot, kept); err != nil {
+		return n, leave, errors.Join(err, slot.Release())
 	}
 	about := &prompt.Slot{Target: l.Lander.Into, Kept: kept != "", Conflicts: conflicts, Bounced: bounced}
-	n.Prompt = l.firstPrompt(about)
-	return n, func() {
+	return l.needsIn(slot, about), func() {
 		if err := slot.Release(); err != nil {
 			l.Log.Warn("cannot release a slot", "error", err)
 		}
 	}, nil
+}
+
+// lay has no session obey what an earlier one of its task wrote: where kept work changes files that steer agents,
+// the slot gets them as they are on the target.
+func (l *Loop) lay(ctx context.Context, slot *place.Place, kept string) error {
+	if kept == "" {
+		return nil
+	}
+	names, err := l.Check.Guard.Steers(ctx, l.Place.Tree, slot.Slot.Base, kept)
+	if err != nil {
+		return err
+	}
+	return slot.Lay(ctx, slot.Slot.Base, names)
 }
 
 // kept returns the commit that an earlier session of a task left in a
@@ -167,8 +175,7 @@ func unready(err error) error {
 // needsIn returns the needs of a session in a slot.
 func (l *Loop) needsIn(slot *place.Place, about *prompt.Slot) session.Needs {
 	n := l.needs()
-	n.Place, n.Check = slot, l.verifierIn(slot)
-	n.Lander, n.Checks, n.Beside = l.Lander, l.checksOf(slot), l.width() > 1
+	n.Place, n.Checks, n.Beside = slot, l.checksOf(slot), l.width() > 1
 	n.Prompt = l.firstPrompt(about)
 	return n
 }
@@ -176,14 +183,12 @@ func (l *Loop) needsIn(slot *place.Place, about *prompt.Slot) session.Needs {
 // needsOf returns the needs of an open session, in the place where it works.
 func (l *Loop) needsOf(ctx context.Context, row ralph.Session) (n session.Needs, err error) {
 	n = l.needs()
-	if l.Slots != nil {
-		slot, err := l.Slots.Of(ctx, row.Dir, ralph.Change{SessionID: row.ID}.Ref())
-		if err != nil {
-			return n, err
-		}
-		if n.Lander = l.Lander; slot != nil {
-			n = l.needsIn(slot, nil)
-		}
+	slot, err := l.Slots.Of(ctx, row.Dir, ralph.Change{SessionID: row.ID}.Ref())
+	if err != nil {
+		return n, err
+	}
+	if slot != nil {
+		n = l.needsIn(slot, nil)
 	}
 	if works, err := l.named(row.TaskID, row.Agent); err == nil {
 		n.Agent = works // else it is no longer configured, and another agent reads what it left
@@ -191,44 +196,51 @@ func (l *Loop) needsOf(ctx context.Context, row ralph.Session) (n session.Needs,
 	return n, nil
 }
 
-// onTip runs do on the project as people have it, or on the last landed commit in a slot for checks.
+// verifier returns a verifier of a commit, in the place where that is checked out; nil if only what is known counts.
+func (l *Loop) verifier(ctx context.Context, commit string, at *place.Place) (*check.Verifier, error) {
+	tree, err := l.Place.Tree.Whole(ctx, commit)
+	return &check.Verifier{
+		Rules: l.Check, Store: l.Store, Place: at, Key: l.Slots.Apart(tree), State: l.Place.State,
+		Busy: func(d time.Duration) { l.beat(stepTime + d) }, Slow: l.slow,
+	}, err
+}
+
+// onTip runs do on the last landed commit, in a slot for checks.
 func (l *Loop) onTip(ctx context.Context, take taker, do func(v *check.Verifier) error) (err error) {
-	if !l.Apart {
-		return do(l.verifier())
-	}
 	tip, err := l.Lander.Tip(ctx)
 	if err != nil {
 		return err
 	}
-	at, err := take(ctx)
+	v, err := l.verifier(ctx, tip, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, at.Release()) }()
-	if err := at.At(ctx, tip); err != nil {
+	if v.Place, err = take(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Place.Release()) }()
+	if err := v.Place.At(ctx, tip); err != nil {
 		return unready(err)
 	}
-	if err := do(l.verifierIn(at)); err != nil {
+	if err := do(v); err != nil {
 		return err
 	}
 	landed, err := store.Read(ctx, l.Store, (*store.Tx).Landed)
 	if err != nil || len(landed) > 0 {
 		return err
 	}
-	return at.KeepWarm()
+	return v.Place.KeepWarm()
 }
 
-// baseline gets the verification's results for the state on which a session of a task begins. In
-// slots that is mostly what landed last, whose results are known.
+// baseline gets the verification's results for the state on which a session of a task begins. Mostly that is what
+// landed last, whose results are known.
 func (l *Loop) baseline(ctx context.Context, task ralph.Task, at *place.Place) error {
-	if l.Apart {
-		tree, err := l.Place.Tree.Committed(ctx, at.Slot.Base)
-		if err != nil {
-			return err
+	if at.Slot != nil {
+		v, err := l.verifier(ctx, at.Slot.Base, nil)
+		if err == nil {
+			err = v.Baseline(ctx, task)
 		}
-		v := l.verifier()
-		v.At = &store.State{Content: l.Slots.Apart(tree), Committed: tree}
-		if err := v.Baseline(ctx, task); !errors.Is(err, check.ErrUnknown) {
+		if !errors.Is(err, check.ErrUnknown) {
 			return err
 		}
 	}
@@ -252,13 +264,13 @@ func (l *Loop) checksOf(at *place.Place) taker {
 // land merges the queued changes into the target branch. If several sessions
 // work at once, it does so in a goroutine, whose result is applied later.
 func (r *runner) land(ctx context.Context) error {
-	if r.Lander == nil || r.merges {
+	if r.merges {
 		return nil
 	}
-	some := r.Apart && r.width() == 1 // else only if an earlier run left some
+	some := r.width() == 1
 	if !some {
 		list, err := store.Read(ctx, r.Store, (*store.Tx).QueuedChanges)
-		if err != nil || len(list) == 0 && !r.Apart {
+		if err != nil {
 			return err
 		}
 		some = len(list) > 0 || r.Lander.Line.News()
@@ -334,7 +346,7 @@ func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration, earl
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	lander := *l.Lander
 	lander.Early = early
-	lander.Place = &session.Apart{Take: take, Check: l.Check, Log: l.Log, Round: check.Round{
+	lander.Place = &session.Apart{Take: take, Check: l.Check, Round: check.Round{
 		Session: "landing-" + l.Place.State, Log: filepath.Join(dir, "verify.log"),
 	}}
 	if why, err = lander.Land(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
@@ -355,9 +367,6 @@ func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration, earl
 // landLeft lands what a worker's server left in the queue when it was killed. If another
 // process is merging, that one lands it.
 func (l *Loop) landLeft(ctx context.Context) {
-	if !l.Apart {
-		return
-	}
 	list, err := store.Read(ctx, l.Store, (*store.Tx).QueuedChanges)
 	if err == nil && len(list) > 0 {
 		_, err = l.landForWorker(ctx, l.takeCheck, landingLook)

@@ -71,7 +71,7 @@ func TestAHostileSlot(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b := newWorkshop(t)
-			l := b.slots("test ! -e broken")
+			l := b.tree("test ! -e broken")
 			b.git(l.Place.Dir, "config", "user.name", "Ann")
 			b.git(l.Place.Dir, "config", "user.email", "ann@example.com")
 			write(t, filepath.Join(l.Place.Dir, "kept"), "kept\n")

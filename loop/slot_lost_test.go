@@ -3,10 +3,8 @@ package loop_test
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +26,7 @@ import (
 func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 	for _, way := range []string{"removed", "used"} {
 		b := newWorkshop(t)
-		l := b.slots("true")
+		l := b.tree("true")
 		id := b.add(ralph.Task{Title: "A"})
 		lost := uuid.NewString()
 		slot := b.lose(l, id, lost)
@@ -75,7 +73,7 @@ func TestALostSessionWhoseSlotIsGone(t *testing.T) {
 // TestALostSessionOfWhoseSlotNothingIsKept has left no change.
 func TestALostSessionOfWhoseSlotNothingIsKept(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
 	b.tx(func(tx *store.Tx) error {
 		_, err := tx.StartSession(store.Start{ID: lost, Task: id, Dir: filepath.Join(l.Slots.Dir, "1", "tree")})
@@ -129,7 +127,7 @@ func (b *workshop) loseIn(l *loop.Loop, number int, task int64, session string) 
 // TestLostSessionsDoNotWaitForEachOther to land, as nothing lands while they are settled.
 func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots("true")
+	l := b.tree("true")
 	l.Lander.Wait = time.Hour
 	var tasks []int64
 	for i, name := range []string{"a", "b"} {
@@ -157,7 +155,7 @@ func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
 // TestTheSlotOfALostSessionIsUsedAgain by the run that has settled it.
 func TestTheSlotOfALostSessionIsUsedAgain(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
 	if err := b.lose(l, id, lost).Release(); err != nil {
 		t.Fatal(err)
@@ -173,7 +171,7 @@ func TestTheSlotOfALostSessionIsUsedAgain(t *testing.T) {
 // session. Other work, left by a killed ralph or by somebody else, is saved separately.
 func TestWhatIsLeftInASlotIsNotLost(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	session := func(file string) {
 		b.add(ralph.Task{Title: "A"})
 		b.once(l, &speech{b: b, turns: []turn{{write: []string{file}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
@@ -183,11 +181,15 @@ func TestWhatIsLeftInASlotIsNotLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		touched, err := l.Place.Tree.Touched(t.Context(), slices.Collect(maps.Values(refs)))
-		if err != nil {
-			t.Fatal(err)
+		var names []string
+		for _, commit := range refs {
+			files, err := l.Place.Tree.Files(t.Context(), commit+"^", commit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, files...)
 		}
-		return strings.Join(slices.Concat(slices.Collect(maps.Values(touched))...), " ")
+		return strings.Join(names, " ")
 	}
 	session("a")
 	session("b")
@@ -232,7 +234,7 @@ func TestWhatIsLeftInASlotIsNotLost(t *testing.T) {
 // TestWhatCannotBeReadOfALostSlotIsSaid: the work that it kept is not looked for elsewhere.
 func TestWhatCannotBeReadOfALostSlotIsSaid(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
 	slot := b.lose(l, id, lost)
 	write(t, slot.Path("part"), "x")

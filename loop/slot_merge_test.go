@@ -25,7 +25,7 @@ import (
 // TestWhoGoesOnAfterItsCheckIsWaitedForByNobody: it is not about to land.
 func TestWhoGoesOnAfterItsCheckIsWaitedForByNobody(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
 	other := b.add(ralph.Task{Title: "B"})
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -62,7 +62,7 @@ func TestWhoGoesOnAfterItsCheckIsWaitedForByNobody(t *testing.T) {
 // left there; another task's session does not see it.
 func TestTheNextSessionInASlotGoesOn(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
 	other := b.add(ralph.Task{Title: "B"})
 	var found []string
@@ -98,7 +98,7 @@ func TestTheNextSessionInASlotGoesOn(t *testing.T) {
 // TestAConflictIsToldWhileTheAgentCanMendIt, even without verification commands.
 func TestAConflictIsToldWhileTheAgentCanMendIt(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
 	write := func(dir, name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -140,7 +140,7 @@ func TestAConflictIsToldWhileTheAgentCanMendIt(t *testing.T) {
 // bounced too often waits for a person, unless something landed that its agent did not hear of.
 func TestAConflictThatIsNotMended(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
 	for i, tt := range []struct {
 		told    bool // it hears of the conflict while it works
@@ -180,7 +180,7 @@ func TestAConflictThatIsNotMended(t *testing.T) {
 // TestAConflictIsNotToldForever: if its agent mends nothing, a person is asked.
 func TestAConflictIsNotToldForever(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
 	told := 0
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -202,7 +202,7 @@ func TestAConflictIsNotToldForever(t *testing.T) {
 // TestWhatFailsOnlyMergedIsToldSo: otherwise the agent would look for the cause in vain.
 func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots("! { test -f theirs && test -f mine; }")
+	l := b.tree("! { test -f theirs && test -f mine; }")
 	b.add(ralph.Task{Title: "A"})
 	const merged = "merged with what has landed since you began: that is the branch ralph/main here"
 	var told []bool
@@ -229,7 +229,7 @@ func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
 func TestTheTaskThatLandsAloneIsBegunFirst(t *testing.T) {
 	for _, parallel := range []int{1, 2} {
 		b := newWorkshop(t)
-		l := b.slots()
+		l := b.tree()
 		l.Parallel, l.Limits.MaxSessions = parallel, 1
 		b.add(ralph.Task{Title: "A", Priority: 1})
 		alone := b.add(ralph.Task{Title: "B", Priority: 3})
@@ -250,7 +250,7 @@ func TestTheTaskThatLandsAloneIsBegunFirst(t *testing.T) {
 func TestTheQueueRestsUntilSomethingHappens(t *testing.T) {
 	for _, happens := range []bool{false, true} {
 		b := newWorkshop(t)
-		l := b.slots()
+		l := b.tree()
 		l.Parallel = 2
 		waiting := ralph.Change{TaskID: b.add(ralph.Task{Title: "A"}), SessionID: "s", State: ralph.Queued}
 		if err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
@@ -275,7 +275,7 @@ func TestTheQueueRestsUntilSomethingHappens(t *testing.T) {
 func TestChecksBesideEachOtherAreVerifiedTogether(t *testing.T) {
 	b := newWorkshop(t)
 	both := filepath.Join(t.TempDir(), "both")
-	l := b.slots(fmt.Sprintf(`if test -e A && test -e B; then touch %[1]s; elif test -e A || test -e B; then
+	l := b.tree(fmt.Sprintf(`if test -e A && test -e B; then touch %[1]s; elif test -e A || test -e B; then
 		i=0; until test -e %[1]s || test $((i+=1)) = 1000; do sleep 0.01; done; test -e %[1]s
 		elif test -e First; then sleep 2; fi`, both))
 	l.Parallel, l.Limits = 2, ninefold

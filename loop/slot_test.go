@@ -17,26 +17,11 @@ import (
 	"ralph"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/landing"
 	"ralph/loop/place"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
-) // slots is [workshop.repository] with sessions that work in slots.
-
-func (b *workshop) slots(verify ...string) *loop.Loop {
-	b.t.Helper()
-	l := b.repository(verify...)
-	l.Apart, l.Rules.Bounces = true, 2
-	l.Slots = &place.Slots{Here: l.Place, Dir: filepath.Join(b.t.TempDir(), "places"), Name: "project", Env: os.Environ(), Timeout: time.Minute, Log: l.Log}
-	l.Lander = &landing.Lander{
-		Rules: landing.Rules{
-			Into: "main", Bounces: 2, Wait: time.Minute, Message: "{task}: {title}", Timeout: time.Minute, State: b.state,
-		},
-		Store: b.db, Tree: l.Place.Tree, Line: &landing.Line{}, Log: l.Log, Check: l.Check,
-	}
-	return l
-}
+)
 
 // TestASessionInASlot: its work is checked apart from people's tree, and
 // gets there only if it passes.
@@ -72,7 +57,7 @@ func TestASessionInASlot(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
-			l := b.slots(tt.verify...)
+			l := b.tree(tt.verify...)
 			id := b.add(ralph.Task{Title: "A"})
 			result, s := b.once(l, &speech{b: b, turns: tt.turns, ending: ralph.Finished})
 			if task := b.task(id); task.Status != tt.status || !strings.HasPrefix(s.Reason, tt.why) {
@@ -107,7 +92,7 @@ func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	if err := os.Mkdir(filepath.Join(l.Place.Dir, ".git/reftable"), 0o700); err != nil { // what go-git cannot read
 		t.Fatal(err)
 	}
@@ -121,7 +106,7 @@ func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
 // TestASlotWhoseStateCannotBeNotedIsSaid: its work is saved once more by the next session there.
 func TestASlotWhoseStateCannotBeNotedIsSaid(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	var said []string
 	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said = append(said, message) }})
 	id := b.add(ralph.Task{Title: "A"})
@@ -155,7 +140,7 @@ func TestWhatCannotBeSavedFromASlotIsSaid(t *testing.T) {
 		},
 	} {
 		b := newWorkshop(t)
-		l := b.slots()
+		l := b.tree()
 		id := b.add(ralph.Task{Title: "A"})
 		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 			write(t, filepath.Join(a.Dir, "part"), "x")
@@ -175,7 +160,7 @@ func TestWhatCannotBeSavedFromASlotIsSaid(t *testing.T) {
 // TestAProtectedFileThatASessionChangedInItsSlot stays as it is there, and hinders no other session.
 func TestAProtectedFileThatASessionChangedInItsSlot(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	l.Check.Protect = []string{"*.golden"} // no copies are kept of these
 	l.Lander.Check = l.Check
 	b.add(ralph.Task{Title: "A"})
@@ -188,7 +173,7 @@ func TestAProtectedFileThatASessionChangedInItsSlot(t *testing.T) {
 // TestADoneInASlotLandsAlthoughTheRunIsStopped: what its session made is not left until the next run.
 func TestADoneInASlotLandsAlthoughTheRunIsStopped(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
 	stop := make(chan struct{})
 	l.Stop, l.Session.Grace = stop, time.Hour
@@ -206,7 +191,7 @@ func TestADoneInASlotLandsAlthoughTheRunIsStopped(t *testing.T) {
 // TestSessionsInSlotsThatChangeNothingEndARun as others do.
 func TestSessionsInSlotsThatChangeNothingEndARun(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
 	began := 0
 	l.Agent, l.OnRed, l.Limits = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -230,7 +215,7 @@ func TestATreeIsVerifiedOnce(t *testing.T) {
 		verify := "echo >> " + count
 		l := b.repository(verify)
 		if apart {
-			l = b.slots(verify)
+			l = b.tree(verify)
 		}
 		b.add(ralph.Task{Title: "A"})
 		b.add(ralph.Task{Title: "B"})
@@ -247,7 +232,7 @@ func TestATreeIsVerifiedOnce(t *testing.T) {
 // TestAWorkersEmptySlotIsAskedAboutOnce: it may have worked elsewhere.
 func TestAWorkersEmptySlotIsAskedAboutOnce(t *testing.T) {
 	b := newWorkshop(t)
-	c := b.claim(b.slots("true"), b.add(ralph.Task{Title: "A"}), "ann")
+	c := b.claim(b.tree("true"), b.add(ralph.Task{Title: "A"}), "ann")
 	dir, _ := c.Slot()
 	b.say(c, signals.Done{Summary: "made it"})
 	if again, _, err := c.Close(t.Context()); err != nil || !strings.Contains(again, "nothing has changed in your folder") || !strings.Contains(again, dir) {
@@ -301,7 +286,7 @@ func TestAWorkersSlotIsFreeOnceItsClaimIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWorkshop(t)
-			l := b.slots()
+			l := b.tree()
 			c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
 			if _, err := l.Slots.TakeNow(t.Context(), place.FirstWorker); !errors.Is(err, place.ErrTaken) {
 				t.Errorf("its slot can be taken: %v", err)
@@ -323,7 +308,7 @@ func TestAWorkersSlotIsFreeOnceItsClaimIsOver(t *testing.T) {
 // TestASessionThatGetsNoSlotIsNotBegunElsewhere, such as where people work.
 func TestASessionThatGetsNoSlotIsNotBegunElsewhere(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	write(t, l.Slots.Dir, "no folder")
 	id := b.add(ralph.Task{Title: "A"})
 	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
@@ -359,7 +344,7 @@ func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWorkshop(t)
-			l := b.slots()
+			l := b.tree()
 			logged := false
 			l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) {
 				logged = logged || message == "cannot land a worker's change now; it stays queued"
@@ -379,48 +364,46 @@ func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
 }
 
 // TestASessionWhoseEndIsNotLocked: a claim that lapsed is not settled then, and a worker's slot
-// is given back all the same. Without a slot its worker needs no lock.
+// is given back all the same.
 func TestASessionWhoseEndIsNotLocked(t *testing.T) {
-	for _, apart := range []bool{false, true} {
-		b := newWorkshop(t)
-		l := b.slots()
-		said := ""
-		l.Apart, l.Log = apart, slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said += message + "\n" }})
-		c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
-		if err := os.Mkdir(filepath.Join(l.Place.Folder(c.SessionID()), "ending.lock"), 0o700); err != nil {
-			t.Fatal(err)
+	b := newWorkshop(t)
+	l := b.tree()
+	said := ""
+	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said += message + "\n" }})
+	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+	if err := os.Mkdir(filepath.Join(l.Place.Folder(c.SessionID()), "ending.lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.passed.Store(int64(session.Lease + time.Second))
+	if err := l.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Unsettled()
+		if len(list) != 1 || !strings.HasPrefix(list[0].Why, "lock of the session: ") {
+			t.Errorf("doctor is told %+v", list)
 		}
-		b.passed.Store(int64(session.Lease + time.Second))
-		if err := l.Lapse(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		b.tx(func(tx *store.Tx) error {
-			list, err := tx.Unsettled()
-			if len(list) != 1 || !strings.HasPrefix(list[0].Why, "lock of the session: ") {
-				t.Errorf("in a slot: %t: doctor is told %+v", apart, list)
-			}
-			return err
-		})
-		if _, err := c.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(said, "cannot give back a worker's slot in order") != apart {
-			t.Errorf("in a slot: %t: it says %q", apart, said)
-		}
-		p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Release(); err != nil {
-			t.Error(err)
-		}
+		return err
+	})
+	if _, err := c.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "cannot give back a worker's slot in order") {
+		t.Errorf("it says %q", said)
+	}
+	p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Release(); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestAClaimThatCannotBeEndedIsNotCalledOver.
 func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 	b := newWorkshop(t)
-	c := b.claim(b.slots(), b.add(ralph.Task{Title: "A"}), "ann")
+	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
 	b.say(c, signals.Stuck{Reason: "no idea"})
 	b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
 	b.garble(c.SessionID())
@@ -450,7 +433,7 @@ func TestSlotsAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
 			out := t.TempDir()
-			l := b.slots(fmt.Sprintf(`cd ../..
+			l := b.tree(fmt.Sprintf(`cd ../..
 				test -e %[1]s/began || { until test -d 1/tmp && test -d 2/tmp; do sleep 0.01; done; ls %[1]s > %[1]s/began; }`, out), tt.verify)
 			l.Slots.Setup = []string{"touch " + out + `/set-up-$(basename "$(dirname "$PWD")")`}
 			l.Parallel = 4
@@ -492,7 +475,7 @@ func TestSlotsAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
 // TestASlotThatIsNotNeededYetIsFree, although it was checked out: a lost session may have worked in it.
 func TestASlotThatIsNotNeededYetIsFree(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots("true")
+	l := b.tree("true")
 	l.Parallel = 2
 	b.add(ralph.Task{Title: "A"})
 	b.add(ralph.Task{Title: "B"})

@@ -159,7 +159,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			return err
 		}},
 		{"a run with sessions beside each other", 4, "pick.go", func(b *workshop, l *loop.Loop, begin func()) error {
-			apart := b.slots()
+			apart := b.tree()
 			apart.Log, apart.Lander.Log, apart.OnRed, apart.Limits, apart.Parallel = l.Log, l.Log, l.OnRed, l.Limits, 2
 			apart.Limits.MaxSessions, apart.Limits.MaxTasks = 2, 2
 			b.tx(func(tx *store.Tx) error {

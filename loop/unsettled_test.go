@@ -207,18 +207,6 @@ func TestWhatCouldNotBeLookedAtIsSaid(t *testing.T) {
 	}
 }
 
-// TestAConfigurationThatASessionChangedIsNamed in its record.
-func TestAConfigurationThatASessionChangedIsNamed(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.repository()
-	l.Configuration = []string{filepath.Join(l.Place.Dir, "ralph.yaml")}
-	b.add(ralph.Task{Title: "A"})
-	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"ralph.yaml"}, say: halt}}, ending: ralph.Finished})
-	if notes := strings.Join(s.Notes, "; "); !strings.Contains(notes, "it changed ralph.yaml, by which runs are configured") {
-		t.Errorf("it notes %q", notes)
-	}
-}
-
 // TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain: otherwise nobody would ever end its claim.
 func TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain(t *testing.T) {
 	b := newWorkshop(t)
@@ -232,7 +220,7 @@ func TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain(t *testing.T) {
 // TestASessionWhoseSlotCannotBeOpenedIsNotSettled as if it had worked in people's tree.
 func TestASessionWhoseSlotCannotBeOpenedIsNotSettled(t *testing.T) {
 	b := newWorkshop(t)
-	l := b.slots()
+	l := b.tree()
 	id, session := b.add(ralph.Task{Title: "A"}), uuid.NewString()
 	b.tx(func(tx *store.Tx) error {
 		_, err := tx.StartSession(store.Start{ID: session, Task: id, Dir: filepath.Join(l.Slots.Dir, "1", "tree")})

@@ -29,8 +29,7 @@ type Data struct {
 	Verify       []string           // every command that checks a `done`: the project's, the feature's, the task's
 	Protect      []string           // globs of files that must not be changed
 	FailedBefore []FailedBefore     // commands that failed before the task began
-	Strange      []string           // uncommitted files that are not this task's to commit
-	Slot         *Slot              // nil if people work in the same folder
+	Slot         *Slot              // nil for a person, who works in a folder of their own
 	DependsOn    []Dependency       // ascending ids
 	Answers      []Answer           // latest first; new ones are moved to the front
 	LastSession  *Continuation      // nil for a fresh task
@@ -50,7 +49,6 @@ type FailedBefore struct {
 	Command string
 	Tests   []string // names, if the command reports them
 	Excused bool     // those tests may keep failing; else the whole command must pass
-	Left    []string // tests, or the command, broken by an earlier session whose work was not accepted
 }
 
 // A Dependency is a task that this one depends on, and how it ended.
@@ -85,7 +83,6 @@ type Continuation struct {
 	Remaining string
 	Reason    string        // one sentence: how it ended
 	Failed    []ralph.Check // the checks that refused its done
-	TakenBack bool          // its changes were taken back
 }
 
 // A Checkpoint says where an interrupted session stood.

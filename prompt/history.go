@@ -104,10 +104,7 @@ func ended(c Continuation) string {
 		verb = "after it had signalled " + word(string(c.Verb), nameMarks)
 	}
 	line := fmt.Sprintf("The last session (attempt %d) %s, %s.", c.Attempt, how, verb)
-	switch {
-	case c.TakenBack:
-		line += " What it changed in the work tree was taken back, but for what others have changed since; its commits stay."
-	case c.Ending != ralph.Finished:
+	if c.Ending != ralph.Finished {
 		line += " Look at what it left in the work tree before you go on."
 	}
 	return line + "\n\n"

@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"ralph"
@@ -149,15 +148,6 @@ func commands(d Data) string {
 func failedBefore(d Data) string {
 	var b strings.Builder
 	for _, f := range d.FailedBefore {
-		if len(f.Left) > 0 {
-			tests := slices.DeleteFunc(slices.Clone(f.Left), func(s string) bool { return s == f.Command })
-			b.WriteString("An earlier session, whose work was not accepted, left this failing. " +
-				"It is excused in no task: mend it, or undo what broke it.\n\n" +
-				fence("left failing", "$ "+text.Clean(f.Command)+named(tests)))
-		}
-		if len(f.Tests) == 0 && len(f.Left) > 0 {
-			continue
-		}
 		what := "It must pass all the same."
 		if f.Excused {
 			what = "These tests may go on failing; no other may:"

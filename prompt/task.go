@@ -46,9 +46,6 @@ func task(d Data) section {
 			add(fence("description of the feature", d.FeatureText))
 		}
 	}
-	if len(d.Strange) > 0 {
-		add(strangers(d.Strange))
-	}
 	if d.Slot != nil {
 		add(slot(*d.Slot))
 	}
@@ -81,25 +78,6 @@ func slot(s Slot) string {
 	}
 	return said + "It conflicts with what has come into " + target + " since. Both are in these files, with conflict " +
 		"marks: resolve them first.\n\n" + fence("files with conflicts", strings.Join(lines, "\n"))
-}
-
-// strangersNamed is the most files of others that are listed.
-const strangersNamed = 30
-
-// strangers lists the files that somebody else left uncommitted.
-func strangers(files []string) string {
-	lines := make([]string, 0, strangersNamed+1)
-	for i, f := range files {
-		if i == strangersNamed {
-			lines = append(lines, fmt.Sprintf("and %d more; see `git status`", len(files)-i))
-			break
-		}
-		lines = append(lines, text.Flat(f))
-	}
-	return "These files are uncommitted and not yours to commit. " +
-		"Name the files of your own work when you commit (no `git add -A`, no `git commit -a`), " +
-		"and leave these as they are unless the task is about them:\n\n" +
-		fence("uncommitted before this task", strings.Join(lines, "\n"))
 }
 
 // numbered formats a numbered list. It does not indent further lines, so

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -28,7 +29,8 @@ type Facts struct {
 	Untouched   bool         // the work tree has not changed since the session began
 	Confirmed   bool         // asked about a done without any change, the agent said done again
 	Verify      []ralph.Check
-	Protected   []string // protected files that differ from what people left
+	Protected   []string // protected files that it changed
+	Guarded     []string // files that it changed and that configure runs or steer agents
 	Void        bool     // the closing verb does not count: the contract changed, or the claim could not be checked
 	CancelledBy string   // who cancelled the task during the session; "" for nobody
 	Unchecked   string   // why the done could not be checked although nobody stopped the check; "" otherwise
@@ -109,7 +111,7 @@ type Decision struct {
 
 	Stagnant  bool // the session counts, but changed nothing
 	Evidence  ralph.Evidence
-	Review    []string   // protected files whose change a person has to approve before the task is completed
+	Review    []string   // files whose change a person has to approve before the work may land
 	Holds     []Hold     // comments that now hold the task back
 	DependsOn []int64    // tasks that it now depends on
 	Learn     []Learn    // learnings to add or to count again
@@ -315,9 +317,9 @@ func accept(f Facts, d *Decision, c Done) string {
 	if f.Lands {
 		d.Status = ralph.Merging
 	}
-	if len(f.Protected) > 0 {
-		d.Status, d.Review = ralph.NeedsInput, f.Protected
-		why = "waits for approval of changed protected files (" + FileList(f.Protected) + "); " + why
+	if d.Review = slices.Concat(f.Protected, f.Guarded); len(d.Review) > 0 {
+		d.Status = ralph.NeedsInput
+		why = "waits for approval of changed files (" + FileList(d.Review) + "); " + why
 	}
 	return why + ": " + text.FirstLine(c.Summary)
 }

@@ -41,65 +41,16 @@ func Problems(e ralph.Evidence) []string {
 		list = append(list, fmt.Sprintf("%s, so that nobody else could have what lands: push %s there, or have the files "+
 			"be the project's own", strings.Join(e.Within, ", "), one(n, "that commit", "those commits")))
 	}
-	s := e.Standing
-	began := orDetached(s.Began)
-	if s.Switched {
-		now := "HEAD is on " + s.Branch
-		if s.Branch == "" {
-			now = "HEAD is detached"
-		}
-		list = append(list, fmt.Sprintf("%s, the session began on %s: go back to %s with your work", now, began, began))
-	}
-	if len(s.Lost) > 0 {
-		from := s.Lost[0].From
-		if from == "" || slices.ContainsFunc(s.Lost, func(c ralph.Commit) bool { return c.From != from }) {
-			from = "any branch"
-		}
-		list = append(list, fmt.Sprintf("%s from before the session %s no longer in %s: %s; bring %s back",
-			text.Count(len(s.Lost), "commit"), one(len(s.Lost), "is", "are"), from,
-			commitList(s.Lost), one(len(s.Lost), "it", "them")))
-	}
-	if n := len(s.Secrets); n > 0 {
-		text := fmt.Sprintf("%s %s and %s committed: undo that, so that no branch has %s",
-			strings.Join(s.Secrets, ", "), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
-			one(n, "was", "were"), one(n, "it", "them"))
-		// Whoever undoes the commits has to know what else they took.
-		if other := notIn(s.Taken, s.Secrets); len(other) > 0 {
-			text += " (with what a person had not committed either: " + strings.Join(other, ", ") + ")"
-		}
-		list = append(list, text)
+	if n := len(e.Secrets); n > 0 {
+		list = append(list, fmt.Sprintf("%s %s and %s committed: undo that, so that no commit of yours has %s",
+			strings.Join(e.Secrets, ", "), one(n, "looks like a secret of a person's", "look like secrets of a person's"),
+			one(n, "was", "were"), one(n, "it", "them")))
 	}
 	return list
 }
 
 // How much is said of something that is not taken, and of its path.
 const whyWidth, pathWidth = 400, 200
-
-// notIn returns the elements of list that other lacks.
-func notIn(list, other []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
-}
-
-// commitsNamed is the most commits that a reason names.
-const commitsNamed = 3
-
-func commitList(commits []ralph.Commit) string {
-	names := make([]string, 0, commitsNamed+1)
-	for _, c := range commits[:min(len(commits), commitsNamed)] {
-		names = append(names, c.String())
-	}
-	if n := len(commits) - commitsNamed; n > 0 {
-		names = append(names, fmt.Sprintf("and %d more", n))
-	}
-	return strings.Join(names, ", ")
-}
-
-func orDetached(branch string) string {
-	if branch == "" {
-		return "a detached HEAD"
-	}
-	return branch
-}
 
 // one returns single if n is 1, else many.
 func one(n int, single, many string) string {
@@ -115,43 +66,21 @@ func notes(f Facts) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	e := f.Evidence
-	if place := e.Place(); place != "" {
-		if e.Uncommitted > 0 {
-			place += ", " + text.Count(e.Uncommitted, "uncommitted file")
-		}
-		add("%s", place)
-	}
 	if f.Untouched {
 		add("no changes")
-	}
-	if e.Approximate {
-		add("approximately: there is no git program")
 	}
 	if n := excused(f.Verify); n > 0 {
 		add("%s %s as before", text.Count(n, "test"), one(n, "fails", "fail"))
 	}
 	for _, a := range e.Aside[:min(len(e.Aside), filesNamed)] {
-		was := one(a.Commits, "was", "were")
-		add("%s on %s %s not on %s, so %s %s not verified", text.Count(a.Commits, "commit"), a.Branch,
-			one(a.Commits, "is", "are"), orDetached(e.Branch), one(a.Commits, "it", "they"), was)
+		add("%s on %s %s not part of the work, so %s %s not verified", text.Count(a.Commits, "commit"), a.Branch,
+			one(a.Commits, "is", "are"), one(a.Commits, "it", "they"), one(a.Commits, "was", "were"))
 	}
 	if len(e.Stashes) > 0 {
 		add("stashed and not verified: %s", FileList(e.Stashes))
 	}
-	if len(e.Emptied) > 0 {
-		add("emptied %s, a repository of its own (git submodule update --init)", FileList(e.Emptied))
-	}
-	if len(e.Hidden) > 0 {
-		add("ignored by git since this session: %s", FileList(e.Hidden))
-	}
 	for _, t := range drives(e.Drives) {
 		add("%s", t)
-	}
-	if len(e.Taken) > 0 {
-		add("committed what a person had not: %s", FileList(e.Taken))
-	}
-	if len(e.Drift) > 0 {
-		add("changed while it was checked: %s", FileList(e.Drift))
 	}
 	if len(e.Killed) > 0 {
 		add("killed: %s", commandList(e.Killed))

@@ -32,15 +32,11 @@ func full(t *testing.T) signals.Facts {
 		Changed: true, Untouched: true, Confirmed: true, Void: true, Lands: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true,
 		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
 		Evidence: ralph.Evidence{
-			Standing: ralph.Standing{
-				Git: true, Branch: "main", Commit: "1f3c9ab0", Uncommitted: 2, Began: "side", Switched: true,
-				Lost: []ralph.Commit{{ID: "aa", Subject: "Fix", Author: "Ann"}}, Aside: []ralph.Aside{{Branch: "x", Commits: 1}},
-				Stashes: []string{"WIP"}, Taken: []string{".env", "a"}, Secrets: []string{".env"},
-			},
+			Aside: []ralph.Aside{{Branch: "x", Commits: 1}}, Stashes: []string{"WIP"}, Secrets: []string{".env"},
 			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
-			Drift: []string{"e"}, Killed: []string{"sleep"}, Uncontained: true, Within: []string{"sub is at a commit that its remote lacks"},
+			Killed: []string{"sleep"}, Uncontained: true, Within: []string{"sub is at a commit that its remote lacks"},
 		},
-		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
+		Protected: []string{"ci.sh"}, Guarded: []string{"ralph.yaml"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
 		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
 		Known: []ralph.Learning{{ID: 1}}, Rules: rules,
@@ -107,7 +103,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"result: completed: done (nothing is configured to verify it): it works",
 		}},
 		{"a claim for a person to review", signals.Facts{
-			Ending: ralph.Finished, Changed: true, Said: say(done), Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true},
+			Ending: ralph.Finished, Changed: true, Said: say(done), Protected: []string{"ci.sh"}, Guarded: []string{"ralph.yaml"}, Rules: signals.Rules{ReviewProtect: true},
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by done (comment 1)",
@@ -115,20 +111,20 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"2: protected files were changed: ci.sh",
 			"2: the claim holds if a person approves the protected files",
 			"attempts: 0 before, 1 after",
-			"result: needs_input: waits for approval of changed protected files (ci.sh); done (nothing is configured to verify it): it works",
+			"result: needs_input: waits for approval of changed files (ci.sh); done (nothing is configured to verify it): it works",
 		}},
-		{"a claim from another branch", signals.Facts{
+		{"a claim with a secret", signals.Facts{
 			Ending: ralph.Finished, Changed: true, Said: say(signals.Learned{Text: "x is y", Kind: "discovery", Scope: "feature"}, done),
-			Evidence: ralph.Evidence{Standing: ralph.Standing{Git: true, Branch: "x", Began: "main", Switched: true}},
+			Evidence: ralph.Evidence{Secrets: []string{".env"}},
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by done (comment 2)",
 			"2: nothing is configured to check the claim",
-			"2: HEAD is on x, the session began on main: go back to main with your work",
+			"2: .env looks like a secret of a person's and was committed: undo that, so that no commit of yours has it",
 			"2: the claim is not accepted; refused 1 times so far, 3 are the limit",
 			"8: new learning for the tasks without a feature: x is y",
 			"attempts: 0 before, 1 after",
-			"result: pending: done was refused: HEAD is on x, the session began on main: go back to main with your work",
+			"result: pending: done was refused: .env looks like a secret of a person's and was committed: undo that, so that no commit of yours has it",
 		}},
 		{"a claim that cannot be merged", signals.Facts{
 			Ending: ralph.Finished, Changed: true, Said: say(done), Conflict: "main has moved", Task: ralph.Task{Bounces: 1},

@@ -30,7 +30,7 @@ func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil,
 
 // An InboxItem is one thing that waits for a person.
 type InboxItem struct {
-	// Kind is permission, question, merging, behind, blocker, review, configuration, dependency, amendment,
+	// Kind is permission, question, merging, behind, blocker, review, dependency, amendment,
 	// failed, claim, flag, proposal, suggestion, conflict or nack.
 	Kind   string `json:"kind"`
 	TaskID int64  `json:"task_id"`
@@ -91,10 +91,6 @@ var inboxQueries = []inboxQuery{
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
-	{"configuration", "", `
-		SELECT t.id, t.title, 0, c.path || '` + asLeft + `' || substr(s.id, 1, 8) || ' left it', 1, s.completed_at
-		FROM configuration_files c JOIN sessions s ON s.id = c.session_id JOIN tasks t ON t.id = s.task_id
-		WHERE c.approved <> c.seen ORDER BY c.path`},
 	{"dependency", OfTask, `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on
@@ -146,9 +142,6 @@ Why: ' || c.why, 0, c.created
 		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected')
 		ORDER BY c.id`},
 }
-
-// asLeft separates a file's path from the session that left it.
-const asLeft = " is as session "
 
 // because appends a comment's rationale to its text, if there is one that says more.
 const because = ` || CASE WHEN c.rationale IN ('', c.body) THEN '' ELSE ' (' || c.rationale || ')' END`
@@ -219,13 +212,6 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 			var q MergeQueue
 			q, err = tx.MergeQueue()
 			item.Command = q.Command
-		case "configuration":
-			path, _, _ := strings.Cut(item.Text, asLeft)
-			if tx.db.Instead != nil && tx.db.Instead(path) {
-				item.Text += "; runs use the version that people approved until that is approved or put back"
-			} else {
-				item.Text += "; no run starts before that is approved or put back"
-			}
 		}
 		if err != nil {
 			return err

@@ -45,12 +45,9 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.leftovers", column(&s.Leftovers)},
 		{"coalesce(s.run_id, 0)", &s.RunID},
 		{"s.decision", &s.Decision},
-		{"s.snapshot_id", &s.SnapshotID},
-		{"s.gone", column(&s.Gone)},
 		{"s.worker", &s.Worker},
 		{"s.dir", &s.Dir},
 		{"s.lane", &s.Lane},
-		{"s.shared", &s.Shared},
 		{"s.branch", &s.Branch},
 		{"coalesce(nullif(s.progress, ''), 'null')", column(&s.Progress)},
 		{"s.notes", column(&s.Notes)},
@@ -238,7 +235,6 @@ type Start struct {
 	CostLimitUSD float64 // charged if the session ends without reporting its cost
 	Snapshot     any     // state of the work tree; stored as JSON
 	Hashes       any     // stagnation hashes; stored as JSON
-	Uncommitted  Uncommitted
 
 	Dir    string        // the root of the work tree in which it works
 	Lane   int           // of the run, from 1; 0 for sessions outside of the loop
@@ -247,70 +243,6 @@ type Start struct {
 	Lease  time.Duration // how long the claim lasts without renewal; 0: until it is released
 	Origin string        // [ralph.FromHuman], or "" for [ralph.FromLoop]
 	Branch string        // of a person's work tree
-}
-
-// Uncommitted has the files that were not committed when a session began.
-type Uncommitted struct {
-	Files    []string // relative to the project's root
-	Snapshot int64    // the saved state that contains them; 0 if there is none
-}
-
-// Uncommitted returns the uncommitted files that a session found.
-func (tx *Tx) Uncommitted(session string) (u Uncommitted, err error) {
-	return u, tx.row(`SELECT uncommitted, snapshot_id FROM sessions WHERE id = $1`, session).
-		Scan(column(&u.Files), &u.Snapshot)
-}
-
-// A Maker is a session that changed a file, itself or by its check, and the commits that it made.
-type Maker struct {
-	Session string
-	Commits []string
-}
-
-// Makers finds, for files that were not committed when a session began, the earlier session that
-// may have left them so. A file without an entry had been changed before any session, or by a
-// person since.
-func (tx *Tx) Makers(session string, files []string) (map[string]Maker, error) {
-	type before struct {
-		Maker
-		uncommitted []string
-		files       []ralph.FileChange
-		decision    struct{ Evidence ralph.Evidence }
-	}
-	list, err := all(tx, func(row scanner) (b before, err error) {
-		return b, row.Scan(&b.Session, column(&b.Commits), column(&b.uncommitted), column(&b.files), column(&b.decision))
-	}, `
-		SELECT s.id, s.commits, s.uncommitted, s.files, s.decision FROM sessions s
-		WHERE s.completed_at <> '' AND s.origin = 'loop'
-			AND s.started_at < (SELECT o.started_at FROM sessions o WHERE o.id = $1)
-		ORDER BY s.started_at DESC`, session)
-	makers := map[string]Maker{}
-	for _, file := range files {
-		for _, b := range list {
-			if slices.Contains(b.uncommitted, file) {
-				continue // it was uncommitted before this one
-			}
-			changed := slices.ContainsFunc(b.files, func(f ralph.FileChange) bool { return f.Path == file })
-			if changed || slices.Contains(b.decision.Evidence.Drift, file) {
-				makers[file] = b.Maker
-			}
-			break
-		}
-	}
-	return makers, err
-}
-
-// CommitsOfSessions returns those of the given commits that sessions have made.
-func (tx *Tx) CommitsOfSessions(ids []string) (map[string]bool, error) {
-	lists, err := all(tx, func(row scanner) (list []string, err error) { return list, row.Scan(column(&list)) },
-		`SELECT s.commits FROM sessions s WHERE s.commits <> '[]'`)
-	made := map[string]bool{}
-	for _, id := range slices.Concat(lists...) {
-		if slices.Contains(ids, id) {
-			made[id] = true
-		}
-	}
-	return made, err
 }
 
 // NoteRed records that verification fails before a task is begun, and that these failures will not
@@ -341,39 +273,6 @@ func (tx *Tx) NoteRefusal(session, reason string) error {
 		return err
 	}
 	return tx.record(during(s), ralph.DoneRefused{Reason: reason})
-}
-
-// NoteRestored records what became of the changes of a failed session.
-func (tx *Tx) NoteRestored(session string, e ralph.SessionRestored) error {
-	s, err := tx.Session(session)
-	if err != nil {
-		return err
-	}
-	if err := tx.set("sessions", s.ID, cells{"notes": asJSON(append(s.Notes, e.Note))}); err != nil {
-		return err
-	}
-	return tx.record(during(s), e)
-}
-
-// Restored reports whether any change of a session was reverted.
-func (tx *Tx) Restored(s ralph.Session) (bool, error) {
-	var e ralph.SessionRestored
-	err := tx.row(`SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3`,
-		s.TaskID, s.ID, ralph.EventSessionRestored).Scan(column(&e))
-	_, err = found(err)
-	return len(e.Files) > 0, err
-}
-
-// AddCommit records a commit that ralph made of a session's work.
-func (tx *Tx) AddCommit(session, commit string) error {
-	s, err := tx.Session(session)
-	if err != nil {
-		return err
-	}
-	if err := tx.set("sessions", s.ID, cells{"commits": asJSON(append(s.Commits, commit))}); err != nil {
-		return err
-	}
-	return tx.record(during(s), ralph.TaskCommitted{Commit: commit})
 }
 
 // StartSession claims a pending task and opens a session on it in one step. The error wraps
@@ -422,8 +321,6 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		"hashes_before":   asJSON(s.Hashes),
 		"started_at":      tx.now,
 		"updated_at":      tx.now,
-		"uncommitted":     asJSON(s.Uncommitted.Files),
-		"snapshot_id":     s.Uncommitted.Snapshot,
 		"worker":          s.Worker,
 		"dir":             s.Dir,
 		"lane":            s.Lane,
@@ -431,9 +328,6 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		"branch":          s.Branch,
 	})
 	if _, err := tx.exec(text, args...); err != nil {
-		return ralph.Session{}, err
-	}
-	if err := tx.share(s.Dir); err != nil {
 		return ralph.Session{}, err
 	}
 	session, err := tx.Session(s.ID)
@@ -449,15 +343,6 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	}
 	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
 		ralph.SessionStarted{Title: t.Title, Attempt: session.Attempt, Agent: s.Agent, Model: s.Model, Lane: lane})
-}
-
-// share marks the open sessions of a work tree as sharing it if there are several (decision 19).
-func (tx *Tx) share(dir string) error {
-	_, err := tx.exec(`
-		UPDATE sessions SET shared = 1
-		WHERE completed_at = '' AND dir = $1 AND dir <> ''
-			AND (SELECT count(*) FROM sessions o WHERE o.completed_at = '' AND o.dir = $1) > 1`, dir)
-	return err
 }
 
 // Beginning reads back the snapshot and hashes that StartSession stored, and the charge if the

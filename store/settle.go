@@ -322,7 +322,6 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 		"files":          asJSON(s.Files),
 		"commits":        asJSON(s.Commits),
 		"verify":         asJSON(s.Verify),
-		"gone":           asJSON(s.Gone),
 		"notes":          asJSON(s.Notes),
 		"ending":         s.Ending,
 		"outcome":        d.Outcome,
@@ -349,7 +348,7 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	return tx.record(during(s), ralph.SessionEnded{
 		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Signalled(), Reason: d.Reason, CostUSD: s.CostUSD,
 		Turns: s.Turns, Seconds: tx.now.Sub(s.StartedAt.Time).Seconds(), Status: d.Status, StatusReason: d.StatusReason,
-		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers, Gone: s.Gone, SnapshotID: s.SnapshotID,
+		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers,
 		Notes: s.Notes,
 	})
 }

@@ -28,10 +28,6 @@ import (
 
 // A DB is an open database. It may be used by several goroutines at once.
 type DB struct {
-	// Instead reports for which files runs use the version that people approved, whatever a session
-	// leaves in them (configuration: approved); nil means none. It is set before work begins.
-	Instead func(path string) bool
-
 	path    string
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections

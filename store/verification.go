@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"ralph"
 )
@@ -42,54 +43,16 @@ func (tx *Tx) PutVerification(content, command string, result any) error {
 	return err
 }
 
-// A ProtectedFile is a file that sessions must not change (pipeline,
-// "Verification"). Digests are of its content; "" means that there is no such file.
-type ProtectedFile struct {
-	Place    string // the folder where sessions work
-	Path     string // slash-separated, relative to it
-	Approved string // as people left it
-	Seen     string // as the last session left it
-}
-
-// ProtectedFiles returns the protected files of a place by path, and those of other places that
-// sessions have changed without a person's approval.
-func (tx *Tx) ProtectedFiles(place string) (files map[string]ProtectedFile, elsewhere []ProtectedFile, err error) {
-	list, err := all(tx, func(row scanner) (p ProtectedFile, err error) {
-		return p, row.Scan(&p.Place, &p.Path, &p.Approved, &p.Seen)
-	}, `SELECT place, path, approved, seen FROM protected_files ORDER BY path, place`)
-	files = make(map[string]ProtectedFile, len(list))
-	for _, p := range list {
-		if p.Place == place {
-			files[p.Path] = p
-		} else if p.Approved != p.Seen {
-			elsewhere = append(elsewhere, p)
-		}
-	}
-	return files, elsewhere, err
-}
-
-// PutProtectedFiles stores the given protected files.
-func (tx *Tx) PutProtectedFiles(files []ProtectedFile) error {
-	for _, p := range files {
-		if err := tx.put("protected_files", "place, path", cells{
-			"place": p.Place, "path": p.Path, "approved": p.Approved, "seen": p.Seen,
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addReview asks a person to approve changed protected files.
+// addReview asks a person to approve changed files: protected ones, and those that configure runs or steer agents.
 func (tx *Tx) addReview(s ralph.Session, files []string) error {
-	body := "The session's work holds, but it changed protected files:\n"
+	body := "The session's work holds, but it changed files on which you decide:\n"
 	for _, f := range files {
 		body += "\n- `" + f + "`"
 	}
 	return tx.ownComment(s.TaskID, s.ID, ralph.Question, cells{"body": body, "review": asJSON(files)})
 }
 
-// Review returns the protected files that a comment asks to approve; none for any other comment.
+// Review returns the files that a comment asks to approve; none for any other comment.
 func (tx *Tx) Review(comment int64) ([]string, error) {
 	var files []string
 	err := tx.row(`SELECT coalesce(nullif(review, ''), '[]') FROM task_comments WHERE id = $1`, comment).
@@ -100,37 +63,13 @@ func (tx *Tx) Review(comment int64) ([]string, error) {
 	return files, nil
 }
 
-// UnderReview returns the protected files of a place that wait for a person's approval.
-func (tx *Tx) UnderReview(place string) (map[string]bool, error) {
-	lists, err := all(tx, func(row scanner) (files []string, err error) {
-		return files, row.Scan(column(&files))
-	}, `
-		SELECT c.review FROM task_comments c JOIN sessions s ON s.id = c.session_id
-		WHERE c.holding = 1 AND c.review <> '' AND s.dir = $1`, place)
-	waiting := map[string]bool{}
-	for _, files := range lists {
-		for _, f := range files {
-			waiting[f] = true
-		}
-	}
-	return waiting, err
-}
-
-// ApproveReview approves a change of protected files and completes the task, or queues its change
-// for merging.
+// ApproveReview approves a change of files that was put up for approval, and queues the change for merging.
 func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 	c, files, err := tx.openReview(comment)
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		if _, err := tx.exec(`
-			UPDATE protected_files SET approved = seen
-			WHERE path = $1 AND place = (SELECT dir FROM sessions WHERE id = $2)`, f, c.SessionID); err != nil {
-			return err
-		}
-	}
-	why := "done; the change of protected files was approved by " + by
+	why := "done; its change of " + strings.Join(files, ", ") + " was approved by " + by
 	to := ralph.Completed
 	if change, ok, err := tx.OpenChange(c.TaskID); err != nil {
 		return err
@@ -147,32 +86,16 @@ func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 	if err := tx.Move(c.TaskID, to, ralph.Person, why); err != nil {
 		return err
 	}
-	if to == ralph.Completed {
-		if err := tx.set("sessions", c.SessionID, cells{"commit_due": true}); err != nil {
-			return err
-		}
-	}
 	return tx.Resolve(comment, words("approved", decision), by)
 }
 
-// CommitDue are the sessions whose work a person's approval completed, as long as nobody
-// has committed it.
-func (tx *Tx) CommitDue() ([]ralph.Session, error) {
-	return sessions.all(tx, `WHERE s.commit_due = 1 ORDER BY s.started_at`)
-}
-
-// Committed notes that nothing of a session is to be committed any more.
-func (tx *Tx) Committed(session string) error {
-	return tx.set("sessions", session, cells{"commit_due": false})
-}
-
-// RefuseReview refuses a change of protected files and sends the task back with the person's words.
+// RefuseReview refuses a change of files that was put up for approval and sends the task back with the person's words.
 func (tx *Tx) RefuseReview(comment int64, decision, by string) error {
 	c, files, err := tx.openReview(comment)
 	if err != nil {
 		return err
 	}
-	note := "The change of protected files is refused; put them back as they were:"
+	note := "The change of these files is refused; put them back as they were:"
 	for _, f := range files {
 		note += "\n- `" + f + "`"
 	}
@@ -206,16 +129,4 @@ func (tx *Tx) openReview(comment int64) (c ralph.Comment, files []string, err er
 		return c, nil, ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
 	}
 	return c, files, nil
-}
-
-// ApprovedBytes returns the path and digest of every protected file that people left or approved.
-func (tx *Tx) ApprovedBytes() (map[[2]string]bool, error) {
-	list, err := all(tx, func(row scanner) (f [2]string, err error) {
-		return f, row.Scan(&f[0], &f[1])
-	}, `SELECT path, approved FROM protected_files`)
-	files := map[[2]string]bool{}
-	for _, f := range list {
-		files[f] = true
-	}
-	return files, err
 }

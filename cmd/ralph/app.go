@@ -123,9 +123,6 @@ func (a *app) with(ctx context.Context, f func(p *project.Project, db *store.DB)
 	if err != nil {
 		return err
 	}
-	if why := p.WaitsForApproval(); why != "" {
-		fmt.Fprintf(a.err, "ralph: %s; the approved version is used; %s\n", why, p.HowToApprove())
-	}
 	return errors.Join(f(p, db), db.Close())
 }
 

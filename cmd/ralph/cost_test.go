@@ -24,7 +24,7 @@ func TestASessionStartsFewGitProcesses(t *testing.T) {
 		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin", "", 6},
 		{"on files that are not committed", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin; echo x > draft", "", 6},
 		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", "", 5},
-		{"in a slot, that lands", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", "place: {kind: slot}\nverify: [\"true\"]\n", 20},
+		{"in a slot, that lands", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", "verify: [\"true\"]\n", 20},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

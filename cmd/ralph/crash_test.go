@@ -49,7 +49,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 // lost, or lands twice.
 func TestKilledAtAnyMomentInSlots(t *testing.T) {
 	t.Parallel()
-	stormOfKills(t, "place: {kind: slot}\n")
+	stormOfKills(t, "")
 }
 
 func stormOfKills(t *testing.T, config string) {

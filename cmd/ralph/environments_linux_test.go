@@ -115,7 +115,7 @@ func TestOutOfReach(t *testing.T) {
 			t.Parallel()
 			dir, run := e.household(t, map[string]string{
 				".ssh/id": "private", ".bashrc": "",
-				"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\nplace: {kind: slot}\n",
+				"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\n",
 				"project/claude.script": "task Again\nrun date +%N > again.txt; mkdir -p kept/in; touch kept/in/x; chmod 500 kept/in kept\ndone {\"summary\": \"tried\"}\n" +
 					"task *\nrun " + tries + "\ndone {\"summary\": \"tried\"}\n",
 			})

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -77,7 +78,22 @@ func TestStories(t *testing.T) {
 			env.Setenv("NO_COLOR", "1")
 			// Under the race detector every process would linger a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
-			return os.MkdirAll(env.WorkDir+"/.home", 0o700)
+			if err := os.MkdirAll(env.WorkDir+"/.home", 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(env.WorkDir+"/.home/.gitignore", []byte("*\n"), 0o600)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"repository": func(ts *testscript.TestScript, _ bool, _ []string) { repository(ts) },
 		},
 	})
+}
+
+// repository makes the working directory a repository in which all that is there is committed.
+func repository(ts *testscript.TestScript) {
+	for _, command := range []string{
+		"init -q -b main", "add -A", "commit -q --allow-empty -m base",
+	} {
+		ts.Check(ts.Exec("git", strings.Fields(command)...))
+	}
 }

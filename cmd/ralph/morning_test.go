@@ -20,7 +20,7 @@ import (
 func TestTheHeadlineIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  write a.txt \"x\\n\"\n  done {\"summary\": \"did it\"}\n",
-		"place: {kind: here}\npermissions: {guards: false}\nnotify: [{command: [sh, -c, 'cat >> .git/notes'], events: [run.ended]}]\n")
+		"permissions: {guards: false}\nnotify: [{command: [sh, -c, 'cat >> .git/notes'], events: [run.ended]}]\n")
 	s.ralph(0, "task", "add", "Good", "--verify", "test -f a.txt")
 	s.ralph(0, "task", "add", "Bad", "--verify", "false")
 	lines := strings.Split(strings.TrimSpace(s.ralph(3, "run")), "\n")

@@ -54,7 +54,7 @@ func newCrowd(t *testing.T, sleep string, resolves bool, config string) *crowd {
 // gather makes the project and its tasks.
 func (c *crowd) gather(config string) {
 	c.t.Helper()
-	c.configure(config + "place: {kind: slot}\npermissions: {guards: false}\nverify: [sh verify.sh]\n")
+	c.configure(config + "permissions: {guards: false}\nverify: [sh verify.sh]\n")
 	texts := map[string]string{
 		"list.txt": "animals\nplants\n", "lib.sh": "greet_old() { :; }\n", "use_first.sh": "greet_old\n", "notes.txt": "notes\n",
 	}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ralph/internal/project"
 	"ralph/internal/text"
+	"ralph/internal/worktree"
 	"ralph/loop/place"
 )
 
@@ -89,4 +91,14 @@ func (a *app) changePlace(
 		return err
 	}
 	return a.print(map[string]string{"slot": name}, func(w io.Writer) { fmt.Fprintf(w, "slot %s: %s\n", name, what) })
+}
+
+// tree opens the project's work tree.
+func (a *app) tree(ctx context.Context) (*project.Project, *worktree.Tree, error) {
+	p, err := a.project(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	return p, tree, err
 }

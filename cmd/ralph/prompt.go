@@ -38,14 +38,6 @@ func newPrompt(a *app) *cobra.Command {
 		}
 		var built prompt.Prompt
 		err = a.withLoop(cmd.Context(), func(_ *project.Project, l *loop.Loop) error {
-			strange, _, err := l.Strangers(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			paths := make([]string, len(strange))
-			for i, f := range strange {
-				paths[i] = f.Path
-			}
 			return l.Store.View(cmd.Context(), func(tx *store.Tx) error {
 				t, err := tx.Task(id)
 				if err != nil {
@@ -54,7 +46,7 @@ func newPrompt(a *app) *cobra.Command {
 				if chat {
 					built, err = l.ChatPrompt(tx, t)
 				} else {
-					built, err = l.BuildPrompt(tx, t, paths...)
+					built, err = l.BuildPrompt(tx, t)
 				}
 				return err
 			})

@@ -53,7 +53,7 @@ func newRoot(a *app) *cobra.Command {
 			newReport(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a), newReplay(a),
 		}},
 		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newInitMCP(a), newMCP(a)}},
-		{"keep", "Look after the database and saved files:", []*cobra.Command{newDB(a), newSnapshot(a)}},
+		{"keep", "Look after the database:", []*cobra.Command{newDB(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

@@ -23,7 +23,6 @@ import (
 	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
-	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -172,12 +171,6 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return err
 	}
 	defer db.Close()
-	if err := p.RefuseUnapproved(db); err != nil {
-		return leaving.NotBegun(ctx, db, err)
-	}
-	if why := p.WaitsForApproval(); why != "" {
-		fmt.Fprintf(a.err, "ralph: %s; the approved version is used\n", why)
-	}
 	if err := setKeys(cmd, p, limitFlags); err != nil {
 		return err
 	}
@@ -195,9 +188,6 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	l, err := p.Loop(ctx, db)
 	if err != nil {
 		return err
-	}
-	if l.Place.Tree.Approximate() {
-		fmt.Fprintf(a.err, "ralph: there is no git program in PATH; %s\n", worktree.WithoutGit)
 	}
 	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
 	if o.beside, err = beside.New(p, db, version()); err != nil {

@@ -61,7 +61,7 @@ type situation struct {
 
 const gate = "test -f made.txt"
 
-const slots = "place: {kind: slot}\n"
+const slots = ""
 
 // commits makes a file and commits it.
 func commits(file string) string {

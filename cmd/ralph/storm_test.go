@@ -31,7 +31,7 @@ func TestWorkersBesideADaemon(t *testing.T) {
 	})
 	t.Run("in slots", func(t *testing.T) {
 		t.Parallel()
-		workersBesideADaemon(t, "mktemp made-by-the-daemon-XXXXXXXX", "place: {kind: slot}\nparallel: 2\n", true)
+		workersBesideADaemon(t, "mktemp made-by-the-daemon-XXXXXXXX", "parallel: 2\n", true)
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 // newSlots is a project on a branch main whose workers work in slots.
 func newSlots(t *testing.T, script, config string) *scriptedProject {
 	t.Helper()
-	s := newScriptedProject(t, script, "sandbox: off\nplace: {kind: slot}\n"+config)
+	s := newScriptedProject(t, script, "sandbox: off\n"+config)
 	s.git("checkout", "-q", "-b", "main")
 	s.commits("file.txt", "base\n")
 	return s

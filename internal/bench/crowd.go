@@ -54,7 +54,7 @@ func (b *bench) newCrowd(ctx context.Context, names []string, verify string) cro
 	}
 	write("claude.script", script.String())
 	config := must(os.ReadFile(filepath.Join(c.dir, "ralph.yaml")))
-	write("ralph.yaml", fmt.Sprintf("%splace: {kind: slot}\npermissions: {guards: false}\nverify: [%q]\n", config, verify))
+	write("ralph.yaml", fmt.Sprintf("%spermissions: {guards: false}\nverify: [%q]\n", config, verify))
 	c.time(ctx, "git", "add", "-A")
 	c.time(ctx, "git", "commit", "-qm", "the project")
 	c.time(ctx, "git", "branch", "-qM", "main")

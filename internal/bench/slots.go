@@ -35,7 +35,7 @@ func (b *bench) inSlots(ctx context.Context, files int) []row {
 	check(os.WriteFile(filepath.Join(p.dir, ".gitignore"), []byte("*.sessions\n"), 0o600))
 	config := filepath.Join(p.dir, "ralph.yaml")
 	text := string(must(os.ReadFile(config))) + fmt.Sprintf(
-		"permissions: {writable: [%q]}\nverify: [\"echo >>%s\"]\ngit: {commit: task}\n", filepath.Dir(ran), ran)
+		"permissions: {writable: [%q]}\nverify: [\"echo >>%s\"]\n", filepath.Dir(ran), ran)
 	check(os.WriteFile(config, []byte(text), 0o600))
 	p.time(ctx, "git", "add", "-A")
 	p.time(ctx, "git", "commit", "-q", "-m", "settings")

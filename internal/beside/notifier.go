@@ -1,7 +1,6 @@
 package beside
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 
@@ -39,7 +38,6 @@ func newReceiver(p *project.Project, db *store.DB, r config.Receiver) (to notify
 	}
 	if len(r.Command) > 0 {
 		to.Dir, to.Env = p.Root, p.Stripped()
-		to.Refusal = func(ctx context.Context) error { return p.RefuseProgram(ctx, db, r.Command) }
 	}
 	if r.URLEnv != "" {
 		if to.URL, err = variable(p, "url_env", r.URLEnv); err != nil {

@@ -35,15 +35,12 @@ type Config struct {
 	AutoApproveMax    int           `json:"auto_approve_max" default:"20" min:"1"`
 	ShutdownGrace     time.Duration `json:"shutdown_grace" default:"30s"`
 	Stagnation        Stagnation    `json:"stagnation"`
-	Configuration     string        `json:"configuration" default:"ask" enum:"ask|approved"`
-	AfterFailure      string        `json:"after_failure" default:"keep" enum:"keep|restore"`
 	Prompt            Prompt        `json:"prompt"`
 	Session           Session       `json:"session"`
 	Sessions          Sessions      `json:"sessions"`
 	MCP               MCP           `json:"mcp"`
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
-	Git               Git           `json:"git"`
 	Place             Place         `json:"place"`
 	Merge             Merge         `json:"merge"`
 	Retention         Retention     `json:"retention"`
@@ -143,7 +140,6 @@ type Verify struct {
 	Commands         []string      `json:"commands" default:"[]"`
 	Timeout          time.Duration `json:"timeout" default:"10m"`
 	InSessionRetries int           `json:"in_session_retries" default:"2" min:"0"`
-	FreezeMax        time.Duration `json:"freeze_max" default:"10m"`
 	Baseline         string        `json:"baseline" default:"new-failures" enum:"new-failures|strict"`
 	OnRed            string        `json:"on_red" default:"stop" enum:"stop|first|go"`
 	JUnit            []string      `json:"junit" default:"[]"`
@@ -163,15 +159,8 @@ type Permissions struct {
 	AskTimeout time.Duration `json:"ask_timeout" default:"30m"`
 }
 
-// Git says what ralph does with the repository (docs/git.md).
-type Git struct {
-	Commit   string `json:"commit" default:"off" enum:"off|task"`
-	Snapshot bool   `json:"snapshot" default:"true"`
-}
-
 // Place says where sessions work (docs/places.md).
 type Place struct {
-	Kind      string   `json:"kind" default:"auto" enum:"auto|here|slot"`
 	Copy      []string `json:"copy" default:"[]"`
 	Link      []string `json:"link" default:"[]"`
 	Setup     []string `json:"setup" default:"[]"`

@@ -7,7 +7,7 @@ var Common = []string{
 	"limits.max_cost_usd", "limits.max_duration", "limits.session_cost_usd", "limits.session_timeout",
 	"agent.use", "agent.model",
 	"permissions.allow", "permissions.ask", "permissions.deny",
-	"parallel", "place.kind", "merge.into", "notify.receivers",
+	"parallel", "merge.into", "notify.receivers",
 }
 
 // docs explains each key in a sentence or two; for a list of maps, also each of the maps' keys.
@@ -69,8 +69,6 @@ var docs = map[string]string{
 	"verify.commands":           "Shell commands that must all pass before a task counts as done.",
 	"verify.timeout":            "What each command is given.",
 	"verify.in_session_retries": "How often a failure is told to the agent in the same session before it ends.",
-	"verify.freeze_max": "How long an agent stands still while its done is checked. A check " +
-		"that takes longer goes on without it, and what it refuses is told to the next session.",
 	"verify.baseline": "Whether named tests of the project's and the feature's commands that " +
 		"failed before a task was begun are excused (new-failures) or refused too (strict).",
 	"verify.on_red": "What a run makes of commands that fail before its first session, with " +
@@ -95,12 +93,7 @@ var docs = map[string]string{
 
 	"stagnation.files": "Files, relative to the project, that count even where git ignores them.",
 
-	"configuration": "What a run does while ralph.yaml, or what it names, or what agents are steered by, " +
-		"is as a session left it: it waits for " +
-		"ralph approve config (ask, exit status 4), or uses the version that people approved last (approved).",
 	"parallel": "How many sessions work at once, each in a slot of its own (docs/parallel.md).",
-	"after_failure": "What becomes of the changes of a session that failed (stuck, refused, lost, out of time): " +
-		"they stay in the work tree (keep), or are taken back (restore). Either way ralph snapshot has them.",
 
 	"prompt.max_tokens": "Size of a prompt, in estimated tokens.",
 	"prompt.template": "A template in place of ralph's own: a file relative to the project, " +
@@ -153,11 +146,6 @@ var docs = map[string]string{
 		"trailers follow it, and empty is {task}: {title}.",
 	"merge.sign": "Whether it is signed as your own configuration of git says.",
 
-	"git.commit":   "Whether what a completed task left uncommitted is committed (task).",
-	"git.snapshot": "Whether a person's uncommitted files are saved before each session, for ralph snapshot restore.",
-
-	"place.kind": "Where sessions work: in your own work tree (here), or in a clone of ralph's, from where what passed " +
-		"is landed on the branch (slot); auto is here for one session.",
 	"place.copy": "Files that git ignores and that each slot gets a copy of, relative to the project; globs. " +
 		"The patterns in a file .worktreeinclude count too.",
 	"place.link":       "The same as symbolic links to yours, such as folders that are large and only read.",

@@ -34,9 +34,6 @@ type Sources struct {
 	ProjectDir string   // contains ralph.yaml, if there is one
 	UserFile   string   // such as ~/.config/ralph/config.yaml, if it exists; empty for none
 	Environ    []string // "NAME=value" as in os.Environ; the last of equal names counts
-
-	// Instead maps a file to the one that is read in its place; "" means none.
-	Instead map[string]string
 }
 
 // Loaded is a valid configuration with the source of each value.
@@ -74,9 +71,6 @@ func Load(s Sources) (Loaded, error) {
 		{filepath.Join(s.ProjectDir, FileName), FileName},
 	}
 	for _, file := range files {
-		if copied, ok := s.Instead[file.path]; ok {
-			file.path = copied
-		}
 		if file.path == "" {
 			continue
 		}

@@ -49,21 +49,15 @@ func StarterVerify(verify []string, junit ...string) string {
 }
 
 // A StarterPlace is the section on places in the ralph.yaml that `ralph init` writes.
-type StarterPlace struct {
-	Kind        string
-	Why         string // why sessions work here
-	Setup, When []string
-}
+type StarterPlace struct{ Setup, When []string }
 
-// Starter returns the section as text.
+// Starter returns the section as text; none if there is nothing to set.
 func (p StarterPlace) Starter() []byte {
-	var b strings.Builder
-	if p.Why != "" {
-		fmt.Fprintf(&b, "\n# Sessions work in this folder, and not in clones of their own (slot):\n# %s.\n", p.Why)
-	} else {
-		b.WriteString("\n# Each session works in a clone of its own; what passes is merged into your branch.\n")
+	if len(p.Setup) == 0 {
+		return nil
 	}
-	fmt.Fprintf(&b, "place:\n  kind: %s\n", p.Kind)
+	var b strings.Builder
+	b.WriteString("\n# Each session works in a clone of its own, which this makes ready.\nplace:\n")
 	for _, list := range []struct {
 		key   string
 		items []string

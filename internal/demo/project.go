@@ -74,9 +74,6 @@ func configuration(d *demo) string {
 		agent = fmt.Sprintf("agent:\n  command: [%q, scripted-agent]\n  env:\n    RALPH_SCRIPT: %q\n"+
 			"permissions:\n  writable: [%q] # where it counts its sessions\n", d.self, d.script(), filepath.Dir(d.script()))
 	}
-	if d.slots {
-		agent += "place: {kind: slot} # each session works in a clone, and what passes is merged\n"
-	}
 	return agent + `verify:
   commands: [sh test.sh]
   in_session_retries: 2

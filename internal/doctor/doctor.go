@@ -71,9 +71,6 @@ func Examine(
 		return append(findings, Finding{"database", false, err.Error(), "do as it says"})
 	}
 	defer db.Close()
-	if why := p.WaitsForApproval(); why != "" {
-		note(Finding{"configuration", false, why + "; what follows is of the approved version", p.HowToApprove()})
-	}
 	note(database(ctx, p, db)...)
 	note(unsettled(ctx, db)...)
 	note(merges(ctx, p, db)...)
@@ -195,7 +192,7 @@ func fallbacks(p *project.Project) (findings []Finding) {
 func lookForGit() Finding {
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return Finding{"git", false, "no git program in PATH", "install git; " + worktree.WithoutGit}
+		return Finding{"git", false, "no git program in PATH", "install git 2.38 or newer; no session begins without it"}
 	}
 	return Finding{"git", true, path, ""}
 }

@@ -22,8 +22,6 @@ type Initialised struct {
 	State   string        `json:"state"`
 	Verify  []string      `json:"verify"`
 	From    []string      `json:"verify_from,omitempty"` // the files that the commands were derived from, if they were
-	Place   string        `json:"place,omitempty"`       // where sessions work, if known
-	Why     string        `json:"place_reason,omitempty"`
 	Setup   []string      `json:"setup,omitempty"`
 	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
 	Checks  []ralph.Check `json:"checks"`            // results of the commands; empty if they were not run
@@ -71,13 +69,13 @@ func (o Initialised) SayFound(w io.Writer) {
 	}
 }
 
-// Try finds out where sessions can work, and adds that to the configuration.
+// Try has the tests run in a clone, as sessions work in, and adds what makes one ready to the configuration.
 func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB) error {
 	at, checks, red, err := p.Try(ctx, db)
 	if err != nil {
 		return err
 	}
-	o.Place, o.Why, o.Setup, o.Checks, o.Red = at.Kind, at.Why, at.Setup, append(o.Checks, checks...), red
+	o.Setup, o.Checks, o.Red = at.Setup, append(o.Checks, checks...), red
 	text, err := os.ReadFile(o.Config)
 	if err == nil {
 		err = os.WriteFile(o.Config, append(text, at.Starter()...), 0o644)
@@ -85,16 +83,10 @@ func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB)
 	return err
 }
 
-// SayPlace prints where sessions will work.
+// SayPlace prints what makes the clones ready in which sessions will work.
 func (o Initialised) SayPlace(w io.Writer) {
-	switch o.Place {
-	case "here":
-		o.Say(w, "place", "agents work in this folder, not in clones of it: %s", o.Why)
-	case "slot":
-		o.Say(w, "place", "agents work in clones of what is committed; the tests pass in one")
-		for _, s := range o.Setup {
-			o.Say(w, "", "to get a clone ready: %s", s)
-		}
+	for _, s := range o.Setup {
+		o.Say(w, "place", "to get a clone ready: %s", s)
 	}
 	for _, f := range o.Looked {
 		if f.Check == "permissions" {

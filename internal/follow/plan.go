@@ -109,38 +109,26 @@ func WritePlan(ctx context.Context, out io.Writer, l *loop.Loop) error {
 // looseNamed is how many uncommitted files a run names.
 const looseNamed = 5
 
-// sayPlace prints where a run works, and which uncommitted files there are not the agent's to
-// commit.
+// sayPlace prints where a run works, and which uncommitted files are not there.
 func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
-	files, branch, err := l.Strangers(ctx, 0)
+	fmt.Fprintf(w, "agents work in clones of what is committed; what passes is merged into %s\n", text.Line(l.Lander.Into, 200))
+	files, err := l.Place.Tree.Uncommitted(ctx)
 	if err != nil {
 		fmt.Fprintf(w, "uncommitted files cannot be listed: %s\n", text.Line(err.Error(), 300))
 		return
-	}
-	whose := "not the agent's to commit"
-	if l.Apart {
-		fmt.Fprintf(w, "agents work in clones of what is committed; what passes is merged into %s\n",
-			text.Line(l.Lander.Into, 200))
-		whose = "not in the clones"
-	} else if branch != "" {
-		fmt.Fprintf(w, "on %s\n", text.Line(branch, 200))
 	}
 	if len(files) == 0 {
 		return
 	}
 	var names []string
 	for _, f := range files[:min(len(files), looseNamed)] {
-		name := text.Line(f.Path, 100)
-		if f.Untracked {
-			name += " (untracked)"
-		}
-		names = append(names, name)
+		names = append(names, text.Line(f, 100))
 	}
 	more := ""
 	if n := len(files) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	fmt.Fprintf(w, "uncommitted, and %s: %s%s\n", whose, strings.Join(names, ", "), more)
+	fmt.Fprintf(w, "uncommitted, and not in the clones: %s%s\n", strings.Join(names, ", "), more)
 }
 
 // span formats a duration in seconds for people.

@@ -2,7 +2,6 @@ package proc_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -48,9 +47,7 @@ var escapeHelpers = map[string]func([]string) error{
 	"headless":  headless,
 	"contained": contained,
 	"contain":   contain,
-	"freeze":    freeze,
 	"wrap":      wrap,
-	"vforks":    vforks,
 	"stops":     stops,
 }
 
@@ -197,35 +194,6 @@ func lurk() error {
 	select {}
 }
 
-// freeze is a ralph that freezes a shell script, says so and waits to be killed.
-func freeze(args []string) error {
-	spec := proc.Spec{Args: []string{"sh", "-c", args[1]}, Env: os.Environ(), Marker: os.Environ()[len(os.Environ())-1]}
-	if args[0] == "cgroup" {
-		spec.Containment, _ = proc.Contain(proc.Limits{})
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	spec.Stdout = w
-	p, err := proc.Start(spec)
-	if err != nil {
-		return err
-	}
-	lines := bufio.NewReader(r)
-	for line := ""; line != "ready\n"; {
-		if line, err = lines.ReadString('\n'); err != nil {
-			return err
-		}
-	}
-	if _, err := p.Still(context.Background(), func(proc.Member) bool { return true }); err != nil {
-		return err
-	}
-	fmt.Println("frozen")
-	_, err = p.Wait()
-	return err
-}
-
 // wrap runs a command below two processes of its own, as bubblewrap does.
 func wrap(args []string) error {
 	if args[0] != "inside" {
@@ -240,25 +208,6 @@ func wrap(args []string) error {
 		os.Exit(exit.ExitCode())
 	}
 	return err
-}
-
-// vforks starts programs all the time, as a process that cannot stop before its
-// child has executed one, and says so until its input ends.
-func vforks([]string) error {
-	fmt.Println("up")
-	ended := make(chan struct{})
-	go func() { _, _ = os.Stdin.Read(make([]byte, 1)); close(ended) }()
-	for range 3 {
-		go func() {
-			for {
-				if err := exec.Command("true").Run(); err != nil {
-					fmt.Println(err)
-				}
-			}
-		}()
-	}
-	<-ended
-	return nil
 }
 
 // stops stops a process all the time.

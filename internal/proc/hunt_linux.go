@@ -24,7 +24,6 @@ type hunt struct {
 	wrapper string // name of wrapper processes, which are not leftovers either; "" for none
 	seen    map[identity]bool
 	prey    []process
-	kept    map[identity]bool // frozen with the command, and not leftovers either
 }
 
 // newHunt hunts all descendants of this process, a supervisor, and the processes in the command's
@@ -103,30 +102,42 @@ func (h *hunt) interrupt(all bool) (any bool) {
 	return any
 }
 
-// strike stops the processes that it finds, looks again until nothing new turns up, and then kills
-// all of them: a stopped process cannot start or restart another. The error says why some could not
-// be signalled.
+// strike kills everything: it stops the processes that it finds before it kills them. The error says why some
+// could not be signalled.
 func (h *hunt) strike() error {
-	var caught []process
-	stopped := map[identity]bool{}
 	for _, g := range h.groups {
 		_ = g.freeze(true) // what the cgroup does not hold is stopped below
 	}
+	caught, err := h.kill(nil)
+	for _, p := range caught {
+		h.note(p)
+	}
+	errs := []error{err}
+	for _, g := range h.groups {
+		errs = append(errs, g.kill())
+	}
+	return errors.Join(errs...)
+}
+
+// kill stops the processes that it finds, but for those to keep, looks again until nothing new turns up, and
+// then kills all of them: a stopped process cannot start or restart another. It returns them, with their command
+// lines as far as these can be read.
+func (h *hunt) kill(keep []int) (caught []process, err error) {
+	stopped := map[identity]bool{}
 	for begin := time.Now(); time.Since(begin) < patience; {
 		found, err := h.look()
 		if err != nil {
-			return err
+			return caught, err
 		}
 		before := len(caught)
 		for _, p := range found {
-			if p.dead() || stopped[p.identity] {
+			if p.dead() || stopped[p.identity] || slices.Contains(keep, p.pid) {
 				continue
 			}
 			stopped[p.identity] = true
 			// If it cannot be stopped, it cannot be killed either, which is reported below.
 			_ = p.signal(syscall.SIGSTOP)
-			h.note(p)
-			caught = append(caught, p)
+			caught = append(caught, p.named())
 		}
 		if len(caught) == before {
 			break
@@ -135,13 +146,10 @@ func (h *hunt) strike() error {
 	var errs []error
 	for _, p := range slices.Backward(caught) { // the kernel may wake an orphan
 		if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			errs = append(errs, fmt.Errorf("process %d: %w", p.pid, err))
+			errs = append(errs, fmt.Errorf("process %s cannot be killed: %w", p, err))
 		}
 	}
-	for _, g := range h.groups {
-		errs = append(errs, g.kill())
-	}
-	return errors.Join(errs...)
+	return caught, errors.Join(errs...)
 }
 
 // note remembers p, with its command line if it can still be read.
@@ -157,7 +165,7 @@ func (h *hunt) note(p process) {
 func (h *hunt) leftovers() []Leftover {
 	var list []Leftover
 	for _, p := range h.prey {
-		if p.pid != h.command && !h.kept[p.identity] && (h.wrapper == "" || p.name != h.wrapper) {
+		if p.pid != h.command && (h.wrapper == "" || p.name != h.wrapper) {
 			list = append(list, Leftover{p.pid, p.command})
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 )
 
 // adoptsOrphans says that there is no subreaper here.
@@ -38,12 +37,8 @@ func (h *hunt) survivors(cause error) string {
 	return text
 }
 
-// A freeze does not exist here; its orders never arrive.
-type freeze struct{}
-
-func (s *supervisor) look() <-chan time.Time { return nil }
-func (s *supervisor) obey(order)             {}
-func (s *supervisor) last(order)             {}
+// obey is not called here: no order is sent.
+func (s *supervisor) obey(order) {}
 
 // Sweep is not supported here; the error is [errors.ErrUnsupported].
 func Sweep(string) ([]Leftover, error) {

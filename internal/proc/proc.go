@@ -19,8 +19,7 @@
 // are found if the command was in a cgroup, which [Contain] provides where possible; limits require
 // it, too.
 //
-// [Process.Still] freezes the whole process tree, so that its work can be examined, and
-// [Still.Kill] ends it without another move.
+// [Process.Prune] kills what the command has started, as far as it is not to be kept.
 //
 // Out of reach are processes that another daemon was asked to start (docker, systemd-run, at) and
 // those of a user whom ralph may not signal (sudo); Wait reports the latter. Other Unix systems

@@ -225,24 +225,3 @@ func program(pid int) string {
 	}
 	return path
 }
-
-// atRest reports whether every thread of a process is stopped. A thread in the kernel, for example
-// writing a file, stops when it leaves the kernel.
-func atRest(pid int) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task"
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		return true // it is gone
-	}
-	for _, t := range threads {
-		p, err := readStat(dir + "/" + t.Name() + "/stat")
-		var gone *fs.PathError
-		if errors.As(err, &gone) {
-			continue
-		}
-		if err != nil || !strings.ContainsRune("TtZX", rune(p.state)) {
-			return false
-		}
-	}
-	return true
-}

@@ -36,7 +36,6 @@ type supervisor struct {
 	grace    time.Duration
 	hunt     *hunt
 	tell     func(event) // sends to ralph
-	freeze   *freeze     // processes frozen or being frozen; nil for none
 	exit     Exit
 	ended    bool // the leader has ended; exit says how
 	deserted bool // no child is left
@@ -199,16 +198,13 @@ func (s *supervisor) run() (survivors string) {
 func (s *supervisor) attend() bool {
 	var grace <-chan time.Time
 	for !s.ended {
-		again := s.look()
 		select {
-		case <-again:
 		case <-s.child:
 			s.reap()
 		case <-grace:
 			return false
 		case o, ok := <-s.orders:
 			if !ok || o.Do == killAll {
-				s.last(o)
 				return false
 			}
 			if o.Do != interruptLeader && o.Do != interruptGroup {
@@ -238,9 +234,6 @@ func (s *supervisor) interrupt(all bool) {
 
 // settle gives the command's children a moment to end by themselves.
 func (s *supervisor) settle() {
-	if s.freeze != nil {
-		return // they cannot
-	}
 	enough := time.After(settleTime)
 	for !s.deserted {
 		select {

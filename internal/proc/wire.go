@@ -35,7 +35,7 @@ type request struct {
 type order struct {
 	Do     verb
 	Serial int   // of the answer; 0 for none
-	Keep   []int // for cull: the processes not to kill
+	Keep   []int // for killOthers
 }
 
 type verb int
@@ -43,11 +43,9 @@ type verb int
 const (
 	interruptLeader verb = iota + 1
 	interruptGroup
-	killAll   // if frozen, answered with whether anything has moved
-	listAll   // answered with the members
-	freezeAll // answered with the members when nothing moves
-	cull      // answered when the others are gone
-	thaw      // answered when everything runs again
+	killAll
+	listAll    // answered with the members
+	killOthers // answered with those that were killed; none says that only the kept ones are left
 )
 
 type started struct {
@@ -62,8 +60,6 @@ type event struct {
 	Problem string // why the order failed
 	Members []Member
 	Killed  []Leftover
-	By      string
-	Moving  []string // processes that did not come to rest before they were thawed, for people
 	Ended   *ended
 }
 

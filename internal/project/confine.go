@@ -13,7 +13,6 @@ import (
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/sandbox"
-	"ralph/internal/worktree"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/kinds"
 )
@@ -218,13 +217,7 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 		policy.Add(sandbox.ReadOnly, p.Root, p.Common, p.File(filepath.Join("places", slot)))
 		policy.Add(sandbox.Writable, p.File(filepath.Join("places", slot, "tree")))
 	} else {
-		policy.Add(sandbox.Writable, p.Root)
-		if p.Git {
-			// A separate mount, so that it cannot be renamed and recreated.
-			policy.Add(sandbox.Writable, p.Common)
-			policy.Add(sandbox.ReadOnly, worktree.Settings(p.Top, p.Common)...)
-			policy.Add(sandbox.ReadOnly, filepath.Join(p.Common, "ralph"))
-		}
+		policy.Add(sandbox.ReadOnly, p.Root) // nobody works here
 	}
 
 	folder, writable, memory, refreshes := claude.Folder(env, dir)

@@ -44,9 +44,7 @@ type Project struct {
 	Version     string      // of ralph, reported to agents
 	Log         *slog.Logger
 
-	userFile   string // the user's own configuration; "" if there can be none
-	unapproved []unapproved
-	instead    map[string]string // copies that replace files that are not approved
+	userFile string // the user's own configuration; "" if there can be none
 }
 
 // Open finds the project upwards from a directory and reads its configuration. Warnings are printed
@@ -66,9 +64,7 @@ func Open(ctx context.Context, dir string, environ []string, warn io.Writer) (*P
 	if dir, err := os.UserConfigDir(); err == nil {
 		p.userFile = filepath.Join(dir, "ralph", "config.yaml")
 	}
-	if p.Config, err = p.load(nil); err != nil {
-		err = p.salvage(ctx, err)
-	}
+	p.Config, err = p.load()
 	return p, err
 }
 
@@ -80,11 +76,9 @@ func newLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// load reads the configuration, with copies in place of some files.
-func (p *Project) load(instead map[string]string) (config.Loaded, error) {
-	return config.Load(config.Sources{
-		ProjectDir: p.Root, UserFile: p.userFile, Environ: p.Environ, Instead: instead,
-	})
+// load reads the configuration.
+func (p *Project) load() (config.Loaded, error) {
+	return config.Load(config.Sources{ProjectDir: p.Root, UserFile: p.userFile, Environ: p.Environ})
 }
 
 // Name returns the project's name.
@@ -110,14 +104,7 @@ func (p *Project) Getenv(name string) string {
 
 // Begin opens the project's database, and creates it if there is none.
 func (p *Project) Begin(ctx context.Context) (*store.DB, error) {
-	db, err := p.Home.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.judge(ctx, db); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return p.Home.Begin(ctx)
 }
 
 // Open opens the project's database for commands that need an existing queue or only read. If there
@@ -149,30 +136,17 @@ func (p *Project) Control(ctx context.Context, db *store.DB, what string) error 
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 }
 
-// SettleClaims settles the lapsed claims that no run watches, and commits what people have approved
-// unless a run does that; any reports whether there were claims.
+// SettleClaims settles the lapsed claims that no run watches; any reports whether there were claims.
 func (p *Project) SettleClaims(ctx context.Context, db *store.DB) (any bool, err error) {
-	var over, due []ralph.Session
-	err = db.View(ctx, func(tx *store.Tx) (err error) {
-		if over, err = tx.LapsedClaims(); err != nil {
-			return err
-		}
-		due, err = tx.CommitDue()
-		return err
-	})
-	any = len(over) > 0
-	if err != nil || !any && len(due) == 0 {
-		return any, err
+	over, err := store.Read(ctx, db, (*store.Tx).LapsedClaims)
+	if err != nil || len(over) == 0 {
+		return false, err
 	}
 	l, err := p.Loop(ctx, db)
 	if err != nil {
 		return any, err
 	}
-	err = l.Lapse(ctx)
-	if active, aerr := p.Active(); aerr == nil && !active {
-		err = errors.Join(err, l.CommitApproved(ctx))
-	}
-	return any, err
+	return true, l.Lapse(ctx)
 }
 
 // Tidy keeps transcripts, the refs of changes and unused slots within their limits.
@@ -257,17 +231,14 @@ func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
 	return nil
 }
 
-// Placed reports why sessions cannot work where they are configured to.
+// Placed reports why there can be no slots for sessions.
 func Placed(ctx context.Context, l *loop.Loop) error {
-	if !l.Apart {
-		return nil
-	}
 	if why := l.Place.Tree.Uncloned(ctx); why != "" {
-		return ralph.Usage(fmt.Errorf("place.kind is slot, and there can be no slots here: %s; set place.kind to here", why))
+		return ralph.Usage(fmt.Errorf("sessions work in clones of the repository, and there can be none: %s", why))
 	}
 	if l.Lander.Into == "" {
-		return ralph.Usage(errors.New("place.kind is slot, and HEAD is detached: " +
-			"check a branch out on which work is to land, name it in merge.into, or set place.kind to here"))
+		return ralph.Usage(errors.New("HEAD is detached: " +
+			"check a branch out on which work is to land, or name it in merge.into"))
 	}
 	return nil
 }

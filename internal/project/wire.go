@@ -3,6 +3,7 @@ package project
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"ralph/internal/permission"
 	"ralph/internal/sandbox"
 	"ralph/internal/secret"
+	"ralph/internal/state"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
@@ -38,8 +40,12 @@ import (
 // Loop creates a loop from the project's configuration. It starts nothing.
 func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if errors.Is(err, worktree.ErrNoRepo) {
+		return nil, ralph.Usage(fmt.Errorf("%w, and sessions work in clones of one: `ralph init --git` makes it, "+
+			"with a first commit of what is here", err))
+	}
 	if err != nil {
-		return nil, err
+		return nil, ralph.Usage(err)
 	}
 	tree.Marker = "RALPH_LOOK=" + p.State
 	c := p.Config.Config
@@ -64,29 +70,21 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	protect := c.Verify.Protect
-	if file := p.templateFile(); file != "" {
-		protect = append(slices.Clone(protect), filepath.ToSlash(file)) // an agent must not write its own prompts
-	}
-	here := &place.Place{
-		Dir: p.Root, Tree: tree, State: p.State, Saves: c.Git.Snapshot,
-		TakesBack: c.AfterFailure == "restore", Watched: c.Stagnation.Files,
-	}
+	here := &place.Place{Dir: p.Root, Tree: tree, State: p.State, Watched: c.Stagnation.Files}
 	l := &loop.Loop{
 		Store: db, Agent: agents[c.Agent.Use], Agents: loop.Agents{
 			Use: c.Agent.Use, Fallback: c.Agent.Fallback, All: agents, Models: models(c),
 		},
 		Channel: channel, Prepare: launcher.Prepare, Log: p.Log,
-		Place:         here,
-		Configuration: p.configurationFiles(), Copies: p.approvedCopies(), Steering: p.steering(), Own: kinds.Own,
-		Contained: p.Confinement.Contains(p.configurationFiles()),
-		Limits:    p.Limits(),
-		Sandbox:   p.Confinement.Said(),
-		Rules:     p.Rules(),
-		Backoff:   loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
+		Place: here, Slots: p.Slots(here),
+		Limits:  p.Limits(),
+		Sandbox: p.Confinement.Said(),
+		Rules:   p.Rules(),
+		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
 		Check: check.Rules{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
-			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: protect,
+			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
+			Guard: p.guard(),
 			Enter: p.Confinement.Enter(checkRole), Containment: p.Confinement.Containment,
 		},
 		Prompts: loop.Prompts{
@@ -95,25 +93,17 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		},
 		Models: loop.Models{Escalation: escalation},
 		Session: session.Limits{
-			Reminders: c.ClosingReminders, Retries: c.Verify.InSessionRetries, Freeze: c.Verify.FreezeMax,
+			Reminders: c.ClosingReminders, Retries: c.Verify.InSessionRetries,
 			Grace: c.ShutdownGrace, CheckpointAt: checkpointAt,
 		},
-		OnRed:       loop.OnRed(c.Verify.OnRed),
-		Commands:    func() ([]string, error) { return p.configuredCommands(ctx, db) },
-		CommitTasks: c.Git.Commit == "task",
-		Parallel:    c.Parallel,
+		OnRed:    loop.OnRed(c.Verify.OnRed),
+		Commands: func() ([]string, error) { return p.configuredCommands() },
+		Parallel: c.Parallel,
 	}
-	if c.Parallel > 1 && (!p.Git || c.Place.Kind == "here") {
-		return nil, ralph.Usage(fmt.Errorf("parallel: %d sessions at once need slots, each a clone of its own: "+
-			"a git repository, and place.kind slot or auto", c.Parallel))
+	if l.Lander, err = p.Lander(ctx, db, tree); err != nil {
+		return nil, err
 	}
-	if p.Git {
-		l.Apart, l.Slots = c.Place.Kind == "slot" || c.Place.Kind == "auto" && c.Parallel > 1, p.Slots(here)
-		if l.Lander, err = p.Lander(ctx, db, tree); err != nil {
-			return nil, err
-		}
-		l.Lander.Check, l.Lander.Slots, l.Slots.Merged = l.Check, l.Slots, l.Lander.Tip
-	}
+	l.Lander.Check, l.Lander.Slots, l.Slots.Merged = l.Check, l.Slots, l.Lander.Tip
 	return l, nil
 }
 
@@ -134,7 +124,6 @@ func (p *Project) Lander(ctx context.Context, db *store.DB, tree *worktree.Tree)
 			Leave: c.Checkout == "leave", Bounces: c.Bounces, Wait: c.Wait, Push: c.Push, Sign: c.Sign,
 			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
 			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,
-			Steering: p.steering(),
 		},
 		Store: db, Tree: tree, Line: &landing.Line{}, Log: p.Log,
 	}, nil
@@ -154,15 +143,31 @@ func (p *Project) Slots(here *place.Place) *place.Slots {
 	}
 }
 
-// configuredCommands returns the project's commands in the current configuration; of files that a
-// session changed, the approved version counts.
-func (p *Project) configuredCommands(ctx context.Context, db *store.DB) (commands []string, err error) {
-	now := *p
-	now.unapproved, now.instead = nil, nil
-	if now.Config, err = p.load(nil); err == nil {
-		err = now.judge(ctx, db)
+// configuredCommands returns the project's commands in the configuration as it is now.
+func (p *Project) configuredCommands() ([]string, error) {
+	now, err := p.load()
+	return now.Verify.Commands, err
+}
+
+// guard returns the files that wait for a person if a session has changed them: ralph.yaml, the prompt template, and
+// the project's programs that run outside of any sandbox, by which runs are configured; and what steers agents.
+func (p *Project) guard() check.Guard {
+	files := []string{state.ConfigName}
+	if file := p.templateFile(); file != "" {
+		files = append(files, filepath.ToSlash(file))
 	}
-	return now.Config.Verify.Commands, err
+	words := slices.Clone(p.Config.Agent.Command)
+	for _, r := range p.Config.Notify.Receivers {
+		words = append(words, r.Command...)
+	}
+	for _, word := range words {
+		path := p.Path(word)
+		rel, err := filepath.Rel(p.Root, path)
+		if info, serr := os.Stat(path); err == nil && filepath.IsLocal(rel) && serr == nil && info.Mode().IsRegular() {
+			files = append(files, filepath.ToSlash(rel))
+		}
+	}
+	return check.Guard{Configuration: files, Steering: kinds.Steering, Own: kinds.Own}
 }
 
 // templateFile returns the file of the project's prompt template, relative to its root; "" if there
@@ -182,11 +187,7 @@ func (p *Project) Template() (*prompt.Template, error) {
 		return nil, nil
 	}
 	if file := p.templateFile(); file != "" {
-		path := p.Path(file)
-		if copied, ok := p.instead[path]; ok {
-			path = copied
-		}
-		b, err := os.ReadFile(path)
+		b, err := os.ReadFile(p.Path(file))
 		if err != nil {
 			return nil, ralph.Usage(fmt.Errorf("prompt.template: %w; write the file, or remove the key from ralph.yaml", err))
 		}

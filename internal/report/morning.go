@@ -87,10 +87,6 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
 	switch {
 	case change == nil:
 		c.Commits = append(c.Commits, s.Commits...)
-		if decided, err := store.Decided(s); err == nil && len(s.Files) > 0 { // not if unsettled, or a person's own
-			c.Uncommitted = decided.Evidence.Uncommitted
-			c.on(decided.Evidence.Branch)
-		}
 	case change.State == ralph.Merged:
 		c.on(branch)
 		if !slices.Contains(c.Commits, change.To) {

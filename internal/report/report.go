@@ -51,9 +51,8 @@ type Receipt struct {
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the last session
 	// Unresolved warnings and blocking problems that its sessions reported.
-	Flags  []Flag   `json:"flags"`
-	Notes  []string `json:"notes"`  // what people should know of its sessions
-	Shared bool     `json:"shared"` // others worked in the same work tree: changes may be theirs
+	Flags []Flag   `json:"flags"`
+	Notes []string `json:"notes"` // what people should know of its sessions
 
 	Lanes        []int   `json:"lanes"`         // in which its sessions worked, of a run
 	MergeSeconds float64 `json:"merge_seconds"` // how long its done work waited to be merged
@@ -98,7 +97,6 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 		c := &r.Tasks[i]
 		c.Sessions++
 		c.CostUSD += s.CostUSD
-		c.Shared = c.Shared || s.Shared
 		if s.Lane > 0 && !slices.Contains(c.Lanes, s.Lane) {
 			c.Lanes = append(c.Lanes, s.Lane)
 		}
@@ -169,9 +167,6 @@ func (r Report) lanes() bool {
 func (c Receipt) took(lanes bool) string {
 	spent := time.Duration(c.Seconds) * time.Second
 	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", text.Count(c.Sessions, "session"), spent, c.CostUSD, c.Tokens.Sum())
-	if c.Shared {
-		took += ", work tree shared"
-	}
 	if lanes && len(c.Lanes) > 0 {
 		numbers := make([]string, len(c.Lanes))
 		for i, lane := range c.Lanes {

@@ -34,7 +34,7 @@ func sample(text string) report.Report {
 		{ID: "a", TaskID: 1, Lane: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, Tokens: ralph.Tokens{Input: 10, Output: 5}},
 		{TaskID: 2, Lane: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
 		{TaskID: 1, Lane: 3, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Verify: []ralph.Check{{Command: "make test", Passed: true}}},
-		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55), Shared: true},
+		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55)},
 	}, tasks, map[string][]report.Flag{"a": {{Comment: 8, Severity: "blocking", Category: "bug", What: "broken " + text}}})
 	r.Tasks[0].MergeSeconds, r.Tasks[0].Bounces = 12.5, 1
 	status := 3

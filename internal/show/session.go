@@ -34,15 +34,6 @@ func ViewSession(s ralph.Session, now ralph.Time) SessionView {
 // sayEvidence prints what was observed of a session when it was settled.
 func sayEvidence(w io.Writer, e ralph.Evidence) {
 	line := func(name, value string) { fmt.Fprintf(w, "%-9s %s\n", name, text.Line(value, 300)) }
-	if place := e.Place(); place != "" {
-		line("stood", fmt.Sprintf("%s, uncommitted files: %d", place, e.Uncommitted))
-	}
-	if e.Switched {
-		line("began", "on "+cmp.Or(e.Began, "a detached HEAD"))
-	}
-	for _, c := range e.Lost {
-		line("lost", c.String())
-	}
 	for _, a := range e.Aside {
 		line("aside", fmt.Sprintf("commits on %s, which were not verified: %d", a.Branch, a.Commits))
 	}
@@ -55,7 +46,7 @@ func sayEvidence(w io.Writer, e ralph.Evidence) {
 	for _, list := range []struct {
 		name  string
 		items []string
-	}{{"stashed", e.Stashes}, {"taken", e.Taken}, {"secret", e.Secrets}, {"by check", e.Drift}} {
+	}{{"stashed", e.Stashes}, {"secret", e.Secrets}} {
 		for _, i := range list.items {
 			line(list.name, i)
 		}
@@ -146,15 +137,11 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 		{"refused", s.Denials},
 		{"killed", s.Leftovers},
 		{"unchanged", s.Unchanged},
-		{"gone", s.Gone},
 		{"!", s.Notes},
 	} {
 		for _, i := range list.items {
 			fmt.Fprintf(w, "%-9s %s\n", list.name, text.Line(i, 200))
 		}
-	}
-	if len(s.Gone) > 0 {
-		fmt.Fprintf(w, "files that were not committed are gone; bring them back: ralph snapshot restore %d\n", s.SnapshotID)
 	}
 	if s.LastWords != "" {
 		fmt.Fprintf(w, "last words: %s\n", text.Line(s.LastWords, 500))

@@ -44,7 +44,6 @@ type Receipt struct {
 	CostUSD  float64       `json:"cost_usd"`
 	Tokens   ralph.Tokens  `json:"tokens"`
 	Verify   []ralph.Check `json:"verify"` // of the latest session
-	Shared   bool          `json:"shared"` // others worked in the same work tree: changes may be theirs
 	Why      string        `json:"why"`
 
 	Changed report.Changed `json:"changed"`
@@ -57,7 +56,6 @@ func newReceipt(t ralph.Task, sessions []ralph.Session) Receipt {
 			r.Seconds += s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
 		}
 		r.CostUSD += s.CostUSD
-		r.Shared = r.Shared || s.Shared
 		r.Tokens.Input += s.Tokens.Input
 		r.Tokens.Output += s.Tokens.Output
 		r.Tokens.CacheRead += s.Tokens.CacheRead
@@ -127,9 +125,6 @@ func Task(w io.Writer, v TaskView) {
 	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(r.Attempts, "attempt"),
 		text.Count(r.Sessions, "session"), r.Seconds, text.Money(r.CostUSD)))
 	line("changed", r.Changed.String())
-	if r.Shared {
-		line("shared", "others worked in its work tree meanwhile: what changed may be their doing")
-	}
 	for _, c := range r.Verify {
 		said := "passed"
 		switch {

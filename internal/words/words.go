@@ -53,10 +53,6 @@ func Short(e ralph.Event, now time.Time) string {
 		return fmt.Sprintf("    refused: `%s`, which only people may do", text.Line(d.Command, 200))
 	case ralph.SessionEnded:
 		return ended(e, d)
-	case ralph.SessionRestored:
-		return "    ! " + text.Line(d.Note, 400)
-	case ralph.TaskCommitted:
-		return fmt.Sprintf("    committed %.12s", d.Commit)
 	case ralph.ChangeLanded:
 		if d.Behind != "" {
 			return fmt.Sprintf("⇢ TASK-%d passed as %.12s, not on %s yet: %s", e.TaskID, d.Commit, text.Line(d.Into, 100),
@@ -105,10 +101,6 @@ func Short(e ralph.Event, now time.Time) string {
 func ended(e ralph.Event, d ralph.SessionEnded) string {
 	line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)",
 		e.TaskID, d.Status, text.Line(d.StatusReason, 200), d.Seconds, text.Money(d.CostUSD))
-	if n := len(d.Gone); n > 0 {
-		line += fmt.Sprintf("\n          ! %d files that you had not committed are gone (%s): `ralph snapshot restore %d`",
-			n, text.Line(strings.Join(d.Gone, ", "), 100), d.SnapshotID)
-	}
 	for _, n := range d.Notes {
 		line += "\n          ! " + text.Line(n, 400)
 	}

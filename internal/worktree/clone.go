@@ -37,7 +37,7 @@ func (t *Tree) Clone(ctx context.Context, folder string) (*Clone, error) {
 	c := &Clone{dir: filepath.Join(folder, "tree")}
 	own := filepath.Join(folder, "git")
 	c.Tree = &Tree{
-		Marker: t.Marker, native: true, root: filepath.Join(c.dir, filepath.FromSlash(t.prefix)), git: own, common: own,
+		Marker: t.Marker, root: filepath.Join(c.dir, filepath.FromSlash(t.prefix)), git: own, common: own,
 		prefix: t.prefix, exclude: t.exclude, longIDs: t.longIDs, foreign: true, theirs: filepath.Join(c.dir, ".git"),
 		lender: t, asked: t.asked,
 	}
@@ -77,7 +77,7 @@ func (c *Clone) Whole(ctx context.Context) (Snapshot, error) {
 		return c.Look(ctx, c.Scratch())
 	}
 	t := &Tree{
-		Marker: c.Marker, native: true, root: c.dir, git: c.git, common: c.common, longIDs: c.longIDs, foreign: true,
+		Marker: c.Marker, root: c.dir, git: c.git, common: c.common, longIDs: c.longIDs, foreign: true,
 		theirs: c.theirs, at: c.at, lender: c.lender, asked: c.asked,
 	}
 	for _, e := range c.exclude {
@@ -91,12 +91,6 @@ var gitFor = [2]int{2, 38}
 
 // Uncloned says why the repository cannot be cloned; "" if it can.
 func (t *Tree) Uncloned(ctx context.Context) string {
-	if t.git == "" {
-		return "the project is not in a git repository"
-	}
-	if !t.native {
-		return errNoGit.Error()
-	}
 	var version [2]int
 	out, err := t.asked.answer("version", func() ([]byte, error) { return t.run(ctx, nil, "version") })
 	if err == nil {

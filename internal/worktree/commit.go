@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// asRalph is who makes saved states, and other commits if git has no user configured.
+// asRalph is who makes commits if git has no user configured.
 var asRalph = [2]string{"ralph", "ralph@localhost"}
 
 // author is asRalph in git's environment.
@@ -28,36 +27,6 @@ func signed(user [2]string) (env []string) {
 	return env
 }
 
-// Uncommitted lists the files of a snapshot that differ from its commit, relative to the root.
-func (t *Tree) Uncommitted(ctx context.Context, s Snapshot, scratch string) ([]string, error) {
-	if t.git == "" {
-		return nil, nil
-	}
-	base, err := t.Committed(ctx, s.Head)
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for name, within := range s.Modules {
-		if within.Unreadable != "" {
-			continue
-		}
-		m, err := t.module(ctx, t.Below(name))
-		if err != nil {
-			return nil, err
-		}
-		list, err := m.Uncommitted(ctx, within, moduleScratch(scratch, t.Below(name)))
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range list {
-			files = append(files, name+"/"+f)
-		}
-	}
-	own, err := t.differ(ctx, scratch, base, s.Content)
-	return append(files, own...), err
-}
-
 // below is the prefix of the root for paths relative to the top; "" if the root is the top.
 func (t *Tree) below() string {
 	if t.prefix == "" {
@@ -68,72 +37,6 @@ func (t *Tree) below() string {
 
 // Below converts a path relative to the root to one relative to the top.
 func (t *Tree) Below(path string) string { return t.below() + path }
-
-// Commit commits the given files as they are in the work tree, and nothing else: other uncommitted
-// and staged changes stay. Hooks do not run and nothing is signed. Filters do not run either; files
-// with a filter are left uncommitted, since the filter's result is unknown, and are returned. id is
-// the new commit; "" if there was nothing to commit.
-func (t *Tree) Commit(ctx context.Context, files []string, message string) (id string, filtered []string, err error) {
-	if t.git == "" || len(files) == 0 {
-		return "", nil, nil
-	}
-	if !t.native {
-		return "", nil, errNoGit
-	}
-	overrides, err := t.overrides(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	literal := append(slices.Clip(overrides), "GIT_LITERAL_PATHSPECS=1")
-	status, err := t.run(ctx, overrides, "status", "--porcelain=v1", "-z", "--no-renames",
-		"--untracked-files=all", "--ignore-submodules=dirty")
-	if err != nil {
-		return "", nil, err
-	}
-	var changed []string
-	for _, entry := range bytes.Split(status, []byte{0}) {
-		if len(entry) < 4 {
-			continue
-		}
-		name, below := strings.CutPrefix(string(entry[3:]), t.below())
-		if below && slices.Contains(files, name) {
-			changed = append(changed, name)
-		}
-	}
-	if filtered, err = t.filtered(ctx, changed); err != nil {
-		return "", nil, err
-	}
-	changed = slices.DeleteFunc(changed, func(name string) bool { return slices.Contains(filtered, name) })
-	if len(changed) == 0 {
-		return "", filtered, nil
-	}
-	paths := strings.Join(changed, "\x00")
-	from := []string{"--pathspec-from-file=-", "--pathspec-file-nul"}
-	// `git add` would enter submodules and run the filters of their configuration.
-	staging := []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}
-	if _, err := t.runInput(ctx, literal, paths, staging...); err != nil {
-		return "", filtered, err
-	}
-	env := literal
-	if _, err := t.run(ctx, nil, "var", "GIT_COMMITTER_IDENT"); err != nil {
-		env = append(env, author...)
-	}
-	file, err := os.CreateTemp("", "ralph-message-*")
-	if err != nil {
-		return "", filtered, err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.WriteString(message)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return "", filtered, err
-	}
-	commit := []string{"commit", "--quiet", "--no-verify", "--only", "--cleanup=verbatim", "-F", file.Name()}
-	if _, err := t.runInput(ctx, env, paths, append(commit, from...)...); err != nil {
-		return "", filtered, err
-	}
-	id, _ = t.head(ctx)
-	return id, filtered, err
-}
 
 // filtered returns those of the given files that have a filter attribute.
 func (t *Tree) filtered(ctx context.Context, files []string) (list []string, err error) {
@@ -157,7 +60,7 @@ func (t *Tree) CommitTree(
 	if user[0] == "" {
 		user = asRalph
 	}
-	return ask(t, "", func(o *objects) (string, error) {
+	return ask(t, func(o *objects) (string, error) {
 		if !plainName(user[0]) || !plainName(user[1]) || strings.Contains(message, "\x00") {
 			return "", errNative // git says what is wrong, or changes it
 		}
@@ -194,6 +97,55 @@ func (o *objects) commitTree(tree string, parents []string, message string, user
 	}
 	id, err := o.Storage.SetEncodedObject(e)
 	return id.String(), err
+}
+
+// Record makes a commit of the whole work tree as it is, untracked files included and ignored ones not, on HEAD,
+// and points ref at it. It touches neither the work tree nor the index. If nothing is uncommitted, made.Head is HEAD.
+func (t *Tree) Record(ctx context.Context, ref, message string) (made Candidate, err error) {
+	scratch, err := os.MkdirTemp("", "ralph-record-*")
+	if err != nil {
+		return made, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	whole := &Tree{
+		Marker: t.Marker, root: t.top(), git: t.git, common: t.common, longIDs: t.longIDs, asked: t.asked,
+		pinned: t.pinned, records: true,
+	}
+	for _, e := range t.exclude {
+		whole.exclude = append(whole.exclude, t.Below(e))
+	}
+	look, err := whole.Look(ctx, scratch)
+	if err != nil {
+		return made, err
+	}
+	made = Candidate{Base: look.Head, Head: look.Head, Tree: look.Content}
+	if is, err := t.Whole(ctx, look.Head); err != nil || is == look.Content {
+		return made, err
+	}
+	if made.Head, err = t.CommitTree(ctx, look.Content, []string{look.Head}, message, t.User(ctx)); err != nil {
+		return made, err
+	}
+	return made, t.SetRef(ctx, ref, made.Head)
+}
+
+// Uncommitted lists the files of the project with uncommitted changes, without ignored ones, by path.
+func (t *Tree) Uncommitted(ctx context.Context) (files []string, err error) {
+	overrides, err := t.overrides(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--", "."}
+	for _, e := range t.exclude {
+		args = append(args, ":(exclude,literal)"+e)
+	}
+	out, err := t.run(ctx, overrides, args...)
+	for line := range strings.SplitSeq(string(out), "\x00") {
+		if len(line) > len("?? ") {
+			files = append(files, strings.TrimPrefix(line[len("?? "):], t.below()))
+		}
+	}
+	slices.Sort(files)
+	return files, err
 }
 
 // User returns the name and address of the repository's committer; empty if none is configured.

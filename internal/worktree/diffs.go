@@ -19,32 +19,29 @@ const (
 	maxDiffs    = 2 << 20
 )
 
-// Diffs returns how files differ between two snapshots, line by line, and the commits with their
-// subjects. Where the lines of a file are left out, it says why. Whole texts are masked, since a secret
-// may have several lines. It starts no process unless go-git cannot read the repository; the lines are
-// left out then.
+// Diffs returns how files differ between two commits, line by line, and the commits between them. Where the
+// lines of a file are left out, it says why. Whole texts are masked, since a secret may have several lines. It
+// starts no process unless go-git cannot read the repository; the lines are left out then.
 func (t *Tree) Diffs(
-	ctx context.Context, before, after Snapshot, files []ralph.FileChange, commits []string, scratch string,
+	ctx context.Context, from, to string, files []ralph.FileChange, commits []ralph.Commit,
 	mask func(string) (string, error),
 ) (d ralph.Differences, err error) {
-	if t.git == "" || before.Content == "" {
-		return d, nil
-	}
-	there, _, err := t.present(ctx, slices.Clone(commits))
-	if err != nil {
-		return d, err
-	}
-	if d.Commits, err = t.log(ctx, there, nil, only); err != nil {
-		return d, err
-	}
-	d.Commits = slices.Clone(d.Commits)
+	d.Commits = slices.Clone(commits)
 	for i := range d.Commits {
 		if d.Commits[i].Subject, err = mask(d.Commits[i].Subject); err != nil {
 			return d, err
 		}
 	}
-	d.Files, err = ask(t, scratch, func(o *objects) ([]ralph.FileDiff, error) {
-		list, err := o.deltas(ctx, plumbing.NewHash(before.Content), plumbing.NewHash(after.Content), "")
+	was, err := t.Committed(ctx, from)
+	if err != nil {
+		return d, err
+	}
+	is, err := t.Committed(ctx, to)
+	if err != nil {
+		return d, err
+	}
+	d.Files, err = ask(t, func(o *objects) ([]ralph.FileDiff, error) {
+		list, err := o.deltas(ctx, plumbing.NewHash(was), plumbing.NewHash(is), "")
 		if err != nil {
 			return nil, err
 		}

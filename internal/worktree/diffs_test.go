@@ -14,31 +14,26 @@ func none(text string) (string, error) { return text, nil }
 // TestNoSecretIsSavedInDifferences: not over several lines, in a commit's subject, or by another name of its file.
 func TestNoSecretIsSavedInDifferences(t *testing.T) {
 	t.Parallel()
-	dir, scratch := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main; echo PASSWORD=of-dotenv > .env; printf 'key\nfirst secret\nsecond secret\nend\n' > same; git add .; git commit -qm base")
 	tree, err := worktree.Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := tree.Snapshot(t.Context(), scratch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := record(t, tree, "before")
 	sh(t, dir, `git mv .env plain; cp same new; git add .; git commit -qm 'Add first secret'; printf 'key
 first secret
 other
 end
 ' > same`)
-	after, err := tree.Snapshot(t.Context(), scratch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, commits, err := tree.Changes(t.Context(), before, after, scratch)
+	commits, err := tree.Commits(t.Context(), "HEAD", before)
+	after := record(t, tree, "after")
+	files := changes(t, tree, before, after)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mask := strings.NewReplacer("first secret\nsecond secret\n", "[KEY]\n", "first secret", "[KEY]", "other", "[KEY]")
-	d, err := tree.Diffs(t.Context(), before, after, files, commits, scratch,
+	d, err := tree.Diffs(t.Context(), before, after, files, commits,
 		func(text string) (string, error) { return mask.Replace(text), nil })
 	if err != nil {
 		t.Fatal(err)
@@ -53,31 +48,26 @@ end
 // TestWhatChangedIsSavedLineByLine: also what no commit has, and of what is left out, the reason.
 func TestWhatChangedIsSavedLineByLine(t *testing.T) {
 	t.Parallel()
-	dir, scratch := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main; printf 'a\\nb\\nc\\n' > a; echo old > gone; git add .; git commit -qm base")
 	tree, err := worktree.Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := tree.Snapshot(t.Context(), scratch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := record(t, tree, "before")
 	sh(t, dir, `printf 'a\nB\nc\n' > a; git commit -qam 'Write B large'; rm gone; printf 'x\ny' > new; echo TOKEN=1 > .env
 		printf '\0' > binary; chmod +x a; yes long | head -60000 > long; for i in 1 2 3 4 5 6 7 8 9 10 11; do yes l | head -c 250000 > part$i; done`)
-	after, err := tree.Snapshot(t.Context(), scratch)
+	commits, err := tree.Commits(t.Context(), "HEAD", before)
+	after := record(t, tree, "after")
+	files := changes(t, tree, before, after)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, commits, err := tree.Changes(t.Context(), before, after, scratch)
+	d, err := tree.Diffs(t.Context(), before, after, append(files, ralph.FileChange{Path: "within/x"}), commits, none)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := tree.Diffs(t.Context(), before, after, append(files, ralph.FileChange{Path: "within/x"}), commits, scratch, none)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(d.Commits) != 1 || d.Commits[0].Subject != "Write B large" || d.Commits[0].ID != commits[0] {
+	if len(d.Commits) != 1 || d.Commits[0].Subject != "Write B large" || d.Commits[0].ID != commits[0].ID {
 		t.Errorf("the commits are %+v", d.Commits)
 	}
 	got, size := map[string]ralph.FileDiff{}, 0

@@ -9,11 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"github.com/go-git/go-billy/v5/osfs"
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
 // ErrNoRepo says that a directory is not in a git work tree: git says so, and there is no .git in
@@ -29,47 +24,10 @@ var ErrNoWorkTree = errors.New("git has no work tree here")
 // reason.
 func Find(ctx context.Context, dir string) (top, common string, err error) {
 	lines, err := places(ctx, dir)
-	if errors.Is(err, exec.ErrNotFound) {
-		return findWithoutGit(dir)
-	}
 	if err != nil {
 		return "", "", err
 	}
 	return lines[0], lines[1], nil
-}
-
-// findWithoutGit is Find on a machine that has no git program.
-func findWithoutGit(dir string) (top, common string, err error) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", "", err
-	}
-	at, err := gitAbove(real)
-	switch {
-	case err != nil:
-		return "", "", err
-	case at == "":
-		return "", "", fmt.Errorf("%s: %w", dir, ErrNoRepo)
-	case within(real, at):
-		return "", "", noWorkTree(dir)
-	}
-	own, err := gitDirOf(at)
-	if err == nil {
-		_, err = filesystem.NewStorage(osfs.New(own), cache.NewObjectLRU(0)).Reference(plumbing.HEAD)
-	}
-	if err == nil {
-		common, err = commonOf(at)
-	}
-	if err == nil {
-		_, _, err = readConfig(filepath.Join(common, "config"))
-	}
-	if err != nil {
-		return "", "", unreadable(dir, fmt.Errorf("%s: %w", at, err))
-	}
-	if common == own && isBare(common) {
-		return "", "", bare(dir, at, common)
-	}
-	return filepath.Dir(at), common, nil
 }
 
 // commonOf returns the git directory that all work trees of a repository share, from the .git of
@@ -205,7 +163,10 @@ func sameFile(a, b string) bool {
 
 // whyNot explains why git found no repository; at is the nearest .git.
 func whyNot(ctx context.Context, dir, at string, err error) error {
-	if errors.Is(err, exec.ErrNotFound) || ctx.Err() != nil {
+	if errors.Is(err, exec.ErrNotFound) {
+		return ErrNoGit
+	}
+	if ctx.Err() != nil {
 		return err
 	}
 	var exit *exitError

@@ -6,39 +6,13 @@ import (
 	"encoding/hex"
 	"iter"
 	"os"
-	"path/filepath"
 )
 
-// Flags of an index entry that make git ignore the file; see gitformat-index(5).
-const (
-	assumeValid  = 1 << 15 // git update-index --assume-unchanged
-	extended     = 1 << 14 // further flags follow
-	skipWorktree = 1 << 14 // a further flag: git update-index --skip-worktree
-)
+// extended marks an index entry that has further flags; see gitformat-index(5).
+const extended = 1 << 14
 
 // gitlinkMode is the mode of an entry for a nested repository.
 const gitlinkMode = 0o160000
-
-// lookAtAll clears the flags of an index that would hide changed files; an agent may set them. A
-// file that is missing because of a sparse checkout keeps its flag. It returns the nested
-// repositories. Data that cannot be parsed as an index is left for git to judge. So is the checksum
-// at the end: git does not verify it, and a split index is identified by it.
-func (t *Tree) lookAtAll(index []byte) (links []gitlink) {
-	for e := range t.entries(index) {
-		if id := e.link(); id != "" {
-			links = append(links, gitlink{string(e.name), id})
-		}
-		if f := e.get(e.flags); f&assumeValid != 0 {
-			e.set(e.flags, f&^assumeValid)
-		}
-		if e.more > 0 {
-			if f := e.get(e.more); f&skipWorktree != 0 && exists(filepath.Join(t.top(), string(e.name))) {
-				e.set(e.more, f&^skipWorktree)
-			}
-		}
-	}
-	return links
-}
 
 // entries returns the entries of an index, as far as it can be parsed.
 func (t *Tree) entries(index []byte) iter.Seq[entry] {

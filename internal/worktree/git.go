@@ -54,8 +54,8 @@ var quietEnv = []string{
 	"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.untrackedCache", "GIT_CONFIG_VALUE_0=false",
 }
 
-// errNoGit says that an operation requires the git program.
-var errNoGit = errors.New("there is no git program in PATH, and this needs one")
+// ErrNoGit says that there is no git program.
+var ErrNoGit = errors.New("there is no git program in PATH; install git 2.38 or newer")
 
 // exitError holds git's exit status and error output.
 type exitError = exec.ExitError

@@ -64,31 +64,22 @@ func (t *Tree) Fetch(ctx context.Context, from *Clone, base, commit, ref string)
 
 // Refs returns the refs with a prefix and their commits.
 func (t *Tree) Refs(ctx context.Context, prefix string) (map[string]string, error) {
-	if t.theirs != "" {
-		if s, err := t.refsOfTheirs(); err == nil {
-			maps.DeleteFunc(s.refs, func(name, _ string) bool { return !strings.HasPrefix(name, prefix) })
-			return s.refs, nil
-		}
-	}
-	return ask(t, "", func(o *objects) (map[string]string, error) {
-		refs, err := o.refs()
+	read := func(refs map[string]string, err error) (map[string]string, error) {
 		maps.DeleteFunc(refs, func(name, _ string) bool { return !strings.HasPrefix(name, prefix) })
 		return refs, err
-	}, func() (map[string]string, error) {
-		out, err := t.run(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname)", prefix)
-		refs := map[string]string{}
-		for line := range strings.Lines(string(out)) {
-			if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-				refs[name] = id
-			}
+	}
+	if t.theirs != "" {
+		if refs, err := t.refsOfTheirs(); err == nil {
+			return read(refs, nil)
 		}
-		return refs, err
-	})
+	}
+	return ask(t, func(o *objects) (map[string]string, error) { return read(o.refs()) },
+		func() (map[string]string, error) { return t.nativeRefs(ctx, prefix) })
 }
 
 // Ref returns the commit that a ref points to; "" if there is no such ref.
 func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
-	return ask(t, "", func(o *objects) (string, error) { return o.ref(name) }, func() (string, error) {
+	return ask(t, func(o *objects) (string, error) { return o.ref(name) }, func() (string, error) {
 		out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name+"^{commit}")
 		if complains(err) && ctx.Err() == nil {
 			return "", nil
@@ -113,7 +104,7 @@ func (o *objects) ref(name string) (string, error) {
 // SetRef points a ref at a commit; "" deletes the ref.
 func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
 	own := strings.HasPrefix(name, ownRefs)
-	done, err := ask(t, "", func(o *objects) (bool, error) {
+	done, err := ask(t, func(o *objects) (bool, error) {
 		if own && commit == "" {
 			return true, dropRef(t.common, name)
 		}
@@ -187,11 +178,11 @@ func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 		return true, nil
 	}
 	unknown := func() (bool, error) { return false, nil }
-	near, err := ask(t, "", func(o *objects) (bool, error) { return o.near(commit, of) }, unknown)
+	near, err := ask(t, func(o *objects) (bool, error) { return o.near(commit, of) }, unknown)
 	if err == nil && near {
 		return true, nil
 	}
-	after, err := ask(t, "", func(o *objects) (bool, error) { return o.near(of, commit) }, unknown)
+	after, err := ask(t, func(o *objects) (bool, error) { return o.near(of, commit) }, unknown)
 	if err == nil && after {
 		return false, nil // the other way round
 	}

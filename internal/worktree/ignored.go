@@ -2,58 +2,13 @@ package worktree
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
-
-// Ignored are the small files that git ignores, without those in ignored folders.
-type Ignored struct {
-	files []string // relative to the root
-	mark  string   // digest of their state
-}
-
-// Ignored lists the small files that git ignores, for [Tree.Save].
-func (t *Tree) Ignored(ctx context.Context) (i Ignored, err error) {
-	if !t.native || t.git == "" {
-		return i, nil
-	}
-	names, err := t.ignoredNames(ctx)
-	return t.small(names), err
-}
-
-// IgnoredBy is [Tree.Ignored] at the time when a snapshot was taken in the scratch folder.
-func (t *Tree) IgnoredBy(scratch string) (i Ignored, err error) {
-	if !t.native || t.git == "" {
-		return i, nil
-	}
-	names, err := wasIgnored(scratch)
-	return t.small(names), err
-}
-
-// small keeps the small files of what git ignores.
-func (t *Tree) small(names []string) (i Ignored) {
-	sum := sha256.New()
-	for _, name := range names {
-		if strings.HasSuffix(name, "/") || len(i.files) == maxIgnoredFiles {
-			continue
-		}
-		info, err := os.Lstat(filepath.Join(t.root, name))
-		if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile {
-			continue // vanished, or not to be saved
-		}
-		i.files = append(i.files, name)
-		fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
-	}
-	i.mark = hex.EncodeToString(sum.Sum(nil))[:16]
-	return i
-}
 
 // IgnoredSince lists the ignored files and folders that were created or changed since a moment,
 // relative to the root; at most that many.
@@ -76,7 +31,7 @@ func (t *Tree) excludes(name string) bool {
 // of .gitignore; none if there is no such file.
 func (t *Tree) Matching(ctx context.Context, file string) ([]string, error) {
 	path := filepath.Join(t.root, file)
-	if t.git == "" || !exists(path) {
+	if !exists(path) {
 		return nil, nil
 	}
 	out, err := t.run(ctx, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+path)
@@ -85,7 +40,7 @@ func (t *Tree) Matching(ctx context.Context, file string) ([]string, error) {
 
 // IgnoredOf returns those of the given files of the root that git ignores.
 func (t *Tree) IgnoredOf(ctx context.Context, names []string) ([]string, error) {
-	if t.git == "" || len(names) == 0 {
+	if len(names) == 0 {
 		return nil, nil
 	}
 	out, err := t.runInput(ctx, nil, strings.Join(names, "\x00"), "check-ignore", "-z", "--stdin")

@@ -11,9 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // Move moves a ref from one commit to another one; from "" creates the ref. If the ref is not at
@@ -395,44 +392,10 @@ func (t *Tree) Has(ctx context.Context, commit string) bool {
 	return err == nil
 }
 
-// Touched returns the files of the project that each commit changed against its first parent.
-// Commits that no longer exist are left out.
-func (t *Tree) Touched(ctx context.Context, commits []string) (map[string][]string, error) {
-	if len(commits) == 0 {
-		return nil, nil
-	}
-	return ask(t, "", func(o *objects) (map[string][]string, error) {
-		touched := map[string][]string{}
-		for _, id := range commits {
-			c, err := object.GetCommit(o, plumbing.NewHash(id))
-			if err != nil {
-				return nil, err // native git knows which are gone
-			}
-			if touched[id], err = o.touched(ctx, c, t.prefix); err != nil {
-				return nil, err
-			}
-		}
-		return touched, nil
-	}, func() (map[string][]string, error) {
-		out, err := t.run(ctx, nil, slices.Concat(
-			[]string{"log", "--no-walk=unsorted", "--ignore-missing", "--first-parent", "-m", "--no-renames", "--name-only"},
-			[]string{"--no-ext-diff", "--format=%n%H"}, commits, []string{"--"})...)
-		touched, commit := map[string][]string{}, ""
-		for line := range strings.Lines(string(out)) {
-			line = strings.TrimSuffix(line, "\n")
-			if objectID.MatchString(line) {
-				commit = line
-				continue
-			}
-			if plain, err := strconv.Unquote(line); err == nil {
-				line = plain
-			}
-			if name, ok := strings.CutPrefix(line, t.below()); ok && name != "" {
-				touched[commit] = append(touched[commit], name)
-			}
-		}
-		return touched, err
-	})
+// Names returns the files of the project in a commit.
+func (t *Tree) Names(ctx context.Context, commit string) ([]string, error) {
+	out, err := t.run(ctx, nil, "ls-tree", "-r", "-z", "--name-only", commit)
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 }
 
 // A Version is a file in a commit.
@@ -490,5 +453,5 @@ func (t *Tree) Files(ctx context.Context, from, to string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.differ(ctx, "", was, is)
+	return t.differ(ctx, was, is)
 }

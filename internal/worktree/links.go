@@ -42,7 +42,7 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 
 // moved returns the nested repositories that differ between two commits, without addresses.
 func (t *Tree) moved(ctx context.Context, from, to string) ([]Link, error) {
-	return ask(t, "", func(o *objects) (list []Link, err error) {
+	return ask(t, func(o *objects) (list []Link, err error) {
 		was, err := o.treeID(from, "")
 		if err != nil {
 			return nil, err

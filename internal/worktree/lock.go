@@ -12,9 +12,6 @@ import (
 // Unlock removes an index lock left by a killed git, on which every later `git add` and `git
 // commit` would fail. removed is its path; "" if there is none or a process may hold it.
 func (t *Tree) Unlock() (removed string, err error) {
-	if t.git == "" {
-		return "", nil
-	}
 	return removeStale(filepath.Join(t.git, "index.lock"), t.top())
 }
 

@@ -32,17 +32,14 @@ import (
 // errNative says that go-git cannot answer.
 var errNative = errors.New("go-git cannot read it")
 
-// objects gives access to the objects of a session's snapshots and of the repository.
-type objects struct {
-	*filesystem.Storage
-	scratch *filesystem.ObjectStorage // of the snapshots; nil for none
-}
+// objects gives access to the objects and refs of the repository.
+type objects struct{ *filesystem.Storage }
 
 // cacheSize bounds the cache of objects, in bytes.
 const cacheSize = 8 << 20
 
-// objects opens the repository, with the snapshots in a scratch folder unless that is "".
-func (t *Tree) objects(scratch string) (*objects, error) {
+// objects opens the repository.
+func (t *Tree) objects() (*objects, error) {
 	if t.longIDs || t.foreign || exists(filepath.Join(t.common, "reftable")) {
 		return nil, errNative
 	}
@@ -63,62 +60,7 @@ func (t *Tree) objects(scratch string) (*objects, error) {
 		t.known.storage = filesystem.NewStorageWithOptions(fs, cache.NewObjectLRU(cacheSize), options)
 		t.known.packs = names
 	}
-	o := &objects{Storage: t.known.storage}
-	if scratch != "" {
-		o.scratch = filesystem.NewObjectStorage(dotgit.New(osfs.New(scratch)), cache.NewObjectLRU(cacheSize))
-	}
-	return o, nil
-}
-
-// EncodedObject reads an object.
-func (o *objects) EncodedObject(kind plumbing.ObjectType, id plumbing.Hash) (plumbing.EncodedObject, error) {
-	if o.scratch != nil {
-		if found, err := o.scratch.EncodedObject(kind, id); err == nil {
-			return found, nil
-		}
-	}
-	return o.Storage.EncodedObject(kind, id)
-}
-
-// EncodedObjectSize returns the size of an object.
-func (o *objects) EncodedObjectSize(id plumbing.Hash) (int64, error) {
-	if o.scratch != nil {
-		if n, err := o.scratch.EncodedObjectSize(id); err == nil {
-			return n, nil
-		}
-	}
-	return o.Storage.EncodedObjectSize(id)
-}
-
-// HasEncodedObject returns an error if an object does not exist.
-func (o *objects) HasEncodedObject(id plumbing.Hash) error {
-	if o.scratch != nil && o.scratch.HasEncodedObject(id) == nil {
-		return nil
-	}
-	return o.Storage.HasEncodedObject(id)
-}
-
-// put writes an object to the scratch folder, or to the repository if there is none, unless it
-// exists.
-func (o *objects) put(kind plumbing.ObjectType, content []byte) (plumbing.Hash, error) {
-	id := plumbing.ComputeHash(kind, content)
-	if o.HasEncodedObject(id) == nil {
-		return id, nil
-	}
-	e := o.NewEncodedObject()
-	e.SetType(kind)
-	w, err := e.Writer()
-	if err != nil {
-		return id, err
-	}
-	_, err = w.Write(content)
-	if err = errors.Join(err, w.Close()); err != nil {
-		return id, err
-	}
-	if o.scratch != nil {
-		return o.scratch.SetEncodedObject(e)
-	}
-	return o.SetEncodedObject(e)
+	return &objects{t.known.storage}, nil
 }
 
 // treeID returns the tree of a commit, or of a folder in it; the empty tree if there is no such
@@ -332,7 +274,7 @@ const (
 
 // walk returns the commits reachable from some and not from others, newest first. Like git it
 // follows the commits' dates, with some slop.
-func (o *objects) walk(ctx context.Context, from, not []string, firstParent bool) (list []*object.Commit, err error) {
+func (o *objects) walk(ctx context.Context, from, not []string) (list []*object.Commit, err error) {
 	if len(from)+len(not) > maxTips {
 		return nil, errNative
 	}
@@ -398,10 +340,7 @@ func (o *objects) walk(ctx context.Context, from, not []string, firstParent bool
 			open--
 			wanted = append(wanted, s)
 		}
-		for i, parent := range s.commit.ParentHashes {
-			if firstParent && i > 0 && !s.not {
-				break
-			}
+		for _, parent := range s.commit.ParentHashes {
 			if err := push(parent, s.not); err != nil {
 				return nil, err
 			}

@@ -15,9 +15,6 @@ const maxLoose = 20
 // Pack packs the loose objects and refs of the repository once they are many: each landing leaves
 // some, and git is kept from doing it by itself. It deletes nothing.
 func (t *Tree) Pack(ctx context.Context) error {
-	if t.git == "" || !t.native {
-		return nil
-	}
 	sample, err := os.ReadDir(filepath.Join(t.common, "objects", "17"))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(sample) < maxLoose {
 		return nil

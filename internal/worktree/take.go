@@ -118,7 +118,7 @@ func (t *Tree) take(
 			omit = append(omit, name)
 		}
 	}
-	complaint, err := t.addAll(ctx, env, ".", links, omit...)
+	complaint, err := t.addAll(ctx, env, links, omit...)
 	if err != nil || complaint == nil {
 		return nil, err
 	}

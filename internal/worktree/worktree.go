@@ -1,12 +1,9 @@
-// Package worktree tells what a session changed in a project's work tree, whatever the agent did
-// with git meanwhile: commits, amends, resets, switches of branch. It also finds a project's git
-// directories, and makes clones.
+// Package worktree knows a project's repository: what its work tree contains, what differs between two
+// commits, its refs, and the clones in which sessions work. It also finds a project's git directories.
 //
-// Looking at a work tree never touches the repository: not its index, refs, objects or
-// configuration. The agent can write that configuration, so nothing in it that would run a program
-// (hooks, monitors, filters, external diffs) is obeyed.
-//
-// A directory without git works too: its content is known by a digest, its changed files are not.
+// Looking at a work tree never touches its index, refs or configuration. An agent can write the
+// configuration, so nothing in it that would run a program (hooks, monitors, filters, external diffs) is
+// obeyed.
 package worktree
 
 import (
@@ -16,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -33,7 +29,6 @@ type Tree struct {
 	// "" for none.
 	Marker string
 
-	native  bool // the git program is available
 	root    string
 	git     string // git directory of this work tree; "" without git
 	common  string // git directory shared by all work trees
@@ -41,6 +36,7 @@ type Tree struct {
 	exclude []string
 	longIDs bool   // the repository uses SHA-256
 	foreign bool   // do not use go-git
+	records bool   // keep the objects of the work tree in the repository
 	theirs  string // .git of a [Clone], whose git directory and index are ralph's own; "" for none
 	lender  *Tree  // the repository whose objects a [Clone] borrows; nil for none
 	at      string // commit that the own index was read from; "" if unknown
@@ -51,37 +47,25 @@ type Tree struct {
 
 // A Snapshot is the state of a work tree at one moment.
 type Snapshot struct {
-	Head    string            `json:"head"`    // commit; "" before the first one
-	Branch  string            `json:"branch"`  // full ref name, "" if detached
-	Content string            `json:"content"` // tree or digest of the files, untracked ones included, ignored ones not
-	Refs    map[string]string `json:"refs"`    // ref name to commit
-	Logged  []string          `json:"logged"`  // commits that only the logs of the refs know
-	Stashes []string          `json:"stashes"` // commits of the stash, which are among Logged
-	Marks   string            `json:"marks"`   // digest of the refs and their logs; "" if unknown
-
-	// files, and folders with a slash at the end, that git ignores only since the session's start
-	Hidden []string `json:"hidden,omitempty"`
-	Whole  []string `json:"whole,omitempty"` // those folders whose files are not in Content
+	Head    string `json:"head"`    // commit; "" before the first one
+	Content string `json:"content"` // tree of the files, untracked ones included, ignored ones not
 
 	Untaken []ralph.Untaken `json:"untaken,omitempty"` // what of a clone is not in Content although git does not ignore it
-
-	Modules    map[string]Snapshot `json:"modules,omitempty"`    // nested repositories, by path
-	Unreadable string              `json:"unreadable,omitempty"` // why a nested repository could not be read
 }
 
+// ownRefs are the refs of ralph itself.
+const ownRefs = "refs/ralph/"
+
+// emptyTree is the id of git's empty tree.
+const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
 // Open opens the work tree of a project. Paths in exclude, relative to the root, are ignored: files
-// that ralph itself keeps there.
+// that ralph itself keeps there. The error wraps [ErrNoRepo] outside of a repository, and [ErrNoGit]
+// without a git program.
 func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	t := &Tree{root: root, exclude: exclude, asked: &answers{said: map[string][]byte{}}}
-	if _, err := exec.LookPath("git"); err != nil {
-		return t, t.openWithout()
-	}
-	t.native = true
 	// The prefix comes last: only it may be empty.
 	lines, err := places(ctx, root, "--show-object-format", "--show-prefix")
-	if errors.Is(err, ErrNoRepo) {
-		return t, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,87 +73,9 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	return t, t.pin()
 }
 
-// openWithout opens a work tree without a git program. A repository that go-git cannot read is
-// treated as a folder without git.
-func (t *Tree) openWithout() error {
-	top, common, err := findWithoutGit(t.root)
-	if errors.Is(err, ErrNoRepo) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	real, err := filepath.EvalSymlinks(t.root)
-	if err != nil {
-		return err
-	}
-	if t.prefix, err = filepath.Rel(top, real); err != nil {
-		return err
-	}
-	if t.prefix = filepath.ToSlash(t.prefix); t.prefix == "." {
-		t.prefix = ""
-	}
-	own, err := gitDirOf(filepath.Join(top, ".git"))
-	if err != nil {
-		return err
-	}
-	t.git, t.common = own, common
-	if parsed, _, err := readConfig(filepath.Join(common, "config")); err == nil && parsed != nil {
-		t.longIDs = parsed.Section("extensions").Options.Get("objectformat") == "sha256"
-	}
-	if _, err := t.objects(""); err != nil {
-		t.git, t.common, t.prefix = "", "", ""
-		return nil
-	}
-	return t.pin()
-}
-
-// Snapshot records the state of the work tree. Data for later comparisons is kept in the folder
-// scratch, which the caller removes.
-func (t *Tree) Snapshot(ctx context.Context, scratch string) (Snapshot, error) {
-	if t.git == "" {
-		digest, err := t.digest(ctx)
-		return Snapshot{Content: digest}, err
-	}
-	ignored := func() ([]string, error) { return nil, nil }
-	if t.native {
-		ignored = t.ignoredSoon(ctx)
-	}
-	s, err := t.look(ctx, scratch, (*Tree).Snapshot)
-	names, failed := ignored()
-	if err == nil && t.native {
-		if err = failed; err == nil {
-			err = t.saveRules(ctx, scratch, names)
-		}
-	}
-	if err != nil {
-		return s, err
-	}
-	_, s.Branch = t.head(ctx)
-	// The refs are read before their commits: concurrent changes count as changes.
-	state, err := t.readRefs(ctx)
-	if err != nil {
-		return s, err
-	}
-	s.Refs, s.Stashes, s.Marks = state.refs, state.stashes, state.digest()
-	s.Logged, err = t.logged(ctx, state)
-	return s, err
-}
-
-// Look is [Tree.Snapshot] with the commit and the content only, to detect changes.
+// Look takes a snapshot of the work tree. Its objects are kept in the folder scratch, which the caller
+// removes.
 func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error) {
-	if t.git == "" {
-		s.Content, err = t.digest(ctx)
-		return s, err
-	}
-	return t.look(ctx, scratch, (*Tree).Look)
-}
-
-// A looker is Look or Snapshot.
-type looker func(t *Tree, ctx context.Context, scratch string) (Snapshot, error)
-
-// look is Look for a git work tree; it uses into for nested repositories.
-func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapshot, err error) {
 	if err := t.Intact(); err != nil {
 		return s, err
 	}
@@ -183,84 +89,73 @@ func (t *Tree) look(ctx context.Context, scratch string, into looker) (s Snapsho
 		}
 	}
 	s.Head, _ = t.head(ctx)
-	links, err := t.writeTree(ctx, scratch, &s, found)
-	if err != nil {
-		return s, err
-	}
-	s.Modules, err = t.lookInto(ctx, scratch, links, into)
+	err = t.writeTree(ctx, scratch, &s, found)
 	return s, err
 }
 
 // writeTree writes the content of the work tree as a tree object into the scratch folder, through a
-// separate index, and completes s, whose Head is known. It returns the nested repositories.
-func (t *Tree) writeTree(
-	ctx context.Context, scratch string, s *Snapshot, found survey,
-) (links []gitlink, err error) {
+// separate index, and completes s, whose Head is known.
+func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot, found survey) error {
 	objects := filepath.Join(scratch, "objects")
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
-		return nil, err
-	}
-	if !t.native {
-		s.Content, links, err = t.writeWithout(ctx, scratch)
-		return links, err
+		return err
 	}
 	index := filepath.Join(scratch, "index")
-	links, err = t.copyIndex(filepath.Join(t.git, "index"), index)
+	links, err := t.copyIndex(filepath.Join(t.git, "index"), index)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// A lock's holder was killed: nobody else uses the folder.
 	if err := os.Remove(index + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return err
 	}
 	// A split index refers to a file beside it.
 	shared, err := sharedIndexes(t.git)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range shared {
 		more, err := t.copyIndex(filepath.Join(t.git, name), filepath.Join(scratch, name))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		links = append(links, more...)
 	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	env := append(t.environment(scratch), overrides...)
 	if t.theirs != "" && s.Head != "" && s.Head != t.at {
 		// Committed files count even if git ignores them. A HEAD without a valid commit is skipped.
 		if _, err := t.run(ctx, env, "read-tree", "-m", s.Head); err != nil && (!complains(err) || ctx.Err() != nil) {
-			return nil, err
+			return err
 		}
 	}
-	var unlisted error
 	if t.theirs != "" {
 		s.Untaken, err = t.takeFrom(ctx, env, index, links, found)
-	} else { // what is wrong with the index, the tree says best: without it the list is the reason
-		unlisted, err = t.addAllAndHidden(ctx, env, scratch, links, s)
+	} else {
+		_, err = t.addAll(ctx, env, links)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	digest := ""
 	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // a split index is only in part in this file
 		sum := sha256.Sum256(b)
-		digest, links = hex.EncodeToString(sum[:]), t.lookAtAll(b)
+		digest = hex.EncodeToString(sum[:])
 	}
 	if content, ok := t.knownTree(digest, objects); ok {
 		s.Content = content
-		return links, unlisted
+		return nil
 	}
 	if s.Content, err = t.treeOfIndex(ctx, env); err != nil {
-		return links, err
+		return err
 	}
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()
 	t.known.index, t.known.content = digest, s.Content
-	return links, unlisted
+	return nil
 }
 
 // sharedIndexes returns the names of the shared parts of split indexes in a git directory.
@@ -311,10 +206,12 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// environment makes git use the index and objects of the scratch folder, if there is one. They need not survive a
-// power cut: a session is then settled without them.
+// environment makes git use the index and objects of the scratch folder. They need not survive a power cut: a
+// session is then settled without them.
 func (t *Tree) environment(scratch string) (env []string) {
-	if scratch != "" {
+	if t.records {
+		env = []string{"GIT_INDEX_FILE=" + filepath.Join(scratch, "index")}
+	} else {
 		env = []string{
 			"GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none",
 			"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"),
@@ -328,13 +225,27 @@ func (t *Tree) environment(scratch string) (env []string) {
 	return env
 }
 
+// top is the top of the work tree.
+func (t *Tree) top() string { return strings.TrimSuffix(strings.TrimSuffix(t.root, t.prefix), "/") }
+
+// id returns the id of an object.
+func (t *Tree) id(ctx context.Context, name string) (string, error) {
+	out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name)
+	return strings.TrimSpace(string(out)), err
+}
+
+// At returns HEAD's commit; "" before the first one.
+func (t *Tree) At(ctx context.Context) string {
+	head, _ := t.head(ctx)
+	return head
+}
+
 // quoted quotes a path for a list of paths separated by colons.
 func quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }
 
-// copyIndex copies an index and clears the flags that hide files. It returns the nested
-// repositories.
+// copyIndex copies an index. It returns the nested repositories.
 func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	info, statErr := os.Stat(from)
 	b, err := os.ReadFile(from)
@@ -349,7 +260,11 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	if err = errors.Join(err, statErr); err != nil {
 		return nil, err
 	}
-	links = t.lookAtAll(b)
+	for e := range t.entries(b) {
+		if id := e.link(); id != "" {
+			links = append(links, gitlink{string(e.name), id})
+		}
+	}
 	if err := os.WriteFile(to, b, 0o600); err != nil {
 		return nil, err
 	}
@@ -358,52 +273,27 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	return links, os.Chtimes(to, time.Time{}, info.ModTime())
 }
 
-// Changes returns the files that differ between two snapshots, by path, and the commits made
-// between them, amended and reset ones included.
-func (t *Tree) Changes(
-	ctx context.Context, before, after Snapshot, scratch string,
-) ([]ralph.FileChange, []string, error) {
-	if t.git == "" || before.Content == "" {
-		return []ralph.FileChange{}, []string{}, nil
-	}
-	commits, err := t.commits(ctx, before)
+// Changes returns the files of the project that differ between two commits, by path.
+func (t *Tree) Changes(ctx context.Context, from, to string) ([]ralph.FileChange, error) {
+	was, err := t.Committed(ctx, from)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	within, theirs, err := t.changesWithin(ctx, before, after, scratch)
-	if err != nil {
-		return nil, nil, err
+	is, err := t.Committed(ctx, to)
+	if err != nil || was == is {
+		return []ralph.FileChange{}, err
 	}
-	commits = append(commits, theirs...)
-	if before.Content == after.Content {
-		return sorted(append(within, after.folders(nil)...)), commits, nil
-	}
-	files, err := ask(t, scratch, func(o *objects) ([]ralph.FileChange, error) {
-		return o.changed(ctx, before.Content, after.Content)
+	files, err := ask(t, func(o *objects) ([]ralph.FileChange, error) {
+		return o.changed(ctx, was, is)
 	}, func() ([]ralph.FileChange, error) {
-		out, err := t.run(ctx, t.environment(scratch), "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv",
-			"--raw", "--numstat", before.Content, after.Content)
+		out, err := t.run(ctx, nil, "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv",
+			"--raw", "--numstat", was, is)
 		if err != nil {
 			return nil, err
 		}
 		return parseChanges(out)
 	})
-	var vanished []ralph.FileChange
-	files = slices.DeleteFunc(files, func(f ralph.FileChange) bool {
-		there := f.Status == "deleted" && t.ignoredNow(f.Path)
-		if there {
-			vanished = append(vanished, f)
-		}
-		return there
-	})
-	return sorted(slices.Concat(files, within, after.folders(vanished))), commits, err
-}
-
-// ignoredNow reports whether a file or a nested repository that is missing in a later snapshot still
-// exists: it has become ignored and was not deleted.
-func (t *Tree) ignoredNow(name string) bool {
-	info, err := os.Lstat(filepath.Join(t.root, filepath.FromSlash(name)))
-	return err == nil && (!info.IsDir() || t.populated(t.Below(name)))
+	return sorted(files), err
 }
 
 // sorted sorts files by path; it never returns nil.

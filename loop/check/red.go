@@ -12,42 +12,27 @@ import (
 	"ralph/store"
 )
 
-// Red runs commands on the work tree and returns those that fail without an
-// excuse. If anew is set, earlier failures are not reused: what the command
-// lacked may not be in the work tree. Failures that belong to a session's
-// unfinished work are left out, as that session goes on, unless all is set.
-func (v *Verifier) Red(ctx context.Context, commands []string, anew, all bool) (red []ralph.Check, err error) {
-	list, made, err := v.suite(ctx, commands, anew)
+// Red runs commands and returns those that fail without an excuse. If anew is set, earlier failures are not
+// reused: what the command lacked may be outside of the repository.
+func (v *Verifier) Red(ctx context.Context, commands []string, anew bool) (red []ralph.Check, err error) {
+	list, err := v.suite(ctx, commands, anew)
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
-	if err := v.Store.Tx(ctx, func(tx *store.Tx) error { return v.addMade(tx, made) }); err != nil {
-		return nil, err
-	}
-	for _, s := range list {
-		inHand := s.before.Check.Passed || s.before.Tests != nil && v.excusable(s.before)
-		if c := Judge(s.now, []Outcome{s.now}, commands, v.Strict); !c.Passed && (all || !inHand) {
+	for _, r := range list {
+		if c := Judge(r, []Outcome{r}, commands, v.Strict); !c.Passed {
 			red = append(red, c)
 		}
 	}
 	return red, nil
 }
 
-// KnownRed reports whether each of the commands has run on the present
-// state of the work tree, and one of them failed without an excuse.
+// KnownRed reports whether each of the commands has run on the commit, and one of them failed without an excuse.
 func (v *Verifier) KnownRed(ctx context.Context, commands []string) (red bool, err error) {
-	dir, err := Folder(v.Place.State)
-	if err != nil {
-		return false, err
-	}
-	now, err := v.Place.Now(ctx, dir)
-	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return false, err
-	}
 	err = v.Store.View(ctx, func(tx *store.Tx) error {
 		for _, command := range commands {
 			var known Outcome
-			ok, err := tx.Verification(now.Content, command, &known)
+			ok, err := tx.Verification(v.Key, command, &known)
 			if err != nil || !ok {
 				red = false
 				return err
@@ -87,28 +72,23 @@ func (v *Verifier) Verify(
 			return nil, false, err
 		}
 	}
-	dir, err := Folder(v.Place.State)
+	dir, err := Folder(v.State)
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	var m making
-	var all []Outcome
-	if m.found, err = v.Place.Now(ctx, dir); err != nil {
-		return nil, false, err
-	}
 	for i, command := range c.All() {
-		round := v.baselineRound(dir)
+		round := v.round(dir)
 		round.Log = filepath.Join(dir, fmt.Sprintf("verify-%d.log", i))
 		results, err := v.Run(ctx, round, []string{command})
 		if err != nil {
 			return checks, false, err
 		}
 		check := Judge(results[0], before, c.Shared, v.Strict)
-		checks, all = append(checks, check), append(all, results...)
+		checks = append(checks, check)
 		red = red || !check.Passed && !v.excusable(results[0])
 		if ctx.Err() == nil {
-			if err := v.PutResults(ctx, m.found.Content, results); err != nil {
+			if err := v.put(ctx, results); err != nil {
 				return checks, false, err
 			}
 		}
@@ -116,15 +96,7 @@ func (v *Verifier) Verify(
 			return checks, false, err
 		}
 	}
-	if m.made, err = v.Place.Now(ctx, dir); err != nil {
-		return checks, false, err
-	}
-	if m.made != m.found {
-		if err := v.PutResults(ctx, m.made.Content, all); err != nil {
-			return checks, false, err
-		}
-	}
-	return checks, red, v.Store.Tx(ctx, func(tx *store.Tx) error { return v.addMade(tx, m) })
+	return checks, red, nil
 }
 
 // showLog shows a check with its whole output.

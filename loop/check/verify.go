@@ -1,5 +1,5 @@
 // Package check verifies what an agent claims. It runs the verification commands, compares their
-// results with those before the work, and tracks people's files: protected files and configuration.
+// results with those before the work, and tells which files of people's it changed.
 package check
 
 import (
@@ -29,6 +29,7 @@ type Rules struct {
 	Strict      bool                      // refuse tests that failed before the task began, too
 	JUnit       []string                  // globs of the files into which commands write JUnit XML, relative to the root
 	Protect     []string                  // globs of the files that a session must not change, relative to the root
+	Guard       Guard                     // what else people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
 	Containment proc.Containment
 }

@@ -20,7 +20,6 @@ type Git interface {
 	Has(ctx context.Context, commit string) bool
 	Whole(ctx context.Context, commit string) (string, error)
 	Files(ctx context.Context, from, to string) ([]string, error)
-	Touched(ctx context.Context, commits []string) (map[string][]string, error)
 	Links(ctx context.Context, from, to string) ([]worktree.Link, error)
 
 	MergeTree(ctx context.Context, ours, theirs string) (worktree.Merge, error)

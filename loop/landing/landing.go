@@ -42,7 +42,6 @@ type Rules struct {
 	AfterEnv []string      // the environment of After and of commands that talk to a remote
 	Timeout  time.Duration // of each of these commands
 	State    string        // the folder for ralph's own files
-	Steering []string      // globs of the files by which agents are steered
 }
 
 // Integration verifies commits in a place in which nobody works.

@@ -142,8 +142,6 @@ func (m *model) Whole(_ context.Context, commit string) (string, error) {
 
 func (m *model) Pack(context.Context) error { return nil }
 
-func (m *model) Touched(context.Context, []string) (map[string][]string, error) { return nil, nil }
-
 func (m *model) Files(_ context.Context, from, to string) (names []string, err error) {
 	then := m.of(to)
 	for i, f := range m.of(from) {

@@ -11,7 +11,6 @@ import (
 
 	"ralph"
 	"ralph/internal/worktree"
-	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -236,10 +235,6 @@ func (l *Lander) complete(ctx context.Context, list []ralph.Change) error {
 			l.Log.Warn("merge.after failed", "task", c.TaskID, "branch", into, "error", err)
 		}
 	}
-	left, err := l.left(ctx, c)
-	if err != nil {
-		return err
-	}
 	var behind ralph.TargetBehind
 	if !l.Branch {
 		behind = l.follow(ctx)
@@ -250,11 +245,10 @@ func (l *Lander) complete(ctx context.Context, list []ralph.Change) error {
 				return err
 			}
 		}
-		err := tx.NoteLanded(left)
-		if err == nil && !l.Branch {
-			err = tx.NoteBehind(behind)
+		if l.Branch {
+			return nil
 		}
-		return err
+		return tx.NoteBehind(behind)
 	}); err != nil {
 		return err
 	}
@@ -266,20 +260,6 @@ func (l *Lander) complete(ctx context.Context, list []ralph.Change) error {
 		l.Log.Warn("cannot delete the ref of a change that landed", "task", c.TaskID, "error", err)
 	}
 	return nil
-}
-
-// left returns the files that a landing on the target changed.
-func (l *Lander) left(ctx context.Context, c ralph.Change) (list []store.LandedFile, err error) {
-	if l.Branch || c.To == c.From {
-		return nil, nil
-	}
-	touched, err := l.Tree.Touched(ctx, []string{c.To})
-	for _, name := range touched[c.To] {
-		list = append(list, store.LandedFile{
-			Path: name, Commit: c.To, Session: c.SessionID, Steers: place.Matches(l.Steering, name),
-		})
-	}
-	return list, err
 }
 
 // Missing returns the changes of completed tasks that are no longer where they landed,

@@ -7,18 +7,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
-
-	"ralph/internal/worktree"
 )
 
 // Digests returns a digest of every file below dir that matches one of the patterns, whether git
@@ -46,9 +42,9 @@ const (
 // imported matches a reference to another file in a text that steers agents.
 var imported = regexp.MustCompile("(?:^|[\\s(`*])@([^\\s)`*]+)")
 
-// Imports returns the names of the files in dir that the texts import, such as
-// "@docs/rules.md", directly or indirectly. It includes files that do not exist yet.
-func Imports(dir string, texts []string) (names []string) {
+// Imports returns the names of the files that texts import, such as "@docs/rules.md", directly or indirectly. It
+// includes files that do not exist. read returns a file's content.
+func Imports(texts []string, read func(name string) ([]byte, error)) (names []string) {
 	known := map[string]bool{}
 	for range maxImports {
 		var next []string
@@ -56,17 +52,14 @@ func Imports(dir string, texts []string) (names []string) {
 			if filepath.Ext(text) != ".md" {
 				continue
 			}
-			content, err := readText(filepath.Join(dir, filepath.FromSlash(text)))
+			content, err := read(text)
 			if err != nil {
 				continue // no agent can read it either
 			}
+			content = content[:min(len(content), maxText)]
 			for _, match := range imported.FindAllSubmatch(content, -1) {
 				name := strings.TrimRight(string(match[1]), ".,;:")
-				if filepath.IsAbs(name) {
-					name = below(dir, name)
-				} else {
-					name = path.Join(path.Dir(text), name)
-				}
+				name = path.Join(path.Dir(text), name)
 				if filepath.IsLocal(name) && name != "." && !known[name] {
 					known[name] = true
 					next = append(next, name)
@@ -76,35 +69,6 @@ func Imports(dir string, texts []string) (names []string) {
 		texts, names = next, append(names, next...)
 	}
 	return names
-}
-
-// readText reads the first maxText bytes of a file. It does not block on pipes.
-func readText(name string) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxText))
-}
-
-// Steering returns [Digests] of the files that steer agents, including their imports.
-func Steering(dir string, patterns []string, but ...string) (digests, unseen map[string]string) {
-	digests, unseen = Digests(dir, patterns, but...)
-	for _, name := range Imports(dir, slices.Sorted(maps.Keys(digests))) {
-		if digests[name] != "" {
-			continue
-		}
-		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
-		if err != nil || !info.Mode().IsRegular() {
-			continue // there is no such file, and it may be just a word
-		}
-		if digests[name], err = Digest(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
-			delete(digests, name)
-			unseen[name] = reason(err)
-		}
-	}
-	return digests, unseen
 }
 
 // Matches reports whether one of the patterns matches a path.
@@ -184,12 +148,8 @@ func below(dir, path string) string {
 }
 
 // Digest returns a digest of a file, "" if it does not exist. The digest
-// of a link covers its target and the content there. For git's own files
-// it covers only the settings that matter ([worktree.Settings]).
+// of a link covers its target and the content there.
 func Digest(path string) (string, error) {
-	if worktree.IsSettings(path) {
-		return worktree.SettingsDigest(path)
-	}
 	info, err := os.Lstat(path)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return "", nil // a part of the path is a file, so nothing is below it
@@ -231,31 +191,12 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 	return fmt.Sprintf("%s%t %s", link, info.Mode()&0o111 != 0, hex.EncodeToString(sum.Sum(nil))), nil
 }
 
-// DigestOf returns the digest of a file in a commit. For a link it covers only the target's name.
-func DigestOf(v worktree.Version) string {
-	switch v.Mode {
-	case "":
-		return ""
-	case "120000":
-		return "link " + string(v.Content)
-	}
-	sum := sha256.Sum256(v.Content)
-	return fmt.Sprintf("%t %s", v.Mode == "100755", hex.EncodeToString(sum[:]))
-}
-
 // gone treats a file that vanished meanwhile as one that does not exist.
 func gone(err error) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	return "", err
-}
-
-// LinkTarget returns the target of the link with this digest; ok is false for any other digest.
-func LinkTarget(digest string) (target string, ok bool) {
-	target, ok = strings.CutPrefix(digest, "link ")
-	target, _, _ = strings.Cut(target, "\x00")
-	return target, ok
 }
 
 // Files returns one digest for the contents of all watched files. A

@@ -71,7 +71,7 @@ type SetupError struct{ Command, Said string }
 
 // Error also says what to do.
 func (e *SetupError) Error() string {
-	return fmt.Sprintf("place.setup: %q fails in a slot; fix it, or work without slots (place.kind: here): %s",
+	return fmt.Sprintf("place.setup: %q fails in a slot; fix it in ralph.yaml: %s",
 		e.Command, e.Said)
 }
 

@@ -64,7 +64,7 @@ func TestWhatIsTakenFromASlot(t *testing.T) {
 					t.Fatalf("mended, not taken is %+v, %v", look.Untaken, err)
 				}
 			}
-			made, err := p.Candidate(t.Context(), look.Content, "refs/ralph/changes/s", "made\n")
+			_, made, err := p.Candidate(t.Context(), "refs/ralph/changes/s", "made\n")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
-// Package place provides the folders where sessions work: their work trees, digests
-// of their state, and the processes of their sessions. A place is either `here`,
-// the folder in which people work too, or a slot, a clone that belongs to ralph.
+// Package place provides the folders where work is done: their work trees, what was made there as a commit,
+// and the processes of their sessions. Sessions work and are checked in slots, clones that belong to ralph; a
+// person works in a folder of their own.
 package place
 
 import (
@@ -16,20 +16,16 @@ import (
 
 	"ralph/internal/proc"
 	"ralph/internal/worktree"
-	"ralph/store"
 )
 
-// A Place is a folder where sessions work.
+// A Place is a folder in which somebody works.
 type Place struct {
-	Dir   string // the root of the project in it
-	Tree  *worktree.Tree
-	State string // the folder for ralph's own files
-	Saves bool   // save people's uncommitted files before each session
-	// TakesBack says to take back the changes of a failed session.
-	TakesBack bool
-	Watched   []string // files whose changes count even if git ignores them, relative to Dir
+	Dir     string // the root of the project in it
+	Tree    *worktree.Tree
+	State   string   // the folder for ralph's own files
+	Watched []string // files whose changes count even if git ignores them, relative to Dir
 
-	Slot *Slot // set if the place is a clone of ralph's; nil for the person's own work tree
+	Slot *Slot // set if the place is a clone of ralph's; nil for a person's own folder
 }
 
 // Has reports whether a session worked here. Old sessions do not record where they did.
@@ -44,34 +40,6 @@ func (p *Place) Here() *Place {
 		return p.Slot.slots.Here
 	}
 	return p
-}
-
-// Theirs maps a path in the place to the same file in people's folder.
-func (p *Place) Theirs(path string) string {
-	if p.Slot != nil {
-		if rel, err := filepath.Rel(p.Dir, path); err == nil && filepath.IsLocal(rel) {
-			return p.Here().Path(filepath.ToSlash(rel))
-		}
-	}
-	return path
-}
-
-// Ours maps a path in people's folder to the same file in the place.
-func (p *Place) Ours(path string) string {
-	if p.Slot != nil {
-		if rel, err := filepath.Rel(p.Here().Dir, path); err == nil && filepath.IsLocal(rel) {
-			return p.Path(filepath.ToSlash(rel))
-		}
-	}
-	return path
-}
-
-// Named returns a path as shown to people: relative to the root if it is below it.
-func (p *Place) Named(path string) string {
-	if rel, err := filepath.Rel(p.Dir, path); err == nil && filepath.IsLocal(rel) {
-		return filepath.ToSlash(rel)
-	}
-	return path
 }
 
 // Folder returns the folder of a session's transcript.
@@ -107,16 +75,23 @@ func (p *Place) Look(ctx context.Context, scratch string) (worktree.Snapshot, er
 	return look, untold(err)
 }
 
-// Now returns the state of the work tree.
-func (p *Place) Now(ctx context.Context, scratch string) (s store.State, err error) {
-	look, err := p.Tree.Look(ctx, scratch)
-	if err == nil {
-		if s.Content = look.Digest(); p.Slot != nil {
-			s.Content = p.Slot.slots.Apart(s.Content)
+// Candidate commits what the place contains now, in the person's repository under the ref: in a slot, on top of
+// its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
+// happens in the place afterwards.
+func (p *Place) Candidate(ctx context.Context, ref, message string) (at worktree.Snapshot, made worktree.Candidate, err error) {
+	if p.Slot == nil {
+		if made, err = p.Tree.Record(ctx, ref, message); err != nil {
+			return at, made, untold(err)
 		}
-		s.Committed, err = p.Tree.Committed(ctx, look.Head)
+		at.Head = p.Tree.At(ctx)
+		at.Content, err = p.Tree.Committed(ctx, made.Head)
+		return at, made, untold(err)
 	}
-	return s, untold(err)
+	if at, err = p.Look(ctx, p.Scratch("")); err != nil {
+		return at, made, err
+	}
+	made, err = p.commit(ctx, at.Content, ref, message)
+	return at, made, err
 }
 
 // Apart returns the key for verification results of a tree that was checked in a slot: they hold with

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"ralph"
 	"slices"
 	"strconv"
 	"strings"
@@ -411,17 +412,52 @@ type laid struct {
 	Files  map[string]string // digests by name, after the replacement
 }
 
-// Lay records files of the slot that differ on purpose from the commit that is checked
-// out. Unless somebody changes them, a candidate contains the commit's version.
-func (p *Place) Lay(ctx context.Context, files map[string]string) error {
-	if len(files) == 0 {
+// Lay gives files of the slot the content that a commit has, without those being changes of the session: unless
+// somebody changes them, a candidate contains them as they were.
+func (p *Place) Lay(ctx context.Context, commit string, names []string) error {
+	if len(names) == 0 {
 		return nil
 	}
-	b, err := json.Marshal(laid{p.Slot.clone.Head(ctx), files})
+	l := laid{p.Slot.clone.Head(ctx), map[string]string{}}
+	root, err := os.OpenRoot(p.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, name := range names {
+		v, err := p.Slot.slots.Here.Tree.Version(ctx, commit, name)
+		if err == nil {
+			err = write(root, filepath.FromSlash(name), v)
+		}
+		if err == nil {
+			l.Files[name], err = Digest(p.Path(name))
+		}
+		if err != nil {
+			return fmt.Errorf("put %s back as it is on the branch: %w", name, err)
+		}
+	}
+	b, err := json.Marshal(l)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(p.Slot.folder, laidFile), b, 0o600)
 	}
-	return err
+	return errors.Join(err, p.Note(ctx))
+}
+
+// write writes a file as a commit has it, or removes it.
+func write(root *os.Root, name string, v worktree.Version) error {
+	if err := root.RemoveAll(name); err != nil || v.Mode == "" {
+		return err
+	}
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	switch v.Mode {
+	case "120000":
+		return root.Symlink(string(v.Content), name)
+	case "100755":
+		return root.WriteFile(name, v.Content, 0o755)
+	}
+	return root.WriteFile(name, v.Content, 0o644)
 }
 
 // lifted returns the tree of the whole repository with the laid files as the commit has them.
@@ -635,9 +671,8 @@ func (s *Slot) candidate(ctx context.Context, tree, message string) (worktree.Ca
 	return s.clone.Candidate(ctx, s.Base, tree, message, s.user)
 }
 
-// Candidate commits the scanned tree of a session's slot on top of the
-// base, in the person's repository under the ref.
-func (p *Place) Candidate(ctx context.Context, tree, ref, message string) (worktree.Candidate, error) {
+// commit commits the scanned tree of a session's slot on top of the base, in the person's repository under the ref.
+func (p *Place) commit(ctx context.Context, tree, ref, message string) (worktree.Candidate, error) {
 	s := p.Slot
 	if s.clone.Below("") != "" { // the project is only a part of the repository
 		now, err := p.standing(ctx)
@@ -678,6 +713,11 @@ func (p *Place) SaveLoose(ctx context.Context, session, head string) error {
 		}
 	}
 	return nil
+}
+
+// Aside returns what a session left in its slot beside a commit: branches and stashes.
+func (p *Place) Aside(ctx context.Context, head string) ([]ralph.Aside, []string, error) {
+	return p.Slot.clone.Aside(ctx, p.Slot.Base, head, TipBranch)
 }
 
 // TipBranch is the branch in a slot that shows the target's tip.

@@ -200,11 +200,7 @@ func TestASlotSurvivesTheGarbageCollection(t *testing.T) {
 
 func candidate(t *testing.T, p *Place, ref string) worktree.Candidate {
 	t.Helper()
-	look, err := p.Look(t.Context(), p.Slot.clone.Scratch())
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := p.Candidate(t.Context(), look.Content, ref, "made\n")
+	_, made, err := p.Candidate(t.Context(), ref, "made\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,11 +289,7 @@ func inLane(t *testing.T, s *Slots, lane, round int) (err error) {
 	if err := os.WriteFile(p.Path("made"), []byte(text), 0o600); err != nil {
 		return err
 	}
-	look, err := p.Look(t.Context(), p.Slot.clone.Scratch())
-	if err != nil {
-		return err
-	}
-	made, err := p.Candidate(t.Context(), look.Content, fmt.Sprintf("refs/ralph/changes/%d-%d", lane, round), "made\n")
+	_, made, err := p.Candidate(t.Context(), fmt.Sprintf("refs/ralph/changes/%d-%d", lane, round), "made\n")
 	if err != nil {
 		return err
 	}

@@ -43,11 +43,8 @@ func (c *Claim) TaskID() int64 { return c.s.Row.TaskID }
 func (c *Claim) Prompt() string { return c.s.prompt }
 
 // Slot returns the folder in which the worker has to work, and the variables for what it runs
-// there; "" if it works where people do.
+// there.
 func (c *Claim) Slot() (dir string, env []string) {
-	if c.s.Place.Slot == nil {
-		return "", nil
-	}
 	return c.s.Place.Dir, c.s.Place.Environ()
 }
 
@@ -121,7 +118,6 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if err := c.extend(ctx, Lease+c.checkTime()); err != nil {
 		return "", d, err
 	}
-	// ralph cannot freeze a worker's agent, which may go on during the check.
 	if again = c.s.turnEnded(ctx, agent.Turn{}).Text; again != "" {
 		return again, d, c.extend(ctx, Lease)
 	}
@@ -226,12 +222,9 @@ func (c *Claim) settle(ctx context.Context, how ralph.Ending, why string) (d sig
 	return d, err
 }
 
-// giveBack gives the claim's slot back, if it has one, once nobody settles it any more. The claim is
+// giveBack gives the claim's slot back, once nobody settles it any more. The claim is
 // over, whether that succeeds or not.
 func (c *Claim) giveBack() {
-	if c.s.Place.Slot == nil {
-		return
-	}
 	lock, err := c.s.endingLock()
 	if err == nil {
 		err = lock.Lock()

@@ -73,8 +73,7 @@ func (s *Session) touched(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, _, err := s.Place.Tree.Changes(ctx, before, now, s.idleScratch())
-	return names(files), err
+	return s.Place.Tree.Moved(ctx, s.idleScratch(), before.Content, now.Content)
 }
 
 func landedKey(l store.Landing) string { return fmt.Sprintf("landed %d", l.TaskID) }

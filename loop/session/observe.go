@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,24 +21,23 @@ import (
 	"ralph/store"
 )
 
-// A finding is what a look at a session's work found: everything from the work tree and
-// the repository that the decision depends on. Later changes there do not affect it.
+// A finding is what a look at a session's work found: everything that the decision depends on. It is about one
+// commit: what happens in the place afterwards does not affect it.
 type finding struct {
 	checks    []ralph.Check
-	protected []string    // protected files that differ from what people left
-	hiding    []string    // why protected cannot be known
-	left      check.Sight // the final state of people's files
+	protected []string // protected files that it changed
+	guarded   []string // files that it changed and that configure runs or steer agents
 	evidence  ralph.Evidence
 	files     []ralph.FileChange
 	commits   []string
-	unseen    []string // what else could not be determined, each with the reason
+	unseen    []string // what could not be determined, each with the reason
 
-	before, at worktree.Snapshot  // the work tree at the start and now
-	made       worktree.Candidate // a slot's candidate, once its done was checked
-	moved      bool               // something has landed since the session last saw the target
-	conflict   string             // why the candidate cannot be merged with what has landed; "" if it can
-	conflicts  []string           // the conflicting files
-	merged     []ralph.Check      // or the results of the commands on the merge
+	at        worktree.Snapshot  // the place when it was looked at
+	made      worktree.Candidate // what it contained, as a commit
+	moved     bool               // something has landed since the session last saw the target
+	conflict  string             // why the candidate cannot be merged with what has landed; "" if it can
+	conflicts []string           // the conflicting files
+	merged    []ralph.Check      // or the results of the commands on the merge
 }
 
 // missed records what could not be determined.
@@ -57,7 +55,7 @@ type observation struct {
 }
 
 // observe inspects what the session left behind and checks its done,
-// unless that happened while the agent was frozen.
+// unless that happened while its agent waited.
 func (s *Session) observe(ctx context.Context) (saw observation) {
 	detached, cancel := outlast(ctx)
 	defer cancel()
@@ -71,7 +69,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, " +
 				"in another work tree: " + s.Row.Dir
 		}
-		saw.blind, saw.left.Configuration = true, s.Check.Configured(s.Row.Dir, nil)
+		saw.blind = true
 		if err := s.rescued(detached); err != nil {
 			saw.missed("what was kept of its slot", err)
 		}
@@ -87,9 +85,9 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		saw.stopped = cmp.Or(s.called, runStop).Error() + " before the claim could be checked"
 	}
 	if found == nil {
-		if found, _, _, err = s.look(detached); err != nil {
-			found, saw.blind = &finding{left: s.Check.Look()}, true
-			found.missed("the work tree", err)
+		if found, err = s.inspect(detached); err != nil {
+			found, saw.blind = &finding{}, true
+			found.missed("what it made in its slot, which is kept there", err)
 		}
 	}
 	saw.finding = *found
@@ -99,10 +97,6 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 			saw.unseen = append(saw.unseen, text.Short(u.Path, 100)+" "+text.Short(u.Why, 200))
 		}
 	}
-	if done && len(saw.hiding) > 0 {
-		saw.unchecked = uncheckable + "it cannot be told whether protected files were changed in " +
-			strings.Join(saw.hiding, ", ")
-	}
 	if done && saw.blind && saw.unchecked == "" {
 		saw.unchecked = uncheckable + saw.unseen[0]
 	}
@@ -110,34 +104,11 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	if !saw.blind {
 		s.Row.Unchanged = s.changed.missing()
 	}
-	if err := s.lostWork(detached); err != nil {
-		saw.missed("whether files are gone that were not committed", err)
-	}
-	changed := s.Row.Files
-	if s.Place.Slot != nil {
-		changed = nil // files in a slot configure no run
-	}
-	saw.left.Configuration = s.Check.Configured(s.Place.Dir, changed)
 	for _, what := range saw.unseen {
 		s.Log.Warn("settling a session although something about it is unknown",
 			"session", s.Row.ID, "task", s.Row.TaskID, "what", what)
 	}
 	return saw
-}
-
-// lostWork finds the saved files that a session removed.
-func (s *Session) lostWork(ctx context.Context) error {
-	found, err := store.Read(ctx, s.Store, func(tx *store.Tx) (store.Uncommitted, error) {
-		return tx.Uncommitted(s.Row.ID)
-	})
-	if err != nil || found.Snapshot == 0 {
-		return err
-	}
-	gone, ok, err := s.Place.Gone(ctx, found.Snapshot)
-	if ok {
-		s.Row.SnapshotID, s.Row.Gone = found.Snapshot, gone
-	}
-	return err
 }
 
 // uncheckable begins the reason why a done is not judged.
@@ -186,53 +157,32 @@ func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (c
 	return changed
 }
 
-// check inspects the session's work and then runs the verification. The finding is about
-// the state before the commands: what they change is not the session's (decision 19).
+// check inspects the session's work and then runs the verification on that commit, in a place in which nobody works.
 func (s *Session) check(ctx context.Context) (*finding, error) {
-	f, at, now, err := s.look(ctx)
-	commands := s.verify.All()
-	if err == nil && s.Place.Slot != nil {
-		if err = s.candidateOf(ctx, f); err == nil && len(f.evidence.Untaken) == 0 {
-			err = s.within(ctx, f)
-		}
-		if err == nil && len(f.evidence.Untaken) > 0 {
-			return f, nil // it is refused, whatever the commands say
-		}
+	f, err := s.inspect(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil || len(commands) == 0 && s.Place.Slot == nil {
+	if len(f.evidence.Untaken) > 0 {
+		return f, nil // it is refused, whatever the commands say
+	}
+	if err := s.within(ctx, f); err != nil {
 		return f, err
 	}
-	s.Check.Takes(time.Duration(len(commands)) * s.Check.Timeout)
-	round := check.Round{
-		Dir: s.Place.Dir, Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"),
-		Between: func(command string) { s.watchProtected(f, command) },
-		Slow:    s.checking,
-	}
+	s.takes(time.Duration(len(s.verify.All())) * s.Check.Timeout)
+	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
 	defer s.checking("")
-	if s.Place.Slot != nil {
-		return f, s.apart(ctx, f, round)
+	if s.Place.Slot == nil {
+		return f, s.alone(ctx, f, round)
 	}
-	results, err := s.Check.Run(ctx, round, commands)
-	if err != nil {
-		return nil, err
+	return f, s.apart(ctx, f, round)
+}
+
+// takes announces how long the next step may take.
+func (s *Session) takes(d time.Duration) {
+	if s.Busy != nil {
+		s.Busy(d)
 	}
-	for _, r := range results {
-		f.checks = append(f.checks, check.Judge(r, s.before, s.verify.Shared, s.Check.Strict))
-	}
-	if ctx.Err() != nil {
-		return f, nil // stopped commands say nothing about the work tree
-	}
-	if err := s.Check.PutResults(ctx, now.WorkTree, results); err != nil {
-		return nil, err
-	}
-	after, err := s.Place.Tree.Look(ctx, s.scratch())
-	if err != nil {
-		return nil, fmt.Errorf("look at the work tree after the verification: %w", err)
-	}
-	if s.reference, err = s.now(ctx, after); err != nil {
-		return nil, err
-	}
-	return f, s.drift(ctx, f, at, after)
 }
 
 // checking shows people which command is running; "" for none.
@@ -247,73 +197,100 @@ func (s *Session) checking(command string) {
 	}
 }
 
-// inspect looks at the work tree and the repository as they are now.
-func (s *Session) inspect(ctx context.Context) (f *finding, at worktree.Snapshot, now hashes, err error) {
+// inspect commits what the session has made so far and looks at that commit.
+func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 	f = &finding{}
-	if at, err = s.Place.Look(ctx, s.scratch()); err != nil {
-		return nil, at, now, err
+	if err := s.candidate(ctx, f); err != nil {
+		return nil, err
 	}
-	f.left = s.Check.Look()
-	if now, err = s.now(ctx, at); err != nil {
-		return nil, at, now, err
+	now, err := s.now(ctx, f.at)
+	if err != nil {
+		return nil, err
 	}
 	s.changed = s.changed.or(now.differ(s.reference))
-	var before, begun worktree.Snapshot
-	var theirs store.Uncommitted
-	var since string
-	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if f.protected, f.hiding, err = s.Check.Tampered(tx, s.Row.TaskID, f.left, s.hidden); err != nil {
-			return err
-		}
-		if since, err = s.since(tx); err != nil {
-			return err
-		}
-		var started hashes
-		if _, err := tx.Beginning(s.Row.ID, &before, &started); err != nil {
-			return err
-		}
-		if begun = before; since != s.Row.ID {
-			begun = worktree.Snapshot{}
-			if _, err := tx.Beginning(since, &begun, &started); err != nil {
-				return err
-			}
-		}
-		theirs, err = tx.Uncommitted(since)
-		return err
-	}); err != nil {
-		return nil, at, now, err
+	from, base, err := s.from(ctx, f.made.Head)
+	if err != nil {
+		return nil, err
 	}
-	s.began, f.before, f.at = begun, before, at
-	f.evidence.Untaken = at.Untaken
-	if f.evidence.Standing, err = s.Place.Tree.Standing(ctx, begun, at, s.scratch(), theirs.Files); err != nil {
-		return nil, at, now, err
-	}
-	if err := s.spare(ctx, &f.evidence.Standing); err != nil {
-		return nil, at, now, err
-	}
-	if len(signals.Problems(ralph.Evidence{Standing: f.evidence.Standing})) > 0 {
-		f.evidence.Since = since
-	}
-	// If the session's starting state is gone, for example after a power cut,
-	// the hashes still tell that something changed, but not which files.
-	if f.files, f.commits, err = s.Place.Tree.Changes(ctx, before, at, s.scratch()); err != nil {
+	if f.files, err = s.repository().Changes(ctx, from, f.made.Head); err != nil {
 		f.missed("which files were changed", err)
 	}
-	if err := s.own(ctx, f, at); err != nil {
-		return nil, at, now, err
+	commits, err := s.repository().Commits(ctx, f.made.Head, from)
+	if err != nil {
+		f.missed("which commits were made", err)
 	}
-	if err := s.saveDiffs(ctx, f, before, at); err != nil { // they are for people to read, and decide nothing
+	f.commits = []string{}
+	for _, c := range commits {
+		f.commits = append(f.commits, c.ID)
+	}
+	if f.protected, f.guarded, err = s.Check.Changed(ctx, s.repository(), base, f.made.Head); err != nil {
+		return nil, err
+	}
+	if s.Place.Slot != nil {
+		if f.evidence.Aside, f.evidence.Stashes, err = s.Place.Aside(ctx, f.made.Head); err != nil {
+			f.missed("what it left on branches of its own", err)
+		}
+		f.evidence.Secrets = s.secrets(f.files)
+	}
+	if err := s.saveDiffs(ctx, f, from, commits); err != nil { // they are for people to read, and decide nothing
 		s.Log.Warn("what the session changed is not kept line by line", "session", s.Row.ID, "error", err)
 	}
 	f.evidence.Uncontained = s.Row.Worker != "" && s.Row.Origin != ralph.FromHuman
 	f.evidence.Drives = signals.Drives(s.verify.Shared, s.verify.Own, names(f.files))
 	f.evidence.Drives = f.evidence.Drives[:min(len(f.evidence.Drives), maxEvidence)]
-	return f, at, now, nil
+	return f, nil
+}
+
+// repository returns the people's repository, which has all candidates.
+func (s *Session) repository() *worktree.Tree { return s.Place.Here().Tree }
+
+// from returns the commits that a session's own work and all that is to land are compared with: where it began, and
+// the target there. If it has merged what has landed since, that is the target as it was shown to it.
+func (s *Session) from(ctx context.Context, head string) (from, base string, err error) {
+	var before worktree.Snapshot
+	err = s.Store.View(ctx, func(tx *store.Tx) error {
+		var started hashes
+		_, err := tx.Beginning(s.Row.ID, &before, &started)
+		return err
+	})
+	shown, base := s.shown, before.Head
+	if s.Place.Slot != nil {
+		base = s.Place.Slot.Base
+	} else if err == nil {
+		shown, err = s.Lander.Tip(ctx)
+	}
+	if err != nil || shown == "" {
+		return before.Head, base, err
+	}
+	newer, err := s.Lander.Tree.Ancestor(ctx, before.Head, shown)
+	if err == nil && newer {
+		newer, err = s.Lander.Tree.Ancestor(ctx, shown, head)
+	}
+	if err != nil || !newer {
+		return before.Head, base, err
+	}
+	return shown, shown, nil
+}
+
+// secrets returns those of the added files that are a person's, who has them ignored by git, and that look like
+// secrets.
+func (s *Session) secrets(files []ralph.FileChange) (list []string) {
+	for _, f := range files {
+		if f.Status == "added" && exists(s.Place.Here().Path(f.Path)) && s.Place.Tree.SecretFile(f.Path) {
+			list = append(list, f.Path)
+		}
+	}
+	return list
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // saveDiffs saves what the session changed, for people, with secrets masked.
-func (s *Session) saveDiffs(ctx context.Context, f *finding, before, at worktree.Snapshot) error {
-	d, err := s.Place.Tree.Diffs(ctx, before, at, f.files, f.commits, s.scratch(), s.masked)
+func (s *Session) saveDiffs(ctx context.Context, f *finding, from string, commits []ralph.Commit) error {
+	d, err := s.repository().Diffs(ctx, from, f.made.Head, f.files, commits, s.masked)
 	if err != nil || len(d.Files)+len(d.Commits) == 0 {
 		return err
 	}
@@ -337,22 +314,6 @@ func (s *Session) masked(said string) (string, error) {
 	return string(b), err
 }
 
-// since returns the session whose start this one's end is compared with:
-// itself, or an earlier session of the task in this run that left something
-// to fix. Otherwise the next session would start from that state and miss it.
-func (s *Session) since(tx *store.Tx) (string, error) {
-	list, err := tx.Sessions(store.SessionFilter{Task: s.Row.TaskID, Limit: 2})
-	if err != nil || len(list) < 2 || list[0].ID != s.Row.ID {
-		return s.Row.ID, err
-	}
-	last := list[1]
-	if last.RunID != s.Row.RunID || last.Dir != s.Row.Dir || last.Decision == "" {
-		return s.Row.ID, nil
-	}
-	d, err := store.Decided(last)
-	return cmp.Or(d.Evidence.Since, s.Row.ID), err
-}
-
 // maxEvidence limits each list of evidence; people read the first few entries.
 const maxEvidence = 100
 
@@ -362,103 +323,6 @@ func names(files []ralph.FileChange) []string {
 		list[i] = f.Path
 	}
 	return list
-}
-
-// watchProtected records the protected files that changed while a command
-// ran, as the next command would be checked with them.
-func (s *Session) watchProtected(f *finding, command string) {
-	now := s.Check.Look()
-	for _, path := range f.left.Differs(now) {
-		if len(f.evidence.Rewritten) < maxEvidence {
-			f.evidence.Rewritten = append(f.evidence.Rewritten, ralph.Touch{File: path, Command: command})
-		}
-	}
-	f.left = now
-}
-
-// spare removes from the standing what is not to be counted against the session:
-// what earlier sessions made, and what a person who claimed the task did.
-func (s *Session) spare(ctx context.Context, at *ralph.Standing) error {
-	if s.Place.Slot != nil {
-		// Nothing in a slot is people's except copied ignored files. What counts
-		// is the candidate, whatever became of the slot's branches.
-		at.Git = false // the verdict names what lands
-		at.Began, at.Switched, at.Lost, at.Taken, at.Emptied = at.Branch, false, nil, nil, nil
-		at.Aside = slices.DeleteFunc(at.Aside, func(a ralph.Aside) bool { return a.Branch == place.TipBranch })
-		return nil
-	}
-	if s.Row.Origin == ralph.FromHuman {
-		at.Began, at.Switched, at.Lost, at.Taken, at.Secrets, at.Hidden = at.Branch, false, nil, nil, nil, nil
-	}
-	if len(at.Lost) == 0 && len(at.Taken) == 0 {
-		return nil
-	}
-	var made map[string]bool
-	var makers map[string]store.Maker
-	err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
-		ids := make([]string, len(at.Lost))
-		for i, c := range at.Lost {
-			ids[i] = c.ID
-		}
-		if made, err = tx.CommitsOfSessions(ids); err != nil {
-			return err
-		}
-		makers, err = tx.Makers(s.Row.ID, at.Taken)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	at.Lost = slices.DeleteFunc(at.Lost, func(c ralph.Commit) bool { return made[c.ID] })
-	for file, maker := range makers {
-		committed, err := s.Place.Tree.FilesOf(ctx, maker.Commits)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(committed, file) { // else a person changed it afterwards
-			is := func(f string) bool { return f == file }
-			at.Taken, at.Secrets = slices.DeleteFunc(at.Taken, is), slices.DeleteFunc(at.Secrets, is)
-		}
-	}
-	return nil
-}
-
-// own removes from the changed files those that only the verification changed.
-func (s *Session) own(ctx context.Context, f *finding, at worktree.Snapshot) error {
-	if len(s.checkMade) == 0 {
-		return nil
-	}
-	moved, err := s.Place.Tree.Moved(ctx, s.checked, at, s.scratch())
-	for _, file := range moved { // since then
-		delete(s.checkMade, file)
-	}
-	f.files = slices.DeleteFunc(f.files, func(c ralph.FileChange) bool { return s.checkMade[c.Path] })
-	return err
-}
-
-// drift records what changed in the work tree during the check.
-func (s *Session) drift(ctx context.Context, f *finding, at, after worktree.Snapshot) error {
-	moved, err := s.Place.Tree.Moved(ctx, at, after, s.scratch())
-	if err != nil {
-		return err
-	}
-	changed := names(f.files)
-	for _, file := range moved {
-		if slices.ContainsFunc(f.evidence.Rewritten, func(t ralph.Touch) bool { return t.File == file }) {
-			continue // already recorded
-		}
-		if len(f.evidence.Drift) < maxEvidence {
-			f.evidence.Drift = append(f.evidence.Drift, file)
-		}
-		if !slices.Contains(changed, file) {
-			if s.checkMade == nil {
-				s.checkMade = map[string]bool{}
-			}
-			s.checkMade[file] = true
-		}
-	}
-	s.checked = after
-	return nil
 }
 
 // closing returns the session's closing signal so far; its payload is nil if there is none.

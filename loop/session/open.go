@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
 	"ralph"
-	"ralph/signals"
 	"ralph/store"
 )
 
@@ -43,32 +39,18 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 	} else if lock != "" {
 		n.Log.Warn("removed git's index lock, which a killed git had left behind", "file", lock)
 	}
-	snapshot, ignored, err := n.Place.Snapshot(ctx, s.scratch())
+	snapshot, err := n.Place.Look(ctx, s.scratch())
 	if err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("before attempt on TASK-%d, session %.8s", task, s.Row.ID)
-	uncommitted, omitted, err := n.Place.Save(ctx, snapshot, ignored, s.scratch(), name)
-	if err != nil {
-		return nil, fmt.Errorf("save uncommitted files before TASK-%d (git.snapshot: false skips this): %w", task, err)
-	}
-	if len(omitted) > 0 {
-		n.Log.Warn("uncommitted files are too large to be saved before the session; commit or ignore them",
-			"task", task, "files", signals.FileList(omitted))
-	}
-	s.hidden = slices.Sorted(maps.Keys(n.Check.Look().Hidden))
 	files := n.Place.Files()
-	start.ID, start.Task, start.Snapshot, start.Uncommitted, start.Dir = s.Row.ID, task, snapshot, uncommitted, n.Place.Dir
+	start.ID, start.Task, start.Snapshot, start.Dir = s.Row.ID, task, snapshot, n.Place.Dir
 	start.CostLimitUSD = n.Limits.CostUSD
 	if start.Origin == ralph.FromHuman {
-		start.Branch = strings.TrimPrefix(snapshot.Branch, "refs/heads/")
-	}
-	strange, err := n.strange(ctx, task, uncommitted.Files)
-	if err != nil {
-		return nil, err
+		start.Branch = n.Place.Tree.Branch(ctx)
 	}
 	for try := range claimTries {
-		basis, err := s.read(ctx, &start, strange)
+		basis, err := s.read(ctx, &start)
 		if err != nil {
 			return nil, fmt.Errorf("prompt of TASK-%d: %w", task, err)
 		}
@@ -95,7 +77,6 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 			if stale = now != basis; stale {
 				return nil
 			}
-			s.reference.Hidden = s.hidden
 			start.Hashes = s.reference
 			s.Row, err = tx.StartSession(start)
 			return err
@@ -111,8 +92,8 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 }
 
 // read reads the prompt and the verification in one view, and returns the mark that
-// detects later changes. strange are the uncommitted files that are not the agent's.
-func (s *Session) read(ctx context.Context, start *store.Start, strange []string) (store.Basis, error) {
+// detects later changes.
+func (s *Session) read(ctx context.Context, start *store.Start) (store.Basis, error) {
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (basis store.Basis, err error) {
 		if s.Task, err = tx.Task(s.Row.TaskID); err != nil {
 			return basis, err
@@ -133,7 +114,7 @@ func (s *Session) read(ctx context.Context, start *store.Start, strange []string
 			}
 			s.Agent, start.Agent, start.Model = c.Agent, c.Name, c.Model
 		}
-		s.prompt, err = s.Prompt(tx, s.Task, s.Agent, strange)
+		s.prompt, err = s.Prompt(tx, s.Task, s.Agent)
 		return basis, err
 	})
 }

@@ -14,9 +14,6 @@ type hashes struct {
 	Files       string `json:"files"`       // of the files that the configuration lists
 	Head        string `json:"head"`
 	WorkTree    string `json:"work_tree"` // content, with uncommitted and untracked files, without ignored ones
-
-	// Not a digest: where protected files could not be read at the session's start.
-	Hidden []string `json:"hidden,omitempty"`
 }
 
 // parts says which digests differ.
@@ -52,7 +49,7 @@ func (p parts) missing() []string {
 // hash computes the digests for a task's session. Files is the digest of
 // [place.Place.Files], which must not be computed within a transaction.
 func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h hashes, err error) {
-	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Digest(), files
+	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Content, files
 	h.Definitions, err = tx.Definitions(task)
 	return h, err
 }
@@ -60,7 +57,7 @@ func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h
 // now computes the current digests. Changes by people do not count as the session's.
 func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
 	files := s.Place.Files()
-	s.left, err = store.Read(ctx, s.Store, func(tx *store.Tx) (hashes, error) {
+	return store.Read(ctx, s.Store, func(tx *store.Tx) (hashes, error) {
 		if h, err = hash(tx, s.Row.TaskID, snapshot, files); err != nil {
 			return h, err
 		}
@@ -70,5 +67,4 @@ func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes
 		}
 		return h, err
 	})
-	return s.left, err
 }

@@ -33,7 +33,8 @@ type Completion struct {
 // Checked is what a person is asked about.
 type Checked struct {
 	Checks    []ralph.Check
-	Untouched bool // the work tree has not changed since the claim
+	Untouched bool   // the work tree has not changed since the claim
+	Tree      string // the id of the tree that was checked
 }
 
 // Complete handles a claimed task like a done: it runs the verification and
@@ -56,15 +57,11 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 	if ctx.Err() != nil {
 		return "", d, context.Cause(ctx)
 	}
-	if len(found.hiding) > 0 {
-		return "ralph cannot tell whether protected files were changed in " + strings.Join(found.hiding, ", ") +
-			"; make that readable, then complete it again. The task stays claimed.", d, nil
-	}
 	if signals.Refused(found.checks, found.protected, found.evidence, s.Rules) != "" {
 		return failing(found), d, nil
 	}
 	if c.Confirm != nil {
-		no, err := c.Confirm(ctx, Checked{Checks: found.checks, Untouched: !s.changed.workTree})
+		no, err := c.Confirm(ctx, Checked{found.checks, !s.changed.workTree, found.made.Tree})
 		if err != nil || no != "" {
 			return no, d, err
 		}

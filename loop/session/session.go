@@ -21,7 +21,6 @@ import (
 
 	"ralph"
 	"ralph/internal/proc"
-	"ralph/internal/worktree"
 	"ralph/loop/agent"
 	"ralph/loop/check"
 	"ralph/loop/landing"
@@ -34,8 +33,9 @@ import (
 type Needs struct {
 	Store *store.DB
 	Place *place.Place
-	Check *check.Verifier
-	Agent agent.Agent // nil if a worker or a person works
+	Check check.Rules
+	Busy  func(time.Duration) // is told how long the next step may take; nil for nobody
+	Agent agent.Agent         // nil if a worker or a person works
 
 	Asked
 
@@ -55,16 +55,16 @@ type Needs struct {
 type Asked struct {
 	// Who chooses the agent of a task before its prompt is built; nil means
 	// Agent. Prompt builds the prompt; works is nil if the agent is not one of
-	// ralph's, and strange are the uncommitted files that are not the agent's.
+	// ralph's.
 	Who    func(tx *store.Tx, t ralph.Task) (Choice, error)
-	Prompt func(tx *store.Tx, t ralph.Task, works agent.Agent, strange []string) (string, error)
+	Prompt func(tx *store.Tx, t ralph.Task, works agent.Agent) (string, error)
 	// Begin decides, within the transaction that claims a task, whether a
 	// session may begin and what it may spend. Again says that the task was
 	// changed since it was read. If Begin is nil, the session may begin.
 	Begin func(tx *store.Tx, again bool) (usd float64, err error)
 }
 
-// Landing is what a session in a slot needs to land its work.
+// Landing is what a session needs to have its work checked and landed.
 type Landing struct {
 	Lander *landing.Lander
 	// Beside is set where others work at the same time; the agent is told of their results.
@@ -91,7 +91,6 @@ type Limits struct {
 	CostUSD      float64       // the session's allowance
 	Reminders    int           // how often to ask for a missing closing signal
 	Retries      int           // refusals that the agent is told of in the same conversation
-	Freeze       time.Duration // how long the agent may stay frozen for a check before it is killed
 	Grace        time.Duration // grace period when the run is stopped
 	CheckpointAt int           // percent of the model's context at which a checkpoint is made; 0 is never
 }
@@ -106,10 +105,9 @@ type Session struct {
 	before    []check.Outcome // the baseline
 	prompt    string
 	windows   map[string]int64
-	reference hashes   // the state that the end of the session is compared with
-	hidden    []string // where protected files could not be read at the start
-	reopened  bool     // another process started it
-	late      bool     // its agent has ended: nobody can be told what a check finds
+	reference hashes // the state that the end of the session is compared with
+	reopened  bool   // another process started it
+	late      bool   // its agent has ended: nobody can be told what a check finds
 
 	clock    *clock
 	idle     *idleness
@@ -124,18 +122,13 @@ type Session struct {
 	retried  int
 	shown    string // the target's tip that it was last shown; "" if only its base
 	doubted  int64  // the done that the agent was asked to confirm
-	warned   bool   // the agent was told that it committed a person's files
 	heard    int64  // the last comment for which the conversation was continued
 
-	found     *finding          // from the agent's last turn, after which nothing moved; nil if still to be made
-	called    Cause             // the person's request that cut the check short; "" if none
-	left      hashes            // the state at the last look
-	began     worktree.Snapshot // the work tree at the start; known once its work was inspected
-	changed   parts             // the parts known to have changed so far
-	checked   worktree.Snapshot
-	checkMade map[string]bool // files, at checked, that only the verification changed
-	killed    []string        // processes killed before its done was checked: pid and command
-	confirmed bool            // a person vouches for the done
+	found     *finding // from the agent's last turn; nil if still to be made
+	called    Cause    // the person's request that cut the check short; "" if none
+	changed   parts    // the parts known to have changed so far
+	killed    []string // processes killed before its done was checked: pid and command
+	confirmed bool     // a person vouches for the done
 }
 
 // An End is how the work of a session ended.
@@ -265,7 +258,6 @@ func (n Needs) reopen(ctx context.Context, row ralph.Session) (*Session, error) 
 		}
 		var snapshot struct{}
 		s.Limits.CostUSD, err = tx.Beginning(row.ID, &snapshot, &s.reference)
-		s.hidden = s.reference.Hidden
 		return err
 	})
 }
@@ -315,7 +307,7 @@ func (s *Session) idleScratch() string { return s.scratch() + "-idle" }
 // content returns the digest of the work tree.
 func (s *Session) content(ctx context.Context) (string, error) {
 	look, err := s.Place.Look(ctx, s.idleScratch())
-	return look.Digest(), err
+	return look.Content, err
 }
 
 // cpu returns the CPU time that the session's processes have used.

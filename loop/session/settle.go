@@ -25,7 +25,6 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 	// which may take long, ends with it.
 	detached := context.WithoutCancel(ctx)
 	saw := s.observe(ctx)
-	left := s.leaves(detached, saw)
 	err = s.Store.Tx(detached, func(tx *store.Tx) error {
 		if s.Row.Worker != "" && s.Row.Ending == ralph.Lost {
 			// The worker may have called while the claim was being checked.
@@ -38,7 +37,7 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 			return err
 		}
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.Row.Ending, report.Reason, s.changed.any(), s.Rules
-		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree
+		f.Verify, f.Protected, f.Guarded, f.Untouched = saw.checks, saw.protected, saw.guarded, !s.changed.workTree
 		f.Evidence, f.Lands = saw.evidence, s.Row.Change != nil
 		f.Conflict, f.Conflicts = saw.conflict, saw.conflicts
 		f.Moved = saw.moved
@@ -52,11 +51,6 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 			f.Changed, f.Untouched = true, false // what is unknown is not counted against it
 		}
 		d = signals.Decide(f)
-		if s.Row.Origin != ralph.FromHuman { // people vouch for their own work
-			if s.Row.Notes, err = s.Check.Leave(tx, s.Row.ID, saw.left, d.Accepted); err != nil {
-				return err
-			}
-		}
 		if s.Row.Ending != ralph.Finished && (d.Closing == "" || d.Inferred) {
 			if err := s.checkpoint(tx); err != nil {
 				return err
@@ -65,30 +59,18 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 		if err := tx.Apply(s.Row, f, d); err != nil {
 			return err
 		}
-		if err := s.addLeft(tx, left, d.Accepted); err != nil || !s.reopened {
-			return err
+		if !s.reopened {
+			return nil
 		}
 		return tx.TryNow(s.Row.TaskID) // it waited long enough for somebody to settle it
 	})
 	if err != nil {
 		return d, err
 	}
-	if s.Place.Slot != nil {
-		if saw.made.Head != "" {
-			err = s.Place.NoteAs(detached, saw.at)
-		}
-		if err != nil {
+	if s.Place.Slot != nil && saw.made.Head != "" {
+		if err := s.Place.NoteAs(detached, saw.at); err != nil {
 			s.Log.Warn("cannot note that a slot's work is saved; it will be saved again", "session", s.Row.ID, "error", err)
 		}
-	} else if err := s.Check.PutBack(detached); err != nil {
-		// The next session is not begun, and its caller is told why.
-		s.Log.Warn("cannot restore your files that a session changed", "session", s.Row.ID, "error", err)
-	}
-	if err := s.Check.BringBack(detached); err != nil {
-		s.Log.Warn("cannot put back agents' instruction files that were set aside", "session", s.Row.ID, "error", err)
-	}
-	if err := s.afterFailure(detached, saw, d); err != nil {
-		s.Log.Warn("cannot save or take back the changes of a failed session", "session", s.Row.ID, "error", err)
 	}
 	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
 		s.Log.Warn("cannot remove a session's temporary snapshots", "session", s.Row.ID, "error", err)
@@ -169,33 +151,4 @@ func charge(r agent.Report, limit float64) (usd float64, known bool) {
 		return 0, true
 	}
 	return limit, false
-}
-
-// leaves returns the state that the session found and the state that it
-// leaves, for the baselines of later sessions (trust, 10). If it cannot tell,
-// it logs a warning and returns nil; the session is settled all the same.
-func (s *Session) leaves(ctx context.Context, saw observation) (left *store.Left) {
-	if saw.blind || s.left.WorkTree == "" || s.Place.Slot != nil { // a slot is prepared anew
-		return nil
-	}
-	left = &store.Left{Session: s.Row.ID}
-	left.State.Content, left.Found.Content = s.left.WorkTree, s.began.Digest()
-	var err error
-	if left.State.Committed, err = s.Place.Tree.Committed(ctx, s.left.Head); err == nil {
-		left.Found.Committed, err = s.Place.Tree.Committed(ctx, s.began.Head)
-	}
-	if err != nil {
-		s.Log.Warn("cannot tell a session's changes from people's", "session", s.Row.ID, "error", err)
-		return nil
-	}
-	return left
-}
-
-// addLeft stores left. A session that changed nothing is skipped, unless its done was accepted.
-func (s *Session) addLeft(tx *store.Tx, left *store.Left, accepted bool) error {
-	if left == nil || left.State == left.Found && !accepted {
-		return nil
-	}
-	left.Accepted = accepted
-	return tx.AddLeft(*left)
 }

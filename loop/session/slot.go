@@ -5,81 +5,89 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/loop/place"
+	"ralph/signals"
 	"ralph/store"
 )
 
-// candidate commits what the session made in its slot. This commit is what
-// is checked, landed or continued, whatever becomes of the slot.
-func (s *Session) candidate(ctx context.Context, at worktree.Snapshot) (made worktree.Candidate, err error) {
+// candidate commits what the place contains now. This commit is what is checked, landed or continued, whatever
+// happens in the place afterwards. If git refuses what is in the .git of a slot, the files count without it, and
+// the finding says so.
+func (s *Session) candidate(ctx context.Context, f *finding) error {
 	closing, err := s.closing(ctx)
 	if err != nil {
-		return made, err
+		return err
 	}
-	change := ralph.Change{SessionID: s.Row.ID}
-	made, err = s.Place.Candidate(ctx, at.Content, change.Ref(), commitMessage(s, closing.Payload))
-	if err != nil { // a commit that was not taken out of the slot is none
-		return worktree.Candidate{}, fmt.Errorf("cannot commit what the session made in its slot: %w", err)
+	ref, message := ralph.Change{SessionID: s.Row.ID}.Ref(), commitMessage(s, closing.Payload)
+	take := func() (err error) {
+		limited, cancel := worktree.Limited(ctx)
+		defer cancel()
+		f.at, f.made, err = s.Place.Candidate(limited, ref, message)
+		f.evidence.Untaken = f.at.Untaken
+		return err
 	}
-	return made, nil
+	why := take()
+	if why == nil {
+		return nil
+	}
+	why = fmt.Errorf("cannot commit what the session made: %w", why)
+	if s.Place.Slot == nil || ctx.Err() != nil || !worktree.Refused(why) {
+		return why
+	}
+	if err := s.Place.Renew(ctx, why); err != nil {
+		return errors.Join(why, err)
+	}
+	err = take()
+	f.evidence.Untaken = append(f.evidence.Untaken, refusedBy(why))
+	return err
 }
 
-// look is [Session.inspect] within the time for a whole look. If git refuses what is in the .git of a slot, the
-// files count without it, and the finding says so.
-func (s *Session) look(ctx context.Context) (f *finding, at worktree.Snapshot, now hashes, err error) {
-	limited, cancel := worktree.Limited(ctx)
-	f, at, now, err = s.inspect(limited)
-	cancel()
-	if err == nil || s.Place.Slot == nil || ctx.Err() != nil || !worktree.Refused(err) {
-		return f, at, now, err
+// commitMessage names the task and the session in trailers, where programs find them.
+func commitMessage(s *Session, closing signals.Payload) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", text.Flat(s.Task.Title))
+	if done, ok := closing.(signals.Done); ok {
+		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(done.Summary))
 	}
-	why := err
-	if err := s.Place.Renew(ctx, why); err != nil {
-		return nil, at, now, errors.Join(why, err)
+	return b.String() + ralph.Trailers(s.Task.ID, s.Row.ID)
+}
+
+// alone checks the candidate of a person, who lands it themselves, as it is.
+func (s *Session) alone(ctx context.Context, f *finding, round check.Round) error {
+	if len(s.verify.All()) == 0 {
+		return nil
 	}
-	limited, cancel = worktree.Limited(ctx)
-	defer cancel()
-	if f, at, now, err = s.inspect(limited); err == nil {
-		f.evidence.Untaken = append(f.evidence.Untaken, refusedBy(why))
+	at := s.apartIn(f, round)
+	results, err := at.Verify(ctx, f.made.Head, s.verify.All())
+	for _, r := range results {
+		f.checks = append(f.checks, check.Judge(r, s.before, s.verify.Shared, s.Check.Strict))
 	}
-	return f, at, now, err
+	return err
+}
+
+// apartIn returns the place in which a candidate is checked.
+func (s *Session) apartIn(f *finding, round check.Round) *Apart {
+	return &Apart{Take: s.Checks, Check: s.Check, Round: round, Rewritten: func(t ralph.Touch) {
+		if len(f.evidence.Rewritten) < maxEvidence {
+			f.evidence.Rewritten = append(f.evidence.Rewritten, t)
+		}
+	}}
 }
 
 // refusedBy says what of a slot's .git is refused.
 func refusedBy(why error) ralph.Untaken {
 	return worktree.Renewed("has what git refuses (" + Shortly(why) + ")")
-}
-
-// candidateOf makes the candidate of a finding. If git refuses to take it, the files count without the slot's
-// .git, and the finding says so.
-func (s *Session) candidateOf(ctx context.Context, f *finding) error {
-	limited, cancel := worktree.Limited(ctx)
-	made, err := s.candidate(limited, f.at)
-	cancel()
-	if err != nil && ctx.Err() == nil && worktree.Refused(err) {
-		why := err
-		if err = s.Place.Renew(ctx, why); err != nil {
-			return errors.Join(why, err)
-		}
-		limited, cancel = worktree.Limited(ctx)
-		defer cancel()
-		if f.at, err = s.Place.Look(limited, s.scratch()); err == nil {
-			made, err = s.candidate(limited, f.at)
-		}
-		f.evidence.Untaken = append(f.evidence.Untaken, refusedBy(why))
-	}
-	if err == nil {
-		f.made = made
-	}
-	return err
 }
 
 // lastLook is how long a look may go on once the run is stopped. What it did not get to is saved from the slot
@@ -101,12 +109,7 @@ const spareShare = 10
 // has landed in the target meanwhile. A conflict makes it bounce.
 func (s *Session) apart(ctx context.Context, f *finding, round check.Round) error {
 	lander := *s.Lander
-	round.Session = s.Row.ID
-	lander.Place = &Apart{Take: s.Checks, Check: s.Check.Rules, Round: round, Log: s.Log, Rewritten: func(t ralph.Touch) {
-		if len(f.evidence.Rewritten) < maxEvidence {
-			f.evidence.Rewritten = append(f.evidence.Rewritten, t)
-		}
-	}}
+	lander.Place = s.apartIn(f, round)
 	if s.late {
 		lander.Wait = 0 // no agent could be told, and who waits here may be who is to land the others
 	}
@@ -158,7 +161,6 @@ type Apart struct {
 	Take  func(ctx context.Context) (*place.Place, error)
 	Check check.Rules
 	Round check.Round
-	Log   *slog.Logger
 	// Rewritten is told of protected files that a command changed; nil for nobody.
 	Rewritten func(ralph.Touch)
 }
@@ -182,7 +184,7 @@ func (a *Apart) Verify(ctx context.Context, commit string, commands []string) (l
 	round.Dir, round.Made, round.Env = at.Dir, at.Made(), at.Environ()
 	round.Between = func(command string) {
 		now := at.Digests(a.Check.Protect)
-		for _, path := range (check.Sight{Protected: before}).Differs(check.Sight{Protected: now}) {
+		for _, path := range differs(before, now) {
 			if a.Rewritten != nil {
 				a.Rewritten(ralph.Touch{File: path, Command: command})
 			}
@@ -192,12 +194,17 @@ func (a *Apart) Verify(ctx context.Context, commit string, commands []string) (l
 	return a.Check.Run(ctx, round, commands)
 }
 
+// differs returns the names whose digests differ.
+func differs(before, now map[string]string) []string {
+	all := maps.Clone(before)
+	maps.Copy(all, now)
+	maps.DeleteFunc(all, func(path, _ string) bool { return before[path] == now[path] })
+	return slices.Sorted(maps.Keys(all))
+}
+
 // rescued sets the row's change to what was saved of the session's slot
 // when the slot was removed or prepared for another session.
 func (s *Session) rescued(ctx context.Context) error {
-	if s.Lander == nil {
-		return nil
-	}
 	c := ralph.Change{SessionID: s.Row.ID}
 	var err error
 	if c.Head, err = s.Lander.Tree.Ref(ctx, c.Ref()); err != nil || c.Head == "" {
@@ -222,12 +229,6 @@ func (s *Session) rescued(ctx context.Context) error {
 func (s *Session) saveMade(ctx context.Context, saw *observation) {
 	if s.Place.Slot == nil || saw.blind {
 		return
-	}
-	if saw.made.Head == "" {
-		if err := s.candidateOf(ctx, &saw.finding); err != nil {
-			saw.missed("what it made in its slot, which is kept there", err)
-			return
-		}
 	}
 	if err := s.Place.SaveLoose(ctx, s.Row.ID, saw.made.Head); err != nil {
 		saw.missed("what it committed beside what it came to, or stashed", err)

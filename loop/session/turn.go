@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -19,17 +20,15 @@ import (
 // the conversation goes on: with a reminder to close, with the reason why its
 // done is refused, or not at all. The session's clock is stopped meanwhile.
 //
-// A done is checked while the agent is frozen and everything it started, except its
-// tool servers, has been killed. If the done is accepted, the agent is killed without
-// having run again: neither it, nor one of its exit hooks, nor a waiting process can
-// undo what was verified. If this is not possible, the conversation ends, and the
-// done is checked when the session is settled, after all of its processes are gone.
+// At a done, everything that the agent has started is killed, except its tool servers, and what it made becomes a
+// commit. That is what is checked and lands: what happens in the slot from then on is no part of it. If it is
+// accepted, the agent is killed.
 func (s *Session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.clock.pause()
 	defer s.clock.resume()
 	s.found, s.called = nil, ""
 	answer, err := s.reply(ctx, turn)
-	if !answer.Over && s.Lander != nil {
+	if !answer.Over {
 		s.Lander.Line.Leave(s.Row.ID)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -50,13 +49,11 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	case closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone:
 		return agent.Answer{}, nil
 	}
-	if s.Place.Slot != nil && s.Lander != nil {
+	if s.Place.Slot != nil {
 		s.Lander.Line.Enter(s.Row.ID)
 	}
-	still, err := s.freeze(ctx, turn)
-	if err != nil {
-		return agent.Answer{}, err
-	}
+	w := s.await(ctx, turn)
+	defer w.over()
 	var said string
 	var note func(*store.Tx) error
 	found, err := s.check(ctx)
@@ -69,25 +66,22 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 		}
 	}
 	if err != nil || ctx.Err() != nil {
-		return agent.Answer{Over: true}, errors.Join(err, still.kill())
+		return agent.Answer{Over: true}, errors.Join(err, w.kill())
 	}
-	if said == "" && still.frozen() {
+	if said == "" && w.there() {
 		waiting, err := s.unheard(ctx)
-		if err == nil && waiting && still.thaw() == nil {
+		if err == nil && waiting {
 			return agent.Answer{Wait: true}, nil
 		}
 	}
-	if said != "" && still.thaw() == nil {
+	if said != "" && (turn.Process == nil || w.there()) {
 		if note != nil {
 			err = s.Store.Tx(ctx, note)
 		}
-		return agent.Say(said + still.told()), err
-	}
-	if err := still.kill(); err != nil { // the agent may have moved
-		return agent.Answer{Over: true}, err
+		return agent.Say(said + w.told()), err
 	}
 	s.found = found // if it refuses the done, the next session is told
-	return agent.Answer{Over: true}, nil
+	return agent.Answer{Over: true}, w.kill()
 }
 
 // objection returns what to tell the agent about a done that has just been checked,
@@ -110,15 +104,11 @@ func (s *Session) objection(
 			return "", nil, err
 		}
 		return bounce(f), func(tx *store.Tx) error { return tx.NoteBounce(s.Row, f.conflict, f.conflicts) }, nil
-	case len(f.evidence.Taken) > 0 && !s.warned:
-		s.warned = true
-		refused = "it committed what a person had not: " + signals.FileList(f.evidence.Taken)
-		return taking(f.evidence.Taken), noteRefusal, nil
 	case s.changed.workTree || s.doubted != 0:
 		return "", nil, nil
 	case len(f.evidence.Aside) > 0:
 		s.doubted = done
-		return elsewhere(f.evidence.Standing), nil, nil
+		return elsewhere(f.evidence.Aside), nil, nil
 	case s.Row.Worker != "" && s.Place.Slot != nil && f.made.Head == f.made.Base: // it may have worked elsewhere
 		s.doubted = done
 		return fmt.Sprintf(confirmationIn, s.Place.Dir), nil, nil
@@ -160,79 +150,68 @@ func (s *Session) unheard(ctx context.Context) (waiting bool, err error) {
 	return waiting, err
 }
 
-// freeze freezes the agent and kills everything else that it started.
-func (s *Session) freeze(ctx context.Context, turn agent.Turn) (*standstill, error) {
-	if turn.Process == nil {
-		return &standstill{}, nil
+// waitMax is how long an agent may wait for the check of its done. Then it is killed: its context in the service's
+// cache is gone, and a new session costs no more.
+const waitMax = 10 * time.Minute
+
+// A waiting is an agent that waits for the check of its done.
+type waiting struct {
+	process *proc.Process // nil if ralph did not start it
+	killed  []string      // commands of the processes that were killed before
+	timer   *time.Timer   // kills it
+
+	mu   sync.Mutex
+	gone bool // it was killed
+}
+
+// await kills what the agent has started, and lets it wait.
+func (s *Session) await(ctx context.Context, turn agent.Turn) *waiting {
+	w := &waiting{process: turn.Process}
+	if w.process == nil {
+		return w
 	}
-	still, err := turn.Process.Still(ctx, turn.Keep)
-	if err != nil {
-		return nil, err
+	killed, err := w.process.Prune(ctx, turn.Keep)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrProcessDone) {
+		s.Log.Warn("cannot kill all that an agent has left running before its done is checked",
+			"session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 	}
-	frozen := &standstill{still: still}
-	for _, k := range still.Killed {
-		frozen.killed = append(frozen.killed, k.Command)
+	for _, k := range killed {
+		w.killed = append(w.killed, k.Command)
 		s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
 	}
-	frozen.timer = time.AfterFunc(s.Limits.Freeze, frozen.expire)
-	return frozen, nil
+	w.timer = time.AfterFunc(waitMax, func() { _ = w.kill() }) // who asks whether it is there is told
+	return w
 }
 
-// A standstill is a frozen agent, or empty if there is none to freeze. The
-// agent is killed if it stays frozen for too long.
-type standstill struct {
-	killed []string // commands of the other processes that were killed
-	timer  *time.Timer
-
-	mu    sync.Mutex
-	still *proc.Still // nil once it was thawed or killed
-	err   error       // from thawing or killing it
-}
-
-// frozen reports whether the agent can still be thawed.
-func (h *standstill) frozen() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.still != nil
-}
-
-func (h *standstill) expire() { _ = h.kill() } // the final call of kill returns the error
-
-// kill kills the agent while it is frozen. An error says that it may have moved before.
-func (h *standstill) kill() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.still != nil {
-		h.timer.Stop()
-		h.err = h.still.Kill()
-		h.still = nil
+// over ends the wait.
+func (w *waiting) over() {
+	if w.timer != nil {
+		w.timer.Stop()
 	}
-	return h.err
 }
 
-// errStood says that the agent was killed because its check took too long.
-var errStood = errors.New("the frozen agent was killed before its check ended (verify.freeze_max)")
+// there reports whether there is an agent that can be told something.
+func (w *waiting) there() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.process != nil && !w.gone
+}
 
-// thaw lets the agent go on. An error says that it cannot be told anything any more.
-func (h *standstill) thaw() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.still == nil {
-		if h.timer == nil {
-			return nil // there was nothing to freeze
-		}
-		return errStood
+// kill kills the agent, unless ralph did not start it.
+func (w *waiting) kill() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.process == nil || w.gone {
+		return nil
 	}
-	h.timer.Stop()
-	h.err = h.still.Thaw()
-	h.still = nil
-	return h.err
+	w.gone = true
+	return w.process.Kill()
 }
 
 // told returns what to tell the agent about the killed processes.
-func (h *standstill) told() string {
-	if len(h.killed) == 0 {
+func (w *waiting) told() string {
+	if len(w.killed) == 0 {
 		return ""
 	}
-	return killedBefore(h.killed)
+	return killedBefore(w.killed)
 }

@@ -60,7 +60,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		case <-changed:
 			changed = nil
 		case <-tick.C:
-			s.Check.Takes(0)
+			s.takes(0)
 			err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact())
 			if errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
 				stop(err) // the session's results could not be stored

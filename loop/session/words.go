@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -32,26 +31,16 @@ const confirmationIn = "You signalled done, but nothing has changed in your fold
 	"If you cannot write there, call stuck."
 
 // elsewhere questions a done whose commits are all on branches that are not verified.
-func elsewhere(at ralph.Standing) string {
+func elsewhere(aside []ralph.Aside) string {
 	var b strings.Builder
-	b.WriteString("You signalled done, but nothing has changed where ralph verifies the task: ")
-	fmt.Fprintf(&b, "on %s, in the work tree as it is. Your commits are elsewhere:\n",
-		cmp.Or(at.Branch, "a detached HEAD"))
-	for _, a := range at.Aside {
+	b.WriteString("You signalled done, but nothing has changed where ralph verifies the task: in your work tree as it is. " +
+		"Your commits are on other branches:\n")
+	for _, a := range aside {
 		fmt.Fprintf(&b, "- %s: %d\n", a.Branch, a.Commits)
 	}
 	b.WriteString("\nBring your work to where the session began, then call the done tool again. " +
 		"If the task asks for it to be there, call the done tool again and say so.")
 	return b.String()
-}
-
-// taking tells the agent that it committed a person's files.
-func taking(files []string) string {
-	return "These files had changes of a person's that were not committed when your session began, and your commits " +
-		"have them now:\n- " + strings.Join(files[:min(len(files), maxEvidence)], "\n- ") +
-		"\n\nUndo that for what is not yours (take them out of your commits, and leave them in the work tree as they " +
-		"are), then call the done tool again. " +
-		"A file that your task had to change may stay: say so in your summary."
 }
 
 // refusal tells the agent why its done was refused.

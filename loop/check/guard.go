@@ -1,0 +1,93 @@
+package check
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ralph/internal/worktree"
+	"ralph/loop/place"
+)
+
+// A Guard knows the files of a project that wait for a person when a session has changed them, before its work
+// lands: those that configure runs, and those that steer agents.
+type Guard struct {
+	Configuration []string // files by which runs are configured, relative to the root
+	Steering      []string // globs of files that steer agents; what these import belongs to them
+	Own           []string // globs of agents' own data among them, which is not guarded
+}
+
+// Changed returns which files differ between two commits of a repository, as far as people decide on them: those
+// that no session may change (Protect), and the guarded ones. Names are relative to the root of the project.
+func (r Rules) Changed(
+	ctx context.Context, tree *worktree.Tree, from, to string,
+) (protected, guarded []string, err error) {
+	names, err := tree.Files(ctx, from, to)
+	if err != nil || len(names) == 0 {
+		return nil, nil, err
+	}
+	steering, err := r.Guard.steering(ctx, tree, from, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		name, within := strings.CutPrefix(name, tree.Below(""))
+		switch {
+		case !within:
+		case place.Matches(r.Protect, name):
+			protected = append(protected, name)
+		case slices.Contains(r.Guard.Configuration, name) || slices.Contains(steering, name):
+			guarded = append(guarded, name)
+		}
+	}
+	return protected, guarded, nil
+}
+
+// Steers returns those of the files that differ between two commits that steer agents.
+func (g Guard) Steers(ctx context.Context, tree *worktree.Tree, from, to string) ([]string, error) {
+	names, err := tree.Files(ctx, from, to)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	return g.steering(ctx, tree, from, names)
+}
+
+// steering returns those of the names, relative to the top, that steer agents: by their name, or because a text at
+// a commit that does imports them.
+func (g Guard) steering(ctx context.Context, tree *worktree.Tree, at string, names []string) (list []string, err error) {
+	var others []string
+	for _, name := range names {
+		name, within := strings.CutPrefix(name, tree.Below(""))
+		switch {
+		case !within || place.Matches(g.Own, name):
+		case place.Matches(g.Steering, name):
+			list = append(list, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return list, nil
+	}
+	all, err := tree.Names(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	for _, name := range all {
+		if filepath.Ext(name) == ".md" && place.Matches(g.Steering, name) && !place.Matches(g.Own, name) {
+			texts = append(texts, name)
+		}
+	}
+	imports := place.Imports(texts, func(name string) ([]byte, error) {
+		v, err := tree.Version(ctx, at, name)
+		return v.Content, err
+	})
+	for _, name := range others {
+		if slices.Contains(imports, name) {
+			list = append(list, name)
+		}
+	}
+	return list, nil
+}
