@@ -57,6 +57,9 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 	if p.Git {
 		c.Unlayered = c.Sandbox.TryLayers(ctx, p.File("places"))
 	}
+	if p.Config.Verify.Network {
+		c.Cannot = append(c.Cannot, "checks reach the network and this machine's ports (verify.network: true)")
+	}
 	if c.Unlayered != "" {
 		c.Cannot = append(c.Cannot, "checks have no layers to write to ("+c.Unlayered+"): what set-up made is copied, and put back")
 		if c.Sandbox.Name != sandbox.Bubblewrap && !p.Config.Verify.Network {
