@@ -147,7 +147,8 @@ var imports = map[string][]string{
 	// Measures all of them, as users and from the inside; not part of ralph's binary.
 	"ralph/internal/bench": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/process",
-		"ralph/loop/place", "ralph/mcpserver", "ralph/internal/pipe", "ralph/internal/sandbox", "ralph/internal/worktree",
+		"ralph/loop/place", "ralph/mcpserver", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/sandbox",
+		"ralph/internal/worktree",
 	},
 	"ralph/internal/bench/floor": {},
 	// Breaks rules on purpose, to see whether tests notice; not part of ralph's binary.

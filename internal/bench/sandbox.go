@@ -5,6 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"time"
+
+	"ralph/internal/proc"
+	"ralph/internal/sandbox"
 )
 
 // verifications is how often each is made in a round.
@@ -43,6 +48,48 @@ func (b *bench) sandboxes(ctx context.Context) (rows []row) {
 		rows = append(rows, row{
 			what: "`ralph verify` of `true` in " + m.name + " (floor: `sandbox: off`)", product: took[i+1], floor: took[0],
 			value: "+" + more.String(),
+		})
+	}
+	return append(rows, b.layers(ctx, without)...)
+}
+
+// layers compares a command that has as many layers, and the network, that a check has with the same
+// without them.
+func (b *bench) layers(ctx context.Context, without string) (rows []row) {
+	const count = 14
+	for _, path := range []string{os.Getenv("PATH"), without} {
+		policy := sandbox.Policy{Network: true}
+		policy.Add(sandbox.ReadOnly, "/")
+		m := sandbox.Find(ctx, path, policy)
+		if m.TryLayers(ctx, b.dir) != "" {
+			continue
+		}
+		var view sandbox.View
+		dir := must(os.MkdirTemp(b.dir, "layers-*"))
+		for i := range count {
+			at, upper := filepath.Join(dir, strconv.Itoa(i)), filepath.Join(dir, "upper", strconv.Itoa(i))
+			check(os.MkdirAll(at, 0o700))
+			view.Layers = append(view.Layers, sandbox.Layer{At: at, Lower: []string{at}, Upper: upper})
+		}
+		view.Network, view.Shm = true, true
+		once := func(view sandbox.View) time.Duration {
+			began := time.Now()
+			spec := proc.Spec{Args: []string{"/bin/true"}, Dir: dir}
+			leave := must(sandbox.Box{Mechanism: m, Policy: policy, View: view}.Enter(&spec))
+			must(proc.Run(ctx, spec, 0, nil))
+			leave()
+			check(os.RemoveAll(filepath.Join(dir, "upper")))
+			return time.Since(began)
+		}
+		var with, none samples
+		for range b.rounds * verifications {
+			none.took(once(sandbox.View{}))
+			with.took(once(view))
+		}
+		more := difference(with, none)
+		rows = append(rows, row{
+			what: "`true` with a check's layers in " + m.Name + " (floor: without)", product: with, floor: none,
+			value: "+" + more.String(), aim: "at most 50 ms", met: more.median() <= 50,
 		})
 	}
 	return rows
