@@ -98,8 +98,10 @@ func (l *layering) caches() {
 		inside := slices.ContainsFunc(l.view.Layers, func(layer sandbox.Layer) bool { return within(c.dir, layer.At) })
 		switch lower := l.lower(c.name); {
 		case inside && c.only: // it is seen there
-		case !c.exists || within(l.upper, c.dir): // the one cannot lie below the other
-			dir = filepath.Join(l.mounts, c.name)
+		case (!c.exists || within(l.upper, c.dir)) && c.name != place.GoBuild: // one cannot lie below the other
+			dir = filepath.Join(l.mounts, c.name) // in the layer of all that the user does not have
+		case !c.exists || within(l.upper, c.dir):
+			dir = l.mounts + "-" + c.name
 			l.add(dir, c.name, append(lower, l.empty))
 		default:
 			l.add(dir, c.name, append(lower, c.dir))
@@ -108,6 +110,7 @@ func (l *layering) caches() {
 			l.env = append(l.env, c.variable+"="+dir)
 		}
 	}
+	l.add(l.mounts, "caches", append(l.lower("caches"), l.empty)) // each layer takes its time: these have one
 }
 
 func (l *layering) add(at, name string, lower []string) {

@@ -141,6 +141,7 @@ func (c Confinement) Enter(role string) proc.Enter {
 				return nil, err
 			}
 			box.View, box.Env = l.view, l.env
+			box.View.Shm = l.view.Shm && c.Sandbox.Name != sandbox.Bubblewrap // which has one
 			for _, layer := range l.view.Layers {
 				box.Folders = append(box.Folders, layer.At)
 			}
