@@ -24,6 +24,9 @@ func bubblewrap(program string, p Policy, own string, root bool) []string {
 		args = append(args, "--unshare-net")
 	}
 	if root {
+		for _, path := range kernel("/proc") {
+			args = append(args, "--ro-bind-try", path, path)
+		}
 		args = append(args, "--cap-drop", "ALL")
 		for _, c := range kept {
 			args = append(args, "--cap-add", c)
@@ -64,6 +67,25 @@ func bubblewrap(program string, p Policy, own string, root bool) []string {
 		}
 	}
 	return append(append(args, closed...), "--")
+}
+
+// kernel lists what is not of processes in a /proc and can be written to: the settings and switches of the
+// kernel. Of root it asks for no capability, and some of them name a program that it runs as root outside of
+// every sandbox.
+func kernel(proc string) (paths []string) {
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return nil // then there is none to mount over either
+	}
+	for _, e := range entries {
+		if strings.Trim(e.Name(), "0123456789") == "" || e.Type()&fs.ModeSymlink != 0 {
+			continue
+		}
+		if info, err := e.Info(); err == nil && (info.IsDir() || info.Mode()&0o222 != 0) {
+			paths = append(paths, filepath.Join(proc, e.Name()))
+		}
+	}
+	return paths
 }
 
 func isTemp(p Policy, path string) bool {

@@ -411,6 +411,23 @@ func TestProcessesOutsideAreOutOfSight(t *testing.T) {
 	}
 }
 
+// TestTheKernelIsLeftAlone: root needs no capability for most of what is in /proc, and what some of it names the
+// kernel runs outside of every sandbox. Nothing is written here: a file is opened for it, as it is.
+func TestTheKernelIsLeftAlone(t *testing.T) {
+	const script = `for f in $(find /proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/fs /proc/mtrr -type f 2>/dev/null); do ` +
+		`{ true >> $f; } 2>/dev/null && echo $f; done; mount -o remount,rw /proc/sys 2>/dev/null && echo mounted; umount /proc/sys 2>/dev/null && echo gone; ` +
+		`unshare -Urpf --mount-proc sh -c '(: >> /proc/sys/kernel/core_pattern)' 2>/dev/null && echo another; cat /proc/sys/kernel/core_pattern`
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+	if err != nil {
+		t.Skip("skipped without /proc/sys: ", err)
+	}
+	each(t, func(t *testing.T, m sandbox.Mechanism) {
+		if r := run(t, inside(t, m, t.TempDir(), script, nil)); r.Output != string(pattern) {
+			t.Errorf("could be written to: %s", r.Output)
+		}
+	})
+}
+
 func TestOtherProcessesAreLeftAlone(t *testing.T) {
 	each(t, func(t *testing.T, m sandbox.Mechanism) {
 		if m.ABI < 6 {
