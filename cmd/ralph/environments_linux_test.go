@@ -104,7 +104,9 @@ func (e environment) household(t *testing.T, files map[string]string) (dir strin
 // tries has a session in a slot try what is out of its reach, in a file.
 const tries = `for it in 'cat $PWD/../../../ralph.db' 'cat ~/.ssh/id' 'cat $PWD/../../2/tree/theirs' 'ls $PWD/../../../sessions' 'echo x > ~/new'` +
 	` 'echo x > ~/project/new' 'echo x > ~/.bashrc' 'echo x > $PWD/../../2/tree/new' 'echo x >> $PWD/../../../ralph.db' 'rm ~/.ssh/id'` +
-	` 'touch /usr/new'; do if sh -c "$it" >/dev/null 2>&1; then echo "did $it"; else echo refused; fi; done > made.txt`
+	` 'touch /usr/new' 'cat ~/.claude/projects/-other/*' 'echo x >> ~/.claude/projects/-other/a.jsonl' 'true >> /proc/sys/kernel/core_pattern'` +
+	` 'echo x > ~/.claude/projects/new'; do if sh -c "$it" >/dev/null 2>&1; then echo "did $it"; else echo refused; fi; done > made.txt` +
+	`; own=~/.claude/projects/$(pwd -P | tr -c 'A-Za-z0-9\n' -); echo x > $own/a.jsonl && cat $own/a.jsonl >> made.txt`
 
 // TestOutOfReach: in each environment a sandbox is taken, and a session reads neither the
 // database, nor another place, nor people's keys, and writes nothing elsewhere.
@@ -114,7 +116,7 @@ func TestOutOfReach(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			dir, run := e.household(t, map[string]string{
-				".ssh/id": "private", ".bashrc": "",
+				".ssh/id": "private", ".bashrc": "", ".claude/projects/-other/a.jsonl": "theirs",
 				"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\n",
 				"project/claude.script": "task Again\nrun date +%N > again.txt; mkdir -p kept/in; touch kept/in/x; chmod 500 kept/in kept\ndone {\"summary\": \"tried\"}\n" +
 					"task *\nrun " + tries + "\ndone {\"summary\": \"tried\"}\n",
@@ -131,7 +133,7 @@ func TestOutOfReach(t *testing.T) {
 				t.Fatalf("want the sandbox %s:\n%s", want, said)
 			}
 			text, err := os.ReadFile(filepath.Join(dir, "made.txt"))
-			if err != nil || string(text) != strings.Repeat("refused\n", 11) {
+			if err != nil || string(text) != strings.Repeat("refused\n", 15)+"x\n" {
 				t.Errorf("it says %s, %v", text, err)
 			}
 			// What a session has made read-only spoils its slot for nobody.

@@ -121,6 +121,11 @@ func (c Confinement) Enter(role string) proc.Enter {
 	return func(spec *proc.Spec) (leave func(), err error) {
 		p, slot := c.project, c.project.slot(spec.Dir)
 		checks := role == checkRole || role == setupRole
+		if folder, own, _, _ := claude.Folder(p.agentEnv, spec.Dir); role == agentRole && exists(folder) {
+			if err := os.MkdirAll(own[0], 0o700); err != nil {
+				return nil, err
+			}
+		}
 		box := sandbox.Box{Mechanism: c.Sandbox}
 		var l *layering
 		switch {
@@ -167,6 +172,11 @@ func (c Confinement) Enter(role string) proc.Enter {
 		}
 		return box.Enter(spec)
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // private are the paths of credentials in the home directory.
@@ -225,12 +235,15 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	}
 
 	folder, writable, memory, refreshes := claude.Folder(env, dir)
+	others := filepath.Dir(writable[0]) // transcripts of what people and other sessions said to Claude elsewhere
 	switch {
 	case checks:
 		policy.Add(sandbox.Hidden, folder)
 	case plain && refreshes:
 		policy.Add(sandbox.Writable, folder)
+		policy.Add(sandbox.Hidden, others)
 	default:
+		policy.Add(sandbox.Hidden, others)
 		policy.Add(sandbox.Scratch, folder)
 		policy.Add(sandbox.Writable, writable...)
 		policy.Add(sandbox.ReadOnly, memory...)

@@ -19,7 +19,7 @@ type Link struct {
 	Path   string // relative to the top
 	Commit string
 	URL    string // where others get it; "" if unknown
-	known  bool   // URL is from people, not only from the author of the commit
+	Known  bool   // URL was there before the commit, so that its author has not chosen it
 }
 
 // Links returns the nested repositories whose commits differ between two commits.
@@ -33,7 +33,7 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 		for _, commit := range []string{from, to} {
 			if l.URL == "" && err == nil {
 				l.URL, err = t.moduleURL(ctx, commit, l.Path)
-				l.known = l.URL != "" && commit == from
+				l.Known = l.URL != "" && commit == from
 			}
 		}
 	}
@@ -154,8 +154,8 @@ func withoutUser(address string) string {
 var unoffered = regexp.MustCompile(`not our ref|no such remote ref|[Cc]ould ?n[o']t find remote ref`)
 
 // Offers reports whether a nested repository's commit can be fetched from its address. dir is a
-// bare repository of ralph's own for this; env is git's environment. An address that only the
-// author of the commit provided is asked without the user's credentials.
+// bare repository of ralph's own for this; env is git's environment. It is for addresses that are known: one
+// that a session has chosen could carry what it knows to a host of its choice.
 func Offers(ctx context.Context, dir string, l Link, env []string) (bool, error) {
 	var given []string
 	for _, entry := range env {
@@ -165,10 +165,6 @@ func Offers(ctx context.Context, dir string, l Link, env []string) (bool, error)
 	}
 	given = append(given, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_DIR="+dir)
 	given = append(given, sshQuiet(env)...)
-	if !l.known {
-		given = append(given, "GIT_ALLOW_PROTOCOL=https", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
-			"GIT_ASKPASS=true")
-	}
 	if !exists(filepath.Join(dir, "HEAD")) {
 		if _, err := runWithin(ctx, gitLimit, filepath.Dir(dir), nil, "", "init", "--quiet", "--bare", dir); err != nil {
 			return false, err

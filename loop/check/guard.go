@@ -37,7 +37,9 @@ func (r Rules) Changed(
 		case !within:
 		case place.Matches(r.Protect, name):
 			protected = append(protected, name)
-		case slices.Contains(r.Guard.Configuration, name) || slices.Contains(steering, name):
+		case slices.Contains(steering, name), slices.ContainsFunc(r.Guard.Configuration, func(file string) bool {
+			return strings.EqualFold(file, name)
+		}):
 			guarded = append(guarded, name)
 		}
 	}
@@ -61,7 +63,7 @@ func (g Guard) steering(ctx context.Context, tree *worktree.Tree, at string, nam
 		name, within := strings.CutPrefix(name, tree.Below(""))
 		switch {
 		case !within || place.Matches(g.Own, name):
-		case place.Matches(g.Steering, name):
+		case place.MatchesFolded(g.Steering, name):
 			list = append(list, name)
 		default:
 			others = append(others, name)
@@ -76,7 +78,7 @@ func (g Guard) steering(ctx context.Context, tree *worktree.Tree, at string, nam
 	}
 	var texts []string
 	for _, name := range all {
-		if filepath.Ext(name) == ".md" && place.Matches(g.Steering, name) && !place.Matches(g.Own, name) {
+		if strings.EqualFold(filepath.Ext(name), ".md") && place.MatchesFolded(g.Steering, name) && !place.Matches(g.Own, name) {
 			texts = append(texts, name)
 		}
 	}

@@ -49,7 +49,7 @@ func Imports(texts []string, read func(name string) ([]byte, error)) (names []st
 	for range maxImports {
 		var next []string
 		for _, text := range texts {
-			if filepath.Ext(text) != ".md" {
+			if !strings.EqualFold(filepath.Ext(text), ".md") {
 				continue
 			}
 			content, err := read(text)
@@ -74,6 +74,15 @@ func Imports(texts []string, read func(name string) ([]byte, error)) (names []st
 // Matches reports whether one of the patterns matches a path.
 func Matches(patterns []string, name string) bool {
 	return matcher(patterns)(name)
+}
+
+// MatchesFolded is [Matches] without regard to case: many file systems take ".Claude" for ".claude".
+func MatchesFolded(patterns []string, name string) bool {
+	lower := make([]string, len(patterns))
+	for i, p := range patterns {
+		lower[i] = strings.ToLower(p)
+	}
+	return Matches(lower, strings.ToLower(name))
 }
 
 // matcher is like [Matches], for many paths. It first searches each path

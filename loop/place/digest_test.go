@@ -178,3 +178,16 @@ func TestFilesOfStagnation(t *testing.T) {
 		t.Error("what cannot be read counts as what is not there")
 	}
 }
+
+// TestMatchesInAnyCase: another file system takes one name for the other.
+func TestMatchesInAnyCase(t *testing.T) {
+	t.Parallel()
+	patterns := []string{"CLAUDE.md", "**/AGENTS.md", "**/.claude/**"}
+	for name, want := range map[string]bool{
+		".Claude/settings.json": true, "Claude.md": true, "sub/AGENTS.MD": true, "CLAUDE.md": true, "claude.txt": false, "xclaude.md": false,
+	} {
+		if MatchesFolded(patterns, name) != want {
+			t.Errorf("%s: got %t", name, !want)
+		}
+	}
+}

@@ -134,7 +134,7 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 }
 
 // within finds nested repositories, such as submodules, at commits that
-// nobody else could fetch: the landed change would be of no use to others.
+// nobody else could fetch: the landed change would be of no use to others. Only known addresses are asked.
 func (s *Session) within(ctx context.Context, f *finding) error {
 	links, err := s.Lander.Tree.Links(ctx, f.made.Base, f.made.Head)
 	if err != nil {
@@ -144,6 +144,12 @@ func (s *Session) within(ctx context.Context, f *finding) error {
 		at := fmt.Sprintf("%s is at %.12s, ", l.Path, l.Commit)
 		if l.URL == "" {
 			f.evidence.Within = append(f.evidence.Within, at+"a commit of a repository of its own that has no remote")
+			continue
+		}
+		if !l.Known {
+			f.evidence.Untaken = append(f.evidence.Untaken, ralph.Untaken{Path: l.Path, Why: "is a repository at " + l.URL +
+				", which nobody has committed before this session, so ralph does not ask there for " + l.Commit[:12] +
+				": have its files be the project's own, or call stuck for a person to add it"})
 			continue
 		}
 		has, err := worktree.Offers(ctx, filepath.Join(s.Lander.State, "modules.git"), l, s.Lander.AfterEnv)

@@ -93,34 +93,31 @@ func ChatIn(dir string, since time.Time, getenv func(string) string) string {
 }
 
 // data are the files and folders in Claude's own folder that are neither
-// settings nor memory nor programs. The first has the transcripts.
+// settings nor memory nor programs, apart from the transcripts.
 var data = []string{
-	"projects", "todos", "tasks", "plans", "shell-snapshots", "session-env", "sessions", "file-history", "debug",
+	"todos", "tasks", "plans", "shell-snapshots", "session-env", "sessions", "file-history", "debug",
 	"statsig", "telemetry", "cache", "paste-cache", "image-cache", "backups", "history.jsonl", "stats-cache.json",
 	credentialsFile,
 }
 
 const credentialsFile = ".credentials.json"
 
-// Folder returns Claude's own folder, and the paths in it that its sessions may
-// write to. The writable ones are no settings of a person's. Memory are the
-// memory folders of dir and of other projects. refreshes says that it renews
-// its credentials there, for which it creates files in the folder itself.
+// Folder returns Claude's own folder, and the paths in it that its sessions in dir
+// may write to, which are no settings of a person's. The first is the folder of their
+// transcripts; no other in its parent is theirs. Memory are folders in it that are
+// read alone. refreshes says that it renews its credentials in its own folder, for which
+// it creates files there.
 func Folder(getenv func(string) string, dir string) (own string, writable, memory []string, refreshes bool) {
 	if own = getenv("CLAUDE_CONFIG_DIR"); own == "" {
 		own = filepath.Join(getenv("HOME"), ".claude")
 	}
+	transcripts := filepath.Join(own, "projects", notInName.ReplaceAllString(dir, "-"))
+	writable = []string{transcripts}
 	for _, name := range data {
 		writable = append(writable, filepath.Join(own, name))
 	}
-	projects := filepath.Join(own, data[0])
-	memory, err := filepath.Glob(filepath.Join(projects, "*", "memory"))
-	if err != nil {
-		memory = nil // a folder's name that is not a valid pattern
-	}
-	memory = append(memory, filepath.Join(projects, notInName.ReplaceAllString(dir, "-"), "memory"))
-	_, err = os.Stat(filepath.Join(own, credentialsFile))
-	return own, writable, memory, err == nil
+	_, err := os.Stat(filepath.Join(own, credentialsFile))
+	return own, writable, []string{filepath.Join(transcripts, "memory")}, err == nil
 }
 
 // Locks returns a folder for the locks under which Claude renews its credentials. Sandboxes
