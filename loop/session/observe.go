@@ -163,11 +163,11 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(f.evidence.Untaken) > 0 {
-		return f, nil // it is refused, whatever the commands say
+	if len(f.evidence.Untaken) == 0 {
+		err = s.within(ctx, f)
 	}
-	if err := s.within(ctx, f); err != nil {
-		return f, err
+	if err != nil || len(f.evidence.Untaken) > 0 {
+		return f, err // it is refused, whatever the commands say
 	}
 	s.takes(time.Duration(len(s.verify.All())) * s.Check.Timeout)
 	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
