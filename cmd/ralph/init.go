@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,16 +17,26 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/doctor"
 	"ralph/internal/project"
+	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/words"
+	"ralph/internal/worktree"
 )
 
 func newInit(a *app) *cobra.Command {
-	var noCheck, own bool
+	var noCheck, own, git bool
 	var verify []string
 	cmd := newCommand("init", func(cmd *cobra.Command, _ []string) error {
-		return a.init(cmd.Context(), noCheck, own, verify)
+		root, err := a.dir()
+		if err == nil {
+			err = a.inGit(cmd.Context(), root, git)
+		}
+		if err != nil {
+			return err
+		}
+		return a.init(cmd.Context(), root, noCheck, own, verify)
 	})
+	cmd.Flags().BoolVar(&git, "git", false, "make a git repository and a first commit of what is here, where they are missing")
 	cmd.Flags().StringArrayVar(&verify, "verify", nil, "a `COMMAND` that must pass before any task is done (repeatable); "+
 		"without it, the one that ralph finds")
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
@@ -34,11 +45,38 @@ func newInit(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) error {
-	root, err := a.dir()
-	if err != nil {
+// inGit sees to it that a folder is in a git repository with a commit: agents work in clones of it. What is missing
+// is made with yes, or if the person at the terminal wants it.
+func (a *app) inGit(ctx context.Context, root string, yes bool) error {
+	lacks, err := worktree.Lacks(ctx, root)
+	if err != nil || lacks == "" {
 		return err
 	}
+	if home, err := os.UserHomeDir(); err == nil && root == home || root == filepath.Dir(root) {
+		return usage(fmt.Errorf("%s is no project, and has no git repository: work in a folder of its own", root))
+	}
+	if !yes && show.Terminal(a.in) && show.Terminal(a.out) {
+		fmt.Fprintf(a.out, "Agents work in clones of what is committed, and %s lacks %s.\n"+
+			"Make it, and commit what is here but for what a .gitignore leaves out? [Y/n] ", root, lacks)
+		line, err := bufio.NewReader(a.in).ReadString('\n')
+		if err != nil {
+			return err
+		}
+		answer := strings.ToLower(strings.TrimSpace(line))
+		yes = answer == "" || answer == "y" || answer == "yes"
+	}
+	if !yes {
+		return usage(fmt.Errorf("%s lacks %s, and agents work in clones of what is committed: "+
+			"`ralph init --git` makes it, with a commit of what is here", root, lacks))
+	}
+	commit, err := worktree.Begin(ctx, root, project.Ignored(root))
+	if err == nil && !a.json {
+		fmt.Fprintf(a.out, "%-11s %s, with what is here as %s\n", "made", lacks, ralph.ShortID(commit))
+	}
+	return err
+}
+
+func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify []string) error {
 	path := filepath.Join(root, state.ConfigName)
 	text, written, err := configured(path)
 	if err != nil {
@@ -92,7 +130,7 @@ func (a *app) init(ctx context.Context, noCheck, own bool, verify []string) erro
 	out := doctor.Initialised{
 		Config: path, Written: written, Added: added, Git: p.Git, Common: p.Common, State: p.State,
 		Verify: p.Config.Verify.Commands, Checks: []ralph.Check{},
-		Looked: append(doctor.Agent(ctx, p), doctor.Confinement(ctx, p)...),
+		Looked: append(doctor.Agent(ctx, p), append(doctor.Confinement(ctx, p), doctor.Hooks(ctx, p)...)...),
 	}
 	if !own {
 		out.Part = p.Part()

@@ -75,6 +75,7 @@ func Examine(
 	note(unsettled(ctx, db)...)
 	note(merges(ctx, p, db)...)
 	note(Agent(ctx, p)...)
+	note(Hooks(ctx, p)...)
 	note(verification(ctx, p, db, verifying)...)
 	if template, err := p.Template(); err != nil {
 		note(Finding{"prompt", false, err.Error(), "correct the template, or start anew from `ralph prompt --template`"})
@@ -195,6 +196,24 @@ func lookForGit() Finding {
 		return Finding{"git", false, "no git program in PATH", "install git 2.38 or newer; no session begins without it"}
 	}
 	return Finding{"git", true, path, ""}
+}
+
+// Hooks names the hooks of the project, which do not run where agents work, and what checks the same.
+func Hooks(ctx context.Context, p *project.Project) (findings []Finding) {
+	for _, h := range project.Hooks(ctx, p.Root, p.Common) {
+		if slices.Contains(p.Config.Verify.Commands, h.Same) {
+			continue
+		}
+		runs := ""
+		if h.Runs != "" {
+			runs = " (`" + h.Runs + "`)"
+		}
+		findings = append(findings, Finding{
+			"hooks", true, h.File + runs + " does not run in the clones in which agents work",
+			"what it checks can check every done: add `" + h.Same + "` to verify in ralph.yaml",
+		})
+	}
+	return findings
 }
 
 // database checks the queue, and finds completed tasks that nothing recorded explains.

@@ -93,7 +93,7 @@ func (o Initialised) SayPlace(w io.Writer) {
 			continue
 		}
 		o.Say(w, f.Check, "%s", f.Found)
-		if !f.OK && f.Mend != "" {
+		if (!f.OK || f.Check == "hooks") && f.Mend != "" {
 			o.Say(w, "", "→ %s", f.Mend)
 		}
 	}

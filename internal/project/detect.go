@@ -360,3 +360,33 @@ func MissingProgram(ctx context.Context, command string) string {
 	}
 	return ""
 }
+
+// Ignored returns the lines of a .gitignore that suits what a folder and the packages one level below it are
+// made of.
+func Ignored(root string) []string {
+	lines := []string{".env", ".env.*", "!.env.example", ".DS_Store"}
+	for _, kind := range []struct{ file, lines string }{
+		{"package.json", "node_modules/ coverage/"},
+		{"requirements.txt", "__pycache__/ *.pyc .venv/ venv/ .pytest_cache/"},
+		{"pyproject.toml", "__pycache__/ *.pyc .venv/ venv/ .pytest_cache/ *.egg-info/"},
+		{"setup.py", "__pycache__/ *.pyc .venv/ venv/ .pytest_cache/ *.egg-info/"},
+		{"Cargo.toml", "target/"},
+		{"pom.xml", "target/"},
+		{"build.gradle", "build/ .gradle/"},
+		{"build.gradle.kts", "build/ .gradle/"},
+		{"mix.exs", "_build/ deps/"},
+		{"Gemfile", ".bundle/ vendor/bundle/"},
+		{"composer.json", "vendor/"},
+	} {
+		has := func(folder string) bool { return state.Exists(filepath.Join(root, folder, kind.file)) }
+		if !has(".") && !slices.ContainsFunc(packages(root), has) {
+			continue
+		}
+		for _, line := range strings.Fields(kind.lines) {
+			if !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return append(lines, state.PlainName+"/")
+}

@@ -100,7 +100,7 @@ func (t *Tree) Uncloned(ctx context.Context) string {
 		return fmt.Sprintf("git is older than %d.%d, or does not report a version", gitFor[0], gitFor[1])
 	}
 	if head, _ := t.head(ctx); head == "" {
-		return "the repository has no commit yet"
+		return "the repository has no commit yet: `ralph init --git` makes one of what is here"
 	}
 	list, _ := t.configured(ctx,
 		`^(extensions\.partialclone|remote\..*\.promisor|filter\..*\.(clean|smudge|process))$`)

@@ -1,0 +1,84 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Lacks says what a folder lacks for work in clones of it: "a git repository", "a first commit", or
+// "" for nothing.
+func Lacks(ctx context.Context, dir string) (string, error) {
+	_, _, err := Find(ctx, dir)
+	if errors.Is(err, ErrNoRepo) {
+		return "a git repository", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = runWithin(ctx, gitLimit, dir, nil, "", "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	var none *exitError
+	if errors.As(err, &none) && none.ExitCode() == 1 {
+		return "a first commit", nil
+	}
+	return "", err
+}
+
+// Begin makes a folder a git repository if it is in none, and makes the first commit of what is there
+// in the person's name: all but what the lines of ignore leave out, which become the .gitignore of a
+// folder that has none. It returns the commit. Hooks do not run.
+func Begin(ctx context.Context, dir string, ignore []string) (commit string, err error) {
+	git := func(args ...string) (string, error) {
+		out, err := runWithin(ctx, gitLimit, dir, nil, "", args...)
+		return strings.TrimSpace(string(out)), err
+	}
+	if _, err := git("var", "GIT_AUTHOR_IDENT"); err != nil {
+		return "", fmt.Errorf("a commit needs your name: git config --global user.name NAME, "+
+			"and git config --global user.email ADDRESS (%w)", err)
+	}
+	top, _, err := Find(ctx, dir)
+	if errors.Is(err, ErrNoRepo) {
+		if _, err = git("init", "--quiet"); err == nil {
+			top, _, err = Find(ctx, dir)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	dir = top // what lies above a package is committed, too
+	path := filepath.Join(top, ".gitignore")
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
+		_, err = f.WriteString(strings.Join(ignore, "\n") + "\n")
+		if err := errors.Join(err, f.Close()); err != nil {
+			return "", fmt.Errorf("write %s: %w", path, err)
+		}
+	} else if !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	for _, args := range [][]string{
+		{"add", "--all"},
+		{"commit", "--quiet", "--allow-empty", "--no-verify", "--message", "Begin"},
+	} {
+		if _, err := git(args...); err != nil {
+			return "", err
+		}
+	}
+	return git("rev-parse", "HEAD")
+}
+
+// HooksPath returns the folder that core.hooksPath names, as an absolute path; "" if it names none.
+func HooksPath(ctx context.Context, dir string) string {
+	out, err := runExactly(ctx, gitLimit, dir, inherited.of(os.Environ()), "",
+		[]string{"config", "--type=path", "--get", "core.hooksPath"})
+	path := strings.TrimSpace(string(out))
+	if err != nil || path == "" {
+		return ""
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return path
+}
