@@ -113,6 +113,7 @@ var imports = map[string][]string{
 	},
 	"ralph/loop/landing": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/loop/check",
+		"ralph/loop/gate",
 		"ralph/loop/place",
 	},
 	"ralph/loop/place": {"ralph/store", "ralph/internal/files", "ralph/internal/proc", "ralph/internal/worktree"},

@@ -17,6 +17,8 @@ type Evidence struct {
 	// what is in no candidate, as git does not take it or ralph does not let it
 	Untaken     []Untaken `json:"untaken,omitempty"`
 	Uncontained bool      `json:"uncontained,omitempty"` // the agent was started by somebody else, outside of any sandbox
+
+	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
 }
 
 // An Untaken is something in a session's slot that ralph does not take from it, and why.

@@ -1,5 +1,7 @@
 package ralph
 
+import "slices"
+
 // A WeakeningKind says what became of a test that passed on the target (docs/gate.md).
 type WeakeningKind string
 
@@ -40,5 +42,80 @@ type Gate struct {
 	Guarded  []Blob      `json:"guarded,omitempty"` // files that a person has to approve before they land
 	Refused  string      `json:"refused,omitempty"` // why no reason helps; "" if one may
 	Tried    bool        `json:"tried,omitempty"`   // the new code was tried under the old gate
+	Reason   string      `json:"reason,omitempty"`  // tests_changed of the done
 	Unknown  string      `json:"unknown,omitempty"` // why that is not known; "" if it is
+
+	Allowed   []Weakening `json:"allowed,omitempty"`   // weakenings that the task allows
+	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
+}
+
+// A Review is what a person has to approve before a change lands (docs/gate.md).
+type Review struct {
+	Change    string      `json:"change,omitempty"`    // the commit that is to land; "" if nothing was changed
+	Reason    string      `json:"reason,omitempty"`    // why the agent says that the task asks for it
+	Weakened  []Weakening `json:"weakened,omitempty"`  // tests that refuse the change as they were
+	Guarded   []Blob      `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
+	Protected []string    `json:"protected,omitempty"` // files that a session must not change
+	Files     []Blob      `json:"files,omitempty"`     // the gate files behind Weakened
+	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
+}
+
+// The kinds of reviews, as the inbox names them.
+const (
+	ReviewTests     = "tests changed"
+	ReviewGuarded   = "guarded files"
+	ReviewProtected = "protected files"
+	ReviewUnchanged = "nothing changed"
+)
+
+// Kind returns the gravest reason of the review; "" if there is nothing to review.
+func (r Review) Kind() string {
+	switch {
+	case len(r.Weakened) > 0:
+		return ReviewTests
+	case len(r.Protected) > 0:
+		return ReviewProtected
+	case len(r.Guarded) > 0:
+		return ReviewGuarded
+	case r.Unchanged:
+		return ReviewUnchanged
+	}
+	return ""
+}
+
+// Paths returns the files of the review, each once.
+func (r Review) Paths() (paths []string) {
+	for _, b := range slices.Concat(r.Files, r.Guarded) {
+		paths = append(paths, b.Path)
+	}
+	paths = append(paths, r.Protected...)
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// Without returns what is left to approve where a person has approved others of the same task. What was approved are
+// the contents that were shown: a file with other contents has to be approved again.
+func (r Review) Without(approved []Review) Review {
+	seen := map[Blob]bool{}
+	unchanged := false
+	for _, a := range approved {
+		for _, b := range slices.Concat(a.Files, a.Guarded) {
+			seen[b] = true
+		}
+		unchanged = unchanged || a.Unchanged
+	}
+	news := func(list []Blob) bool { return slices.ContainsFunc(list, func(b Blob) bool { return !seen[b] }) }
+	known := func(w Weakening) bool {
+		return slices.ContainsFunc(approved, func(a Review) bool {
+			return slices.ContainsFunc(a.Weakened, func(o Weakening) bool { return o.Test == w.Test && o.Command == w.Command })
+		})
+	}
+	if !news(r.Files) && len(r.Files) > 0 {
+		r.Weakened = slices.DeleteFunc(slices.Clone(r.Weakened), known)
+	}
+	if !news(r.Guarded) {
+		r.Guarded = nil
+	}
+	r.Unchanged = r.Unchanged && !unchanged
+	return r
 }

@@ -105,6 +105,7 @@ type Task struct {
 	Description    string   `json:"-"`
 	Acceptance     []string `json:"-"` // criteria in words
 	Verify         []string `json:"-"` // shell commands that must exit 0
+	Allow          []string `json:"-"` // what may be changed unasked: "tests", or globs of files
 	Files          []string `json:"-"` // globs of the files it may touch, a hint for scheduling; empty if unknown
 	Model          string   `json:"-"` // "" leaves the choice to the discipline, then to the configuration
 	Agent          string   `json:"-"` // a name from ralph.yaml; "" leaves the choice as for Model
@@ -144,6 +145,7 @@ func Changes(before, after Task) map[string]Edit {
 		"acceptance":  func(t Task) any { return append([]string{}, t.Acceptance...) },
 		"verify":      func(t Task) any { return append([]string{}, t.Verify...) },
 		"files":       func(t Task) any { return append([]string{}, t.Files...) },
+		"allow":       func(t Task) any { return append([]string{}, t.Allow...) },
 	} {
 		if c := (Edit{field(before), field(after)}); !reflect.DeepEqual(c.Before, c.After) {
 			changes[name] = c

@@ -2,7 +2,6 @@ package signals
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -30,7 +29,6 @@ type Facts struct {
 	Confirmed   bool         // asked about a done without any change, the agent said done again
 	Verify      []ralph.Check
 	Protected   []string // protected files that it changed
-	Guarded     []string // files that it changed and that configure runs or steer agents
 	Void        bool     // the closing verb does not count: the contract changed, or the claim could not be checked
 	CancelledBy string   // who cancelled the task during the session; "" for nobody
 	Unchecked   string   // why the done could not be checked although nobody stopped the check; "" otherwise
@@ -39,6 +37,10 @@ type Facts struct {
 	Conflict    string   // why the work cannot be merged with what has landed since; "" if it can
 	Conflicts   []string // the conflicting files
 	Moved       bool     // something has landed since the agent last saw the target
+	Head        string   // the commit that would land; "" if nothing was changed
+
+	Reviewed  []ralph.Review // what people have approved of this task
+	OpenFlags []int64        // blocking flags of the task's earlier sessions that nobody has settled
 
 	Evidence ralph.Evidence // what else was seen when the done was checked
 
@@ -64,12 +66,14 @@ type Upstream struct {
 
 // Rules are the limits that a project can configure.
 type Rules struct {
-	StuckLimit     int  // stuck sessions after which a task fails
-	VerifyFailures int  // refused claims after which a task fails
-	Attempts       int  // sessions after which a task fails
-	AutoApprove    int  // how many suggested tasks a day are auto-approved; 0 is none
-	ReviewProtect  bool // a change of protected files waits for a person instead of being refused
-	Bounces        int  // conflicts and refused merges of a task before it lands alone
+	StuckLimit     int    // stuck sessions after which a task fails
+	VerifyFailures int    // refused claims after which a task fails
+	Attempts       int    // sessions after which a task fails
+	AutoApprove    int    // how many suggested tasks a day are auto-approved; 0 is none
+	ReviewProtect  bool   // a change of protected files waits for a person instead of being refused
+	Bounces        int    // conflicts and refused merges of a task before it lands alone
+	Lost           string // what lost and loosened tests come to: [PolicyAsk], [PolicyRefuse] or [PolicyNote]
+	TestsChanged   string // what changed tests come to: [PolicyAsk] or [PolicyNote]
 }
 
 // promptTries is how often a prompt's budget is halved before its task fails.
@@ -111,12 +115,13 @@ type Decision struct {
 
 	Stagnant  bool // the session counts, but changed nothing
 	Evidence  ralph.Evidence
-	Review    []string   // files whose change a person has to approve before the work may land
-	Holds     []Hold     // comments that now hold the task back
-	DependsOn []int64    // tasks that it now depends on
-	Learn     []Learn    // learnings to add or to count again
-	Propose   []Proposal // tasks to propose
-	Announce  []int64    // ids of the blocking flags
+	Review    *ralph.Review `json:",omitempty"` // what a person has to approve before it lands; nil for nothing
+	Settled   []int64       // the session's flags that its done says are settled
+	Holds     []Hold        // comments that now hold the task back
+	DependsOn []int64       // tasks that it now depends on
+	Learn     []Learn       // learnings to add or to count again
+	Propose   []Proposal    // tasks to propose
+	Announce  []int64       // ids of the blocking flags
 }
 
 // A Hold is a question or blocker that holds the task back until a person settles it.
@@ -264,6 +269,12 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	case refused == "" && f.Conflict != "":
 		d.Bounced, d.Conflicts, d.Attempts = f.Conflict, f.Conflicts, f.Task.Attempts
 		return f.Conflict
+	case refused == "" && len(OpenFlags(f.Said, f.OpenFlags, c)) > 0:
+		open := OpenFlags(f.Said, f.OpenFlags, c)
+		for _, id := range open {
+			d.Holds = append(d.Holds, Hold{Comment: id, Why: "a done waits for it"})
+		}
+		return flagged(open)
 	case refused == "":
 		return accept(f, d, c)
 	}
@@ -317,9 +328,16 @@ func accept(f Facts, d *Decision, c Done) string {
 	if f.Lands {
 		d.Status = ralph.Merging
 	}
-	if d.Review = slices.Concat(f.Protected, f.Guarded); len(d.Review) > 0 {
-		d.Status = ralph.NeedsInput
-		why = "waits for approval of changed files (" + FileList(d.Review) + "); " + why
+	if r := review(f, c); r.Kind() != "" {
+		d.Status, d.Review = ralph.NeedsInput, &r
+		why = waitsFor(r) + "; " + why
+	}
+	if c.FlagsSettled != "" {
+		for _, s := range f.Said {
+			if flag, ok := s.Payload.(Flag); ok && flag.Severity == "blocking" && !s.Resolved {
+				d.Settled = append(d.Settled, s.ID)
+			}
+		}
 	}
 	return why + ": " + text.FirstLine(c.Summary)
 }
@@ -367,7 +385,7 @@ func stuckOnce(f Facts, d *Decision, why string) string {
 // holdBack is rule 5: blocking questions and blockers hold the task back.
 // This takes precedence over failed.
 func holdBack(f Facts, d *Decision) {
-	questions, blockers, dependencies := f.OpenQuestions, f.OpenBlockers, f.Unfinished
+	questions, blockers, dependencies := f.OpenQuestions, f.OpenBlockers+len(d.Holds), f.Unfinished
 	for _, s := range f.Said {
 		switch p := s.Payload.(type) {
 		case Ask:

@@ -29,7 +29,7 @@ func Differences(then, now Decision) []string {
 	differ("came back", then.Bounced != "", now.Bounced != "")
 	differ("outcome", then.Outcome, now.Outcome)
 	differ("stagnant", then.Stagnant, now.Stagnant)
-	differ("files to approve", then.Review, now.Review)
+	differ("waits for approval", reviewed(then.Review), reviewed(now.Review))
 	differ("held back by comments", comments(then.Holds), comments(now.Holds))
 	differ("depends on", then.DependsOn, now.DependsOn)
 	differ("learnings", taught(then.Learn), taught(now.Learn))
@@ -44,6 +44,14 @@ func said(v string) string {
 		return "none"
 	}
 	return v
+}
+
+// reviewed names what a person has to approve.
+func reviewed(r *ralph.Review) string {
+	if r == nil {
+		return ""
+	}
+	return waitsFor(*r)
 }
 
 func comments(holds []Hold) []int64 {

@@ -21,6 +21,9 @@ func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules
 	if len(protected) > 0 && !r.ReviewProtect {
 		failed = append(failed, "protected files were changed ("+FileList(protected)+")")
 	}
+	if weakened := Weakened(e.Gate, r); weakened != "" {
+		failed = append(failed, weakened)
+	}
 	return strings.Join(append(failed, Problems(e)...), ", ")
 }
 
@@ -82,6 +85,7 @@ func notes(f Facts) []string {
 	for _, t := range drives(e.Drives) {
 		add("%s", t)
 	}
+	list = append(list, gateNotes(e.Gate)...)
 	if len(e.Killed) > 0 {
 		add("killed: %s", commandList(e.Killed))
 	}

@@ -56,8 +56,8 @@ func TestVerdictOfADone(t *testing.T) {
 		},
 		{
 			"files that configure runs",
-			signals.Facts{Verify: green, Lands: true, Guarded: []string{"ralph.yaml"}},
-			"waits for approval of changed files (ralph.yaml); done and verified: it works",
+			signals.Facts{Verify: green, Lands: true, Evidence: ralph.Evidence{Gate: ralph.Gate{Guarded: []ralph.Blob{{Path: "ralph.yaml"}}}}},
+			"waits for approval of guarded files (ralph.yaml); done and verified: it works",
 		},
 		{"a command that changes a protected file, also where people review them", signals.Facts{
 			Verify: green, Rules: signals.Rules{ReviewProtect: true},

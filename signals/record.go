@@ -26,6 +26,9 @@ type record struct {
 	Conflict    string             `json:"conflict,omitempty"`
 	Conflicts   []string           `json:"conflicts,omitempty"`
 	Moved       bool               `json:"moved,omitempty"`
+	Head        string             `json:"head,omitempty"`
+	Reviewed    []ralph.Review     `json:"reviewed,omitempty"`
+	OpenFlags   []int64            `json:"open_flags,omitempty"`
 	CancelledBy string             `json:"cancelled_by,omitempty"`
 	Unchecked   string             `json:"unchecked,omitempty"`
 	Unseen      []string           `json:"unseen,omitempty"`
@@ -70,6 +73,7 @@ func (f Facts) Record() ([]byte, error) {
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
 		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, Lands: f.Lands,
 		Conflict: f.Conflict, Conflicts: f.Conflicts, Moved: f.Moved,
+		Head: f.Head, Reviewed: f.Reviewed, OpenFlags: f.OpenFlags,
 		CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
 		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
 		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features, Approved: f.Approved,
@@ -108,6 +112,7 @@ func Recorded(text []byte) (Facts, error) {
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
 		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved, Lands: r.Lands,
 		Conflict: r.Conflict, Conflicts: r.Conflicts, Moved: r.Moved,
+		Head: r.Head, Reviewed: r.Reviewed, OpenFlags: r.OpenFlags,
 	}
 	for _, s := range r.Said {
 		payload, err := Parse(s.Verb, s.Payload)

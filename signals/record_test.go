@@ -30,13 +30,14 @@ func full(t *testing.T) signals.Facts {
 			{ID: 8, Payload: done},
 		},
 		Changed: true, Untouched: true, Confirmed: true, Void: true, Lands: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true,
+		Head: "1f3c9ab0", Reviewed: []ralph.Review{{Unchanged: true}}, OpenFlags: []int64{3},
 		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
 		Evidence: ralph.Evidence{
 			Aside: []ralph.Aside{{Branch: "x", Commits: 1}}, Stashes: []string{"WIP"}, Secrets: []string{".env"},
 			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
 			Killed: []string{"sleep"}, Uncontained: true, Within: []string{"sub is at a commit that its remote lacks"},
 		},
-		Protected: []string{"ci.sh"}, Guarded: []string{"ralph.yaml"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
+		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
 		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
 		Known: []ralph.Learning{{ID: 1}}, Rules: rules,
@@ -103,15 +104,15 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"result: completed: done (nothing is configured to verify it): it works",
 		}},
 		{"a claim for a person to review", signals.Facts{
-			Ending: ralph.Finished, Changed: true, Said: say(done), Protected: []string{"ci.sh"}, Guarded: []string{"ralph.yaml"}, Rules: signals.Rules{ReviewProtect: true},
+			Ending: ralph.Finished, Changed: true, Said: say(done), Protected: []string{"ci.sh"}, Evidence: ralph.Evidence{Gate: ralph.Gate{Guarded: []ralph.Blob{{Path: "ralph.yaml"}}}}, Rules: signals.Rules{ReviewProtect: true},
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by done (comment 1)",
 			"2: nothing is configured to check the claim",
 			"2: protected files were changed: ci.sh",
-			"2: the claim holds if a person approves the protected files",
+			"2: the claim waits for approval of changed protected files (ci.sh), guarded files (ralph.yaml)",
 			"attempts: 0 before, 1 after",
-			"result: needs_input: waits for approval of changed files (ci.sh); done (nothing is configured to verify it): it works",
+			"result: needs_input: waits for approval of changed protected files (ci.sh), guarded files (ralph.yaml); done (nothing is configured to verify it): it works",
 		}},
 		{"a claim with a secret", signals.Facts{
 			Ending: ralph.Finished, Changed: true, Said: say(signals.Learned{Text: "x is y", Kind: "discovery", Scope: "feature"}, done),
@@ -327,8 +328,10 @@ func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
 		{"the session", func(d *signals.Decision) { d.Outcome, d.Stagnant = "success", true }, []string{"outcome: none, now success", "stagnant: false, now true"}},
 		{"what a person has to settle", func(d *signals.Decision) { d.Blocker = "x" }, []string{"waits for a person: none, now x"}},
 		{"a change that came back", func(d *signals.Decision) { d.Bounced = "x" }, []string{"came back: false, now true"}},
-		{"what it waits for", func(d *signals.Decision) { d.Review, d.DependsOn, d.Announce = []string{"a"}, []int64{7}, []int64{8} }, []string{
-			"files to approve: none, now [a]", "depends on: none, now [7]", "announced flags: none, now [8]",
+		{"what it waits for", func(d *signals.Decision) {
+			d.Review, d.DependsOn, d.Announce = &ralph.Review{Unchanged: true}, []int64{7}, []int64{8}
+		}, []string{
+			"waits for approval: none, now waits for approval of a done that changed nothing, where all commands passed before", "depends on: none, now [7]", "announced flags: none, now [8]",
 		}},
 		{"why a comment holds it", func(d *signals.Decision) { d.Holds = []signals.Hold{{Comment: 1, Why: "b"}} }, nil},
 		{"which comments hold it", func(d *signals.Decision) { d.Holds = nil }, []string{"held back by comments: [1], now none"}},

@@ -55,7 +55,9 @@ var Verbs = []Known{
 			"It closes the session; ralph then checks the claim by running the verification. " +
 			"Call exactly one of done, partial and stuck, as the last thing you do.",
 		When: "the task is finished: every acceptance criterion is met and you have seen it work. " +
-			"`summary`: what was accomplished, with key decisions and outcomes.",
+			"`summary`: what was accomplished, with key decisions and outcomes. " +
+			"`tests_changed`: only if the task asks for a test that was there to be removed or to expect something else: " +
+			"where it does.",
 	},
 	{
 		Payload: Partial{},
@@ -122,7 +124,9 @@ const maxOptions = 20
 
 // Done says that the task is complete. It is a claim, and ralph checks it.
 type Done struct {
-	Summary string `json:"summary"`
+	Summary      string `json:"summary"`
+	TestsChanged string `json:"tests_changed,omitempty"`
+	FlagsSettled string `json:"flags_settled,omitempty"`
 }
 
 // Partial says that there was progress and that work remains.
@@ -210,7 +214,9 @@ func (Suggest) Verb() ralph.Verb { return ralph.VerbSuggest }
 func (Blocked) Verb() ralph.Verb { return ralph.VerbBlocked }
 
 // Body implements [Payload].
-func (d Done) Body() string { return "✓ **Done:** " + d.Summary }
+func (d Done) Body() string {
+	return "✓ **Done:** " + d.Summary + part("Tests changed", d.TestsChanged) + part("Flags settled", d.FlagsSettled)
+}
 
 // Body implements [Payload].
 func (p Partial) Body() string {
@@ -263,7 +269,10 @@ func part(name, text string) string {
 }
 
 // Check implements [Payload].
-func (d Done) Check() error { return ralph.CheckText("summary", d.Summary, true) }
+func (d Done) Check() error {
+	return first(ralph.CheckText("summary", d.Summary, true), ralph.CheckText("tests_changed", d.TestsChanged, false),
+		ralph.CheckText("flags_settled", d.FlagsSettled, false))
+}
 
 // Check implements [Payload].
 func (p Partial) Check() error {

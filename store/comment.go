@@ -397,7 +397,7 @@ func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 	if err != nil {
 		return err
 	}
-	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || len(review) > 0 || c.HoldReason != "" {
+	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || review.Kind() != "" || c.HoldReason != "" {
 		return ralph.Conflict("comment %d is for a person to settle", comment)
 	}
 	return tx.Resolve(comment, decision, by)

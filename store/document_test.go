@@ -53,7 +53,6 @@ var tables = []struct{ name, about string }{
 	{"permission_requests", "What agents asked permission for, and what they were told."},
 	{"protected_files", "Protected files, as people left them and as they are."},
 	{"configuration_files", "Files by which runs are configured, as people approved them and as they are."},
-	{"landed_files", "Files that landings changed, as the last landing of each left it."},
 	{"baselines", "What verification said before a task's first session."},
 	{"project", "Of which folder the queue is."},
 	{"left_states", "States of the work tree that a session, or a command that ralph ran, has made of another; what is in no row was left by people."},
@@ -94,7 +93,7 @@ var meanings = map[string]string{
 	"task_comments.body": "Markdown for people", "task_comments.parent_id": "the comment that it replies to; null for none",
 	"task_comments.holding": "1 while it holds its task back", "task_comments.hold_reason": "what ralph made of it", "task_comments.resolved_at": "", "task_comments.resolved_by": "",
 	"task_comments.decision": "the words with which it was resolved", "task_comments.answered_at": "", "task_comments.answered_by": "",
-	"task_comments.delivered_at": "when a running session was handed it", "task_comments.delivered_to": "that session; empty for none", "task_comments.review": "list of protected files whose change a person has to approve; empty for other comments",
+	"task_comments.delivered_at": "when a running session was handed it", "task_comments.delivered_to": "that session; empty for none", "task_comments.review": "what a person has to approve before a change lands, as JSON; empty for other comments",
 
 	"task_signals.id": "of the comment", "task_signals.discipline_id": "the discipline that signalled; null for none", "task_signals.verb": "`done`, `partial`, `stuck`, `ask`, `flag`, `learned`, `suggest` or `blocked`",
 	"task_signals.summary": "done, partial", "task_signals.remaining": "partial", "task_signals.reason": "stuck", "task_signals.question": "ask", "task_signals.options": "ask; one a line",
@@ -151,8 +150,6 @@ var meanings = map[string]string{
 	"permission_requests.tool": "", "permission_requests.input": "as JSON text: whole where a person is asked, else its beginning", "permission_requests.decision": "", "permission_requests.rule": "the rule that decided", "permission_requests.reason": "what the agent was told",
 	"permission_requests.decided_by": "a person's name; empty for the rules", "permission_requests.decided_at": "empty while a person is waited for", "permission_requests.expires": "when it answers itself with deny, where a person is asked",
 
-	"landed_files.path": "relative to the project", "landed_files.commit_id": "the landing's commit",
-	"landed_files.session_id": "the session whose change it was", "landed_files.steers": "1 if files of that name steer agents",
 	"configuration_files.path": "absolute", "configuration_files.approved": own + "digest, as people left or approved it", "configuration_files.seen": own + "digest, as the last session left it",
 	"configuration_files.session_id": "the session that left it so; empty for people",
 	"configuration_files.aside":      "1 while the approved version is in its place, because sessions work",
@@ -170,6 +167,7 @@ var meanings = map[string]string{
 	"agent_accounts.agent": "its name", "agent_accounts.account": own + "digest that tells it from others",
 	"agent_states.agent": "its name", "agent_states.wait_until": "no session of it starts before", "agent_states.reason": "",
 	"agent_states.ending": "of its last session", "agent_states.failures": "errors in a row; 0: nothing stands in its way",
+	"tasks.allow": "what it may change without anybody being asked, as JSON: tests, or globs of files", "changes.proof": "what the change's own tests prove, as JSON; empty as long as nobody has looked",
 	"tasks.files": "globs of the files that it is expected to change, as JSON", "disciplines.parallel": "how many of its tasks are worked on at once; 0 for as many as there are lanes",
 	"runs.idle": "why fewer sessions work than may", "sessions.lane": "of its run, from 1",
 	"schema_migrations.applied": "",

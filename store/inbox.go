@@ -30,7 +30,7 @@ func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil,
 
 // An InboxItem is one thing that waits for a person.
 type InboxItem struct {
-	// Kind is permission, question, merging, behind, blocker, review, dependency, amendment,
+	// Kind is permission, question, merging, behind, blocker, tests changed, review, dependency, amendment,
 	// failed, claim, flag, proposal, suggestion, conflict or nack.
 	Kind   string `json:"kind"`
 	TaskID int64  `json:"task_id"`
@@ -87,10 +87,15 @@ var inboxQueries = []inboxQuery{
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = ''
 			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+	{"tests changed", OfComment, `
+		SELECT t.id, t.title, c.id, c.body, 1, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason = '` + ralph.ReviewTests + `'
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"review", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.holding = 1 AND c.review <> '' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason <> '` + ralph.ReviewTests + `' AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"dependency", OfTask, `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on

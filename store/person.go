@@ -90,7 +90,7 @@ func (tx *Tx) Decidable(comment int64) (bool, error) {
 		return false, err
 	}
 	review, err := tx.Review(comment)
-	return c.Kind == ralph.Nack || len(review) > 0, err
+	return c.Kind == ralph.Nack || review.Kind() != "", err
 }
 
 // Decide approves or refuses a proposal to cancel a task or a change of protected files. Approving
@@ -104,12 +104,12 @@ func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {
 	switch {
 	case err != nil:
 		return err
-	case len(review) > 0 && approve:
+	case review.Kind() != "" && approve:
 		return tx.ApproveReview(comment, decision, by)
-	case len(review) > 0:
+	case review.Kind() != "":
 		return tx.RefuseReview(comment, decision, by)
 	case c.Kind != ralph.Nack:
-		return ralph.Conflict("comment %d proposes no cancellation and no change of protected files: resolve it with words",
+		return ralph.Conflict("comment %d is not settled by yes or no: resolve it with words",
 			comment)
 	}
 	word := "approved"

@@ -30,6 +30,12 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	if f.OpenQuestions, f.OpenBlockers, f.Unfinished, err = tx.Open(s.TaskID); err != nil {
 		return f, err
 	}
+	if f.Reviewed, err = tx.approvedReviews(s.TaskID); err != nil {
+		return f, err
+	}
+	if f.OpenFlags, err = tx.openFlags(s.TaskID, s.ID); err != nil {
+		return f, err
+	}
 	request, by, err := tx.StopRequest(s.ID)
 	if err != nil {
 		return f, err
@@ -39,6 +45,14 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 		f.CancelledBy = by
 	}
 	return f, tx.lookUps(&f)
+}
+
+// openFlags lists the blocking flags of a task's other sessions that nobody has settled.
+func (tx *Tx) openFlags(task int64, session string) ([]int64, error) {
+	return values[int64](tx, `
+		SELECT id FROM task_comments
+		WHERE task_id = $1 AND session_id <> $2 AND signal_verb = 'flag' AND severity = 'blocking' AND resolved_at = ''
+		ORDER BY id`, task, session)
 }
 
 // lookUps adds the facts that a session's signals refer to.
@@ -243,8 +257,13 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
 		return err
 	}
-	if len(d.Review) > 0 {
-		if err := tx.addReview(s, d.Review); err != nil {
+	if d.Review != nil {
+		if err := tx.addReview(s, *d.Review); err != nil {
+			return err
+		}
+	}
+	for _, flag := range d.Settled {
+		if err := tx.Resolve(flag, "settled by the session's done", author); err != nil {
 			return err
 		}
 	}

@@ -58,6 +58,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.description", &t.Description},
 		{"t.acceptance", column(&t.Acceptance)},
 		{"t.verify", column(&t.Verify)},
+		{"t.allow", column(&t.Allow)},
 		{"t.files", column(&t.Files)},
 		{"t.model", &t.Model},
 		{"t.agent", &t.Agent},
@@ -256,7 +257,7 @@ func checkTask(t ralph.Task) error {
 	if err := CheckCommands(t.Verify); err != nil {
 		return err
 	}
-	for _, f := range t.Files {
+	for _, f := range slices.Concat(t.Files, t.Allow) {
 		if err := ralph.CheckText("file", f, true); err != nil {
 			return err
 		}
@@ -285,6 +286,7 @@ func (tx *Tx) definition(t ralph.Task) (cells, error) {
 		"acceptance":    asJSON(t.Acceptance),
 		"verify":        asJSON(t.Verify),
 		"files":         asJSON(append([]string{}, t.Files...)),
+		"allow":         asJSON(append([]string{}, t.Allow...)),
 		"priority":      t.Priority,
 		"model":         t.Model,
 		"agent":         t.Agent,

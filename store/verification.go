@@ -43,36 +43,78 @@ func (tx *Tx) PutVerification(content, command string, result any) error {
 	return err
 }
 
-// addReview asks a person to approve changed files: protected ones, and those that configure runs or steer agents.
-func (tx *Tx) addReview(s ralph.Session, files []string) error {
-	body := "The session's work holds, but it changed files on which you decide:\n"
-	for _, f := range files {
-		body += "\n- `" + f + "`"
-	}
-	return tx.ownComment(s.TaskID, s.ID, ralph.Question, cells{"body": body, "review": asJSON(files)})
+// addReview asks a person to approve a change before it lands.
+func (tx *Tx) addReview(s ralph.Session, r ralph.Review) error {
+	return tx.ownComment(s.TaskID, s.ID, ralph.Question, cells{
+		"body": reviewText(r), "review": asJSON(r), "hold_reason": r.Kind(),
+	})
 }
 
-// Review returns the files that a comment asks to approve; none for any other comment.
-func (tx *Tx) Review(comment int64) ([]string, error) {
-	var files []string
-	err := tx.row(`SELECT coalesce(nullif(review, ''), '[]') FROM task_comments WHERE id = $1`, comment).
-		Scan(column(&files))
+// reviewText says what there is to approve, in Markdown.
+func reviewText(r ralph.Review) string {
+	var b strings.Builder
+	b.WriteString("The session's work passed its check, and waits for a person before it lands.\n")
+	if r.Reason != "" {
+		b.WriteString("\nThe agent says why: " + r.Reason + "\n")
+	}
+	list := func(what string, lines []string) {
+		if len(lines) > 0 {
+			b.WriteString("\n" + what + ":\n- " + strings.Join(lines, "\n- ") + "\n")
+		}
+	}
+	var tests []string
+	for _, w := range r.Weakened {
+		tests = append(tests, fmt.Sprintf("%s (%s): %s", w.Name(), w.Kind, w.Why))
+	}
+	list("Tests that pass on the target, and what became of them", tests)
+	names := func(blobs []ralph.Blob) (names []string) {
+		for _, f := range blobs {
+			names = append(names, "`"+f.Path+"`")
+		}
+		return names
+	}
+	list("It changed what these tests are run from", names(r.Files))
+	list("It changed files that run for people or in their CI, or that steer agents or runs", names(r.Guarded))
+	var protected []string
+	for _, f := range r.Protected {
+		protected = append(protected, "`"+f+"`")
+	}
+	list("It changed protected files", protected)
+	if r.Unchanged {
+		b.WriteString("\nNothing was changed, and all commands passed before the session: they prove nothing.\n")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// Review returns what a comment asks to approve; its kind is "" for any other comment.
+func (tx *Tx) Review(comment int64) (r ralph.Review, err error) {
+	err = tx.row(`SELECT coalesce(nullif(review, ''), '{}') FROM task_comments WHERE id = $1`, comment).Scan(column(&r))
 	if err != nil {
-		return nil, fmt.Errorf("files of comment %d: %w", comment, err)
+		return r, fmt.Errorf("review of comment %d: %w", comment, err)
 	}
-	return files, nil
+	return r, nil
 }
 
-// ApproveReview approves a change of files that was put up for approval, and queues the change for merging.
+// approvedReviews are what people have approved of a task.
+func (tx *Tx) approvedReviews(task int64) ([]ralph.Review, error) {
+	return all(tx, func(row scanner) (r ralph.Review, err error) { return r, row.Scan(column(&r)) }, `
+		SELECT review FROM task_comments
+		WHERE task_id = $1 AND review <> '' AND resolved_by <> '' AND decision LIKE 'approved%' ORDER BY id`, task)
+}
+
+// ApproveReview approves what a change waits for and queues it for merging, or completes the task if there is no
+// change. What is approved is the change that was shown.
 func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
-	c, files, err := tx.openReview(comment)
+	c, r, err := tx.openReview(comment)
 	if err != nil {
 		return err
 	}
-	why := "done; its change of " + strings.Join(files, ", ") + " was approved by " + by
+	why := "done; " + r.Kind() + ", which " + by + " approved"
 	to := ralph.Completed
 	if change, ok, err := tx.OpenChange(c.TaskID); err != nil {
 		return err
+	} else if ok && r.Change != "" && change.Head != r.Change {
+		return ralph.Conflict("TASK-%d has another change now than comment %d shows", c.TaskID, comment)
 	} else if ok { // it was made in a slot, and is not in the target yet
 		to = ralph.Merging
 		t, err := tx.Task(c.TaskID)
@@ -89,15 +131,18 @@ func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 	return tx.Resolve(comment, words("approved", decision), by)
 }
 
-// RefuseReview refuses a change of files that was put up for approval and sends the task back with the person's words.
+// RefuseReview refuses what a change waits for and sends the task back with the person's words.
 func (tx *Tx) RefuseReview(comment int64, decision, by string) error {
-	c, files, err := tx.openReview(comment)
+	c, r, err := tx.openReview(comment)
 	if err != nil {
 		return err
 	}
-	note := "The change of these files is refused; put them back as they were:"
-	for _, f := range files {
-		note += "\n- `" + f + "`"
+	note := "This is refused: " + r.Kind() + "."
+	if paths := r.Paths(); len(paths) > 0 {
+		note = "This is refused: " + r.Kind() + ". Put these files back as they were:"
+		for _, f := range paths {
+			note += "\n- `" + f + "`"
+		}
 	}
 	if decision != "" {
 		note += "\n\n" + decision
@@ -115,18 +160,18 @@ func words(verdict, decision string) string {
 	return verdict + ": " + decision
 }
 
-func (tx *Tx) openReview(comment int64) (c ralph.Comment, files []string, err error) {
+func (tx *Tx) openReview(comment int64) (c ralph.Comment, r ralph.Review, err error) {
 	if c, err = tx.Comment(comment); err != nil {
-		return c, nil, err
+		return c, r, err
 	}
-	if files, err = tx.Review(comment); err != nil {
-		return c, nil, err
+	if r, err = tx.Review(comment); err != nil {
+		return c, r, err
 	}
-	if len(files) == 0 {
-		return c, nil, ralph.Conflict("comment %d puts nothing up for approval", comment)
+	if r.Kind() == "" {
+		return c, r, ralph.Conflict("comment %d puts nothing up for approval", comment)
 	}
 	if !c.ResolvedAt.IsZero() {
-		return c, nil, ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
+		return c, r, ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
 	}
-	return c, files, nil
+	return c, r, nil
 }

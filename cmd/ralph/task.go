@@ -34,6 +34,8 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 	f.StringArrayVar(&t.Verify, "verify", nil, "a shell `COMMAND` that must pass (repeatable)")
 	f.StringArrayVar(&t.Files, "files", nil,
 		"a `GLOB` of files that it may touch (repeatable): tasks whose files overlap are not worked on at the same time")
+	f.StringArrayVar(&t.Allow, "allow", nil,
+		"what it may change without anybody being asked: `tests`, or a pattern of files (repeatable)")
 	f.StringVar(&t.Model, "model", "", "the `MODEL` to use")
 	f.StringVar(&t.Agent, "agent", "", "the agent to use, by its `NAME` in ralph.yaml")
 }
@@ -193,6 +195,7 @@ func newTaskEdit(a *app) *cobra.Command {
 				{"model", func() { t.Model = n.Model }},
 				{"agent", func() { t.Agent = n.Agent }},
 				{"files", func() { t.Files = n.Files }},
+				{"allow", func() { t.Allow = n.Allow }},
 				{"clear-accept", func() { t.Acceptance = nil }},
 				{"clear-verify", func() { t.Verify = nil }},
 				{"accept", func() { t.Acceptance = added(t.Acceptance, n.Acceptance) }},

@@ -11,21 +11,22 @@ import (
 
 // kinds are the names of inbox items by kind, and the commands that settle them.
 var kinds = map[string]struct{ item, settledBy string }{
-	"permission": {"P{id}", "ralph approve P{id}, or ralph reject P{id}"},
-	"question":   {"Q{id}", "ralph answer Q{id} TEXT"},
-	"merging":    {"merge", "ralph merge resume"},
-	"behind":     {"branch", ""},
-	"blocker":    {"C{id}", "ralph resolve C{id} DECISION"},
-	"review":     {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
-	"dependency": {"TASK-{task}", "ralph task retry {id}, or ralph task unblock {task} --on {id}"},
-	"amendment":  {"A{id}", "ralph approve A{id}, or ralph reject A{id}"},
-	"failed":     {"TASK-{task}", "ralph task retry {task}, or ralph task cancel {task}"},
-	"claim":      {"TASK-{task}", "ralph chat complete {task}, or ralph chat release {task}"},
-	"flag":       {"C{id}", "ralph resolve C{id} DECISION"},
-	"proposal":   {"TASK-{task}", "ralph approve TASK-{task}, or ralph reject TASK-{task}"},
-	"suggestion": {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
-	"conflict":   {"L{id}", "ralph approve L{id} (both hold), or ralph reject L{id} (forget it)"},
-	"nack":       {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
+	"permission":    {"P{id}", "ralph approve P{id}, or ralph reject P{id}"},
+	"question":      {"Q{id}", "ralph answer Q{id} TEXT"},
+	"merging":       {"merge", "ralph merge resume"},
+	"behind":        {"branch", ""},
+	"blocker":       {"C{id}", "ralph resolve C{id} DECISION"},
+	"tests changed": {"C{id}", "ralph approve C{id}, or ralph reject C{id} REASON"},
+	"review":        {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
+	"dependency":    {"TASK-{task}", "ralph task retry {id}, or ralph task unblock {task} --on {id}"},
+	"amendment":     {"A{id}", "ralph approve A{id}, or ralph reject A{id}"},
+	"failed":        {"TASK-{task}", "ralph task retry {task}, or ralph task cancel {task}"},
+	"claim":         {"TASK-{task}", "ralph chat complete {task}, or ralph chat release {task}"},
+	"flag":          {"C{id}", "ralph resolve C{id} DECISION"},
+	"proposal":      {"TASK-{task}", "ralph approve TASK-{task}, or ralph reject TASK-{task}"},
+	"suggestion":    {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
+	"conflict":      {"L{id}", "ralph approve L{id} (both hold), or ralph reject L{id} (forget it)"},
+	"nack":          {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 }
 
 // Of returns the name of an item in approve, reject and answer, and the command that settles it.

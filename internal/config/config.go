@@ -146,6 +146,10 @@ type Verify struct {
 	Protect          []string      `json:"protect" default:"[ralph.yaml]"`
 	ProtectMode      string        `json:"protect_mode" default:"refuse" enum:"refuse|review"`
 	Network          bool          `json:"network" default:"false"`
+	Tests            []string      `json:"tests" default:"[auto]"`
+	Lost             string        `json:"lost" default:"ask" enum:"ask|refuse|note"`
+	Changed          string        `json:"changed" default:"ask" enum:"ask|note"`
+	Proof            string        `json:"proof" default:"auto" enum:"auto|always|require|off"`
 }
 
 // Permissions are the rules by which an agent's requests are answered (docs/permissions.md).
@@ -190,6 +194,7 @@ type Merge struct {
 	After    []string      `json:"after" default:"[]"`
 	Message  string        `json:"message"`
 	Sign     bool          `json:"sign" default:"false"`
+	Guard    []string      `json:"guard" default:"[]"`
 }
 
 // Retention bounds what is kept of sessions outside the database.

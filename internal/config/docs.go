@@ -80,6 +80,14 @@ var docs = map[string]string{
 	"verify.protect_mode": "What a done with changed protected files comes " +
 		"to: it is refused, or it waits for a person's approval (review).",
 	"verify.network": "The commands that check work have the machine's network; else a loopback interface of their own.",
+	"verify.tests": "Files that are tests, their fixtures or their snapshots, relative to the project: globs, with ! " +
+		"before one that takes files out; auto stands for the conventions of the languages that ralph knows (docs/gate.md).",
+	"verify.lost": "What a done comes to by which tests of the target run no more, or no longer tell old code from new: " +
+		"a person is asked, it is refused, or it is noted.",
+	"verify.changed": "What a done comes to by which tests of the target expect another behaviour: a person is asked, or " +
+		"it is noted.",
+	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has landed: where a check takes " +
+		"less than a minute (auto), always, never (off), or before it lands, which it then needs (require).",
 
 	"max_verify_failures": "A task fails after so many claims of being done that verification refused.",
 	"stuck_limit":         "A task fails after so many stuck sessions in a row.",
@@ -144,6 +152,8 @@ var docs = map[string]string{
 		"RALPH_BRANCH and RALPH_TASK too.",
 	"merge.message": "The message of the commit; {task}, {title}, {summary} and {session} stand for what they say, " +
 		"trailers follow it, and empty is {task}: {title}.",
+	"merge.guard": "Globs of further files that wait for a person before they land, beside those of docs/gate.md; with " +
+		"! before one that lands unasked.",
 	"merge.sign": "Whether it is signed as your own configuration of git says.",
 
 	"place.copy": "Files that git ignores and that each slot gets a copy of, relative to the project; globs. " +

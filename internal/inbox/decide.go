@@ -79,8 +79,9 @@ var decisions = map[string]struct{ approve, reject decision }{
 			return "it is forgotten", err
 		},
 	},
-	"review": {reviewed(true), reviewed(false)},
-	"nack":   {reviewed(true), reviewed(false)},
+	"tests changed": {reviewed(true), reviewed(false)},
+	"review":        {reviewed(true), reviewed(false)},
+	"nack":          {reviewed(true), reviewed(false)},
 }
 
 // reviewed decides on a change of protected files or a proposal to cancel a task.

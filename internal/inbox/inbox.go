@@ -83,7 +83,9 @@ func choices(i store.InboxItem) []choice {
 			does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item),
 			does("d", "show what it changes", "amendment", "show", comment),
 		}
-	case "review", "nack":
+	case "tests changed", "review":
+		return []choice{does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item)}
+	case "nack":
 		return []choice{does("a", "approve", "approve", i.Item), does("r", "reject", "reject", i.Item)}
 	case "dependency":
 		return []choice{

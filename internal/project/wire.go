@@ -86,6 +86,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
 			Guard: p.guard(),
 			Enter: p.Confinement.Enter(checkRole), Containment: p.Confinement.Containment,
+			Tests: c.Verify.Tests,
 		},
 		Prompts: loop.Prompts{
 			Tokens: c.Prompt.MaxTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
@@ -167,7 +168,7 @@ func (p *Project) guard() check.Guard {
 			files = append(files, filepath.ToSlash(rel))
 		}
 	}
-	return check.Guard{Configuration: files, Steering: kinds.Steering, Own: kinds.Own}
+	return check.Guard{Configuration: files, Steering: kinds.Steering, Own: kinds.Own, More: p.Config.Merge.Guard}
 }
 
 // templateFile returns the file of the project's prompt template, relative to its root; "" if there
@@ -329,6 +330,7 @@ func (p *Project) Rules() signals.Rules {
 	r := signals.Rules{
 		StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
 		ReviewProtect: c.Verify.ProtectMode == "review", Bounces: c.Merge.Bounces,
+		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed,
 	}
 	if c.Suggestions == "auto_approve" {
 		r.AutoApprove = c.AutoApproveMax

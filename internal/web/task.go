@@ -139,7 +139,7 @@ type card struct {
 	Can     string // what a person can do: "answer", "decide", "resolve", "suggestion", or ""
 	Sort    string // of a suggestion
 	Parts   string // the form for splitting the task as suggested; "" for other suggestions
-	Review  []string
+	Review  string // what a person has to approve; "" for nothing
 }
 
 // An option is an answer that an agent offers.
@@ -172,9 +172,11 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 	k = card{Comment: c, Look: verbLook(c.Verb)}
 	if c.Verb == "" {
 		if c.ParentID == nil {
-			k.Review, err = tx.Review(c.ID)
+			var r ralph.Review
+			r, err = tx.Review(c.ID)
+			k.Review = r.Kind()
 		}
-		k.Can = canSettle(c, len(k.Review) > 0)
+		k.Can = canSettle(c, k.Review != "")
 		return k, err
 	}
 	p, err := signals.Parse(c.Verb, c.Payload)

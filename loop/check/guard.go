@@ -16,6 +16,7 @@ type Guard struct {
 	Configuration []string // files by which runs are configured, relative to the root
 	Steering      []string // globs of files that steer agents; what these import belongs to them
 	Own           []string // globs of agents' own data among them, which is not guarded
+	More          []string // globs of further files, and after "!" of those that are not guarded
 }
 
 // Changed returns which files differ between two commits of a repository, as far as people decide on them: those

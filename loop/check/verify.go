@@ -29,6 +29,7 @@ type Rules struct {
 	Strict      bool                      // refuse tests that failed before the task began, too
 	JUnit       []string                  // globs of the files into which commands write JUnit XML, relative to the root
 	Protect     []string                  // globs of the files that a session must not change, relative to the root
+	Tests       []string                  // globs of test files, "auto" for the conventions
 	Guard       Guard                     // what else people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
 	Containment proc.Containment

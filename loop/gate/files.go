@@ -185,32 +185,32 @@ func Alters(list []Changed) bool {
 	return slices.ContainsFunc(list, func(c Changed) bool { return !c.Added() || c.Kind == Setting })
 }
 
-// An Edit is how a file differs in the tree of a trial. Nil content takes it out.
+// An Edit is how a file differs in the tree of a trial: as the other side has it, or taken out where that has none.
 type Edit struct {
 	Path    string
-	Content []byte
-	Target  bool // its mode and, unless Content is set, its content are the target's, else the candidate's
+	Content []byte // what the file has instead of the other side's content; nil for that
 }
 
-// Old returns how the candidate's tree becomes new code under the old gate.
+// Old returns how the candidate's tree becomes new code under the old gate. The other side is the target.
 func Old(list []Changed) (edits []Edit) {
 	for _, c := range list {
-		edits = append(edits, Edit{Path: c.Path, Content: first(c.Old, c.Was), Target: true})
+		edits = append(edits, Edit{c.Path, c.Old})
 	}
 	return edits
 }
 
-// New returns how the target's tree becomes old code under the new gate.
+// New returns how the target's tree becomes old code under the new gate. The other side is the candidate.
 func New(list []Changed) (edits []Edit) {
 	for _, c := range list {
-		edits = append(edits, Edit{Path: c.Path, Content: first(c.New, c.Is)})
+		edits = append(edits, Edit{c.Path, c.New})
 	}
 	return edits
 }
 
-func first(a, b []byte) []byte {
-	if a != nil {
-		return a
-	}
-	return b
+// AllowTests is what allows a task to weaken tests.
+const AllowTests = "tests"
+
+// Allows reports whether what a task allows covers all files.
+func Allows(allow, files []string) bool {
+	return !slices.ContainsFunc(files, func(f string) bool { return !Matches(allow, f) })
 }

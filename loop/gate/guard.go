@@ -4,16 +4,15 @@ import (
 	"encoding/json"
 	"path"
 	"regexp"
+	"strings"
 )
 
-// guarded are the files that run on people's machines or in their CI, or that steer agents or runs.
+// guarded are the files that run on people's machines or in their CI. Those that steer agents are the agents' to name.
 var guarded = []string{
 	".github/workflows/**", ".github/actions/**", ".gitlab-ci.yml", ".circleci/**", "jenkinsfile", "azure-pipelines.yml",
 	".buildkite/**", ".husky/**", ".githooks/**", "**/.pre-commit-config.yaml", "**/lefthook.y*ml", "**/.envrc",
 	"**/.vscode/{tasks,launch,settings}.json", "**/.idea/runconfigurations/**", "**/.devcontainer/**", "**/.devcontainer.json",
-	"**/.claude/**", "**/.mcp.json", "**/claude{,.local}.md", "**/agents.md", "**/.cursor/**", "**/.cursorrules",
-	"**/.gemini/**", "**/gemini.md", "**/.codex/**", ".github/copilot-instructions.md",
-	"**/.npmrc", ".gitmodules", "**/ralph.yaml",
+	"**/.npmrc", "**/.gitmodules", "**/ralph.yaml",
 }
 
 // filter matches a line of .gitattributes by which git runs a program.
@@ -38,6 +37,11 @@ func Guarded(files []File, more []string) (list []File) {
 		}
 	}
 	return list
+}
+
+// Literal escapes a path for use as a pattern.
+func Literal(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `{`, `\{`).Replace(name)
 }
 
 // taken returns the patterns that take files out, without their sign.

@@ -80,7 +80,7 @@ func keys(names ...string) func(string, []string) part {
 			with: func(text, parts []byte) []byte {
 				all, other := read(text), read(parts)
 				if all == nil || other == nil {
-					return parts
+					return nil
 				}
 				for _, n := range names {
 					delete(all, n)
@@ -90,7 +90,7 @@ func keys(names ...string) func(string, []string) part {
 				}
 				out, err := json.MarshalIndent(all, "", "  ")
 				if err != nil {
-					return parts
+					return nil
 				}
 				return append(out, '\n')
 			},
@@ -127,7 +127,7 @@ func sections(names, keys string) func(string, []string) part {
 			decides: func(text []byte) string { d, _ := split(text); return squeezed(d, "#") },
 			with: func(text, parts []byte) []byte {
 				if keys != "" { // keys stand within other sections
-					return parts
+					return nil
 				}
 				d, _ := split(parts)
 				_, rest := split(text)

@@ -20,6 +20,11 @@ type Git interface {
 	Has(ctx context.Context, commit string) bool
 	Whole(ctx context.Context, commit string) (string, error)
 	Files(ctx context.Context, from, to string) ([]string, error)
+	Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error)
+	Below(path string) string
+	Pairs(ctx context.Context, from, to string) ([]worktree.Pair, error)
+	Content(ctx context.Context, commit, name string) []byte
+	Exchanged(ctx context.Context, tree, from string, files []worktree.Exchange, state string) (string, error)
 	Links(ctx context.Context, from, to string) ([]worktree.Link, error)
 
 	MergeTree(ctx context.Context, ours, theirs string) (worktree.Merge, error)

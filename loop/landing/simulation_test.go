@@ -142,6 +142,20 @@ func (m *model) Whole(_ context.Context, commit string) (string, error) {
 
 func (m *model) Pack(context.Context) error { return nil }
 
+func (m *model) Patch(context.Context, string, string, []string, ...string) (string, error) {
+	return "", nil
+}
+
+func (m *model) Below(path string) string { return path }
+
+func (m *model) Pairs(context.Context, string, string) ([]worktree.Pair, error) { return nil, nil }
+
+func (m *model) Content(context.Context, string, string) []byte { return nil }
+
+func (m *model) Exchanged(context.Context, string, string, []worktree.Exchange, string) (string, error) {
+	return "", nil
+}
+
 func (m *model) Files(_ context.Context, from, to string) (names []string, err error) {
 	then := m.of(to)
 	for i, f := range m.of(from) {

@@ -38,6 +38,8 @@ type finding struct {
 	conflict  string             // why the candidate cannot be merged with what has landed; "" if it can
 	conflicts []string           // the conflicting files
 	merged    []ralph.Check      // or the results of the commands on the merge
+	gateFrom  string             // the target and the merge of which the evidence's gate is; "" if there is none
+	gateTo    string
 }
 
 // missed records what could not be determined.

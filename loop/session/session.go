@@ -122,6 +122,8 @@ type Session struct {
 	retried  int
 	shown    string // the target's tip that it was last shown; "" if only its base
 	doubted  int64  // the done that the agent was asked to confirm
+	weighed  bool   // the agent was asked why it changed tests
+	bared    bool   // the agent was told of its open flags
 	heard    int64  // the last comment for which the conversation was continued
 
 	found     *finding // from the agent's last turn; nil if still to be made

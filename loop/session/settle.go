@@ -37,10 +37,13 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 			return err
 		}
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.Row.Ending, report.Reason, s.changed.any(), s.Rules
-		f.Verify, f.Protected, f.Guarded, f.Untouched = saw.checks, saw.protected, saw.guarded, !s.changed.workTree
+		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree
 		f.Evidence, f.Lands = saw.evidence, s.Row.Change != nil
 		f.Conflict, f.Conflicts = saw.conflict, saw.conflicts
 		f.Moved = saw.moved
+		if s.Row.Change != nil {
+			f.Head = s.Row.Change.Head
+		}
 		f.Evidence.Killed = killedCommands(s.Row.Leftovers)
 		f.Confirmed = s.confirmed || s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
 		f.Unchecked, f.Unseen = saw.unchecked, saw.unseen

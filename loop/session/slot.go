@@ -16,6 +16,7 @@ import (
 	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
+	"ralph/loop/landing"
 	"ralph/loop/place"
 	"ralph/signals"
 	"ralph/store"
@@ -122,7 +123,10 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 	}, spare)
 	f.checks = append(f.checks, tried.Checks...)
 	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
-	if err != nil || tried.Conflict == "" && tried.Refused == "" {
+	if err == nil && ctx.Err() == nil && tried.Conflict == "" && tried.Refused == "" {
+		return s.gate(ctx, f, lander, tried.Built)
+	}
+	if err != nil {
 		return err
 	}
 	known, err := s.Lander.Tree.Ancestor(ctx, tried.Target.Tip, cmp.Or(s.shown, s.Place.Slot.Base))
@@ -131,6 +135,28 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 	}
 	f.moved, s.shown = !known, tried.Target.Tip
 	return s.Place.ShowTip(s.shown)
+}
+
+// gate finds what the change does to what decides on it. Its check has passed. People vouch for their own work.
+func (s *Session) gate(ctx context.Context, f *finding, lander landing.Lander, b landing.Built) error {
+	if s.Row.Origin == ralph.FromHuman || b.Target.Gone != "" {
+		return nil
+	}
+	closing, err := s.closing(ctx)
+	if err != nil {
+		return err
+	}
+	g, err := lander.Gate(ctx, ralph.Change{
+		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
+	}, b, f.checks, f.guarded)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if done, ok := closing.Payload.(signals.Done); ok {
+		g.Reason = done.TestsChanged
+	}
+	f.evidence.Gate, f.gateFrom, f.gateTo = g, b.Target.Tip, b.Commit
+	return nil
 }
 
 // within finds nested repositories, such as submodules, at commits that

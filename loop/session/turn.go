@@ -11,6 +11,7 @@ import (
 
 	"ralph"
 	"ralph/internal/proc"
+	"ralph/internal/text"
 	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
@@ -58,7 +59,7 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	var note func(*store.Tx) error
 	found, err := s.check(ctx)
 	if err == nil && ctx.Err() == nil {
-		said, note, err = s.objection(ctx, found, closing.ID)
+		said, note, err = s.objection(ctx, found, closing)
 	}
 	if ctx.Err() != nil {
 		if c := causeOf(context.Cause(ctx)); causes[c].people {
@@ -87,11 +88,22 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 // objection returns what to tell the agent about a done that has just been checked,
 // "" if there is nothing more to say. If note is not nil, it records that.
 func (s *Session) objection(
-	ctx context.Context, f *finding, done int64,
+	ctx context.Context, f *finding, closing signals.Said,
 ) (said string, note func(*store.Tx) error, err error) {
+	done := closing.ID
 	refused := signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
 	noteRefusal := func(tx *store.Tx) error { return tx.NoteRefusal(s.Row.ID, refused) }
+	bare := f.evidence
+	bare.Gate = ralph.Gate{}
+	flags, err := s.openFlags(ctx, closing)
+	if err != nil {
+		return "", nil, err
+	}
 	switch {
+	case refused != "" && signals.Refused(f.checks, f.protected, bare, s.Rules) == "" && !s.weighed:
+		s.weighed = true
+		lines, err := s.testLines(ctx, f)
+		return weakened(f.evidence.Gate, lines), noteRefusal, err
 	case refused != "":
 		if s.retried >= s.Limits.Retries {
 			return "", nil, nil
@@ -104,6 +116,12 @@ func (s *Session) objection(
 			return "", nil, err
 		}
 		return bounce(f), func(tx *store.Tx) error { return tx.NoteBounce(s.Row, f.conflict, f.conflicts) }, nil
+	case f.evidence.Gate.Unchanged && s.doubted == 0 && s.Row.Worker == "":
+		s.doubted = done
+		return unchanged, nil, nil
+	case len(flags) > 0 && !s.bared:
+		s.bared = true
+		return flagged(flags), nil, nil
 	case s.changed.workTree || s.doubted != 0:
 		return "", nil, nil
 	case len(f.evidence.Aside) > 0:
@@ -117,6 +135,37 @@ func (s *Session) objection(
 		return confirmation, nil, nil
 	}
 	return "", nil, nil
+}
+
+// testLines returns the lines in which a change differs from the target in what decides on it.
+func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
+	g := f.evidence.Gate
+	if len(g.Files) == 0 {
+		return "", nil
+	}
+	lines, err := s.Lander.Tree.Patch(ctx, f.gateFrom, f.gateTo, ralph.Review{Files: g.Files}.Paths())
+	if err != nil {
+		return "", err
+	}
+	if lines, err = s.masked(lines); err != nil {
+		return "", err
+	}
+	return text.Head(lines, shownLines), nil
+}
+
+// shownLines bounds the difference of tests that an agent is shown, in bytes.
+const shownLines = 6000
+
+// openFlags returns the blocking flags of the task that nobody has settled, and that the done says nothing of.
+func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64, error) {
+	done, ok := closing.Payload.(signals.Done)
+	if !ok {
+		return nil, nil
+	}
+	return store.Read(ctx, s.Store, func(tx *store.Tx) ([]int64, error) {
+		facts, err := tx.Facts(s.Row.ID)
+		return signals.OpenFlags(facts.Said, facts.OpenFlags, done), err
+	})
 }
 
 // ignoredNamed is the most git-ignored files that a refusal names.

@@ -1,0 +1,181 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"ralph"
+)
+
+// A Pair is a file that differs between two trees, relative to the top, and its contents: nil where there is none. A
+// file that is no text or larger than 1 MiB has its id as content.
+type Pair struct {
+	ralph.Blob
+	Was, Is []byte
+}
+
+// Pairs returns the files that differ between two commits or trees.
+func (t *Tree) Pairs(ctx context.Context, from, to string) ([]Pair, error) {
+	was, err := t.Whole(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	is, err := t.Whole(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	return ask(t, func(o *objects) (list []Pair, err error) {
+		deltas, err := o.deltas(ctx, plumbing.NewHash(was), plumbing.NewHash(is), "")
+		for _, d := range deltas {
+			p := Pair{Blob: ralph.Blob{Path: d.path}}
+			for _, side := range []struct {
+				entry   object.TreeEntry
+				id      *string
+				content *[]byte
+			}{{d.was, &p.From, &p.Was}, {d.is, &p.To, &p.Is}} {
+				if side.entry.Hash.IsZero() {
+					continue
+				}
+				*side.id = side.entry.Hash.String()
+				text, ok, err := o.text(side.entry)
+				if err != nil {
+					return nil, err
+				}
+				if !ok {
+					text = *side.id
+				}
+				*side.content = []byte(text)
+			}
+			list = append(list, p)
+		}
+		return list, err
+	}, func() (list []Pair, err error) {
+		out, err := t.run(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", was, is)
+		if err != nil {
+			return nil, err
+		}
+		fields := strings.Split(string(out), "\x00")
+		for i := 0; i+1 < len(fields); i += 2 {
+			f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
+			if len(f) < 4 {
+				return nil, fmt.Errorf("git diff-tree answers %q", fields[i])
+			}
+			p := Pair{Blob: ralph.Blob{Path: fields[i+1]}}
+			for n, side := range []struct {
+				id      *string
+				content *[]byte
+			}{{&p.From, &p.Was}, {&p.To, &p.Is}} {
+				id := f[2+n]
+				if strings.Trim(id, "0") == "" {
+					continue
+				}
+				*side.id, *side.content = id, []byte(id)
+				if f[n] == "160000" {
+					continue
+				}
+				if b, err := t.run(ctx, nil, "cat-file", "blob", id); err == nil && len(b) <= maxLines {
+					*side.content = b
+				}
+			}
+			list = append(list, p)
+		}
+		return list, nil
+	})
+}
+
+// Content returns a file in a commit, by its path relative to the top; nil if there is none, or it is large.
+func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
+	content, err := ask(t, func(o *objects) ([]byte, error) {
+		c, err := object.GetCommit(o, plumbing.NewHash(commit))
+		if err != nil {
+			return nil, err
+		}
+		f, err := c.File(filepath.ToSlash(filepath.Clean(name)))
+		if err != nil {
+			return nil, nil //nolint:nilerr // there is no such file
+		}
+		r, err := f.Reader()
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close() //nolint:errcheck // it was only read
+		return io.ReadAll(io.LimitReader(r, maxLines))
+	}, func() ([]byte, error) { return t.run(ctx, nil, "cat-file", "blob", commit+":"+name) })
+	if err != nil {
+		return nil
+	}
+	return content
+}
+
+// An Exchange is a file of a tree that is to be as in another commit, relative to the top, or to have a content of its
+// own where that commit has the file.
+type Exchange struct {
+	Path    string
+	Content []byte
+}
+
+// Exchanged returns a tree of the whole repository in which files are as in another commit. State is a folder for the
+// temporary index.
+func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchange, state string) (_ string, err error) {
+	scratch, err := os.MkdirTemp(state, "index-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(scratch) //nolint:errcheck // a temporary folder
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"), "GIT_LITERAL_PATHSPECS=1"}
+	if _, err := t.run(ctx, env, "read-tree", tree); err != nil {
+		return "", err
+	}
+	args := []string{"ls-tree", "--full-tree", "-r", "-z", from, "--"}
+	own := map[string][]byte{}
+	var gone, there strings.Builder
+	for _, f := range files {
+		fmt.Fprintf(&gone, "0 %s\t%s\x00", strings.Repeat("0", len(tree)), f.Path)
+		args = append(args, f.Path)
+		if f.Content != nil {
+			own[f.Path] = f.Content
+		}
+	}
+	listed, err := t.run(ctx, env, args...)
+	if err != nil {
+		return "", err
+	}
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
+		meta, name, ok := strings.Cut(entry, "\t")
+		if !ok {
+			continue
+		}
+		fields := strings.Fields(meta)
+		if content, ok := own[name]; ok {
+			id, err := t.runInput(ctx, nil, string(content), "hash-object", "-w", "--stdin", "--no-filters")
+			if err != nil {
+				return "", err
+			}
+			fields[2] = strings.TrimSpace(string(id))
+		}
+		fmt.Fprintf(&there, "%s %s\t%s\x00", fields[0], fields[2], name)
+	}
+	index := gone.String() + there.String()
+	if _, err := t.runInput(ctx, env, index, "update-index", "-z", "--replace", "--index-info"); err != nil {
+		return "", err
+	}
+	out, err := t.run(ctx, env, "write-tree")
+	return strings.TrimSpace(string(out)), err
+}
+
+// Patch returns how two commits differ, as git shows it, in the files with the given paths, relative to the top; none
+// means all. Options are those of git diff.
+func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error) {
+	args := append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"},
+		options...)
+	args = append(append(args, from, to, "--"), paths...)
+	out, err := t.run(ctx, []string{"GIT_LITERAL_PATHSPECS=1"}, args...)
+	return string(out), err
+}

@@ -1,0 +1,188 @@
+package landing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop/check"
+	"ralph/loop/gate"
+	"ralph/store"
+)
+
+// Gate tells what a change, merged and verified, does to what decides on it (docs/gate.md). What counts is the
+// difference to the target: what others have changed there is not this change's.
+// Guarded are files, relative to the project, of which it is known that they wait for a person.
+func (l *Lander) Gate(
+	ctx context.Context, c ralph.Change, b Built, now []ralph.Check, guarded []string,
+) (g ralph.Gate, err error) {
+	tip := b.Target.Tip
+	pairs, err := l.Tree.Pairs(ctx, tip, b.Commit)
+	if err != nil {
+		return g, err
+	}
+	t, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID) })
+	if err != nil {
+		return g, err
+	}
+	commands, err := l.commands(ctx, []ralph.Change{c})
+	if err != nil {
+		return g, err
+	}
+	files, blobs := l.ours(pairs)
+	g.Guarded = l.guarded(pairs, guarded, t.Allow)
+	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip))}
+	if r.Now, err = l.passing(ctx, b.Tree, commands.All(), now); err != nil {
+		return g, err
+	}
+	tree, err := l.Tree.Whole(ctx, tip)
+	if err != nil {
+		return g, err
+	}
+	own, _, err := l.stored(ctx, tree, commands.Own)
+	if err != nil {
+		return g, err
+	}
+	shared, err := l.results(ctx, tip, tree, commands.Shared)
+	if err != nil || ctx.Err() != nil {
+		return g, err
+	}
+	r.Target = runs(slices.Concat(shared, own))
+	g.Unchanged = len(pairs) == 0 && len(r.Target) > 0 && len(r.Target) == len(commands.All()) &&
+		!slices.ContainsFunc(r.Target, func(r gate.Run) bool { return !r.Passed })
+	if gate.Alters(r.Files) {
+		g.Tried = true
+		if r.Old, err = l.swapped(ctx, b.Commit, tip, gate.Old(r.Files), commands.All()); err != nil || ctx.Err() != nil {
+			return g, err
+		}
+	}
+	g.Weakened, g.Refused = gate.Judge(r)
+	if slices.ContainsFunc(g.Weakened, func(w ralph.Weakening) bool { return w.Kind == ralph.TestChanged }) {
+		if r.New, err = l.swapped(ctx, tip, b.Commit, gate.New(r.Files), commands.All()); err != nil || ctx.Err() != nil {
+			return g, err
+		}
+		g.Weakened, g.Refused = gate.Judge(r)
+	}
+	if len(g.Weakened) == 0 {
+		return g, nil
+	}
+	var paths []string
+	for _, f := range r.Files {
+		g.Files = append(g.Files, blobs[f.Path])
+		paths = append(paths, f.Path)
+	}
+	if slices.Contains(t.Allow, gate.AllowTests) || len(paths) > 0 && gate.Allows(t.Allow, paths) {
+		g.Allowed, g.Weakened = g.Weakened, nil
+	}
+	return g, nil
+}
+
+// gateRules returns which files of the project decide.
+func (l *Lander) gateRules(c check.Commands) gate.Rules {
+	return gate.Rules{Tests: l.Check.Tests, Protect: l.Check.Protect, Shared: c.Shared, Own: c.Own}
+}
+
+// ours returns the files of the project among those that differ, relative to it, and their ids.
+func (l *Lander) ours(pairs []worktree.Pair) (files []gate.File, blobs map[string]ralph.Blob) {
+	blobs = map[string]ralph.Blob{}
+	for _, p := range pairs {
+		if name, ok := strings.CutPrefix(p.Path, l.Tree.Below("")); ok {
+			files = append(files, gate.File{Path: name, Was: p.Was, Is: p.Is})
+			blobs[name] = p.Blob
+		}
+	}
+	return files, blobs
+}
+
+// guarded returns the files that a person has to approve and that the task does not allow. They count wherever they
+// are in the repository.
+func (l *Lander) guarded(pairs []worktree.Pair, known, allow []string) (list []ralph.Blob) {
+	var patterns []string
+	for _, name := range known {
+		patterns = append(patterns, gate.Literal(name))
+	}
+	patterns = append(patterns, l.Check.Guard.More...)
+	for _, p := range pairs {
+		inside, ours := strings.CutPrefix(p.Path, l.Tree.Below(""))
+		names := []string{p.Path}
+		if ours && inside != p.Path {
+			names = append(names, inside)
+		}
+		for _, name := range names {
+			f := gate.File{Path: name, Was: p.Was, Is: p.Is}
+			if len(gate.Guarded([]gate.File{f}, patterns)) > 0 && !gate.Allows(allow, []string{name}) {
+				list = append(list, p.Blob)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// reads returns a function that reads files of the project in a commit.
+func (l *Lander) reads(ctx context.Context, commit string) func(name string) []byte {
+	return func(name string) []byte { return l.Tree.Content(ctx, commit, l.Tree.Below(name)) }
+}
+
+// passing returns the stored results of commands on a tree that was just verified. What was excused counts as passed.
+func (l *Lander) passing(ctx context.Context, tree string, commands []string, now []ralph.Check) ([]gate.Run, error) {
+	list, all, err := l.stored(ctx, tree, commands)
+	if err != nil || !all {
+		if err == nil {
+			err = fmt.Errorf("the results of the check are not stored any more")
+		}
+		return nil, err
+	}
+	list = slices.Clone(list)
+	for i, o := range list {
+		for _, c := range now {
+			if c.Command == o.Check.Command {
+				list[i].Check.Passed = c.Passed
+			}
+		}
+	}
+	return runs(list), nil
+}
+
+// results returns the results of commands on a commit: those stored, whatever they are, or of a run.
+func (l *Lander) results(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
+	list, all, err := l.stored(ctx, tree, commands)
+	if err != nil || all {
+		return list, err
+	}
+	return l.run(ctx, commit, tree, commands)
+}
+
+// swapped verifies a commit in which some files are as in another one. Its results are stored as all are.
+func (l *Lander) swapped(
+	ctx context.Context, commit, from string, edits []gate.Edit, commands []string,
+) ([]gate.Run, error) {
+	var files []worktree.Exchange
+	for _, e := range edits {
+		files = append(files, worktree.Exchange{Path: l.Tree.Below(e.Path), Content: e.Content})
+	}
+	tree, err := l.Tree.Exchanged(ctx, commit, from, files, l.State)
+	if err != nil {
+		return nil, err
+	}
+	list, all, err := l.stored(ctx, tree, commands)
+	if err == nil && !all {
+		var made string
+		made, err = l.Tree.CommitTree(ctx, tree, []string{commit}, "Trial of a gate\n", l.Tree.User(ctx))
+		if err == nil {
+			list, err = l.run(ctx, made, tree, commands)
+		}
+	}
+	return runs(list), err
+}
+
+// runs returns what a judgement depends on.
+func runs(list []check.Outcome) (runs []gate.Run) {
+	for _, o := range list {
+		runs = append(runs, gate.Run{Command: o.Check.Command, Passed: o.Check.Passed, Tests: o.Names()})
+	}
+	return runs
+}

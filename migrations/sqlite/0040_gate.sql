@@ -1,0 +1,5 @@
+-- What a task may change without anybody being asked, a JSON list: "tests", or globs of files.
+ALTER TABLE tasks ADD COLUMN allow TEXT NOT NULL DEFAULT '[]';
+
+-- What the change's own tests prove, as JSON; '' as long as that was not looked at.
+ALTER TABLE changes ADD COLUMN proof TEXT NOT NULL DEFAULT '';

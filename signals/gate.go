@@ -1,0 +1,145 @@
+package signals
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ralph"
+	"ralph/internal/text"
+)
+
+// The values of [Rules.Lost] and [Rules.TestsChanged].
+const (
+	PolicyAsk    = "ask"    // a person decides
+	PolicyRefuse = "refuse" // no reason helps
+	PolicyNote   = "note"   // it is noted
+)
+
+// policy returns what a weakening comes to.
+func (r Rules) policy(k ralph.WeakeningKind) string {
+	if k == ralph.TestChanged {
+		return r.TestsChanged
+	}
+	return r.Lost
+}
+
+// Weakened says why a done is refused that weakens the tests which decide on it; "" if it does not, or with a reason
+// may.
+func Weakened(g ralph.Gate, r Rules) string {
+	if g.Refused != "" {
+		return g.Refused
+	}
+	var refused, unsaid []string
+	for _, w := range g.Weakened {
+		switch r.policy(w.Kind) {
+		case PolicyRefuse:
+			refused = append(refused, w.Name())
+		case PolicyNote:
+		default:
+			if g.Reason == "" {
+				unsaid = append(unsaid, w.Name())
+			}
+		}
+	}
+	switch {
+	case len(refused) > 0:
+		return "tests that pass on the target are lost or loosened (" + FileList(refused) + ")"
+	case len(unsaid) > 0:
+		return "tests that pass on the target refuse it as they were, and no reason is given (" + FileList(unsaid) + ")"
+	}
+	return ""
+}
+
+// review returns what a person has to approve before an accepted done lands.
+func review(f Facts, done Done) (r ralph.Review) {
+	g := f.Evidence.Gate
+	r.Change, r.Reason, r.Guarded, r.Protected, r.Unchanged = f.Head, g.Reason, g.Guarded, f.Protected, g.Unchanged
+	if g.Unchanged {
+		r.Reason = done.Summary
+	}
+	for _, w := range g.Weakened {
+		if f.Rules.policy(w.Kind) != PolicyNote {
+			r.Weakened = append(r.Weakened, w)
+		}
+	}
+	if len(r.Weakened) > 0 {
+		r.Files = g.Files
+	}
+	return r.Without(f.Reviewed)
+}
+
+// waitsFor says in a status what a person has to approve.
+func waitsFor(r ralph.Review) string {
+	var list []string
+	add := func(what string, names []string) {
+		if len(names) > 0 {
+			list = append(list, what+" ("+FileList(names)+")")
+		}
+	}
+	add("changed tests", weakenings(r.Weakened))
+	add("changed protected files", r.Protected)
+	var guarded []string
+	for _, b := range r.Guarded {
+		guarded = append(guarded, b.Path)
+	}
+	add("guarded files", guarded)
+	if r.Unchanged {
+		list = append(list, "a done that changed nothing, where all commands passed before")
+	}
+	return "waits for approval of " + strings.Join(list, ", ")
+}
+
+// weakenings names weakenings with their kinds.
+func weakenings(list []ralph.Weakening) (names []string) {
+	for _, kind := range []ralph.WeakeningKind{ralph.TestLost, ralph.TestLoosened, ralph.TestChanged} {
+		for _, w := range list {
+			if w.Kind == kind {
+				names = append(names, w.Name()+" "+string(kind))
+			}
+		}
+	}
+	return names
+}
+
+// gateNotes returns the remarks on a gate in the reason of an accepted done.
+func gateNotes(g ralph.Gate) (list []string) {
+	if len(g.Weakened) > 0 {
+		list = append(list, "tests: "+FileList(weakenings(g.Weakened)))
+	}
+	if len(g.Allowed) > 0 {
+		list = append(list, "tests, as the task allows: "+FileList(weakenings(g.Allowed)))
+	}
+	if g.Tried && len(g.Weakened)+len(g.Allowed) == 0 {
+		list = append(list, "also passes the tests as they were")
+	}
+	if g.Unknown != "" {
+		list = append(list, "not compared with the tests as they were: "+g.Unknown)
+	}
+	return list
+}
+
+// OpenFlags returns the blocking flags beside a done that nobody has settled: those of the session, unless the done
+// says what became of them, and those of the task's earlier sessions.
+func OpenFlags(said []Said, earlier []int64, done Done) []int64 {
+	open := slices.Clone(earlier)
+	if done.FlagsSettled != "" {
+		return open
+	}
+	for _, s := range said {
+		if flag, ok := s.Payload.(Flag); ok && flag.Severity == "blocking" && !s.Resolved {
+			open = append(open, s.ID)
+		}
+	}
+	return open
+}
+
+// flagged says why a done beside open flags is not accepted.
+func flagged(open []int64) string {
+	names := make([]string, len(open))
+	for i, id := range open {
+		names[i] = fmt.Sprintf("C%d", id)
+	}
+	return "done beside " + one(len(open), "a blocking flag", text.Count(len(open), "blocking flag")) +
+		" that nobody has settled: " + FileList(names)
+}

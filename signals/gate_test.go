@@ -1,0 +1,83 @@
+package signals_test
+
+import (
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/signals"
+)
+
+func TestWhatAGateComesTo(t *testing.T) {
+	lost := ralph.Weakening{Kind: ralph.TestLost, Test: "TestA", Command: "make test"}
+	changed := ralph.Weakening{Kind: ralph.TestChanged, Test: "TestB", Command: "make test"}
+	was, is := ralph.Blob{Path: "a_test.go", From: "1", To: "2"}, ralph.Blob{Path: "a_test.go", From: "1", To: "3"}
+	ci := ralph.Blob{Path: ".github/workflows/ci.yml", To: "4"}
+	approved := func(b ralph.Blob, list ...ralph.Weakening) []ralph.Review {
+		return []ralph.Review{{Weakened: list, Files: []ralph.Blob{b}}}
+	}
+	for _, c := range []struct {
+		name     string
+		gate     ralph.Gate
+		rules    signals.Rules
+		reviewed []ralph.Review
+		want     ralph.Status
+		why      string
+	}{
+		{"nothing", ralph.Gate{}, signals.Rules{}, nil, ralph.Merging, "done and verified: it works"},
+		{"the former tests pass", ralph.Gate{Tried: true}, signals.Rules{}, nil, ralph.Merging, "also passes the tests as they were"},
+		{"no reason", ralph.Gate{Weakened: []ralph.Weakening{lost}}, signals.Rules{}, nil, ralph.Pending, "done was refused: tests that pass on the target refuse it as they were, and no reason is given (TestA)"},
+		{"a reason", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{changed, lost}, Files: []ralph.Blob{was}}, signals.Rules{}, nil, ralph.NeedsInput, "waits for approval of changed tests (TestA lost, TestB changed); done and verified"},
+		{"refused whatever the reason", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}}, signals.Rules{Lost: signals.PolicyRefuse}, nil, ralph.Pending, "tests that pass on the target are lost or loosened (TestA)"},
+		{"only lost is refused", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{changed}}, signals.Rules{Lost: signals.PolicyRefuse}, nil, ralph.NeedsInput, "TestB changed"},
+		{"changed is noted", ralph.Gate{Weakened: []ralph.Weakening{changed}}, signals.Rules{TestsChanged: signals.PolicyNote}, nil, ralph.Merging, "tests: TestB changed"},
+		{"no test runs", ralph.Gate{Reason: "x", Refused: "it runs no test"}, signals.Rules{}, nil, ralph.Pending, "done was refused: it runs no test"},
+		{"the task allows it", ralph.Gate{Tried: true, Allowed: []ralph.Weakening{lost}}, signals.Rules{}, nil, ralph.Merging, "tests, as the task allows: TestA lost"},
+		{"a guarded file", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{}, nil, ralph.NeedsInput, "waits for approval of guarded files (.github/workflows/ci.yml)"},
+		{"nothing changed", ralph.Gate{Unchanged: true}, signals.Rules{}, nil, ralph.NeedsInput, "a done that changed nothing"},
+		{"approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}, Files: []ralph.Blob{was}}, signals.Rules{}, approved(was, lost), ralph.Merging, ""},
+		{"another content than was approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}, Files: []ralph.Blob{is}}, signals.Rules{}, approved(was, lost), ralph.NeedsInput, ""},
+		{"another test than was approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost, changed}, Files: []ralph.Blob{was}}, signals.Rules{}, approved(was, lost), ralph.NeedsInput, "(TestB changed)"},
+		{"a guarded file that was approved", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{}, []ralph.Review{{Guarded: []ralph.Blob{ci}}}, ralph.Merging, ""},
+	} {
+		c.rules.StuckLimit, c.rules.VerifyFailures, c.rules.Attempts = 3, 3, 10
+		d := signals.Decide(signals.Facts{
+			Ending: ralph.Finished, Changed: true, Lands: true, Rules: c.rules, Reviewed: c.reviewed,
+			Said:     []signals.Said{{ID: 1, Payload: signals.Done{Summary: "it works"}}},
+			Verify:   []ralph.Check{{Command: "make test", Passed: true}},
+			Evidence: ralph.Evidence{Gate: c.gate},
+		})
+		if d.Status != c.want || !strings.Contains(d.StatusReason, c.why) {
+			t.Errorf("%s: %s, %q; want %s, %q", c.name, d.Status, d.StatusReason, c.want, c.why)
+		}
+		if (d.Review != nil) != (c.want == ralph.NeedsInput) {
+			t.Errorf("%s: review %+v", c.name, d.Review)
+		}
+	}
+}
+
+func TestADoneBesideABlockingFlag(t *testing.T) {
+	flag := signals.Flag{What: "SSRF", Severity: "blocking", Category: "security"}
+	for _, c := range []struct {
+		name    string
+		said    []signals.Said
+		earlier []int64
+		want    ralph.Status
+		settled int
+	}{
+		{"open", []signals.Said{{ID: 1, Payload: flag}, {ID: 2, Payload: signals.Done{Summary: "a"}}}, nil, ralph.Blocked, 0},
+		{"settled by the done", []signals.Said{{ID: 1, Payload: flag}, {ID: 2, Payload: signals.Done{Summary: "a", FlagsSettled: "mended"}}}, nil, ralph.Completed, 1},
+		{"settled by a person", []signals.Said{{ID: 1, Payload: flag, Resolved: true}, {ID: 2, Payload: signals.Done{Summary: "a"}}}, nil, ralph.Completed, 0},
+		{"of an earlier session", []signals.Said{{ID: 2, Payload: signals.Done{Summary: "a", FlagsSettled: "mended"}}}, []int64{1}, ralph.Blocked, 0},
+		{"a warning", []signals.Said{{ID: 1, Payload: signals.Flag{What: "x", Severity: "warning", Category: "bug"}}, {ID: 2, Payload: signals.Done{Summary: "a"}}}, nil, ralph.Completed, 0},
+	} {
+		d := signals.Decide(signals.Facts{
+			Ending: ralph.Finished, Changed: true, Said: c.said, OpenFlags: c.earlier,
+			Verify: []ralph.Check{{Command: "make test", Passed: true}},
+			Rules:  signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+		})
+		if d.Status != c.want || len(d.Settled) != c.settled || (len(d.Holds) > 0) != (c.want == ralph.Blocked) {
+			t.Errorf("%s: %s, %q, %v", c.name, d.Status, d.StatusReason, d.Settled)
+		}
+	}
+}
