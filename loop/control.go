@@ -43,8 +43,11 @@ func (c course) obeying(ctx context.Context, grace time.Duration) (work context.
 			if now {
 				return
 			}
-			if soon && over == nil {
+			switch {
+			case soon && over == nil:
 				over = time.After(grace)
+			case !soon && again == nil && stopping != nil: // people want it to go on
+				over = nil
 			}
 			select {
 			case <-work.Done():

@@ -143,28 +143,18 @@ const stagnantWarning = 2
 // ending says that the run has decided to end, why, what it waits for and what stays, and waits until nothing
 // is in progress. It returns true if people have asked the run to go on instead, else further reasons to end.
 func (r *runner) ending(ctx context.Context, e *end) (on bool, ends []end, err error) {
-	for r.busy() && ctx.Err() == nil {
+	for r.busy() {
+		if ctx.Err() != nil {
+			return false, ends, nil
+		}
 		if err := r.state(ctx, "ending", r.endingWhy(ctx, e), time.Time{}); err != nil {
 			return false, ends, err
 		}
 		changed := r.Store.Changed()
-		control, err := r.control(ctx)
-		if err == nil && control == ralph.ControlGoOn {
-			err = r.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-				on, err = tx.GoesOn(r.id)
-				return err
-			})
+		if on, err := r.goesOn(ctx); err != nil || on {
+			return on, ends, err
 		}
-		if err != nil || on {
-			return on, ends, errors.Join(err, r.state(ctx, "running", "", time.Time{}))
-		}
-		r.rests()
-		select {
-		case judge := <-r.over:
-			r.ended = append(r.ended, judge)
-		case <-changed:
-		case <-ctx.Done():
-		}
+		r.untilChange(ctx, changed)
 		err = r.heed(ctx, false)
 		if e := (*end)(nil); errors.As(err, &e) {
 			ends = append(ends, *e)
@@ -172,7 +162,45 @@ func (r *runner) ending(ctx context.Context, e *end) (on bool, ends []end, err e
 			return false, ends, err
 		}
 	}
-	return false, ends, nil
+	on, err = r.goesOn(ctx) // said while the last result was applied
+	return on, ends, err
+}
+
+// goesOn reports whether people have asked a run that is ending to go on, which it then does.
+func (r *runner) goesOn(ctx context.Context) (on bool, err error) {
+	control, err := r.control(ctx)
+	if err != nil || control != ralph.ControlGoOn {
+		return false, err
+	}
+	err = r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
+		if on, err = tx.GoesOn(r.id); err != nil || !on {
+			return err
+		}
+		return tx.SetRunState(r.id, "running", "", time.Time{})
+	})
+	if err == nil && on {
+		r.stagnant = nil
+	}
+	return on, err
+}
+
+// untilChange waits for a result, or for what changes after the first moment: running sessions cause many events.
+func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
+	r.rests()
+	soon := time.NewTimer(glance)
+	defer soon.Stop()
+	for changes := (<-chan struct{})(nil); len(r.ended) == 0; {
+		select {
+		case <-soon.C:
+			changes = changed
+			continue
+		case judge := <-r.over:
+			r.ended = append(r.ended, judge)
+		case <-changes:
+		case <-ctx.Done():
+		}
+		return
+	}
 }
 
 // endingWhy is what people are told of a run that is ending.
@@ -195,7 +223,9 @@ func (r *runner) endingWhy(ctx context.Context, e *end) string {
 	if err == nil && stays > 0 {
 		why += "; queued and left: " + text.Count(stays, "task")
 	}
-	if ctx.Err() == nil && !closed(r.Stop) {
+	s, err := r.spent(ctx)
+	s.stagnant = 0
+	if err == nil && ctx.Err() == nil && !closed(r.Stop) && reached(r.Limits, s) == "" { // a limit stays reached
 		why += "; `ralph resume` goes on"
 	}
 	return why

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -41,7 +42,7 @@ func reached(l ralph.Limits, s spending) string {
 		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)",
 			l.MaxDayCostUSD, s.day)
 	case s.stagnant >= l.StagnantMaximum:
-		return fmt.Sprintf("the sessions of %d tasks in a row changed nothing", s.stagnant)
+		return fmt.Sprintf("the sessions of %s in a row changed nothing", text.Count(s.stagnant, "task"))
 	}
 	return ""
 }

@@ -253,7 +253,6 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 				return nil, errors.Join(err, more)
 			}
 			if on {
-				r.stagnant = nil
 				continue
 			}
 			ends, err := r.settle(ctx, cancel)

@@ -106,7 +106,7 @@ func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
 				if result.Status != tt.status || len(p.sessions) != tt.sessions {
 					t.Errorf("status %d (%s) after %d sessions, want %d after %d", result.Status, strings.Join(result.Reasons, "; "), len(p.sessions), tt.status, tt.sessions)
 				}
-				if tt.status == ralph.ExitLimit && result.Reasons[0] != "the sessions of 1 tasks in a row changed nothing" {
+				if tt.status == ralph.ExitLimit && result.Reasons[0] != "the sessions of 1 task in a row changed nothing" {
 					t.Errorf("it ended for %q", result.Reasons)
 				}
 			})

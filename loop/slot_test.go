@@ -202,7 +202,7 @@ func TestSessionsInSlotsThatChangeNothingEndARun(t *testing.T) {
 		MaxSessions: 2, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 1,
 	}
-	if result, err := l.Run(t.Context()); err != nil || began != 1 || result.Reasons[0] != "the sessions of 1 tasks in a row changed nothing" {
+	if result, err := l.Run(t.Context()); err != nil || began != 1 || result.Reasons[0] != "the sessions of 1 task in a row changed nothing" {
 		t.Errorf("after %d sessions it ended with %q, %v", began, result.Reasons, err)
 	}
 }

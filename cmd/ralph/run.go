@@ -64,7 +64,7 @@ var limitFlags = []keyFlag{
 		"end when this much is spent since midnight, over all runs, in `USD`",
 	},
 	{"usage", "limits.usage", "wait, or end, when a usage window is used so far: `{five_hour: 80%}`"},
-	{"stagnant-sessions", "limits.stagnant_sessions", "end after `N` sessions in a row that changed nothing"},
+	{"stagnant-sessions", "limits.stagnant_sessions", "end after the sessions of `N` tasks in a row changed nothing"},
 	{"attempts", "limits.attempts", "fail a task after `N` sessions"},
 	{"session-timeout", "limits.session_timeout", "stop a session after this `TIME`, such as 45m"},
 	{"session-idle", "limits.idle_timeout", "stop a session after this `TIME` without a sign of life"},

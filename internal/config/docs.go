@@ -60,7 +60,7 @@ var docs = map[string]string{
 		"that less is left, no further one begins beside them.",
 	"limits.waiting":           "No new task is begun while so many wait for people; 0 is no limit.",
 	"limits.attempts":          "Sessions per task, after which it fails.",
-	"limits.stagnant_sessions": "A run ends after so many sessions in a row that changed nothing.",
+	"limits.stagnant_sessions": "A run ends after the sessions of so many tasks in a row changed nothing.",
 	"limits.usage": "How far a subscription's usage windows may be used before no further session " +
 		"starts until they are reset. Windows that the agent does not tell of have no effect.",
 

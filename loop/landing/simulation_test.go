@@ -130,8 +130,12 @@ func (m *model) History(_ context.Context, tips []string) (map[string]bool, erro
 }
 
 func (m *model) Count(_ context.Context, lacks, of string) (n int, err error) {
-	for below := m.over(0, lacks); !below[of]; of = m.commits[of].parents[0] {
-		n++
+	for below := m.over(0, m.refs[lacks]); !below[of]; n++ {
+		parents := m.commits[of].parents
+		if len(parents) == 0 {
+			return n + 1, nil
+		}
+		of = parents[0]
 	}
 	return n, nil
 }

@@ -328,6 +328,9 @@ func (l *Lander) follow(ctx context.Context) ralph.TargetBehind {
 	if behind.Reason == "" {
 		return ralph.TargetBehind{}
 	}
+	if behind.Commit == "" { // it could not be found out
+		return behind
+	}
 	if behind.Ahead, err = l.Tree.Count(ctx, branchRef(l.Into), behind.Commit); err != nil {
 		l.Log.Warn("cannot count what the branch lacks", "branch", l.Into, "error", err)
 	}

@@ -80,7 +80,10 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		s.waitsForPermission(asked.permission)
 		if asked.request == ralph.ControlStop {
 			drain()
-		} else if cause, ok := requests[asked.request]; ok {
+		} else if stopping != nil { // people want the run to go on
+			grace = nil
+		}
+		if cause, ok := requests[asked.request]; ok {
 			stop(cause)
 		}
 		s.hand(ctx, asked.comments, handed, say)
