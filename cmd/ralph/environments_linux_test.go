@@ -126,7 +126,7 @@ func TestOutOfReach(t *testing.T) {
 				path := os.Getenv("PATH")
 				want = sandbox.Find(t.Context(), path, sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly}}).Name
 			}
-			run("ralph", "task", "add", "Try", "--verify", "test -f made.txt && ! cat ~/.ssh/id && ! touch ~/new")
+			run("ralph", "task", "add", "Try", "--verify", "test -f made.txt && ! cat ~/.ssh/id && ! cat ~/.claude/projects/-other/* && touch ~/new")
 			run("sh", "-c", "mkdir -p ~/.local/state/ralph/*/places/2/tree && echo theirs > ~/.local/state/ralph/*/places/2/tree/theirs")
 			said := run("ralph", "run")
 			if !regexp.MustCompile("(?m)^sandbox: "+want).MatchString(said) || !strings.Contains(said, "TASK-1 landed on main") {
@@ -135,6 +135,9 @@ func TestOutOfReach(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(dir, "made.txt"))
 			if err != nil || string(text) != strings.Repeat("refused\n", 15)+"x\n" {
 				t.Errorf("it says %s, %v", text, err)
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(dir), "new")); err == nil {
+				t.Error("a check has written to people's home")
 			}
 			// What a session has made read-only spoils its slot for nobody.
 			run("ralph", "task", "add", "Again")

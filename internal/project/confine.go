@@ -76,9 +76,6 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 // Said describes the sandbox and what it does not enforce.
 func (c Confinement) Said() string {
 	said := c.Sandbox.Name
-	if os.Geteuid() == 0 {
-		said += ", as root, who holds less back (docs/sandbox.md)"
-	}
 	if c.project != nil && c.project.Config.Sandbox.Mode == "off" {
 		return said + " (sandbox: off)"
 	}
@@ -87,6 +84,9 @@ func (c Confinement) Said() string {
 	}
 	if len(c.Sandbox.Why) > 0 {
 		said += " (" + strings.Join(c.Sandbox.Why, "; ") + ")"
+	}
+	if os.Geteuid() == 0 {
+		said += "; as root, from whom it keeps less (docs/sandbox.md)"
 	}
 	return said
 }
